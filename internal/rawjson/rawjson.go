@@ -1,0 +1,421 @@
+// Package rawjson reads and changes single members of JSON texts without decoding the rest: every byte that is not part
+// of a change stays as it was, so key order, numbers of any size, escapes and unknown members survive.
+//
+// Functions take texts that were checked with Valid, or are parts of such texts; on anything else they return "not
+// found" or an error, never panic, and never read past the end. Results alias their input unless a function says
+// otherwise; nothing modifies its input.
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep Valid lets objects and arrays nest. Real messages nest a dozen levels; the bound keeps everybody
+// who later decodes the text recursively from being led into a deep stack.
+const MaxDepth = 1000
+
+// ErrSyntax is wrapped by every error about text that is no JSON, or not the kind of JSON that was needed.
+var ErrSyntax = errors.New("malformed JSON")
+
+// Valid reports whether text is one JSON value with nothing but white space around it, nested at most MaxDepth deep.
+func Valid(text []byte) bool {
+	return Depth(text) <= MaxDepth && json.Valid(text)
+}
+
+// Depth returns how deep objects and arrays nest in text: 0 for a scalar. It looks at brackets outside strings only, so
+// it is meaningful for malformed text too.
+func Depth(text []byte) int {
+	depth, deepest := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = skipString(text, i) - 1
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// Member is one member of an object.
+type Member struct {
+	Key   []byte // as written, without its quotes: may hold escapes
+	Value []byte // as written, without surrounding white space
+
+	start, end int // of the whole member in the object's text, from its key's quote to the end of its value
+	valueAt    int
+}
+
+// Is reports whether the member's key is name once its escapes are decoded.
+func (m Member) Is(name string) bool {
+	if plain(m.Key) {
+		return string(m.Key) == name
+	}
+	return unquote(m.Key) == name
+}
+
+// Name is the member's key with its escapes decoded.
+func (m Member) Name() string {
+	if plain(m.Key) {
+		return string(m.Key)
+	}
+	return unquote(m.Key)
+}
+
+// plain reports whether the inside of a JSON string stands for itself: no escape, and no byte that decoders replace.
+func plain(inner []byte) bool { return bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) }
+
+// Members calls yield for each member of the object in order, until yield returns false. It returns an error if object
+// is no object.
+func Members(object []byte, yield func(Member) bool) error {
+	i := skipSpace(object, 0)
+	if i >= len(object) || object[i] != '{' {
+		return fmt.Errorf("read members: not an object: %w", ErrSyntax)
+	}
+	i = skipSpace(object, i+1)
+	if i < len(object) && object[i] == '}' {
+		return nil
+	}
+	for i < len(object) {
+		m, next, ok := member(object, i)
+		if !ok {
+			break
+		}
+		if !yield(m) {
+			return nil
+		}
+		i = skipSpace(object, next)
+		if i < len(object) && object[i] == '}' {
+			return nil
+		}
+		if i >= len(object) || object[i] != ',' {
+			break
+		}
+		i = skipSpace(object, i+1)
+	}
+	return fmt.Errorf("read members: %w", ErrSyntax)
+}
+
+// member reads the member whose key begins at i, and returns the index after its value.
+func member(object []byte, i int) (m Member, next int, ok bool) {
+	if i >= len(object) || object[i] != '"' {
+		return m, i, false
+	}
+	keyEnd := skipString(object, i)
+	if keyEnd-i < 2 {
+		return m, i, false
+	}
+	m.start, m.Key = i, object[i+1:keyEnd-1]
+	i = skipSpace(object, keyEnd)
+	if i >= len(object) || object[i] != ':' {
+		return m, i, false
+	}
+	i = skipSpace(object, i+1)
+	end := skipValue(object, i)
+	if end <= i {
+		return m, i, false
+	}
+	m.valueAt, m.end, m.Value = i, end, object[i:end]
+	return m, end, true
+}
+
+// Get returns the value of the object's member name: the last one where the name occurs twice, as encoding/json has it.
+func Get(object []byte, name string) (value []byte, ok bool) {
+	m, ok := find(object, name)
+	return m.Value, ok
+}
+
+// find returns the last member called name.
+func find(object []byte, name string) (found Member, ok bool) {
+	err := Members(object, func(m Member) bool {
+		if m.Is(name) {
+			found, ok = m, true
+		}
+		return true
+	})
+	if err != nil {
+		return Member{}, false
+	}
+	return found, ok
+}
+
+// Set returns object with member name holding value. The first member of that name keeps its place and key as written;
+// further ones of the same name are removed; where there is none, the member is appended. The result is a fresh text.
+func Set(object []byte, name string, value []byte) ([]byte, error) {
+	var first *Member
+	again := false
+	err := Members(object, func(m Member) bool {
+		if m.Is(name) {
+			if first != nil {
+				again = true
+			} else {
+				first = &m
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set member %q: %w", name, err)
+	}
+	if again {
+		rest, err := deleteAfter(object, name, first.end)
+		if err != nil {
+			return nil, err
+		}
+		object = rest
+	}
+	if first != nil {
+		out := make([]byte, 0, len(object)-len(first.Value)+len(value))
+		out = append(out, object[:first.valueAt]...)
+		out = append(out, value...)
+		return append(out, object[first.valueAt+len(first.Value):]...), nil
+	}
+	return appendMember(object, name, value)
+}
+
+// appendMember adds a member at the end of an object that has none of that name.
+func appendMember(object []byte, name string, value []byte) ([]byte, error) {
+	end := bytes.LastIndexByte(object, '}')
+	if end < 0 {
+		return nil, fmt.Errorf("set member %q: %w", name, ErrSyntax)
+	}
+	key := Quote(name)
+	out := make([]byte, 0, len(object)+len(key)+len(value)+2)
+	out = append(out, object[:end]...)
+	if before := bytes.TrimRight(object[:end], " \t\r\n"); before[len(before)-1] != '{' {
+		out = append(out, ',')
+	}
+	out = append(out, key...)
+	out = append(out, ':')
+	out = append(out, value...)
+	return append(out, object[end:]...), nil
+}
+
+// Delete returns object without any member called name, and whether there was one. Without one the result is object
+// itself, otherwise a fresh text.
+func Delete(object []byte, name string) ([]byte, bool, error) {
+	out, err := deleteAfter(object, name, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	return out, len(out) != len(object), nil
+}
+
+// DeleteFunc returns object without the members that drop names, and whether there was one.
+func DeleteFunc(object []byte, drop func(Member) bool) ([]byte, bool, error) {
+	out, i, kept, removed := []byte(nil), 0, false, false
+	err := Members(object, func(m Member) bool {
+		if !drop(m) {
+			kept = true
+			return true
+		}
+		from, to := m.start, m.end
+		if next := skipSpace(object, to); kept || next >= len(object) || object[next] != ',' {
+			// The comma before the member goes with it: it is the last one, or all that follows has its own comma.
+			if comma := bytes.LastIndexByte(object[i:from], ','); comma >= 0 {
+				from = i + comma
+			}
+		} else {
+			to = skipSpace(object, next+1)
+		}
+		out = append(out, object[i:from]...)
+		i, removed = to, true
+		return true
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("delete members: %w", err)
+	}
+	if !removed {
+		return object, false, nil
+	}
+	return append(out, object[i:]...), true, nil
+}
+
+// deleteAfter removes the members called name that begin at or after index at.
+func deleteAfter(object []byte, name string, at int) ([]byte, error) {
+	out, _, err := DeleteFunc(object, func(m Member) bool { return m.start >= at && m.Is(name) })
+	if err != nil {
+		return nil, fmt.Errorf("delete member %q: %w", name, err)
+	}
+	return out, nil
+}
+
+// Duplicate returns the name of a member that occurs twice in object, or ok false.
+func Duplicate(object []byte) (name string, ok bool) {
+	seen := make(map[string]bool)
+	_ = Members(object, func(m Member) bool {
+		n := m.Name()
+		if seen[n] {
+			name, ok = n, true
+			return false
+		}
+		seen[n] = true
+		return true
+	})
+	return name, ok
+}
+
+// Elements calls yield for each element of the array in order, until yield returns false.
+func Elements(array []byte, yield func(value []byte) bool) error {
+	i := skipSpace(array, 0)
+	if i >= len(array) || array[i] != '[' {
+		return fmt.Errorf("read elements: not an array: %w", ErrSyntax)
+	}
+	i = skipSpace(array, i+1)
+	if i < len(array) && array[i] == ']' {
+		return nil
+	}
+	for i < len(array) {
+		end := skipValue(array, i)
+		if end <= i {
+			break
+		}
+		if !yield(array[i:end]) {
+			return nil
+		}
+		i = skipSpace(array, end)
+		if i < len(array) && array[i] == ']' {
+			return nil
+		}
+		if i >= len(array) || array[i] != ',' {
+			break
+		}
+		i = skipSpace(array, i+1)
+	}
+	return fmt.Errorf("read elements: %w", ErrSyntax)
+}
+
+// String decodes a JSON string. ok is false if value is not one.
+func String(value []byte) (text string, ok bool) {
+	if len(value) < 2 || value[0] != '"' || skipString(value, 0) != len(value) {
+		return "", false
+	}
+	inner := value[1 : len(value)-1]
+	if plain(inner) {
+		return string(inner), true
+	}
+	var s string
+	if err := json.Unmarshal(value, &s); err != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// Quote returns text as a JSON string, with nothing escaped that need not be.
+func Quote(text string) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		return strconv.AppendQuoteToASCII(nil, text) // unreachable: strings always encode
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+// IsObject reports whether value begins as an object.
+func IsObject(value []byte) bool {
+	i := skipSpace(value, 0)
+	return i < len(value) && value[i] == '{'
+}
+
+// IsNull reports whether value is null, or empty.
+func IsNull(value []byte) bool {
+	v := bytes.TrimSpace(value)
+	return len(v) == 0 || string(v) == "null"
+}
+
+// Line returns text in a form that a line-based wire can carry: text itself where it holds no line break, otherwise a
+// copy without insignificant white space. Strings never hold a raw line break, so nothing significant changes.
+func Line(text []byte) ([]byte, error) {
+	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
+		return text, nil
+	}
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, text); err != nil {
+		return nil, fmt.Errorf("write as one line: %w: %v", ErrSyntax, err)
+	}
+	return buf.Bytes(), nil
+}
+
+func unquote(key []byte) string {
+	var s string
+	if json.Unmarshal(append(append([]byte{'"'}, key...), '"'), &s) != nil {
+		return string(key)
+	}
+	return s
+}
+
+func skipSpace(text []byte, i int) int {
+	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipString returns the index after the string that begins at i, or len(text) where it does not end.
+func skipString(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		n := bytes.IndexByte(text[i:], '"')
+		if n < 0 {
+			return len(text)
+		}
+		i += n
+		escapes := 0
+		for text[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// skipValue returns the index after the value that begins at i; i itself where none begins there.
+func skipValue(text []byte, i int) int {
+	if i >= len(text) {
+		return i
+	}
+	switch text[i] {
+	case '"':
+		end := skipString(text, i)
+		if end-i < 2 || text[end-1] != '"' {
+			return i
+		}
+		return end
+	case '{', '[':
+		return skipNested(text, i)
+	}
+	for start := i; ; i++ {
+		if i == len(text) || bytes.IndexByte([]byte(",]} \t\r\n:\"{["), text[i]) >= 0 {
+			return max(i, start)
+		}
+	}
+}
+
+// skipNested returns the index after the object or array that begins at i, or i where it does not end.
+func skipNested(text []byte, start int) int {
+	depth := 0
+	for i := start; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = skipString(text, i) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return start
+}

@@ -1,0 +1,133 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestSetAndDelete(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, in, key, value, set, deleted string }{
+		{"empty", `{}`, "a", `1`, `{"a":1}`, `{}`},
+		{"spaces", "{ }", "a", `1`, `{ "a":1}`, `{ }`},
+		{"only", `{"a":2}`, "a", `1`, `{"a":1}`, `{}`},
+		{"first", `{"a":2,"b":3}`, "a", `1`, `{"a":1,"b":3}`, `{"b":3}`},
+		{"middle", `{"x":0,"a":[1,2],"b":3}`, "a", `1`, `{"x":0,"a":1,"b":3}`, `{"x":0,"b":3}`},
+		{"last", `{"x":"a,b","a":{"a":1}}`, "a", `1`, `{"x":"a,b","a":1}`, `{"x":"a,b"}`},
+		{"absent", `{"x":12345678901234567890}`, "a", `"y"`, `{"x":12345678901234567890,"a":"y"}`, `{"x":12345678901234567890}`},
+		{"twice", `{"a":1,"x":0,"a":2}`, "a", `3`, `{"a":3,"x":0}`, `{"x":0}`},
+		{"thrice", `{"a":1,"a":2,"a":9}`, "a", `3`, `{"a":3}`, `{}`},
+		{"escaped key", `{"\u0061":1,"b":2}`, "a", `3`, `{"\u0061":3,"b":2}`, `{"b":2}`},
+		{"white space", "{\n \"a\" : 1 ,\n \"b\" : 2 }\n", "b", `3`, "{\n \"a\" : 1 ,\n \"b\" : 3 }\n", "{\n \"a\" : 1  }\n"},
+		{"quote in value", `{"s":"\"}{\\","a":1}`, "a", `2`, `{"s":"\"}{\\","a":2}`, `{"s":"\"}{\\"}`},
+	} {
+		set, err := Set([]byte(c.in), c.key, []byte(c.value))
+		if err != nil || string(set) != c.set {
+			t.Errorf("%s: Set = %s, %v; want %s", c.name, set, err, c.set)
+		}
+		deleted, _, err := Delete([]byte(c.in), c.key)
+		if err != nil || string(deleted) != c.deleted {
+			t.Errorf("%s: Delete = %s, %v; want %s", c.name, deleted, err, c.deleted)
+		}
+	}
+}
+
+func TestGetTakesTheLastTwin(t *testing.T) {
+	t.Parallel()
+	if v, ok := Get([]byte(`{"a":1,"a":2}`), "a"); !ok || string(v) != "2" {
+		t.Errorf("Get = %s, %v; want 2, as encoding/json decodes it", v, ok)
+	}
+	if name, ok := Duplicate([]byte(`{"a":1,"\u0061":2}`)); !ok || name != "a" {
+		t.Errorf("Duplicate = %q, %v", name, ok)
+	}
+}
+
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", 20000) + strings.Repeat("]", 20000)
+	if Valid([]byte(deep)) {
+		t.Error("a text 20,000 deep is taken as valid")
+	}
+	if d := Depth([]byte(`{"a":["}]",{}]}`)); d != 3 {
+		t.Errorf("Depth = %d, want 3", d)
+	}
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	got, err := Line([]byte("{\n  \"b\": 1.0e5, \"a\": \"\\u003c<\"\r\n}"))
+	if want := `{"b":1.0e5,"a":"\u003c<"}`; err != nil || string(got) != want {
+		t.Errorf("Line = %s, %v; want %s", got, err, want)
+	}
+	same := []byte(`{"a": 1}`)
+	if got, _ := Line(same); &got[0] != &same[0] {
+		t.Error("Line copied a text without line breaks")
+	}
+}
+
+// FuzzMembers holds the package against encoding/json: same members, and each change changes that member only.
+func FuzzMembers(f *testing.F) {
+	for _, s := range []string{`{}`, "{\"\xff\":null}", `{"a":1,"b":[{"a":2}],"a":"\\\""}`, `{"\u0061":null}`, ` { "x" : -1e9 } `, `[1,{"a":[]},"]"]`, `"\""`, `{"a":`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_ = Members(text, func(Member) bool { return true })
+		_ = Elements(text, func([]byte) bool { return true })
+		_, _ = Set(text, "a", []byte("1"))
+		_, _, _ = Delete(text, "a")
+		if !Valid(text) {
+			return
+		}
+		var want map[string]json.RawMessage
+		if json.Unmarshal(text, &want) != nil || want == nil {
+			return
+		}
+		got := make(map[string]json.RawMessage)
+		if err := Members(text, func(m Member) bool { got[m.Name()] = m.Value; return true }); err != nil {
+			t.Fatalf("Members(%q): %v", text, err)
+		}
+		if !reflect.DeepEqual(compacted(got), compacted(want)) {
+			t.Fatalf("Members(%q) = %s, want %s", text, got, want)
+		}
+		for name := range want {
+			checkChange(t, text, want, name)
+		}
+		checkChange(t, text, want, "absent\n")
+	})
+}
+
+func checkChange(t *testing.T, text []byte, members map[string]json.RawMessage, name string) {
+	t.Helper()
+	for _, deleting := range []bool{true, false} {
+		want := make(map[string]json.RawMessage)
+		for k, v := range members {
+			want[k] = v
+		}
+		var out []byte
+		var err error
+		if deleting {
+			delete(want, name)
+			out, _, err = Delete(text, name)
+		} else {
+			want[name] = json.RawMessage(`[7]`)
+			out, err = Set(text, name, []byte(`[7]`))
+		}
+		var got map[string]json.RawMessage
+		if err != nil || json.Unmarshal(out, &got) != nil || !reflect.DeepEqual(compacted(got), compacted(want)) {
+			t.Fatalf("change %q (delete %v) of %q = %q, %v", name, deleting, text, out, err)
+		}
+	}
+}
+
+func compacted(m map[string]json.RawMessage) map[string]string {
+	out := make(map[string]string)
+	for k, v := range m {
+		var b bytes.Buffer
+		_ = json.Compact(&b, v)
+		out[k] = b.String()
+	}
+	return out
+}

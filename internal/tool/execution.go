@@ -1,0 +1,137 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Execution is what the pipeline hands to an executor: one tools/call that has passed every check before it.
+type Execution struct {
+	Invocation InvocationID
+	Tool       *Tool
+
+	// Params is the params object of the client's tools/call as it was received. The executor replaces name, arguments
+	// and _meta in it and sends every other member on, in its place.
+	Params json.RawMessage
+
+	// Arguments is the standard's call_input: a JSON object, never nil and never null.
+	Arguments json.RawMessage
+
+	// Meta is the _meta to send on, without progressToken and without the io.modelcontextprotocol/ keys, which belong
+	// to each hop. Nil where nothing is left.
+	Meta json.RawMessage
+
+	// Hop is what the client's own hop said of itself, for executors that speak for it on the next one.
+	Hop Hop
+
+	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
+	// never nil and does not block for long. Executors call it from one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Hop holds the per-hop facts of a request on protocol 2026-07-28, raw; all nil on older revisions.
+type Hop struct {
+	ClientCapabilities json.RawMessage // _meta["io.modelcontextprotocol/clientCapabilities"]
+	LogLevel           json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]
+}
+
+// Reply is an executor's answer to an Execution.
+type Reply struct {
+	// Result is the result object of tools/call, byte for byte as the executor received or made it.
+	Result json.RawMessage
+
+	// Mapping are the native ids of the call on the executor's side, for external_mappings of the invocation.
+	Mapping ExternalMapping
+}
+
+// Progress is one notifications/progress of a call.
+type Progress struct {
+	// Params is the notification's params object as the executor received it. Its progressToken is the executor's own;
+	// whoever sends the notification on replaces it.
+	Params json.RawMessage
+}
+
+// RPCError is a JSON-RPC error object. An executor returns one, as an error, for a call that the server itself refused
+// with a JSON-RPC error: code, message and data then reach the client unchanged.
+type RPCError struct {
+	Code    int64           `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+
+	// Raw is the whole error object as received, or nil. Where it is set, it is what the client gets.
+	Raw json.RawMessage `json:"-"`
+}
+
+func (e *RPCError) Error() string { return fmt.Sprintf("JSON-RPC error %d: %s", e.Code, e.Message) }
+
+// JSON-RPC error codes, of JSON-RPC 2.0 and of MCP.
+const (
+	CodeParseError             = -32700
+	CodeInvalidRequest         = -32600
+	CodeMethodNotFound         = -32601
+	CodeInvalidParams          = -32602
+	CodeInternalError          = -32603
+	CodeHeaderMismatch         = -32020
+	CodeMissingCapabilities    = -32021
+	CodeUnsupportedProtocol    = -32022
+	CodeURLElicitationRequired = -32042
+)
+
+// ErrorClass is the standard's error_class.
+type ErrorClass string
+
+// The initial error classes of Agent Tool 0.2.0, all of them.
+const (
+	ClassUnknownTool            ErrorClass = "unknown_tool"
+	ClassInvalidArguments       ErrorClass = "invalid_arguments"
+	ClassSchemaValidationFailed ErrorClass = "schema_validation_failed"
+	ClassSchemaNotLoaded        ErrorClass = "schema_not_loaded"
+	ClassPermissionDenied       ErrorClass = "permission_denied"
+	ClassApprovalRejected       ErrorClass = "approval_rejected"
+	ClassPolicyBlocked          ErrorClass = "policy_blocked"
+	ClassHookBlocked            ErrorClass = "hook_blocked"
+	ClassCapabilityGap          ErrorClass = "capability_gap"
+	ClassSetupRequired          ErrorClass = "setup_required"
+	ClassCredentialMissing      ErrorClass = "credential_missing"
+	ClassSandboxViolation       ErrorClass = "sandbox_violation"
+	ClassTimeout                ErrorClass = "timeout"
+	ClassRateLimited            ErrorClass = "rate_limited"
+	ClassDependencyUnavailable  ErrorClass = "dependency_unavailable"
+	ClassExecutionFailed        ErrorClass = "execution_failed"
+	ClassPartialFailure         ErrorClass = "partial_failure"
+	ClassResultTooLarge         ErrorClass = "result_too_large"
+	ClassResultRedacted         ErrorClass = "result_redacted"
+	ClassSiblingCanceled        ErrorClass = "sibling_canceled"
+	ClassStreamingDiscarded     ErrorClass = "streaming_fallback_discarded"
+	ClassCanceled               ErrorClass = "canceled"
+)
+
+// Failure is why a call did not yield its tool's own answer. Phases and executors return it as an error; the pipeline
+// turns it into the terminal result.
+type Failure struct {
+	Class   ErrorClass
+	Code    string // error_code; "" means the class itself
+	Message string // for the model or the person: what happened and what to do next. Holds no secret.
+
+	RetryAfter     time.Duration // 0: not known
+	OutcomeUnknown bool          // the call may have run: it is never sent again unless its tool is idempotent
+	Cause          error         // for the log only; never sent to a client
+}
+
+func (f *Failure) Error() string {
+	if f.Cause != nil {
+		return fmt.Sprintf("%s: %s: %v", f.Class, f.Message, f.Cause)
+	}
+	return fmt.Sprintf("%s: %s", f.Class, f.Message)
+}
+
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// ErrorCode is the failure's error_code: Code, or the class where there is none.
+func (f *Failure) ErrorCode() string {
+	if f.Code != "" {
+		return f.Code
+	}
+	return string(f.Class)
+}

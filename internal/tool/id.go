@@ -1,0 +1,52 @@
+package tool
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"time"
+)
+
+// Identifiers of records. Each has a prefix that names its kind, then 26 characters that sort by the time of creation
+// and cannot be guessed.
+type (
+	InvocationID string
+	ResultID     string
+	EventID      string
+	ProgressID   string
+	DecisionID   string
+	MutationID   string
+	SurfaceID    string
+)
+
+// NewInvocationID returns a fresh id, "inv_…".
+func NewInvocationID() InvocationID { return InvocationID(newID("inv_")) }
+
+// NewResultID returns a fresh id, "res_…".
+func NewResultID() ResultID { return ResultID(newID("res_")) }
+
+// NewEventID returns a fresh id, "evt_…".
+func NewEventID() EventID { return EventID(newID("evt_")) }
+
+// NewProgressID returns a fresh id, "prg_…".
+func NewProgressID() ProgressID { return ProgressID(newID("prg_")) }
+
+// NewDecisionID returns a fresh id, "dec_…".
+func NewDecisionID() DecisionID { return DecisionID(newID("dec_")) }
+
+// NewMutationID returns a fresh id, "mut_…".
+func NewMutationID() MutationID { return MutationID(newID("mut_")) }
+
+// idEncoding is Crockford's alphabet in lower case: its order is that of the bytes, so ids sort by time.
+var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// newID joins 48 bits of Unix milliseconds and 80 random bits.
+func newID(prefix string) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(time.Now().UnixMilli())<<16)
+	rand.Read(b[6:]) // never fails: crypto/rand ends the program where the system has no randomness
+	var text [64]byte
+	n := copy(text[:], prefix)
+	idEncoding.Encode(text[n:], b[:])
+	return string(text[:n+26])
+}

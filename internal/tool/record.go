@@ -1,0 +1,227 @@
+package tool
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Status is the state of an invocation or the status of a result.
+type Status string
+
+// The invocation states of the standard, all of them.
+const (
+	StatusPlanned           Status = "planned"
+	StatusSelected          Status = "selected"
+	StatusSchemaParseFailed Status = "schema_parse_failed"
+	StatusArgumentsReady    Status = "arguments_ready"
+	StatusValidationFailed  Status = "validation_failed"
+	StatusPreHooksRunning   Status = "pre_hooks_running"
+	StatusAwaitingApproval  Status = "awaiting_approval"
+	StatusApproved          Status = "approved"
+	StatusDenied            Status = "denied"
+	StatusQueued            Status = "queued"
+	StatusRunning           Status = "running"
+	StatusNeedsInput        Status = "needs_input"
+	StatusPartialResult     Status = "partial_result"
+	StatusPostHooksRunning  Status = "post_hooks_running"
+	StatusYielded           Status = "yielded"
+	StatusSucceeded         Status = "succeeded"
+	StatusFailed            Status = "failed"
+	StatusCanceled          Status = "canceled"
+	StatusTimedOut          Status = "timed_out"
+	StatusBlocked           Status = "blocked"
+)
+
+// EventType is the standard's event_type.
+type EventType string
+
+// The event classes of Agent Tool 0.2.0, all of them.
+const (
+	EventToolDeclared               EventType = "tool.declared"
+	EventSurfaceCreated             EventType = "tool.surface.created"
+	EventSurfaceUpdated             EventType = "tool.surface.updated"
+	EventDeferredDiscovered         EventType = "tool.deferred.discovered"
+	EventDeferredLoaded             EventType = "tool.deferred.loaded"
+	EventInvocationPlanned          EventType = "tool.invocation.planned"
+	EventInvocationSelected         EventType = "tool.invocation.selected"
+	EventInvocationArgumentsReady   EventType = "tool.invocation.arguments_ready"
+	EventInvocationValidationFailed EventType = "tool.invocation.validation_failed"
+	EventHookPreStarted             EventType = "tool.hook.pre.started"
+	EventHookPreCompleted           EventType = "tool.hook.pre.completed"
+	EventPermissionRequested        EventType = "tool.permission.requested"
+	EventPermissionDecided          EventType = "tool.permission.decided"
+	EventInvocationQueued           EventType = "tool.invocation.queued"
+	EventInvocationStarted          EventType = "tool.invocation.started"
+	EventInvocationProgress         EventType = "tool.invocation.progress"
+	EventInvocationPartialResult    EventType = "tool.invocation.partial_result"
+	EventHookPostStarted            EventType = "tool.hook.post.started"
+	EventHookPostCompleted          EventType = "tool.hook.post.completed"
+	EventResultPersisted            EventType = "tool.result.persisted"
+	EventInvocationYielded          EventType = "tool.invocation.yielded"
+	EventInvocationSucceeded        EventType = "tool.invocation.succeeded"
+	EventInvocationFailed           EventType = "tool.invocation.failed"
+	EventInvocationCanceled         EventType = "tool.invocation.canceled"
+	EventInvocationTimedOut         EventType = "tool.invocation.timed_out"
+	EventResultCreated              EventType = "tool.result.created"
+	EventResultRedacted             EventType = "tool.result.redacted"
+)
+
+// Object names the standard's core object that a record is; every record carries it, so that a line of a journal can be
+// read without guessing.
+type Object string
+
+const (
+	ObjectInvocation         Object = "tool_invocation"
+	ObjectResult             Object = "tool_result"
+	ObjectProgress           Object = "tool_progress"
+	ObjectEvent              Object = "tool_event"
+	ObjectPermissionDecision Object = "tool_permission_decision"
+	ObjectInputMutation      Object = "tool_input_mutation"
+	ObjectSurface            Object = "tool_surface"
+)
+
+// Record is one of the standard's objects, ready to be encoded as one JSON object. Its fields are not changed once it
+// was handed to a journal.
+type Record interface{ RecordObject() Object }
+
+func (Invocation) RecordObject() Object         { return ObjectInvocation }
+func (Result) RecordObject() Object             { return ObjectResult }
+func (ProgressRecord) RecordObject() Object     { return ObjectProgress }
+func (Event) RecordObject() Object              { return ObjectEvent }
+func (PermissionDecision) RecordObject() Object { return ObjectPermissionDecision }
+
+// Head is the first two members of every record.
+type Head struct {
+	Object        Object `json:"object"`
+	SchemaVersion string `json:"schema_version"`
+}
+
+// HeadOf returns the head of a record of kind o.
+func HeadOf(o Object) Head { return Head{Object: o, SchemaVersion: SchemaVersion} }
+
+// Invocation is the standard's tool_invocation: one requested or executed call. It is written twice under one id: when
+// execution is about to start (without EndedAt) and when it has ended.
+type Invocation struct {
+	Head
+	InvocationID InvocationID    `json:"invocation_id"`
+	ToolID       Name            `json:"tool_id"`
+	SurfaceID    SurfaceID       `json:"surface_id,omitempty"`
+	NativeCallID string          `json:"native_call_id,omitempty"` // the client's JSON-RPC id as JSON text: "7", "\"a\""
+	Status       Status          `json:"status"`
+	ModelInput   json.RawMessage `json:"model_input,omitempty"`
+
+	// Each of these is absent where it equals the one before it: observable_input where it equals model_input, and so
+	// on. A large input is replaced by its *_ref, "sha256:<hex>;bytes=<n>".
+	ObservableInput json.RawMessage `json:"observable_input,omitempty"`
+	PermissionInput json.RawMessage `json:"permission_input,omitempty"`
+	CallInput       json.RawMessage `json:"call_input,omitempty"`
+	ModelInputRef   string          `json:"model_input_ref,omitempty"`
+	CallInputRef    string          `json:"call_input_ref,omitempty"`
+
+	ActorRef            string             `json:"actor_ref,omitempty"`
+	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
+	PolicyRefs          []string           `json:"policy_refs,omitempty"`
+	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`
+	StatusTransitions   []StatusTransition `json:"status_transitions,omitempty"`
+	ExternalMappings    []ExternalMapping  `json:"external_mappings,omitempty"`
+	CreatedAt           time.Time          `json:"created_at"`
+	StartedAt           *time.Time         `json:"started_at,omitempty"`
+	EndedAt             *time.Time         `json:"ended_at,omitempty"`
+}
+
+// StatusTransition is one step of an invocation's life.
+type StatusTransition struct {
+	Status Status    `json:"status"`
+	At     time.Time `json:"at"`
+}
+
+// ExternalMapping refers to the native protocol ids of a call or tool: "Agent Tool SHOULD preserve native protocol ids
+// instead of replacing them."
+type ExternalMapping struct {
+	Source           string `json:"source"`         // "mcp" or the toolset
+	Role             string `json:"role,omitempty"` // "client" for the downstream hop, "upstream" for the executor's
+	ServerID         string `json:"server_id,omitempty"`
+	SessionID        string `json:"mcp_session_id,omitempty"`
+	ProtocolVersion  string `json:"mcp_protocol_version,omitempty"`
+	Method           string `json:"method,omitempty"`
+	ToolName         string `json:"tool_name,omitempty"` // the name used on that hop
+	JSONRPCRequestID string `json:"jsonrpc_request_id,omitempty"`
+}
+
+// Result is the standard's tool_result: how an invocation ended. There is exactly one for each invocation.
+type Result struct {
+	Head
+	ResultID          ResultID        `json:"result_id"`
+	InvocationID      InvocationID    `json:"invocation_id"`
+	Status            Status          `json:"status"`
+	IsError           bool            `json:"is_error"`
+	Content           json.RawMessage `json:"content,omitempty"`            // array of objects
+	StructuredContent json.RawMessage `json:"structured_content,omitempty"` // any JSON
+	ContentRef        string          `json:"content_ref,omitempty"`        // "sha256:<hex>;bytes=<n>" of the native result, where it is too large to stand here
+	Summary           string          `json:"summary,omitempty"`
+	Error             *Error          `json:"error,omitempty"`
+	CreatedAt         time.Time       `json:"created_at"`
+}
+
+// Error is the standard's tool_error.
+type Error struct {
+	ErrorCode      string          `json:"error_code"`
+	ErrorClass     ErrorClass      `json:"error_class"`
+	Message        string          `json:"message"`
+	Recoverability string          `json:"recoverability,omitempty"` // "retry", "fix_input", "ask_operator" or "none"
+	RetryAfterMS   int64           `json:"retry_after_ms,omitempty"`
+	OutcomeUnknown bool            `json:"outcome_unknown,omitempty"` // the call may have run
+	NativeErrorRef json.RawMessage `json:"native_error_ref,omitempty"`
+}
+
+// ProgressRecord is the standard's tool_progress.
+type ProgressRecord struct {
+	Head
+	ProgressID   ProgressID   `json:"progress_id"`
+	InvocationID InvocationID `json:"invocation_id"`
+	Sequence     int          `json:"sequence"` // from 1, without gaps
+	Status       Status       `json:"status"`
+	Message      string       `json:"message,omitempty"`
+	Percent      *float64     `json:"percent,omitempty"` // 0 to 100, where a total is known
+	ElapsedMS    int64        `json:"elapsed_ms"`
+	Timestamp    time.Time    `json:"timestamp"`
+}
+
+// Event is the standard's tool_event.
+type Event struct {
+	Head
+	EventID      EventID        `json:"event_id"`
+	EventType    EventType      `json:"event_type"`
+	Source       string         `json:"source"` // always "mcp-toolhub"
+	Subject      string         `json:"subject,omitempty"`
+	Time         time.Time      `json:"time"`
+	InvocationID InvocationID   `json:"invocation_id,omitempty"`
+	ToolID       Name           `json:"tool_id,omitempty"`
+	Data         map[string]any `json:"data,omitempty"`
+}
+
+// EventSource is the source of every event of the hub.
+const EventSource = "mcp-toolhub"
+
+// PermissionDecision is the standard's tool_permission_decision.
+type PermissionDecision struct {
+	Head
+	DecisionID   DecisionID     `json:"decision_id"`
+	InvocationID InvocationID   `json:"invocation_id"`
+	Behavior     Behavior       `json:"behavior"`
+	Mode         string         `json:"mode,omitempty"`
+	Source       string         `json:"source,omitempty"`
+	Reason       map[string]any `json:"reason,omitempty"`
+	RuleRefs     []string       `json:"rule_refs,omitempty"`
+	DecidedAt    time.Time      `json:"decided_at"`
+}
+
+// Behavior is the outcome of a permission decision.
+type Behavior string
+
+const (
+	Allow       Behavior = "allow"
+	Ask         Behavior = "ask"
+	Deny        Behavior = "deny"
+	Passthrough Behavior = "passthrough"
+)

@@ -1,0 +1,36 @@
+package tool
+
+import "time"
+
+// ServerState is where an upstream server stands.
+type ServerState string
+
+const (
+	ServerStarting  ServerState = "starting"   // connecting, initialising or listing for the first time
+	ServerReady     ServerState = "ready"      // answers calls
+	ServerBackoff   ServerState = "backoff"    // failed; tried again at NextTry
+	ServerNeedsAuth ServerState = "needs_auth" // refused the credentials; not tried again until something changes
+	ServerStopped   ServerState = "stopped"    // disabled, or the hub is stopping
+)
+
+// ServerStatus is what a person can see of one upstream server or built-in toolset. It is a copy: safe to keep.
+type ServerStatus struct {
+	Server          string      `json:"server"`
+	Transport       string      `json:"transport"` // "stdio", "http", "sse" or "builtin"
+	State           ServerState `json:"state"`
+	Since           time.Time   `json:"since"`
+	LastError       string      `json:"last_error,omitempty"` // holds no secret
+	Hint            string      `json:"hint,omitempty"`       // what to do about LastError
+	NextTry         *time.Time  `json:"next_try,omitempty"`
+	ProtocolVersion string      `json:"protocol_version,omitempty"`
+	ServerName      string      `json:"server_name,omitempty"`
+	ServerVersion   string      `json:"server_version,omitempty"`
+	PID             int         `json:"pid,omitempty"`
+	Restarts        int         `json:"restarts"`
+	Tools           int         `json:"tools"` // admitted
+	Repaired        int         `json:"repaired"`
+	Excluded        []Exclusion `json:"excluded,omitempty"`
+	Calls           int64       `json:"calls"`
+	Errors          int64       `json:"errors"`
+	InFlight        int         `json:"in_flight"`
+}

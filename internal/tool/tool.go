@@ -1,0 +1,119 @@
+// Package tool is the vocabulary of the hub: the Agent Tool 0.2.0 objects, their identifiers, error classes and events,
+// and the few types that packages hand to each other about tools, servers and calls.
+//
+// It is the only package that every other one may import, so it depends on the standard library alone and starts
+// nothing: no goroutine, no file, no connection.
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// SchemaVersion is the Agent Tool version that every record of the hub names.
+const SchemaVersion = "0.2.0"
+
+// Name is a canonical tool name, unique in the whole hub: mcp.<server>.<tool> for a tool of an upstream server,
+// <toolset>.<tool> for a built-in one. Permission, hooks, routing, records and replay use it and nothing else. It
+// doubles as the standard's tool_id.
+type Name string
+
+// UnknownTool is the tool_id of an invocation whose requested name belongs to no tool. The standard requires a tool_id
+// even then; the name that was asked for is in the invocation's external mappings.
+const UnknownTool Name = "hub.unknown_tool"
+
+// SourceMCP is the first word of the canonical name of every tool of an upstream MCP server.
+const SourceMCP = "mcp"
+
+// MCPName builds the canonical name of tool native on server. Server ids hold no dot, so the second dot ends the server.
+func MCPName(server, native string) Name { return Name(SourceMCP + "." + server + "." + native) }
+
+// Source is the first word of the name: "mcp" or the name of a built-in toolset.
+func (n Name) Source() string {
+	source, _, _ := strings.Cut(string(n), ".")
+	return source
+}
+
+// Validate says what happens to arguments that the input schema refuses.
+type Validate string
+
+const (
+	ValidateReject Validate = "reject" // the call ends as schema_validation_failed before anything runs (default)
+	ValidateWarn   Validate = "warn"   // the call goes on; an event records the fault
+	ValidateOff    Validate = "off"    // the schema is not looked at
+)
+
+// Tool is one callable tool as a catalog admitted it. It is immutable once published.
+type Tool struct {
+	Name   Name
+	Server string // id of the upstream server; the toolset's name for a built-in tool
+	Native string // the origin's own name, sent to it in tools/call
+
+	// Declaration is the tool's object as its origin listed it, byte for byte, except for what Repairs names.
+	Declaration json.RawMessage
+
+	// InputSchema and OutputSchema are members of Declaration; OutputSchema is nil where the tool has none.
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage
+	SchemaDigest string // Digest of InputSchema
+
+	Title       string // decoded, for people
+	Description string // decoded, for people and search
+	Tags        []string
+	Validate    Validate // "" means ValidateReject
+	Repairs     []Repair
+}
+
+// Repair is a change that admission made to a declaration so that it breaks neither the hub nor a client.
+type Repair struct {
+	Part   string `json:"part"`   // the member that was changed, for instance "inputSchema"
+	Reason string `json:"reason"` // what was wrong and what stands there now, one sentence
+}
+
+// Exclusion is a tool that a catalog or a surface does not offer, and why.
+type Exclusion struct {
+	Tool   string `json:"tool"`           // canonical name where there is one, otherwise the origin's
+	Origin string `json:"origin"`         // server id or toolset
+	Code   string `json:"code"`           // machine-readable, for instance "duplicate_name", "invalid_schema"
+	Reason string `json:"reason"`         // one sentence that ends in what to do
+	Twin   string `json:"twin,omitempty"` // the other origin, for a name that two tools claim
+}
+
+// Catalog is what one origin offers at one moment. It is immutable once published.
+type Catalog struct {
+	Server       string // server id, or the name of a built-in toolset
+	Source       string // SourceMCP, or the name of a built-in toolset
+	Tools        []*Tool
+	Excluded     []Exclusion
+	Tags         []string // of the server's config entry
+	Title        string   // the server's own title or name, decoded
+	Instructions string   // the server's own instructions, decoded
+	Pending      bool     // the origin has not answered yet: Tools may be empty or from a cache
+}
+
+// Client is what is known of the program on the other end of a downstream session. Every field is the client's own
+// claim: it may choose a naming style, never a permission.
+type Client struct {
+	Name            string
+	Version         string
+	ProtocolVersion string // negotiated, for instance "2025-11-25"
+}
+
+// Actor is on whose behalf a call is made.
+type Actor struct {
+	Name    string // name of the bearer token, or "local" where there is no authentication
+	Door    string // "stdio", "http" or "cli"
+	Session string // downstream session id; empty where the protocol has none
+	Client  Client
+}
+
+// Ref is the actor_ref of records.
+func (a Actor) Ref() string { return "actor:" + a.Door + "/" + a.Name }
+
+// Digest is the hex SHA-256 of b: of a schema, a declaration or a surface.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
