@@ -1,0 +1,245 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Bounds of a number. The library turns numbers into exact fractions, so 1e1000000 would cost megabytes and seconds.
+const (
+	maxDigits   = 4096
+	maxExponent = 1024 // beyond what a 64-bit float holds
+)
+
+// census is what one pass over the bytes of a JSON text tells about it. It does not recurse and needs no valid JSON.
+type census struct {
+	depth   int
+	values  int  // upper bound
+	schemas int  // objects and booleans
+	tooBig  bool // a number is out of bounds
+	beyond  bool // a number is beyond a 64-bit float
+}
+
+func takeCensus(text []byte) census {
+	c := census{values: 1}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case b == '"':
+			i = endOfString(text, i)
+		case b == '{', b == '[':
+			depth++
+			c.values++
+			c.depth = max(c.depth, depth)
+			if b == '{' {
+				c.schemas++
+			}
+		case b == '}', b == ']':
+			depth--
+		case b == ',':
+			c.values++
+		case b == 't', b == 'f':
+			c.schemas++
+			i += len("rue") // never past a bracket in valid JSON
+		case b == '-', '0' <= b && b <= '9':
+			end := endOfNumber(text, i)
+			c.tooBig = c.tooBig || !numberInBounds(text[i:end])
+			c.beyond = c.beyond || isBeyondFloat(text[i:end])
+			i = end - 1
+		}
+	}
+	return c
+}
+
+// endOfString returns the index of the quote that ends the string that begins at i, or of the last byte.
+func endOfString(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(text)
+}
+
+func endOfNumber(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch b := text[i]; {
+		case '0' <= b && b <= '9', b == '.', b == 'e', b == 'E', b == '+', b == '-':
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+func numberInBounds(number []byte) bool {
+	if len(number) < 5 {
+		return true
+	}
+	digits, exponent := number, []byte(nil)
+	if at := bytes.IndexAny(number, "eE"); at >= 0 {
+		digits, exponent = number[:at], number[at+1:]
+	}
+	if len(digits) > maxDigits {
+		return false
+	}
+	if exponent == nil {
+		return true
+	}
+	n, err := strconv.Atoi(string(exponent))
+	return err == nil && n <= maxExponent && n >= -maxExponent
+}
+
+// isBeyondFloat reports a number that decoding into a 64-bit float fails on. Clients decode schemas so.
+func isBeyondFloat(number []byte) bool {
+	if len(number) < 5 || len(number) < 300 && !bytes.ContainsAny(number, "eE") {
+		return false
+	}
+	_, err := strconv.ParseFloat(string(number), 64)
+	return errors.Is(err, strconv.ErrRange)
+}
+
+// decodeSchema decodes raw with its numbers as written, once it is known to be within the bounds.
+func decodeSchema(raw json.RawMessage) (any, error) {
+	if len(raw) > MaxBytes {
+		return nil, fmt.Errorf("it has %d bytes, more than %d: shorten it", len(raw), MaxBytes)
+	}
+	c := takeCensus(raw)
+	switch {
+	case c.depth > MaxDepth:
+		return nil, fmt.Errorf("it nests %d levels deep, more than %d: flatten it, or use $ref", c.depth, MaxDepth)
+	case c.schemas > maxSchemas:
+		return nil, fmt.Errorf("it has %d subschemas, more than %d: shorten it", c.schemas, maxSchemas)
+	case c.values > maxValues:
+		return nil, fmt.Errorf("it has %d values, more than %d: shorten it", c.values, maxValues)
+	case c.tooBig, c.beyond:
+		return nil, errors.New("it holds a number beyond a 64-bit float: use a smaller one")
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, errors.New("it is not valid JSON: correct it")
+	}
+	switch doc.(type) {
+	case map[string]any, bool:
+	default:
+		return nil, errors.New("it is neither an object nor a boolean: declare an object")
+	}
+	if nestedRecursion(doc, true) {
+		return nil, errors.New("it has a $recursiveAnchor below its root: use $ref instead")
+	}
+	references, ids := countLinks(doc)
+	if references*c.schemas > maxReferences || ids*c.schemas > maxIDs {
+		return nil, fmt.Errorf("it has %d references and %d identifiers among %d subschemas, more than can be resolved: shorten it",
+			references, ids, c.schemas)
+	}
+	return doc, nil
+}
+
+// countLinks counts the members that make the compiler search: it looks at all subschemas for each of them.
+func countLinks(doc any) (references, ids int) {
+	switch v := doc.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if _, text := value.(string); text {
+				switch name {
+				case "$ref", "$dynamicRef", "$recursiveRef":
+					references++
+				case "$id", "id":
+					ids++
+				}
+				continue
+			}
+			r, i := countLinks(value)
+			references, ids = references+r, ids+i
+		}
+	case []any:
+		for _, value := range v {
+			r, i := countLinks(value)
+			references, ids = references+r, ids+i
+		}
+	}
+	return references, ids
+}
+
+// dynamicAnchors appends the pointers, escaped for a URL fragment, of the objects of doc that have a $dynamicAnchor.
+func dynamicAnchors(doc any, at string, found []string) []string {
+	switch v := doc.(type) {
+	case map[string]any:
+		if _, ok := v["$dynamicAnchor"].(string); ok {
+			found = append(found, at)
+		}
+		for name, value := range v {
+			found = dynamicAnchors(value, at+"/"+url.PathEscape(escapeToken(name)), found)
+		}
+	case []any:
+		for i, value := range v {
+			found = dynamicAnchors(value, at+"/"+strconv.Itoa(i), found)
+		}
+	}
+	return found
+}
+
+// nestedRecursion reports a $recursiveAnchor elsewhere than at the root. The library then resolves $recursiveRef to
+// schemas that cannot be told beforehand, so that the work of a validation could not be bounded.
+func nestedRecursion(doc any, root bool) bool {
+	switch v := doc.(type) {
+	case map[string]any:
+		if on, _ := v["$recursiveAnchor"].(bool); on && !root {
+			return true
+		}
+		for _, value := range v {
+			if nestedRecursion(value, false) {
+				return true
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if nestedRecursion(value, false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// escapeToken writes name as one token of a JSON pointer.
+func escapeToken(name string) string {
+	if !strings.ContainsAny(name, "~/") {
+		return name
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// dropEmptyEnums removes each empty enum of doc and counts them. Older drafts rule it out, and servers build it from
+// lists that happen to be empty; the rest of such a schema is worth having.
+func dropEmptyEnums(doc any) (dropped int) {
+	switch v := doc.(type) {
+	case map[string]any:
+		if list, ok := v["enum"].([]any); ok && len(list) == 0 {
+			delete(v, "enum")
+			dropped++
+		}
+		for name, value := range v {
+			switch name {
+			case "enum", "const", "default", "examples": // data, not schemas
+			default:
+				dropped += dropEmptyEnums(value)
+			}
+		}
+	case []any:
+		for _, value := range v {
+			dropped += dropEmptyEnums(value)
+		}
+	}
+	return dropped
+}

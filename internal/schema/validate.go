@@ -1,0 +1,115 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// maxArgumentDepth is how deep arguments may nest.
+const maxArgumentDepth = 1000
+
+// maxProblems is how many problems one Invalid names: enough to correct a call at one go.
+const maxProblems = 10
+
+// Problem is one way in which arguments break a schema. None of its fields holds a value of the arguments.
+type Problem struct {
+	Path       string `json:"path"`                  // JSON pointer into the arguments; "" is the whole of them
+	Message    string `json:"message"`               // what is wrong, to follow the argument's name: "must be an integer, got a string"
+	SchemaPath string `json:"schema_path,omitempty"` // JSON pointer to the keyword in the schema, with "#"
+}
+
+// Invalid is the error of Validate for arguments that the schema refuses.
+type Invalid struct {
+	Problems []Problem // sorted by path, then message; at most ten
+	Omitted  int       // further problems
+}
+
+// Error is a text that a model can act on: each argument, what it must be, and what to do next.
+func (e *Invalid) Error() string {
+	var text strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		if p.Path == "" {
+			text.WriteString("the arguments ")
+		} else {
+			fmt.Fprintf(&text, "argument %q ", readable(p.Path))
+		}
+		text.WriteString(p.Message)
+	}
+	if e.Omitted > 0 {
+		fmt.Fprintf(&text, "; and %d more", e.Omitted)
+	}
+	text.WriteString(". Correct the arguments and call the tool again.")
+	return text.String()
+}
+
+// Validate checks args, a JSON value; nothing stands for {}. Its error is an *Invalid. It may be called concurrently.
+func (s *Schema) Validate(args json.RawMessage) (err error) {
+	defer func() {
+		if recover() != nil { // the library's: a stranger's schema must not end the process
+			err = refused("cannot be checked against the tool's schema; send simpler arguments")
+		}
+	}()
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	c := takeCensus(args)
+	if c.depth > maxArgumentDepth {
+		return refused(fmt.Sprintf("nest %d levels deep; send at most %d levels", c.depth, maxArgumentDepth))
+	}
+	if c.tooBig {
+		return refused(fmt.Sprintf("hold a number of more than %d digits or an exponent beyond %d; send a smaller number or a string",
+			maxDigits, maxExponent))
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+	if err != nil {
+		return refused("are not valid JSON; send a JSON object")
+	}
+	if !s.cost.affordable(s.root, value, len(args)) {
+		return refused("are too large or too deeply nested to check against the tool's schema; send less, or a flatter value")
+	}
+	err = s.root.Validate(value)
+	if err == nil {
+		return nil
+	}
+	var fault *jsonschema.ValidationError
+	if !errors.As(err, &fault) {
+		return refused("cannot be checked against the tool's schema; send simpler arguments")
+	}
+	problems := (&describer{root: s.root}).problems(fault)
+	if len(problems) == 0 {
+		return nil // all that failed was a circle of references, which is the schema's fault and says nothing of the arguments
+	}
+	invalid := &Invalid{Problems: problems}
+	if len(problems) > maxProblems {
+		invalid.Problems, invalid.Omitted = slices.Clip(problems[:maxProblems]), len(problems)-maxProblems
+	}
+	return invalid
+}
+
+func refused(message string) *Invalid { return &Invalid{Problems: []Problem{{Message: message}}} }
+
+// readable writes a JSON pointer the way people write paths: items[0].name.
+func readable(pointer string) string {
+	var path strings.Builder
+	for _, token := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch {
+		case token != "" && strings.Trim(token, "0123456789") == "":
+			path.WriteString("[" + token + "]")
+		case path.Len() > 0:
+			path.WriteString("." + token)
+		default:
+			path.WriteString(token)
+		}
+	}
+	return clip(path.String())
+}
