@@ -1,0 +1,63 @@
+package persist_test
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// BenchmarkCommit measures the time of a durable call's records, by how many callers there are at once. What matters
+// is that more callers share a sync: ns/op is the time per Commit of all of them together.
+func BenchmarkCommit(b *testing.B) {
+	for _, callers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			j, err := persist.Open(persist.JournalConfig{Dir: b.TempDir()}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				b.Fatal(err)
+			}
+			records := persist.CallRecords()
+			b.ReportAllocs()
+			b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
+			if callers == 1 {
+				for b.Loop() {
+					if err := j.Commit(b.Context(), records...); err != nil {
+						b.Fatal(err)
+					}
+				}
+			} else {
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						if err := j.Commit(b.Context(), records...); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			if err := j.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkAppend measures the records of a call that nobody waits for.
+func BenchmarkAppend(b *testing.B) {
+	j, err := persist.Open(persist.JournalConfig{Dir: b.TempDir()}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	records := persist.CallRecords()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := j.Append(b.Context(), records...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,11 @@
+package persist
+
+import "time"
+
+// JournalConfig says where and how the journal is kept. The zero value of each optional field means its default.
+type JournalConfig struct {
+	Dir      string        // created with mode 0700; files are 0600
+	MaxBytes int64         // a file larger than this is closed and a new one begun; default 64 MiB
+	MaxFiles int           // files kept, the oldest are removed; default 10
+	MaxAge   time.Duration // files older than this are removed when a new one is begun; 0: never
+}

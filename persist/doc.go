@@ -1,0 +1,32 @@
+// Package persist keeps what the hub has to remember: here the journal, to which every record of every invocation goes
+// as one line of JSON.
+//
+// # Promise
+//
+// When Journal.Commit returns nil, its records are on the disk, and so is everything that was appended before them and
+// not reported lost. A hub that is killed, or a machine that loses power, leaves a journal that Read can read to that
+// point. Nothing of the configuration, so no credential of it, is ever written: the journal holds records only, and what
+// a record may hold is for the package that makes it to decide.
+//
+// # Group commit
+//
+// Callers encode their records themselves, in parallel, and add the bytes to the batch that is being collected. One
+// goroutine takes the batch, writes it with a single write, syncs once if anybody waits for it, and tells all of them.
+// What arrives meanwhile is the next batch. So a lone caller waits for one sync and nothing else, and sixty-four callers
+// share one.
+//
+// # Files
+//
+// The directory holds files named journal-<UTC time>-<number>.jsonl, whose names sort in the order of their creation.
+// Several hubs may share the directory (each client of one person starts its own stdio hub), so each keeps a file for
+// itself for as long as it lives: under flock where there is one, opened so that nobody else can open it for writing
+// on Windows. The system ends both when the process ends, however it ends. A file that nobody holds is closed.
+//
+//   - A hub that starts goes on with the newest closed file that has room, having cut off a line that a crash left
+//     unfinished, and otherwise begins a new one. So a hundred short runs share a file rather than leave a hundred.
+//   - A full file is closed and a new one begun. The files of one process are in the order of their names.
+//   - Only closed files are ever removed: those beyond MaxFiles, oldest first, and those last written before MaxAge.
+//     Files that other living hubs hold are neither counted nor removed.
+//   - Where the file system knows no locks, every file looks as if somebody held it: none is continued or removed, and
+//     the log says so.
+package persist

@@ -1,0 +1,246 @@
+package persist
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// errInUse is what openExclusive returns for a file that somebody holds.
+var errInUse = errors.New("another process holds the file")
+
+// files is the current file of a journal and its closed ones. Only one goroutine uses it at a time.
+type files struct {
+	cfg    JournalConfig
+	logger *slog.Logger
+
+	current  *os.File // nil after a failure that left nothing to go on with: the next write begins a new file
+	path     string
+	size     int64 // bytes written
+	synced   int64 // of them on the disk for certain
+	unsynced int   // records between the two
+	stuck    bool  // a new file could not be begun, and the log knows
+}
+
+// openFirst goes on with a closed file that has room, or begins a new one.
+func (f *files) openFirst() error {
+	if !f.adopt() {
+		if err := f.begin(); err != nil {
+			return err
+		}
+	}
+	f.clean()
+	return nil
+}
+
+// write puts b at the end of the journal, and on the disk if it is to be durable. When it fails, it returns how many
+// records were lost: those of b, and after a failed sync those written since the last good one.
+func (f *files) write(b *batch) (lost int, err error) {
+	if lost, err := f.makeReady(int64(len(b.bytes))); err != nil {
+		return lost + b.records, err
+	}
+	if len(b.bytes) > 0 {
+		if _, err := f.current.WriteAt(b.bytes, f.size); err != nil {
+			lost := b.records
+			if f.cutBack(f.size); f.current == nil {
+				lost += f.unsynced
+			}
+			return lost, &JournalError{Op: "write journal", Path: f.path, Err: err}
+		}
+		f.size += int64(len(b.bytes))
+		f.unsynced += b.records
+	}
+	if b.durable {
+		return f.sync()
+	}
+	return 0, nil
+}
+
+// makeReady sees to it that there is a current file with room for n bytes. A full file stays in use where no new one
+// can be begun: its size is a wish, losing records for it would not be one.
+func (f *files) makeReady(n int64) (lost int, err error) {
+	if f.current == nil {
+		return 0, f.begin()
+	}
+	if f.size == 0 || f.size+n <= f.cfg.MaxBytes {
+		return 0, nil
+	}
+	if lost, err := f.sync(); err != nil {
+		return lost, err
+	}
+	full := f.current
+	if err := f.begin(); err != nil {
+		if !f.stuck {
+			f.logger.Warn("the journal goes on in a file larger than it should be", "error", err)
+		}
+		f.stuck = true
+		return 0, nil
+	}
+	f.stuck = false
+	full.Close() // everything in it is synced
+	f.clean()
+	return 0, nil
+}
+
+// sync puts what was written on the disk. After a failed sync the system may have dropped the data and call the next
+// sync good all the same, so the file is cut back to what is certain and never used again.
+func (f *files) sync() (lost int, err error) {
+	if f.current == nil || f.synced == f.size {
+		return 0, nil
+	}
+	if err := datasync(f.current); err != nil {
+		lost, f.unsynced = f.unsynced, 0
+		f.cutBack(f.synced)
+		f.abandon()
+		return lost, &JournalError{Op: "sync journal", Path: f.path, Err: err}
+	}
+	f.synced, f.unsynced = f.size, 0
+	return 0, nil
+}
+
+// cutBack ends the current file at size, so that a half-written line never stands before a whole one. Where even that
+// fails, the file is given up: Read passes over an unfinished last line.
+func (f *files) cutBack(size int64) {
+	if err := f.current.Truncate(size); err != nil {
+		f.abandon()
+		return
+	}
+	f.size = size
+}
+
+func (f *files) abandon() {
+	if f.current != nil {
+		f.current.Close() // it has failed already
+		f.current = nil
+	}
+}
+
+// close syncs and closes the current file.
+func (f *files) close() (lost int, err error) {
+	lost, err = f.sync()
+	f.abandon()
+	return lost, err
+}
+
+// begin creates a new file whose name follows all others and makes it the current one. The old current file is left as
+// it is.
+func (f *files) begin() error {
+	for tries := 1; ; tries++ {
+		names, err := journalNames(f.cfg.Dir)
+		if err != nil {
+			return &JournalError{Op: "list journal", Path: f.cfg.Dir, Err: err}
+		}
+		path := filepath.Join(f.cfg.Dir, nextName(names, time.Now()))
+		file, locked, err := openExclusive(path, true)
+		if tries < 100 && (errors.Is(err, fs.ErrExist) || errors.Is(err, errInUse)) {
+			continue // another hub was quicker, or is looking whether the file is in use: take the name after it
+		}
+		if err == nil {
+			if err = syncDir(f.cfg.Dir); err != nil {
+				removeHeld(file, path)
+			}
+		}
+		if err != nil {
+			return &JournalError{Op: "create journal", Path: path, Err: err}
+		}
+		if !locked {
+			f.logger.Warn("the journal's file system knows no locks: old journal files are not removed", "dir", f.cfg.Dir)
+		}
+		f.current, f.path, f.size, f.synced, f.unsynced = file, path, 0, 0, 0
+		return nil
+	}
+}
+
+// adopt makes the newest closed file that has room the current one, and reports whether there was any.
+func (f *files) adopt() bool {
+	names, err := journalNames(f.cfg.Dir)
+	if err != nil {
+		return false
+	}
+	for i := len(names) - 1; i >= 0; i-- {
+		path := filepath.Join(f.cfg.Dir, names[i])
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() >= f.cfg.MaxBytes || f.expired(info) {
+			continue
+		}
+		file, locked, err := openExclusive(path, false)
+		if err != nil {
+			continue
+		}
+		if size, err := cutTail(file); err == nil && locked {
+			file.Chmod(0o600) // a restored backup may be readable for others; where that stays so, records still matter more
+			if cut := info.Size() - size; cut > 0 {
+				f.logger.Info("cut off a journal line that a crash left unfinished", "file", path, "bytes", cut)
+			}
+			f.current, f.path, f.size, f.synced, f.unsynced = file, path, size, size, 0
+			return true
+		}
+		file.Close() // nothing was written
+	}
+	return false
+}
+
+// cutTail cuts off what follows the last line break of file, and returns the size of the rest.
+func cutTail(file *os.File) (int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size, end := info.Size(), info.Size()
+	var chunk [4096]byte
+	for end > 0 {
+		start := max(0, end-int64(len(chunk)))
+		n, err := file.ReadAt(chunk[:end-start], start)
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		for n > 0 && chunk[n-1] != '\n' {
+			n--
+		}
+		end = start + int64(n)
+		if n > 0 {
+			break
+		}
+	}
+	if end == size {
+		return size, nil
+	}
+	return end, file.Truncate(end)
+}
+
+// clean removes closed files that are too many or too old. A file that cannot be removed is left for the next time.
+func (f *files) clean() {
+	names, err := journalNames(f.cfg.Dir)
+	if err != nil {
+		return
+	}
+	kept := 1 // the current file
+	for i := len(names) - 1; i >= 0; i-- {
+		path := filepath.Join(f.cfg.Dir, names[i])
+		if path == f.path {
+			continue
+		}
+		file, locked, err := openExclusive(path, false)
+		if err != nil {
+			continue // in use, gone, or not ours
+		}
+		info, err := file.Stat()
+		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) {
+			if err := removeHeld(file, path); err != nil {
+				f.logger.Warn("cannot remove an old journal file", "file", path, "error", err)
+			}
+			continue
+		}
+		kept++
+		file.Close() // nothing was written
+	}
+}
+
+// expired reports whether a file was last written too long ago.
+func (f *files) expired(info fs.FileInfo) bool {
+	return f.cfg.MaxAge > 0 && time.Since(info.ModTime()) > f.cfg.MaxAge
+}

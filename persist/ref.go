@@ -1,0 +1,17 @@
+package persist
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// InlineLimit is the largest input or result, in bytes, that stands in a record itself. A larger one is represented by
+// its Ref, so that one huge result does not push ten thousand other records out of the journal.
+const InlineLimit = 16 << 10
+
+// Ref identifies raw by its digest and length: "sha256:<hex>;bytes=<n>".
+func Ref(raw json.RawMessage) string {
+	return "sha256:" + tool.Digest(raw) + ";bytes=" + strconv.Itoa(len(raw))
+}
