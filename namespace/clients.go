@@ -1,0 +1,96 @@
+package namespace
+
+import "strings"
+
+// clientRule is what is known of the names that one client takes.
+type clientRule struct {
+	name   string // as given in clientInfo, in lower case: the whole of it, or what stands before a non-letter
+	dots   bool   // takes dots in names as they are; false also where it rewrites them, as twins may then meet
+	limit  int    // of a whole name as the client's model sees it
+	prefix int    // of limit, what the client itself puts before a name when its entry is called "toolhub"
+}
+
+// clientRules holds the clients that are known. The first row that matches counts. Names without a source of their own
+// are listed by github.com/apify/mcp-client-capabilities as what those clients send.
+//
+// A client that is not here gets canonical names: the protocol allows dots and 128 characters.
+func clientRules() []clientRule {
+	return []clientRule{
+		// Measured with Claude Code 2.1: mcp__S__T, over 128 dropped. Every character but [a-zA-Z0-9_-] was refused by
+		// the model's API at first (microsoft/wassette#56) and is rewritten to an underscore now.
+		{name: "claude-code", limit: 128, prefix: len("mcp__toolhub__")},
+		// Claude Desktop and claude.ai: "FrontendRemoteMcpToolDefinition.name: String should match pattern
+		// '^[a-zA-Z0-9_-]{1,64}$'", and then no tool at all (loomle/loomle#168, barryw/ImmichMCP#4).
+		{name: "claude", limit: 64},
+		// "Tool name must only contain alphanumeric characters and underscores" (webstudio-is/webstudio#5960); server
+		// and tool together stay within 60 characters (awslabs/mcp#1283).
+		{name: "cursor", limit: 60, prefix: len("toolhub:")},
+		// "Tools names may only contain [a-z0-9_-]" (microsoft/vscode#308463). The name sent is the product's long name
+		// (vscode mcpServerRequestHandler.ts), so builds differ. A prefix of up to 18 characters, 64 in all.
+		{name: "visual studio code", limit: 64, prefix: 18},
+		{name: "visual-studio-code", limit: 64, prefix: 18},
+		{name: "code - oss", limit: 64, prefix: 18},
+		{name: "vscodium", limit: 64, prefix: 18},
+		// "Invalid 'tools[48].name' … '^[a-zA-Z0-9_-]+$'" (openai/codex#8174); later versions rewrite. Measured with
+		// 0.169: about 128, then hashed.
+		{name: "codex", limit: 128, prefix: len("mcp__toolhub__")},
+		// The model's API is the same as Codex's.
+		{name: "openai-mcp", limit: 64},
+		{name: "chatgpt", limit: 64},
+		// Letters, digits and _.:- are taken; mcp_S_T is cut to 63 in the middle (google-gemini/gemini-cli#20987 and
+		// measured with 0.61). The name is in its packages/core/src/tools/mcp-client.ts.
+		{name: "gemini-cli", dots: true, limit: 63, prefix: len("mcp_toolhub_")},
+		// "tool name *** violates ^[a-zA-Z0-9_-]{1,64}$" (microsoft/mcp#2966).
+		{name: "antigravity", limit: 64, prefix: len("mcp_toolhub_")},
+		// Names reach the model as mcp0_T (seen in DaxianLee/cocos-mcp-server#14), whose APIs take 64 without dots.
+		{name: "windsurf", limit: 64, prefix: len("mcp0_")},
+		// Hands names to the model's API, of which the strictest takes ^[a-zA-Z0-9_-]{1,64}$ (cline/cline#11877,
+		// cline/kanban#47); the forks share the code.
+		{name: "cline", limit: 64, prefix: len("toolhub__")},
+		{name: "roo-code", limit: 64, prefix: len("mcp--toolhub--")},
+		{name: "roo code", limit: 64, prefix: len("mcp--toolhub--")},
+		{name: "kilo-code", limit: 64, prefix: len("mcp--toolhub--")},
+		{name: "kilo code", limit: 64, prefix: len("mcp--toolhub--")},
+		// Its name is in the source of context_server; it holds names to 64 for the models' APIs.
+		{name: "zed", limit: 64, prefix: len("toolhub_")},
+		// "CAPIError: 400 tools.134.custom.name: String should match pattern" (github/copilot-cli#1879, github/
+		// copilot-sdk#743); the JetBrains and Xcode plugins fail in the same way (microsoft/copilot-intellij-feedback#1583).
+		{name: "github-copilot", limit: 64, prefix: len("toolhub-")},
+		{name: "copilot", limit: 64, prefix: len("toolhub-")},
+		{name: "jetbrains", limit: 64, prefix: len("toolhub-")},
+		{name: "xcode-copilot", limit: 64, prefix: len("toolhub-")},
+		// Rewrites what its models do not take (anomalyco/opencode#3842).
+		{name: "opencode", limit: 64, prefix: len("toolhub_")},
+		// Rewrites to [a-zA-Z0-9_] (continuedev/continue#7468).
+		{name: "continue", limit: 64, prefix: len("toolhub_")},
+		// Joins extension and tool with two underscores and hands the name to the model's API (aaif-goose/goose#669).
+		{name: "goose", limit: 64, prefix: len("toolhub__")},
+		// "Invalid tool definition Tool name does not match the required pattern ^[a-zA-Z0-9_-]{1,64}$"
+		// (mastergo-design/mastergo-magic-mcp#36).
+		{name: "augment", limit: 64},
+	}
+}
+
+// protocolLimit is the longest name that the protocol recommends: "Tool names SHOULD be between 1 and 128 characters in
+// length (inclusive)."
+const protocolLimit = 128
+
+// autoStyle chooses the style for a client that the profile leaves to us. It depends on the client alone, never on the
+// names at hand: one long name that a server adds must not rename every other tool.
+func autoStyle(rules []clientRule, client string) Style {
+	client = strings.ToLower(strings.TrimSpace(client[:min(len(client), 64)]))
+	for _, rule := range rules {
+		rest, ok := strings.CutPrefix(client, rule.name)
+		if !ok || rest != "" && isWord(rest[0]) {
+			continue
+		}
+		if rule.dots && rule.limit-rule.prefix >= protocolLimit {
+			return StyleCanonical
+		}
+		return StyleShort
+	}
+	return StyleCanonical
+}
+
+// isWord reports whether c continues a word: "zedtool" is not Zed, "zed-nightly" is.
+func isWord(c byte) bool { return isSafe(c) && c != '-' && c != '_' }

@@ -1,0 +1,37 @@
+package namespace
+
+// Style is how a surface writes tool names.
+type Style string
+
+const (
+	StyleAuto      Style = "auto"      // canonical, except for clients known not to take dots or length: short (default)
+	StyleCanonical Style = "canonical" // mcp.github.search_issues
+	StyleSafe      Style = "safe"      // mcp__github__search_issues
+	StyleShort     Style = "short"     // github__search_issues
+	StyleNative    Style = "native"    // search_issues; two servers with the same name are a fault of the profile
+)
+
+// DefaultProfile is the name of the profile that a client gets when it names none.
+const DefaultProfile = "default"
+
+// Profile selects and dresses the tools of one surface. The zero value shows everything in style auto.
+//
+// Patterns are globs over canonical names ("mcp.github.*", "code.*", "mcp.*.delete_*"): * is any run of characters, dots
+// included, and ? one character.
+type Profile struct {
+	Name    string
+	Style   Style
+	Servers []string // server ids and toolset names, as globs; empty means all
+	Include []string // empty means all tools of those servers
+	Exclude []string // wins over Include
+	Tools   []Override
+}
+
+// Override changes how the tools that match it are shown. The first override that sets a field counts for that field.
+type Override struct {
+	Match       string
+	Name        string // shown instead of the tool's own name part; Match must then select one tool
+	Title       string
+	Description string
+	Hide        bool // not listed and not callable on this surface
+}

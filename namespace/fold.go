@@ -1,0 +1,106 @@
+package namespace
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// hidden returns the first character of name that a person would not see, or that changes how its neighbours are
+// shown: controls, zero-width and bidirectional marks, tags, variation selectors, fillers, private use, broken UTF-8.
+func hidden(name string) (r rune, found bool) {
+	for i, r := range name {
+		if r == utf8.RuneError {
+			if _, size := utf8.DecodeRuneInString(name[i:]); size == 1 {
+				return r, true
+			}
+		}
+		if isHidden(r) {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+func isHidden(r rune) bool {
+	if r < 0x7f {
+		return r < 0x20
+	}
+	return r == 0x2800 || // braille blank: a letter without dots
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp,
+			unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// foldLook maps names that look alike to one text: compatibility forms, letter case, invisible characters, and Cyrillic
+// and Greek letters drawn like Latin ones. Separators stay apart from each other.
+func foldLook(name string) string {
+	ascii := true
+	for i := range len(name) {
+		ascii = ascii && name[i] < 0x80
+	}
+	if ascii {
+		return strings.ToLower(name)
+	}
+	var b strings.Builder
+	for _, r := range norm.NFKC.String(name) {
+		if isHidden(r) {
+			continue
+		}
+		if latin, ok := latinTwin(r); ok {
+			b.WriteByte(latin)
+			continue
+		}
+		lower := unicode.ToLower(r)
+		if latin, ok := latinTwin(lower); ok {
+			b.WriteByte(latin)
+			continue
+		}
+		b.WriteRune(lower)
+	}
+	return norm.NFC.String(b.String())
+}
+
+// foldSeparators maps each run of separators in a folded name to one underscore, so that names which differ in
+// punctuation only become equal.
+func foldSeparators(folded string) string {
+	var b strings.Builder
+	b.Grow(len(folded))
+	gap := false
+	for _, r := range folded {
+		switch {
+		case strings.ContainsRune(".-_/\\:,;|+~@ ", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Pc):
+			gap = true
+		default:
+			if gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
+			gap = false
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// latinTwin returns the lower-case ASCII character that r is drawn like, in common fonts. Compatibility forms such as
+// full-width letters are not here: NFKC has replaced them before.
+func latinTwin(r rune) (byte, bool) {
+	for _, t := range [...]struct {
+		latin byte
+		looks string
+	}{
+		{'a', "аАαΑɑᴀ"}, {'b', "ВвΒЬьʙ"}, {'c', "сСϲϹᴄ"}, {'d', "ԁԀɗᴅ"}, {'e', "еЕΕєҽᴇ"},
+		{'f', "ƒꞙϝϜ"}, {'g', "ɡԍԌɢ"}, {'h', "һҺНнΗհʜ"}, {'i', "іІιΙıɩɪ"}, {'j', "јЈϳͿᴊ"},
+		{'k', "кКκΚᴋ"}, {'l', "ӏӀʟ"}, {'m', "мМΜᴍ"}, {'n', "ηΝոɴ"}, {'o', "оОοΟσօᴏ"},
+		{'p', "рРρΡᴘ"}, {'q', "ԛԚզ"}, {'r', "гɾʀ"}, {'s', "ѕЅꜱ"}, {'t', "тТτΤᴛ"},
+		{'u', "υսʋᴜ"}, {'v', "νѵѴᴠ"}, {'w', "ԝԜѡωᴡ"}, {'x', "хХχΧ"}, {'y', "уУүҮγΥʏ"},
+		{'z', "Ζᴢ"}, {'3', "зЗӡӠ"}, {'-', "‐‑‒–—―−˗⁃➖"}, {'_', "‿⁀ˍ"}, {'/', "⁄∕⧸"}, {'.', "․·‧∙⋅・。"},
+		{':', "։׃∶ː"}, {' ', "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"},
+	} {
+		if strings.ContainsRune(t.looks, r) {
+			return t.latin, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,121 @@
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// profile is a Profile that was checked, with the caller's slices copied.
+type profile struct {
+	Profile
+}
+
+// dress is what a profile's overrides say of one tool. An empty field changes nothing.
+type dress struct {
+	name, title, description string
+}
+
+func newProfile(p Profile) (*profile, error) {
+	if p.Style == "" {
+		p.Style = StyleAuto
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("profile %q: %w", p.Name, err)
+	}
+	p.Servers, p.Include, p.Exclude = slices.Clone(p.Servers), slices.Clone(p.Include), slices.Clone(p.Exclude)
+	p.Tools = slices.Clone(p.Tools)
+	return &profile{Profile: p}, nil
+}
+
+var (
+	// A profile's name is a segment of a URL: /mcp/p/NAME.
+	profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+	// A name that an operator gives is one that every client takes once dots are replaced.
+	shownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+)
+
+// check returns every fault of the profile, joined; nil if there is none.
+func (p Profile) check() error {
+	var faults []error
+	if !profileName.MatchString(p.Name) {
+		faults = append(faults, errors.New("name: must match "+profileName.String()+", as it becomes part of a URL"))
+	}
+	switch p.Style {
+	case StyleAuto, StyleCanonical, StyleSafe, StyleShort, StyleNative:
+	default:
+		faults = append(faults, fmt.Errorf("style: %q is unknown: use one of %s, %s, %s, %s, %s", p.Style,
+			StyleAuto, StyleCanonical, StyleSafe, StyleShort, StyleNative))
+	}
+	for _, list := range []struct {
+		key      string
+		patterns []string
+	}{{"servers", p.Servers}, {"include", p.Include}, {"exclude", p.Exclude}} {
+		for i, pattern := range list.patterns {
+			if err := checkGlob(pattern); err != nil {
+				faults = append(faults, fmt.Errorf("%s[%d]: %w", list.key, i, err))
+			}
+		}
+	}
+	for i, o := range p.Tools {
+		if err := o.check(); err != nil {
+			faults = append(faults, fmt.Errorf("tools[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (o Override) check() error {
+	if err := checkGlob(o.Match); err != nil {
+		return fmt.Errorf("match: %w", err)
+	}
+	if o.Name != "" && hasWildcard(o.Match) {
+		return fmt.Errorf("name: %q would rename every tool that %q matches: write the canonical name of one tool as match",
+			o.Name, o.Match)
+	}
+	if o.Name != "" && !shownName.MatchString(o.Name) {
+		return fmt.Errorf("name: %q must match %s, which all clients can be served with", o.Name, shownName)
+	}
+	if o == (Override{Match: o.Match}) {
+		return fmt.Errorf("the override of %q changes nothing: set name, title, description or hide", o.Match)
+	}
+	return nil
+}
+
+// offers reports whether the profile takes tools of server.
+func (p *profile) offers(server string) bool {
+	return len(p.Servers) == 0 || matchAny(p.Servers, server)
+}
+
+// selects reports whether the profile's patterns let a tool of an offered server through, and how it is dressed.
+func (p *profile) selects(canonical string) (dress, bool) {
+	if len(p.Include) > 0 && !matchAny(p.Include, canonical) || matchAny(p.Exclude, canonical) {
+		return dress{}, false
+	}
+	var d dress
+	for _, o := range p.Tools {
+		if !matchGlob(o.Match, canonical) {
+			continue
+		}
+		if o.Hide {
+			return dress{}, false
+		}
+		d.name = first(d.name, o.Name)
+		d.title = first(d.title, o.Title)
+		d.description = first(d.description, o.Description)
+	}
+	return d, true
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// known lists profile names for a message.
+func known(names []string) string { return strings.Join(names, ", ") }
