@@ -1,0 +1,220 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// mapResult makes the one result of the invocation, from the executor's reply or from the failure.
+func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
+	inv.outcome = Outcome{InvocationID: inv.id}
+	inv.result = tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.NewResultID(), InvocationID: inv.id}
+	if inv.failure != nil {
+		inv.mapFailure()
+		return nil
+	}
+	inv.outcome.Result = inv.reply.Result
+	if isError, _ := rawjson.Get(inv.reply.Result, "isError"); string(isError) == "true" {
+		inv.moveTo(tool.StatusFailed)
+		inv.outcome.Class = tool.ClassExecutionFailed
+		inv.result.IsError = true
+		inv.result.Error = &tool.Error{ErrorCode: "tool_error", ErrorClass: tool.ClassExecutionFailed,
+			Message: "the tool answered with isError", Recoverability: recoverFixInput}
+		return nil
+	}
+	inv.moveTo(tool.StatusSucceeded)
+	return nil
+}
+
+// The recoverability of an error.
+const (
+	recoverRetry    = "retry"
+	recoverFixInput = "fix_input"
+	recoverOperator = "ask_operator"
+	recoverNone     = "none"
+)
+
+// mapFailure turns the failure into what the caller sees and the journal keeps.
+func (inv *invocation) mapFailure() {
+	f := inv.failure
+	inv.moveTo(statusOf(f.Class))
+	inv.outcome.Class = f.Class
+	inv.result.IsError = true
+	inv.result.Summary = f.Message
+	inv.result.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
+		Recoverability: recoverability(f.Class), RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown}
+	if inv.rpcErr != nil {
+		inv.outcome.Err = inv.rpcErr
+		inv.result.Error.NativeErrorRef, _ = json.Marshal(map[string]int64{"jsonrpc_error_code": inv.rpcErr.Code})
+		return
+	}
+	content := append([]byte(`[{"type":"text","text":`), rawjson.Quote(f.Message)...)
+	content = append(content, "}]"...)
+	result := append([]byte(`{"content":`), content...)
+	inv.outcome.Result = append(result, `,"isError":true}`...)
+}
+
+// statusOf is the terminal status for a class of failure.
+func statusOf(c tool.ErrorClass) tool.Status {
+	switch c {
+	case tool.ClassCanceled, tool.ClassSiblingCanceled, tool.ClassStreamingDiscarded:
+		return tool.StatusCanceled
+	case tool.ClassTimeout:
+		return tool.StatusTimedOut
+	case tool.ClassPermissionDenied, tool.ClassApprovalRejected:
+		return tool.StatusDenied
+	case tool.ClassPolicyBlocked, tool.ClassHookBlocked, tool.ClassSchemaNotLoaded:
+		return tool.StatusBlocked
+	case tool.ClassSchemaValidationFailed, tool.ClassInvalidArguments:
+		return tool.StatusValidationFailed
+	}
+	return tool.StatusFailed
+}
+
+func recoverability(c tool.ErrorClass) string {
+	switch c {
+	case tool.ClassUnknownTool, tool.ClassInvalidArguments, tool.ClassSchemaValidationFailed, tool.ClassSchemaNotLoaded,
+		tool.ClassSandboxViolation, tool.ClassExecutionFailed:
+		return recoverFixInput
+	case tool.ClassTimeout, tool.ClassRateLimited, tool.ClassDependencyUnavailable:
+		return recoverRetry
+	case tool.ClassSetupRequired, tool.ClassCredentialMissing, tool.ClassPermissionDenied, tool.ClassPolicyBlocked,
+		tool.ClassCapabilityGap:
+		return recoverOperator
+	}
+	return recoverNone
+}
+
+// postHooks is the place of post_tool_use and post_tool_use_failure hooks; none can be configured.
+func (p *Pipeline) postHooks(context.Context, *invocation) error { return nil }
+
+// persistResult decides what of the result stands in the journal: small results whole, large ones by reference.
+func (p *Pipeline) persistResult(_ context.Context, inv *invocation) error {
+	r := inv.outcome.Result
+	if r == nil {
+		return nil
+	}
+	if len(r) > persist.InlineLimit {
+		inv.result.ContentRef = persist.Ref(r)
+		return nil
+	}
+	if content, ok := rawjson.Get(r, "content"); ok {
+		inv.result.Content = objects(content)
+	}
+	if structured, ok := rawjson.Get(r, "structuredContent"); ok && rawjson.Valid(structured) {
+		inv.result.StructuredContent = structured
+	}
+	return nil
+}
+
+// objects returns content as an array of objects, as the standard wants it: content itself where it is one, otherwise
+// its elements that are none wrapped.
+func objects(content json.RawMessage) json.RawMessage {
+	if !rawjson.Valid(content) {
+		return nil
+	}
+	fits := true
+	out := []byte("[")
+	err := rawjson.Elements(content, func(e []byte) bool {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if rawjson.IsObject(e) {
+			out = append(out, e...)
+			return true
+		}
+		fits = false
+		out = append(append(append(out, `{"type":"unknown","value":`...), e...), '}')
+		return true
+	})
+	switch {
+	case err != nil:
+		return append(append([]byte(`[{"type":"unknown","value":`), content...), "}]"...)
+	case fits:
+		return content
+	}
+	return append(out, ']')
+}
+
+// emitTerminal is the one finish: the terminal records are on disk before the outcome is anybody's. The caller may be
+// gone by now; the records are written all the same.
+func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
+	inv.outcome.Status = inv.status
+	inv.result.Status = inv.status
+	inv.result.CreatedAt = inv.now()
+	inv.event(terminalEvent(inv.status), terminalData(inv))
+	inv.event(tool.EventResultCreated, map[string]any{"result_id": string(inv.result.ResultID)})
+	ended := inv.now()
+	final := inv.record()
+	final.EndedAt = &ended
+	records := append(inv.takePending(), inv.result, final)
+	commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := p.opts.Journal.Commit(commit, records...); err != nil {
+		inv.outcome.JournalFailed = true
+		p.opts.Logger.Error("terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
+	}
+	p.log(inv, ended)
+	return nil
+}
+
+// commitTimeout bounds the wait for a disk that hangs.
+const commitTimeout = 10 * time.Second
+
+func terminalEvent(s tool.Status) tool.EventType {
+	switch s {
+	case tool.StatusSucceeded:
+		return tool.EventInvocationSucceeded
+	case tool.StatusCanceled:
+		return tool.EventInvocationCanceled
+	case tool.StatusTimedOut:
+		return tool.EventInvocationTimedOut
+	}
+	return tool.EventInvocationFailed
+}
+
+func terminalData(inv *invocation) map[string]any {
+	if inv.outcome.Class == "" {
+		return nil
+	}
+	return map[string]any{"error_class": string(inv.outcome.Class)}
+}
+
+// record is the invocation as the journal keeps it, at this moment.
+func (inv *invocation) record() tool.Invocation {
+	r := tool.Invocation{
+		Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: inv.id, ToolID: inv.toolID(), SurfaceID: inv.call.Surface.ID,
+		NativeCallID: string(inv.call.NativeCallID), Status: inv.status, ActorRef: inv.call.Actor.Ref(),
+		PermissionDecisions: inv.decisions, StatusTransitions: append([]tool.StatusTransition(nil), inv.transitions...),
+		ExternalMappings: append([]tool.ExternalMapping(nil), inv.mappings...), CreatedAt: inv.created, StartedAt: inv.started,
+	}
+	if len(inv.modelInput) > persist.InlineLimit {
+		r.ModelInputRef = persist.Ref(inv.modelInput)
+		return r
+	}
+	r.ModelInput = inv.modelInput
+	if !rawjson.IsNull(inv.modelInput) || inv.observableInput == nil {
+		return r
+	}
+	r.ObservableInput = inv.observableInput
+	return r
+}
+
+func (p *Pipeline) log(inv *invocation, ended time.Time) {
+	attrs := []any{"tool", inv.toolID(), "status", inv.status, "invocation", inv.id, "actor", inv.call.Actor.Ref(),
+		"ms", ended.Sub(inv.created).Milliseconds()}
+	if inv.failure == nil {
+		p.opts.Logger.Debug("call ended", attrs...)
+		return
+	}
+	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
+	if inv.failure.Cause != nil {
+		attrs = append(attrs, "cause", inv.failure.Cause)
+	}
+	p.opts.Logger.Info("call failed", attrs...)
+}

@@ -1,0 +1,115 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+// resolveTool finds the tool among those that the caller sees, by any of its names. A name that is hidden from the
+// caller and one that never was get the same bytes.
+func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
+	l, ok := inv.call.Surface.Resolve(inv.call.Name)
+	if !ok {
+		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", inv.call.Name)}
+		return &tool.Failure{Class: tool.ClassUnknownTool,
+			Message: fmt.Sprintf("no tool %q is offered here: list the tools and use a name from there", inv.call.Name)}
+	}
+	inv.listed = l
+	inv.moveTo(tool.StatusSelected)
+	inv.event(tool.EventInvocationSelected, nil)
+	return nil
+}
+
+// parseSchema checks the arguments against the tool's input schema before anything has an effect.
+func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
+	args := inv.call.Arguments
+	if rawjson.IsNull(args) {
+		args = json.RawMessage(`{}`)
+	}
+	if !rawjson.IsObject(args) {
+		inv.moveTo(tool.StatusSchemaParseFailed)
+		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: "arguments must be a JSON object"}
+		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: "arguments must be a JSON object"}
+	}
+	inv.observableInput = args
+	t := inv.listed.Tool
+	if t.Validate == tool.ValidateOff {
+		return nil
+	}
+	s, err := p.opts.Schemas.Get(t.SchemaDigest, t.InputSchema)
+	if err != nil {
+		// Admission replaces schemas that do not compile, so this is a fault of the hub; the server checks for itself.
+		p.opts.Logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
+		return nil
+	}
+	err = s.Validate(args)
+	if err == nil {
+		return nil
+	}
+	var invalid *schema.Invalid
+	if !errors.As(err, &invalid) {
+		return fmt.Errorf("validate arguments of %q: %w", t.Name, err)
+	}
+	inv.event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems, "mode": string(t.Validate)})
+	if t.Validate == tool.ValidateWarn {
+		return nil
+	}
+	inv.moveTo(tool.StatusSchemaParseFailed)
+	return &tool.Failure{Class: tool.ClassSchemaValidationFailed, Message: invalid.Error()}
+}
+
+// validateValues is the place of preflight checks beyond the schema. No tool declares any: executors check values
+// themselves before their first side effect.
+func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
+	inv.moveTo(tool.StatusArgumentsReady)
+	inv.event(tool.EventInvocationArgumentsReady, nil)
+	return nil
+}
+
+// prepareObservableInput derives the other inputs. They share bytes with the observable one as long as nobody changes
+// them; nothing ever writes into those bytes.
+func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) error {
+	inv.permissionInput = inv.observableInput
+	inv.callInput = inv.permissionInput
+	return nil
+}
+
+// preHooks is the place of pre_tool_use hooks; none can be configured.
+func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
+
+// permission asks the rule engine.
+func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
+	d := p.opts.Policy.Decide(ctx, policy.Request{
+		Invocation: inv.id, Tool: inv.listed.Tool, Input: inv.permissionInput, Actor: inv.call.Actor,
+	})
+	inv.pending = append(inv.pending, d)
+	inv.decisions = append(inv.decisions, d.DecisionID)
+	inv.event(tool.EventPermissionDecided, map[string]any{"behavior": string(d.Behavior), "decision_id": string(d.DecisionID)})
+	switch d.Behavior {
+	case tool.Allow, tool.Passthrough:
+		return nil
+	}
+	inv.moveTo(tool.StatusDenied)
+	return &tool.Failure{Class: tool.ClassPermissionDenied,
+		Message: "the hub's policy does not allow this call: ask the operator of the hub, or use another tool"}
+}
+
+// schedule takes a slot of the hub's, and waits for one where all are taken.
+func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
+	inv.moveTo(tool.StatusQueued)
+	inv.event(tool.EventInvocationQueued, nil)
+	select {
+	case p.slots <- struct{}{}:
+		inv.slot = p.slots
+		return nil
+	case <-ctx.Done():
+		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
+	}
+}

@@ -1,0 +1,121 @@
+package invoke
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// invocation is the state of one call on its way through the phases. One goroutine owns it, except for progress.
+type invocation struct {
+	call   Call
+	id     tool.InvocationID
+	now    func() time.Time
+	listed *tool.Listed // nil until resolved
+
+	// The standard's four inputs. modelInput is never written to; each of the others is a fresh value where it differs.
+	modelInput, observableInput, permissionInput, callInput json.RawMessage
+
+	status      tool.Status
+	transitions []tool.StatusTransition
+	created     time.Time
+	started     *time.Time // set when the executor is about to be called
+	decisions   []tool.DecisionID
+	mappings    []tool.ExternalMapping
+
+	reply   tool.Reply
+	failure *tool.Failure  // why the invocation failed, in the hub's words
+	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
+
+	result  tool.Result
+	outcome Outcome
+
+	pending  []tool.Record // not yet given to the journal
+	progress *progress     // nil until execute
+	slot     chan struct{} // the scheduler's slot to give back; nil without one
+}
+
+func (p *Pipeline) begin(c Call) *invocation {
+	inv := &invocation{call: c, id: tool.NewInvocationID(), now: p.opts.Now, modelInput: c.Arguments}
+	inv.created = inv.now()
+	inv.transitions = make([]tool.StatusTransition, 0, 6)
+	inv.pending = make([]tool.Record, 0, 12)
+	inv.mappings = append(inv.mappings, tool.ExternalMapping{
+		Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session, ProtocolVersion: c.Actor.Client.ProtocolVersion,
+		Method: c.Method, ToolName: c.Name, JSONRPCRequestID: string(c.NativeCallID),
+	})
+	inv.moveTo(tool.StatusPlanned)
+	inv.event(tool.EventInvocationPlanned, nil)
+	return inv
+}
+
+func (inv *invocation) failed() bool { return inv.failure != nil }
+
+// fail records why the invocation failed. The first reason stays: a later phase that fails too adds nothing that the
+// caller could act on.
+func (inv *invocation) fail(err error) {
+	if inv.failure != nil {
+		return
+	}
+	var f *tool.Failure
+	var rpc *tool.RPCError
+	switch {
+	case errors.As(err, &f):
+		inv.failure = f
+	case errors.As(err, &rpc):
+		inv.rpcErr = rpc
+		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: "upstream_error", Message: rpc.Message, Cause: err}
+	default:
+		inv.failure = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error", Cause: err,
+			Message: "the hub failed while it handled this call; its log says why. Try again, and report it if it stays"}
+	}
+}
+
+// classOfRPC is the standard's class for a JSON-RPC error that an upstream answered with.
+func classOfRPC(code int64) tool.ErrorClass {
+	switch code {
+	case tool.CodeInvalidParams:
+		return tool.ClassInvalidArguments
+	case tool.CodeMethodNotFound, tool.CodeMissingCapabilities:
+		return tool.ClassCapabilityGap
+	}
+	return tool.ClassExecutionFailed
+}
+
+func (inv *invocation) toolID() tool.Name {
+	if inv.listed == nil {
+		return tool.UnknownTool
+	}
+	return inv.listed.Tool.Name
+}
+
+// moveTo changes the invocation's status; every status that it had stays in its transitions.
+func (inv *invocation) moveTo(s tool.Status) {
+	inv.status = s
+	inv.transitions = append(inv.transitions, tool.StatusTransition{Status: s, At: inv.now()})
+}
+
+// event queues an event for the journal.
+func (inv *invocation) event(t tool.EventType, data map[string]any) {
+	inv.pending = append(inv.pending, tool.Event{
+		Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: t, Source: tool.EventSource,
+		Subject: string(inv.id), Time: inv.now(), InvocationID: inv.id, ToolID: inv.toolID(), Data: data,
+	})
+}
+
+// takePending returns what is queued for the journal and empties the queue.
+func (inv *invocation) takePending() []tool.Record {
+	records := inv.pending
+	inv.pending = make([]tool.Record, 0, 6)
+	return records
+}
+
+// release gives back what the invocation holds of the hub.
+func (inv *invocation) release() {
+	if inv.slot != nil {
+		<-inv.slot
+		inv.slot = nil
+	}
+}

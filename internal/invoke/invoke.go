@@ -1,0 +1,152 @@
+// Package invoke is the one pipeline: it turns every tool call, from every door, into an Agent Tool 0.2.0 invocation that
+// ends in exactly one terminal result, and records it before anybody sees that result.
+//
+// The phases are data (see phases): the standard's names, in its order. One loop runs them and one finish ends them. A
+// door (package downstream, the command line) makes a Call and writes the Outcome on its wire; an Executor (upstream
+// servers, built-in toolsets) does the work in the middle. Neither can leave a phase out.
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+// Executor runs the tools of one source. Execute is called concurrently. It returns a *tool.RPCError where the tool's
+// server answered with a JSON-RPC error, and a *tool.Failure for everything else that kept the tool from answering; an
+// answer with isError set is a Reply. It returns soon after ctx is done.
+type Executor interface {
+	Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error)
+}
+
+// Call is one tools/call as a door received it. The pipeline changes none of its fields.
+type Call struct {
+	Surface      *tool.Surface   // what the caller sees: the name is looked up here and nowhere else
+	Name         string          // as the caller wrote it
+	Params       json.RawMessage // the whole params object; see tool.Execution
+	Arguments    json.RawMessage // params.arguments; nil or null where the caller gave none
+	Meta         json.RawMessage // see tool.Execution
+	Hop          tool.Hop
+	NativeCallID json.RawMessage // the JSON-RPC id, as written
+	Method       string          // "tools/call", or what the door calls it
+	Actor        tool.Actor
+
+	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
+	Progress func(tool.Progress)
+}
+
+// Outcome is how an invocation ended. Exactly one of Result and Err is set.
+type Outcome struct {
+	InvocationID tool.InvocationID
+	Status       tool.Status
+	Class        tool.ErrorClass // "" where the tool answered without isError
+	Result       json.RawMessage // a tools/call result object: the executor's bytes, or the hub's own for a failure
+	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
+
+	// JournalFailed says that the terminal record could not be written. The call has run: its answer is passed on, and
+	// the hub says so in its log and health.
+	JournalFailed bool
+}
+
+// Options are what a Pipeline works with. All fields but MaxParallel and Now are needed.
+type Options struct {
+	Executors   map[string]Executor // by the source of a tool's canonical name
+	Policy      *policy.Engine
+	Journal     *persist.Journal
+	Schemas     *schema.Cache
+	Logger      *slog.Logger
+	MaxParallel int              // calls executing at the same time in the whole hub; default 1024
+	Now         func() time.Time // default time.Now
+}
+
+// Pipeline runs invocations. It is safe for concurrent use and holds nothing of a call once that has ended.
+type Pipeline struct {
+	opts  Options
+	slots chan struct{}
+}
+
+// New returns a pipeline.
+func New(o Options) (*Pipeline, error) {
+	if o.Policy == nil || o.Journal == nil || o.Schemas == nil || o.Logger == nil {
+		return nil, errors.New("new pipeline: policy, journal, schemas and logger are all needed")
+	}
+	if o.MaxParallel <= 0 {
+		o.MaxParallel = 1024
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Pipeline{opts: o, slots: make(chan struct{}, o.MaxParallel)}, nil
+}
+
+// Phase is one of the standard's twelve phases.
+type Phase string
+
+// phase is a row of the phase table.
+type phase struct {
+	name Phase
+	run  func(*Pipeline, context.Context, *invocation) error
+
+	// always: the phase also runs for an invocation that has failed already, to bring it to its end.
+	always bool
+}
+
+// phases is the pipeline, in order. A phase that returns an error fails the invocation; from then on only the rows marked
+// always run. prepare_observable_input and the hook phases have no one to ask until hooks can be configured.
+func phases() []phase {
+	return []phase{
+		{"resolve_tool", (*Pipeline).resolveTool, false},
+		{"parse_schema", (*Pipeline).parseSchema, false},
+		{"validate_values", (*Pipeline).validateValues, false},
+		{"prepare_observable_input", (*Pipeline).prepareObservableInput, false},
+		{"pre_hooks", (*Pipeline).preHooks, false},
+		{"permission", (*Pipeline).permission, false},
+		{"schedule", (*Pipeline).schedule, false},
+		{"execute", (*Pipeline).execute, false},
+		{"map_result", (*Pipeline).mapResult, true},
+		{"post_hooks", (*Pipeline).postHooks, true},
+		{"persist_result", (*Pipeline).persistResult, true},
+		{"emit_terminal", (*Pipeline).emitTerminal, true},
+	}
+}
+
+// Invoke runs c through the pipeline and returns how it ended. It always returns an outcome: also for a tool that does
+// not exist, a canceled context or a panic in an executor.
+func (p *Pipeline) Invoke(ctx context.Context, c Call) Outcome {
+	inv := p.begin(c)
+	defer inv.release()
+	for _, ph := range phases() {
+		if inv.failed() && !ph.always {
+			continue
+		}
+		if err := p.runPhase(ctx, ph, inv); err != nil {
+			inv.fail(err)
+		}
+	}
+	if inv.outcome.Result == nil && inv.outcome.Err == nil { // the finish itself failed
+		inv.mapFailure()
+	}
+	return inv.outcome
+}
+
+// runPhase runs one phase and turns a panic into a failure: one faulty tool must not end everybody's hub.
+func (p *Pipeline) runPhase(ctx context.Context, ph phase, inv *invocation) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.opts.Logger.Error("panic in the pipeline", "phase", ph.name, "invocation", inv.id, "tool", inv.toolID(),
+				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error", OutcomeUnknown: inv.started != nil,
+				Message: "the hub failed while it handled this call; its log says where. Try again, and report it if it stays"}
+		}
+	}()
+	return ph.run(p, ctx, inv)
+}
