@@ -1,0 +1,100 @@
+package downstream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// firstWithoutBatch is the revision that took JSON-RPC batches out of the protocol.
+const firstWithoutBatch = "2025-06-18"
+
+// maxBatch bounds the messages of one batch.
+const maxBatch = 100
+
+// splitBatch returns the messages of a batch, or why there is none.
+func splitBatch(text []byte, version string) ([][]byte, error) {
+	if version >= firstWithoutBatch {
+		return nil, fmt.Errorf("batches are not part of protocol revision %s: send one message at a time", version)
+	}
+	var parts [][]byte
+	_ = rawjson.Elements(text, func(e []byte) bool {
+		parts = append(parts, e)
+		return len(parts) <= maxBatch
+	})
+	if len(parts) == 0 || len(parts) > maxBatch {
+		return nil, fmt.Errorf("a batch holds 1 to %d messages", maxBatch)
+	}
+	return parts, nil
+}
+
+// joinBatch is the response to a batch.
+func joinBatch(answers [][]byte) []byte {
+	out := []byte("[")
+	for i, a := range answers {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, a...)
+	}
+	return append(out, ']')
+}
+
+// receiveBatch answers the requests of a batch together, when all of them are done.
+func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
+	d.mu.Lock()
+	version := d.client.ProtocolVersion
+	d.mu.Unlock()
+	parts, err := splitBatch(text, version)
+	if err != nil {
+		_ = d.writeLine(errorText(nil, invalidRequest(err.Error())))
+		return
+	}
+	b := &batch{send: func(text []byte) { _ = d.writeLine(text) }, waiting: 1}
+	for _, part := range parts {
+		m, refusal := parseMessage(part)
+		switch {
+		case refusal != nil:
+			b.expect()(errorText(m.id, refusal))
+		case m.isRequest() && m.method != methodListen:
+			d.dispatch(ctx, m, b.expect())
+		default:
+			d.dispatch(ctx, m, func(text []byte) { _ = d.writeLine(text) })
+		}
+	}
+	b.done()
+}
+
+// batch gathers responses until none is missing.
+type batch struct {
+	send func([]byte)
+
+	mu      sync.Mutex
+	waiting int
+	answers [][]byte
+}
+
+// expect returns the function that takes one more response.
+func (b *batch) expect() func([]byte) {
+	b.mu.Lock()
+	b.waiting++
+	b.mu.Unlock()
+	return func(text []byte) {
+		b.mu.Lock()
+		b.answers = append(b.answers, text)
+		b.mu.Unlock()
+		b.done()
+	}
+}
+
+func (b *batch) done() {
+	b.mu.Lock()
+	b.waiting--
+	ready := b.waiting == 0 && len(b.answers) > 0
+	b.mu.Unlock()
+	if ready {
+		b.send(joinBatch(b.answers))
+	}
+}

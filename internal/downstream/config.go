@@ -1,0 +1,35 @@
+package downstream
+
+import "time"
+
+// Config is how the hub meets its clients. The zero value of each optional field means its default.
+type Config struct {
+	Name         string // serverInfo.name; default "mcp-toolhub"
+	Version      string // serverInfo.version
+	Instructions string // given to clients at initialize and discover
+
+	HTTP HTTPConfig
+	Auth AuthConfig
+}
+
+// HTTPConfig bounds the Streamable HTTP door.
+type HTTPConfig struct {
+	Listen         string        // host:port, set by serve --http or the config
+	MaxBodyBytes   int64         // of a request; default 4 MiB
+	MaxSessions    int           // at the same time, older protocol revisions; default 1000
+	SessionIdle    time.Duration // a session without request or open call for so long ends; default 30m
+	AllowedOrigins []string      // Origin values that are let in besides the hub's own, for instance "https://app.example.com"
+	AllowedHosts   []string      // Host names that are let in besides the address that the hub listens on
+	DrainTimeout   time.Duration // calls in flight at a stop have this long to end; default 10s
+}
+
+// AuthConfig says who may come in over HTTP. Without tokens only a loopback address can be listened on.
+type AuthConfig struct {
+	Tokens []Token
+}
+
+// Token is a bearer token. Its name is the actor of the calls made with it.
+type Token struct {
+	Name   string
+	Secret string // never printed
+}

@@ -1,0 +1,63 @@
+package downstream
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Health is the answer of /health/ready, and what the servers command prints with -o json.
+type Health struct {
+	Status   string              `json:"status"` // "ready", "degraded" (a server is not ready) or "stopping"
+	Problems []string            `json:"problems,omitempty"`
+	Sessions int                 `json:"sessions"`
+	Servers  []tool.ServerStatus `json:"servers"`
+}
+
+// Health is the state of the hub and of each upstream server.
+func (s *Server) Health() Health {
+	h := Health{Status: "ready", Sessions: s.sessions.count(), Servers: s.deps.Statuses()}
+	if s.deps.Problems != nil {
+		h.Problems = s.deps.Problems()
+	}
+	for _, st := range h.Servers {
+		if st.State != tool.ServerReady && st.State != tool.ServerStopped {
+			h.Status = "degraded"
+		}
+	}
+	if len(h.Problems) > 0 {
+		h.Status = "degraded"
+	}
+	if s.isDraining() {
+		h.Status = "stopping"
+	}
+	return h
+}
+
+// live answers as long as the process can.
+func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, []byte(`{"status":"live"}`))
+}
+
+// ready answers 200 as long as the hub takes calls: a server that is down is no reason to take its healthy neighbours out
+// of service. Where the hub has tokens, only their holders see more than the status.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	h := s.Health()
+	status := http.StatusOK
+	if h.Status == "stopping" {
+		status = http.StatusServiceUnavailable
+	}
+	var text []byte
+	var err error
+	if _, ok := s.actorOf(r); ok {
+		text, err = json.Marshal(h)
+	} else {
+		text, err = json.Marshal(map[string]string{"status": h.Status})
+	}
+	if err != nil {
+		http.Error(w, "health cannot be written", http.StatusInternalServerError)
+		return
+	}
+	writeJSON(w, status, text)
+}

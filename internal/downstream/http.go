@@ -1,0 +1,233 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Header names of the protocol.
+const (
+	headerVersion = "Mcp-Protocol-Version"
+	headerSession = "Mcp-Session-Id"
+	headerMethod  = "Mcp-Method"
+	headerName    = "Mcp-Name"
+)
+
+// CheckListen returns an error where the hub must not listen on address: without authentication only this machine may
+// reach it.
+func (c Config) CheckListen(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("listen on %q: write host:port, for instance 127.0.0.1:8808: %w", address, err)
+	}
+	if isLoopback(host) || len(c.Auth.Tokens) > 0 {
+		return nil
+	}
+	return fmt.Errorf("listen on %q: that address can be reached from other machines, and nobody would have to sign in: "+
+		"set hub.auth.tokens in the config, or listen on 127.0.0.1", address)
+}
+
+func isLoopback(host string) bool {
+	host = strings.Trim(host, "[]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// Handler serves the hub over HTTP:
+//
+//	/mcp            the default profile, Streamable HTTP, all protocol revisions
+//	/mcp/p/NAME     profile NAME
+//	/health/live    200 as long as the process serves
+//	/health/ready   JSON: state of the hub and of each upstream server
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health/live", s.live)
+	mux.Handle("GET /health/ready", s.checkHost(http.HandlerFunc(s.ready)))
+	doors := make(map[string]*httpDoor)
+	for name, ps := range s.profiles {
+		doors[name] = s.newHTTPDoor(ps)
+	}
+	guard := func(h http.Handler) http.Handler { return s.checkHost(s.checkOrigin(s.authenticate(h))) }
+	mux.Handle("/mcp", guard(doors[s.deps.Profiles[0]]))
+	mux.Handle("/mcp/p/{profile}", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		door, ok := doors[r.PathValue("profile")]
+		if !ok {
+			http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
+			return
+		}
+		door.ServeHTTP(w, r)
+	})))
+	return mux
+}
+
+// checkHost lets in requests for the hub's own names only, so that a web page cannot reach it by pointing a name of its
+// own at this machine (DNS rebinding).
+func (s *Server) checkHost(next http.Handler) http.Handler {
+	listen, _, _ := net.SplitHostPort(s.cfg.HTTP.Listen)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		host = strings.Trim(host, "[]")
+		known := isLoopback(host) || host != "" && strings.EqualFold(host, listen) || isOwnAddress(r, host) ||
+			slices.ContainsFunc(s.cfg.HTTP.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
+		if !known {
+			http.Error(w, "this hub is not known under that host name: add it to hub.http.allowed_hosts", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isOwnAddress reports whether host is the very IP address that the request came in on.
+func isOwnAddress(r *http.Request, host string) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	own, err := netip.ParseAddrPort(local.String())
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap() == own.Addr().Unmap()
+}
+
+// checkOrigin: "Servers MUST validate the Origin header on all incoming connections." A request without one does not come
+// from a web page.
+func (s *Server) checkOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origins := r.Header.Values("Origin")
+		if len(origins) == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		origin := origins[0]
+		if len(origins) > 1 || !s.isAllowedOrigin(r, origin) {
+			http.Error(w, "requests from that origin are refused: add it to hub.http.allowed_origins", http.StatusForbidden)
+			return
+		}
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Expose-Headers", headerSession+", "+headerVersion)
+		if r.Method == http.MethodOptions {
+			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, "+
+				headerSession+", "+headerVersion+", "+headerMethod+", "+headerName)
+			h.Set("Access-Control-Max-Age", "600")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) isAllowedOrigin(r *http.Request, origin string) bool {
+	if slices.Contains(s.cfg.HTTP.AllowedOrigins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Host == r.Host
+}
+
+// authenticate finds out whose request it is. Every token is compared, in constant time, so that the time tells nothing.
+func (s *Server) authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		actor, ok := s.actorOf(r)
+		if !ok {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
+			http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+	})
+}
+
+func (s *Server) actorOf(r *http.Request) (tool.Actor, bool) {
+	if len(s.cfg.Auth.Tokens) == 0 {
+		return tool.Actor{Name: "local", Door: "http"}, true
+	}
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return tool.Actor{}, false
+	}
+	scheme, secret, _ := strings.Cut(given[0], " ")
+	got := sha256.Sum256([]byte(strings.TrimSpace(secret)))
+	name, found := "", 0
+	for _, t := range s.cfg.Auth.Tokens {
+		want := sha256.Sum256([]byte(t.Secret))
+		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+			name, found = t.Name, 1
+		}
+	}
+	return tool.Actor{Name: name, Door: "http"}, found == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// readBody reads a POST's body, or answers the request and returns ok false.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
+		return nil, false
+	}
+	if !accepts(r, "application/json") || !accepts(r, "text/event-stream") {
+		http.Error(w, "Accept must contain both application/json and text/event-stream", http.StatusBadRequest)
+		return nil, false
+	}
+	var buf bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= s.cfg.HTTP.MaxBodyBytes {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.cfg.HTTP.MaxBodyBytes))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		http.Error(w, fmt.Sprintf("request body exceeds %d bytes: raise hub.http.max_body_bytes", large.Limit),
+			http.StatusRequestEntityTooLarge)
+		return nil, false
+	case err != nil:
+		http.Error(w, "the body could not be read", http.StatusBadRequest)
+		return nil, false
+	}
+	return buf.Bytes(), true
+}
+
+func accepts(r *http.Request, media string) bool {
+	kind, _, _ := strings.Cut(media, "/")
+	for _, value := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(value, ",") {
+			part, _, _ = strings.Cut(part, ";")
+			switch strings.ToLower(strings.TrimSpace(part)) {
+			case media, kind + "/*", "*/*":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withBody returns r with body to be read again.
+func withBody(r *http.Request, body []byte) *http.Request {
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.ContentLength = int64(len(body))
+	return r
+}

@@ -1,0 +1,304 @@
+package downstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// httpDoor serves one profile over Streamable HTTP. One SDK handler cannot serve both generations of the protocol, so it
+// holds two: stateless for 2026-07-28 and later, stateful for everything before.
+type httpDoor struct {
+	server    *Server
+	profile   string
+	stateless *mcp.StreamableHTTPHandler
+	stateful  *mcp.StreamableHTTPHandler
+}
+
+func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
+	pick := func(*http.Request) *mcp.Server { return ps.sdk }
+	options := mcp.StreamableHTTPOptions{
+		JSONResponse:               true, // what the SDK answers itself is one message, but for standing streams
+		DisableLocalhostProtection: true, // checkHost does it, and knows the allowed names
+		MaxRequestBodyBytes:        -1,   // readBody has bounded it
+	}
+	stateless := options
+	stateless.Stateless, stateless.PropagateRequestCancellation = true, true
+	return &httpDoor{server: s, profile: ps.name, stateless: mcp.NewStreamableHTTPHandler(pick, &stateless),
+		stateful: mcp.NewStreamableHTTPHandler(pick, &options)}
+}
+
+func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		body, ok := d.server.readBody(w, r)
+		if ok {
+			d.post(w, r, body)
+		}
+	case http.MethodGet, http.MethodDelete:
+		if r.Header.Get(headerVersion) >= modernVersion {
+			d.stateless.ServeHTTP(w, r) // which has neither
+			return
+		}
+		if r.Header.Get(headerSession) == "" {
+			d.stateful.ServeHTTP(w, r) // which says what is missing
+			return
+		}
+		d.inSession(w, r, func(*session) { d.stateful.ServeHTTP(w, r) })
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	}
+}
+
+// post serves one POST: a message or, where the protocol revision allows it, a batch.
+func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
+	if text := bytes.TrimSpace(body); len(text) > 0 && text[0] == '[' && rawjson.Valid(text) {
+		d.postBatch(w, r, text)
+		return
+	}
+	m, refusal := parseMessage(body)
+	if refusal != nil {
+		writeJSON(w, http.StatusBadRequest, errorText(m.id, refusal))
+		return
+	}
+	if r.Header.Get(headerVersion) >= modernVersion || m.isRequest() && metaVersion(m) >= modernVersion {
+		d.postModern(w, r, m)
+		return
+	}
+	d.postLegacy(w, r, m)
+}
+
+// postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
+func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message) {
+	if !m.isRequest() || !onLane(m.method) {
+		d.delegate(d.stateless, w, r, m)
+		return
+	}
+	reply := newHTTPReply(w, m.id, true)
+	if refusal := checkHeaders(r.Header, m); refusal != nil {
+		reply.refuse(refusal)
+		return
+	}
+	p, refusal := modernPeer(peer{profile: d.profile, actor: actorFrom(r)}, m)
+	if refusal != nil {
+		reply.refuse(refusal)
+		return
+	}
+	d.serveLane(r.Context(), p, m, reply)
+}
+
+// postLegacy serves a message of a revision with sessions.
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message) {
+	if r.Header.Get(headerSession) == "" {
+		if m.method == methodInitialize && d.server.sessions.full() {
+			w.Header().Set("Retry-After", "60")
+			writeJSON(w, http.StatusServiceUnavailable, errorText(m.id, &tool.RPCError{Code: tool.CodeInternalError,
+				Message: "the hub has as many sessions as hub.http.max_sessions allows: try again later"}))
+			return
+		}
+		if m.isRequest() && onLane(m.method) {
+			writeJSON(w, http.StatusBadRequest, errorText(m.id, invalidRequest(
+				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.method, headerSession))))
+			return
+		}
+		d.delegate(d.stateful, w, r, m)
+		return
+	}
+	d.inSession(w, r, func(s *session) {
+		switch {
+		case m.isRequest() && onLane(m.method):
+			if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
+				http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
+					strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
+				return
+			}
+			p := peer{profile: d.profile, actor: s.actor, inflight: &s.inflight}
+			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
+			d.serveLane(context.WithoutCancel(r.Context()), p, m, newHTTPReply(w, m.id, false))
+		case m.method == noteCancelled && m.id == nil && s.inflight.cancel(m.params):
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			d.delegate(d.stateful, w, r, m)
+		}
+	})
+}
+
+// inSession runs serve within the session that the request names. Somebody else's session is refused, and it does not
+// show whether it exists under another profile.
+func (d *httpDoor) inSession(w http.ResponseWriter, r *http.Request, serve func(*session)) {
+	s, release, ok := d.server.sessions.use(r.Header.Get(headerSession))
+	if !ok {
+		http.Error(w, "session not found: initialize again", http.StatusNotFound)
+		return
+	}
+	if s.profile != d.profile || s.actor.Name != actorFrom(r).Name {
+		release()
+		http.Error(w, "session not found: initialize again", http.StatusNotFound)
+		return
+	}
+	if r.Method == http.MethodGet {
+		release() // a standing stream alone does not keep a session: its client may be long gone
+		release = func() {}
+	}
+	defer release()
+	serve(s)
+}
+
+// serveLane runs a lane request unless the hub is stopping.
+func (d *httpDoor) serveLane(ctx context.Context, p peer, m message, reply *httpReply) {
+	if !d.server.enter() {
+		reply.refuse(errDraining())
+		return
+	}
+	defer d.server.calls.Done()
+	defer reply.close()
+	reply.keepAlive()
+	d.server.serveLane(ctx, p, m, reply)
+}
+
+// delegate gives a message to an SDK handler. What the handler writes gets the request's own id back.
+func (d *httpDoor) delegate(h http.Handler, w http.ResponseWriter, r *http.Request, m message) {
+	m, mask := maskID(m)
+	if mask != nil {
+		w = &unmasking{ResponseWriter: w, mask: mask}
+	}
+	h.ServeHTTP(w, withBody(r, m.text))
+}
+
+// unmasking is a ResponseWriter that undoes a mask. The SDK writes a message in one piece.
+type unmasking struct {
+	http.ResponseWriter
+	mask *idMask
+}
+
+func (u *unmasking) Write(b []byte) (int, error) {
+	if _, err := u.ResponseWriter.Write(u.mask.undo(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Unwrap lets http.ResponseController find Flush.
+func (u *unmasking) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+
+func actorFrom(r *http.Request) tool.Actor {
+	actor, _ := r.Context().Value(actorKey{}).(tool.Actor)
+	return actor
+}
+
+// checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says.
+func checkHeaders(h http.Header, m message) *tool.RPCError {
+	mismatch := func(what string) *tool.RPCError {
+		return &tool.RPCError{Code: tool.CodeHeaderMismatch, Message: what}
+	}
+	inBody := metaVersion(m)
+	switch v := h.Get(headerVersion); {
+	case v == "":
+		return mismatch(fmt.Sprintf("%s header is required for requests carrying %q", headerVersion, mcp.MetaKeyProtocolVersion))
+	case inBody == "":
+		return invalidParams(fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyProtocolVersion))
+	case v != inBody:
+		return mismatch(fmt.Sprintf("%s header %q does not match request %s %q", headerVersion, v, mcp.MetaKeyProtocolVersion, inBody))
+	}
+	switch v := h.Get(headerMethod); {
+	case v == "":
+		return mismatch("missing required " + headerMethod + " header")
+	case v != m.method:
+		return mismatch(fmt.Sprintf("%s header %q does not match method %q of the body", headerMethod, v, m.method))
+	}
+	if m.method != methodToolsCall {
+		return nil
+	}
+	raw, _ := rawjson.Get(m.params, "name")
+	name, _ := rawjson.String(raw)
+	switch v := h.Get(headerName); {
+	case v == "":
+		return mismatch("missing required " + headerName + " header")
+	case v != name && decodeHeader(v) != name:
+		return mismatch(fmt.Sprintf("%s header does not match name %q of the body", headerName, name))
+	}
+	return nil
+}
+
+// decodeHeader undoes the form that a header value takes which plain header text cannot hold.
+func decodeHeader(v string) string {
+	if inner, ok := strings.CutPrefix(v, "=?base64?"); ok {
+		if inner, ok = strings.CutSuffix(inner, "?="); ok {
+			if text, err := base64.StdEncoding.DecodeString(inner); err == nil {
+				return string(text)
+			}
+		}
+	}
+	return v
+}
+
+// postBatch serves a batch as the single messages that it holds, and answers when all of them have been answered.
+func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte) {
+	version := r.Header.Get(headerVersion)
+	if s, release, ok := d.server.sessions.use(r.Header.Get(headerSession)); ok {
+		version = s.actor.Client.ProtocolVersion
+		release()
+	}
+	parts, err := splitBatch(text, version)
+	if err != nil {
+		writeJSON(w, http.StatusBadRequest, errorText(nil, invalidRequest(err.Error())))
+		return
+	}
+	var answers [][]byte
+	for _, part := range parts {
+		rec := &recorder{header: make(http.Header)}
+		m, refusal := parseMessage(part)
+		if refusal != nil {
+			answers = append(answers, errorText(m.id, refusal))
+			continue
+		}
+		d.postLegacy(rec, withBody(r, part), m)
+		if id := rec.header.Get(headerSession); id != "" {
+			w.Header().Set(headerSession, id)
+		}
+		if m.isRequest() {
+			answers = append(answers, rec.message(m.id))
+		}
+	}
+	if len(answers) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	writeJSON(w, http.StatusOK, joinBatch(answers))
+}
+
+// recorder takes the response to one message of a batch.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+// message is the JSON-RPC response that was recorded. Progress cannot travel in a batch's answer: where a stream was
+// written, its last event is the response.
+func (r *recorder) message(id json.RawMessage) []byte {
+	body := r.body.Bytes()
+	if strings.HasPrefix(r.header.Get("Content-Type"), "text/event-stream") {
+		at := bytes.LastIndex(body, []byte("data: "))
+		body = body[max(at, 0):]
+		body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("data: ")))
+	}
+	if !rawjson.IsObject(body) {
+		return errorText(id, invalidRequest(strings.TrimSpace(string(body))))
+	}
+	return body
+}

@@ -1,0 +1,124 @@
+package downstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// message is one JSON-RPC message as a client sent it. Its parts alias the text and are never written to.
+type message struct {
+	text   []byte
+	id     json.RawMessage // as written; nil for a notification
+	method string          // "" for a response
+	params json.RawMessage // nil where the message has none
+}
+
+func (m message) isRequest() bool { return m.method != "" && m.id != nil }
+
+// parseMessage reads one message. The error is what JSON-RPC wants to be answered for a text that is none.
+func parseMessage(text []byte) (message, *tool.RPCError) {
+	m := message{text: text}
+	if !rawjson.Valid(text) {
+		return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: not a JSON text, or nested too deep"}
+	}
+	if !rawjson.IsObject(text) {
+		return m, invalidRequest("a message must be a JSON object")
+	}
+	version, fault := "", ""
+	seen := make(map[string]bool, 4)
+	_ = rawjson.Members(text, func(member rawjson.Member) bool {
+		name := member.Name()
+		switch name {
+		case "jsonrpc":
+			version, _ = rawjson.String(member.Value)
+		case "id":
+			m.id = member.Value
+		case "method":
+			var ok bool
+			if m.method, ok = rawjson.String(member.Value); !ok || m.method == "" {
+				fault = "method must be a non-empty string"
+			}
+		case "params":
+			m.params = member.Value
+		default:
+			return true
+		}
+		if seen[name] {
+			fault = fmt.Sprintf("member %q occurs twice", name)
+		}
+		seen[name] = true
+		return true
+	})
+	if !legalID(m.id) {
+		m.id, fault = nil, "id must be a string or a number"
+	}
+	if version != "2.0" {
+		fault = `member "jsonrpc" must be "2.0"`
+	}
+	if fault == "" && m.params != nil && !rawjson.IsObject(m.params) && !rawjson.IsNull(m.params) {
+		fault = "params must be an object"
+	}
+	if fault != "" {
+		return m, invalidRequest(fault)
+	}
+	return m, nil
+}
+
+// legalID: "Requests MUST include a string or integer ID. Unlike base JSON-RPC, the ID MUST NOT be null." JSON-RPC allows
+// any number, and the hub gives any back as it came.
+func legalID(id json.RawMessage) bool {
+	return id == nil || id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
+}
+
+func invalidRequest(what string) *tool.RPCError {
+	return &tool.RPCError{Code: tool.CodeInvalidRequest, Message: "invalid request: " + what}
+}
+
+func invalidParams(what string) *tool.RPCError {
+	return &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: " + what}
+}
+
+// answerText is the response with result to the request with id.
+func answerText(id, result json.RawMessage) []byte {
+	out := make([]byte, 0, len(id)+len(result)+40)
+	out = append(out, `{"jsonrpc":"2.0","id":`...)
+	out = append(out, idOrNull(id)...)
+	out = append(out, `,"result":`...)
+	out = append(out, result...)
+	return append(out, '}')
+}
+
+// errorText is the error response to the request with id; a nil id becomes null.
+func errorText(id json.RawMessage, e *tool.RPCError) []byte {
+	body := e.Raw
+	if body == nil {
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(e); err != nil {
+			return errorText(id, &tool.RPCError{Code: e.Code, Message: e.Message})
+		}
+		body = []byte(strings.TrimSuffix(b.String(), "\n"))
+	}
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), idOrNull(id)...)
+	out = append(out, `,"error":`...)
+	return append(append(out, body...), '}')
+}
+
+// notificationText is the notification method with params.
+func notificationText(method string, params json.RawMessage) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","method":`), rawjson.Quote(method)...)
+	out = append(out, `,"params":`...)
+	return append(append(out, params...), '}')
+}
+
+func idOrNull(id json.RawMessage) json.RawMessage {
+	if id == nil {
+		return json.RawMessage("null")
+	}
+	return id
+}

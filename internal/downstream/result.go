@@ -1,0 +1,59 @@
+package downstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// metaInvocation is the one member that the hub adds to a result's _meta.
+const metaInvocation = "toolhub/invocation"
+
+// invocationMeta is what the client learns of the invocation behind a result.
+type invocationMeta struct {
+	InvocationID  string `json:"invocation_id"`
+	Status        string `json:"status"`
+	ErrorClass    string `json:"error_class,omitempty"`
+	JournalFailed bool   `json:"journal_failed,omitempty"`
+}
+
+// resultFor is the result as this client gets it: the executor's bytes, the toolhub/ member in _meta, and what the
+// client's protocol revision demands of every hop. Keys of the upstream's hop are taken out of _meta.
+func (s *Server) resultFor(p peer, o invoke.Outcome) (json.RawMessage, error) {
+	about, err := json.Marshal(invocationMeta{string(o.InvocationID), string(o.Status), string(o.Class), o.JournalFailed})
+	if err != nil {
+		return nil, fmt.Errorf("describe invocation: %w", err)
+	}
+	meta, ok := rawjson.Get(o.Result, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		meta = json.RawMessage(`{}`)
+	}
+	meta, _, err = rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return strings.HasPrefix(m.Name(), hopPrefix) })
+	if err != nil {
+		return nil, fmt.Errorf("clean _meta of result: %w", err)
+	}
+	if meta, err = rawjson.Set(meta, metaInvocation, about); err != nil {
+		return nil, fmt.Errorf("add to _meta of result: %w", err)
+	}
+	if p.modern {
+		if meta, err = rawjson.Set(meta, mcp.MetaKeyServerInfo, s.serverInfo); err != nil {
+			return nil, fmt.Errorf("add to _meta of result: %w", err)
+		}
+	}
+	result, err := rawjson.Set(o.Result, "_meta", meta)
+	if err != nil {
+		return nil, fmt.Errorf("set _meta of result: %w", err)
+	}
+	if p.modern {
+		// "resultType" is mandatory on 2026-07-28; an upstream of that revision has set it itself.
+		if _, ok := rawjson.Get(result, "resultType"); !ok {
+			return rawjson.Set(result, "resultType", []byte(`"complete"`))
+		}
+	}
+	return result, nil
+}

@@ -1,0 +1,163 @@
+// Package downstream is the MCP server that clients talk to: over stdio and Streamable HTTP, on every protocol revision
+// from 2024-11-05 to 2026-07-28 at the same address.
+//
+// Two hands serve a client. The SDK does the lifecycle: initialize, server/discover, ping, sessions, subscriptions and
+// the standing streams. What passes through the hub (tools/list and tools/call) travels on a lane of the hub's own, from
+// raw JSON to raw JSON, so that nothing is lost on the way; a lane only reads a call off its wire, gives it to the
+// pipeline (package invoke) and writes the outcome back. Which tools a caller sees, and what happens to a call, is
+// decided elsewhere.
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Surfaces tells what a caller sees. It is safe for concurrent use and quick: it is asked on every request.
+type Surfaces interface {
+	// Surface returns the surface of profile for client, or an error where there is no such profile.
+	Surface(profile string, client tool.Client) (*tool.Surface, error)
+}
+
+// Deps are the parts that a Server works with.
+type Deps struct {
+	Surfaces Surfaces
+	Profiles []string // names of all profiles; the first is the default one
+	Pipeline *invoke.Pipeline
+	Statuses func() []tool.ServerStatus // for health and the servers command
+	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
+	Logger   *slog.Logger
+}
+
+// Server serves clients through any number of doors at once. Make one with New.
+type Server struct {
+	cfg        Config
+	deps       Deps
+	serverInfo json.RawMessage
+	profiles   map[string]*profileServer
+	sessions   *sessions
+	calls      sync.WaitGroup // lane requests being served, at every door
+
+	mu       sync.Mutex
+	draining bool
+}
+
+// profileServer is the SDK's server for one profile.
+type profileServer struct {
+	name string
+	sdk  *mcp.Server
+}
+
+// New returns a server that no door is open to yet.
+func New(cfg Config, deps Deps) (*Server, error) {
+	if len(deps.Profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Logger == nil {
+		return nil, errors.New("new downstream server: surfaces, profiles, pipeline and logger are all needed")
+	}
+	cfg = cfg.withDefaults()
+	impl := &mcp.Implementation{Name: cfg.Name, Title: "MCP Toolhub", Version: cfg.Version}
+	info, err := json.Marshal(impl)
+	if err != nil {
+		return nil, fmt.Errorf("describe server: %w", err)
+	}
+	s := &Server{cfg: cfg, deps: deps, serverInfo: info, profiles: make(map[string]*profileServer)}
+	s.sessions = newSessions(cfg.HTTP.MaxSessions, cfg.HTTP.SessionIdle)
+	for _, name := range deps.Profiles {
+		ps := &profileServer{name: name, sdk: mcp.NewServer(impl, &mcp.ServerOptions{
+			Instructions: cfg.Instructions,
+			Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+		})}
+		ps.sdk.AddReceivingMiddleware(s.watchSessions(name))
+		s.profiles[name] = ps
+	}
+	return s, nil
+}
+
+func (c Config) withDefaults() Config {
+	def := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	if c.Name == "" {
+		c.Name = "mcp-toolhub"
+	}
+	def(&c.HTTP.MaxBodyBytes, 4<<20)
+	def((*int64)(&c.HTTP.SessionIdle), int64(30*time.Minute))
+	def((*int64)(&c.HTTP.DrainTimeout), int64(10*time.Second))
+	if c.HTTP.MaxSessions <= 0 {
+		c.HTTP.MaxSessions = 1000
+	}
+	return c
+}
+
+// ToolsChanged tells the clients of the profiles that their tools have changed. Several calls in quick succession become
+// one notification.
+func (s *Server) ToolsChanged(profiles []string) {
+	for _, name := range profiles {
+		if ps := s.profiles[name]; ps != nil {
+			ps.announce()
+		}
+	}
+}
+
+// announce makes the SDK send list_changed to every session and subscription. It does so when a tool is added: this one
+// is never listed, because tools/list is not the SDK's to serve.
+func (ps *profileServer) announce() {
+	ps.sdk.AddTool(&mcp.Tool{Name: "toolhub_list_changed", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return nil, errors.New("not a tool")
+		})
+}
+
+// enter counts a lane request in, or reports that the server is draining.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return false
+	}
+	s.calls.Add(1)
+	return true
+}
+
+// Drain stops taking calls, waits until those being served have ended or ctx is done, and then ends every session.
+func (s *Server) Drain(ctx context.Context) {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		s.calls.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg.HTTP.DrainTimeout)
+	}
+	s.sessions.closeAll()
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// DrainTimeout is how long calls in flight have at a stop.
+func (s *Server) DrainTimeout() time.Duration { return s.cfg.HTTP.DrainTimeout }
+
+func errDraining() *tool.RPCError {
+	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub is stopping: connect again in a moment"}
+}

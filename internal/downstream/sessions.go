@@ -1,0 +1,136 @@
+package downstream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// session is one HTTP session of an older protocol revision. The SDK holds its streams; this is what the lane and the
+// door have to know of it.
+type session struct {
+	id       string
+	profile  string
+	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
+	sdk      *mcp.ServerSession
+	inflight inflight
+
+	// guarded by sessions.mu
+	busy int         // requests being served
+	idle *time.Timer // ends the session; stopped while busy
+}
+
+// sessions is the table of live HTTP sessions.
+type sessions struct {
+	max     int
+	timeout time.Duration
+
+	mu   sync.Mutex
+	byID map[string]*session
+}
+
+func newSessions(limit int, timeout time.Duration) *sessions {
+	return &sessions{max: limit, timeout: timeout, byID: make(map[string]*session)}
+}
+
+// full reports whether one session more would be too many.
+func (t *sessions) full() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID) >= t.max
+}
+
+func (t *sessions) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID)
+}
+
+// add enters a session, which leaves the table by itself when the SDK has ended it.
+func (t *sessions) add(s *session) {
+	t.mu.Lock()
+	t.byID[s.id] = s
+	s.idle = time.AfterFunc(t.timeout, func() { _ = s.sdk.Close() })
+	t.mu.Unlock()
+	go func() {
+		_ = s.sdk.Wait()
+		t.remove(s)
+	}()
+}
+
+func (t *sessions) remove(s *session) {
+	t.mu.Lock()
+	delete(t.byID, s.id)
+	s.idle.Stop()
+	t.mu.Unlock()
+	s.inflight.cancelAll()
+}
+
+// use returns the session and keeps it from going idle until release is called. ok is false where there is none.
+func (t *sessions) use(id string) (s *session, release func(), ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok = t.byID[id]
+	if !ok {
+		return nil, nil, false
+	}
+	s.busy++
+	s.idle.Stop()
+	return s, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if s.busy--; s.busy == 0 && t.byID[id] == s {
+			s.idle.Reset(t.timeout)
+		}
+	}, true
+}
+
+// closeAll ends every session and waits until the SDK has let go of them.
+func (t *sessions) closeAll() {
+	t.mu.Lock()
+	all := make([]*session, 0, len(t.byID))
+	for _, s := range t.byID {
+		all = append(all, s)
+	}
+	t.mu.Unlock()
+	var closing sync.WaitGroup
+	for _, s := range all {
+		closing.Go(func() {
+			s.inflight.cancelAll()
+			_ = s.sdk.Close()
+		})
+	}
+	closing.Wait()
+}
+
+// actorKey carries the actor of an HTTP request to the SDK's middleware.
+type actorKey struct{}
+
+// watchSessions enters each HTTP session into the table when it is initialised: by then the protocol revision is known.
+func (s *Server) watchSessions(profile string) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			res, err := next(ctx, method, req)
+			actor, isHTTP := ctx.Value(actorKey{}).(tool.Actor)
+			init, ok := res.(*mcp.InitializeResult)
+			if err != nil || method != methodInitialize || !isHTTP || !ok {
+				return res, err
+			}
+			ss, ok := req.GetSession().(*mcp.ServerSession)
+			if !ok || ss.ID() == "" {
+				return res, err
+			}
+			actor.Session = ss.ID()
+			actor.Client.ProtocolVersion = init.ProtocolVersion
+			if p := ss.InitializeParams(); p != nil && p.ClientInfo != nil {
+				actor.Client.Name, actor.Client.Version = p.ClientInfo.Name, p.ClientInfo.Version
+			}
+			s.sessions.add(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss})
+			return res, err
+		}
+	}
+}

@@ -1,0 +1,388 @@
+package downstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// maxLine bounds one message of a stdio client.
+const maxLine = 64 << 20
+
+// stdioDoor is one client on a pair of pipes. It implements mcp.Connection for the SDK's half of the messages.
+type stdioDoor struct {
+	server  *Server
+	profile string
+
+	toSDK  chan jsonrpc.Message
+	closed chan struct{}
+	once   sync.Once
+
+	writing sync.Mutex // one line at a time
+	out     io.Writer
+	broken  error // of a write; nothing is written after it
+
+	inflight inflight
+	lanes    sync.WaitGroup // lane requests of this client
+
+	mu          sync.Mutex
+	client      tool.Client // of the initialize handshake
+	initID      string      // id of the initialize request, while it is open
+	initialized bool        // the client has been answered
+	masks       map[string]*idMask
+	open        map[string]func([]byte) // where the SDK's answer to a request goes; standing requests are not in it
+	idleSDK     chan struct{}           // closed when open became empty after the input ended; nil before that
+}
+
+// ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
+// calls that were read are answered first. A client that closes its end is no error.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
+	ps := s.profiles[profile]
+	if ps == nil {
+		return fmt.Errorf("serve stdio: no profile %q in the config: name one of %q", profile, s.deps.Profiles)
+	}
+	d := &stdioDoor{server: s, profile: profile, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
+		masks: make(map[string]*idMask), open: make(map[string]func([]byte))}
+	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
+	if err != nil {
+		return fmt.Errorf("serve stdio: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- d.readAll(ctx, in) }()
+	select {
+	case err = <-ended:
+		d.finish(ctx)
+	case <-ctx.Done():
+	}
+	cancel()
+	_ = d.Close()
+	_ = ss.Close()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("serve stdio: %w", err)
+	}
+	return nil
+}
+
+// stdioTransport hands the SDK the door as its connection.
+type stdioTransport struct{ door *stdioDoor }
+
+func (t stdioTransport) Connect(context.Context) (mcp.Connection, error) { return t.door, nil }
+
+// readAll reads messages until the input ends.
+func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := readLine(r, maxLine)
+		if errors.Is(err, errLongLine) {
+			_ = d.writeLine(errorText(nil, invalidRequest(fmt.Sprintf("a message has more than %d bytes", maxLine))))
+			continue
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			d.receive(ctx, line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var errLongLine = errors.New("line too long")
+
+// readLine returns the next line without its end, and with io.EOF the last one. A line over limit is skipped to its end.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if !long {
+			line = append(line, part...)
+			if len(line) > limit {
+				line, long = nil, true
+			}
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && err == nil:
+			return nil, errLongLine
+		}
+		return line, err
+	}
+}
+
+// receive takes in one line: a message, or on the revisions that allow it a batch of them.
+func (d *stdioDoor) receive(ctx context.Context, line []byte) {
+	if line[0] == '[' && rawjson.Valid(line) {
+		d.receiveBatch(ctx, line)
+		return
+	}
+	m, refusal := parseMessage(line)
+	if refusal != nil {
+		_ = d.writeLine(errorText(m.id, refusal))
+		return
+	}
+	d.dispatch(ctx, m, func(text []byte) { _ = d.writeLine(text) })
+}
+
+// dispatch hands a message to the lane or to the SDK. reply gets the response.
+func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte)) {
+	switch {
+	case m.isRequest() && onLane(m.method):
+		p, refusal := d.peer(m)
+		if refusal != nil {
+			reply(errorText(m.id, refusal))
+			return
+		}
+		if !d.server.enter() {
+			reply(errorText(m.id, errDraining()))
+			return
+		}
+		d.lanes.Go(func() {
+			defer d.server.calls.Done()
+			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: reply})
+		})
+	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
+	default:
+		d.forward(ctx, m, reply)
+	}
+}
+
+// peer is the sender of a lane request on this connection.
+func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
+	p := peer{profile: d.profile, actor: tool.Actor{Name: "local", Door: "stdio"}, inflight: &d.inflight}
+	if metaVersion(m) >= modernVersion {
+		return modernPeer(p, m)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.initialized {
+		return p, invalidRequest(fmt.Sprintf("%q before initialize", m.method))
+	}
+	p.actor.Client = d.client
+	return p, nil
+}
+
+// forward gives a message to the SDK.
+func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) {
+	m, mask := maskID(m)
+	if m.method == noteCancelled {
+		m = d.maskCancelled(m)
+	}
+	msg, err := jsonrpc.DecodeMessage(m.text)
+	if err != nil {
+		reply(errorText(m.id, invalidRequest("not a request, notification or response")))
+		return
+	}
+	if m.isRequest() {
+		d.mu.Lock()
+		key := string(m.id)
+		if mask != nil {
+			d.masks[key] = mask
+		}
+		if m.method != methodListen {
+			d.open[key] = reply
+		}
+		if m.method == methodInitialize {
+			info, _ := rawjson.Get(m.params, "clientInfo")
+			d.client.Name, d.client.Version = clientInfo(info)
+			d.initID = key
+		}
+		d.mu.Unlock()
+	}
+	select {
+	case d.toSDK <- msg:
+	case <-d.closed:
+	case <-ctx.Done():
+	}
+}
+
+// maskCancelled gives a notifications/cancelled the id under which the SDK knows the request.
+func (d *stdioDoor) maskCancelled(m message) message {
+	id, ok := rawjson.Get(m.params, "requestId")
+	if !ok {
+		return m
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, mask := range d.masks {
+		if bytes.Equal(mask.original, id) {
+			if params, err := rawjson.Set(m.params, "requestId", mask.stand); err == nil {
+				if text, err := rawjson.Set(m.text, "params", params); err == nil {
+					m.params, m.text = params, text
+				}
+			}
+		}
+	}
+	return m
+}
+
+// finish waits until everything that was read has been answered, or ctx is done.
+func (d *stdioDoor) finish(ctx context.Context) {
+	idle := make(chan struct{})
+	d.mu.Lock()
+	d.idleSDK = idle
+	if len(d.open) == 0 {
+		close(idle)
+		d.idleSDK = nil
+	}
+	d.mu.Unlock()
+	lanes := make(chan struct{})
+	go func() {
+		d.lanes.Wait()
+		close(lanes)
+	}()
+	limit, cancel := context.WithTimeout(ctx, d.server.cfg.HTTP.DrainTimeout)
+	defer cancel()
+	for _, done := range []chan struct{}{lanes, idle} {
+		select {
+		case <-done:
+		case <-limit.Done():
+			d.inflight.cancelAll()
+			return
+		}
+	}
+}
+
+// Read implements mcp.Connection: the SDK's next message.
+func (d *stdioDoor) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-d.toSDK:
+		return m, nil
+	case <-d.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write implements mcp.Connection: a message of the SDK's for the client.
+func (d *stdioDoor) Write(_ context.Context, msg jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return fmt.Errorf("write to client: %w", err)
+	}
+	switch msg := msg.(type) {
+	case *jsonrpc.Response:
+		mask, reply, done := d.answered(msg)
+		defer done()
+		text = mask.undo(text)
+		if reply == nil {
+			return d.writeLine(text)
+		}
+		reply(text)
+		return nil
+	case *jsonrpc.Request:
+		if d.isEarly(msg) {
+			return nil
+		}
+	}
+	d.mu.Lock()
+	for _, mask := range d.masks { // a standing request's id stands in the notifications that belong to it
+		text = mask.undo(text)
+	}
+	d.mu.Unlock()
+	return d.writeLine(text)
+}
+
+// answered notes that the SDK answers a request. done is called when the client has the answer.
+func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func([]byte), done func()) {
+	key := keyOf(r.ID)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	mask = d.masks[key]
+	delete(d.masks, key)
+	if key == d.initID && d.initID != "" && r.Error == nil {
+		v, _ := rawjson.Get(r.Result, "protocolVersion")
+		d.client.ProtocolVersion, _ = rawjson.String(v)
+		d.initialized = true
+	}
+	return mask, d.open[key], func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.open, key)
+		if len(d.open) == 0 && d.idleSDK != nil {
+			close(d.idleSDK)
+			d.idleSDK = nil
+		}
+	}
+}
+
+// isEarly reports whether a notification would reach a client that has not been initialised. It is dropped: the client
+// has not listed anything yet.
+func (d *stdioDoor) isEarly(r *jsonrpc.Request) bool {
+	if r.Method != noteToolListChanged || r.ID.IsValid() {
+		return false
+	}
+	if meta, ok := rawjson.Get(r.Params, "_meta"); ok {
+		if _, ok := rawjson.Get(meta, mcp.MetaKeySubscriptionID); ok {
+			return false // asked for, by subscriptions/listen
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.initialized
+}
+
+// keyOf is the text of an id that the SDK gives back as it came.
+func keyOf(id jsonrpc.ID) string {
+	if s, ok := id.Raw().(string); ok {
+		return string(rawjson.Quote(s))
+	}
+	return fmt.Sprint(id.Raw())
+}
+
+// Close implements mcp.Connection.
+func (d *stdioDoor) Close() error {
+	d.once.Do(func() { close(d.closed) })
+	return nil
+}
+
+// SessionID implements mcp.Connection: stdio has no session ids.
+func (d *stdioDoor) SessionID() string { return "" }
+
+// writeLine writes one message. The first failure stays: the client is gone.
+func (d *stdioDoor) writeLine(text []byte) error {
+	text, err := rawjson.Line(text)
+	if err != nil {
+		return fmt.Errorf("write to client: %w", err)
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.broken != nil {
+		return d.broken
+	}
+	if _, err := d.out.Write(append(text[:len(text):len(text)], '\n')); err != nil {
+		d.broken = fmt.Errorf("write to client: %w", err)
+		d.inflight.cancelAll()
+		_ = d.Close()
+	}
+	return d.broken
+}
+
+// stdioReplier answers one lane request.
+type stdioReplier struct {
+	door  *stdioDoor
+	id    json.RawMessage
+	reply func([]byte)
+}
+
+func (r *stdioReplier) notify(method string, params json.RawMessage) {
+	_ = r.door.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+}
+
+func (r *stdioReplier) answer(result json.RawMessage) { r.reply(answerText(r.id, result)) }
+
+func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(errorText(r.id, err)) }

@@ -1,0 +1,199 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const metaOK = `"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"}}`
+
+func TestStdioTranscript(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
+			w.send(`{"jsonrpc":"2.0","id":"early","method":"tools/list"}`)
+			w.want(`{"jsonrpc":"2.0","id":"early","error":{"code":-32600,"message":"invalid request: \"tools/list\" before initialize"}}`)
+			if answer := w.handshake(version); !strings.Contains(answer, `"protocolVersion":"`+version+`"`) ||
+				!strings.Contains(answer, `"tools":{"listChanged":true}`) {
+				t.Fatalf("initialize answered %s", answer)
+			}
+			w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+			w.want(`{"jsonrpc":"2.0","id":1,"result":{"tools":[` +
+				`{"x-unknown":12345678901234567890,"name":"mcp.s.echo","inputSchema":{"type":"object"}},` +
+				`{"x-unknown":12345678901234567890,"name":"mcp.s.slow","inputSchema":{"type":"object"}}]}}`)
+			w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":{"b":1.0,"a":"\u0061"},` +
+				`"_meta":{"mine":1,"progressToken":1.50}}}`)
+			w.want(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1.50,"progress":1,"x":1.50}}`,
+				`{"jsonrpc":"2.0","id":2,"result":{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],`+
+					`"arguments":{"b":1.0,"a":"\u0061"},"meta":{"mine":1},`+metaOK+`}}`)
+			w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nope"}}`)
+			w.want(`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown tool \"nope\""}}`)
+			w.send(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
+			w.want(`{"jsonrpc":"2.0","id":4,"result":{}}`)
+		})
+	}
+}
+
+func TestStdioModernTranscript(t *testing.T) {
+	t.Parallel()
+	w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{` + modernMeta + `}}}`)
+	if got := w.next(); !strings.Contains(got, `"supportedVersions":["2026-07-28"`) || !strings.Contains(got, `"resultType":"complete"`) {
+		t.Fatalf("discover answered %s", got)
+	}
+	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{` + modernMeta + `}}}`)
+	w.want(`{"jsonrpc":"2.0","id":2,"result":{"tools":[` +
+		`{"x-unknown":12345678901234567890,"name":"mcp.s.echo","inputSchema":{"type":"object"}},` +
+		`{"x-unknown":12345678901234567890,"name":"mcp.s.slow","inputSchema":{"type":"object"}}],` +
+		`"ttlMs":0,"cacheScope":"private","resultType":"complete","_meta":{` + serverInfoMember + `}}}`)
+	w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{` + modernMeta + `,"x":[1]}}}`)
+	w.want(`{"jsonrpc":"2.0","id":3,"result":{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],"arguments":{},"meta":{"x":[1]},` +
+		`"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"},` + serverInfoMember + `},"resultType":"complete"}}`)
+	w.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+	w.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid params: missing or invalid _meta field \"io.modelcontextprotocol/clientCapabilities\""}}`)
+}
+
+func TestIdsComeBackAsSent(t *testing.T) {
+	t.Parallel()
+	w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
+	w.handshake("2025-11-25")
+	for _, id := range []string{`7`, `-7`, `0`, `1.5`, `1e3`, `12345678901234567890`, `-0`, `"a"`, `""`, `"\u0061"`, `"ä"`, `"7"`, `"toolhub-1"`} {
+		for _, request := range []string{`"method":"ping"`, `"method":"tools/list"`, `"method":"tools/call","params":{"name":"nope"}`, `"method":"no/such"`} {
+			w.send(`{"jsonrpc":"2.0","id":` + id + `,` + request + `}`)
+			if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":`+id+`,`) {
+				t.Errorf("%s with id %s answered %s", request, id, got)
+			}
+		}
+	}
+}
+
+func TestBadMessagesAreAnswered(t *testing.T) {
+	t.Parallel()
+	w := dial(t, newServer(t, Config{}, &far{}))
+	w.handshake("2025-06-18")
+	for in, code := range map[string]int{
+		`{`:                        tool.CodeParseError,
+		`nonsense`:                 tool.CodeParseError,
+		`7`:                        tool.CodeInvalidRequest,
+		`{"id":1,"method":"ping"}`: tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                                                                     tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`:                                                                 tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":7}`:                                                                             tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`:                                                      tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`:                                                                  tool.CodeInvalidParams,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}`:                                              tool.CodeInvalidParams,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`:                                          tool.CodeInvalidParams,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`:                                                                      tool.CodeInvalidRequest,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`: tool.CodeParseError,
+	} {
+		w.send(in)
+		if got := w.next(); !strings.Contains(got, fmt.Sprintf(`"code":%d`, code)) {
+			t.Errorf("%.80s answered %s, want code %d", in, got, code)
+		}
+	}
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	w.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
+	w.handshake("2025-03-26")
+	w.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nope"}},` +
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}]`)
+	got := w.next()
+	var answers []map[string]any
+	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 {
+		t.Fatalf("batch answered %s", got)
+	}
+}
+
+// blocking is a tool that runs until its call is canceled, and says so.
+func blocking(began chan<- string, ended chan<- error) func(context.Context, *tool.Execution) (tool.Reply, error) {
+	return func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+		began <- e.Tool.Native
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "canceled"}
+	}
+}
+
+func TestStdioCancel(t *testing.T) {
+	t.Parallel()
+	began, ended := make(chan string, 1), make(chan error, 1)
+	w := dial(t, newServer(t, Config{}, &far{execute: blocking(began, ended)}))
+	w.handshake("2025-11-25")
+	w.send(`{"jsonrpc":"2.0","id":1.50,"method":"tools/call","params":{"name":"mcp.s.slow"}}`)
+	<-began
+	w.send(`{"jsonrpc":"2.0","id":1.50,"method":"tools/call","params":{"name":"mcp.s.slow"}}`)
+	w.want(`{"jsonrpc":"2.0","id":1.50,"error":{"code":-32600,"message":"invalid request: id 1.50 is in use by a call that has not been answered"}}`)
+	w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.50}}`)
+	if err := <-ended; err == nil {
+		t.Error("the tool was not canceled")
+	}
+}
+
+func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	w := dial(t, newServer(t, Config{}, &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+		<-release
+		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}}))
+	w.handshake("2025-11-25")
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.slow"}}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	_ = w.in.Close()
+	w.want(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+	close(release)
+	w.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[],` + metaOK + `}}`)
+	if err := <-w.ended; err != nil {
+		t.Errorf("ServeStdio: %v", err)
+	}
+}
+
+func TestListChangedOverStdio(t *testing.T) {
+	t.Parallel()
+	f := &far{}
+	s := newServer(t, Config{}, f)
+	w := dial(t, s)
+	s.ToolsChanged([]string{"default"}) // before initialize: for nobody
+	w.handshake("2025-11-25")
+	w.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	w.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	f.offer("new")
+	s.ToolsChanged([]string{"other"}) // not this client's profile
+	s.ToolsChanged([]string{"default"})
+	w.want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`)
+	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	if got := w.next(); !strings.Contains(got, "mcp.s.new") || strings.Contains(got, "mcp.s.echo") {
+		t.Errorf("list after the change: %s", got)
+	}
+}
+
+func TestListenOverStdio(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{}, &far{})
+	w := dial(t, s)
+	w.send(`{"jsonrpc":"2.0","id":1e1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{` + modernMeta + `}}}`)
+	if got := w.next(); !strings.Contains(got, `"notifications/subscriptions/acknowledged"`) || !strings.Contains(got, `subscriptionId":1e1`) {
+		t.Fatalf("listen was acknowledged with %s", got)
+	}
+	s.ToolsChanged([]string{"default"})
+	if got := w.next(); !strings.Contains(got, `"notifications/tools/list_changed"`) || !strings.Contains(got, `subscriptionId":1e1`) {
+		t.Fatalf("a change was told as %s", got)
+	}
+	_ = w.in.Close()
+	select {
+	case <-w.ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("a standing request kept the server from ending")
+	}
+}
