@@ -36,13 +36,14 @@ type stdioDoor struct {
 	inflight inflight
 	lanes    sync.WaitGroup // lane requests of this client
 
-	mu          sync.Mutex
-	client      tool.Client // of the initialize handshake
-	initID      string      // id of the initialize request, while it is open
-	initialized bool        // the client has been answered
-	masks       map[string]*idMask
-	open        map[string]func([]byte) // where the SDK's answer to a request goes; standing requests are not in it
-	idleSDK     chan struct{}           // closed when open became empty after the input ended; nil before that
+	mu           sync.Mutex
+	client       tool.Client   // of the initialize handshake
+	initID       string        // id of the initialize request; "" before it
+	answeredInit chan struct{} // closed when that has been answered
+	initialized  bool          // the client has been answered
+	masks        map[string]*idMask
+	open         map[string]func([]byte) // where the SDK's answer to a request goes; standing requests are not in it
+	idleSDK      chan struct{}           // closed when open became empty after the input ended; nil before that
 }
 
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
@@ -186,6 +187,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) 
 		reply(errorText(m.id, invalidRequest("not a request, notification or response")))
 		return
 	}
+	var initializing chan struct{}
 	if m.isRequest() {
 		d.mu.Lock()
 		key := string(m.id)
@@ -198,12 +200,21 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) 
 		if m.method == methodInitialize {
 			info, _ := rawjson.Get(m.params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
-			d.initID = key
+			d.initID, d.answeredInit = key, make(chan struct{})
+			initializing = d.answeredInit
 		}
 		d.mu.Unlock()
 	}
 	select {
 	case d.toSDK <- msg:
+	case <-d.closed:
+	case <-ctx.Done():
+	}
+	if initializing == nil {
+		return
+	}
+	select { // what follows initialize must find it done, as if one hand served all methods
+	case <-initializing:
 	case <-d.closed:
 	case <-ctx.Done():
 	}
@@ -304,10 +315,14 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func([]by
 	defer d.mu.Unlock()
 	mask = d.masks[key]
 	delete(d.masks, key)
-	if key == d.initID && d.initID != "" && r.Error == nil {
-		v, _ := rawjson.Get(r.Result, "protocolVersion")
-		d.client.ProtocolVersion, _ = rawjson.String(v)
-		d.initialized = true
+	if key == d.initID && d.answeredInit != nil {
+		if r.Error == nil {
+			v, _ := rawjson.Get(r.Result, "protocolVersion")
+			d.client.ProtocolVersion, _ = rawjson.String(v)
+			d.initialized = true
+		}
+		close(d.answeredInit)
+		d.answeredInit = nil
 	}
 	return mask, d.open[key], func() {
 		d.mu.Lock()

@@ -61,6 +61,18 @@ func TestStdioModernTranscript(t *testing.T) {
 	w.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid params: missing or invalid _meta field \"io.modelcontextprotocol/clientCapabilities\""}}`)
 }
 
+// A client that writes everything at once is served as if it had waited for each answer.
+func TestNothingOvertakesInitialize(t *testing.T) {
+	t.Parallel()
+	w := dial(t, newServer(t, Config{}, &far{}))
+	w.send(fmt.Sprintf(initialize, "2025-11-25"), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	for _, id := range []string{"0", "1"} {
+		if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":`+id+`,"result":`) {
+			t.Errorf("got %s, want the result of %s", got, id)
+		}
+	}
+}
+
 func TestIdsComeBackAsSent(t *testing.T) {
 	t.Parallel()
 	w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
