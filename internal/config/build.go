@@ -1,0 +1,148 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
+// no fault.
+func build(r *reader, root *node, f *file, state string) *Settings {
+	s := &Settings{StateDir: state}
+	s.Upstream.StartParallel = f.hub.startParallel
+	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers))
+	s.Code = r.code(f.hub.toolsets.code)
+	s.Downstream = r.door(&f.hub)
+	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
+	s.Journal = persist.JournalConfig{
+		Dir:      cmp.Or(r.vars.path(f.persist.journal.dir.value), filepath.Join(state, "journal")),
+		MaxBytes: f.persist.journal.maxBytes, MaxFiles: f.persist.journal.maxFiles, MaxAge: f.persist.journal.maxAge,
+	}
+
+	origins := []string{}
+	for _, server := range s.Upstream.Servers {
+		origins = append(origins, server.ID)
+	}
+	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
+	for _, e := range f.profiles {
+		p := r.profile(e, slices.Concat(origins, toolsets()))
+		if p.Name == namespace.DefaultProfile {
+			s.Profiles[0] = p
+		} else {
+			s.Profiles = append(s.Profiles, p)
+		}
+	}
+	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled {
+		r.warn(root.position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
+	}
+	return s
+}
+
+// toolsets are the built-in ones: their names are the first words of canonical names.
+func toolsets() []string { return []string{"code", "hub"} }
+
+func (r *reader) code(t located[codeToolset]) code.Config {
+	if !t.present {
+		return code.Config{}
+	}
+	var paths []string
+	for _, p := range t.value.sensitivePaths {
+		if p.ok && strings.HasPrefix(p.value, "~/") && r.vars.env.home() == "" {
+			faultOf(r, p, "~ is not known", "set HOME (USERPROFILE on Windows), or write the path in full")
+		}
+		paths = append(paths, p.value)
+	}
+	return code.Config{
+		Enabled: !t.value.enabled.present || t.value.enabled.value,
+		Root:    r.vars.path(t.value.root.value), SensitivePaths: paths, Home: r.vars.env.home(),
+	}
+}
+
+func (r *reader) door(h *hub) downstream.Config {
+	c := downstream.Config{Name: h.name, Instructions: h.instructions, HTTP: h.http.HTTPConfig}
+	c.HTTP.Listen = h.http.listen.value
+	names, secrets := map[string]located[string]{}, map[string]located[string]{}
+	for _, t := range h.auth.tokens {
+		name, secret := t.value.name, t.value.secret
+		if name.ok {
+			if first, twice := names[name.value]; twice {
+				faultOf(r, name, "two tokens of the same name, the first at "+r.place(first.position), "give each token its own name")
+			} else {
+				names[name.value] = name
+			}
+		}
+		if secret.ok {
+			if first, twice := secrets[secret.value]; twice {
+				faultOf(r, secret, "the same token as at "+r.place(first.position), "give each name a token of its own")
+			} else {
+				secrets[secret.value] = secret
+			}
+		}
+		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.value, Secret: secret.value})
+	}
+	if l := h.http.listen; l.ok && !loopback(l.value) && len(h.auth.tokens) == 0 {
+		faultOf(r, l, "other machines can reach this address, and there are no tokens",
+			"add hub.auth.tokens, or listen on 127.0.0.1")
+	}
+	return c
+}
+
+func (r *reader) place(p position) string { return fmt.Sprintf("%s:%d:%d", r.file, p.line, p.column) }
+
+func (r *reader) profile(e entry[profile], origins []string) namespace.Profile {
+	v := e.value
+	p := namespace.Profile{Name: e.name, Style: cmp.Or(namespace.Style(v.style), namespace.StyleAuto)}
+	for _, s := range v.servers {
+		if s.ok && !wildcard(s.value) && !slices.Contains(origins, s.value) {
+			faultOf(r, s, "no server or toolset has this id", didYouMean(s.value, origins, "the ids are: "+commas(origins)))
+		}
+		p.Servers = append(p.Servers, s.value)
+	}
+	for _, g := range v.include {
+		r.canonical(g, origins)
+		p.Include = append(p.Include, g.value)
+	}
+	for _, g := range v.exclude {
+		r.canonical(g, origins)
+		p.Exclude = append(p.Exclude, g.value)
+	}
+	for _, o := range v.tools {
+		r.override(o, origins)
+		p.Tools = append(p.Tools, namespace.Override{Match: o.value.match.value, Name: o.value.name.value,
+			Title: o.value.title.value, Description: o.value.description.value, Hide: o.value.hide.value})
+	}
+	return p
+}
+
+// canonical warns of a pattern that cannot match a canonical name, the usual slip being a missing "mcp.".
+func (r *reader) canonical(g located[string], origins []string) {
+	first, _, _ := strings.Cut(g.value, ".")
+	if !g.ok || wildcard(first) || first == "mcp" || slices.Contains(toolsets(), first) ||
+		slices.Contains([]string{"tool_search", "tool_call", "result_read"}, g.value) {
+		return
+	}
+	hint := `canonical names are mcp.<server>.<tool> and code.<tool>`
+	if slices.Contains(origins, first) {
+		hint = `did you mean "mcp.` + g.value + `"?`
+	}
+	warnOf(r, g, "matches no tool", hint)
+}
+
+func (r *reader) override(o located[override], origins []string) {
+	v := o.value
+	r.canonical(v.match, origins)
+	if v.name.ok && v.match.ok && wildcard(v.match.value) {
+		faultOf(r, v.name, "one name for a match with wildcards", "let match be the canonical name of one tool")
+	}
+	if o.ok && !v.name.present && !v.title.present && !v.description.present && !v.hide.present {
+		warnOf(r, o, "changes nothing", "add name, title, description or hide")
+	}
+}

@@ -1,0 +1,180 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// The functions below check one value. They answer with what is wrong and what to do, "" where nothing is, and never
+// with a piece of the value: it may be, or come from, a secret.
+
+func noNUL(s string) (string, string) {
+	if strings.ContainsRune(s, 0) {
+		return "holds a NUL character", "remove it: no argument or variable of a program can hold one"
+	}
+	return "", ""
+}
+
+func oneLine(s string) (string, string) {
+	if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(s) > 128 {
+		return "want one line of 128 bytes at most", "shorten it"
+	}
+	return "", ""
+}
+
+// webURL says nothing of url.Parse's error: that one quotes the URL, which may hold a token.
+func webURL(s string) (string, string) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "not a URL", "write https://host/path"
+	case u.Scheme == "":
+		return "a URL without a scheme", "write https:// (or http://) in front"
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "a URL that is neither http nor https", "write https://host/path"
+	case u.Hostname() == "":
+		return "a URL without a host", "write https://host/path"
+	}
+	return "", ""
+}
+
+func origin(s string) (string, string) {
+	if problem, _ := webURL(s); problem != "" || strings.TrimRight(s, "/") != s || strings.Count(s, "/") != 2 {
+		return "not an origin", `write scheme and host only: "https://app.example.com"`
+	}
+	return "", ""
+}
+
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+func hostName(s string) (string, string) {
+	if _, err := netip.ParseAddr(s); err == nil || hostPattern.MatchString(s) {
+		return "", ""
+	}
+	return "not a host name", `write the name only, without scheme and port: "hub.example.com"`
+}
+
+func listenAddress(s string) (string, string) {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "not an address", `write host:port: "127.0.0.1:8808"`
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "a port that is no number from 0 to 65535", `write host:port: "127.0.0.1:8808"`
+	}
+	return "", ""
+}
+
+// loopback tells whether only this machine can reach a listen address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// pathGlob checks a pattern of path.Match.
+func pathGlob(s string) (string, string) {
+	if _, err := path.Match(s, ""); err != nil {
+		return "a glob that is not closed", "close the bracket, or write \\[ for the character ["
+	}
+	return "", ""
+}
+
+// treeGlob checks a pattern over whole paths, where ** stands for directories.
+func treeGlob(s string) (string, string) {
+	if !doublestar.ValidatePattern(filepath.ToSlash(s)) {
+		return "a glob that is not closed", "close its brackets, or escape them with a backslash"
+	}
+	if strings.Trim(s, "/ ") == "" {
+		return "a glob that means everything", "name the directories or files to refuse"
+	}
+	return "", ""
+}
+
+// nameGlob checks a pattern over canonical names, where only * and ? are special.
+func nameGlob(s string) (string, string) {
+	if strings.ContainsAny(s, `[]{}\`) || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+		return "not a glob over names", `use * (any characters) and ? (one character): "mcp.github.*"`
+	}
+	return "", ""
+}
+
+func wildcard(s string) bool { return strings.ContainsAny(s, "*?") }
+
+func variableKey(name string) (string, string) {
+	if name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == '=' || c == 0x7f }) {
+		return "not the name of a variable", "use letters, digits and _"
+	}
+	return "", ""
+}
+
+// headerToken is the token of RFC 9110, section 5.6.2.
+var headerToken = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+func headerName(name string) (string, string) {
+	if !headerToken.MatchString(name) {
+		return "not the name of an HTTP header", "use letters, digits and -"
+	}
+	return "", ""
+}
+
+func headerValue(s string) (string, string) {
+	if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
+		return "holds a line break or control character",
+			"an HTTP header takes one line: remove it, also at the end of the variable"
+	}
+	return "", ""
+}
+
+var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+func profileName(name string) (string, string) {
+	if !plainName.MatchString(name) {
+		return "not a name for a profile", "use lower-case letters, digits, - and _, 64 at most"
+	}
+	return "", ""
+}
+
+// minTokenBytes is the least that a bearer token may have: 128 bits where every byte is random.
+const minTokenBytes = 16
+
+// secret is a string that must come from outside of the file.
+type secret struct{}
+
+func (secret) read(r *reader, n *node) (string, bool) {
+	if n.kind != kindText {
+		r.expected(n, "a string", "give it by reference: ${env:NAME} or ${file:path}")
+		return "", false
+	}
+	e, ok := r.expand(n.position, n.text, false)
+	switch {
+	case !ok:
+	case e.fromFile || !e.reference:
+		r.fault(n.position, "a token that stands in the file",
+			"keep it elsewhere and give it by reference: ${env:NAME} or ${file:path}")
+	case len(e.text) < minTokenBytes:
+		r.fault(n.position, "the token is shorter than 16 bytes", `use a random one, for instance from "openssl rand -hex 32"`)
+	case strings.ContainsFunc(e.text, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
+		r.fault(n.position, "the token holds a space, line break or other character that no HTTP header can carry",
+			"use letters and digits")
+	default:
+		return e.text, true
+	}
+	return "", false
+}
+
+func (secret) schema(defs) schema { return schema{"type": "string", "pattern": `\$\{`} }

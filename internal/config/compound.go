@@ -1,0 +1,237 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// list is any number of values of one shape.
+type list[V any] struct{ of shape[V] }
+
+func (s list[V]) read(r *reader, n *node) ([]V, bool) {
+	switch n.kind {
+	case kindList:
+	case kindNull:
+		return nil, true // a key whose entries are all commented out
+	default:
+		hint := ""
+		if n.kind == kindText {
+			hint = `write it as a list: ["…"]`
+		}
+		r.expected(n, "a list", hint)
+		return nil, false
+	}
+	values, sound := make([]V, 0, len(n.items)), true
+	for i, item := range n.items {
+		leave := r.enterItem(i)
+		v, ok := s.of.read(r, item)
+		leave()
+		sound = sound && ok
+		values = append(values, v)
+	}
+	return values, sound
+}
+
+func (s list[V]) schema(d defs) schema {
+	return schema{"type": []string{"array", "null"}, "items": s.of.schema(d)}
+}
+
+// entry is one member of a mapping whose keys the user chooses.
+type entry[V any] struct {
+	located[V]          // of the value
+	key        position // of the key
+	name       string
+}
+
+// mapping is any number of values of one shape under keys that the user chooses, in the order of the file.
+type mapping[V any] struct {
+	of   shape[V]
+	key  func(string) (problem, hint string) // nil: any. Its problem does not hold the key: the key path does.
+	each func(r *reader, m member) func()    // called before a value is read; what it returns, after; nil: nothing
+}
+
+func (s mapping[V]) read(r *reader, n *node) ([]entry[V], bool) {
+	if n.kind == kindNull {
+		return nil, true
+	}
+	if n.kind != kindMapping {
+		r.expected(n, "a mapping", "")
+		return nil, false
+	}
+	var entries []entry[V]
+	sound := r.duplicates(n)
+	seen := map[string]bool{}
+	for _, m := range n.members {
+		if seen[m.key] {
+			continue
+		}
+		seen[m.key] = true
+		leave := r.enter(m.key)
+		if s.key != nil {
+			if problem, hint := s.key(m.key); problem != "" {
+				r.fault(m.position, problem, hint)
+				sound = false
+			}
+		}
+		done := func() {}
+		if s.each != nil {
+			done = s.each(r, m)
+		}
+		v, ok := in[V]{s.of}.read(r, m.value)
+		done()
+		leave()
+		sound = sound && ok && v.ok
+		entries = append(entries, entry[V]{v, m.position, m.key})
+	}
+	return entries, sound
+}
+
+func (s mapping[V]) schema(d defs) schema {
+	return schema{"type": []string{"object", "null"}, "additionalProperties": s.of.schema(d)}
+}
+
+// duplicates reports each key of n that stands there more than once.
+func (r *reader) duplicates(n *node) bool {
+	first := make(map[string]position, len(n.members))
+	sound := true
+	for _, m := range n.members {
+		if at, twice := first[m.key]; twice {
+			leave := r.enter(m.key)
+			r.fault(m.position, fmt.Sprintf("duplicate key, first at %s:%d:%d", r.file, at.line, at.column), "remove one of the two")
+			leave()
+			sound = false
+			continue
+		}
+		first[m.key] = m.position
+	}
+	return sound
+}
+
+// field is one key that an object may have.
+type field[T any] struct {
+	name, doc string
+	read      func(r *reader, n *node, at position, t *T) bool
+	schema    func(d defs) schema
+	required  bool
+	client    bool // a client's key without meaning here: never suggested, any value
+}
+
+// key is a field whose value goes where at points.
+func key[T, V any](name, doc string, s shape[V], at func(*T) *V) field[T] {
+	return field[T]{name: name, doc: doc, schema: s.schema, read: func(r *reader, n *node, _ position, t *T) bool {
+		v, ok := s.read(r, n)
+		*at(t) = v // also where it is unsound in part: the rest takes part in the checks of several values
+		return ok
+	}}
+}
+
+// must is a field without which the object makes no sense.
+func must[T any](f field[T]) field[T] {
+	f.required = true
+	return f
+}
+
+// object is a mapping whose keys the table knows.
+type object[T any] struct {
+	fields  []field[T]
+	unknown string                // added to the fault of an unknown key; "" adds the known keys
+	lenient func(key string) bool // unknown keys that belong to another program; nil: none
+	extra   schema                // further members of the schema
+}
+
+func (s object[T]) read(r *reader, n *node) (T, bool) {
+	var t T
+	if n.kind != kindMapping && n.kind != kindNull {
+		r.expected(n, "a mapping", "")
+		return t, false
+	}
+	sound := r.duplicates(n)
+	first := make(map[string]member, len(n.members))
+	for _, m := range slices.Backward(n.members) {
+		first[m.key] = m
+	}
+	for _, f := range s.fields {
+		m, there := first[f.name]
+		switch {
+		case there:
+			leave := r.enter(f.name)
+			sound = f.read(r, m.value, m.position, &t) && sound
+			leave()
+		case f.required:
+			r.fault(n.position, "the key "+f.name+" is missing", "add it: "+f.doc)
+			sound = false
+		}
+	}
+	for _, m := range n.members {
+		if !slices.ContainsFunc(s.fields, func(f field[T]) bool { return f.name == m.key }) {
+			sound = s.stray(r, m) && sound
+		}
+	}
+	return t, sound
+}
+
+// known are the keys to suggest.
+func (s object[T]) known() []string {
+	var names []string
+	for _, f := range s.fields {
+		if !f.client {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// stray reports a key that the table does not hold.
+func (s object[T]) stray(r *reader, m member) bool {
+	defer r.enter(m.key)()
+	known := s.known()
+	if s.lenient != nil && s.lenient(m.key) {
+		r.warn(m.position, "not a key of the hub, ignored", didYouMean(m.key, known, ""))
+		return true
+	}
+	otherwise := s.unknown
+	if otherwise == "" {
+		otherwise = "known here: " + commas(known)
+	}
+	r.fault(m.position, "unknown key", didYouMean(m.key, known, otherwise))
+	return false
+}
+
+func commas(words []string) string {
+	s := ""
+	for i, w := range words {
+		if i > 0 {
+			s += ", "
+		}
+		s += w
+	}
+	return s
+}
+
+func (s object[T]) schema(d defs) schema {
+	properties, required := schema{}, []string{}
+	for _, f := range s.fields {
+		p := f.schema(d)
+		if f.doc != "" {
+			p["description"] = f.doc
+		}
+		properties[f.name] = p
+		if f.required {
+			required = append(required, f.name)
+		}
+	}
+	m := schema{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		m["type"], m["required"] = "object", required
+	}
+	for k, v := range s.extra {
+		m[k] = v
+	}
+	return m
+}
+
+// anything is a value that the hub does not look at.
+type anything struct{}
+
+func (anything) read(*reader, *node) (struct{}, bool) { return struct{}{}, true }
+func (anything) schema(defs) schema                   { return schema{} }

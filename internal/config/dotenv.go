@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// envPair is one variable of a child process.
+type envPair struct{ name, value string }
+
+var dotenvLine = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)$`)
+
+// envFile reads the file that VS Code and Cursor call envFile: lines of NAME=value, comments with #, values in single
+// quotes as they stand, in double quotes with \n, \t, \" and \\.
+func (r *reader) envFile(path located[string]) []envPair {
+	if !path.ok || r.dormant {
+		return nil
+	}
+	data, err := readRegular(r.vars.path(path.value), maxSecretBytes)
+	if err != nil {
+		faultOf(r, path, "cannot read the file", readProblem(err).Error())
+		return nil
+	}
+	var pairs []envPair
+	for i, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		m := dotenvLine.FindStringSubmatch(line)
+		if m == nil {
+			faultOf(r, path, fmt.Sprintf("line %d of the file is no NAME=value", i+1), "correct or remove that line")
+			continue
+		}
+		value, ok := dotenvValue(m[2])
+		if !ok {
+			faultOf(r, path, fmt.Sprintf("line %d of the file opens a quote and does not close it", i+1),
+				"write the value on one line, quotes closed")
+			continue
+		}
+		pairs = append(pairs, envPair{m[1], value})
+	}
+	return pairs
+}
+
+func dotenvValue(s string) (string, bool) {
+	if s == "" {
+		return "", true
+	}
+	switch s[0] {
+	case '\'':
+		value, _, closed := strings.Cut(s[1:], "'")
+		return value, closed
+	case '"':
+		var b strings.Builder
+		for i := 1; i < len(s); i++ {
+			switch {
+			case s[i] == '"':
+				return b.String(), true
+			case s[i] == '\\' && i+1 < len(s):
+				i++
+				b.WriteString(map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '"': `"`, '\\': `\`}[s[i]])
+				if !strings.ContainsRune(`ntr"\`, rune(s[i])) {
+					b.WriteString(s[i-1 : i+1])
+				}
+			default:
+				b.WriteByte(s[i])
+			}
+		}
+		return "", false
+	}
+	if i := strings.Index(s, " #"); i >= 0 {
+		s = s[:i]
+	}
+	return strings.TrimSpace(s), true
+}

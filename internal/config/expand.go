@@ -1,0 +1,264 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// InputVariable is the environment variable that answers VS Code's ${input:id}: MCP_TOOLHUB_INPUT_ and the id in upper
+// case, with _ for what is neither a letter nor a digit.
+func InputVariable(id string) string {
+	return "MCP_TOOLHUB_INPUT_" + strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z':
+			return c - 'a' + 'A'
+		case 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+			return c
+		}
+		return '_'
+	}, id)
+}
+
+// maxSecretBytes bounds what one ${file:…} or envFile may bring in.
+const maxSecretBytes = 1 << 20
+
+// input is one of VS Code's input variables.
+type input struct {
+	id       located[string]
+	fallback located[string]
+}
+
+// variables are what ${…} stands for in one file.
+type variables struct {
+	env       Env
+	dir       string // of the file, absolute: ${file:…} starts here
+	workspace string // ${workspaceFolder}, absolute: every other relative path starts here
+	inputs    []input
+}
+
+func newVariables(file string, env Env) *variables {
+	dir := filepath.Dir(absolute(file))
+	v := &variables{env: env, dir: dir, workspace: dir}
+	// A client's directory holds the file; the folder that it is about is the one above.
+	if slices.Contains([]string{".vscode", ".cursor", ".gemini", ".claude"}, filepath.Base(dir)) {
+		v.workspace = filepath.Dir(dir)
+	}
+	return v
+}
+
+// path makes a path of the file absolute: ~ is the user's home, relative paths start at the workspace folder.
+func (v *variables) path(p string) string {
+	p = v.tilde(p)
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(v.workspace, p)
+}
+
+func (v *variables) tilde(p string) string {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		if home := v.env.home(); home != "" {
+			return filepath.Join(home, rest)
+		}
+	}
+	return p
+}
+
+func (e Env) lookup(name string) (string, bool) {
+	if e == nil {
+		return "", false
+	}
+	return e(name)
+}
+
+func (e Env) value(name string) string {
+	value, _ := e.lookup(name)
+	return value
+}
+
+// home is the user's home directory, "" where the environment does not tell.
+func (e Env) home() string { return e.homeOn(runtime.GOOS) }
+
+func (e Env) homeOn(goos string) string {
+	if goos == "windows" {
+		return e.value("USERPROFILE")
+	}
+	return e.value("HOME")
+}
+
+// expansion is a string whose references were replaced.
+type expansion struct {
+	text      string
+	fromFile  bool // part of the text stands in the configuration file itself, as a default
+	reference bool // part of the text comes from the environment, a file or an input
+	unknown   bool // within a disabled server: a reference had no value, so the text means nothing
+
+	defaults bool // a default may be suggested
+}
+
+// expand replaces each ${…} in s; what comes out is not looked at again. $${ stands for ${ itself. The value s stands
+// at p; defaults tells whether to suggest a default for a variable that is not set. It returns false after a fault.
+func (r *reader) expand(p position, s string, defaults bool) (expansion, bool) {
+	e := expansion{defaults: defaults}
+	var b strings.Builder
+	sound := true
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			b.WriteString(s)
+			break
+		}
+		if i > 0 && s[i-1] == '$' {
+			b.WriteString(s[:i-1] + "${")
+			s = s[i+2:]
+			continue
+		}
+		b.WriteString(s[:i])
+		end := strings.IndexByte(s[i:], '}')
+		if end < 0 {
+			r.fault(p, "${ without a closing }", "close the reference, or write $${ for the characters ${")
+			return e, false
+		}
+		value, ok := r.reference(p, s[i+2:i+end], &e)
+		sound = sound && ok
+		b.WriteString(value)
+		s = s[i+end+1:]
+	}
+	e.text = b.String()
+	return e, sound
+}
+
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	// envName admits what Windows calls its own variables: ProgramFiles(x86).
+	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_().-]*$`)
+	inputID = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,100}$`)
+)
+
+const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${input:id}, ${workspaceFolder}, " +
+	"${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
+
+// reference returns what ${body} stands for.
+func (r *reader) reference(p position, body string, e *expansion) (string, bool) {
+	if strings.Contains(body, "${") {
+		r.fault(p, "a ${…} within another", "one reference cannot hold another: set a variable of its own for it")
+		return "", false
+	}
+	word, rest, prefixed := strings.Cut(body, ":")
+	switch {
+	case body == "workspaceFolder":
+		return r.vars.workspace, true
+	case body == "workspaceFolderBasename":
+		return filepath.Base(r.vars.workspace), true
+	case body == "pathSeparator" || body == "/":
+		return string(filepath.Separator), true
+	case body == "userHome":
+		return r.userHome(p, e)
+	case prefixed && word == "file":
+		return r.fileReference(p, rest, e)
+	case prefixed && word == "input":
+		return r.inputReference(p, rest, e)
+	case prefixed && word == "env":
+		return r.variable(p, rest, envName, e)
+	}
+	return r.variable(p, body, variableName, e)
+}
+
+// missing reports a reference without a value, unless the server is disabled.
+func (r *reader) missing(p position, e *expansion, message, hint string) (string, bool) {
+	if r.dormant {
+		e.unknown = true
+		return "", true
+	}
+	r.fault(p, message, hint)
+	return "", false
+}
+
+func (r *reader) userHome(p position, e *expansion) (string, bool) {
+	if home := r.vars.env.home(); home != "" {
+		return home, true
+	}
+	return r.missing(p, e, "${userHome} is not known", "set HOME (USERPROFILE on Windows)")
+}
+
+func (r *reader) variable(p position, body string, names *regexp.Regexp, e *expansion) (string, bool) {
+	name, fallback, hasFallback := strings.Cut(body, ":-")
+	if !names.MatchString(name) {
+		// The body is not shown: it may be a piece of a secret that happens to hold "${".
+		r.fault(p, "a ${…} that is no reference", "known are "+references+"; write $${ for the characters ${")
+		return "", false
+	}
+	value, set := r.vars.env.lookup(name)
+	if hasFallback && value == "" { // as in a shell: :- also stands in for an empty variable
+		e.fromFile = true
+		return fallback, true
+	}
+	if !set {
+		hint := "set it in the environment of the hub"
+		if !hasFallback && e.defaults {
+			hint += ", or give a default: ${" + name + ":-default}"
+		}
+		return r.missing(p, e, "the variable "+name+" is not set", hint)
+	}
+	e.reference = true
+	return value, true
+}
+
+func (r *reader) fileReference(p position, path string, e *expansion) (string, bool) {
+	if path == "" {
+		r.fault(p, "${file:} without a path", "write ${file:path}")
+		return "", false
+	}
+	full := r.vars.tilde(path)
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(r.vars.dir, full)
+	}
+	if r.dormant {
+		e.unknown = true
+		return "", true
+	}
+	data, err := readRegular(full, maxSecretBytes)
+	if err != nil {
+		r.fault(p, fmt.Sprintf("cannot read the file %s of ${file:…}", quote(path)), readProblem(err).Error())
+		return "", false
+	}
+	e.reference = true
+	return strings.TrimRight(string(data), "\r\n"), true
+}
+
+func (r *reader) inputReference(p position, id string, e *expansion) (string, bool) {
+	i := slices.IndexFunc(r.vars.inputs, func(in input) bool { return in.id.value == id })
+	if i < 0 && !inputID.MatchString(id) {
+		r.fault(p, "a ${input:…} that is no reference", "write ${input:id} with the id of an input")
+		return "", false
+	}
+	if i < 0 {
+		var ids []string
+		for _, in := range r.vars.inputs {
+			ids = append(ids, in.id.value)
+		}
+		r.fault(p, "${input:"+clip(id)+"} names no input", didYouMean(id, ids, `add the input to "inputs"`))
+		return "", false
+	}
+	name := InputVariable(id)
+	if value, set := r.vars.env.lookup(name); set {
+		e.reference = true
+		return value, true
+	}
+	if fallback := r.vars.inputs[i].fallback; fallback.ok {
+		e.fromFile = true
+		return fallback.value, true
+	}
+	return r.missing(p, e, "the input "+clip(id)+" has no value: the hub cannot ask for it",
+		"set the environment variable "+name)
+}
+
+// clip makes a name fit for a message.
+func clip(s string) string {
+	q := quote(s)
+	return q[1 : len(q)-1]
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+const (
+	program = "mcp-toolhub"
+
+	// PathVariable is the environment variable that names the configuration file where --config does not.
+	PathVariable = "MCP_TOOLHUB_CONFIG"
+)
+
+// ErrNotFound is what Find's error wraps when there is no configuration file anywhere.
+var ErrNotFound = errors.New("no configuration file")
+
+// Find returns the path of the configuration file: explicit (--config), otherwise MCP_TOOLHUB_CONFIG, otherwise
+// mcp-toolhub.yaml in workdir, otherwise config.yaml in the user's configuration directory; .yml, .json and .jsonc are
+// looked for too. A path that was named is returned without looking whether it exists: Load says so better.
+func Find(explicit string, env Env, workdir string) (string, error) {
+	if explicit != "" {
+		return explicit, nil
+	}
+	if named := env.value(PathVariable); named != "" {
+		return named, nil
+	}
+	bases := []string{filepath.Join(workdir, program)}
+	if dir := env.configDir(runtime.GOOS); dir != "" {
+		bases = append(bases, filepath.Join(dir, program, "config"))
+	}
+	var looked []string
+	for _, base := range bases {
+		for _, extension := range []string{".yaml", ".yml", ".json", ".jsonc"} {
+			if info, err := os.Stat(base + extension); err == nil && !info.IsDir() {
+				return base + extension, nil
+			}
+		}
+		looked = append(looked, base+".yaml (.yml, .json, .jsonc)")
+	}
+	return "", fmt.Errorf("find config: %w: looked at --config, %s, %s; begin with a file %s that holds your "+
+		"\"mcpServers\", or name the file of a client you have: --config ~/.cursor/mcp.json",
+		ErrNotFound, PathVariable, strings.Join(looked, ", "), program+".yaml")
+}
+
+// configDir is where the user's programs keep their configuration; "" where the environment does not tell.
+func (e Env) configDir(goos string) string {
+	switch goos {
+	case "windows":
+		return e.value("AppData")
+	case "darwin", "ios":
+		return under(e.homeOn(goos), "Library", "Application Support")
+	}
+	if dir := e.value("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return under(e.homeOn(goos), ".config")
+}
+
+// StateDir returns the absolute path of the directory for all that the hub writes: flag (--state-dir), otherwise
+// mcp-toolhub in the user's state directory. It creates nothing.
+func StateDir(flag string, env Env) (string, error) {
+	if flag != "" {
+		return absolute(flag), nil
+	}
+	dir := env.stateDir(runtime.GOOS)
+	if dir == "" {
+		return "", errors.New("find the state directory: the environment names no home directory; give --state-dir DIR")
+	}
+	return filepath.Join(dir, program), nil
+}
+
+// stateDir is where the user's programs keep what they write; "" where the environment does not tell.
+func (e Env) stateDir(goos string) string {
+	switch goos {
+	case "windows":
+		return e.value("LocalAppData")
+	case "darwin", "ios":
+		return under(e.homeOn(goos), "Library", "Application Support")
+	}
+	// "All paths set in these environment variables must be absolute. If an implementation encounters a relative path
+	// in any of these variables it should consider the path invalid and ignore it." (XDG Base Directory)
+	if dir := e.value("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return under(e.homeOn(goos), ".local", "state")
+}
+
+func under(home string, elements ...string) string {
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(append([]string{home}, elements...)...)
+}

@@ -1,0 +1,258 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// The defaults of upstream, for checks that compare a given timeout with one that is not given.
+const (
+	defaultCall    = 60 * time.Second
+	defaultCallMax = 30 * time.Minute
+)
+
+// servers makes the configuration of every server, in the order of the file.
+func (r *reader) servers(entries []entry[server]) []upstream.ServerConfig {
+	var configs []upstream.ServerConfig
+	ids := map[string]entry[server]{}
+	for _, e := range entries {
+		leave := r.at(e.path)
+		id := r.serverID(e)
+		if first, twice := ids[id]; twice && id != "" {
+			r.fault(e.key, fmt.Sprintf("the server id %s is taken by %s at %s", quote(id), first.path, r.place(first.key)),
+				"rename one of the two")
+		} else {
+			ids[id] = e
+		}
+		if e.node.kind == kindMapping || e.node.kind == kindNull { // anything else was reported, and nothing can be added
+			r.dormant = e.value.disabled
+			configs = append(configs, r.server(id, e))
+			r.dormant = false
+		}
+		leave()
+	}
+	return configs
+}
+
+// serverID is the entry's name where that is an id, otherwise the id made of it: clients take any name.
+func (r *reader) serverID(e entry[server]) string {
+	id := e.name
+	if !plainName.MatchString(id) {
+		id = normalise(e.name)
+		switch {
+		case id == "":
+			r.fault(e.key, "a server id without a letter or digit", "use lower-case letters, digits, - and _")
+			return ""
+		case len(id) > 64:
+			r.fault(e.key, "a server id of more than 64 characters", "shorten it: it is part of every tool's name")
+			return ""
+		}
+		r.warn(e.key, "the server is called "+quote(id)+" in the hub", "ids are lower-case letters, digits, - and _")
+	}
+	if slices.Contains(toolsets(), id) {
+		r.fault(e.key, "the server id "+quote(id)+" is the name of a built-in toolset", "rename the server")
+	}
+	return id
+}
+
+// normalise makes an id of any name: lower case, one - for each run of what an id cannot hold.
+func normalise(name string) string {
+	var b strings.Builder
+	gap := false
+	for _, c := range strings.ToLower(name) {
+		switch {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-':
+			if gap && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			gap = false
+			b.WriteRune(c)
+		default:
+			gap = true
+		}
+	}
+	return strings.TrimLeft(b.String(), "-_")
+}
+
+// server makes the configuration of one server. The key path is its entry's.
+func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
+	v := e.value
+	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate}
+	address := r.address(v)
+	c.Transport = r.transport(e, address)
+	if c.Transport == upstream.Stdio {
+		c.Command, c.Args = r.vars.tilde(v.command.value), v.args.value
+		c.Env, c.Dir = r.childEnv(v), r.vars.path(v.cwd.value)
+		r.pointless(v.headers, len(v.headers.value) > 0, "a command takes no headers")
+	} else {
+		c.URL, c.Headers = address.value, r.headerMap(v.headers)
+		r.pointless(v.args, len(v.args.value) > 0, "only a command takes args")
+		r.pointless(v.env, len(v.env.value) > 0, "only a command takes env")
+		r.pointless(v.envFile, v.envFile.present, "only a command takes envFile")
+		r.pointless(v.cwd, v.cwd.present, "only a command takes cwd")
+	}
+	c.Timeouts, c.Tools = r.timeouts(v)
+	return c
+}
+
+// address is the url under whichever name it has.
+func (r *reader) address(v server) located[string] {
+	var found located[string]
+	for _, a := range []located[string]{v.httpURL, v.url, v.serverURL} {
+		switch {
+		case !a.present:
+		case found.present:
+			faultOf(r, a, "a second address, the first at "+r.place(found.position), "keep one of the two")
+		default:
+			found = a
+		}
+	}
+	return found
+}
+
+// transport decides how the server is reached and reports what is missing or too much for that.
+func (r *reader) transport(e entry[server], address located[string]) upstream.Transport {
+	v := e.value
+	if v.command.present && address.present {
+		faultOf(r, address, "both a command and a url", "keep command for a program, url for a remote server")
+		return upstream.Stdio
+	}
+	kind := v.kind.value
+	switch {
+	case v.kind.present && !v.kind.ok:
+		// Reported already; go by what else is there.
+	case kind == "stdio" && address.present:
+		faultOf(r, v.kind, "a server of type stdio with a url", `write type: http, or a command instead of the url`)
+	case kind == "stdio" && !v.command.present:
+		r.absent(e, "the key command is missing", "add the program that is the server")
+	case kind != "" && kind != "stdio" && v.command.present:
+		faultOf(r, v.kind, "a server of type "+kind+" with a command", "write type: stdio, or a url instead of the command")
+	case !v.command.present && !address.present && kind != "":
+		r.absent(e, "the key url is missing", "add the address of the server")
+	case !v.command.present && !address.present:
+		r.absent(e, "neither a command nor a url", "add command for a program, url for a remote server")
+	}
+	switch {
+	case v.command.present || kind == "stdio" || !address.present:
+		return upstream.Stdio
+	case kind == "sse" || kind == "" && !v.httpURL.present && endsInSSE(address.value):
+		return upstream.SSE
+	}
+	return upstream.StreamableHTTP
+}
+
+// absent reports that an entry does not say where its server is, unless it tries to: a misspelt command is one fault.
+func (r *reader) absent(e entry[server], message, hint string) {
+	wanted := []string{"command", "url", "httpUrl", "serverUrl"}
+	for _, m := range e.node.members {
+		if !slices.Contains(wanted, m.key) && slices.Contains(wanted, nearest(m.key, serverShape().known())) {
+			return
+		}
+	}
+	r.fault(e.key, message, hint)
+}
+
+func endsInSSE(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse")
+}
+
+// pointless warns of a key that the server's transport has no use for.
+func (r *reader) pointless(v interface{ place() (position, string) }, there bool, why string) {
+	if there {
+		p, keyPath := v.place()
+		defer r.at(keyPath)()
+		r.warn(p, "ignored", why)
+	}
+}
+
+func (v located[V]) place() (position, string) { return v.position, v.path }
+
+// childEnv joins envFile and env; env wins.
+func (r *reader) childEnv(v server) []string {
+	values := map[string]string{}
+	for _, p := range r.envFile(v.envFile) {
+		values[p.name] = p.value
+	}
+	for _, e := range v.env.value {
+		values[e.name] = e.value
+	}
+	var env []string
+	for name, value := range values {
+		if value != unset {
+			env = append(env, name+"="+value)
+		}
+	}
+	slices.Sort(env)
+	return env
+}
+
+func (r *reader) headerMap(h located[[]entry[string]]) map[string]string {
+	if len(h.value) == 0 {
+		return nil
+	}
+	headers := map[string]string{}
+	first := map[string]position{}
+	for _, e := range h.value {
+		name := http.CanonicalHeaderKey(e.name)
+		if at, twice := first[name]; twice {
+			leave := r.at(e.path)
+			r.fault(e.key, "the same header as at "+r.place(at), "keep one of the two: case does not count")
+			leave()
+			continue
+		}
+		first[name] = e.key
+		headers[e.name] = e.value
+	}
+	return headers
+}
+
+// timeouts completes what was given, so that a call's timeout is never above its maximum.
+func (r *reader) timeouts(v server) (upstream.Timeouts, []upstream.ToolTimeout) {
+	t := upstream.Timeouts{Connect: v.timeouts.connect, List: v.timeouts.list}
+	call := v.timeouts.call
+	if v.clientTimeout.ok && !call.present {
+		call = located[time.Duration]{position: v.clientTimeout.position, path: v.clientTimeout.path, present: true, ok: true,
+			value: r.clientTimeout(v.clientTimeout)}
+	}
+	t.Call, t.CallMax = r.callPair(call, v.timeouts.callMax, defaultCall, defaultCallMax)
+	var tools []upstream.ToolTimeout
+	for _, tool := range v.timeouts.tools {
+		c, m := r.callPair(tool.call, tool.callMax, cmp.Or(t.Call, defaultCall), cmp.Or(t.CallMax, defaultCallMax))
+		tools = append(tools, upstream.ToolTimeout{Pattern: tool.match, Call: c, CallMax: m})
+	}
+	return t, tools
+}
+
+// callPair reports a call above its maximum. Where only one of the two is given and the other's default does not fit,
+// the other follows it.
+func (r *reader) callPair(call, callMax located[time.Duration], otherCall, otherMax time.Duration) (c, m time.Duration) {
+	c, m = call.value, callMax.value
+	switch {
+	case call.ok && callMax.ok && c > m:
+		faultOf(r, call, "call is longer than call_max", "raise call_max or lower call")
+	case call.ok && !callMax.present && c > otherMax:
+		m = c
+	case callMax.ok && !call.present && m < otherCall:
+		c = m
+	}
+	return c, m
+}
+
+// clientTimeout reads a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline and Roo
+// Code seconds; no call can be meant to end within less than a second, so a small number is seconds.
+func (r *reader) clientTimeout(v located[int64]) time.Duration {
+	d := time.Duration(v.value) * time.Millisecond
+	if v.value < 1000 {
+		d = time.Duration(v.value) * time.Second
+		warnOf(r, v, "read as seconds", `say it with a unit: timeouts: {call: "`+short(d)+`"}`)
+	}
+	return min(d, timeout.max)
+}

@@ -1,0 +1,95 @@
+package config
+
+import "fmt"
+
+// maxFaults bounds the report on a file that is something else altogether.
+const maxFaults = 500
+
+// reader walks a file along the table and collects what is wrong. It is used once, by one goroutine.
+type reader struct {
+	file     string
+	path     string // key path of the value that is being read
+	faults   Faults
+	warnings Faults
+	vars     *variables
+
+	// dormant is set within a disabled server: its variables may be unset and its files missing.
+	dormant bool
+}
+
+func newReader(file string, env Env) *reader {
+	return &reader{file: file, vars: newVariables(file, env)}
+}
+
+func (r *reader) sorted() Faults { return r.faults.sorted() }
+
+// fault reports what is wrong at the current key path.
+func (r *reader) fault(p position, message, hint string) {
+	r.report(Fault{Line: p.line, Column: p.column, KeyPath: r.path, Message: message, Hint: hint})
+}
+
+// faultAt reports a fault of the file as a whole.
+func (r *reader) faultAt(p position, message, hint string) {
+	r.report(Fault{Line: p.line, Column: p.column, Message: message, Hint: hint})
+}
+
+func (r *reader) report(f Fault) {
+	if len(r.faults) > maxFaults {
+		return
+	}
+	f.File = r.file
+	if len(r.faults) == maxFaults {
+		f.KeyPath, f.Message, f.Hint = "", fmt.Sprintf("more than %d faults", maxFaults), "check that this is the right file"
+	}
+	r.faults = append(r.faults, f)
+}
+
+func (r *reader) warn(p position, message, hint string) {
+	if len(r.warnings) < maxFaults {
+		r.warnings = append(r.warnings,
+			Fault{File: r.file, Line: p.line, Column: p.column, KeyPath: r.path, Message: message, Hint: hint})
+	}
+}
+
+// enter extends the key path by key and returns the function that restores it.
+func (r *reader) enter(key string) (leave func()) {
+	return r.at(join(r.path, key))
+}
+
+func (r *reader) enterItem(i int) (leave func()) {
+	return r.at(fmt.Sprintf("%s[%d]", r.path, i))
+}
+
+// at sets the key path and returns the function that restores it.
+func (r *reader) at(path string) (leave func()) {
+	before := r.path
+	r.path = path
+	return func() { r.path = before }
+}
+
+// expected reports a value of the wrong type.
+func (r *reader) expected(n *node, want, hint string) {
+	if n.kind == kindNull {
+		r.fault(n.position, "want "+want+", found "+string(n.kind), orElse(hint, "write a value, or remove the key"))
+		return
+	}
+	r.fault(n.position, "want "+want+", found "+string(n.kind), hint)
+}
+
+func orElse(s, otherwise string) string {
+	if s != "" {
+		return s
+	}
+	return otherwise
+}
+
+// faultOf reports what is wrong with a value that was read before.
+func faultOf[V any](r *reader, v located[V], message, hint string) {
+	defer r.at(v.path)()
+	r.fault(v.position, message, hint)
+}
+
+func warnOf[V any](r *reader, v located[V], message, hint string) {
+	defer r.at(v.path)()
+	r.warn(v.position, message, hint)
+}

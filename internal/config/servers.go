@@ -1,0 +1,137 @@
+package config
+
+import (
+	"math"
+	"regexp"
+	"time"
+)
+
+// server is one entry of mcpServers or servers.
+type server struct {
+	kind                    located[string] // type
+	command, cwd, envFile   located[string]
+	args                    located[[]string]
+	env, headers            located[[]entry[string]]
+	url, httpURL, serverURL located[string]
+	clientTimeout           located[int64]
+	disabled, trust         bool
+	tags                    []string
+	validate                string
+	timeouts                timeouts
+}
+
+type timeouts struct {
+	connect, list time.Duration
+	call, callMax located[time.Duration]
+	tools         []toolTimeout
+}
+
+type toolTimeout struct {
+	match         string
+	call, callMax located[time.Duration]
+}
+
+// serverTypes are the values of type. All but stdio and sse mean Streamable HTTP.
+func serverTypes() []string {
+	return []string{"stdio", "http", "streamable-http", "streamableHttp", "sse"}
+}
+
+func serverShape() object[server] {
+	pairs := func(s shape[string], check func(string) (string, string)) shape[located[[]entry[string]]] {
+		return in[[]entry[string]]{mapping[string]{of: s, key: check}}
+	}
+	fields := []field[server]{
+		key("type", "How the server is reached. Default: stdio with a command, http with a url (sse where the url ends in /sse).",
+			in[string]{text{oneOf: serverTypes()}}, func(s *server) *located[string] { return &s.kind }),
+		key("command", `The program, found in PATH or a path. "mcp-toolhub" is the hub's own program.`,
+			in[string]{text{expand: true, check: noNUL}}, func(s *server) *located[string] { return &s.command }),
+		key("args", "Its arguments.", in[[]string]{list[string]{text{expand: true, empty: true, scalar: true, check: noNUL}}},
+			func(s *server) *located[[]string] { return &s.args }),
+		key("env", "Variables for the program, besides PATH, HOME, TMPDIR and locale. null leaves one out.",
+			pairs(envValue{}, variableKey), func(s *server) *located[[]entry[string]] { return &s.env }),
+		key("envFile", "A file of further variables, NAME=value on each line. env wins.", in[string]{expanded},
+			func(s *server) *located[string] { return &s.envFile }),
+		key("cwd", "The program's working directory. Relative to ${workspaceFolder}; default the hub's own.",
+			in[string]{text{expand: true, check: noNUL}}, func(s *server) *located[string] { return &s.cwd }),
+		key("url", "The address of a remote server, http or https.", in[string]{text{expand: true, check: webURL}},
+			func(s *server) *located[string] { return &s.url }),
+		key("httpUrl", "Gemini CLI's url of a Streamable HTTP server.", in[string]{text{expand: true, check: webURL}},
+			func(s *server) *located[string] { return &s.httpURL }),
+		key("serverUrl", "Windsurf's url.", in[string]{text{expand: true, check: webURL}},
+			func(s *server) *located[string] { return &s.serverURL }),
+		key("headers", "HTTP headers for every request to this server, and to no other.",
+			pairs(text{expand: true, empty: true, scalar: true, check: headerValue}, headerName),
+			func(s *server) *located[[]entry[string]] { return &s.headers }),
+		key("disabled", "Whether to leave the server alone.", boolean{}, func(s *server) *bool { return &s.disabled }),
+		key("trust", "Whether you vouch for what this server says of its tools (read-only, idempotent …).", boolean{},
+			func(s *server) *bool { return &s.trust }),
+		key("tags", "Words given to every tool of this server.", list[string]{plainText},
+			func(s *server) *[]string { return &s.tags }),
+		key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
+			text{oneOf: []string{"off", "warn", "reject"}}, func(s *server) *string { return &s.validate }),
+		key("timeouts", "How long the hub waits for this server.", timeoutsShape(),
+			func(s *server) *timeouts { return &s.timeouts }),
+		key("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
+			in[int64]{integer{1, math.MaxInt32}}, func(s *server) *located[int64] { return &s.clientTimeout }),
+	}
+	for _, k := range serverClientKeys() {
+		fields = append(fields, clientKey[server](k.name, k.doc, true))
+	}
+	return object[server]{fields: fields, unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
+		"trust, tags, timeouts, validate",
+		extra: schema{"anyOf": []schema{{"required": []string{"command"}}, {"required": []string{"url"}},
+			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
+}
+
+func timeoutsShape() object[timeouts] {
+	return object[timeouts]{fields: []field[timeouts]{
+		key("connect", "Start and initialize (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.connect }),
+		key("list", "All pages of tools/list (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.list }),
+		key("call", "A call without progress (default 60s).", in[time.Duration]{timeout},
+			func(t *timeouts) *located[time.Duration] { return &t.call }),
+		key("call_max", "A call that reports progress, in all (default 30m).", in[time.Duration]{timeout},
+			func(t *timeouts) *located[time.Duration] { return &t.callMax }),
+		key("tools", "Other timeouts for some tools. The first match counts.", list[toolTimeout]{object[toolTimeout]{
+			fields: []field[toolTimeout]{
+				must(key("match", "The tools, by the server's own names, as a glob (* ? [a-z]).", text{check: pathGlob},
+					func(t *toolTimeout) *string { return &t.match })),
+				key("call", "A call without progress.", in[time.Duration]{timeout},
+					func(t *toolTimeout) *located[time.Duration] { return &t.call }),
+				key("call_max", "A call that reports progress, in all.", in[time.Duration]{timeout},
+					func(t *toolTimeout) *located[time.Duration] { return &t.callMax }),
+			}}}, func(t *timeouts) *[]toolTimeout { return &t.tools }),
+	}}
+}
+
+// sleepIfDisabled lets the variables of a disabled server be unset.
+func sleepIfDisabled(r *reader, m member) func() {
+	before := r.dormant
+	if d := m.value.member("disabled"); d != nil && d.kind == kindBool {
+		r.dormant, _ = boolean{}.read(r, d)
+	}
+	return func() { r.dormant = before }
+}
+
+// unset is the value of a variable that null leaves out: no variable can hold a NUL.
+const unset = "\x00"
+
+// envValue is the value of a variable of a child process.
+type envValue struct{}
+
+var envText = text{expand: true, empty: true, scalar: true, check: noNUL}
+
+func (envValue) read(r *reader, n *node) (string, bool) {
+	if n.kind == kindNull {
+		return unset, true
+	}
+	if n.kind == kindText && bareVariable.MatchString(n.text) {
+		r.warn(n.position, "begins with $ and is passed on as it stands", "write ${NAME} if it is to stand for a variable")
+	}
+	return envText.read(r, n)
+}
+
+var bareVariable = regexp.MustCompile(`^\$[A-Z_][A-Z0-9_]*$`)
+
+func (envValue) schema(defs) schema {
+	return schema{"type": []string{"string", "number", "boolean", "null"}}
+}

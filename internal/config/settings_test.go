@@ -1,0 +1,231 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// TestEverySetting loads a file that holds each of the hub's keys and looks where each value went.
+func TestEverySetting(t *testing.T) {
+	t.Parallel()
+	here, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{"HOME": here, "USERPROFILE": here, "SET": "a-token-of-enough-bytes", "EMPTY": ""}
+	state := t.TempDir()
+	s, err := config.Load(config.Source{Path: "testdata/full.yaml", StateDir: state, Env: env(vars)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
+	want := &config.Settings{
+		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
+		Upstream: upstream.Config{StartParallel: 3, Servers: []upstream.ServerConfig{
+			{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
+				Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
+				Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Dir: filepath.Join(here, "sub"),
+				Trust: true, Tags: []string{"one", "two"}, Validate: "warn",
+				Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
+				Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
+					{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
+			{ID: "merged", Transport: upstream.Stdio, Command: "x", Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
+			{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off",
+				Headers: map[string]string{"Authorization": "Bearer " + set}},
+			{ID: "events", Transport: upstream.SSE, URL: "https://example.com/sse/"},
+			{ID: "typed", Transport: upstream.StreamableHTTP, URL: "https://example.com/sse"},
+			{ID: "idle", Transport: upstream.Stdio, Command: "x", Disabled: true},
+		}},
+		Profiles: []namespace.Profile{
+			{Name: "default", Style: namespace.StyleSafe},
+			{Name: "small", Style: namespace.StyleShort, Servers: []string{"local", "code", "w*"}, Include: []string{"mcp.local.*"},
+				Exclude: []string{"mcp.*.delete_*"},
+				Tools:   []namespace.Override{{Match: "mcp.local.a", Name: "b", Title: "T", Description: "D"}}},
+		},
+		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour},
+		Code:    code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here},
+		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.",
+			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 1 << 20, MaxSessions: 5, SessionIdle: 10 * time.Minute,
+				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, DrainTimeout: 3 * time.Second},
+			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file}}}},
+	}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("got  %+v\nwant %+v", s, want)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# nothing\n", "mcpServers:\nhub:\nprofiles:\n", "{}", "---\n...\n", "\xef\xbb\xbfhub: {}"} {
+		s, err := config.Parse("c.yaml", []byte(text), testEnv())
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if s.LogLevel != "info" || s.LogFormat != "auto" || s.Code.Enabled || len(s.Upstream.Servers) != 0 ||
+			len(s.Profiles) != 1 || s.Profiles[0].Name != namespace.DefaultProfile ||
+			s.Journal.Dir != filepath.Join(s.StateDir, "journal") || len(s.Warnings) != 1 {
+			t.Errorf("%q: %+v", text, s)
+		}
+	}
+	s, err := config.Parse("c.yaml", []byte("hub: {toolsets: {code: }}"), testEnv())
+	if err != nil || !s.Code.Enabled {
+		t.Errorf("the key alone does not enable code: %+v, %v", s, err)
+	}
+	s, err = config.Parse("c.yaml", []byte("hub: {toolsets: {code: {enabled: false}}}"), testEnv())
+	if err != nil || s.Code.Enabled {
+		t.Errorf("enabled: false does not disable code: %+v, %v", s, err)
+	}
+}
+
+func TestExample(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(root, "config.example.yaml")
+	s, err := config.Load(config.Source{Path: path, Env: testEnv()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warnings) > 0 || !s.Code.Enabled || s.Code.Root != dir {
+		t.Errorf("warnings %v, code %+v", s.Warnings, s.Code)
+	}
+	demo := upstream.ServerConfig{ID: "demo", Transport: upstream.Stdio, Command: "mcp-toolhub", Args: []string{"demo-server"}}
+	if len(s.Upstream.Servers) != 1 || !reflect.DeepEqual(s.Upstream.Servers[0], demo) {
+		t.Errorf("servers: %+v", s.Upstream.Servers)
+	}
+}
+
+// TestExampleUncommented holds the entries that are commented out to the same rules.
+func TestExampleUncommented(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join(root, "config.example.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(string(data), "\n"); first != "# yaml-language-server: $schema=config.schema.json" {
+		t.Errorf("the first line does not name the schema: %s", first)
+	}
+	text := regexp.MustCompile(`(?m)^( *)# ( *)([a-z_A-Z]+:( |$)|- )`).ReplaceAllString(string(data), "$1$2$3")
+	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "GITHUB_TOKEN": "t", "HUB_TOKEN_ALICE": "0123456789abcdef"})
+	s, err := config.Parse("x.yaml", []byte(text), vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 5 || len(s.Profiles) != 2 || s.Downstream.HTTP.Listen == "" {
+		t.Errorf("warnings %v, %d servers, %d profiles", s.Warnings, len(s.Upstream.Servers), len(s.Profiles))
+	}
+}
+
+// TestNoFaultShowsASecret puts a secret into every place of a file and breaks each of them in turn.
+func TestNoFaultShowsASecret(t *testing.T) {
+	t.Parallel()
+	const canary = "CANARY-5f1e"
+	places := []string{
+		"mcpServers: {a: {command: x, args: [%s]}}", "mcpServers: {a: {command: x, env: {K: %s}}}",
+		"mcpServers: {a: {command: x, env: %s}}", "mcpServers: {a: {command: %s}}", "mcpServers: {a: {command: x, cwd: %s}}",
+		"mcpServers: {a: {url: %s}}", "mcpServers: {a: {url: https://x, headers: {Authorization: %s}}}",
+		"mcpServers: {a: {url: https://x, headers: %s}}", "mcpServers: {a: %s}", "mcpServers: %s", "servers: [%s]",
+		"mcpServers: {a: {type: %s}}", "mcpServers: {a: {command: x, timeouts: {call: %s}}}", "mcpServers: {a: {command: x, tags: %s}}",
+		"mcpServers: {a: {command: x, validate: %s}}", "mcpServers: {a: {command: x, timeout: %s}}",
+		"mcpServers: {a: {command: x, disabled: %s}}", "mcpServers: {a: {command: x, envFile: %s}}",
+		"hub: %s", "hub: {auth: {tokens: [{name: a, token: %s}]}}", "hub: {auth: {tokens: [%s]}}", "hub: {auth: {tokens: %s}}",
+		"hub: {http: {listen: %s}}", "hub: {http: {max_body_bytes: %s}}", "hub: {http: {allowed_hosts: [%s]}}",
+		"hub: {log: {level: %s}}", "hub: {toolsets: {code: {root: %s}}}", "hub: {toolsets: {code: {sensitive_paths: [%s]}}}",
+		"persist: {journal: {max_bytes: %s}}", "persist: {journal: {dir: %s}}", "profiles: {p: {style: %s}}",
+		"profiles: {p: {include: [%s]}}", "inputs: [{id: a, type: %s}]", "policy: %s", "zzz: %s", "%s",
+	}
+	values := []string{
+		canary, `"` + canary + `\0"`, `"` + canary + `\r\n"`, `"${` + canary + ` }"`, `"` + canary + `${UNSET}"`, `"${` + canary,
+		`"${A:-` + canary + `${B}}"`, `[` + canary + `, {}]`, `{x y: ` + canary + `}`, `"http://` + canary + `:%zz"`, `"ftp://u:` + canary + `@h"`,
+		`"` + canary, `'` + canary, "!x " + canary, "*" + "a " + canary, "\t" + canary, "x: " + canary,
+		`{"K=` + canary + `": 1}`, `{"Authorization: Bearer ` + canary + `": }`, "[" + canary,
+		`"${SECRET}"`, `"${SECRET}\n"`, `"x${SECRET}[{\0"`, `{"a": "` + canary + `" "b"}`,
+	}
+	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "SECRET": canary + "\x00"})
+	reports := 0
+	for _, place := range places {
+		for _, value := range values {
+			for _, name := range []string{"c.yaml", "c.json"} {
+				s, err := config.Parse(name, []byte(fmt.Sprintf(place, value)), vars)
+				var report string
+				if err != nil {
+					report = err.Error()
+					reports++
+				} else {
+					for _, w := range s.Warnings {
+						report += w.Error()
+					}
+				}
+				if strings.Contains(report, canary) {
+					t.Errorf("%s with %s: %s", place, value, report)
+				}
+			}
+		}
+	}
+	if reports < 500 {
+		t.Errorf("%d reports only: the test breaks too little", reports)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for path, want := range map[string]string{filepath.Join(dir, "none.yaml"): "no such file", dir: "not a regular file"} {
+		_, err := config.Load(config.Source{Path: path, Env: testEnv()})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+// TestHostileFiles are small files that would stand for much, and large ones.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+	for i := range 60 {
+		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
+	}
+	cases := map[string]string{
+		"bomb.yaml":      bomb,
+		"flow.yaml":      "hub: " + strings.Repeat("[", 100_000),
+		"sequence.yaml":  strings.Repeat("- ", 100_000),
+		"questions.yaml": strings.Repeat("? ", 100_000),
+		"anchors.yaml":   "a: " + strings.Repeat("&a ", 100_000),
+		"long.yaml":      "a:\n" + strings.Repeat("  k: 1\n", 200_000),
+		"deep.json":      strings.Repeat(`{"a":[`, 100_000),
+		"quotes.json":    strings.Repeat(`"/*`, 100_000),
+		"comments.json":  strings.Repeat("/**/", 100_000),
+		"large.json":     `{"a": "` + strings.Repeat("x", 4<<20) + `"}`,
+	}
+	for name, text := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			_, err := config.Parse(name, []byte(text), testEnv())
+			var faults config.Faults
+			if !errors.As(err, &faults) {
+				t.Errorf("no faults: %v", err)
+			}
+			if d := time.Since(start); d > 20*time.Second {
+				t.Errorf("took %s", d)
+			}
+		})
+	}
+}
