@@ -1,0 +1,141 @@
+// Package code is the built-in toolset "code", read-only part: code.read_file, code.list_dir and code.search.
+//
+// It reads the project and, where a path asks for it, what lies outside, but never a sensitive path: keys, credentials
+// and .env files are refused whatever name, link or race leads to them, because a file is judged by the descriptor that
+// was opened and not by the name that was asked for. What it cannot see is a second hard link to such a file under a
+// harmless name. Only regular files are read, so that no pipe or device can hold a call.
+//
+// Everything is bounded: lines, bytes, entries, time; whatever was cut is marked in the result. It takes its declarations
+// to no client and its failures to no wire: both are for the pipeline.
+package code
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Name is the toolset's name: the first word of its canonical names.
+const Name = "code"
+
+// Toolset executes the tools of the toolset code. It is immutable and safe for concurrent use.
+type Toolset struct {
+	root          string
+	home          string
+	sensitive     sensitivePaths
+	maxScanBytes  int64
+	maxSearchTime time.Duration
+	catalog       tool.Catalog
+}
+
+// New checks cfg and returns its toolset. It looks at the root once, keeps nothing open and starts nothing. Whether the
+// toolset is enabled is for the caller to heed.
+func New(cfg Config) (*Toolset, error) {
+	root, err := filepath.Abs(cfg.Root) // "" is the working directory
+	if err != nil {
+		return nil, fmt.Errorf("code: find the root %q: %w: set code.root to an absolute path", cfg.Root, err)
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, fmt.Errorf("code: look at the root %q: %w: set code.root to an existing directory", root, err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("code: the root %q is not a directory: set code.root to one", root)
+	}
+	sensitive, err := newSensitivePaths(cfg.SensitivePaths, cfg.Home)
+	if err != nil {
+		return nil, err
+	}
+	t := &Toolset{
+		root: root, home: cfg.Home, sensitive: sensitive,
+		maxScanBytes: cfg.MaxScanBytes, maxSearchTime: cfg.MaxSearchTime,
+	}
+	if t.maxScanBytes <= 0 {
+		t.maxScanBytes = defaultScanBytes
+	}
+	if t.maxSearchTime <= 0 {
+		t.maxSearchTime = defaultSearchTime
+	}
+	d, err := t.open(root)
+	if errors.Is(err, errSensitive) {
+		return nil, fmt.Errorf("code: the root %q is a sensitive path, so that every call would be refused: "+
+			"set code.root to another directory", root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("code: open the root %q: %w: set code.root to a directory that can be read", root, err)
+	}
+	d.Close()
+	t.catalog, err = newCatalog()
+	return t, err
+}
+
+// Catalog is what the toolset offers. It is the same at every call; the caller does not change it.
+func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
+
+// Execute runs e.Tool, chosen by its native name. Whatever keeps a tool from its answer is a *tool.Failure; a binary file
+// is an answer with isError, since only a result can carry what is known of the file. It reports progress of long
+// searches and ends soon after ctx does.
+func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: Name, ToolName: e.Tool.Native}}
+	var (
+		a   answer
+		err error
+	)
+	switch e.Tool.Native {
+	case readFile:
+		a, err = t.readFile(ctx, e.Arguments)
+	case listDir:
+		a, err = t.listDir(ctx, e.Arguments)
+	case search:
+		a, err = t.search(ctx, e.Arguments, e.Progress)
+	default:
+		err = &tool.Failure{Class: tool.ClassUnknownTool,
+			Message: fmt.Sprintf("the toolset code has no tool %q: list the tools again", e.Tool.Native)}
+	}
+	if err == nil {
+		reply.Result, err = a.encode()
+	}
+	if err != nil {
+		return reply, asFailure(ctx, err)
+	}
+	return reply, nil
+}
+
+// answer is a tool's own answer before it is encoded.
+type answer struct {
+	text       string // what a client shows that knows nothing of structured content
+	note       string // second text block; "" for none
+	structured any
+	isError    bool
+}
+
+// encode returns the result object of tools/call, without line breaks, as the lines of stdio need it.
+func (a answer) encode() (json.RawMessage, error) {
+	type block struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	result := struct {
+		Content    []block `json:"content"`
+		Structured any     `json:"structuredContent"`
+		IsError    bool    `json:"isError,omitempty"`
+	}{Structured: a.structured, IsError: a.isError}
+	result.Content = append(result.Content, block{"text", a.text})
+	if a.note != "" {
+		result.Content = append(result.Content, block{"text", a.note})
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // source text is full of < and &: six bytes each otherwise
+	if err := enc.Encode(result); err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

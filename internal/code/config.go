@@ -1,0 +1,22 @@
+package code
+
+import "time"
+
+// Config is the built-in toolset code. The zero value serves the working directory.
+type Config struct {
+	Enabled        bool
+	Root           string   // the project: relative paths start here; default the working directory
+	SensitivePaths []string // globs added to the default ones; a path that matches is refused
+
+	// Home is the directory that "~/" stands for in SensitivePaths and in the paths of calls. Without it "~/" in
+	// SensitivePaths is an error. The default sensitive paths do not depend on it.
+	Home string
+
+	MaxScanBytes  int64         // bytes one search reads before it stops and says so; default 256 MiB
+	MaxSearchTime time.Duration // how long one search runs before it stops and says so; default 20 s
+}
+
+const (
+	defaultScanBytes  = 256 << 20
+	defaultSearchTime = 20 * time.Second
+)

@@ -1,0 +1,87 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Error codes of this toolset, beside the class of each failure.
+const (
+	codeFileNotFound   = "file_not_found"
+	codeAccessDenied   = "access_denied"
+	codeIsDirectory    = "is_a_directory"
+	codeNotDirectory   = "not_a_directory"
+	codeNotRegular     = "not_a_regular_file"
+	codeBinaryFile     = "binary_file"
+	codeSymlinkLoop    = "symlink_loop"
+	codeStartLine      = "start_line_out_of_range"
+	codeInvalidQuery   = "invalid_query"
+	codeInvalidGlob    = "invalid_glob"
+	codePathChanged    = "path_changed"
+	codeReadFailed     = "read_failed"
+	codeNetworkPath    = "network_path"
+	codeHomeNotDefined = "home_not_defined"
+)
+
+// What open found out, for callers that branch.
+var (
+	errSensitive  = errors.New("sensitive path")
+	errNotRegular = errors.New("neither a regular file nor a directory")
+	errChanged    = errors.New("the path changed while it was opened")
+)
+
+func invalid(code, format string, args ...any) *tool.Failure {
+	return &tool.Failure{Class: tool.ClassInvalidArguments, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// asFailure returns err as a failure: canceled or timeout where ctx ended the call.
+func asFailure(ctx context.Context, err error) *tool.Failure {
+	switch cause := ctx.Err(); {
+	case errors.Is(cause, context.DeadlineExceeded):
+		return &tool.Failure{Class: tool.ClassTimeout, Cause: err,
+			Message: "the call took longer than it may: narrow it to a smaller path, or read fewer lines"}
+	case cause != nil:
+		return &tool.Failure{Class: tool.ClassCanceled, Cause: err, Message: "the call was canceled: call again if it is still needed"}
+	}
+	var f *tool.Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return &tool.Failure{Class: tool.ClassExecutionFailed, Code: codeReadFailed, Cause: err,
+		Message: "reading failed: try again, or read another path"}
+}
+
+// openFailure says why path, as the caller wrote it, could not be opened.
+func openFailure(path string, err error) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err}
+	switch {
+	case errors.Is(err, errSensitive):
+		f.Class = tool.ClassPermissionDenied
+		f.Message = fmt.Sprintf("%q is a sensitive path (keys, credentials or secrets), which is never read or listed without "+
+			"permission, and nobody can be asked for it here: go on without it, or ask the person for what is needed of it", path)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		f.Code = codeFileNotFound
+		f.Message = fmt.Sprintf("there is no %q: look for the right path with list_dir or search", path)
+	case errors.Is(err, fs.ErrPermission):
+		f.Code = codeAccessDenied
+		f.Message = fmt.Sprintf("the system denies access to %q: choose another path, or ask the person to change its mode", path)
+	case errors.Is(err, errNotRegular):
+		f.Class, f.Code = tool.ClassInvalidArguments, codeNotRegular
+		f.Message = fmt.Sprintf("%q is a device, pipe or socket, which is never read: choose a regular file or a directory", path)
+	case errors.Is(err, errChanged):
+		f.Code = codePathChanged
+		f.Message = fmt.Sprintf("%q changed while it was opened: call again", path)
+	case errors.Is(err, syscall.ELOOP):
+		f.Code = codeSymlinkLoop
+		f.Message = fmt.Sprintf("%q goes round in symbolic links: choose another path", path)
+	default:
+		f.Code = codeReadFailed
+		f.Message = fmt.Sprintf("%q could not be opened: check the path with list_dir", path)
+	}
+	return f
+}

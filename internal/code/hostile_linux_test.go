@@ -1,0 +1,74 @@
+package code
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// TestSpecialFiles would hang where a pipe is opened as a file is.
+func TestSpecialFiles(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, map[string]string{"root/plain": "needle\n", "home/.ssh/id": secret})
+	if err := syscall.Mkfifo(filepath.Join(p.root, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("pipe", filepath.Join(p.root, "to-pipe")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/proc/self/root", filepath.Join(p.root, "slash")); err != nil {
+		t.Fatal(err)
+	}
+	denied := string(tool.ClassPermissionDenied)
+	for path, code := range map[string]string{
+		"pipe": codeNotRegular, "to-pipe": codeNotRegular, "/dev/null": codeNotRegular, "/dev/zero": codeNotRegular,
+		"/proc/self/environ": denied, "/proc/self/root" + p.root + "/plain": denied,
+		"slash" + p.home + "/.ssh/id": denied, "slash/proc/self/environ": denied, "slash" + p.root + "/plain": "",
+	} {
+		_, f := p.call(t, readFile, object{"path": path})
+		got := ""
+		if f != nil {
+			got = f.ErrorCode()
+		}
+		if got != code {
+			t.Errorf("%q: error code %q, want %q", path, got, code)
+		}
+	}
+	if c := decode[searchContent](t, p.mustCall(t, search, object{"query": "needle"})); len(c.Matches) != 1 || c.FilesSearched != 1 {
+		t.Errorf("search beside a pipe: %+v", c)
+	}
+	if c := decode[dirContent](t, p.mustCall(t, listDir, object{})); len(c.Entries) != 4 || c.Entries[0].Type != "other" {
+		t.Errorf("list with a pipe: %+v", c)
+	}
+	// A pipe that takes the place of a file between the look and the opening.
+	f, err := os.OpenFile(filepath.Join(p.root, "pipe"), os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := p.judge(f, filepath.Join(p.root, "pipe")); err == nil {
+		t.Error("a pipe was let through")
+	}
+	before := openDescriptors(t)
+	for range 50 {
+		p.call(t, readFile, object{"path": "pipe"})
+		p.call(t, readFile, object{"path": "slash" + p.home + "/.ssh/id"})
+		p.call(t, search, object{"query": "x"})
+		p.call(t, listDir, object{"recursive": true})
+	}
+	if after := openDescriptors(t); after > before+20 { // other tests run meanwhile
+		t.Errorf("%d descriptors became %d", before, after)
+	}
+}
+
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(fds)
+}

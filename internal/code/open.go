@@ -1,0 +1,111 @@
+package code
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// opened is a regular file or a directory that passed the check of sensitive paths.
+type opened struct {
+	*os.File
+	info fs.FileInfo
+}
+
+// locate returns the absolute, clean path that an argument stands for. It looks at nothing.
+func (t *Toolset) locate(arg string) (string, error) {
+	if strings.ContainsRune(arg, 0) {
+		return "", invalid("", "argument \"path\" holds a NUL character, which no path can: send the path without it")
+	}
+	if rest, ok := strings.CutPrefix(filepath.ToSlash(arg), "~"); ok && (rest == "" || rest[0] == '/') {
+		if t.home == "" {
+			return "", invalid(codeHomeNotDefined, "%q: the home directory is not known here: send an absolute path", clip(arg, 200))
+		}
+		return filepath.Join(t.home, rest), nil
+	}
+	if runtime.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(arg), "//") {
+		// Opening \\host\share sends the user's credentials to host.
+		return "", &tool.Failure{Class: tool.ClassSandboxViolation, Code: codeNetworkPath,
+			Message: fmt.Sprintf("%q is a network or device path, which is never opened: send a path on a local drive", clip(arg, 200))}
+	}
+	if filepath.IsAbs(arg) {
+		return filepath.Clean(arg), nil
+	}
+	return filepath.Join(t.root, arg), nil
+}
+
+// show returns path as results name it: relative to the root where it lies inside, with slashes.
+func (t *Toolset) show(path string) string {
+	rel, err := filepath.Rel(t.root, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return filepath.ToSlash(path)
+	}
+	return filepath.ToSlash(rel)
+}
+
+// open opens path, absolute and clean. The name is judged before anything is touched, and what was opened is judged once
+// more by its own descriptor, so that no link and no exchange of the file in between leads to a sensitive path.
+func (t *Toolset) open(path string) (*opened, error) {
+	if t.sensitive.contain(path) {
+		return nil, errSensitive
+	}
+	info, err := os.Stat(path) // opening alone may act on a device
+	if err != nil {
+		return nil, err
+	}
+	if !readable(info) {
+		return nil, errNotRegular
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.judge(f, path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// judge decides about f, which was opened as path, by what f is now.
+func (t *Toolset) judge(f *os.File, path string) (*opened, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !readable(info) {
+		return nil, errNotRegular
+	}
+	names, err := realNames(f, info, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if t.sensitive.contain(name) {
+			return nil, errSensitive
+		}
+	}
+	return &opened{File: f, info: info}, nil
+}
+
+func readable(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }
+
+// resolvedName finds f's name by following path again, and refuses where that leads to another file by now. It serves
+// where the system does not tell the name of a descriptor.
+func resolvedName(info fs.FileInfo, path string) ([]string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errChanged, err)
+	}
+	now, err := os.Lstat(real)
+	if err != nil || !os.SameFile(now, info) {
+		return nil, errChanged
+	}
+	return []string{real}, nil
+}

@@ -1,0 +1,206 @@
+package code
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	defaultLines  = 200
+	mostLines     = 1000
+	mostLineBytes = 4096
+	mostStartLine = 1<<31 - 1
+	mostPath      = 4096
+
+	// mostTextBytes bounds the text of one result as JSON writes it. Text stands in a result twice, and a message on
+	// stdio ends at 16 MiB.
+	mostTextBytes = 2 << 20
+)
+
+// fileContent is the structured content of read_file.
+type fileContent struct {
+	Path           string `json:"path"`
+	Binary         bool   `json:"binary"`
+	SizeBytes      int64  `json:"size_bytes"`
+	MIMEType       string `json:"mime_type,omitempty"`
+	ErrorCode      string `json:"error_code,omitempty"`
+	StartLine      int    `json:"start_line,omitempty"`
+	EndLine        *int   `json:"end_line,omitempty"`
+	TotalLines     *int   `json:"total_lines,omitempty"`
+	Truncated      bool   `json:"truncated"`
+	NextStartLine  int    `json:"next_start_line,omitempty"`
+	TruncatedLines []int  `json:"truncated_lines,omitempty"`
+	Encoding       string `json:"encoding,omitempty"`
+
+	// Text is here as well as in content: clients that are given structured content show the model nothing else.
+	Text *string `json:"text,omitempty"`
+}
+
+func (t *Toolset) readFile(ctx context.Context, raw json.RawMessage) (answer, error) {
+	args := parseArguments(raw, "path", "start_line", "max_lines")
+	arg := args.text("path", "", mostPath)
+	start := args.integer("start_line", 1, 1, mostStartLine)
+	count := args.integer("max_lines", defaultLines, 1, mostLines)
+	if err := args.err(); err != nil {
+		return answer{}, err
+	}
+	path, err := t.locate(arg)
+	if err != nil {
+		return answer{}, err
+	}
+	f, err := t.open(path)
+	if err != nil {
+		return answer{}, openFailure(arg, err)
+	}
+	defer f.Close()
+	if f.info.IsDir() {
+		return answer{}, invalid(codeIsDirectory, "%q is a directory: list it with list_dir", arg)
+	}
+	out := fileContent{Path: t.show(path), SizeBytes: f.info.Size(), Encoding: encodingUTF8}
+	br := bufio.NewReaderSize(&source{ctx: ctx, r: f}, 64<<10)
+	head, err := br.Peek(sniffBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return answer{}, readFailure(arg, err)
+	}
+	if kind := binaryType(head); kind != "" {
+		return binaryAnswer(out, kind), nil
+	}
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+		out.Encoding = encodingUTF8BOM
+		br.Discard(3)
+	}
+	if err := out.readLines(newLines(br), start, count); err != nil {
+		return answer{}, readFailure(arg, err)
+	}
+	return answer{text: *out.Text, note: out.note(), structured: out}, nil
+}
+
+// readLines fills in lines start to start+count-1, or fewer where the text grows too large for one result.
+func (c *fileContent) readLines(l *lines, start, count int) error {
+	total := 0
+	for ; total < start-1; total++ {
+		if _, err := l.next(0); errors.Is(err, io.EOF) {
+			return startFailure(start, total)
+		} else if err != nil {
+			return err
+		}
+	}
+	var text strings.Builder
+	room := mostTextBytes
+	for total < start-1+count {
+		next, err := l.next(mostLineBytes)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		total++
+		if next.cut() {
+			next.text = next.text[:cutWithinRune(next.text)]
+			c.TruncatedLines = append(c.TruncatedLines, total)
+		}
+		if !utf8.Valid(next.text) {
+			next.text = bytes.ToValidUTF8(next.text, []byte("\uFFFD"))
+			c.Encoding = encodingLossy
+		}
+		text.Write(next.text)
+		text.WriteString(next.ending)
+		if room -= jsonSize(next.text); room < mostLineBytes*6 {
+			break
+		}
+	}
+	if total < start && start > 1 {
+		return startFailure(start, total)
+	}
+	end, err := l.atEnd()
+	if err != nil {
+		return err
+	}
+	if end {
+		c.TotalLines = &total
+	} else {
+		c.Truncated, c.NextStartLine = true, total+1
+	}
+	body := text.String()
+	c.StartLine, c.EndLine, c.Text = start, &total, &body
+	return nil
+}
+
+// note tells in words what the text does not show.
+func (c *fileContent) note() string {
+	var parts []string
+	if c.Truncated {
+		parts = append(parts, fmt.Sprintf("lines %d to %d; more follow: go on with start_line=%d", c.StartLine, *c.EndLine, c.NextStartLine))
+	}
+	if n := len(c.TruncatedLines); n > 0 {
+		shown := fmt.Sprint(c.TruncatedLines[:min(n, 20)])
+		parts = append(parts, fmt.Sprintf("%d lines cut to %d bytes: %s", n, mostLineBytes, shown))
+	}
+	if c.Encoding == encodingLossy {
+		parts = append(parts, "bytes that are not UTF-8 are shown as U+FFFD")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(parts, "; ") + "]"
+}
+
+func binaryAnswer(c fileContent, kind string) answer {
+	c.Binary, c.MIMEType, c.ErrorCode, c.Encoding = true, kind, codeBinaryFile, ""
+	hint := "choose a text file"
+	if strings.HasPrefix(kind, "text/") {
+		hint = "convert it to UTF-8 first"
+	}
+	return answer{isError: true, structured: c, text: fmt.Sprintf(
+		"%q is a binary file (%s, %d bytes) and is not shown: %s", c.Path, kind, c.SizeBytes, hint)}
+}
+
+func startFailure(start, total int) *tool.Failure {
+	return invalid(codeStartLine, "start_line %d is past the end: the file has %d lines", start, total)
+}
+
+func readFailure(arg string, err error) error {
+	var f *tool.Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return &tool.Failure{Class: tool.ClassExecutionFailed, Code: codeReadFailed, Cause: err,
+		Message: fmt.Sprintf("reading %q failed: try again", arg)}
+}
+
+// cutWithinRune returns the length of b without a character that was cut at its end.
+func cutWithinRune(b []byte) int {
+	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(b[i]) {
+			if utf8.FullRune(b[i:]) {
+				return len(b)
+			}
+			return i
+		}
+	}
+	return len(b)
+}
+
+// jsonSize is about what b takes in a JSON string.
+func jsonSize(b []byte) int {
+	n := len(b) + 4
+	for _, c := range b {
+		switch {
+		case c == '\t' || c == '"' || c == '\\':
+			n++
+		case c < 0x20:
+			n += 5
+		}
+	}
+	return n
+}

@@ -1,0 +1,98 @@
+package code
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// defaultSensitive returns the patterns of the design document and two more. The document writes ~/.ssh; they hold in
+// every directory here, because the homes of other accounts, mounted homes and backups keep the same secrets.
+func defaultSensitive() []string {
+	return []string{
+		".ssh", ".gnupg", ".aws", ".config/gcloud", "*.pem", "*.key", ".env", ".env.*",
+		"/proc", "/sys", // the hub's own environment, memory and descriptors; files that block or act when read
+	}
+}
+
+// sensitivePaths are globs over whole paths as fold writes them.
+type sensitivePaths []string
+
+// newSensitivePaths joins the default patterns and more. A pattern without a leading slash or "~/" holds in every
+// directory; what lies below a match is sensitive too.
+func newSensitivePaths(more []string, home string) (sensitivePaths, error) {
+	var s sensitivePaths
+	for _, p := range append(defaultSensitive(), more...) {
+		roots := []string{p}
+		if rest, ok := strings.CutPrefix(filepath.ToSlash(p), "~/"); ok {
+			if home == "" {
+				return nil, fmt.Errorf("code: sensitive path %q: the home directory is not known: write the path in full", p)
+			}
+			roots = []string{escapeGlob(filepath.ToSlash(home)) + "/" + rest}
+			if real, err := filepath.EvalSymlinks(home); err == nil {
+				roots = append(roots, escapeGlob(filepath.ToSlash(real))+"/"+rest)
+			}
+		}
+		for _, r := range roots {
+			glob := strings.TrimRight(fold(r), "/")
+			if rooted := strings.HasPrefix(glob, "/") || hasVolume(glob); !rooted {
+				glob = "**/" + glob
+			}
+			glob = strings.TrimPrefix(glob, "/") + "/**" // in doublestar "a/**" holds for "a" as well
+			if !doublestar.ValidatePattern(glob) || strings.Trim(p, "/ ") == "" {
+				return nil, fmt.Errorf("code: sensitive path %q is not a glob: close its brackets, or escape them with a backslash", p)
+			}
+			s = append(s, glob)
+		}
+	}
+	return s, nil
+}
+
+func hasVolume(slashed string) bool { return len(slashed) > 1 && slashed[1] == ':' }
+
+// contain reports whether path, absolute and clean, is sensitive.
+func (s sensitivePaths) contain(path string) bool {
+	path = strings.TrimPrefix(foldPath(path), "/")
+	for _, glob := range s {
+		if doublestar.MatchUnvalidated(glob, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// fold makes names equal that some file system takes for one: letter case by Unicode folding, and characters that HFS+
+// ignores in names.
+func fold(s string) string {
+	s = strings.ToLower(strings.ToUpper(s))
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// foldPath folds path, and what Windows ignores in each name: trailing dots and spaces, and the name of a stream.
+func foldPath(path string) string {
+	names := strings.Split(filepath.ToSlash(fold(path)), "/")
+	for i, name := range names {
+		if runtime.GOOS == "windows" && i > 0 {
+			name, _, _ = strings.Cut(name, ":")
+		}
+		if trimmed := strings.TrimRight(name, ". "); trimmed != "" {
+			name = trimmed
+		}
+		names[i] = name
+	}
+	return strings.Join(names, "/")
+}
+
+// escapeGlob returns the glob that stands for s alone.
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`, `}`, `\}`).Replace(s)
+}
