@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -49,7 +50,7 @@ func New(cfg Config) (*Toolset, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("code: the root %q is not a directory: set code.root to one", root)
 	}
-	sensitive, err := newSensitivePaths(cfg.SensitivePaths, cfg.Home)
+	sensitive, err := newSensitivePaths(append(slices.Clone(cfg.SensitivePaths), globsOf(cfg.SensitiveDirs)...), cfg.Home)
 	if err != nil {
 		return nil, err
 	}

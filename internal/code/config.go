@@ -8,6 +8,9 @@ type Config struct {
 	Root           string   // the project: relative paths start here; default the working directory
 	SensitivePaths []string // globs added to the default ones; a path that matches is refused
 
+	// SensitiveDirs are directories, as paths and not as globs, that are sensitive with all that lies in them.
+	SensitiveDirs []string
+
 	// Home is the directory that "~/" stands for in SensitivePaths and in the paths of calls. Without it "~/" in
 	// SensitivePaths is an error. The default sensitive paths do not depend on it.
 	Home string

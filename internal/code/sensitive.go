@@ -52,6 +52,18 @@ func newSensitivePaths(more []string, home string) (sensitivePaths, error) {
 	return s, nil
 }
 
+// globsOf returns globs for directories: each as it is named, and as it is really called.
+func globsOf(dirs []string) []string {
+	var globs []string
+	for _, dir := range dirs {
+		globs = append(globs, escapeGlob(filepath.ToSlash(dir)))
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+			globs = append(globs, escapeGlob(filepath.ToSlash(real)))
+		}
+	}
+	return globs
+}
+
 func hasVolume(slashed string) bool { return len(slashed) > 1 && slashed[1] == ':' }
 
 // contain reports whether path, absolute and clean, is sensitive.

@@ -222,3 +222,20 @@ func TestResolvedName(t *testing.T) {
 		}
 	}
 }
+
+func TestSensitiveDirs(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state [1]*")
+	if err := os.MkdirAll(filepath.Join(dir, "journal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSensitivePaths(globsOf([]string{dir}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{dir: true, filepath.Join(dir, "journal", "x"): true, dir + "x": false, filepath.Dir(dir): false} {
+		if got := s.contain(path); got != want {
+			t.Errorf("contain(%q) = %v, want %v", path, got, want)
+		}
+	}
+}
