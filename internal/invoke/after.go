@@ -14,6 +14,7 @@ import (
 func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 	inv.outcome = Outcome{InvocationID: inv.id}
 	inv.result = tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.NewResultID(), InvocationID: inv.id}
+	defer inv.release() // the next call need not wait for this one's records
 	if inv.failure != nil {
 		inv.mapFailure()
 		return nil

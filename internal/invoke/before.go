@@ -101,15 +101,12 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 		Message: "the hub's policy does not allow this call: ask the operator of the hub, or use another tool"}
 }
 
-// schedule takes a slot of the hub's, and waits for one where all are taken.
+// schedule waits until it is this caller's turn at the tool's server.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	inv.moveTo(tool.StatusQueued)
 	inv.event(tool.EventInvocationQueued, nil)
-	select {
-	case p.slots <- struct{}{}:
-		inv.slot = p.slots
-		return nil
-	case <-ctx.Done():
-		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
-	}
+	actor := inv.call.Actor
+	leave, err := p.turns.enter(ctx, inv.listed.Tool.Server, actor.Ref()+"/"+actor.Session)
+	inv.leave = leave
+	return err
 }

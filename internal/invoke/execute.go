@@ -39,6 +39,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		Progress: inv.progress.report,
 	})
 	inv.progress.close()
+	inv.ended = inv.now()
 	if reply.Mapping != (tool.ExternalMapping{}) {
 		inv.mappings = append(inv.mappings, reply.Mapping)
 	}

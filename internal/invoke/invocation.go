@@ -22,6 +22,7 @@ type invocation struct {
 	transitions []tool.StatusTransition
 	created     time.Time
 	started     *time.Time // set when the executor is about to be called
+	ended       time.Time  // when the executor has answered
 	decisions   []tool.DecisionID
 	mappings    []tool.ExternalMapping
 
@@ -32,9 +33,9 @@ type invocation struct {
 	result  tool.Result
 	outcome Outcome
 
-	pending  []tool.Record // not yet given to the journal
-	progress *progress     // nil until execute
-	slot     chan struct{} // the scheduler's slot to give back; nil without one
+	pending  []tool.Record                         // not yet given to the journal
+	progress *progress                             // nil until execute
+	leave    func(took time.Duration, failed bool) // gives the place at the server back; nil without one
 }
 
 func (p *Pipeline) begin(c Call) *invocation {
@@ -114,8 +115,13 @@ func (inv *invocation) takePending() []tool.Record {
 
 // release gives back what the invocation holds of the hub.
 func (inv *invocation) release() {
-	if inv.slot != nil {
-		<-inv.slot
-		inv.slot = nil
+	if inv.leave == nil {
+		return
 	}
+	took := time.Duration(0)
+	if inv.started != nil && !inv.ended.IsZero() { // neither is set where the executor panicked
+		took = inv.ended.Sub(*inv.started)
+	}
+	inv.leave(took, inv.outcome.Class != "")
+	inv.leave = nil
 }

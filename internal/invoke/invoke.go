@@ -57,21 +57,21 @@ type Outcome struct {
 	JournalFailed bool
 }
 
-// Options are what a Pipeline works with. All fields but MaxParallel and Now are needed.
+// Options are what a Pipeline works with. All fields but Limits and Now are needed.
 type Options struct {
-	Executors   map[string]Executor // by the source of a tool's canonical name
-	Policy      *policy.Engine
-	Journal     *persist.Journal
-	Schemas     *schema.Cache
-	Logger      *slog.Logger
-	MaxParallel int              // calls executing at the same time in the whole hub; default 1024
-	Now         func() time.Time // default time.Now
+	Executors map[string]Executor // by the source of a tool's canonical name
+	Policy    *policy.Engine
+	Journal   *persist.Journal
+	Schemas   *schema.Cache
+	Logger    *slog.Logger
+	Limits    func(server string) Limits // asked at each call; default: the defaults of Limits
+	Now       func() time.Time           // default time.Now
 }
 
 // Pipeline runs invocations. It is safe for concurrent use and holds nothing of a call once that has ended.
 type Pipeline struct {
 	opts  Options
-	slots chan struct{}
+	turns *scheduler
 }
 
 // New returns a pipeline.
@@ -79,14 +79,14 @@ func New(o Options) (*Pipeline, error) {
 	if o.Policy == nil || o.Journal == nil || o.Schemas == nil || o.Logger == nil {
 		return nil, errors.New("new pipeline: policy, journal, schemas and logger are all needed")
 	}
-	if o.MaxParallel <= 0 {
-		o.MaxParallel = 1024
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Pipeline{opts: o, slots: make(chan struct{}, o.MaxParallel)}, nil
+	return &Pipeline{opts: o, turns: newScheduler(o.Limits)}, nil
 }
+
+// Load is what the pipeline knows of the calls to a server or built-in toolset.
+func (p *Pipeline) Load(server string) ServerLoad { return p.turns.load(server) }
 
 // Phase is one of the standard's twelve phases.
 type Phase string

@@ -200,7 +200,7 @@ func TestCancelWhileQueued(t *testing.T) {
 		<-leave
 		return tool.Reply{Result: json.RawMessage(`{}`)}, nil
 	})
-	b.slots = make(chan struct{}, 1)
+	b.turns = newScheduler(narrow(1, 1))
 	var first sync.WaitGroup
 	first.Go(func() { b.call(t.Context(), "mcp.s.t", `{}`) })
 	<-inside
