@@ -60,19 +60,17 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health/live", s.live)
 	mux.Handle("GET /health/ready", s.checkHost(http.HandlerFunc(s.ready)))
-	doors := make(map[string]*httpDoor)
-	for name, ps := range s.profiles {
-		doors[name] = s.newHTTPDoor(ps)
-	}
 	guard := func(h http.Handler) http.Handler { return s.checkHost(s.checkOrigin(s.authenticate(h))) }
-	mux.Handle("/mcp", guard(doors[s.deps.Profiles[0]]))
+	mux.Handle("/mcp", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.settings.Load().first.door.ServeHTTP(w, r)
+	})))
 	mux.Handle("/mcp/p/{profile}", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		door, ok := doors[r.PathValue("profile")]
-		if !ok {
+		ps := s.settings.Load().profiles[r.PathValue("profile")]
+		if ps == nil {
 			http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
 			return
 		}
-		door.ServeHTTP(w, r)
+		ps.door.ServeHTTP(w, r)
 	})))
 	return mux
 }
@@ -80,15 +78,16 @@ func (s *Server) Handler() http.Handler {
 // checkHost lets in requests for the hub's own names only, so that a web page cannot reach it by pointing a name of its
 // own at this machine (DNS rebinding).
 func (s *Server) checkHost(next http.Handler) http.Handler {
-	listen, _, _ := net.SplitHostPort(s.cfg.HTTP.Listen)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cfg := s.cfg().HTTP
+		listen, _, _ := net.SplitHostPort(cfg.Listen)
 		host := r.Host
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h
 		}
 		host = strings.Trim(host, "[]")
 		known := isLoopback(host) || host != "" && strings.EqualFold(host, listen) || isOwnAddress(r, host) ||
-			slices.ContainsFunc(s.cfg.HTTP.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
+			slices.ContainsFunc(cfg.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
 		if !known {
 			http.Error(w, "this hub is not known under that host name: add it to hub.http.allowed_hosts", http.StatusForbidden)
 			return
@@ -142,7 +141,7 @@ func (s *Server) checkOrigin(next http.Handler) http.Handler {
 }
 
 func (s *Server) isAllowedOrigin(r *http.Request, origin string) bool {
-	if slices.Contains(s.cfg.HTTP.AllowedOrigins, origin) {
+	if slices.Contains(s.cfg().HTTP.AllowedOrigins, origin) {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -163,7 +162,8 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 }
 
 func (s *Server) actorOf(r *http.Request) (tool.Actor, bool) {
-	if len(s.cfg.Auth.Tokens) == 0 {
+	tokens := s.cfg().Auth.Tokens
+	if len(tokens) == 0 {
 		return tool.Actor{Name: "local", Door: "http"}, true
 	}
 	given := r.Header.Values("Authorization")
@@ -173,7 +173,7 @@ func (s *Server) actorOf(r *http.Request) (tool.Actor, bool) {
 	scheme, secret, _ := strings.Cut(given[0], " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(secret)))
 	name, found := "", 0
-	for _, t := range s.cfg.Auth.Tokens {
+	for _, t := range tokens {
 		want := sha256.Sum256([]byte(t.Secret))
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
 			name, found = t.Name, 1
@@ -192,11 +192,12 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		http.Error(w, "Accept must contain both application/json and text/event-stream", http.StatusBadRequest)
 		return nil, false
 	}
+	limit := s.cfg().HTTP.MaxBodyBytes
 	var buf bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= s.cfg.HTTP.MaxBodyBytes {
+	if n := r.ContentLength; n > 0 && n <= limit {
 		buf.Grow(int(n) + bytes.MinRead)
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.cfg.HTTP.MaxBodyBytes))
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

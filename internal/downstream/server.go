@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,7 +33,6 @@ type Surfaces interface {
 // Deps are the parts that a Server works with.
 type Deps struct {
 	Surfaces Surfaces
-	Profiles []string // names of all profiles; the first is the default one
 	Pipeline *invoke.Pipeline
 	Statuses func() []tool.ServerStatus // for health and the servers command
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
@@ -41,26 +41,34 @@ type Deps struct {
 
 // Server serves clients through any number of doors at once. Make one with New.
 type Server struct {
-	cfg        Config
 	deps       Deps
-	serverInfo json.RawMessage
-	profiles   map[string]*profileServer
+	impl       *mcp.Implementation
+	serverInfo json.RawMessage // impl, encoded
 	sessions   *sessions
 	calls      sync.WaitGroup // lane requests being served, at every door
+	settings   atomic.Pointer[settings]
 
 	mu       sync.Mutex
 	draining bool
 }
 
-// profileServer is the SDK's server for one profile.
+// settings are what Apply can change, all at once. They are never written to.
+type settings struct {
+	Config
+	profiles map[string]*profileServer
+	first    *profileServer // of the default profile
+}
+
+// profileServer serves one profile: the SDK's server, and the door over HTTP.
 type profileServer struct {
 	name string
 	sdk  *mcp.Server
+	door *httpDoor
 }
 
-// New returns a server that no door is open to yet.
-func New(cfg Config, deps Deps) (*Server, error) {
-	if len(deps.Profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Logger == nil {
+// New returns a server of the profiles, the first of which is the default one. No door is open to it yet.
+func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
+	if len(profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Logger == nil {
 		return nil, errors.New("new downstream server: surfaces, profiles, pipeline and logger are all needed")
 	}
 	cfg = cfg.withDefaults()
@@ -69,19 +77,46 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe server: %w", err)
 	}
-	s := &Server{cfg: cfg, deps: deps, serverInfo: info, profiles: make(map[string]*profileServer)}
-	s.sessions = newSessions(cfg.HTTP.MaxSessions, cfg.HTTP.SessionIdle)
-	for _, name := range deps.Profiles {
-		ps := &profileServer{name: name, sdk: mcp.NewServer(impl, &mcp.ServerOptions{
-			Instructions: cfg.Instructions,
-			Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
-		})}
-		ps.sdk.AddReceivingMiddleware(s.watchSessions(name))
-		s.profiles[name] = ps
-	}
+	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions()}
+	s.Apply(cfg, profiles)
 	return s, nil
 }
+
+// Apply puts other settings into force, for requests from now on. Sessions stay, but for those of a profile that is gone.
+// The name, the version and, for a profile that stays, the instructions are those of the start.
+func (s *Server) Apply(cfg Config, profiles []string) {
+	cfg = cfg.withDefaults()
+	next := &settings{Config: cfg, profiles: make(map[string]*profileServer, len(profiles))}
+	var before map[string]*profileServer
+	if old := s.settings.Load(); old != nil {
+		before = old.profiles
+	}
+	for _, name := range profiles {
+		ps := before[name]
+		if ps == nil {
+			ps = s.newProfile(name, cfg.Instructions)
+		}
+		next.profiles[name] = ps
+	}
+	next.first = next.profiles[profiles[0]]
+	s.settings.Store(next)
+	s.sessions.bound(cfg.HTTP.MaxSessions, cfg.HTTP.SessionIdle)
+	s.sessions.closeWhere(func(sess *session) bool { return next.profiles[sess.profile] == nil })
+}
+
+func (s *Server) newProfile(name, instructions string) *profileServer {
+	ps := &profileServer{name: name, sdk: mcp.NewServer(s.impl, &mcp.ServerOptions{
+		Instructions: instructions,
+		Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+	})}
+	ps.sdk.AddReceivingMiddleware(s.watchSessions(name))
+	ps.door = s.newHTTPDoor(ps)
+	return ps
+}
+
+// cfg is the configuration in force.
+func (s *Server) cfg() Config { return s.settings.Load().Config }
 
 func (c Config) withDefaults() Config {
 	def := func(v *int64, d int64) {
@@ -105,7 +140,7 @@ func (c Config) withDefaults() Config {
 // one notification.
 func (s *Server) ToolsChanged(profiles []string) {
 	for _, name := range profiles {
-		if ps := s.profiles[name]; ps != nil {
+		if ps := s.settings.Load().profiles[name]; ps != nil {
 			ps.announce()
 		}
 	}
@@ -144,9 +179,9 @@ func (s *Server) Drain(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg.HTTP.DrainTimeout)
+		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg().HTTP.DrainTimeout)
 	}
-	s.sessions.closeAll()
+	s.sessions.closeWhere(func(*session) bool { return true })
 }
 
 func (s *Server) isDraining() bool {
@@ -156,7 +191,7 @@ func (s *Server) isDraining() bool {
 }
 
 // DrainTimeout is how long calls in flight have at a stop.
-func (s *Server) DrainTimeout() time.Duration { return s.cfg.HTTP.DrainTimeout }
+func (s *Server) DrainTimeout() time.Duration { return s.cfg().HTTP.DrainTimeout }
 
 func errDraining() *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub is stopping: connect again in a moment"}

@@ -26,15 +26,19 @@ type session struct {
 
 // sessions is the table of live HTTP sessions.
 type sessions struct {
+	mu      sync.Mutex
 	max     int
 	timeout time.Duration
-
-	mu   sync.Mutex
-	byID map[string]*session
+	byID    map[string]*session
 }
 
-func newSessions(limit int, timeout time.Duration) *sessions {
-	return &sessions{max: limit, timeout: timeout, byID: make(map[string]*session)}
+func newSessions() *sessions { return &sessions{byID: make(map[string]*session)} }
+
+// bound sets how many sessions there may be, and how long one may be idle.
+func (t *sessions) bound(limit int, timeout time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.max, t.timeout = limit, timeout
 }
 
 // full reports whether one session more would be too many.
@@ -89,12 +93,14 @@ func (t *sessions) use(id string) (s *session, release func(), ok bool) {
 	}, true
 }
 
-// closeAll ends every session and waits until the SDK has let go of them.
-func (t *sessions) closeAll() {
+// closeWhere ends the sessions that match and waits until the SDK has let go of them.
+func (t *sessions) closeWhere(match func(*session) bool) {
 	t.mu.Lock()
 	all := make([]*session, 0, len(t.byID))
 	for _, s := range t.byID {
-		all = append(all, s)
+		if match(s) {
+			all = append(all, s)
+		}
 	}
 	t.mu.Unlock()
 	var closing sync.WaitGroup

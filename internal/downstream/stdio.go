@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -49,9 +51,10 @@ type stdioDoor struct {
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
 // calls that were read are answered first. A client that closes its end is no error.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, profile string) error {
-	ps := s.profiles[profile]
+	set := s.settings.Load()
+	ps := set.profiles[profile]
 	if ps == nil {
-		return fmt.Errorf("serve stdio: no profile %q in the config: name one of %q", profile, s.deps.Profiles)
+		return fmt.Errorf("serve stdio: no profile %q in the config: name one of %q", profile, slices.Sorted(maps.Keys(set.profiles)))
 	}
 	d := &stdioDoor{server: s, profile: profile, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		masks: make(map[string]*idMask), open: make(map[string]func([]byte))}
@@ -255,7 +258,7 @@ func (d *stdioDoor) finish(ctx context.Context) {
 		d.lanes.Wait()
 		close(lanes)
 	}()
-	limit, cancel := context.WithTimeout(ctx, d.server.cfg.HTTP.DrainTimeout)
+	limit, cancel := context.WithTimeout(ctx, d.server.cfg().HTTP.DrainTimeout)
 	defer cancel()
 	for _, done := range []chan struct{}{lanes, idle} {
 		select {

@@ -1,0 +1,190 @@
+// Package guard ends child processes whose parent has died without stopping them, kill -9 included.
+//
+// The parent starts one guard, a process of the same program, and tells it over a pipe which children it has. When the
+// parent dies, however it dies, the system closes the pipe; the guard then ends every child that was not taken off its
+// list, with its process group and, on Linux, everything else that descends from it, and exits. A parent-death signal
+// would reach the child alone, not what the child has started, such as the node under npx.
+//
+// On Windows there is no guard process: a job object of the parent's does the same. See group_windows.go.
+package guard
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Command is the argument with which the program runs as a guard.
+const Command = "guard"
+
+// markVariable is set in the environment of each child, and so of what it starts, to a value that no other child has.
+const markVariable = "MCP_TOOLHUB_CHILD"
+
+// Child is a process that a Guard looks after, with all that descends from it.
+type Child struct {
+	PID  int
+	mark string
+}
+
+// Guard is the parent's side. The zero value is not usable. It is safe for concurrent use.
+type Guard struct {
+	mu   sync.Mutex
+	pipe io.WriteCloser // nil where the system needs no guard process, or it could not be started
+	cmd  *exec.Cmd
+	jobs jobs
+}
+
+// Start starts the guard process from the program at self. The error says why children would survive a parent that is
+// killed; the Guard can be used all the same.
+func Start(self string) (*Guard, error) {
+	g := &Guard{}
+	if ok, err := g.jobs.open(); ok || err != nil {
+		return g, err
+	}
+	cmd := exec.Command(self, Command)
+	cmd.Env = []string{}
+	cmd.Dir = os.TempDir()
+	detach(cmd)
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return g, fmt.Errorf("start guard: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return g, fmt.Errorf("start guard: %w", err)
+	}
+	g.cmd, g.pipe = cmd, pipe
+	return g, nil
+}
+
+// Mark returns the variable to add to a child's environment, as NAME=value. Pass it to Add with the started child. On
+// Linux the child is looked after from its first moment on, because the guard knows its mark before it is started.
+func (g *Guard) Mark() string {
+	mark := rand.Text()
+	g.tell("?" + mark + "\n")
+	return markVariable + "=" + mark
+}
+
+// Add puts a child that was just started on the list. mark is what Mark returned for it. The child must lead a process
+// group of its own.
+func (g *Guard) Add(process *os.Process, mark string) Child {
+	c := Child{PID: process.Pid, mark: strings.TrimPrefix(mark, markVariable+"=")}
+	g.jobs.add(process)
+	g.tell(fmt.Sprintf("+%d %s\n", c.PID, c.mark))
+	return c
+}
+
+// Remove takes a child off the list once nothing of it is left.
+func (g *Guard) Remove(c Child) { g.tell(fmt.Sprintf("-%d %s\n", c.PID, c.mark)) }
+
+// Forget takes a mark off the list whose child could not be started.
+func (g *Guard) Forget(mark string) {
+	g.Remove(Child{mark: strings.TrimPrefix(mark, markVariable+"=")})
+}
+
+// tell writes one line. A guard that is gone cannot be told; the children are stopped by the parent as always.
+func (g *Guard) tell(line string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pipe != nil {
+		_, _ = io.WriteString(g.pipe, line)
+	}
+}
+
+// Close ends the guard and waits for it. What is still on its list is ended too. Twice is harmless.
+func (g *Guard) Close() error {
+	g.mu.Lock()
+	pipe := g.pipe
+	g.pipe = nil
+	g.mu.Unlock()
+	g.jobs.close()
+	if pipe == nil {
+		return nil
+	}
+	_ = pipe.Close()
+	if err := g.cmd.Wait(); err != nil {
+		return fmt.Errorf("end guard: %w", err)
+	}
+	return nil
+}
+
+// Strays returns the processes other than the child itself that descend from it, whatever group they are in now. It
+// knows on Linux only.
+func (c Child) Strays() []int {
+	var pids []int
+	for _, pid := range marked(map[string]bool{c.mark: true}) {
+		if pid != c.PID {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// termPatience is how long what is left of a dead parent's children may take to end when asked.
+const termPatience = 700 * time.Millisecond
+
+// Run is the guard process: it reads the list from in and, when in ends, ends what is on it.
+func Run(in io.Reader) error {
+	pids, marks := make(map[int]bool), make(map[string]bool)
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		order, rest, _ := strings.Cut(lines.Text(), " ")
+		switch {
+		case strings.HasPrefix(order, "?"):
+			marks[order[1:]] = true
+			continue
+		case !strings.HasPrefix(order, "+") && !strings.HasPrefix(order, "-"):
+			return fmt.Errorf("guard: line %q is no order", lines.Text())
+		}
+		pid, err := strconv.Atoi(order[1:])
+		if err != nil || pid < 0 || pid == 1 || pid == 0 && order[0] == '+' {
+			return fmt.Errorf("guard: line %q is no order", lines.Text())
+		}
+		if order[0] == '+' {
+			pids[pid] = true
+		} else {
+			delete(pids, pid)
+			delete(marks, rest)
+		}
+	}
+	endAll(pids, marks)
+	return lines.Err()
+}
+
+// endAll asks the children's groups to end, gives them a moment, and kills what is left.
+func endAll(pids map[int]bool, marks map[string]bool) {
+	for pid := range pids {
+		term(-pid)
+	}
+	strays := marked(marks)
+	for _, pid := range strays {
+		term(pid)
+	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(termPatience); time.Now().Before(deadline) && anyAlive(pids, strays); {
+		<-again.C
+	}
+	for pid := range pids {
+		kill(-pid)
+	}
+	for _, pid := range append(strays, marked(marks)...) {
+		kill(pid)
+	}
+}
+
+func anyAlive(groups map[int]bool, strays []int) bool {
+	for pid := range groups {
+		if alive(-pid) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(strays, alive)
+}
