@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,18 +73,6 @@ func (c *Catalogs) Save(key string, data []byte) error {
 	if err != nil {
 		_ = os.Remove(f.Name())
 		return fmt.Errorf("save catalog: %w: free space in the state directory, or make it writable", err)
-	}
-	return nil
-}
-
-// Remove forgets the catalog under key.
-func (c *Catalogs) Remove(key string) error {
-	name, err := c.file(key)
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove catalog: %w", err)
 	}
 	return nil
 }
