@@ -84,7 +84,8 @@ func normalise(name string) string {
 // server makes the configuration of one server. The key path is its entry's.
 func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
 	v := e.value
-	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate}
+	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
+		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued}
 	address := r.address(v)
 	c.Transport = r.transport(e, address)
 	if c.Transport == upstream.Stdio {

@@ -17,6 +17,7 @@ type server struct {
 	disabled, trust         bool
 	tags                    []string
 	validate                string
+	maxParallel, maxQueued  int
 	timeouts                timeouts
 }
 
@@ -69,6 +70,10 @@ func serverShape() object[server] {
 			func(s *server) *[]string { return &s.tags }),
 		key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
 			text{oneOf: []string{"off", "warn", "reject"}}, func(s *server) *string { return &s.validate }),
+		key("max_parallel", "Calls that this server executes at the same time (default 100). Others wait for their turn.",
+			number{1, maxCount}, func(s *server) *int { return &s.maxParallel }),
+		key("max_queued", "Calls that may wait for this server (default 1000). Further ones are refused.",
+			number{1, maxCount}, func(s *server) *int { return &s.maxQueued }),
 		key("timeouts", "How long the hub waits for this server.", timeoutsShape(),
 			func(s *server) *timeouts { return &s.timeouts }),
 		key("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
@@ -78,7 +83,7 @@ func serverShape() object[server] {
 		fields = append(fields, clientKey[server](k.name, k.doc, true))
 	}
 	return object[server]{fields: fields, unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"trust, tags, timeouts, validate",
+		"trust, tags, timeouts, validate, max_parallel, max_queued",
 		extra: schema{"anyOf": []schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }

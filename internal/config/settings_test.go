@@ -39,7 +39,7 @@ func TestEverySetting(t *testing.T) {
 			{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
 				Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
 				Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Dir: filepath.Join(here, "sub"),
-				Trust: true, Tags: []string{"one", "two"}, Validate: "warn",
+				Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
 				Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
 				Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
 					{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},

@@ -19,6 +19,9 @@ const modernVersion = "2026-07-28"
 // hopPrefix begins the _meta keys that belong to one hop and are never passed on.
 const hopPrefix = "io.modelcontextprotocol/"
 
+// metaLogLevel is the hop's key for the level of log messages that a request asks for.
+const metaLogLevel = hopPrefix + "logLevel"
+
 // peer is who sent a message, as far as that message and its connection tell.
 type peer struct {
 	profile  string
@@ -96,7 +99,7 @@ func modernPeer(p peer, m message) (peer, *tool.RPCError) {
 		p.actor.Client.Name, p.actor.Client.Version = clientInfo(info)
 	}
 	p.hop.ClientCapabilities = caps
-	p.hop.LogLevel, _ = rawjson.Get(meta, mcp.MetaKeyLogLevel)
+	p.hop.LogLevel, _ = rawjson.Get(meta, metaLogLevel)
 	return p, nil
 }
 
@@ -201,10 +204,4 @@ func (f *inflight) cancelAll() {
 	for _, cancel := range f.calls {
 		cancel()
 	}
-}
-
-func (f *inflight) len() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.calls)
 }

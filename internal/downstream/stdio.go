@@ -154,8 +154,17 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte))
 			reply(errorText(m.id, errDraining()))
 			return
 		}
+		// Before the next line is read: it may cancel this call.
+		ctx, done, refusal := p.inflight.add(ctx, m.id)
+		if refusal != nil {
+			d.server.calls.Done()
+			reply(errorText(m.id, refusal))
+			return
+		}
+		p.inflight = nil
 		d.lanes.Go(func() {
 			defer d.server.calls.Done()
+			defer done()
 			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: reply})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):

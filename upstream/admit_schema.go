@@ -1,0 +1,135 @@
+package upstream
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+)
+
+// anyObject is the schema of a tool whose own one cannot be used: the upstream checks its arguments anyway.
+const anyObject = `{"type":"object"}`
+
+// flatten replaces schemas so deep that the declaration would not be looked at at all.
+func (c *candidate) flatten() {
+	if rawjson.Depth(c.declaration) <= maxDeclarationDepth {
+		return
+	}
+	if value, ok := rawjson.Get(c.declaration, "inputSchema"); ok && rawjson.Depth(value) > schema.MaxDepth {
+		c.set("inputSchema", anyObject)
+		c.repaired("inputSchema", "it nested more than %d levels deep; %s stands there now", schema.MaxDepth, anyObject)
+	}
+	if value, ok := rawjson.Get(c.declaration, "outputSchema"); ok && rawjson.Depth(value) > schema.MaxDepth {
+		c.remove("outputSchema", "it nested more than %d levels deep", schema.MaxDepth)
+	}
+}
+
+// checkInputSchema makes sure of an object with "type":"object" that compiles. The SDK panics on a tool without, and
+// some clients drop the whole server.
+func (c *candidate) checkInputSchema() {
+	const part = "inputSchema"
+	value, ok := rawjson.Get(c.declaration, part)
+	switch {
+	case !ok:
+		c.set(part, anyObject)
+		c.repaired(part, "it was missing; %s stands there now", anyObject)
+		return
+	case !rawjson.IsObject(value):
+		c.set(part, anyObject)
+		c.repaired(part, "it was %s instead of an object; %s stands there now", kindOf(value), anyObject)
+		return
+	}
+	kind, typed := rawjson.Get(value, "type")
+	name, named := rawjson.String(kind)
+	switch {
+	case !typed:
+		c.set(part, string(withType(value)))
+		c.repaired(part, `it had no "type"; "type":"object" was added`)
+	case named && name == "object":
+	case listsObject(kind):
+		narrowed, err := rawjson.Set(value, "type", []byte(`"object"`))
+		if err != nil {
+			c.refuse(codeInvalidDeclaration, "its input schema cannot be read: correct it on the server")
+			return
+		}
+		c.set(part, string(narrowed))
+		c.repaired(part, `its "type" was a list with "object" in it; it is "object" now`)
+	default:
+		c.refuse(codeInvalidSchema, `the "type" of its input schema is not "object", so no arguments can be passed: correct it on the server`)
+		return
+	}
+	value, _ = rawjson.Get(c.declaration, part)
+	if _, err := schema.Compile(value); err != nil {
+		c.set(part, anyObject)
+		c.repaired(part, "%v; %s stands there now", err, anyObject)
+	}
+}
+
+// checkOutputSchema removes an output schema that does not compile: the TypeScript client compiles all of them when it
+// lists tools, and loses the list over one.
+func (c *candidate) checkOutputSchema() {
+	const part = "outputSchema"
+	value, ok := rawjson.Get(c.declaration, part)
+	if !ok {
+		return
+	}
+	if !rawjson.IsObject(value) {
+		c.remove(part, "it was %s instead of an object", kindOf(value))
+		return
+	}
+	s, err := schema.Compile(value)
+	if err != nil {
+		c.remove(part, "%v", err)
+		return
+	}
+	if broken := s.Broken(); len(broken) > 0 {
+		c.remove(part, "it held %s, which clients do not compile", broken[0])
+		return
+	}
+	for _, keyword := range []string{"type", "$ref", "anyOf", "oneOf", "allOf"} {
+		if _, has := rawjson.Get(value, keyword); has {
+			return
+		}
+	}
+	c.set(part, string(withType(value))) // required up to protocol 2025-11-25
+	c.repaired(part, `it had no "type"; "type":"object" was added`)
+}
+
+// withType returns object, which has no member "type", with "type":"object" as its first member.
+func withType(object []byte) []byte {
+	start := bytes.IndexByte(object, '{') + 1
+	out := append(slices.Clone(object[:start]), `"type":"object"`...)
+	if rest := bytes.TrimLeft(object[start:], " \t\r\n"); len(rest) > 0 && rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, object[start:]...)
+}
+
+// listsObject reports whether kind is an array that holds "object".
+func listsObject(kind []byte) bool {
+	found := false
+	err := rawjson.Elements(kind, func(value []byte) bool {
+		name, ok := rawjson.String(value)
+		found = ok && name == "object"
+		return !found
+	})
+	return err == nil && found
+}
+
+// kindOf names the JSON type of value for a message.
+func kindOf(value []byte) string {
+	switch {
+	case rawjson.IsNull(value):
+		return "null"
+	case value[0] == '{':
+		return "an object"
+	case value[0] == '[':
+		return "an array"
+	case value[0] == '"':
+		return "a string"
+	case value[0] == 't', value[0] == 'f':
+		return "a boolean"
+	}
+	return "a number"
+}

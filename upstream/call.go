@@ -1,0 +1,196 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// maxStartWait bounds how long a call waits for a server that is starting.
+const maxStartWait = 10 * time.Second
+
+// execute calls one tool.
+func (s *server) execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
+	s.calls.Add(1)
+	if !s.enter() {
+		return tool.Reply{}, s.unavailable()
+	}
+	defer s.leave()
+	reply, err := s.call(ctx, x)
+	if err != nil {
+		s.errors.Add(1)
+	}
+	return reply, err
+}
+
+// call sends the call, and sends it once more if the server refused it for a forgotten session alone.
+func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
+	limit, limitMax := s.cfg.callLimits(x.Tool.Native)
+	sess, bound, err := s.acquire(ctx, nil, x.Tool.Native, limit)
+	if err != nil {
+		return tool.Reply{}, err
+	}
+	reply, a := s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
+	if a.lost && ctx.Err() == nil {
+		if sess, bound, err = s.acquire(ctx, sess, x.Tool.Native, limit); err != nil {
+			return reply, err
+		}
+		reply, a = s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
+	}
+	return reply, a.err
+}
+
+// acquire returns the session of a ready server, other than stale. It waits for a server that is starting.
+func (s *server) acquire(ctx context.Context, stale *session, native string, limit time.Duration) (
+	*session, []binding, error,
+) {
+	timer := time.NewTimer(min(maxStartWait, s.timeouts.Connect, limit))
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		sess, state, moved := s.session, s.state, s.moved
+		var bound []binding
+		if s.listing != nil {
+			bound = s.listing.bindings[native]
+		}
+		s.mu.Unlock()
+		if sess != nil && sess != stale && !sess.isOver() {
+			return sess, bound, nil
+		}
+		// A session that is over is about to be replaced, or to become a failure that tells more.
+		if state != tool.ServerStarting && state != tool.ServerReady {
+			return nil, nil, s.unavailable()
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return nil, nil, s.unavailable()
+		case <-ctx.Done():
+			return nil, nil, canceled(ctx, false)
+		}
+	}
+}
+
+// unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
+func (s *server) unavailable() *tool.Failure {
+	st := s.status()
+	f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "server_" + string(st.State)}
+	f.Message = fmt.Sprintf("server %q is not ready (%s)", st.Server, st.State)
+	if st.LastError != "" {
+		f.Message += ": " + st.LastError
+	}
+	switch st.State {
+	case tool.ServerBackoff:
+		if st.NextTry != nil {
+			f.RetryAfter = max(time.Until(*st.NextTry).Round(time.Second), time.Second)
+			f.Message += fmt.Sprintf("; the hub tries again in %s", f.RetryAfter)
+		}
+	case tool.ServerNeedsAuth:
+		f.Class = tool.ClassCredentialMissing
+	case tool.ServerStopped:
+		f.Message += "; it is disabled or the hub is stopping"
+	default:
+		f.RetryAfter = time.Second
+		f.Message += "; call again in a moment"
+	}
+	if st.Hint != "" {
+		f.Message += "; to mend it: " + st.Hint
+	}
+	return f
+}
+
+// callLimits bound one call: idle without progress, most in all.
+type callLimits struct{ idle, most time.Duration }
+
+// callOver sends the call over sess and waits for its answer.
+func (s *server) callOver(
+	ctx context.Context, sess *session, x *tool.Execution, bound []binding, limits callLimits,
+) (tool.Reply, answer) {
+	id := s.nextID()
+	reply := tool.Reply{Mapping: tool.ExternalMapping{
+		Source: tool.SourceMCP, Role: "upstream", ServerID: s.cfg.ID, SessionID: sess.id, ProtocolVersion: sess.version,
+		Method: methodCallTool, ToolName: x.Tool.Native, JSONRPCRequestID: `"` + id + `"`,
+	}}
+	params, err := callParams(x, id, sess.hop)
+	if err != nil {
+		return reply, answer{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+			Message: "params of the call are no JSON object: send them as the protocol demands"}}
+	}
+	c := newLaneCall(id, methodCallTool, params)
+	c.name = x.Tool.Native
+	if sess.hop != nil {
+		c.headers = paramHeaders(bound, x.Arguments)
+	}
+	a := s.wait(ctx, sess, c, x.Progress, limits)
+	reply.Result = a.result
+	return reply, a
+}
+
+// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops.
+func (s *server) wait(
+	ctx context.Context, sess *session, c *laneCall, progress func(tool.Progress), limits callLimits,
+) answer {
+	began := time.Now()
+	timer := time.NewTimer(limits.idle)
+	defer timer.Stop()
+	sess.lane.send(ctx, c)
+	for {
+		select {
+		case <-c.ready:
+			reports, done := c.take()
+			for _, params := range reports {
+				progress(tool.Progress{Params: params})
+			}
+			if done != nil {
+				return *done
+			}
+			if len(reports) > 0 {
+				timer.Reset(min(limits.idle, limits.most-time.Since(began)))
+			}
+		case <-timer.C:
+			sess.lane.cancel(ctx, c, "timeout")
+			return answer{err: s.timedOut(c, time.Since(began), limits)}
+		case <-ctx.Done():
+			sess.lane.cancel(ctx, c, "canceled by the client")
+			return answer{err: canceled(ctx, c.sent())}
+		case <-s.stopping:
+			sess.lane.cancel(ctx, c, "the client is stopping")
+			return endedFailure(c, errClosed)
+		}
+	}
+}
+
+func (s *server) timedOut(c *laneCall, after time.Duration, limits callLimits) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: c.sent()}
+	setting, limit := "call", limits.idle
+	if after >= limits.most {
+		setting, limit = "call_max", limits.most
+	}
+	f.Message = fmt.Sprintf("%q of server %q did not answer within %s and was canceled; it may have taken effect: "+
+		"check before calling again. If it needs longer, raise timeouts.%s of server %q",
+		c.name, s.cfg.ID, limit, setting, s.cfg.ID)
+	return f
+}
+
+// canceled is the answer of a call whose caller has gone.
+func canceled(ctx context.Context, sent bool) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: sent, Cause: context.Cause(ctx),
+		Message: "the call was canceled: call again if it is still wanted"}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.Class = tool.ClassTimeout
+		f.Message = "the caller's deadline passed before the server answered: allow more time, or ask for less"
+	}
+	return f
+}
+
+// causeOf is what a failure keeps from callers, for the hub's own messages.
+func causeOf(err error) error {
+	var f *tool.Failure
+	if errors.As(err, &f) && f.Cause != nil {
+		return f.Cause
+	}
+	return err
+}

@@ -1,0 +1,288 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxProbeTime is how long server/discover may go unanswered before the hub goes on to initialize.
+const maxProbeTime = 5 * time.Second
+
+// probeTime is maxProbeTime, or a third of the connect timeout where that is less.
+func (s *server) probeTime() time.Duration { return min(maxProbeTime, s.timeouts.Connect/3) }
+
+// connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
+func (s *server) connect(ctx context.Context) (*session, *fault) {
+	limited, cancel := context.WithTimeout(ctx, s.timeouts.Connect)
+	defer cancel()
+	var sess *session
+	var f *fault
+	switch s.cfg.Transport {
+	case StreamableHTTP:
+		sess, f = s.connectHTTP(limited)
+	case SSE:
+		sess, f = s.connectSSE(ctx, limited)
+	default:
+		sess, f = s.connectStdio(limited)
+	}
+	if f != nil {
+		if ctx.Err() == nil && limited.Err() != nil && !f.auth {
+			f = &fault{
+				what:  fmt.Sprintf("no answer to initialize within %s", s.timeouts.Connect),
+				hint:  "check that it is an MCP server and that it can start; if it is only slow, raise timeouts.connect",
+				cause: f,
+			}
+		}
+		// A server that failed as an older one may have been replaced by one that is not.
+		s.older, s.endsOnProbe = !s.older && s.olderNext, false
+		return nil, f
+	}
+	s.older = sess.version < modernVersion
+	return sess, nil
+}
+
+// initialize lets the SDK do its part over transport: the version, and who the two sides are.
+func (s *server) initialize(ctx context.Context, transport mcp.Transport, older bool) (*mcp.ClientSession, error) {
+	client := mcp.NewClient(
+		&mcp.Implementation{Name: HubCommand, Version: s.hubVersion},
+		&mcp.ClientOptions{
+			Logger:         slog.New(slog.DiscardHandler), // what it logs may quote messages
+			Capabilities:   &mcp.ClientCapabilities{},
+			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		})
+	var opts mcp.ClientSessionOptions
+	if older {
+		opts.ProtocolVersion = newestWithSession
+	}
+	return client.Connect(ctx, transport, &opts)
+}
+
+// connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are
+// started again and spared the question.
+func (s *server) connectStdio(ctx context.Context) (*session, *fault) {
+	older := s.older || s.endsOnProbe
+	sess, probed, f := s.startChild(ctx, older)
+	s.olderNext = probed
+	if f == nil || older || !probed || ctx.Err() != nil {
+		return sess, f
+	}
+	sess, _, again := s.startChild(ctx, true)
+	if again != nil {
+		return nil, f
+	}
+	s.endsOnProbe = true
+	return sess, nil
+}
+
+// startChild starts one child and initialises it. probed reports that it failed after server/discover was sent.
+func (s *server) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault) {
+	proc, err := startProcess(s.cfg, s.self, s.log, s.redact)
+	if err != nil {
+		return nil, false, processFault(s.cfg, err)
+	}
+	sess = newSession()
+	sess.pid = proc.pid()
+	s.setPID(sess.pid)
+	conn := newStreamConn(newLineWire(proc.stdin, proc.stdout), s.probeTime(), sess.listChanged, s.log, s.redact)
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watchChild(sess, conn, proc) })
+	sess.shut = func(kill <-chan struct{}) {
+		conn.shut(errClosed)
+		proc.stop(kill)
+		conn.release()
+		watching.Wait()
+	}
+	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
+	sdk, err := s.initialize(ctx, conn, older)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		probed = conn.probe.asked()
+		f = s.initializeFault(ctx, sess, err)
+		sess.shut(s.kill)
+		return nil, probed, f
+	}
+	sess.established(sdk, s.hubVersion)
+	conn.hop = sess.hop
+	sess.lane = conn
+	shut := sess.shut
+	sess.shut = func(kill <-chan struct{}) {
+		shut(kill)
+		_ = sdk.Close() // the connection is closed: this ends the SDK's own goroutines
+	}
+	return sess, false, nil
+}
+
+// watchChild ends the session when the child has closed its stdout or exited.
+func (s *server) watchChild(sess *session, conn *streamConn, proc *process) {
+	select {
+	case <-conn.ended:
+	case <-proc.exited:
+		// A descendant that left the process group may hold stdout open.
+		timer := time.AfterFunc(drainTime, conn.release)
+		<-conn.ended
+		timer.Stop()
+	}
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	f := &fault{hint: "see the server's messages in the log", cause: conn.err()}
+	select {
+	case <-proc.exited:
+		f.what = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
+	case <-timer.C:
+		f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
+	}
+	if last := proc.stderr.tail(); last != "" {
+		f.what += "; last line on stderr: " + last
+	}
+	sess.end(f)
+}
+
+// initializeFault explains why initialize failed, with what the child or the connection said in the end.
+func (s *server) initializeFault(ctx context.Context, sess *session, err error) *fault {
+	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) {
+		return &fault{
+			what:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", s.redact.text(rpc.Message), rpc.Code),
+			hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28",
+			cause: err,
+		}
+	}
+	if ctx.Err() == nil && waitFor(ctx, sess.ended, 2*time.Second) {
+		f := *sess.reason
+		f.what += " (before it answered initialize)"
+		f.hint = "run the command by hand to see why"
+		if s.cfg.Transport == SSE {
+			f.hint = "check that the server runs and that url is right"
+		}
+		return &f
+	}
+	return &fault{
+		what:  "initialize failed: " + s.redact.text(plainError(err)),
+		hint:  "check that it is an MCP server",
+		cause: err,
+	}
+}
+
+// connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
+// not asked for that. life bounds the session, ctx the connecting.
+func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
+	wire, err := dialSSE(ctx, life, s.http.client(s.http.pool), s.http.url)
+	if err != nil {
+		return nil, connectFault(s.cfg, err, s.redact)
+	}
+	sess := newSession()
+	conn := newStreamConn(wire, s.probeTime(), sess.listChanged, s.log, s.redact)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		<-conn.ended
+		sess.end(&fault{what: "the connection ended: " + s.redact.text(plainError(conn.err())),
+			hint: "see the server's own log", cause: conn.err()})
+	})
+	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
+	sdk, err := s.initialize(ctx, conn, true)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	sess.shut = func(<-chan struct{}) {
+		conn.release()
+		watching.Wait()
+		if sdk != nil {
+			_ = sdk.Close()
+		}
+	}
+	if err != nil {
+		var status *statusError
+		f := s.initializeFault(ctx, sess, err)
+		if errors.As(err, &status) {
+			f = connectFault(s.cfg, err, s.redact)
+		}
+		sess.shut(s.kill)
+		return nil, f
+	}
+	sess.established(sdk, s.hubVersion)
+	conn.hop = sess.hop
+	sess.lane = conn
+	return sess, nil
+}
+
+// connectHTTP initialises a session over Streamable HTTP.
+func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
+	control := newControlTransport(s.http.pool, s.probeTime())
+	client := s.http.client(control)
+	stop := context.AfterFunc(ctx, control.abort)
+	sdk, err := s.initialize(ctx, &mcp.StreamableClientTransport{
+		Endpoint:   s.http.url.String(),
+		HTTPClient: client,
+		// The lane listens itself: the SDK gives the whole session up after a few streams that were cut.
+		DisableStandaloneSSE: true,
+	}, s.older)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		f := s.httpFault(ctx, control, err)
+		control.abort()
+		if sdk != nil {
+			closeSDK(sdk, s.kill, control.abort)
+		}
+		return nil, f
+	}
+	sess := newSession()
+	sess.established(sdk, s.hubVersion)
+	l := &httpLane{
+		server: s.http, calls: s.http.client(s.http.pool), control: client,
+		session: sess.id, version: sess.version, hop: sess.hop, log: s.log,
+		onListChanged: sess.listChanged, onEnd: sess.end, onSuspect: sess.suspected,
+	}
+	sess.lane = l
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if err := sdk.Wait(); err != nil {
+			sess.end(&fault{what: "the session ended: " + s.redact.text(plainError(err)), cause: err})
+		}
+		sess.end(&fault{what: "the session ended"})
+	})
+	sess.shut = func(kill <-chan struct{}) {
+		closeSDK(sdk, kill, control.abort)
+		watching.Wait()
+		l.background.Wait()
+	}
+	return sess, nil
+}
+
+// httpFault explains why a session over HTTP could not be initialised.
+func (s *server) httpFault(ctx context.Context, control *controlTransport, err error) *fault {
+	last := control.lastAnswer()
+	var rpc *jsonrpc.Error
+	refused := errors.As(err, &rpc) && rpc.Code != rejectedByTransport
+	if ctx.Err() == nil && last.status >= 400 {
+		f := statusFault(s.cfg, last.status, last.retry, err)
+		if refused && !f.auth {
+			f.what += ": " + s.redact.text(rpc.Message)
+		}
+		return f
+	}
+	if ctx.Err() == nil && last.foreign() {
+		return &fault{
+			what:  fmt.Sprintf("%s answered with content type %q instead of JSON", safeURL(s.cfg.URL), s.redact.text(last.media)),
+			hint:  "check that url is that of an MCP endpoint",
+			cause: err,
+		}
+	}
+	if last.status != 0 && refused {
+		return s.initializeFault(ctx, newSession(), err)
+	}
+	return connectFault(s.cfg, err, s.redact)
+}
+
+// rejectedByTransport is the code that the SDK gives to requests that it could not send.
+const rejectedByTransport = -32005

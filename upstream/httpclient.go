@@ -1,0 +1,286 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	maxResponse     = 256 << 20 // bytes of one response body or event
+	maxErrorBody    = 64 << 10  // bytes read of a body that reports an error
+	maxIdlePerHost  = 64
+	dialTimeout     = 10 * time.Second
+	cancelPatience  = 5 * time.Second // for a notification that nobody waits for
+	sdkCloseTimeout = 3 * time.Second
+)
+
+// errTooLarge ends the reading of a response over the limit.
+var errTooLarge = errors.New("response over the size limit")
+
+// redirectError is a redirect that the hub does not follow.
+type redirectError struct{ target string }
+
+func (e *redirectError) Error() string { return "redirected to " + e.target }
+
+// httpServer is how one server is reached over HTTP: its URL, and the connections to it, which outlive sessions.
+type httpServer struct {
+	url     *url.URL
+	headers map[string]string
+	pool    *http.Transport
+	flights sync.WaitGroup // calls; they may outlive the session that they began on
+}
+
+func newHTTPServer(cfg ServerConfig) (*httpServer, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, fmt.Errorf("use url %q: not an http or https URL", safeURL(cfg.URL))
+	}
+	return &httpServer{url: u, headers: cfg.Headers, pool: &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    dialTimeout,
+		ExpectContinueTimeout:  time.Second,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           maxIdlePerHost,
+		MaxIdleConnsPerHost:    maxIdlePerHost,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+	}}, nil
+}
+
+// client returns a client whose requests travel over rt and carry the server's headers.
+func (s *httpServer) client(rt http.RoundTripper) *http.Client {
+	return &http.Client{Transport: &originTransport{server: s, next: rt}, CheckRedirect: s.checkRedirect}
+}
+
+// checkRedirect follows redirects only where they stay with the same origin and keep the method: elsewhere they would
+// carry a call's content, and the server's credentials, to somebody whom the operator has not named.
+func (s *httpServer) checkRedirect(req *http.Request, via []*http.Request) error {
+	if !sameOrigin(req.URL, s.url) || req.Method != via[0].Method || len(via) >= 5 {
+		return &redirectError{target: safeURL(req.URL.String())}
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && a.Hostname() == b.Hostname() && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// originTransport adds the server's headers to requests to the server's origin, and to no other.
+type originTransport struct {
+	server *httpServer
+	next   http.RoundTripper
+}
+
+func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !sameOrigin(req.URL, t.server.url) {
+		return nil, &redirectError{target: safeURL(req.URL.String())}
+	}
+	req = req.Clone(req.Context())
+	for name, value := range t.server.headers {
+		if http.CanonicalHeaderKey(name) == "Host" {
+			req.Host = value
+			continue
+		}
+		req.Header.Set(name, value)
+	}
+	return t.next.RoundTrip(req)
+}
+
+// controlTransport carries what is not a call: the SDK's requests, notifications, listening. It can end them all, it
+// bounds what they read, it gives up on server/discover after patience, and it notes how the last one was answered,
+// because the SDK's errors do not tell.
+type controlTransport struct {
+	next     http.RoundTripper
+	patience time.Duration
+
+	mu      sync.Mutex
+	closed  bool
+	number  int
+	flights map[int]context.CancelFunc
+	last    httpAnswer
+}
+
+// httpAnswer is how a request was answered, as far as it explains a failure.
+type httpAnswer struct {
+	status int // 0: not at all
+	media  string
+	retry  time.Duration
+}
+
+// foreign reports whether the answer is a success that is no MCP: a web page, most often.
+func (a httpAnswer) foreign() bool {
+	return a.status == http.StatusOK && a.media != "application/json" && a.media != "text/event-stream"
+}
+
+func newControlTransport(next http.RoundTripper, patience time.Duration) *controlTransport {
+	return &controlTransport{next: next, patience: patience, flights: make(map[int]context.CancelFunc)}
+}
+
+func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	land, ok := t.takeOff(cancel)
+	if !ok {
+		cancel()
+		return nil, errClosed
+	}
+	discover := req.Header.Get("Mcp-Method") == methodDiscover
+	if discover {
+		timer := time.AfterFunc(t.patience, cancel)
+		defer timer.Stop()
+	}
+	resp, err := t.next.RoundTrip(req.WithContext(ctx))
+	answer := t.note(resp)
+	if err != nil {
+		land()
+		return nil, err
+	}
+	if discover && answer.foreign() {
+		resp.StatusCode = http.StatusBadRequest // the SDK would not go on to initialize
+	}
+	left := int64(maxLine)
+	if isEventStream(resp) {
+		left = math.MaxInt64 // each event is bounded by who reads it; the stream may last for days
+	}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, left: left, onClose: land}
+	return resp, nil
+}
+
+func (t *controlTransport) takeOff(cancel context.CancelFunc) (land func(), ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, false
+	}
+	t.number++
+	n := t.number
+	t.flights[n] = cancel
+	return func() {
+		cancel()
+		t.mu.Lock()
+		delete(t.flights, n)
+		t.mu.Unlock()
+	}, true
+}
+
+// note remembers how a request was answered.
+func (t *controlTransport) note(resp *http.Response) httpAnswer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = httpAnswer{}
+	if resp != nil {
+		t.last = httpAnswer{status: resp.StatusCode, media: mediaType(resp), retry: retryAfter(resp.Header)}
+	}
+	return t.last
+}
+
+// lastAnswer is how the last request was answered.
+func (t *controlTransport) lastAnswer() httpAnswer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// abort ends every request under way and refuses further ones.
+func (t *controlTransport) abort() {
+	t.mu.Lock()
+	t.closed = true
+	flights := make([]context.CancelFunc, 0, len(t.flights))
+	for _, cancel := range t.flights {
+		flights = append(flights, cancel)
+	}
+	t.mu.Unlock()
+	for _, cancel := range flights {
+		cancel()
+	}
+}
+
+// boundedBody is a body that fails once more than left bytes were read.
+type boundedBody struct {
+	io.ReadCloser
+	left    int64
+	onClose func()
+	once    sync.Once
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errTooLarge
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	if b.left < 0 {
+		return n, errTooLarge
+	}
+	return n, err
+}
+
+func (b *boundedBody) Close() error {
+	err := b.ReadCloser.Close()
+	if b.onClose != nil {
+		b.once.Do(b.onClose)
+	}
+	return err
+}
+
+// closeSDK closes the SDK's session, which may want to say goodbye to a server that does not listen; after a while that
+// is cut short by abort.
+func closeSDK(s *mcp.ClientSession, kill <-chan struct{}, abort func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Close() // what cannot be said to the server is not worth an error
+	}()
+	timer := time.NewTimer(sdkCloseTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-kill:
+	case <-timer.C:
+	}
+	abort()
+	<-done
+}
+
+// isEventStream reports whether a response is a stream of server-sent events.
+func isEventStream(resp *http.Response) bool { return mediaType(resp) == "text/event-stream" }
+
+// mediaType is a response's content type without parameters.
+func mediaType(resp *http.Response) string {
+	t, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+// retryAfter reads the Retry-After header: seconds, or a date.
+func retryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(time.Until(at).Round(time.Second), 0)
+	}
+	return 0
+}

@@ -1,0 +1,352 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	// maxResumes is how often a broken stream is resumed without a new event in between.
+	maxResumes = 5
+	// resumePause is the pause before that where the server names none; maxResumePause bounds what it may name.
+	resumePause    = 500 * time.Millisecond
+	maxResumePause = 30 * time.Second
+)
+
+// httpLane is the lane of a Streamable HTTP session: each call is one POST of its own, outside the SDK's connection.
+type httpLane struct {
+	server  *httpServer
+	calls   *http.Client // for calls
+	control *http.Client // for what is no call; ends with the session
+	session string       // Mcp-Session-Id, or ""
+	version string
+	hop     *hop // nil below 2026-07-28
+	log     *slog.Logger
+
+	onListChanged func()
+	onEnd         func(*fault) // the session cannot be used any more
+	onSuspect     func()       // the server could not be reached: the session may be over
+
+	background sync.WaitGroup // notifications, replies and the listener
+	pings      atomic.Int64
+}
+
+// newRequest makes a request of this session.
+func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, l.server.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+	} else {
+		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	req.Header.Set("Mcp-Protocol-Version", l.version)
+	if l.session != "" {
+		req.Header.Set("Mcp-Session-Id", l.session)
+	}
+	return req, nil
+}
+
+// send implements lane.
+func (l *httpLane) send(ctx context.Context, c *laneCall) {
+	// The request does not end with ctx but with cancel, which tells the server first.
+	ctx, c.abort = context.WithCancel(context.WithoutCancel(ctx))
+	l.server.flights.Go(func() {
+		defer c.abort()
+		c.finish(l.exchange(ctx, c))
+	})
+}
+
+// exchange posts the call and reads what comes back up to the response.
+func (l *httpLane) exchange(ctx context.Context, c *laneCall) answer {
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { c.begin() }}
+	req, err := l.newRequest(httptrace.WithClientTrace(ctx, trace), http.MethodPost, c.body())
+	if err != nil {
+		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
+			Message: "the request could not be made: check the server's url"}}
+	}
+	if l.hop != nil {
+		c.hopHeaders(req.Header)
+	}
+	resp, err := l.calls.Do(req)
+	if err != nil {
+		return l.unreached(ctx, c, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return l.refused(ctx, c, resp)
+	case isEventStream(resp):
+		return l.readStream(ctx, c, resp.Body)
+	case mediaType(resp) == "application/json":
+		return l.readJSON(ctx, c, resp)
+	}
+	return answer{err: &tool.Failure{
+		Class: tool.ClassDependencyUnavailable,
+		Code:  "invalid_response",
+		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
+			cleanText(truncate(mediaType(resp), 80))),
+		OutcomeUnknown: true,
+	}}
+}
+
+// unreached is the answer of a call whose request failed below HTTP.
+func (l *httpLane) unreached(ctx context.Context, c *laneCall, err error) answer {
+	var redirect *redirectError
+	if errors.As(err, &redirect) {
+		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
+			Message: "the server redirects to " + redirect.target + ": if it lives there, set that as its url"}}
+	}
+	if ctx.Err() == nil {
+		l.onSuspect()
+	}
+	if c.sent() {
+		return endedFailure(c, err)
+	}
+	return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "connection_failed", Cause: err,
+		Message: "the server could not be reached: call again once it is back"}}
+}
+
+// refused is the answer of a call that got a status other than success.
+func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response) answer {
+	status := resp.StatusCode
+	f := statusFailure(status, retryAfter(resp.Header))
+	if status == http.StatusUnauthorized {
+		l.onEnd(&fault{what: fmt.Sprintf("%s refused the credentials (HTTP 401)", safeURL(l.server.url.String())),
+			hint: "renew the credentials in headers of the server's entry", auth: true})
+		return answer{err: f, status: status}
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if l.forgotten(ctx, status, c.method) {
+		f.Message = "the server has forgotten the session: call again"
+		l.onEnd(&fault{what: "the server has forgotten the session", lost: true})
+		return answer{err: f, status: status, lost: true}
+	}
+	if status != http.StatusTooManyRequests {
+		if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && rawjson.Valid(body) {
+			a := errorAnswer(e.err)
+			a.status = status
+			return a
+		}
+	}
+	return answer{err: f, status: status}
+}
+
+// forgotten reports whether the status means that the server no longer knows the session, as it does after a restart:
+// "it MUST respond to requests containing that session ID with HTTP 404 Not Found". Many servers say 400 instead, as
+// they do for other faults; then a ping over the same session tells the two apart.
+func (l *httpLane) forgotten(ctx context.Context, status int, method string) bool {
+	if l.session == "" || method == methodPing {
+		return false
+	}
+	if status == http.StatusBadRequest {
+		ctx, cancel := context.WithTimeout(ctx, cancelPatience)
+		defer cancel()
+		a := l.exchange(ctx, l.newPing())
+		return a.status == http.StatusBadRequest || a.status == http.StatusNotFound
+	}
+	return status == http.StatusNotFound
+}
+
+// readJSON reads a response of content type application/json.
+func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
+	body, err := readBody(resp, maxResponse)
+	if errors.Is(err, errTooLarge) {
+		return answer{err: &tool.Failure{Class: tool.ClassResultTooLarge, OutcomeUnknown: true, Cause: err,
+			Message: fmt.Sprintf("the server's response is over %d MiB: ask for less", maxResponse>>20)}}
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			l.onSuspect()
+		}
+		return endedFailure(c, err)
+	}
+	if body = bytes.TrimSpace(body); len(body) > 0 && body[0] == '[' {
+		body = responseIn(body, c.id)
+	}
+	e, kind := open(body)
+	if kind != kindResponse {
+		return invalidAnswer("is no JSON-RPC response")
+	}
+	if id, ours := e.laneID(); !rawjson.IsNull(e.id) && (!ours || id != c.id) {
+		return invalidAnswer("is for another request")
+	}
+	return answerOf(body, e)
+}
+
+// responseIn returns the response to id in a batch, or nil.
+func responseIn(batch []byte, id string) (found []byte) {
+	_ = rawjson.Elements(batch, func(one []byte) bool {
+		if e, kind := open(one); kind == kindResponse {
+			if own, _ := e.laneID(); own == id {
+				found = one
+			}
+		}
+		return found == nil
+	})
+	return found
+}
+
+// readBody reads a whole body of at most limit bytes.
+func readBody(resp *http.Response, limit int64) ([]byte, error) {
+	if resp.ContentLength > limit {
+		return nil, errTooLarge
+	}
+	var buf bytes.Buffer
+	if resp.ContentLength > 0 {
+		buf.Grow(int(resp.ContentLength) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	if err == nil && n > limit {
+		err = errTooLarge
+	}
+	return buf.Bytes(), err
+}
+
+// readStream reads events up to the response of c. On older revisions a stream that breaks is resumed where the server
+// gave its events ids.
+func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
+	defer func() { _ = body.Close() }()
+	events := newSSEReader(body, maxResponse)
+	pause, lastID, resumes := resumePause, "", 0
+	for {
+		ev, err := events.next()
+		if err == nil {
+			if ev.retry > 0 {
+				pause = min(ev.retry, maxResumePause)
+			}
+			if ev.id != lastID {
+				lastID, resumes = ev.id, 0
+			}
+			if a, done := l.received(ctx, c, ev); done {
+				return a
+			}
+			continue
+		}
+		if errors.Is(err, errEventTooLarge) {
+			return answer{err: &tool.Failure{Class: tool.ClassResultTooLarge, OutcomeUnknown: true, Cause: err,
+				Message: fmt.Sprintf("the server's response is over %d MiB: ask for less", maxResponse>>20)}}
+		}
+		var rest io.ReadCloser
+		for again := lastID != "" && l.hop == nil; again && rest == nil && resumes < maxResumes; resumes++ {
+			rest, again = l.resume(ctx, lastID, pause)
+		}
+		if rest == nil {
+			if ctx.Err() == nil && !errors.Is(err, io.EOF) {
+				l.onSuspect()
+			}
+			return endedFailure(c, err)
+		}
+		_ = body.Close()
+		body, events = rest, newSSEReader(rest, maxResponse)
+		events.lastID = lastID
+	}
+}
+
+// resume opens the rest of a broken stream. again reports whether trying once more makes sense.
+func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duration) (rest io.ReadCloser, again bool) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, false
+	}
+	req, err := l.newRequest(ctx, http.MethodGet, nil)
+	if err != nil {
+		return nil, false
+	}
+	req.Header.Set("Last-Event-ID", lastID)
+	resp, err := l.calls.Do(req)
+	if err != nil {
+		return nil, true
+	}
+	if resp.StatusCode == http.StatusOK && isEventStream(resp) {
+		return resp.Body, true
+	}
+	_ = resp.Body.Close()
+	return nil, resp.StatusCode >= 500
+}
+
+// received handles one event of a call's stream. done reports that it was the response.
+func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a answer, done bool) {
+	if (ev.name != "" && ev.name != "message") || len(ev.data) == 0 {
+		return answer{}, false
+	}
+	e, kind := open(ev.data)
+	switch kind {
+	case kindResponse:
+		if id, _ := e.laneID(); id == c.id || rawjson.IsNull(e.id) {
+			return answerOf(ev.data, e), true
+		}
+	case kindNotification:
+		token, ours := e.progressToken()
+		switch {
+		case e.is(noteToolsChanged):
+			l.onListChanged()
+		case e.is(noteProgress) && ours && token == c.id && rawjson.Valid(ev.data):
+			c.report(e.params)
+		}
+	case kindRequest:
+		if rawjson.Valid(ev.data) {
+			l.post(ctx, replyBody(e))
+		}
+	}
+	return answer{}, false
+}
+
+// post sends a notification or a reply in the background. Nobody waits for it.
+func (l *httpLane) post(ctx context.Context, body []byte) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+	l.background.Go(func() {
+		defer cancel()
+		req, err := l.newRequest(ctx, http.MethodPost, body)
+		if err != nil {
+			return
+		}
+		resp, err := l.control.Do(req)
+		if err != nil {
+			l.log.Debug("message to the server failed", "error", plainError(err))
+			return
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+		_ = resp.Body.Close()
+	})
+}
+
+// cancel implements lane. On 2026-07-28 closing the request is how a call is cancelled.
+func (l *httpLane) cancel(ctx context.Context, c *laneCall, reason string) {
+	if c.drop() && l.hop == nil {
+		l.post(ctx, cancelBody(c.id, reason))
+	}
+	c.abort()
+}
+
+func (l *httpLane) newPing() *laneCall {
+	return newLaneCall(fmt.Sprintf("%s-%d", pingID, l.pings.Add(1)), methodPing, listParams("", l.hop))
+}
+
+// ping implements lane.
+func (l *httpLane) ping(ctx context.Context) error {
+	c := l.newPing()
+	if l.hop != nil {
+		c.method = methodDiscover // 2026-07-28 has no ping
+	}
+	return pingError(l.exchange(ctx, c))
+}

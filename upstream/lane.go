@@ -1,0 +1,177 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// lane carries raw requests over one session, beside the SDK, which would decode and re-encode them. There are two:
+// streamConn for transports with one stream both ways, httpLane for Streamable HTTP.
+type lane interface {
+	// send puts c on its way and returns at once. The answer and the progress before it arrive in c; each call is
+	// finished, whatever happens, at the latest when the session ends.
+	send(ctx context.Context, c *laneCall)
+
+	// cancel tells the server that nobody waits for c any more, drops c and returns at once.
+	cancel(ctx context.Context, c *laneCall, reason string)
+
+	// ping asks whether the session still answers.
+	ping(ctx context.Context) error
+
+	// listen asks for list_changed notifications where the protocol does not send them unasked, and returns at once.
+	listen(ctx context.Context)
+}
+
+// maxQueuedProgress bounds the progress reports that wait for a slow consumer; then the oldest are dropped.
+const maxQueuedProgress = 1024
+
+// maxProgress is the size in bytes above which a progress report is dropped.
+const maxProgress = 1 << 20
+
+// answer is how a laneCall ended.
+type answer struct {
+	result json.RawMessage // nil where err is set
+	err    error           // *tool.RPCError or *tool.Failure
+
+	// status is the HTTP status with which the request was refused, or 0.
+	status int
+
+	// lost says that the session is gone and the server refused the request for that reason alone, so that it was not
+	// executed and may be sent again over the next session.
+	lost bool
+}
+
+// States of a laneCall on its way out.
+const (
+	callQueued  int32 = iota
+	callSent          // the server may have received it
+	callDropped       // nobody waits any more: never to be sent
+)
+
+// laneCall is one raw request under way. Its progress token is its id.
+type laneCall struct {
+	id      string
+	method  string
+	params  json.RawMessage   // one object
+	name    string            // tool name, for the Mcp-Name header
+	headers map[string]string // further headers, on Streamable HTTP only
+
+	state atomic.Int32
+	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
+
+	ready chan struct{} // has room for one; signalled when take would return something
+
+	mu       sync.Mutex
+	progress []json.RawMessage // params of notifications that were not taken yet
+	done     *answer
+}
+
+func newLaneCall(id, method string, params json.RawMessage) *laneCall {
+	return &laneCall{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
+}
+
+// body is the request as it goes over the wire.
+func (c *laneCall) body() []byte { return requestBody(c.id, c.method, c.params) }
+
+// begin marks the call as sent. It returns false if the call was dropped meanwhile and must not be sent.
+func (c *laneCall) begin() bool {
+	return c.state.CompareAndSwap(callQueued, callSent) || c.state.Load() == callSent
+}
+
+// drop marks the call as not to be sent, and reports whether it may have been sent before.
+func (c *laneCall) drop() (sent bool) {
+	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.Load() == callSent
+}
+
+// sent reports whether the server may have received the request.
+func (c *laneCall) sent() bool { return c.state.Load() == callSent }
+
+// report queues a progress report. It never blocks, so that one slow consumer does not stop the reader of a stream.
+func (c *laneCall) report(params json.RawMessage) {
+	if len(params) > maxProgress {
+		return
+	}
+	c.mu.Lock()
+	if c.done == nil {
+		if len(c.progress) >= maxQueuedProgress {
+			c.progress = c.progress[1:]
+		}
+		c.progress = append(c.progress, params)
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+// finish sets the answer. Only the first one counts.
+func (c *laneCall) finish(a answer) {
+	c.mu.Lock()
+	if c.done == nil {
+		c.done = &a
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *laneCall) signal() {
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what arrived since the last time, in the order of the wire: first progress, then the answer.
+func (c *laneCall) take() (progress []json.RawMessage, done *answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	progress, c.progress = c.progress, nil
+	return progress, c.done
+}
+
+// await waits for the answer of a call that has no consumer of progress. When ctx ends first, the call is cancelled and
+// the answer is ctx's error.
+func await(ctx context.Context, l lane, c *laneCall) answer {
+	for {
+		select {
+		case <-c.ready:
+			if _, done := c.take(); done != nil {
+				return *done
+			}
+		case <-ctx.Done():
+			l.cancel(ctx, c, "timeout")
+			return answer{err: ctx.Err()}
+		}
+	}
+}
+
+// endedFailure is the answer of a call whose session ended before the response.
+func endedFailure(c *laneCall, cause error) answer {
+	f := &tool.Failure{
+		Class:          tool.ClassDependencyUnavailable,
+		Code:           "connection_lost",
+		OutcomeUnknown: c.sent(),
+		Cause:          cause,
+	}
+	if f.OutcomeUnknown {
+		f.Message = "the server ended or lost its connection while the call was running, so it may have taken effect: " +
+			"check before calling again"
+	} else {
+		f.Message = "the server ended before it received the call: call again once it is back"
+	}
+	return answer{err: f}
+}
+
+// hopHeaders are the headers of a request that tell what the body holds: servers of 2026-07-28 compare the two.
+func (c *laneCall) hopHeaders(h http.Header) {
+	h.Set("Mcp-Method", c.method)
+	if c.name != "" {
+		h.Set("Mcp-Name", headerText(c.name))
+	}
+	for name, value := range c.headers {
+		h.Set(name, value)
+	}
+}

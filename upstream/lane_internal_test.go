@@ -1,0 +1,364 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// memoryWire is a wire whose far side is the test.
+type memoryWire struct {
+	in   chan []byte // to the hub
+	out  chan []byte // from the hub
+	stop chan struct{}
+	once sync.Once
+}
+
+func newMemoryWire() *memoryWire {
+	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
+}
+
+func (w *memoryWire) read() ([]byte, error) {
+	select {
+	case b, ok := <-w.in:
+		if !ok {
+			return nil, io.EOF
+		}
+		return b, nil
+	case <-w.stop:
+		return nil, io.EOF
+	}
+}
+
+func (w *memoryWire) post(m outMessage) error {
+	if m.start() {
+		w.out <- m.data
+		m.finish(nil)
+	}
+	return nil
+}
+
+func (w *memoryWire) close()   { w.once.Do(func() { close(w.stop) }) }
+func (w *memoryWire) release() { w.close() }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func testConn(w wire, onListChanged func()) *streamConn {
+	return newStreamConn(w, time.Second, onListChanged, quiet(), newRedactor(ServerConfig{}))
+}
+
+func testServer() *server {
+	return &server{cfg: ServerConfig{ID: "s"}, log: quiet(), stopping: make(chan struct{})}
+}
+
+func progressOf(id string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1}}`, id)
+}
+
+// TestProgressExtendsTheTimeout checks that each report gives a call its time anew, up to the maximum.
+func TestProgressExtendsTheTimeout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		every time.Duration
+		ends  time.Duration
+		says  string
+	}{
+		"no progress":   {0, time.Minute, "timeouts.call of"},
+		"slow progress": {40 * time.Second, 10 * time.Minute, "timeouts.call_max of"},
+		"too slow":      {70 * time.Second, time.Minute, "timeouts.call of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newMemoryWire()
+				conn := testConn(w, func() {})
+				defer conn.release()
+				s, call := testServer(), newLaneCall("toolhub-1", methodCallTool, json.RawMessage("{}"))
+				if c.every > 0 {
+					ctx, stop := context.WithCancel(t.Context())
+					defer stop()
+					go func() {
+						tick := time.NewTicker(c.every)
+						defer tick.Stop()
+						for {
+							select {
+							case <-tick.C:
+								w.in <- progressOf("toolhub-1")
+							case <-ctx.Done():
+								return
+							}
+						}
+					}()
+				}
+				began, reports := time.Now(), 0
+				a := s.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) { reports++ },
+					callLimits{idle: time.Minute, most: 10 * time.Minute})
+				var f *tool.Failure
+				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
+					t.Errorf("answer %+v", a)
+				}
+				if took := time.Since(began); took != c.ends {
+					t.Errorf("ended after %s, want %s", took, c.ends)
+				}
+				if (reports > 0) != (name == "slow progress") {
+					t.Errorf("%d reports", reports)
+				}
+				synctest.Wait()
+				<-w.out
+				if got := string(<-w.out); got != `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"toolhub-1","reason":"timeout"}}` {
+					t.Errorf("sent %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowConsumerLosesOldReportsOnly checks that a consumer that hangs does not hold the reader, and that memory is
+// bounded.
+func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
+	t.Parallel()
+	c := newLaneCall("toolhub-1", methodCallTool, nil)
+	for i := range maxQueuedProgress + 10 {
+		c.report(fmt.Appendf(nil, "%d", i))
+	}
+	c.report(bytes.Repeat([]byte("x"), maxProgress+1))
+	c.finish(answer{result: json.RawMessage("{}")})
+	c.finish(answer{err: errClosed})
+	c.report(json.RawMessage("late"))
+	reports, done := c.take()
+	if len(reports) != maxQueuedProgress || string(reports[0]) != "10" || done == nil || done.err != nil {
+		t.Errorf("%d reports from %s, answer %+v", len(reports), reports[0], done)
+	}
+}
+
+func TestProbeGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newMemoryWire()
+		conn := testConn(w, func() {})
+		defer conn.release()
+		id, _ := jsonrpc.MakeID(1.0)
+		if err := conn.Write(t.Context(), &jsonrpc.Request{ID: id, Method: methodDiscover}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		m, err := conn.Read(t.Context())
+		resp, ok := m.(*jsonrpc.Response)
+		if err != nil || !ok || resp.ID != id || resp.Error == nil || time.Since(began) != time.Second {
+			t.Errorf("read %+v, %v after %s", m, err, time.Since(began))
+		}
+		w.in <- []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`) // late: not for the SDK any more
+		w.in <- []byte(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+		m, _ = conn.Read(t.Context())
+		if resp, ok := m.(*jsonrpc.Response); !ok || resp.ID == id {
+			t.Errorf("read %+v", m)
+		}
+	})
+}
+
+// TestServerRequestsAreBounded checks that a server cannot make the SDK queue requests without end.
+func TestServerRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newMemoryWire()
+	conn := testConn(w, func() {})
+	defer conn.release()
+	go func() {
+		for i := range 10 * maxServerRequests {
+			select {
+			case w.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i):
+			case <-w.stop:
+				return
+			}
+		}
+		w.in <- []byte(`{"jsonrpc":"2.0","id":99999,"result":{}}`)
+	}()
+	requests := 0
+	for {
+		m, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := m.(*jsonrpc.Request); !ok {
+			break
+		}
+		requests++
+	}
+	if requests > maxServerRequests {
+		t.Errorf("%d requests reached the SDK, want at most %d", requests, maxServerRequests)
+	}
+}
+
+func TestMessagesGoWhereTheyBelong(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"result":{}}`:                                                   "sdk",
+		`{"jsonrpc":"2.0","id":"toolhub-7","result":{"a":1}}`:                                    "call",
+		`{"jsonrpc":"2.0","id":"toolhub-8","result":{"a":1}}`:                                    "nobody",
+		`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"toolhub-7","result":{}}]`:  "sdk call",
+		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`:                          "changed",
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`:           "nobody",
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`:       "nobody",
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"toolhub-`: "noise",
+		`{"jsonrpc":"2.0","id":5,"method":"ping"}`:                                               "sdk",
+		`{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}`:                                         "noise",
+		`{"jsonrpc":"1.0","id":1,"result":{}}`:                                                   "noise",
+		`{"level":"info","msg":"listening"}`:                                                     "noise",
+		`{"jsonrpc":"2.0","id":1,"result":`:                                                      "noise",
+		`Server listening on stdio`:                                                              "noise",
+		`[1,2`:                                                                                   "noise",
+		`null`:                                                                                   "noise",
+		`{"jsonrpc":"2.0","\u0069d":"toolhub-\u0037","result":{}}`:                               "call",
+		`{"jsonrpc":"2.0","id":"toolhub-7","error":{"code":1.5,"message":"x"}}`:                  "call",
+		`{"jsonrpc":"2.0","error":{"code":-32700,"message":"parse error"},"id":null}`:            "noise",
+	} {
+		t.Run(in, func(t *testing.T) {
+			t.Parallel()
+			w := newMemoryWire()
+			var got []string
+			conn := testConn(w, func() { got = append(got, "changed") })
+			call := newLaneCall("toolhub-7", methodCallTool, json.RawMessage("{}"))
+			conn.send(t.Context(), call)
+			w.in <- []byte(in)
+			close(w.in)
+			<-conn.ended
+			for len(conn.toSDK) > 0 {
+				<-conn.toSDK
+				got = append(got, "sdk")
+			}
+			if _, done := call.take(); done != nil && !failedAtEnd(*done) {
+				got = append(got, "call")
+			}
+			if conn.noise.Load() > 0 {
+				got = append(got, "noise")
+			}
+			if len(got) == 0 {
+				got = []string{"nobody"}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("went to %v, want %s", got, want)
+			}
+		})
+	}
+}
+
+func failedAtEnd(a answer) bool {
+	var f *tool.Failure
+	return errors.As(a.err, &f) && f.Code == "connection_lost"
+}
+
+// FuzzStdout feeds what a child may write to its stdout. Nothing may panic or hang, and a call gets valid JSON or an
+// error.
+func FuzzStdout(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":"toolhub-7","result":{"a":1}}` + "\n",
+		"noise\n\n{}\r\n[{\"jsonrpc\":\"2.0\",\"id\":\"toolhub-7\",\"result\":{}}]\n",
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"toolhub-7","progress":1}}` + "\n",
+		`{"jsonrpc":"2.0","id":"toolhub-7","error":{"code":-1,"message":"","data":null}}`,
+		"[[[[\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\"}\n",
+		"{\"jsonrpc\":\"2.0\",\"id\":\"toolhub-7\",\"result\":{\"\\u0000\":\"\xff\"}}\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in, out := io.Pipe()
+		w := newLineWire(out, io.NopCloser(bytes.NewReader(data)))
+		go func() { _, _ = io.Copy(io.Discard, in) }()
+		conn := testConn(w, func() {})
+		call := newLaneCall("toolhub-7", methodCallTool, json.RawMessage("{}"))
+		conn.send(t.Context(), call)
+		for {
+			if _, err := conn.Read(t.Context()); err != nil {
+				break
+			}
+		}
+		<-conn.ended
+		conn.release()
+		reports, done := call.take()
+		if done == nil {
+			t.Fatal("the call was not finished")
+		}
+		for _, r := range append(reports, done.result) {
+			if r != nil && (!json.Valid(r) || bytes.ContainsAny(r, "\n\r") && done.err == nil && bytes.Equal(r, done.result)) {
+				t.Fatalf("a client would get %q", r)
+			}
+		}
+		if (done.result == nil) == (done.err == nil) {
+			t.Fatalf("answer %+v", done)
+		}
+	})
+}
+
+// FuzzParams splices generated parts into params: the parts survive byte for byte, and the whole is valid.
+func FuzzParams(f *testing.F) {
+	f.Add(`{"name":"x","zz":[1.50],"_meta":{"progressToken":1}}`, `{"a":1e400,"b":"\u00e9"}`, `{"k":"<>"}`)
+	f.Add(`{}`, `{}`, ``)
+	f.Add(`{"name":1,"name":2,"\u006eame":3}`, `{ }`, `{ }`)
+	f.Fuzz(func(t *testing.T, params, arguments, meta string) {
+		if !rawjson.Valid([]byte(arguments)) || !rawjson.IsObject([]byte(arguments)) || !rawjson.Valid([]byte(params)) || !rawjson.IsObject([]byte(params)) {
+			t.Skip()
+		}
+		if meta != "" && (!rawjson.Valid([]byte(meta)) || !rawjson.IsObject([]byte(meta))) {
+			t.Skip()
+		}
+		arguments = strings.TrimSpace(arguments)
+		for _, h := range []*hop{nil, {version: modernVersion, client: "1"}} {
+			x := &tool.Execution{Tool: &tool.Tool{Native: "n<\"é"}, Params: json.RawMessage(params),
+				Arguments: json.RawMessage(arguments), Meta: json.RawMessage(meta)}
+			got, err := callParams(x, "toolhub-1", h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !json.Valid(got) {
+				t.Fatalf("not valid: %s", got)
+			}
+			if a, _ := rawjson.Get(got, "arguments"); string(a) != arguments {
+				t.Fatalf("arguments %s, want %s", a, arguments)
+			}
+			name, _ := rawjson.Get(got, "name")
+			if n, _ := rawjson.String(name); n != "n<\"é" {
+				t.Fatalf("name %s", name)
+			}
+			m, _ := rawjson.Get(got, "_meta")
+			if token, _ := rawjson.Get(m, "progressToken"); string(token) != `"toolhub-1"` {
+				t.Fatalf("_meta %s", m)
+			}
+			_ = rawjson.Members([]byte(params), func(one rawjson.Member) bool {
+				if !one.Is("name") && !one.Is("arguments") && !one.Is("_meta") && !bytes.Contains(got, one.Value) {
+					t.Fatalf("lost %s", one.Value)
+				}
+				return true
+			})
+		}
+	})
+}
+
+func TestCallLimitsOfTools(t *testing.T) {
+	t.Parallel()
+	cfg := ServerConfig{
+		Timeouts: Timeouts{Call: time.Second},
+		Tools: []ToolTimeout{{Pattern: "slow_*", Call: time.Hour}, {Pattern: "slow_2", Call: time.Minute},
+			{Pattern: "max", CallMax: time.Hour}, {Pattern: "[", Call: 1}},
+	}
+	for name, want := range map[string][2]time.Duration{
+		"other":  {time.Second, 30 * time.Minute},
+		"slow_2": {time.Hour, time.Hour},
+		"max":    {time.Second, time.Hour},
+	} {
+		if call, most := cfg.callLimits(name); call != want[0] || most != want[1] {
+			t.Errorf("%s: %s, %s, want %v", name, call, most, want)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package upstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	maxPages        = 1000
+	maxCatalogBytes = 64 << 20
+	// minListInterval is the shortest time between two listings, however often a server says that its tools changed.
+	minListInterval = 250 * time.Millisecond
+)
+
+// listing is a published catalog with what the hub needs to call its tools.
+type listing struct {
+	catalog  tool.Catalog
+	digest   [sha256.Size]byte
+	bindings map[string][]binding // by the tool's own name
+	repaired int
+}
+
+// list reads all pages of the server's tools within the list timeout. The error is a *fault.
+func (s *server) list(ctx context.Context, sess *session) ([]json.RawMessage, *fault) {
+	if !sess.offersTools {
+		return nil, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, s.timeouts.List)
+	defer cancel()
+	var tools []json.RawMessage
+	seen := map[string]bool{}
+	size, cursor := 0, ""
+	for page := 1; ; page++ {
+		c := newLaneCall(s.nextID(), methodListTools, listParams(cursor, sess.hop))
+		sess.lane.send(limited, c)
+		a := await(limited, sess.lane, c)
+		if a.err != nil {
+			return nil, s.listFault(ctx, page, a)
+		}
+		size += len(a.result)
+		part, next, err := readPage(a.result)
+		if err != nil {
+			return nil, &fault{what: "tools/list: " + err.Error(), hint: "report this to whoever maintains the server"}
+		}
+		tools = append(tools, part...)
+		switch {
+		case next == "":
+			return tools, nil
+		case seen[next]:
+			s.log.Warn("the server repeats a page of tools/list: what it listed up to there counts", "pages", page)
+			return tools, nil
+		case page >= maxPages || size > maxCatalogBytes:
+			return nil, &fault{
+				what: fmt.Sprintf("tools/list did not end within %d pages or %d MiB", maxPages, maxCatalogBytes>>20),
+				hint: "report this to whoever maintains the server",
+			}
+		}
+		seen[next] = true
+		cursor = next
+	}
+}
+
+func (s *server) listFault(ctx context.Context, page int, a answer) *fault {
+	var rpc *tool.RPCError
+	var f *tool.Failure
+	switch {
+	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return &fault{what: fmt.Sprintf("tools/list did not end within %s (page %d)", s.timeouts.List, page),
+			hint: "if the server is only slow, raise timeouts.list", cause: a.err}
+	case errors.As(a.err, &rpc):
+		return &fault{what: fmt.Sprintf("tools/list was refused: %s (JSON-RPC error %d)", s.redact.text(rpc.Message), rpc.Code),
+			hint: "see the server's own log", cause: a.err}
+	case errors.As(a.err, &f):
+		return &fault{what: "tools/list: " + s.redact.text(f.Message), auth: f.Class == tool.ClassCredentialMissing,
+			lost: a.lost, pause: f.RetryAfter, cause: a.err}
+	}
+	return &fault{what: "tools/list was interrupted", cause: a.err}
+}
+
+// readPage takes a page of tools/list apart. The tools alias result.
+func readPage(result json.RawMessage) (tools []json.RawMessage, next string, err error) {
+	array, ok := rawjson.Get(result, "tools")
+	if !ok {
+		return nil, "", errors.New("the result has no tools")
+	}
+	err = rawjson.Elements(array, func(one []byte) bool {
+		tools = append(tools, one)
+		return true
+	})
+	if err != nil {
+		return nil, "", errors.New("tools is no array")
+	}
+	raw, _ := rawjson.Get(result, "nextCursor")
+	next, _ = rawjson.String(raw)
+	return tools, next, nil
+}
+
+// publish admits what the server listed and makes it the server's catalog, unless it is the one that stands.
+func (s *server) publish(sess *session, raw []json.RawMessage) {
+	digest := digestOf(raw, sess.info.Instructions)
+	s.mu.Lock()
+	same := s.listing != nil && s.listing.digest == digest
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	tools, excluded := Admit(s.cfg, raw)
+	l := &listing{
+		catalog: tool.Catalog{
+			Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
+			Instructions: sess.info.Instructions,
+		},
+		digest:   digest,
+		bindings: make(map[string][]binding),
+	}
+	if info := sess.info.ServerInfo; info != nil {
+		l.catalog.Title = orText(info.Title, info.Name)
+	}
+	for _, t := range tools {
+		if len(t.Repairs) > 0 {
+			l.repaired++
+		}
+		if b := bindings(t.InputSchema); b != nil {
+			l.bindings[t.Native] = b
+		}
+	}
+	s.mu.Lock()
+	s.listing = l
+	s.mu.Unlock()
+	s.log.Info("catalog of the server is known", "tools", len(tools), "repaired", l.repaired, "excluded", len(excluded))
+	s.onChange()
+}
+
+func orText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func digestOf(raw []json.RawMessage, instructions string) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %s\n", len(instructions), instructions)
+	for _, one := range raw {
+		fmt.Fprintf(h, "%d ", len(one))
+		h.Write(one)
+	}
+	h.Sum(sum[:0])
+	return sum
+}

@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// idPrefix begins every JSON-RPC id and progress token of the lanes. The SDK numbers its own requests, so the two never
+// meet on one connection.
+const idPrefix = "toolhub-"
+
+const (
+	methodCallTool    = "tools/call"
+	methodListTools   = "tools/list"
+	methodPing        = "ping"
+	methodDiscover    = "server/discover"
+	methodListen      = "subscriptions/listen"
+	noteCancelled     = "notifications/cancelled"
+	noteProgress      = "notifications/progress"
+	noteToolsChanged  = "notifications/tools/list_changed"
+	noteListenAcked   = "notifications/subscriptions/acknowledged"
+	modernVersion     = "2026-07-28" // from here on: no sessions, facts of the hop in each request
+	newestWithSession = "2025-11-25"
+)
+
+// envelope holds the members of a JSON-RPC message, raw; nil where absent.
+type envelope struct {
+	id, method, params, result, err []byte
+}
+
+// envelopeKind says what a message is.
+type envelopeKind int
+
+const (
+	kindNone envelopeKind = iota // no JSON-RPC message
+	kindResponse
+	kindRequest
+	kindNotification
+)
+
+// open takes the envelope off raw. Only its structure is looked at: values may still be malformed.
+func open(raw []byte) (envelope, envelopeKind) {
+	var e envelope
+	version := false
+	err := rawjson.Members(raw, func(m rawjson.Member) bool {
+		switch m.Name() {
+		case "jsonrpc":
+			version = string(m.Value) == `"2.0"`
+		case "id":
+			e.id = m.Value
+		case "method":
+			e.method = m.Value
+		case "params":
+			e.params = m.Value
+		case "result":
+			e.result = m.Value
+		case "error":
+			e.err = m.Value
+		}
+		return true
+	})
+	switch {
+	case err != nil || !version:
+		return envelope{}, kindNone
+	case e.method == nil && (e.id != nil || e.err != nil):
+		return e, kindResponse
+	case e.method == nil:
+		return envelope{}, kindNone
+	case rawjson.IsNull(e.id):
+		return e, kindNotification
+	default:
+		return e, kindRequest
+	}
+}
+
+// laneID returns the response's id if it is one of ours.
+func (e envelope) laneID() (string, bool) {
+	id, ok := rawjson.String(e.id)
+	return id, ok && strings.HasPrefix(id, idPrefix)
+}
+
+// is reports whether the message's method is name.
+func (e envelope) is(name string) bool {
+	method, ok := rawjson.String(e.method)
+	return ok && method == name
+}
+
+// progressToken returns the token of a progress notification if it is one of ours.
+func (e envelope) progressToken() (string, bool) {
+	value, _ := rawjson.Get(e.params, "progressToken")
+	token, ok := rawjson.String(value)
+	return token, ok && strings.HasPrefix(token, idPrefix)
+}
+
+// answerOf turns a response, of which e is the envelope, into an answer. raw is checked in full here, because the
+// result goes on to clients inside other messages and must not be able to break them.
+func answerOf(raw []byte, e envelope) answer {
+	switch {
+	case !rawjson.Valid(raw):
+		return invalidAnswer("is no well-formed JSON, or nested too deeply")
+	case !rawjson.IsNull(e.err):
+		return errorAnswer(e.err)
+	case e.result == nil:
+		return invalidAnswer("has neither result nor error")
+	case !rawjson.IsObject(e.result):
+		return invalidAnswer("has a result that is no object")
+	}
+	result, err := rawjson.Line(e.result)
+	if err != nil {
+		return invalidAnswer("is no well-formed JSON")
+	}
+	return answer{result: result}
+}
+
+func errorAnswer(raw []byte) answer {
+	var fields struct {
+		Code    json.Number     `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	line, err := rawjson.Line(raw)
+	if err != nil || json.Unmarshal(line, &fields) != nil {
+		return invalidAnswer("has an error that is no JSON-RPC error object")
+	}
+	code, err := strconv.ParseInt(fields.Code.String(), 10, 64)
+	if err != nil {
+		return invalidAnswer("has an error whose code is no integer")
+	}
+	return answer{err: &tool.RPCError{Code: code, Message: fields.Message, Data: fields.Data, Raw: line}}
+}
+
+func invalidAnswer(what string) answer {
+	return answer{err: &tool.Failure{
+		Class:          tool.ClassExecutionFailed,
+		Code:           "invalid_response",
+		Message:        "the server's response " + what + ": report this to whoever maintains the server",
+		OutcomeUnknown: true,
+	}}
+}
+
+// requestBody builds a JSON-RPC request around params, which stay as they are.
+func requestBody(id, method string, params []byte) []byte {
+	b := make([]byte, 0, len(params)+len(id)+len(method)+64)
+	b = append(b, `{"jsonrpc":"2.0","id":"`...)
+	b = append(b, id...)
+	b = append(b, `","method":"`...)
+	b = append(b, method...)
+	b = append(b, `","params":`...)
+	b = append(b, params...)
+	return append(b, '}')
+}
+
+// cancelBody builds the notification that says nobody waits for the request id any more.
+func cancelBody(id, reason string) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"jsonrpc":"2.0","method":"` + noteCancelled + `","params":{"requestId":"` + id + `","reason":`)
+	b.Write(rawjson.Quote(reason))
+	b.WriteString(`}}`)
+	return b.Bytes()
+}
+
+// replyBody answers a server's request where the SDK does not: a ping, or something that the hub does not offer.
+func replyBody(e envelope) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"jsonrpc":"2.0","id":`)
+	b.Write(e.id)
+	if e.is(methodPing) {
+		b.WriteString(`,"result":{}}`)
+	} else {
+		b.WriteString(`,"error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,349 @@
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// slotTime is how long a starting server counts towards StartParallel: one that hangs must not hold the others back.
+const slotTime = 5 * time.Second
+
+// server is one upstream server: a state machine that one goroutine, run, drives.
+type server struct {
+	cfg        ServerConfig
+	timeouts   Timeouts
+	hubVersion string
+	self       string
+	retryMin   time.Duration
+	retryMax   time.Duration
+	log        *slog.Logger
+	redact     *redactor
+	http       *httpServer // nil for stdio
+	slots      chan struct{}
+	kill       <-chan struct{} // closed when stopping must be brisk
+	onChange   func()
+
+	// Only run and what it calls use these.
+	older       bool // the server is known to speak a revision before 2026-07-28
+	olderNext   bool // the attempt failed with server/discover unanswered
+	endsOnProbe bool // the server ends when it is asked server/discover
+
+	ids    atomic.Int64
+	calls  atomic.Int64
+	errors atomic.Int64
+
+	stopping chan struct{} // closed when calls in flight must end
+	drained  chan struct{} // closed once stopping and no call is in flight
+
+	settled    chan struct{} // closed when the server was ready or has failed once
+	settleOnce sync.Once
+
+	mu       sync.Mutex
+	inFlight int
+	state    tool.ServerState
+	since    time.Time
+	lastErr  string
+	hint     string
+	nextTry  time.Time
+	restarts int
+	pid      int
+	session  *session      // not nil exactly while ready
+	previous *session      // the last one that was ready, for what is known of the server
+	moved    chan struct{} // closed and replaced at each change of state
+	listing  *listing      // nil until first listed
+}
+
+// become is the one place where the state changes. f is nil where nothing went wrong.
+func (s *server) become(state tool.ServerState, sess *session, f *fault, nextTry time.Time) {
+	s.mu.Lock()
+	if s.state != state {
+		s.since = time.Now()
+	}
+	if state == tool.ServerStarting && s.state != tool.ServerStopped && s.state != state {
+		s.restarts++
+	}
+	s.state, s.session, s.nextTry = state, sess, nextTry
+	switch {
+	case sess != nil:
+		s.lastErr, s.hint, s.previous, s.pid = "", "", sess, sess.pid
+	case f != nil:
+		s.lastErr, s.hint = f.what, f.hint
+	}
+	if state != tool.ServerReady && state != tool.ServerStarting {
+		s.pid = 0
+	}
+	close(s.moved)
+	s.moved = make(chan struct{})
+	s.mu.Unlock()
+
+	if state == tool.ServerReady || f != nil {
+		s.settle()
+	}
+	switch {
+	case f != nil:
+		attrs := []any{"state", string(state), "error", f.what, "hint", f.hint}
+		if !nextTry.IsZero() {
+			attrs = append(attrs, "next_try", nextTry)
+		}
+		s.log.Warn("server failed", attrs...)
+	case state == tool.ServerReady:
+		s.log.Info("server is ready", "protocol", sess.version)
+	default:
+		s.log.Debug("server changes state", "state", string(state))
+	}
+	s.onChange()
+}
+
+func (s *server) settle() { s.settleOnce.Do(func() { close(s.settled) }) }
+
+func (s *server) setPID(pid int) {
+	s.mu.Lock()
+	s.pid = pid
+	s.mu.Unlock()
+}
+
+func (s *server) nextID() string { return idPrefix + strconv.FormatInt(s.ids.Add(1), 10) }
+
+// run keeps the server alive until ctx ends; then it stops it and returns.
+func (s *server) run(ctx context.Context) {
+	defer s.settle()
+	defer s.finish()
+	pause := s.retryMin
+	var renewed time.Time // when a forgotten session was last replaced without a pause
+	for ctx.Err() == nil {
+		s.become(tool.ServerStarting, nil, nil, time.Time{})
+		sess, f := s.start(ctx)
+		if f == nil {
+			began := time.Now()
+			s.become(tool.ServerReady, sess, nil, time.Time{})
+			f = s.serve(ctx, sess)
+			if time.Since(began) > s.retryMax {
+				pause = s.retryMin
+			}
+			if ctx.Err() == nil && f.lost && time.Since(renewed) > pause {
+				renewed = time.Now()
+				s.become(tool.ServerStarting, nil, f, time.Time{})
+				sess.shut(s.kill)
+				continue // nothing is wrong with the server: the call that found out is waiting for the new session
+			}
+			if ctx.Err() == nil {
+				s.rest(ctx, sess, f, &pause)
+				continue
+			}
+			s.drain() // first: so that each call's cancellation can still be told
+			sess.shut(s.kill)
+			return
+		}
+		if ctx.Err() == nil {
+			s.rest(ctx, nil, f, &pause)
+		}
+	}
+}
+
+// drain ends the calls in flight, lets no new ones in, and waits for those to return.
+func (s *server) drain() {
+	s.become(tool.ServerStopped, nil, nil, time.Time{})
+	s.mu.Lock()
+	select {
+	case <-s.stopping:
+	default:
+		close(s.stopping)
+		if s.inFlight == 0 {
+			close(s.drained)
+		}
+	}
+	s.mu.Unlock()
+	<-s.drained
+}
+
+// finish ends what is left when run returns.
+func (s *server) finish() {
+	s.drain()
+	if s.http != nil {
+		s.http.flights.Wait()
+		s.http.pool.CloseIdleConnections()
+	}
+}
+
+// enter counts a call in. It returns false once the server is stopping.
+func (s *server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.stopping:
+		return false
+	default:
+		s.inFlight++
+		return true
+	}
+}
+
+// leave counts a call out.
+func (s *server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	select {
+	case <-s.stopping:
+		if s.inFlight == 0 {
+			close(s.drained)
+		}
+	default:
+	}
+}
+
+// rest waits after a failure until the next try is due. The session that failed, if any, is closed meanwhile.
+func (s *server) rest(ctx context.Context, sess *session, f *fault, pause *time.Duration) {
+	if f.auth {
+		s.become(tool.ServerNeedsAuth, nil, f, time.Time{})
+		if sess != nil {
+			sess.shut(s.kill)
+		}
+		<-ctx.Done()
+		return
+	}
+	d := max(jitter(*pause), f.pause)
+	*pause = min(*pause*2, s.retryMax)
+	s.become(tool.ServerBackoff, nil, f, time.Now().Add(d))
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	if sess != nil {
+		sess.shut(s.kill)
+	}
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// jitter spreads d by a quarter to both sides, so that servers that failed together do not come back together.
+func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }
+
+// start connects and lists, in one of the group's slots.
+func (s *server) start(ctx context.Context) (*session, *fault) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, &fault{what: "stopped", cause: ctx.Err()}
+	}
+	var once sync.Once
+	free := func() { once.Do(func() { <-s.slots }) }
+	timer := time.AfterFunc(slotTime, free)
+	defer free()
+	defer timer.Stop()
+
+	sess, f := s.connect(ctx)
+	if f != nil {
+		return nil, f
+	}
+	if sess.announcesChanges() {
+		// Before listing: what changes in between is told.
+		listening, stop := context.WithCancel(ctx)
+		shut := sess.shut
+		sess.shut = func(kill <-chan struct{}) {
+			stop()
+			shut(kill)
+		}
+		sess.lane.listen(listening)
+	}
+	tools, f := s.list(ctx, sess)
+	if f != nil {
+		if sess.isOver() {
+			f = sess.reason
+		}
+		sess.shut(s.kill)
+		return nil, f
+	}
+	s.publish(sess, tools)
+	return sess, nil
+}
+
+// serve looks after a ready session until it ends or ctx does.
+func (s *server) serve(ctx context.Context, sess *session) *fault {
+	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
+	defer gate.Stop()
+	changed := (<-chan struct{})(nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return &fault{what: "stopped", cause: ctx.Err()}
+		case <-sess.ended:
+			return sess.reason
+		case <-sess.suspect:
+			if f := s.verify(ctx, sess); f != nil {
+				return f
+			}
+		case <-gate.C:
+			changed = sess.changed
+		case <-changed:
+			changed = nil
+			tools, f := s.list(ctx, sess)
+			if f == nil {
+				s.publish(sess, tools)
+			} else if ctx.Err() == nil && !sess.isOver() {
+				s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.what)
+			}
+			gate.Reset(minListInterval)
+		}
+	}
+}
+
+// verify asks a server that could not be reached whether it is still there.
+func (s *server) verify(ctx context.Context, sess *session) *fault {
+	limited, cancel := context.WithTimeout(ctx, s.timeouts.Connect)
+	defer cancel()
+	err := sess.lane.ping(limited)
+	select {
+	case <-sess.suspect: // its own doing
+	default:
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	if sess.isOver() {
+		return sess.reason
+	}
+	return connectFault(s.cfg, causeOf(err), s.redact)
+}
+
+// status is what a person can see of the server.
+func (s *server) status() tool.ServerStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := tool.ServerStatus{
+		Server: s.cfg.ID, Transport: string(s.cfg.Transport), State: s.state, Since: s.since,
+		LastError: s.lastErr, Hint: s.hint, PID: s.pid, Restarts: s.restarts,
+		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
+	}
+	if !s.nextTry.IsZero() {
+		next := s.nextTry
+		st.NextTry = &next
+	}
+	if sess := s.previous; sess != nil {
+		st.ProtocolVersion = sess.version
+		if info := sess.info.ServerInfo; info != nil {
+			st.ServerName, st.ServerVersion = cleanText(info.Name), cleanText(info.Version)
+		}
+	}
+	if l := s.listing; l != nil {
+		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
+	}
+	return st
+}
+
+// catalog is what the server offers as far as is known.
+func (s *server) catalog() tool.Catalog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listing == nil {
+		return tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tags: s.cfg.Tags, Pending: !s.cfg.Disabled}
+	}
+	return s.listing.catalog
+}

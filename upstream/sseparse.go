@@ -1,0 +1,127 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+)
+
+// errEventTooLarge ends a stream whose event is over the limit.
+var errEventTooLarge = errors.New("server-sent event over the size limit")
+
+// sseEvent is one server-sent event.
+type sseEvent struct {
+	name  string // "" means "message"
+	id    string // the stream's last event id, up to and including this event
+	data  []byte // its own memory
+	retry time.Duration
+}
+
+// sseReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
+type sseReader struct {
+	r     io.Reader
+	limit int
+
+	buf    []byte // what was read; buf[at:end] is not consumed
+	at     int
+	end    int
+	skipLF bool // the line before ended in CR: a LF that follows belongs to it
+	begun  bool // the first line was read
+
+	lastID string
+}
+
+func newSSEReader(r io.Reader, limit int) *sseReader {
+	return &sseReader{r: r, limit: limit, buf: make([]byte, 32<<10)}
+}
+
+// next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
+// the format demands.
+func (s *sseReader) next() (sseEvent, error) {
+	ev := sseEvent{}
+	some, size := false, 0
+	for {
+		line, err := s.line(s.limit - size)
+		if err != nil {
+			return sseEvent{}, err
+		}
+		size += len(line)
+		if len(line) == 0 {
+			if some {
+				ev.id = s.lastID
+				return ev, nil
+			}
+			ev, size = sseEvent{}, 0
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "data":
+			if ev.data == nil {
+				ev.data = value // the line is ours: nothing is copied for the usual event of one line
+			} else {
+				ev.data = append(append(ev.data, '\n'), value...)
+			}
+			some = true
+		case "event":
+			ev.name = string(value)
+		case "id":
+			if bytes.IndexByte(value, 0) < 0 {
+				s.lastID = string(value)
+				some = true
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				ev.retry = time.Duration(ms) * time.Millisecond
+				some = true
+			}
+		}
+	}
+}
+
+// line returns the next line without its end, in memory of its own. The end of the stream ends no line.
+func (s *sseReader) line(limit int) ([]byte, error) {
+	line := []byte{}
+	for {
+		if s.at == s.end {
+			n, err := s.r.Read(s.buf)
+			s.at, s.end = 0, n
+			if n == 0 && err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if s.skipLF {
+			s.skipLF = false
+			if s.buf[s.at] == '\n' {
+				s.at++
+				continue
+			}
+		}
+		part, stop := s.buf[s.at:s.end], byte(0)
+		if i := bytes.IndexByte(part, '\n'); i >= 0 {
+			part, stop = part[:i], '\n'
+		}
+		if i := bytes.IndexByte(part, '\r'); i >= 0 {
+			part, stop = part[:i], '\r'
+		}
+		if len(line)+len(part) > limit {
+			return nil, errEventTooLarge
+		}
+		line = append(line, part...)
+		s.at += len(part)
+		if stop == 0 {
+			continue
+		}
+		s.at++
+		s.skipLF = stop == '\r'
+		if !s.begun {
+			s.begun = true
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		return line, nil
+	}
+}

@@ -1,0 +1,161 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+)
+
+// maxPosts bounds the messages under way to one server over SSE.
+const maxPosts = 128
+
+// sseWire is the wire of the HTTP+SSE transport of protocol 2024-11-05: one GET whose events are the server's messages,
+// and one POST for each message to the server.
+type sseWire struct {
+	client   *http.Client
+	endpoint string
+	body     io.ReadCloser
+	events   *sseReader
+	life     context.Context // of the POSTs: they have no caller, so they end with the wire
+	end      context.CancelFunc
+	slots    chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	posting sync.WaitGroup
+}
+
+// statusError is an HTTP status that is no success.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status))
+}
+
+// dialSSE opens the stream at target and waits for the endpoint event. ctx bounds that alone. life bounds the wire.
+func dialSSE(ctx, life context.Context, client *http.Client, target *url.URL) (*sseWire, error) {
+	life, end := context.WithCancel(life)
+	stop := context.AfterFunc(ctx, end)
+	defer stop()
+	w, err := openSSE(life, client, target)
+	if err != nil {
+		end()
+		return nil, errors.Join(err, ctx.Err())
+	}
+	w.end = end
+	return w, nil
+}
+
+func openSSE(life context.Context, client *http.Client, target *url.URL) (*sseWire, error) {
+	req, err := http.NewRequestWithContext(life, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	w := &sseWire{
+		client: client,
+		body:   resp.Body,
+		events: newSSEReader(resp.Body, maxLine),
+		life:   life,
+		slots:  make(chan struct{}, maxPosts),
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, &statusError{status: resp.StatusCode}
+	}
+	for {
+		ev, err := w.events.next()
+		if err != nil {
+			_ = resp.Body.Close()
+			return nil, fmt.Errorf("wait for the endpoint event: %w", err)
+		}
+		if ev.name != "endpoint" {
+			continue
+		}
+		endpoint, err := target.Parse(string(ev.data))
+		if err != nil || !sameOrigin(endpoint, target) {
+			_ = resp.Body.Close()
+			return nil, errors.New("the endpoint event names another origin than the server's url")
+		}
+		w.endpoint = endpoint.String()
+		return w, nil
+	}
+}
+
+func (w *sseWire) read() ([]byte, error) {
+	for {
+		ev, err := w.events.next()
+		if err != nil {
+			return nil, err
+		}
+		if (ev.name == "" || ev.name == "message") && len(ev.data) > 0 {
+			return ev.data, nil
+		}
+	}
+}
+
+func (w *sseWire) post(m outMessage) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errClosed
+	}
+	select {
+	case w.slots <- struct{}{}:
+	default:
+		return errQueueFull
+	}
+	w.posting.Go(func() {
+		defer func() { <-w.slots }()
+		if !m.start() {
+			return
+		}
+		err := w.deliver(m.data)
+		m.finish(err)
+		var status *statusError
+		if errors.As(err, &status) && (status.status == http.StatusNotFound || status.status == http.StatusUnauthorized) {
+			w.close() // the server has forgotten the session, or whom it belongs to: only a new one helps
+		}
+	})
+	return nil
+}
+
+func (w *sseWire) deliver(data []byte) error {
+	req, err := http.NewRequestWithContext(w.life, http.MethodPost, w.endpoint, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody) // so that the connection can be used again
+	_ = resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return &statusError{status: resp.StatusCode}
+	}
+	return nil
+}
+
+func (w *sseWire) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.end()
+}
+
+func (w *sseWire) release() {
+	w.close()
+	_ = w.body.Close()
+	w.posting.Wait()
+}

@@ -1,0 +1,392 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// wire moves whole messages to and from one server.
+type wire interface {
+	// read returns the next message, which the caller may keep. It is called from one goroutine. A message that the
+	// wire had to skip is errSkipped; any other error ends the connection.
+	read() ([]byte, error)
+
+	// post hands m over for sending and never blocks. An error means that m will not be sent.
+	post(m outMessage) error
+
+	// close ends the sending, which tells the server to finish. It does not wait for that. Twice is harmless.
+	close()
+
+	// release unblocks read, which then ends, and waits for what the wire started. It comes after close.
+	release()
+}
+
+// errSkipped is a message too long to keep.
+var errSkipped = errors.New("message over the size limit skipped")
+
+// errClosed is the end of a connection that the hub closed itself.
+var errClosed = errors.New("connection closed")
+
+// outMessage is one message on its way out.
+type outMessage struct {
+	data []byte     // no line break inside
+	call *laneCall  // nil for messages of the SDK and notifications
+	done chan error // nil, or has room for one: told when the message was written or could not be
+}
+
+// start reports whether the message is still wanted, and marks its call as sent.
+func (m outMessage) start() bool { return m.call == nil || m.call.begin() }
+
+// finish tells whoever waits how the sending went.
+func (m outMessage) finish(err error) {
+	if m.done != nil {
+		m.done <- err
+	}
+	if err == nil || m.call == nil {
+		return
+	}
+	var status *statusError
+	if errors.As(err, &status) {
+		m.call.finish(answer{err: statusFailure(status.status, 0)})
+		return
+	}
+	m.call.finish(endedFailure(m.call, err))
+}
+
+const (
+	// maxServerRequests bounds a server's own requests that wait for their answer: the SDK queues without bound.
+	maxServerRequests = 64
+	// sdkBacklog is how many messages may wait for the SDK to read them.
+	sdkBacklog = 64
+	pingID     = idPrefix + "ping"
+	listenID   = idPrefix + "listen"
+)
+
+// streamConn is the connection to a server over one stream of messages both ways: a child's pipes, or HTTP with SSE. To
+// the SDK it is an mcp.Connection. Beside that it is the lane of the session: responses and progress of lane calls
+// never reach the SDK but go to their calls as they were received.
+type streamConn struct {
+	wire          wire
+	log           *slog.Logger
+	redact        *redactor
+	onListChanged func()
+	hop           *hop // set once the version is negotiated, nil below 2026-07-28
+
+	toSDK    chan jsonrpc.Message
+	closing  chan struct{}
+	ended    chan struct{} // closed when the reader is done
+	endOnce  sync.Once
+	requests atomic.Int32 // of the server, unanswered
+	noise    atomic.Int64
+	noisy    *rate.Limiter
+	probe    probe
+	pings    atomic.Int64
+
+	mu      sync.Mutex
+	pending map[string]*laneCall
+	endErr  error
+}
+
+// newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
+// that the server does not know it.
+func newStreamConn(w wire, patience time.Duration, onListChanged func(), log *slog.Logger, r *redactor) *streamConn {
+	c := &streamConn{
+		wire:          w,
+		log:           log,
+		redact:        r,
+		onListChanged: onListChanged,
+		toSDK:         make(chan jsonrpc.Message, sdkBacklog),
+		closing:       make(chan struct{}),
+		ended:         make(chan struct{}),
+		noisy:         rate.NewLimiter(rate.Every(10*time.Second), 3),
+		pending:       make(map[string]*laneCall),
+	}
+	c.probe.patience = patience
+	go c.readAll()
+	return c
+}
+
+// Connect makes streamConn its own mcp.Transport.
+func (c *streamConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID is empty: these transports have no session ids.
+func (c *streamConn) SessionID() string { return "" }
+
+// Read returns the next message that is for the SDK.
+func (c *streamConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-c.toSDK:
+		return m, nil
+	default:
+	}
+	select {
+	case m := <-c.toSDK:
+		return m, nil
+	case <-c.ended:
+		return nil, io.EOF
+	case <-c.closing:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write sends a message of the SDK.
+func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	switch m := m.(type) {
+	case *jsonrpc.Response:
+		c.requests.Add(-1)
+	case *jsonrpc.Request:
+		if m.Method == methodDiscover {
+			c.probe.start(m.ID, c.deliver)
+		}
+	}
+	out := outMessage{data: data, done: make(chan error, 1)}
+	if err := c.wire.post(out); err != nil {
+		return fmt.Errorf("send message: %w", err)
+	}
+	select {
+	case err := <-out.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closing:
+		return errClosed
+	case <-c.ended:
+		return errClosed
+	}
+}
+
+// Close ends the connection for the SDK and fails every call in flight. It does not wait for the server to end: the SDK
+// calls it under a lock of its own.
+func (c *streamConn) Close() error {
+	c.shut(errClosed)
+	return nil
+}
+
+func (c *streamConn) shut(err error) {
+	c.endOnce.Do(func() {
+		c.mu.Lock()
+		c.endErr = err
+		calls := c.pending
+		c.pending = nil
+		c.mu.Unlock()
+		close(c.closing)
+		c.probe.stop()
+		c.wire.close()
+		for _, call := range calls {
+			call.drop()
+			call.finish(endedFailure(call, err))
+		}
+	})
+}
+
+// release ends the reader and waits for it.
+func (c *streamConn) release() {
+	c.shut(errClosed)
+	c.wire.release()
+	<-c.ended
+}
+
+// err is why the connection ended. It is only meaningful once ended is closed.
+func (c *streamConn) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endErr
+}
+
+// readAll is the one reader of the stream.
+func (c *streamConn) readAll() {
+	defer close(c.ended)
+	for {
+		raw, err := c.wire.read()
+		if errors.Is(err, errSkipped) {
+			c.drop("a message over the size limit", nil)
+			continue
+		}
+		if err != nil {
+			c.shut(err)
+			return
+		}
+		c.receive(raw)
+	}
+}
+
+// receive hands one message, or each message of a batch, to whom it is for.
+func (c *streamConn) receive(raw []byte) {
+	if len(raw) > 0 && raw[0] == '[' {
+		err := rawjson.Elements(raw, func(one []byte) bool {
+			c.receiveOne(one)
+			return true
+		})
+		if err != nil {
+			c.drop("a line that is no JSON", raw)
+		}
+		return
+	}
+	c.receiveOne(raw)
+}
+
+func (c *streamConn) receiveOne(raw []byte) {
+	e, kind := open(raw)
+	switch kind {
+	case kindResponse:
+		if id, ours := e.laneID(); ours {
+			if call := c.remove(id); call != nil {
+				call.finish(answerOf(raw, e))
+			}
+			return
+		}
+	case kindNotification:
+		if !c.notified(raw, e) {
+			return
+		}
+	case kindRequest:
+		if c.requests.Add(1) > maxServerRequests {
+			c.requests.Add(-1)
+			c.drop("a request while too many others of the server wait", nil)
+			return
+		}
+	default:
+		c.drop("a line that is no JSON-RPC message", raw)
+		return
+	}
+	m, err := jsonrpc.DecodeMessage(raw)
+	if err != nil {
+		if kind == kindRequest {
+			c.requests.Add(-1)
+		}
+		c.drop("a malformed message", raw)
+		return
+	}
+	if r, ok := m.(*jsonrpc.Response); ok && c.probe.answered(r.ID) {
+		return // too late: the SDK was told otherwise
+	}
+	c.deliver(m)
+}
+
+// notified handles a notification, and reports whether it is for the SDK. Those that nothing listens to end here,
+// because the SDK would queue a flood of them without bound.
+func (c *streamConn) notified(raw []byte, e envelope) (forSDK bool) {
+	switch {
+	case e.is(noteProgress):
+		token, ours := e.progressToken()
+		if !ours || !rawjson.Valid(raw) {
+			return false
+		}
+		c.mu.Lock()
+		call := c.pending[token]
+		c.mu.Unlock()
+		if call != nil {
+			call.report(e.params)
+		}
+		return false
+	case e.is(noteToolsChanged):
+		c.onListChanged()
+		return false
+	default:
+		return e.is(noteCancelled)
+	}
+}
+
+// deliver queues a message for the SDK.
+func (c *streamConn) deliver(m jsonrpc.Message) {
+	select {
+	case c.toSDK <- m:
+	case <-c.closing:
+	}
+}
+
+// drop counts something that the server should not have sent, and logs it now and then.
+func (c *streamConn) drop(what string, raw []byte) {
+	n := c.noise.Add(1)
+	if c.noisy.Allow() {
+		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",
+			"what", what, "begins", c.redact.text(string(raw[:min(len(raw), 120)])), "dropped_so_far", n)
+	}
+}
+
+func (c *streamConn) remove(id string) *laneCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.pending[id]
+	delete(c.pending, id)
+	return call
+}
+
+// send implements lane.
+func (c *streamConn) send(_ context.Context, call *laneCall) {
+	c.mu.Lock()
+	if c.pending == nil || c.endErr != nil {
+		c.mu.Unlock()
+		call.finish(endedFailure(call, errClosed))
+		return
+	}
+	c.pending[call.id] = call
+	c.mu.Unlock()
+	data, err := rawjson.Line(call.body())
+	if err == nil {
+		err = c.wire.post(outMessage{data: data, call: call})
+	}
+	if err != nil {
+		c.remove(call.id)
+		call.finish(answer{err: &tool.Failure{
+			Class:   tool.ClassDependencyUnavailable,
+			Code:    "server_not_reading",
+			Message: "the server does not take in requests: wait for its running calls to end, or restart it",
+			Cause:   err,
+		}})
+	}
+}
+
+// cancel implements lane.
+func (c *streamConn) cancel(_ context.Context, call *laneCall, reason string) {
+	c.remove(call.id)
+	if call.drop() {
+		_ = c.wire.post(outMessage{data: cancelBody(call.id, reason)}) // best effort: the caller has gone
+	}
+}
+
+// ping implements lane.
+func (c *streamConn) ping(ctx context.Context) error {
+	call := newLaneCall(fmt.Sprintf("%s-%d", pingID, c.pings.Add(1)), methodPing, listParams("", c.hop))
+	c.send(ctx, call)
+	return pingError(await(ctx, c, call))
+}
+
+// pingError is nil if the server answered at all: with an error, too, since not every server knows ping.
+func pingError(a answer) error {
+	var rpc *tool.RPCError
+	if a.err == nil || errors.As(a.err, &rpc) {
+		return nil
+	}
+	return a.err
+}
+
+// listen implements lane: from 2026-07-28 on, notifications are sent to those who asked.
+func (c *streamConn) listen(ctx context.Context) {
+	if c.hop != nil {
+		c.send(ctx, newLaneCall(listenID, methodListen, listenParams(c.hop)))
+	}
+}
+
+func listenParams(h *hop) []byte {
+	return append([]byte(`{"notifications":{"toolsListChanged":true},"_meta":{`), append(h.members(nil), `}}`...)...)
+}

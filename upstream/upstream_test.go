@@ -1,0 +1,256 @@
+package upstream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+func TestMain(m *testing.M) {
+	upstreamtest.Main()
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	fuzzing := flag.Lookup("test.fuzz").Value.String() != "" // the fuzzing engine leaves goroutines of its own
+	if code == 0 && !fuzzing && !settles(func() bool { return runtime.NumGoroutine() <= before }) {
+		buf := make([]byte, 1<<20)
+		fmt.Fprintf(os.Stderr, "goroutines left after all tests:\n%s\n", buf[:runtime.Stack(buf, true)])
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// settles polls until ok or ten seconds have passed.
+func settles(ok func() bool) bool {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(10 * time.Second)
+	for {
+		if ok() {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return false
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	if !settles(ok) {
+		t.Fatalf("did not happen: %s", what)
+	}
+}
+
+// logBuffer is a log that tests can read.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// harness is a started group.
+type harness struct {
+	*upstream.Group
+	log *logBuffer
+}
+
+// start starts a group of servers and closes it at the end of the test.
+func start(t *testing.T, servers ...upstream.ServerConfig) *harness {
+	t.Helper()
+	return startConfig(t, upstream.Config{Servers: servers})
+}
+
+func startConfig(t *testing.T, cfg upstream.Config) *harness {
+	t.Helper()
+	h := &harness{log: &logBuffer{}}
+	if cfg.RetryMin == 0 {
+		cfg.RetryMin, cfg.RetryMax = 20*time.Millisecond, 200*time.Millisecond
+	}
+	cfg.Version = "9.9"
+	var err error
+	h.Group, err = upstream.NewGroup(cfg, slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Start(t.Context())
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := h.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("log:\n%s", h.log)
+		}
+	})
+	return h
+}
+
+// ready waits until the server id is ready.
+func (h *harness) ready(t *testing.T, id string) tool.ServerStatus {
+	t.Helper()
+	return h.reaches(t, id, tool.ServerReady)
+}
+
+func (h *harness) reaches(t *testing.T, id string, state tool.ServerState) (st tool.ServerStatus) {
+	t.Helper()
+	if !settles(func() bool { st = h.status(id); return st.State == state }) {
+		t.Fatalf("server %s: state %s (%s), want %s", id, st.State, st.LastError, state)
+	}
+	return st
+}
+
+func (h *harness) status(id string) tool.ServerStatus {
+	for _, st := range h.Statuses() {
+		if st.Server == id {
+			return st
+		}
+	}
+	return tool.ServerStatus{}
+}
+
+func (h *harness) catalog(id string) tool.Catalog {
+	for _, c := range h.Catalogs() {
+		if c.Server == id {
+			return c
+		}
+	}
+	return tool.Catalog{}
+}
+
+func (h *harness) names(id string) string {
+	var names []string
+	for _, tl := range h.catalog(id).Tools {
+		names = append(names, tl.Native)
+	}
+	return strings.Join(names, " ")
+}
+
+// execution is a call of one tool.
+func execution(server, native, arguments string) *tool.Execution {
+	return &tool.Execution{
+		Tool:      &tool.Tool{Name: tool.MCPName(server, native), Server: server, Native: native},
+		Params:    json.RawMessage(`{"name":"x","arguments":{}}`),
+		Arguments: json.RawMessage(arguments),
+		Progress:  func(tool.Progress) {},
+	}
+}
+
+func (h *harness) call(ctx context.Context, server, native, arguments string) (tool.Reply, error) {
+	return h.Execute(ctx, execution(server, native, arguments))
+}
+
+// mustCall calls a tool that has to answer.
+func (h *harness) mustCall(t *testing.T, server, native, arguments string) json.RawMessage {
+	t.Helper()
+	reply, err := h.call(t.Context(), server, native, arguments)
+	if err != nil {
+		t.Fatalf("call %s of %s: %v", native, server, err)
+	}
+	return reply.Result
+}
+
+// failure is err as a *tool.Failure.
+func failure(t *testing.T, err error) *tool.Failure {
+	t.Helper()
+	var f *tool.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("error %v (%T), want a *tool.Failure", err, err)
+	}
+	if strings.TrimSpace(f.Message) == "" {
+		t.Error("the failure has no message")
+	}
+	return f
+}
+
+// stdio is a server that is a child obeying s.
+func stdio(id string, s upstreamtest.Script) upstream.ServerConfig {
+	command, args, env := upstreamtest.Command(s)
+	return upstream.ServerConfig{ID: id, Transport: upstream.Stdio, Command: command, Args: args, Env: env}
+}
+
+// overHTTP is a server that is a handler in this process.
+func overHTTP(t *testing.T, id string, o upstreamtest.Options) (upstream.ServerConfig, *upstreamtest.Handler) {
+	t.Helper()
+	h := upstreamtest.NewHandler(o)
+	srv := httptest.NewServer(h)
+	t.Cleanup(func() {
+		h.Close()
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	cfg := upstream.ServerConfig{ID: id, Transport: upstream.StreamableHTTP, URL: srv.URL + "/mcp"}
+	if o.SSE {
+		cfg.Transport = upstream.SSE
+	}
+	return cfg, h
+}
+
+// way is one way to reach a fake server.
+type way struct {
+	name   string
+	script upstreamtest.Script
+	http   *upstreamtest.Options
+}
+
+// config makes a server that is reached this way.
+func (w way) config(t *testing.T, id string) upstream.ServerConfig {
+	t.Helper()
+	if w.http == nil {
+		return stdio(id, w.script)
+	}
+	o := *w.http
+	o.Script = w.script
+	cfg, _ := overHTTP(t, id, o)
+	return cfg
+}
+
+// ways are all transports in both generations of the protocol.
+func ways() []way {
+	modern := upstreamtest.Script{Modern: true}
+	return []way{
+		{name: "stdio 2025"},
+		{name: "stdio 2026", script: modern},
+		{name: "http 2025 stream", http: &upstreamtest.Options{}},
+		{name: "http 2025 json", http: &upstreamtest.Options{JSON: true}},
+		{name: "http 2025 ids", http: &upstreamtest.Options{EventIDs: true}},
+		{name: "http 2025 cut", http: &upstreamtest.Options{EventIDs: true, Cut: true}},
+		{name: "http 2025 pretty", http: &upstreamtest.Options{Pretty: true}},
+		{name: "http 2026 stream", script: modern, http: &upstreamtest.Options{}},
+		{name: "http 2026 json", script: modern, http: &upstreamtest.Options{JSON: true}},
+		{name: "http 2026 json pretty", script: modern, http: &upstreamtest.Options{JSON: true, Pretty: true}},
+		{name: "sse", http: &upstreamtest.Options{SSE: true}},
+	}
+}
+
+func modern(w way) bool { return w.script.Modern }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

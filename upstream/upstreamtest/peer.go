@@ -1,0 +1,288 @@
+package upstreamtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// message is a JSON-RPC message as far as a fake server looks at it.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string                     `json:"name"`
+		Cursor    string                     `json:"cursor"`
+		Arguments map[string]json.RawMessage `json:"arguments"`
+		RequestID json.RawMessage            `json:"requestId"`
+		Meta      struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	} `json:"params"`
+	params json.RawMessage // all of it, raw
+}
+
+// peer is the part of a fake server that does not depend on the transport.
+type peer struct {
+	script Script
+	pids   []int
+	die    func()
+
+	mu        sync.Mutex
+	tools     []json.RawMessage
+	canceled  []string
+	waiting   map[string]chan struct{} // requests that sleep, by id
+	listeners map[int]func([]byte)     // where list_changed goes
+	next      int
+	deaf      bool
+}
+
+func newPeer(s Script) *peer {
+	return &peer{script: s, tools: s.tools(), waiting: map[string]chan struct{}{}, listeners: map[int]func([]byte){}}
+}
+
+// listen adds a place that list_changed goes to, until the function it returns is called.
+func (p *peer) listen(send func([]byte)) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next++
+	n := p.next
+	p.listeners[n] = send
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.listeners, n)
+	}
+}
+
+// changed tells every listener that the tools have changed.
+func (p *peer) changed() {
+	p.mu.Lock()
+	sends := make([]func([]byte), 0, len(p.listeners))
+	for _, send := range p.listeners {
+		sends = append(sends, send)
+	}
+	p.mu.Unlock()
+	for _, send := range sends {
+		send([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+	}
+}
+
+func parse(raw []byte) (m message, ok bool) {
+	var outer struct {
+		Params json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(raw, &outer) != nil {
+		return m, false
+	}
+	m.params = outer.Params
+	return m, true
+}
+
+// handle answers one message. It may be called concurrently, and blocks while a tool sleeps or hangs, until gone is
+// closed. send is called for each message that goes back.
+func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
+	if m.Method == "notifications/cancelled" {
+		p.cancel(m.Params.RequestID)
+	}
+	if m.ID == nil || m.Method == "" || p.ignores(m) {
+		return
+	}
+	switch m.Method {
+	case "server/discover":
+		if !p.script.Modern {
+			send(response(m.ID, "error", []byte(`{"code":-32601,"message":"method not found"}`)))
+			return
+		}
+		send(response(m.ID, "result", p.hello(`"supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private",`+
+			`"resultType":"complete"`)))
+	case "initialize":
+		send(response(m.ID, "result", p.hello(`"protocolVersion":"2025-11-25"`)))
+	case "ping":
+		send(response(m.ID, "result", []byte(`{}`)))
+	case "tools/list":
+		if !p.script.Has(SilentList) {
+			send(response(m.ID, "result", p.page(m.Params.Cursor)))
+		}
+	case "tools/call":
+		p.call(m, gone, send)
+	case "subscriptions/listen":
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":`+
+			`{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID))
+		defer p.listen(send)()
+		<-gone
+	default:
+		send(response(m.ID, "error", []byte(`{"code":-32601,"message":"method not found"}`)))
+	}
+}
+
+// ignores reports whether the script leaves the request unanswered.
+func (p *peer) ignores(m message) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.Method == "server/discover" && p.script.Has(DeafByDiscover) {
+		p.deaf = true
+	}
+	return p.deaf || p.script.Has(NeverInitialises) || m.Method == "server/discover" && p.script.Has(IgnoresDiscover)
+}
+
+func response(id json.RawMessage, member string, value []byte) []byte {
+	b := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":`, id, member)
+	return append(append(b, value...), '}')
+}
+
+// hello is the result of initialize and discover.
+func (p *peer) hello(more string) []byte {
+	capabilities := `{"tools":{"listChanged":true}}`
+	if p.script.Has(NoTools) {
+		capabilities = `{}`
+	}
+	name := p.script.Name
+	if name == "" {
+		name = "fake"
+	}
+	info := fmt.Sprintf(`{"name":%q,"version":"1.2.3","title":"Fake %s"}`, name, name)
+	return fmt.Appendf(nil, `{%s,"capabilities":%s,"serverInfo":%s,"instructions":%q,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
+		more, capabilities, info, p.script.Instructions, info)
+}
+
+// page is one page of tools/list. Its cursor is the number of tools before it.
+func (p *peer) page(cursor string) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from, _ := strconv.Atoi(cursor)
+	from = min(from, len(p.tools))
+	to, next := len(p.tools), ""
+	if n := p.script.PageSize; n > 0 && from+n < to {
+		to = from + n
+		next = strconv.Itoa(to)
+	}
+	switch {
+	case p.script.Has(RepeatedCursor):
+		next = "0"
+	case p.script.Has(EndlessCursor):
+		p.next++
+		next = strconv.Itoa(1_000_000 + p.next)
+	}
+	b := append([]byte(`{"tools":[`), bytes.Join(toBytes(p.tools[from:to]), []byte(","))...)
+	b = append(b, ']')
+	if next != "" {
+		b = fmt.Appendf(b, `,"nextCursor":%q`, next)
+	}
+	if p.script.Modern {
+		b = append(b, `,"resultType":"complete","ttlMs":0,"cacheScope":"private"`...)
+	}
+	return append(b, '}')
+}
+
+func toBytes(raw []json.RawMessage) [][]byte {
+	out := make([][]byte, len(raw))
+	for i := range raw {
+		out[i] = raw[i]
+	}
+	return out
+}
+
+func (p *peer) cancel(id json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.canceled = append(p.canceled, string(id))
+	if c, ok := p.waiting[string(id)]; ok {
+		delete(p.waiting, string(id))
+		close(c)
+	}
+}
+
+const okResult = `{"content":[{"type":"text","text":"ok"}]}`
+
+// call answers a tools/call.
+func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
+	args := m.Params.Arguments
+	result := []byte(okResult)
+	if fixed, ok := p.script.Results[m.Params.Name]; ok {
+		send(response(m.ID, "result", fixed))
+		return
+	}
+	switch m.Params.Name {
+	case "echo":
+		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"params":%s}}`, m.params)
+	case "raw":
+		result = args["result"]
+	case "fail":
+		send(response(m.ID, "error", args["error"]))
+		return
+	case "answer":
+		var text string
+		_ = json.Unmarshal(args["text"], &text)
+		send([]byte(strings.ReplaceAll(text, "$ID", string(m.ID))))
+		return
+	case "progress":
+		n := number(args["n"])
+		for i := 1; i <= n; i++ {
+			send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":`+
+				`{"progressToken":%s,"progress":%d,"total":%d,"message":"step <%d>","x":1.50}}`, m.Params.Meta.ProgressToken, i, n, i))
+		}
+	case "sleep":
+		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
+			return
+		}
+	case "hang":
+		p.sleep(m.ID, time.Hour, gone)
+		return
+	case "die":
+		p.die()
+		return
+	case "big":
+		result = fmt.Appendf(nil, `{"content":[{"type":"text","text":"%s"}]}`, strings.Repeat("x", number(args["bytes"])))
+	case "grow":
+		var name string
+		_ = json.Unmarshal(args["name"], &name)
+		p.addTool(Tool(name))
+	case "flood":
+		for range number(args["n"]) {
+			p.changed()
+		}
+	case "canceled":
+		p.mu.Lock()
+		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
+		p.mu.Unlock()
+	case "pids":
+		pids, _ := json.Marshal(append([]int{os.Getpid()}, p.pids...))
+		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"pids":%s}}`, pids)
+	}
+	send(response(m.ID, "result", result))
+}
+
+func (p *peer) addTool(declaration json.RawMessage) {
+	p.mu.Lock()
+	p.tools = append(p.tools, declaration)
+	p.mu.Unlock()
+	p.changed()
+}
+
+// sleep waits for d, and reports false if the request was canceled or the client went meanwhile.
+func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) bool {
+	c := make(chan struct{})
+	p.mu.Lock()
+	p.waiting[string(id)] = c
+	p.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c:
+	case <-gone:
+	}
+	return false
+}
+
+func number(raw json.RawMessage) int {
+	n, _ := strconv.Atoi(string(raw))
+	return n
+}

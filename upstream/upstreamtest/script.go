@@ -1,0 +1,110 @@
+// Package upstreamtest holds scripted fake MCP servers for tests: a child process that speaks stdio, and an HTTP handler
+// that speaks Streamable HTTP or HTTP+SSE. They write raw JSON and use no SDK, so that a test sees what goes over the
+// wire. All of them obey the same Script and know the same tools:
+//
+//	echo      the request's params, byte for byte, as structuredContent.params
+//	raw       {"result": R}: answers with R, byte for byte
+//	fail      {"error": E}: answers with the JSON-RPC error E, byte for byte
+//	answer    {"text": T}: sends the text T as it is, with $ID replaced by the request's id
+//	progress  {"n": N}: N progress reports {"progressToken","progress","total","message","x"}, then a result
+//	sleep     {"ms": M}: a result after M milliseconds, unless canceled
+//	hang      no answer
+//	die       ends the process, or breaks the connection
+//	big       {"bytes": B}: a result with a text of B bytes
+//	grow      {"name": T}: adds the tool T, tells of it, answers
+//	flood     {"n": N}: N times notifications/tools/list_changed, then a result
+//	canceled  the ids that notifications/cancelled named, as structuredContent.ids
+//	pids      the process id and that of a descendant, as structuredContent.pids
+//
+// Every other tool answers {"content":[{"type":"text","text":"ok"}]}.
+package upstreamtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// Behaviour is a way to misbehave.
+type Behaviour string
+
+const (
+	NeverInitialises Behaviour = "never_initialises" // reads everything and answers nothing
+	ExitsAtOnce      Behaviour = "exits_at_once"     // says why on stderr, status 3 (stdio)
+	IgnoresDiscover  Behaviour = "ignores_discover"  // and answers everything else
+	DeafByDiscover   Behaviour = "deaf_by_discover"  // answers nothing more once it was asked server/discover
+	ExitsOnDiscover  Behaviour = "exits_on_discover" // as servers do that want initialize first (stdio)
+	Noise            Behaviour = "noise"             // prints what is no JSON-RPC before every message (stdio)
+	EndlessCursor    Behaviour = "endless_cursor"    // a new nextCursor on every page
+	RepeatedCursor   Behaviour = "repeated_cursor"   // the same nextCursor on every page
+	NoTools          Behaviour = "no_tools"          // offers no tools capability
+	SilentList       Behaviour = "silent_list"       // does not answer tools/list
+	StopsReading     Behaviour = "stops_reading"     // stops reading stdin after the first tools/list (stdio)
+	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
+	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)
+	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
+)
+
+// Script says how a fake server behaves. The zero value is an honest server of protocol 2025-11-25.
+type Script struct {
+	Name         string // serverInfo.name; default "fake"
+	Modern       bool   // speaks 2026-07-28 and answers server/discover; otherwise it is an unknown method there
+	Instructions string
+	Behaviours   []Behaviour
+
+	Tools     []json.RawMessage // what it lists, byte for byte; default: DefaultTools
+	ToolsFile string            // a file with a JSON array of tools, instead of Tools
+	PageSize  int               // tools on a page; 0: all on one
+
+	// Results are what tools answer, byte for byte, by name; before what the tools above do.
+	Results map[string]json.RawMessage
+
+	Stderr []string // lines written to stderr at start (stdio)
+	Record string   // a file to which every message received is appended, as it is, with a line break (stdio)
+}
+
+// Has reports whether the script asks for b.
+func (s Script) Has(b Behaviour) bool {
+	for _, own := range s.Behaviours {
+		if own == b {
+			return true
+		}
+	}
+	return false
+}
+
+// DefaultTools are the declarations of the tools that every fake server knows.
+func DefaultTools() []json.RawMessage {
+	names := []string{"echo", "raw", "fail", "answer", "progress", "sleep", "hang", "die", "big", "grow", "flood",
+		"canceled", "pids"}
+	out := make([]json.RawMessage, len(names))
+	for i, name := range names {
+		out[i] = Tool(name)
+	}
+	return out
+}
+
+// Tool is the declaration of a tool called name that takes any object.
+func Tool(name string) json.RawMessage {
+	return fmt.Appendf(nil, `{"name":%q,"description":"fake tool <%s>","inputSchema":{"type":"object"}}`, name, name)
+}
+
+// tools returns what the script lists.
+func (s Script) tools() []json.RawMessage {
+	if s.ToolsFile != "" {
+		data, err := os.ReadFile(s.ToolsFile)
+		var tools []json.RawMessage
+		if err == nil {
+			err = json.Unmarshal(data, &tools)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "read tools:", err)
+			return nil
+		}
+		return tools
+	}
+	if s.Tools != nil {
+		return append([]json.RawMessage(nil), s.Tools...)
+	}
+	return DefaultTools()
+}

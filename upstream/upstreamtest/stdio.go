@@ -1,0 +1,181 @@
+package upstreamtest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// scriptVariable tells a test binary that it is a fake server, and which.
+const scriptVariable = "MCP_TOOLHUB_FAKE_SERVER"
+
+// sleeper as the script makes the child a process that does nothing for long.
+const sleeper = "sleep"
+
+// Command returns how to start a stdio child that obeys s: the running test binary, whose TestMain must call Main. The
+// environment entries come on top of what else the child gets.
+func Command(s Script) (command string, args, env []string) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(fmt.Sprintf("find the test binary: %v", err))
+	}
+	w := wireScript{Script: s, Results: map[string]string{}}
+	w.Script.Tools, w.Script.Results = nil, nil
+	if s.Tools != nil {
+		w.Tools = []string{}
+	}
+	for _, tool := range s.Tools {
+		w.Tools = append(w.Tools, string(tool))
+	}
+	for name, result := range s.Results {
+		w.Results[name] = string(result)
+	}
+	script, err := json.Marshal(w)
+	if err != nil {
+		panic(fmt.Sprintf("encode script: %v", err))
+	}
+	// Under -race a process lingers for a second when it exits, unless told otherwise.
+	return self, nil, []string{"GORACE=atexit_sleep_ms=0", scriptVariable + "=" + string(script)}
+}
+
+// wireScript is a Script on its way to the child: what must not change by a byte is text, which no encoder touches.
+type wireScript struct {
+	Script
+	Tools   []string
+	Results map[string]string
+}
+
+func (w wireScript) script() Script {
+	s := w.Script
+	if w.Tools != nil {
+		s.Tools = []json.RawMessage{}
+	}
+	for _, tool := range w.Tools {
+		s.Tools = append(s.Tools, json.RawMessage(tool))
+	}
+	s.Results = map[string]json.RawMessage{}
+	for name, result := range w.Results {
+		s.Results[name] = json.RawMessage(result)
+	}
+	return s
+}
+
+// Main turns the process into a fake server, and never returns, if Command has started it. Otherwise it does nothing.
+// Call it first in TestMain.
+func Main() {
+	text := os.Getenv(scriptVariable)
+	switch text {
+	case "":
+		return
+	case sleeper:
+		signal.Ignore(syscall.SIGTERM)
+		time.Sleep(5 * time.Minute)
+		os.Exit(0)
+	}
+	var w wireScript
+	if err := json.Unmarshal([]byte(text), &w); err != nil {
+		fmt.Fprintln(os.Stderr, "decode script:", err)
+		os.Exit(2)
+	}
+	os.Exit(serve(w.script(), os.Stdin, os.Stdout))
+}
+
+// serve plays the script on stdio and returns the exit status.
+func serve(s Script, in io.Reader, out io.Writer) int {
+	for _, line := range s.Stderr {
+		fmt.Fprintln(os.Stderr, line)
+	}
+	if s.Has(ExitsAtOnce) {
+		fmt.Fprintln(os.Stderr, "fake server: no license key found")
+		return 3
+	}
+	if s.Has(Chatty) {
+		for i := range 1000 {
+			fmt.Fprintf(os.Stderr, "\x1b[31mline %d\x1b[0m\n", i)
+		}
+	}
+	p := newPeer(s)
+	p.die = func() { os.Exit(7) }
+	if s.Has(Stubborn) {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	if s.Has(HasDescendant) {
+		p.startDescendant()
+	}
+	var mu sync.Mutex
+	send := func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.Has(Noise) {
+			_, _ = out.Write([]byte("Server listening…\n{\"level\":\"info\"}\n\n\x00\xff{\"jsonrpc\":\"2.0\",\"id\":\n[1,2\n"))
+		}
+		_, _ = out.Write(append(line[:len(line):len(line)], '\n'))
+	}
+	p.listen(send)
+	gone := make(chan struct{})
+	p.readLines(in, gone, send)
+	if s.Has(Stubborn) {
+		select {}
+	}
+	return 0
+}
+
+func (p *peer) startDescendant() {
+	self, _ := os.Executable()
+	cmd := exec.Command(self)
+	cmd.Env = []string{"GORACE=atexit_sleep_ms=0", scriptVariable + "=" + sleeper}
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "start descendant:", err)
+		return
+	}
+	p.pids = append(p.pids, cmd.Process.Pid)
+}
+
+// readLines handles each line until in ends.
+func (p *peer) readLines(in io.Reader, gone chan struct{}, send func([]byte)) {
+	defer close(gone)
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		p.record(line)
+		m, ok := parse(line)
+		if !ok {
+			continue
+		}
+		if m.Method == "server/discover" && p.script.Has(ExitsOnDiscover) {
+			os.Exit(1)
+		}
+		if m.Method == "tools/call" || m.Method == "subscriptions/listen" {
+			go p.handle(m, gone, send)
+		} else {
+			p.handle(m, gone, send)
+		}
+		if m.Method == "tools/list" && p.script.Has(StopsReading) {
+			select {}
+		}
+	}
+}
+
+func (p *peer) record(line []byte) {
+	if p.script.Record == "" {
+		return
+	}
+	f, err := os.OpenFile(p.script.Record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = f.Write(append(line[:len(line):len(line)], '\n'))
+	_ = f.Close()
+}
