@@ -1,0 +1,141 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/mcp-toolhub/mcp-toolhub"
+
+// mayImport is the direction of imports: package to the packages of this module that its code may import, with the
+// reason. Tests may import more, but for packages above their own.
+var mayImport = map[string]map[string]string{
+	"internal/tool":    {},
+	"internal/rawjson": {},
+	"internal/guard":   {},
+	"internal/schema":  {"internal/tool": "digests are the key of its cache"},
+	"upstream": {
+		"internal/tool":    "admits tools and executes calls in the hub's vocabulary",
+		"internal/rawjson": "lanes carry raw JSON",
+		"internal/schema":  "admission refuses schemas that do not compile",
+		"internal/guard":   "children end with the hub",
+	},
+	"namespace": {
+		"internal/tool":    "turns catalogs into surfaces",
+		"internal/rawjson": "writes shown names into raw declarations",
+	},
+	"policy":  {"internal/tool": "decisions are records"},
+	"persist": {"internal/tool": "the journal holds records"},
+	"internal/code": {
+		"internal/tool":    "is an executor with a catalog",
+		"internal/rawjson": "reads raw arguments",
+	},
+	"internal/demo": {},
+	"internal/invoke": {
+		"internal/tool":    "invocations are the vocabulary's objects",
+		"internal/rawjson": "arguments and results stay raw",
+		"internal/schema":  "phase parse_schema",
+		"policy":           "phase permission",
+		"persist":          "the journal comes before the answer",
+	},
+	"internal/downstream": {
+		"internal/tool":    "surfaces and errors",
+		"internal/rawjson": "lanes carry raw JSON",
+		"internal/invoke":  "every call goes through the pipeline",
+	},
+	"internal/config": {
+		"upstream":            "its Config",
+		"namespace":           "its Profile",
+		"persist":             "its JournalConfig",
+		"internal/code":       "its Config",
+		"internal/downstream": "its Config",
+	},
+}
+
+// onTop may import everything: it introduces the packages to each other.
+var onTop = map[string]bool{"cmd/mcp-toolhub": true}
+
+// testOnly are packages that tests alone may import.
+var testOnly = map[string]bool{"upstream/upstreamtest": true}
+
+func TestImportDirections(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	err = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		seen[pkg] = true
+		checkFile(t, pkg, file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range seen {
+		if _, ok := mayImport[pkg]; !ok && !onTop[pkg] && !testOnly[pkg] {
+			t.Errorf("package %s is in no row of this test: add it, with the reason for each import", pkg)
+		}
+		if !strings.Contains(string(readme), "`"+pkg+"`") {
+			t.Errorf("package %s is in no row of the table in README.md", pkg)
+		}
+	}
+	for pkg := range mayImport {
+		if !seen[pkg] {
+			t.Errorf("package %s has a row in this test but no code", pkg)
+		}
+	}
+}
+
+func checkFile(t *testing.T, pkg, file string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Errorf("%s: %v", file, err)
+		return
+	}
+	test := strings.HasSuffix(file, "_test.go") || testOnly[pkg]
+	for _, spec := range f.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		to, ours := strings.CutPrefix(imported, modulePath+"/")
+		if !ours || onTop[pkg] {
+			continue
+		}
+		_, allowed := mayImport[pkg][to]
+		switch {
+		case testOnly[to] && !test:
+			t.Errorf("%s imports %s, which is for tests", file, to)
+		case !allowed && !test:
+			t.Errorf("%s imports %s: that is not its direction; see mayImport for what is", file, to)
+		case test && path.Dir(to) == "cmd":
+			t.Errorf("%s imports %s from below", file, to)
+		}
+	}
+}

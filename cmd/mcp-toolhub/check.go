@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const checkHelp = `Read the config file and report every fault in it at once, each with its place, its key
+and what to do. With --connect, also start every server and say which are ready.
+
+No value of the config is ever printed.`
+
+func (a *app) checkCommand() *cobra.Command {
+	var connect bool
+	cmd := &cobra.Command{
+		Use: "check", Short: "Check the config file", Long: checkHelp, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub check --config mcp-toolhub.yaml --connect",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.load()
+			if err != nil {
+				return err
+			}
+			for _, w := range s.Warnings {
+				fmt.Fprintf(a.std.err, "warning: %s\n", w)
+			}
+			fmt.Fprintf(a.std.out, "%s: ok: %d servers, %d profiles\n", s.Path, len(s.Upstream.Servers), max(1, len(s.Profiles)))
+			if !connect {
+				return nil
+			}
+			return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), "table") })
+		},
+	}
+	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")
+	return cmd
+}
+
+// reportServers prints the state of each server and fails where one that should be ready is not.
+func (a *app) reportServers(h downstream.Health, format string) error {
+	if err := a.printServers(h, format); err != nil {
+		return failed(err)
+	}
+	for _, s := range h.Servers {
+		if s.State != tool.ServerReady && s.State != tool.ServerStopped {
+			return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s", s.Server, s.LastError)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/demo"
+)
+
+const demoHelp = `A small honest MCP server on stdin and stdout, to try a client or the hub with: tools
+with structured output, progress, cancellation, an error and an elicitation; a resource,
+a template, a prompt, completion and logging.`
+
+func (a *app) demoServerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo-server", Short: "Run a small MCP server to try things with", Long: demoHelp, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := demo.Run(cmd.Context(), io.NopCloser(a.std.in), nopWriteCloser{a.std.out}, version()); err != nil {
+				return failed(err)
+			}
+			return nil
+		},
+	}
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }

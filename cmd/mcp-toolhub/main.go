@@ -1,0 +1,185 @@
+// Command mcp-toolhub is one MCP endpoint in front of many MCP servers. See README.md.
+//
+// This package introduces the others to each other and holds one file per command; what the hub does is decided in them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+)
+
+// Exit codes. The table in the root command's help is made from them.
+const (
+	exitOK          = 0
+	exitFailure     = 1   // something failed while the command ran
+	exitUsage       = 2   // the command line is wrong
+	exitConfig      = 3   // the config file is missing or has faults
+	exitNotReady    = 4   // a server is not ready
+	exitToolError   = 5   // the tool answered with an error
+	exitInterrupted = 130 // stopped by a second signal, or while nothing was being served
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], stdStreams()))
+}
+
+// streams are the process's side of the world; commands use nothing else of it.
+type streams struct {
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	getenv func(string) (string, bool)
+}
+
+func stdStreams() streams {
+	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv}
+}
+
+// run runs one command line and returns the exit code. It is the one place that prints errors and maps them to codes.
+func run(args []string, std streams) int {
+	ctx, stop := interruptible()
+	defer stop()
+	app := &app{std: std}
+	root := app.root()
+	root.SetArgs(args)
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var coded *exitError
+	if !errors.As(err, &coded) {
+		coded = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
+	}
+	var faults config.Faults
+	switch {
+	case errors.As(err, &faults): // lines of their own, each with its place
+		fmt.Fprintln(std.err, strings.TrimSpace(faults.Error()))
+	case coded.err != nil:
+		fmt.Fprintln(std.err, "mcp-toolhub:", strings.TrimSpace(coded.err.Error()))
+	}
+	if coded.code == exitUsage {
+		fmt.Fprintln(std.err, "mcp-toolhub: see mcp-toolhub --help")
+	}
+	return coded.code
+}
+
+// exitError ends the program with a code; err is printed unless it is nil.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func failed(err error) error { return &exitError{exitFailure, err} }
+
+// interruptible returns a context that the first SIGINT or SIGTERM ends; its cause then is errSignal. The second one
+// kills: killed says how.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	kill, killNow := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		for first := true; ; first = false {
+			select {
+			case <-signals:
+				if !first {
+					killNow()
+					return
+				}
+				cancel(errSignal)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return context.WithValue(ctx, killKey{}, kill), func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+		killNow()
+	}
+}
+
+var errSignal = errors.New("interrupted")
+
+// killKey carries the context that ends at the second signal.
+type killKey struct{}
+
+// untilKilled returns a context for winding up: it ends at the second signal, not at the first.
+func untilKilled(ctx context.Context) context.Context {
+	if kill, ok := ctx.Value(killKey{}).(context.Context); ok {
+		return kill
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// app holds the flags that all commands share.
+type app struct {
+	std        streams
+	configPath string
+	stateDir   string
+	logLevel   string
+	logFormat  string
+}
+
+const rootHelp = `One MCP endpoint in front of many MCP servers.
+
+mcp-toolhub connects to the MCP servers that its config names, gives every tool one
+canonical name, mcp.<server>.<tool>, and serves them all to any MCP client: over stdio
+on your machine, or over Streamable HTTP.
+
+Config file, first found: --config, $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, and
+mcp-toolhub/config.yaml in your config directory. An existing client file with
+"mcpServers" or VS Code's "servers" works as it is.
+
+Exit codes:
+  0    done
+  1    something failed while the command ran
+  2    the command line is wrong
+  3    the config file is missing or has faults
+  4    a server is not ready
+  5    the tool answered with an error
+  130  interrupted`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "mcp-toolhub",
+		Short:         "One MCP endpoint in front of many MCP servers",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.configPath, "config", "c", "", "config `file` (YAML, JSON or JSONC)")
+	flags.StringVar(&a.stateDir, "state-dir", "", "`directory` for all that the hub writes (default: your state directory)")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
+	flags.StringVar(&a.logFormat, "log-format", "", "auto, text or json (default: the config's, or auto: text on a terminal)")
+	root.AddCommand(a.serveCommand(), a.checkCommand(), a.serversCommand(), a.toolsCommand(), a.schemaCommand(),
+		a.demoServerCommand(), a.versionCommand())
+	return root
+}

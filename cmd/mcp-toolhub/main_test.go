@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// TestMain lets the test binary stand for the program, for the scripted servers and for the benchmarks' processes.
+func TestMain(m *testing.M) {
+	upstreamtest.Main() // ends the process where that is a scripted server
+	if benchMain() {
+		return
+	}
+	testscript.Main(m, map[string]func(){
+		"mcp-toolhub": func() { os.Exit(run(os.Args[1:], stdStreams())) },
+	})
+}
+
+// TestScripts runs testdata/scripts: the acceptance scenarios, through the real program.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join(root, "testdata", "scripts"),
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
+			e.Setenv("ROOT", root)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"starthub": scriptStartHub,
+			"stophub":  scriptStopHub,
+		},
+	})
+}
+
+// runningHub is a hub that serves HTTP in a process of its own.
+type runningHub struct {
+	url string // http://127.0.0.1:port
+	cmd *exec.Cmd
+
+	mu   sync.Mutex
+	logs strings.Builder
+	read chan struct{} // closed when stderr has ended
+}
+
+// launch starts "mcp-toolhub serve --http 127.0.0.1:0 args…" and returns when it serves.
+func launch(dir string, env []string, args ...string) (*runningHub, error) {
+	h := &runningHub{read: make(chan struct{})}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		return nil, err
+	}
+	h.cmd = exec.Command(program, append([]string{"serve", "--http", "127.0.0.1:0", "--log-format", "json"}, args...)...)
+	h.cmd.Dir, h.cmd.Env = dir, env
+	stderr, err := h.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.cmd.Start(); err != nil {
+		return nil, err
+	}
+	serving := make(chan string, 1)
+	go h.readLog(stderr, serving)
+	select {
+	case h.url = <-serving:
+		return h, h.settle()
+	case <-h.read:
+		err := h.cmd.Wait()
+		return nil, fmt.Errorf("the hub ended: %v\n%s", err, h.log())
+	}
+}
+
+// settle waits until no server is starting any more.
+func (h *runningHub) settle() error {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-again.C {
+		resp, err := http.Get(h.url + "/health/ready")
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(body, []byte(`"state":"starting"`)) {
+			return nil
+		}
+	}
+	return errors.New("servers are still starting after a minute")
+}
+
+func (h *runningHub) readLog(stderr io.Reader, serving chan<- string) {
+	defer close(h.read)
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		h.mu.Lock()
+		fmt.Fprintln(&h.logs, lines.Text())
+		h.mu.Unlock()
+		var record struct{ Msg, URL string }
+		if json.Unmarshal(lines.Bytes(), &record) == nil && record.Msg == "serving" {
+			serving <- strings.TrimSuffix(record.URL, "/mcp")
+		}
+	}
+}
+
+// log is what the hub has logged so far.
+func (h *runningHub) log() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.logs.String()
+}
+
+// stop ends the hub as a service manager would, and returns what it made of that.
+func (h *runningHub) stop() error {
+	if h.cmd.ProcessState != nil {
+		return nil
+	}
+	_ = h.cmd.Process.Signal(syscall.SIGTERM)
+	<-h.read
+	return h.cmd.Wait()
+}
+
+// startHub runs a hub on config, written to a file of that name's extension, with a scratch home.
+func startHub(t testing.TB, name, config string, args ...string) *runningHub {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := launch(dir, scratchEnv(dir), append([]string{"--config", file}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.stop(); err != nil {
+			t.Errorf("the hub ended with %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the hub's log:\n%s", h.log())
+		}
+	})
+	return h
+}
+
+// scratchEnv is an environment whose home is dir.
+func scratchEnv(dir string) []string {
+	env := []string{"HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "state"), "XDG_CONFIG_HOME=" + filepath.Join(dir, "config")}
+	for _, name := range []string{"PATH", "TMPDIR", "SystemRoot", "GORACE"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// scriptStartHub: starthub ARGS… runs a hub in the background and sets HUB_URL.
+func scriptStartHub(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("starthub cannot be negated: use exec mcp-toolhub serve")
+	}
+	var env []string
+	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR", "HUB_TOKEN"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	h, err := launch(ts.MkAbs("."), env, args...)
+	ts.Check(err)
+	ts.Setenv("HUB_URL", h.url)
+	ts.Defer(func() { _ = h.stop() })
+	hubs.Store(ts.Getenv("WORK"), h)
+}
+
+// hubs are the hubs of the scripts, by work directory.
+var hubs sync.Map
+
+// scriptStopHub: stophub ends the hub with SIGTERM, wants exit code 0, and leaves its log in the file hub.log.
+func scriptStopHub(ts *testscript.TestScript, neg bool, _ []string) {
+	v, ok := hubs.LoadAndDelete(ts.Getenv("WORK"))
+	if !ok || neg {
+		ts.Fatalf("stophub: no hub was started")
+	}
+	h := v.(*runningHub)
+	ts.Check(h.stop())
+	ts.Check(os.WriteFile(ts.MkAbs("hub.log"), []byte(h.log()), 0o600))
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+)
+
+// load finds and reads the config file that the command line and the environment point at.
+func (a *app) load() (*config.Settings, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, failed(fmt.Errorf("find the working directory: %w", err))
+	}
+	env := config.Env(a.std.getenv)
+	path, err := config.Find(a.configPath, env, wd)
+	if err != nil {
+		return nil, &exitError{exitConfig, err}
+	}
+	s, err := config.Load(config.Source{Path: path, StateDir: a.stateDir, Env: env})
+	if err != nil {
+		return nil, &exitError{exitConfig, err}
+	}
+	return s, nil
+}
+
+// openHub loads the config and builds the hub that it describes. change, if not nil, may alter the settings first.
+func (a *app) openHub(change func(*config.Settings)) (*hub, error) {
+	s, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	if change != nil {
+		change(s)
+	}
+	level, format := s.LogLevel, s.LogFormat
+	if a.logLevel != "" {
+		level = a.logLevel
+	}
+	if a.logFormat != "" {
+		format = a.logFormat
+	}
+	logger, err := newLogger(a.std.err, level, format)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	for _, w := range s.Warnings {
+		logger.Warn("config", "warning", w)
+	}
+	h, err := newHub(s, logger)
+	if err != nil {
+		return nil, failed(err)
+	}
+	return h, nil
+}
+
+// quiet makes a command that starts servers for one question log what is wrong only.
+func quiet(s *config.Settings) {
+	if s.LogLevel == "" || s.LogLevel == "info" {
+		s.LogLevel = "warn"
+	}
+}
+
+// withHub runs do with a hub whose servers have all been started and are ready or have failed once.
+func (a *app) withHub(ctx context.Context, do func(*hub) error) error {
+	h, err := a.openHub(quiet)
+	if err != nil {
+		return err
+	}
+	h.group.Start(context.WithoutCancel(ctx))
+	err = func() error {
+		if err := h.group.WaitReady(ctx); err != nil {
+			return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
+		}
+		h.refresh()
+		return do(h)
+	}()
+	if closeErr := h.close(untilKilled(ctx)); err == nil && closeErr != nil {
+		err = failed(closeErr)
+	}
+	return err
+}

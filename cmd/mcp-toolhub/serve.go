@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+)
+
+const serveHelp = `Serve the tools of all configured servers to MCP clients.
+
+Without --http the hub speaks MCP on stdin and stdout: this is what a client's config
+starts. With --http, or hub.http.listen in the config, it listens for any number of
+clients, on /mcp for the default profile and /mcp/p/NAME for the others.
+
+A first SIGINT or SIGTERM lets open calls end, then stops everything that was started.
+A second one kills.`
+
+const serveExample = `  mcp-toolhub serve --config mcp-toolhub.yaml
+  mcp-toolhub serve --config mcp-toolhub.yaml --http 127.0.0.1:8808`
+
+func (a *app) serveCommand() *cobra.Command {
+	var address, profile string
+	var stdio bool
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve the tools of all servers, over stdio or HTTP", Long: serveHelp, Example: serveExample,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), address, profile, stdio) },
+	}
+	cmd.Flags().StringVar(&address, "http", "", "listen on `host:port` instead of speaking stdio")
+	cmd.Flags().BoolVar(&stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
+	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
+	cmd.Flags().StringVar(&profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (err error) {
+	h, err := a.openHub(func(s *config.Settings) {
+		if address != "" || stdio {
+			s.Downstream.HTTP.Listen = address
+		}
+	})
+	if err != nil {
+		return err
+	}
+	address = h.settings.Downstream.HTTP.Listen
+	kill := untilKilled(ctx)
+	defer func() {
+		if closeErr := h.close(kill); err == nil && closeErr != nil {
+			err = failed(closeErr)
+		}
+	}()
+	var listener net.Listener
+	if address != "" {
+		if err := h.settings.Downstream.CheckListen(address); err != nil {
+			return failed(err)
+		}
+		if listener, err = net.Listen("tcp", address); err != nil {
+			return failed(fmt.Errorf("listen on %q: %w: choose another address with --http", address, err))
+		}
+	}
+	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
+	if listener != nil {
+		return h.serveHTTP(ctx, kill, listener)
+	}
+	return h.serveStdio(ctx, kill, a.std, profile)
+}
+
+// serveStdio serves the one client on stdin and stdout until it closes them or a signal comes.
+func (h *hub) serveStdio(ctx, kill context.Context, std streams, profile string) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- h.server.ServeStdio(serving, std.in, std.out, profile) }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return failed(err)
+		}
+		return nil
+	case <-ctx.Done():
+	}
+	h.drain(kill)
+	stop()
+	<-ended
+	return nil
+}
+
+// serveHTTP serves clients on l until a signal comes.
+func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	server := &http.Server{
+		Handler:           h.server.Handler(),
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slogError(h.logger),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	h.logger.Info("serving", "url", "http://"+l.Addr().String()+"/mcp", "profiles", h.profiles())
+	select {
+	case err := <-ended:
+		return failed(fmt.Errorf("serve HTTP: %w", err))
+	case <-ctx.Done():
+	}
+	h.logger.Info("stopping: open calls may end", "limit", h.server.DrainTimeout())
+	h.drain(kill)
+	stop() // standing streams end with it
+	closing, cancel := context.WithTimeout(kill, time.Second)
+	defer cancel()
+	if err := server.Shutdown(closing); err != nil {
+		_ = server.Close()
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return failed(fmt.Errorf("serve HTTP: %w", err))
+	}
+	return nil
+}
+
+// drain lets open calls end.
+func (h *hub) drain(kill context.Context) {
+	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
+	defer cancel()
+	h.server.Drain(limit)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+)
+
+const serversHelp = `Show the state of each server: of a running hub with --url, otherwise of the servers in
+the config, which are started for the purpose and stopped again.
+
+The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
+
+func (a *app) serversCommand() *cobra.Command {
+	var hubURL, format string
+	cmd := &cobra.Command{
+		Use: "servers", Short: "Show the state of each server", Long: serversHelp, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkFormat(format); err != nil {
+				return err
+			}
+			if hubURL == "" {
+				return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), format) })
+			}
+			h, err := a.remoteHealth(cmd.Context(), hubURL)
+			if err != nil {
+				return err
+			}
+			return a.reportServers(h, format)
+		},
+	}
+	cmd.Flags().StringVar(&hubURL, "url", "", "`URL` of a running hub")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func checkFormat(format string) error {
+	if format != "table" && format != "json" {
+		return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use table or json", format)}
+	}
+	return nil
+}
+
+// tokenVariable names the environment variable with the token for a hub that wants one.
+const tokenVariable = "MCP_TOOLHUB_TOKEN"
+
+// remoteHealth asks a running hub for its health.
+func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Health, error) {
+	var h downstream.Health
+	u, err := url.Parse(hubURL)
+	if err != nil || u.Host == "" {
+		return h, &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", hubURL)}
+	}
+	u.Path = "/health/ready"
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return h, failed(fmt.Errorf("ask the hub: %w", err))
+	}
+	if token, ok := a.std.getenv(tokenVariable); ok {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return h, failed(fmt.Errorf("ask the hub: %w: is it running there?", err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return h, failed(fmt.Errorf("ask the hub: %w", err))
+	}
+	if err := json.Unmarshal(body, &h); err != nil || h.Status == "" {
+		return h, failed(fmt.Errorf("ask the hub: %s answered with status %d and no health: is it an mcp-toolhub?", u.Host, resp.StatusCode))
+	}
+	if h.Servers == nil {
+		return h, failed(fmt.Errorf("the hub at %s is %s, and shows more to holders of a token: set $%s", u.Host, h.Status, tokenVariable))
+	}
+	return h, nil
+}
+
+func (a *app) printServers(h downstream.Health, format string) error {
+	if format == "json" {
+		enc := json.NewEncoder(a.std.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(h)
+	}
+	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "SERVER\tSTATE\tSINCE\tTRANSPORT\tPROTOCOL\tTOOLS\tREPAIRED\tEXCLUDED\tCALLS\tERRORS\tQUEUED\tP50\tP95")
+	for _, s := range h.Servers {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1fms\t%.1fms\n", s.Server, s.State, s.Since.Local().Format(time.DateTime),
+			s.Transport, s.ProtocolVersion, s.Tools, s.Repaired, len(s.Excluded), s.Calls, s.Errors, s.Queued,
+			s.LatencyP50MS, s.LatencyP95MS)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, s := range h.Servers {
+		if s.LastError != "" {
+			fmt.Fprintf(a.std.out, "\n%s: %s\n", s.Server, s.LastError)
+			if s.Hint != "" {
+				fmt.Fprintf(a.std.out, "  %s\n", s.Hint)
+			}
+			if s.NextTry != nil {
+				fmt.Fprintf(a.std.out, "  next try: %s\n", s.NextTry.Local().Format(time.DateTime))
+			}
+		}
+		for _, e := range s.Excluded {
+			fmt.Fprintf(a.std.out, "\n%s: tool %q is excluded (%s): %s\n", s.Server, e.Tool, e.Code, e.Reason)
+		}
+	}
+	for _, p := range h.Problems {
+		fmt.Fprintf(a.std.out, "\nhub: %s\n", strings.TrimSpace(p))
+	}
+	return nil
+}

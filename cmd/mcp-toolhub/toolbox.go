@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// ownTools is the toolbox of a hub in this process. Its calls go through the same pipeline as everybody's.
+type ownTools struct {
+	hub     *hub
+	profile string
+}
+
+func (o ownTools) actor() tool.Actor {
+	name := "local"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return tool.Actor{Name: name, Door: "cli", Client: tool.Client{Name: "mcp-toolhub", Version: version()}}
+}
+
+func (o ownTools) surface() (*tool.Surface, error) {
+	return o.hub.names.Surface(o.profile, o.actor().Client)
+}
+
+func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {
+	surface, err := o.surface()
+	if err != nil {
+		return nil, err
+	}
+	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
+		Method: "tools call", Actor: o.actor(), Progress: progress})
+	if outcome.Err != nil {
+		return nil, outcome.Err
+	}
+	return outcome.Result, nil
+}
+
+func callParams(name string, args json.RawMessage) json.RawMessage {
+	out := append([]byte(`{"name":`), rawjson.Quote(name)...)
+	out = append(append(out, `,"arguments":`...), args...)
+	return append(out, '}')
+}
+
+// remoteTools is the toolbox of a hub that runs elsewhere, reached as one upstream server.
+type remoteTools struct{ group *upstream.Group }
+
+// remoteID is how the running hub is called in messages about the connection to it.
+const remoteID = "hub"
+
+// withRemote runs do with the tools of the hub at f.url.
+func (a *app) withRemote(ctx context.Context, f toolFlags, do func(toolbox) error) error {
+	u, err := url.Parse(f.url)
+	if err != nil || u.Host == "" {
+		return &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", f.url)}
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/mcp"
+		if f.profile != namespace.DefaultProfile {
+			u.Path = "/mcp/p/" + f.profile
+		}
+	}
+	headers := map[string]string{}
+	if token, ok := a.std.getenv(tokenVariable); ok {
+		headers["Authorization"] = "Bearer " + token
+	}
+	logger, err := newLogger(a.std.err, "error", a.logFormat)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	g, err := upstream.NewGroup(upstream.Config{Version: version(), Servers: []upstream.ServerConfig{
+		{ID: remoteID, Transport: upstream.StreamableHTTP, URL: u.String(), Headers: headers},
+	}}, logger)
+	if err != nil {
+		return failed(err)
+	}
+	g.Start(context.WithoutCancel(ctx))
+	err = func() error {
+		if err := g.WaitReady(ctx); err != nil {
+			return &exitError{exitInterrupted, errors.New("interrupted")}
+		}
+		if st := g.Statuses()[0]; st.State != tool.ServerReady {
+			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)}
+		}
+		return do(remoteTools{g})
+	}()
+	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
+		err = failed(closeErr)
+	}
+	return err
+}
+
+// surface is the running hub's own: its names are shown as they are.
+func (r remoteTools) surface() (*tool.Surface, error) {
+	catalog := r.group.Catalogs()[0]
+	listed := make([]tool.Listed, len(catalog.Tools))
+	names := make(map[string]int, len(catalog.Tools))
+	for i, t := range catalog.Tools {
+		listed[i] = tool.Listed{Name: t.Native, Tool: t, Declaration: t.Declaration}
+		names[t.Native] = i
+	}
+	return tool.NewSurface("", "", string(namespace.StyleNative), "", listed, catalog.Excluded, names), nil
+}
+
+func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {
+	reply, err := r.group.Execute(ctx, &tool.Execution{
+		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name}, // it knows all its names
+		Params: callParams(name, args), Arguments: args, Progress: progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Result, nil
+}
