@@ -52,6 +52,7 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 	for {
 		s.mu.Lock()
 		sess, state, moved := s.session, s.state, s.moved
+		wakes := s.asleep || state == tool.ServerBackoff && !time.Now().Before(s.nextWake)
 		var bound []binding
 		if s.listing != nil {
 			bound = s.listing.bindings[native]
@@ -59,6 +60,10 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 		s.mu.Unlock()
 		if sess != nil && sess != stale && !sess.isOver() {
 			return sess, bound, nil
+		}
+		if wakes {
+			poke(s.wake)
+			state = tool.ServerStarting
 		}
 		// A session that is over is about to be replaced, or to become a failure that tells more.
 		if state != tool.ServerStarting && state != tool.ServerReady {

@@ -32,6 +32,12 @@ type ServerConfig struct {
 	Tags     []string // given to every tool of the server
 	Validate string   // "off", "warn" or "reject" (default)
 
+	// Lazy servers are started by the first call to one of their tools, as soon as it is known which tools they have.
+	Lazy bool
+
+	IdleStop     time.Duration // a server that no call has needed for so long is stopped until the next one; 0: never
+	HideWhenDown bool          // its tools are not listed while it is not ready
+
 	MaxParallel int // calls that this server executes at the same time; for whoever schedules them
 	MaxQueued   int // calls that may wait for it
 
@@ -65,6 +71,18 @@ type Config struct {
 	// 1s) to RetryMax (default 60s), with jitter.
 	RetryMin time.Duration
 	RetryMax time.Duration
+
+	// RetryBudget is how often a server is started within an hour (default 60). Then the pause is RetryRest (default 15m).
+	RetryBudget int
+	RetryRest   time.Duration
+
+	Catalogs Catalogs // keeps what servers offered, for the next start; nil keeps nothing
+}
+
+// Catalogs keeps catalogs by a digest of the server's configuration. Its methods are called concurrently.
+type Catalogs interface {
+	Load(key string) (data []byte, ok bool)
+	Save(key string, data []byte) error
 }
 
 // HubCommand as ServerConfig.Command means the running program itself.
@@ -78,6 +96,8 @@ const (
 	defaultStartParallel = 8
 	defaultRetryMin      = time.Second
 	defaultRetryMax      = time.Minute
+	defaultRetryBudget   = 60
+	defaultRetryRest     = 15 * time.Minute
 )
 
 // withDefaults returns c with every zero value replaced by its default.
@@ -85,6 +105,8 @@ func (c Config) withDefaults() Config {
 	c.StartParallel = orDefault(c.StartParallel, defaultStartParallel)
 	c.RetryMin = orDefault(c.RetryMin, defaultRetryMin)
 	c.RetryMax = max(orDefault(c.RetryMax, defaultRetryMax), c.RetryMin)
+	c.RetryBudget = orDefault(c.RetryBudget, defaultRetryBudget)
+	c.RetryRest = orDefault(c.RetryRest, defaultRetryRest)
 	return c
 }
 

@@ -83,7 +83,7 @@ func (s *server) connectStdio(ctx context.Context) (*session, *fault) {
 
 // startChild starts one child and initialises it. probed reports that it failed after server/discover was sent.
 func (s *server) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault) {
-	proc, err := startProcess(s.cfg, s.self, s.log, s.redact)
+	proc, err := startProcess(s.cfg, s.guards, s.log, s.redact)
 	if err != nil {
 		return nil, false, processFault(s.cfg, err)
 	}

@@ -18,6 +18,7 @@ type fault struct {
 	what  string        // what happened
 	hint  string        // what to do about it; may be empty
 	auth  bool          // the server refused the credentials: trying again is pointless until something changes
+	idle  bool          // nothing is wrong: the server was not needed for a while
 	lost  bool          // the server has forgotten the session: a new one will do
 	pause time.Duration // the server asked not to be tried again before
 	cause error

@@ -15,7 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -24,59 +26,102 @@ import (
 // coalesce is how long changes are collected before they are told.
 const coalesce = 20 * time.Millisecond
 
+// retireWithin is how long calls to a server that Apply takes out may go on.
+const retireWithin = 30 * time.Second
+
 // Group is a set of upstream servers. Its methods are safe for concurrent use.
 type Group struct {
-	servers []*server // in the order of the configuration
-	byID    map[string]*server
+	logger  *slog.Logger
+	slots   chan struct{}
+	guards  *guards
 	dirty   chan struct{}
 	kill    chan struct{} // closed when stopping must be brisk
 	running sync.WaitGroup
+	roster  atomic.Pointer[roster]
 
 	mu        sync.Mutex
 	listeners []func()
-	cancel    context.CancelFunc // nil until started
+	life      context.Context    // of the servers; nil until started
+	cancel    context.CancelFunc // ends life
 	closed    bool
 	killed    bool
+}
+
+// roster is the servers at one moment. It is never changed.
+type roster struct {
+	servers []*server // in the order of the configuration
+	byID    map[string]*server
 }
 
 // NewGroup makes a group of cfg's servers. It starts nothing. An error says which entry is wrong.
 func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
-		byID:  make(map[string]*server, len(cfg.Servers)),
-		dirty: make(chan struct{}, 1),
-		kill:  make(chan struct{}),
+		logger: logger,
+		slots:  make(chan struct{}, cfg.StartParallel),
+		guards: &guards{self: cfg.Self, log: logger},
+		dirty:  make(chan struct{}, 1),
+		kill:   make(chan struct{}),
 	}
-	slots := make(chan struct{}, cfg.StartParallel)
+	r, err := g.enrol(cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.roster.Store(r)
+	return g, nil
+}
+
+// enrol makes the roster of cfg. A server whose entry is the same as in old stays; another one of the same id inherits
+// what was listed.
+func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
+	r := &roster{byID: make(map[string]*server, len(cfg.Servers))}
 	var faults []error
 	for _, sc := range cfg.Servers {
-		s := &server{
-			cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: orText(cfg.Version, "0"), self: cfg.Self,
-			retryMin: cfg.RetryMin, retryMax: cfg.RetryMax,
-			log: logger.With("server", sc.ID), redact: newRedactor(sc),
-			slots: slots, kill: g.kill, onChange: func() { poke(g.dirty) },
-			settled: make(chan struct{}), moved: make(chan struct{}),
-			stopping: make(chan struct{}), drained: make(chan struct{}),
-			state: tool.ServerStopped, since: time.Now(),
-		}
-		if g.byID[sc.ID] != nil {
+		if r.byID[sc.ID] != nil {
 			faults = append(faults, fmt.Errorf("add server %q: the id is used twice: rename one", sc.ID))
 			continue
 		}
-		switch sc.Transport {
-		case StreamableHTTP, SSE:
-			var err error
-			if s.http, err = newHTTPServer(sc); err != nil {
-				faults = append(faults, fmt.Errorf("add server %q: %w", sc.ID, err))
-			}
-		case Stdio:
-		default:
-			faults = append(faults, fmt.Errorf("add server %q: unknown transport %q: use stdio, http or sse", sc.ID, sc.Transport))
+		var before *server
+		if old != nil {
+			before = old.byID[sc.ID]
 		}
-		g.servers = append(g.servers, s)
-		g.byID[sc.ID] = s
+		s := before
+		if before == nil || !reflect.DeepEqual(before.cfg, sc) {
+			var err error
+			if s, err = g.newServer(cfg, sc, before); err != nil {
+				faults = append(faults, fmt.Errorf("add server %q: %w", sc.ID, err))
+				continue
+			}
+		}
+		r.servers = append(r.servers, s)
+		r.byID[sc.ID] = s
 	}
-	return g, errors.Join(faults...)
+	return r, errors.Join(faults...)
+}
+
+// newServer makes a server that has not been started. before is the one that it replaces, or nil.
+func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
+	s := &server{
+		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: orText(cfg.Version, "0"), guards: g.guards,
+		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
+		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: cfg.Catalogs,
+		slots: g.slots, kill: g.kill, onChange: func() { poke(g.dirty) },
+		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
+		stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
+		state: tool.ServerStopped, since: time.Now(),
+	}
+	switch sc.Transport {
+	case StreamableHTTP, SSE:
+		var err error
+		if s.http, err = newHTTPServer(sc); err != nil {
+			return nil, err
+		}
+	case Stdio:
+	default:
+		return nil, fmt.Errorf("unknown transport %q: use stdio, http or sse", sc.Transport)
+	}
+	s.recall(before)
+	return s, nil
 }
 
 // OnChange registers f to be called, from one goroutine, soon after a catalog or a state has changed; changes that
@@ -95,17 +140,71 @@ func (g *Group) Start(ctx context.Context) {
 	if g.cancel != nil || g.closed {
 		return
 	}
-	ctx, g.cancel = context.WithCancel(ctx)
-	listeners := g.listeners
-	for _, s := range g.servers {
-		if s.cfg.Disabled {
-			s.settle()
-			continue
-		}
-		s.become(tool.ServerStarting, nil, nil, time.Time{}) // a call that comes now is to wait
-		g.running.Go(func() { s.run(ctx) })
+	g.life, g.cancel = context.WithCancel(ctx)
+	for _, s := range g.roster.Load().servers {
+		g.start(s, nil)
 	}
-	g.running.Go(func() { g.tell(ctx, listeners) })
+	life, listeners := g.life, g.listeners
+	g.running.Go(func() { g.tell(life, listeners) })
+}
+
+// start lets a server run, after the one that it replaces has ended. g.mu is held.
+func (g *Group) start(s *server, after <-chan struct{}) {
+	if s.cfg.Disabled {
+		s.settle()
+		close(s.over)
+		return
+	}
+	ctx, stop := context.WithCancel(g.life)
+	s.stop = stop
+	if !s.cfg.Lazy || !s.isKnown() {
+		s.become(tool.ServerStarting, nil, nil, time.Time{}) // from now on calls wait for it
+	}
+	g.running.Go(func() {
+		defer close(s.over)
+		defer stop()
+		if after != nil {
+			select {
+			case <-after:
+			case <-ctx.Done():
+			}
+		}
+		s.run(ctx)
+	})
+}
+
+// Apply makes the group one of cfg's servers. Servers whose entry has not changed go on undisturbed; one whose entry has
+// changed is started anew when the calls to it have ended, and keeps its tools listed meanwhile. An error says which
+// entry is wrong, and nothing has changed then. Version, Self, StartParallel and Catalogs stay those of NewGroup.
+func (g *Group) Apply(cfg Config) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return errors.New("apply servers: the group is closed")
+	}
+	old := g.roster.Load()
+	next, err := g.enrol(cfg.withDefaults(), old)
+	if err != nil {
+		return err
+	}
+	g.roster.Store(next)
+	for id, before := range old.byID {
+		if next.byID[id] != before && g.life != nil && !before.cfg.Disabled {
+			g.running.Go(before.retire)
+		}
+	}
+	for _, s := range next.servers {
+		before := old.byID[s.cfg.ID]
+		switch {
+		case before == s || g.life == nil:
+		case before == nil || before.cfg.Disabled:
+			g.start(s, nil)
+		default:
+			g.start(s, before.over)
+		}
+	}
+	poke(g.dirty)
+	return nil
 }
 
 // tell calls the listeners after changes.
@@ -161,14 +260,14 @@ func (g *Group) Close(ctx context.Context) error {
 		g.mu.Unlock()
 		<-done
 	}
-	return err
+	return errors.Join(err, g.guards.close())
 }
 
 // Execute calls the tool of x on its server and returns what the server answered. The error is a *tool.RPCError, which
 // the server itself returned, or a *tool.Failure. A call that may have been executed is never sent again. When ctx ends,
 // the server is told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	s := g.byID[x.Tool.Server]
+	s := g.roster.Load().byID[x.Tool.Server]
 	if s == nil {
 		return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
 			Message: fmt.Sprintf("there is no server %q: list the tools again", x.Tool.Server)}
@@ -179,8 +278,9 @@ func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, err
 // Catalogs returns what each server offers, in the order of the configuration. A server that fails keeps its last
 // catalog.
 func (g *Group) Catalogs() []tool.Catalog {
-	out := make([]tool.Catalog, len(g.servers))
-	for i, s := range g.servers {
+	servers := g.roster.Load().servers
+	out := make([]tool.Catalog, len(servers))
+	for i, s := range servers {
 		out[i] = s.catalog()
 	}
 	return out
@@ -188,8 +288,9 @@ func (g *Group) Catalogs() []tool.Catalog {
 
 // Statuses returns the state of each server, in the order of the configuration.
 func (g *Group) Statuses() []tool.ServerStatus {
-	out := make([]tool.ServerStatus, len(g.servers))
-	for i, s := range g.servers {
+	servers := g.roster.Load().servers
+	out := make([]tool.ServerStatus, len(servers))
+	for i, s := range servers {
 		out[i] = s.status()
 	}
 	return out
@@ -197,7 +298,7 @@ func (g *Group) Statuses() []tool.ServerStatus {
 
 // WaitReady waits until every server that is not disabled was ready or has failed once.
 func (g *Group) WaitReady(ctx context.Context) error {
-	for _, s := range g.servers {
+	for _, s := range g.roster.Load().servers {
 		select {
 		case <-s.settled:
 		case <-ctx.Done():

@@ -169,7 +169,7 @@ func endedFailure(c *laneCall, cause error) answer {
 func (c *laneCall) hopHeaders(h http.Header) {
 	h.Set("Mcp-Method", c.method)
 	if c.name != "" {
-		h.Set("Mcp-Name", headerText(c.name))
+		h.Set("Mcp-Name", nameText(c.name))
 	}
 	for name, value := range c.headers {
 		h.Set(name, value)

@@ -22,6 +22,7 @@ const (
 // listing is a published catalog with what the hub needs to call its tools.
 type listing struct {
 	catalog  tool.Catalog
+	offer    offer // what it was made from
 	digest   [sha256.Size]byte
 	bindings map[string][]binding // by the tool's own name
 	repaired int
@@ -104,38 +105,34 @@ func readPage(result json.RawMessage) (tools []json.RawMessage, next string, err
 
 // publish admits what the server listed and makes it the server's catalog, unless it is the one that stands.
 func (s *server) publish(sess *session, raw []json.RawMessage) {
-	digest := digestOf(raw, sess.info.Instructions)
+	offer := offer{Instructions: sess.info.Instructions, Tools: raw}
+	if info := sess.info.ServerInfo; info != nil {
+		offer.Title = orText(info.Title, info.Name)
+	}
+	digest := offer.digest()
 	s.mu.Lock()
-	same := s.listing != nil && s.listing.digest == digest
+	old := s.listing
 	s.mu.Unlock()
-	if same {
+	if old != nil && old.digest == digest && !old.catalog.Pending {
 		return
 	}
-	tools, excluded := Admit(s.cfg, raw)
-	l := &listing{
-		catalog: tool.Catalog{
-			Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
-			Instructions: sess.info.Instructions,
-		},
-		digest:   digest,
-		bindings: make(map[string][]binding),
-	}
-	if info := sess.info.ServerInfo; info != nil {
-		l.catalog.Title = orText(info.Title, info.Name)
-	}
-	for _, t := range tools {
-		if len(t.Repairs) > 0 {
-			l.repaired++
-		}
-		if b := bindings(t.InputSchema); b != nil {
-			l.bindings[t.Native] = b
-		}
+	var l *listing
+	if old != nil && old.digest == digest {
+		confirmed := *old
+		confirmed.catalog.Pending = false
+		l = &confirmed
+	} else {
+		l = s.admit(offer)
 	}
 	s.mu.Lock()
 	s.listing = l
 	s.mu.Unlock()
-	s.log.Info("catalog of the server is known", "tools", len(tools), "repaired", l.repaired, "excluded", len(excluded))
+	s.log.Info("catalog of the server is known", "tools", len(l.catalog.Tools), "repaired", l.repaired,
+		"excluded", len(l.catalog.Excluded))
 	s.onChange()
+	if old == nil || old.digest != digest {
+		s.remember(offer)
+	}
 }
 
 func orText(a, b string) string {
@@ -143,15 +140,4 @@ func orText(a, b string) string {
 		return a
 	}
 	return b
-}
-
-func digestOf(raw []json.RawMessage, instructions string) (sum [sha256.Size]byte) {
-	h := sha256.New()
-	fmt.Fprintf(h, "%d %s\n", len(instructions), instructions)
-	for _, one := range raw {
-		fmt.Fprintf(h, "%d ", len(one))
-		h.Write(one)
-	}
-	h.Sum(sum[:0])
-	return sum
 }

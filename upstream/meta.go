@@ -224,6 +224,20 @@ func headerText(text string) string {
 	return prefix + base64.StdEncoding.EncodeToString([]byte(text)) + suffix
 }
 
+// nameText encodes a tool's name for the Mcp-Name header: as it is where a header can hold it, which is what servers
+// that use the SDK compare with the body.
+func nameText(name string) string {
+	for i := 0; i < len(name); i++ {
+		if name[i] < 0x20 || name[i] == 0x7f {
+			return headerText(name)
+		}
+	}
+	if name != strings.Trim(name, " ") {
+		return headerText(name)
+	}
+	return name
+}
+
 // isToken reports whether name can be part of a header's name.
 func isToken(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool { return !isTokenRune(r) }) < 0

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 )
 
 // process is a child that speaks MCP over its stdin and stdout, with everything that it starts itself.
@@ -20,7 +22,10 @@ type process struct {
 	stdout *os.File
 	stderr *stderrLog
 
-	exited  chan struct{} // closed once the child was waited for and its group killed
+	guards *guards
+	child  guard.Child
+
+	exited  chan struct{} // closed once the child was waited for and all that it started is killed
 	state   string        // how it exited; set before exited is closed
 	readers sync.WaitGroup
 }
@@ -28,13 +33,20 @@ type process struct {
 // Each step of stopping a child waits this long for the child to end.
 const stopPatience = 2 * time.Second
 
-// startProcess starts the child that cfg describes. self is the path of the running program.
-func startProcess(cfg ServerConfig, self string, log *slog.Logger, redact *redactor) (*process, error) {
+// startProcess starts the child that cfg describes.
+func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *redactor) (_ *process, err error) {
 	env := childEnv(os.Environ(), cfg.Env)
-	name, err := lookCommand(cfg.Command, self, env)
+	name, err := lookCommand(cfg.Command, guards.self, env)
 	if err != nil {
 		return nil, err
 	}
+	mark := guards.get().Mark()
+	defer func() {
+		if err != nil {
+			guards.get().Forget(mark)
+		}
+	}()
+	env = append(env, mark)
 	cmd := exec.Command(name, cfg.Args...)
 	cmd.Env, cmd.Dir = env, cfg.Dir
 	ownGroup(cmd)
@@ -56,6 +68,8 @@ func startProcess(cfg ServerConfig, self string, log *slog.Logger, redact *redac
 		return nil, err
 	}
 	p := &process{
+		guards: guards,
+		child:  guards.get().Add(cmd.Process, mark),
 		cmd:    cmd,
 		stdin:  ends[1],
 		stdout: ends[3],
@@ -74,12 +88,46 @@ func (p *process) wait(stderr *os.File) {
 	// What the child started and left running has lost its purpose. The group cannot have been given to somebody else
 	// as long as a process of it lives, and where none does, there is nothing to kill.
 	killGroup(p.cmd)
+	for _, pid := range p.child.Strays() { // that have left the group
+		if stray, err := os.FindProcess(pid); err == nil {
+			_ = stray.Kill()
+		}
+	}
+	p.guards.get().Remove(p.child)
 	// A descendant that left the group may hold stderr open.
 	timer := time.AfterFunc(drainTime, func() { _ = stderr.Close() })
 	p.readers.Wait()
 	timer.Stop()
 	_ = stderr.Close()
 	close(p.exited)
+}
+
+// guards starts the group's guard when the first child needs it, so that a hub without children has none.
+type guards struct {
+	self string // the program that the guard runs; "" makes one that guards nothing
+	log  *slog.Logger
+	once sync.Once
+	it   *guard.Guard
+}
+
+func (g *guards) get() *guard.Guard {
+	g.once.Do(func() {
+		if g.self == "" {
+			g.it = &guard.Guard{}
+			return
+		}
+		var err error
+		if g.it, err = guard.Start(g.self); err != nil {
+			g.log.Warn("servers will survive a hub that is killed outright", "error", err)
+		}
+	})
+	return g.it
+}
+
+// close ends the guard, if there is one.
+func (g *guards) close() error {
+	g.once.Do(func() { g.it = &guard.Guard{} })
+	return g.it.Close()
 }
 
 // drainTime is how long the pipes of a child that has exited are read on.

@@ -2,8 +2,10 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,9 +22,12 @@ type server struct {
 	cfg        ServerConfig
 	timeouts   Timeouts
 	hubVersion string
-	self       string
+	guards     *guards
+	catalogs   Catalogs // nil where none are kept
 	retryMin   time.Duration
 	retryMax   time.Duration
+	budget     int           // starts within an hour
+	rest       time.Duration // pause once they are used up
 	log        *slog.Logger
 	redact     *redactor
 	http       *httpServer // nil for stdio
@@ -31,9 +36,10 @@ type server struct {
 	onChange   func()
 
 	// Only run and what it calls use these.
-	older       bool // the server is known to speak a revision before 2026-07-28
-	olderNext   bool // the attempt failed with server/discover unanswered
-	endsOnProbe bool // the server ends when it is asked server/discover
+	older       bool        // the server is known to speak a revision before 2026-07-28
+	olderNext   bool        // the attempt failed with server/discover unanswered
+	endsOnProbe bool        // the server ends when it is asked server/discover
+	attempts    []time.Time // starts within the last hour
 
 	ids    atomic.Int64
 	calls  atomic.Int64
@@ -42,11 +48,18 @@ type server struct {
 	stopping chan struct{} // closed when calls in flight must end
 	drained  chan struct{} // closed once stopping and no call is in flight
 
+	stop func()        // ends run
+	over chan struct{} // closed when run has returned
+	wake chan struct{} // has room for one: a call waits for the server
+
 	settled    chan struct{} // closed when the server was ready or has failed once
 	settleOnce sync.Once
 
 	mu       sync.Mutex
 	inFlight int
+	lastUsed time.Time
+	asleep   bool      // stopped until it is used
+	nextWake time.Time // before this a call does not bring the next try forward
 	state    tool.ServerState
 	since    time.Time
 	lastErr  string
@@ -111,38 +124,52 @@ func (s *server) setPID(pid int) {
 
 func (s *server) nextID() string { return idPrefix + strconv.FormatInt(s.ids.Add(1), 10) }
 
+// maxQuickLosses is how many sessions in a row a server may forget at once before that counts as a failure.
+const maxQuickLosses = 3
+
 // run keeps the server alive until ctx ends; then it stops it and returns.
 func (s *server) run(ctx context.Context) {
 	defer s.settle()
 	defer s.finish()
-	pause := s.retryMin
-	var renewed time.Time // when a forgotten session was last replaced without a pause
+	pause, losses := s.retryMin, 0
+	asleep := s.cfg.Lazy
 	for ctx.Err() == nil {
+		if asleep && s.isKnown() && !s.sleep(ctx) {
+			return
+		}
+		asleep = false
 		s.become(tool.ServerStarting, nil, nil, time.Time{})
+		s.attempts = append(s.attempts, time.Now())
 		sess, f := s.start(ctx)
 		if f == nil {
 			began := time.Now()
 			s.become(tool.ServerReady, sess, nil, time.Time{})
 			f = s.serve(ctx, sess)
-			if time.Since(began) > s.retryMax {
+			lasted := time.Since(began)
+			if lasted > s.retryMax {
 				pause = s.retryMin
 			}
-			if ctx.Err() == nil && f.lost && time.Since(renewed) > pause {
-				renewed = time.Now()
-				s.become(tool.ServerStarting, nil, f, time.Time{})
+			if losses++; lasted > s.retryMin {
+				losses = 1
+			}
+			switch {
+			case ctx.Err() != nil:
+				s.drain() // first: so that each call's cancellation can still be told
 				sess.shut(s.kill)
-				continue // nothing is wrong with the server: the call that found out is waiting for the new session
+				return
+			case f.idle:
+				sess.shut(s.kill)
+				asleep = true
+			case f.lost && losses <= maxQuickLosses:
+				s.become(tool.ServerStarting, nil, f, time.Time{})
+				sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
+			default:
+				s.backOff(ctx, sess, f, &pause)
 			}
-			if ctx.Err() == nil {
-				s.rest(ctx, sess, f, &pause)
-				continue
-			}
-			s.drain() // first: so that each call's cancellation can still be told
-			sess.shut(s.kill)
-			return
+			continue
 		}
 		if ctx.Err() == nil {
-			s.rest(ctx, nil, f, &pause)
+			s.backOff(ctx, nil, f, &pause)
 		}
 	}
 }
@@ -190,6 +217,7 @@ func (s *server) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight--
+	s.lastUsed = time.Now()
 	select {
 	case <-s.stopping:
 		if s.inFlight == 0 {
@@ -199,8 +227,9 @@ func (s *server) leave() {
 	}
 }
 
-// rest waits after a failure until the next try is due. The session that failed, if any, is closed meanwhile.
-func (s *server) rest(ctx context.Context, sess *session, f *fault, pause *time.Duration) {
+// backOff waits after a failure until the next try is due, or a call asks for it sooner. The session that failed, if any, is
+// closed meanwhile. "Authentication failures stop it until something changed": so does waiting for those.
+func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *time.Duration) {
 	if f.auth {
 		s.become(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
@@ -210,17 +239,98 @@ func (s *server) rest(ctx context.Context, sess *session, f *fault, pause *time.
 		return
 	}
 	d := max(jitter(*pause), f.pause)
+	early := time.Now().Add(max(s.retryMin, f.pause))
 	*pause = min(*pause*2, s.retryMax)
+	if s.isSpent() {
+		d = max(jitter(s.rest), d)
+		early = time.Now().Add(d) // a call must not make it more
+		f.hint = orText(f.hint, "see the server's own log") +
+			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", s.budget)
+	}
+	s.mu.Lock()
+	s.nextWake = early
+	s.mu.Unlock()
 	s.become(tool.ServerBackoff, nil, f, time.Now().Add(d))
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	if sess != nil {
 		sess.shut(s.kill)
 	}
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-s.wake:
+			if !time.Now().Before(early) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+// isSpent reports whether the server has been started as often as it may be within an hour.
+func (s *server) isSpent() bool {
+	cut := time.Now().Add(-time.Hour)
+	s.attempts = slices.DeleteFunc(s.attempts, func(t time.Time) bool { return t.Before(cut) })
+	return len(s.attempts) >= s.budget
+}
+
+// sleep waits until the server is used. It returns false when ctx ended instead.
+func (s *server) sleep(ctx context.Context) bool {
+	select {
+	case <-s.wake: // of a call that was served since
+	default:
+	}
+	s.mu.Lock()
+	s.asleep = true
+	s.mu.Unlock()
+	s.become(tool.ServerStopped, nil, nil, time.Time{})
+	s.settle()
+	defer func() {
+		s.mu.Lock()
+		s.asleep = false
+		s.mu.Unlock()
+	}()
+	select {
+	case <-s.wake:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// park takes a session out of use if no call has needed it for a while.
+func (s *server) park() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inFlight > 0 || time.Since(s.lastUsed) < s.cfg.IdleStop {
+		return false
+	}
+	s.session = nil
+	s.asleep = true
+	return true
+}
+
+// retire ends a server that has left the group, after its calls.
+func (s *server) retire() {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for limit := time.Now().Add(retireWithin); s.isBusy() && time.Now().Before(limit); {
+		select {
+		case <-again.C:
+		case <-s.over:
+			return
+		}
+	}
+	s.stop()
+}
+
+func (s *server) isBusy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inFlight > 0
 }
 
 // jitter spreads d by a quarter to both sides, so that servers that failed together do not come back together.
@@ -269,6 +379,15 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 func (s *server) serve(ctx context.Context, sess *session) *fault {
 	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
 	defer gate.Stop()
+	var idle <-chan time.Time
+	if s.cfg.IdleStop > 0 {
+		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
+		defer ticker.Stop()
+		idle = ticker.C
+		s.mu.Lock()
+		s.lastUsed = time.Now()
+		s.mu.Unlock()
+	}
 	changed := (<-chan struct{})(nil)
 	for {
 		select {
@@ -276,6 +395,10 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 			return &fault{what: "stopped", cause: ctx.Err()}
 		case <-sess.ended:
 			return sess.reason
+		case <-idle:
+			if s.park() {
+				return &fault{what: "idle", idle: true}
+			}
 		case <-sess.suspect:
 			if f := s.verify(ctx, sess); f != nil {
 				return f
@@ -322,6 +445,9 @@ func (s *server) status() tool.ServerStatus {
 		LastError: s.lastErr, Hint: s.hint, PID: s.pid, Restarts: s.restarts,
 		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
 	}
+	if s.asleep && st.Hint == "" {
+		st.Hint = "starts when one of its tools is called"
+	}
 	if !s.nextTry.IsZero() {
 		next := s.nextTry
 		st.NextTry = &next
@@ -334,6 +460,7 @@ func (s *server) status() tool.ServerStatus {
 	}
 	if l := s.listing; l != nil {
 		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
+		st.Cached = l.catalog.Pending
 	}
 	return st
 }
@@ -345,5 +472,9 @@ func (s *server) catalog() tool.Catalog {
 	if s.listing == nil {
 		return tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tags: s.cfg.Tags, Pending: !s.cfg.Disabled}
 	}
-	return s.listing.catalog
+	c := s.listing.catalog
+	if s.cfg.Disabled || s.cfg.HideWhenDown && s.state != tool.ServerReady && !s.asleep {
+		c.Tools = nil
+	}
+	return c
 }

@@ -11,6 +11,12 @@ import (
 // errEventTooLarge ends a stream whose event is over the limit.
 var errEventTooLarge = errors.New("server-sent event over the size limit")
 
+// A reader begins with a small buffer, since most streams are short, and lets it grow.
+const (
+	minSSEBuffer = 4 << 10
+	maxSSEBuffer = 64 << 10
+)
+
 // sseEvent is one server-sent event.
 type sseEvent struct {
 	name  string // "" means "message"
@@ -34,7 +40,7 @@ type sseReader struct {
 }
 
 func newSSEReader(r io.Reader, limit int) *sseReader {
-	return &sseReader{r: r, limit: limit, buf: make([]byte, 32<<10)}
+	return &sseReader{r: r, limit: limit, buf: make([]byte, minSSEBuffer)}
 }
 
 // next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
@@ -87,6 +93,9 @@ func (s *sseReader) line(limit int) ([]byte, error) {
 	line := []byte{}
 	for {
 		if s.at == s.end {
+			if s.end == len(s.buf) && len(s.buf) < maxSSEBuffer {
+				s.buf = make([]byte, 2*len(s.buf)) // the last read filled it: there is much to come
+			}
 			n, err := s.r.Read(s.buf)
 			s.at, s.end = 0, n
 			if n == 0 && err != nil {
@@ -111,7 +120,7 @@ func (s *sseReader) line(limit int) ([]byte, error) {
 		if len(line)+len(part) > limit {
 			return nil, errEventTooLarge
 		}
-		line = append(line, part...)
+		line = appendLarge(line, part)
 		s.at += len(part)
 		if stop == 0 {
 			continue

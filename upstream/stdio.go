@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -155,6 +156,14 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
+// appendLarge is append for texts that may become large: doubling costs half the memory that append's growth does.
+func appendLarge(to, part []byte) []byte {
+	if len(part) > cap(to)-len(to) {
+		to = slices.Grow(to, max(len(part), len(to)))
+	}
+	return append(to, part...)
+}
+
 func (l *lineReader) line() ([]byte, error) {
 	var line []byte
 	skip := false
@@ -164,7 +173,7 @@ func (l *lineReader) line() ([]byte, error) {
 			skip, line = true, nil
 		}
 		if !skip {
-			line = append(line, part...)
+			line = appendLarge(line, part)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue

@@ -16,12 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 func TestMain(m *testing.M) {
+	guard.Main()
 	upstreamtest.Main()
 	before := runtime.NumGoroutine()
 	code := m.Run()
@@ -51,7 +53,7 @@ func settles(ok func() bool) bool {
 	}
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if !settles(ok) {
 		t.Fatalf("did not happen: %s", what)
@@ -83,12 +85,12 @@ type harness struct {
 }
 
 // start starts a group of servers and closes it at the end of the test.
-func start(t *testing.T, servers ...upstream.ServerConfig) *harness {
+func start(t testing.TB, servers ...upstream.ServerConfig) *harness {
 	t.Helper()
 	return startConfig(t, upstream.Config{Servers: servers})
 }
 
-func startConfig(t *testing.T, cfg upstream.Config) *harness {
+func startConfig(t testing.TB, cfg upstream.Config) *harness {
 	t.Helper()
 	h := &harness{log: &logBuffer{}}
 	if cfg.RetryMin == 0 {
@@ -115,12 +117,12 @@ func startConfig(t *testing.T, cfg upstream.Config) *harness {
 }
 
 // ready waits until the server id is ready.
-func (h *harness) ready(t *testing.T, id string) tool.ServerStatus {
+func (h *harness) ready(t testing.TB, id string) tool.ServerStatus {
 	t.Helper()
 	return h.reaches(t, id, tool.ServerReady)
 }
 
-func (h *harness) reaches(t *testing.T, id string, state tool.ServerState) (st tool.ServerStatus) {
+func (h *harness) reaches(t testing.TB, id string, state tool.ServerState) (st tool.ServerStatus) {
 	t.Helper()
 	if !settles(func() bool { st = h.status(id); return st.State == state }) {
 		t.Fatalf("server %s: state %s (%s), want %s", id, st.State, st.LastError, state)
@@ -169,7 +171,7 @@ func (h *harness) call(ctx context.Context, server, native, arguments string) (t
 }
 
 // mustCall calls a tool that has to answer.
-func (h *harness) mustCall(t *testing.T, server, native, arguments string) json.RawMessage {
+func (h *harness) mustCall(t testing.TB, server, native, arguments string) json.RawMessage {
 	t.Helper()
 	reply, err := h.call(t.Context(), server, native, arguments)
 	if err != nil {
@@ -179,7 +181,7 @@ func (h *harness) mustCall(t *testing.T, server, native, arguments string) json.
 }
 
 // failure is err as a *tool.Failure.
-func failure(t *testing.T, err error) *tool.Failure {
+func failure(t testing.TB, err error) *tool.Failure {
 	t.Helper()
 	var f *tool.Failure
 	if !errors.As(err, &f) {
@@ -198,7 +200,7 @@ func stdio(id string, s upstreamtest.Script) upstream.ServerConfig {
 }
 
 // overHTTP is a server that is a handler in this process.
-func overHTTP(t *testing.T, id string, o upstreamtest.Options) (upstream.ServerConfig, *upstreamtest.Handler) {
+func overHTTP(t testing.TB, id string, o upstreamtest.Options) (upstream.ServerConfig, *upstreamtest.Handler) {
 	t.Helper()
 	h := upstreamtest.NewHandler(o)
 	srv := httptest.NewServer(h)
@@ -222,7 +224,7 @@ type way struct {
 }
 
 // config makes a server that is reached this way.
-func (w way) config(t *testing.T, id string) upstream.ServerConfig {
+func (w way) config(t testing.TB, id string) upstream.ServerConfig {
 	t.Helper()
 	if w.http == nil {
 		return stdio(id, w.script)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
@@ -24,17 +25,20 @@ import (
 
 // hub is the whole of it, wired: what the config names, from upstream servers to the server that clients talk to.
 type hub struct {
-	settings *config.Settings
 	logger   *slog.Logger
 	group    *upstream.Group
-	toolset  *code.Toolset // nil where the config does not enable it
-	names    *namespace.Namespace
 	journal  *persist.Journal
 	pipeline *invoke.Pipeline
 	server   *downstream.Server
-
 	started  time.Time
-	updating sync.Mutex
+
+	// What a reload replaces.
+	settings atomic.Pointer[config.Settings]
+	toolset  atomic.Pointer[code.Toolset] // nil where the config does not enable it
+	names    atomic.Pointer[namespace.Namespace]
+
+	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
+	updating      sync.Mutex
 }
 
 // maxSchemas is how many compiled input schemas the hub keeps.
@@ -42,42 +46,42 @@ const maxSchemas = 20000
 
 // newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too.
 func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
-	h := &hub{settings: s, logger: logger, started: time.Now()}
+	h := &hub{logger: logger, started: time.Now()}
 	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	executors := make(map[string]invoke.Executor)
-	if s.Code.Enabled {
-		s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
-		if h.toolset, err = code.New(s.Code); err != nil {
-			return nil, err
-		}
-		executors["code"] = h.toolset
+	toolset, err := newToolset(s)
+	if err != nil {
+		return nil, err
 	}
 	if s.Upstream.Self, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	s.Upstream.Version = version()
+	s.Upstream.Version, s.Downstream.Version = version(), version()
+	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
+		return nil, err
+	}
 	if h.group, err = upstream.NewGroup(s.Upstream, logger); err != nil {
 		return nil, err
 	}
-	executors[tool.SourceMCP] = h.group
-	if h.names, err = namespace.New(s.Profiles); err != nil {
+	names, err := namespace.New(s.Profiles)
+	if err != nil {
 		return nil, err
 	}
-	if s.Journal.Dir == "" {
-		s.Journal.Dir = filepath.Join(s.StateDir, "journal")
-	}
+	h.settings.Store(s)
+	h.toolset.Store(toolset)
+	h.names.Store(names)
 	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
 		return nil, err
 	}
-	h.pipeline, err = invoke.New(invoke.Options{Executors: executors, Policy: policy.New(), Journal: h.journal,
-		Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger})
+	h.pipeline, err = invoke.New(invoke.Options{
+		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h}},
+		Policy:    policy.New(), Journal: h.journal, Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger,
+	})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
-	s.Downstream.Version = version()
-	h.server, err = downstream.New(s.Downstream, h.profiles(), downstream.Deps{Surfaces: h.names, Pipeline: h.pipeline,
+	h.server, err = downstream.New(s.Downstream, h.profiles(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
 		Statuses: h.statuses, Problems: h.problems, Logger: logger})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
@@ -87,9 +91,35 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	return h, nil
 }
 
+// newToolset is the built-in toolset of the settings, or nil. What the hub itself writes is none of its business.
+func newToolset(s *config.Settings) (*code.Toolset, error) {
+	if !s.Code.Enabled {
+		return nil, nil
+	}
+	s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
+	return code.New(s.Code)
+}
+
+// builtIn executes with the toolset in force.
+type builtIn struct{ hub *hub }
+
+func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	t := b.hub.toolset.Load()
+	if t == nil {
+		return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Message: "the toolset has been taken out of " +
+			"the hub's config: list the tools again"}
+	}
+	return t.Execute(ctx, e)
+}
+
+// Surface implements downstream.Surfaces.
+func (h *hub) Surface(profile string, client tool.Client) (*tool.Surface, error) {
+	return h.names.Load().Surface(profile, client)
+}
+
 // limits are those of a server's entry.
 func (h *hub) limits(server string) invoke.Limits {
-	for _, s := range h.settings.Upstream.Servers {
+	for _, s := range h.settings.Load().Upstream.Servers {
 		if s.ID == server {
 			return invoke.Limits{MaxParallel: s.MaxParallel, MaxQueued: s.MaxQueued}
 		}
@@ -100,7 +130,7 @@ func (h *hub) limits(server string) invoke.Limits {
 // profiles are the names of all profiles, the default one first.
 func (h *hub) profiles() []string {
 	names := []string{namespace.DefaultProfile}
-	for _, p := range h.settings.Profiles {
+	for _, p := range h.settings.Load().Profiles {
 		if p.Name != namespace.DefaultProfile {
 			names = append(names, p.Name)
 		}
@@ -112,13 +142,13 @@ func (h *hub) profiles() []string {
 func (h *hub) refresh() {
 	h.updating.Lock()
 	defer h.updating.Unlock()
-	h.server.ToolsChanged(h.names.Update(h.catalogs()))
+	h.server.ToolsChanged(h.names.Load().Update(h.catalogs()))
 }
 
 func (h *hub) catalogs() []tool.Catalog {
 	var all []tool.Catalog
-	if h.toolset != nil {
-		all = append(all, h.toolset.Catalog())
+	if t := h.toolset.Load(); t != nil {
+		all = append(all, t.Catalog())
 	}
 	return append(all, h.group.Catalogs()...)
 }
@@ -126,8 +156,8 @@ func (h *hub) catalogs() []tool.Catalog {
 // statuses tells how the servers stand. Whoever reads there that one is ready finds its tools on the surfaces already.
 func (h *hub) statuses() []tool.ServerStatus {
 	var all []tool.ServerStatus
-	if h.toolset != nil {
-		c := h.toolset.Catalog()
+	if t := h.toolset.Load(); t != nil {
+		c := t.Catalog()
 		all = append(all, tool.ServerStatus{Server: c.Server, Transport: "builtin", State: tool.ServerReady, Since: h.started,
 			ServerName: "mcp-toolhub", ServerVersion: version(), Tools: len(c.Tools)})
 	}
@@ -146,10 +176,14 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // problems are what makes the hub itself unwell.
 func (h *hub) problems() []string {
+	var all []string
 	if err := h.journal.Healthy(); err != nil {
-		return []string{err.Error()}
+		all = append(all, err.Error())
 	}
-	return nil
+	if p := h.configProblem.Load(); p != nil {
+		all = append(all, *p)
+	}
+	return all
 }
 
 // close stops the servers and then the journal. kill cuts the polite part short.

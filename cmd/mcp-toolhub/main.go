@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 )
 
 // Exit codes. The table in the root command's help is made from them.
@@ -30,6 +31,7 @@ const (
 )
 
 func main() {
+	guard.Main()
 	os.Exit(run(os.Args[1:], stdStreams()))
 }
 

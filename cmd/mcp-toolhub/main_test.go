@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,11 +20,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 // TestMain lets the test binary stand for the program, for the scripted servers and for the benchmarks' processes.
 func TestMain(m *testing.M) {
+	guard.Main()
 	upstreamtest.Main() // ends the process where that is a scripted server
 	if benchMain() {
 		return
@@ -51,8 +54,10 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"starthub": scriptStartHub,
-			"stophub":  scriptStopHub,
+			"starthub":  scriptStartHub,
+			"stophub":   scriptStopHub,
+			"waitfor":   scriptWaitFor,
+			"waitready": scriptWaitReady,
 		},
 	})
 }
@@ -61,6 +66,8 @@ func TestScripts(t *testing.T) {
 type runningHub struct {
 	url string // http://127.0.0.1:port
 	cmd *exec.Cmd
+
+	waited int // how far waitFor has read the log
 
 	mu   sync.Mutex
 	logs strings.Builder
@@ -200,6 +207,38 @@ func scriptStartHub(ts *testscript.TestScript, neg bool, args []string) {
 // hubs are the hubs of the scripts, by work directory.
 var hubs sync.Map
 
+// scriptWaitFor: waitfor REGEXP waits until the hub logs a line that matches, after those that earlier ones waited for.
+func scriptWaitFor(ts *testscript.TestScript, neg bool, args []string) {
+	v, ok := hubs.Load(ts.Getenv("WORK"))
+	if !ok || neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfor REGEXP, with a hub running")
+	}
+	ts.Check(v.(*runningHub).waitFor(regexp.MustCompile(args[0])))
+}
+
+// waitFor waits for a log line.
+func (h *runningHub) waitFor(line *regexp.Regexp) error {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-again.C {
+		text := h.log()
+		if at := line.FindStringIndex(text[h.waited:]); at != nil {
+			h.waited += at[1]
+			return nil
+		}
+	}
+	return fmt.Errorf("the hub did not log %q within a minute:\n%s", line, h.log())
+}
+
+// scriptWaitReady: waitready waits until no server is starting.
+func scriptWaitReady(ts *testscript.TestScript, neg bool, _ []string) {
+	v, ok := hubs.Load(ts.Getenv("WORK"))
+	if !ok || neg {
+		ts.Fatalf("waitready: no hub was started")
+	}
+	ts.Check(v.(*runningHub).settle())
+}
+
 // scriptStopHub: stophub ends the hub with SIGTERM, wants exit code 0, and leaves its log in the file hub.log.
 func scriptStopHub(ts *testscript.TestScript, neg bool, _ []string) {
 	v, ok := hubs.LoadAndDelete(ts.Getenv("WORK"))
@@ -208,5 +247,5 @@ func scriptStopHub(ts *testscript.TestScript, neg bool, _ []string) {
 	}
 	h := v.(*runningHub)
 	ts.Check(h.stop())
-	ts.Check(os.WriteFile(ts.MkAbs("hub.log"), []byte(h.log()), 0o600))
+	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("WORK"), "hub.log"), []byte(h.log()), 0o600))
 }

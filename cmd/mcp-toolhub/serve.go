@@ -50,16 +50,20 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 	if err != nil {
 		return err
 	}
-	address = h.settings.Downstream.HTTP.Listen
+	address = h.settings.Load().Downstream.HTTP.Listen
 	kill := untilKilled(ctx)
 	defer func() {
-		if closeErr := h.close(kill); err == nil && closeErr != nil {
+		closeErr := h.close(kill)
+		switch {
+		case kill.Err() != nil:
+			err = &exitError{exitInterrupted, errors.New("killed by a second signal: calls that were open are cut off")}
+		case err == nil && closeErr != nil:
 			err = failed(closeErr)
 		}
 	}()
 	var listener net.Listener
 	if address != "" {
-		if err := h.settings.Downstream.CheckListen(address); err != nil {
+		if err := h.settings.Load().Downstream.CheckListen(address); err != nil {
 			return failed(err)
 		}
 		if listener, err = net.Listen("tcp", address); err != nil {
@@ -67,6 +71,16 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 		}
 	}
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
+	watching, stopWatching := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		h.watchConfig(watching, hangups(watching), a.load)
+	}()
+	defer func() {
+		stopWatching()
+		<-watched
+	}()
 	if listener != nil {
 		return h.serveHTTP(ctx, kill, listener)
 	}

@@ -162,10 +162,14 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte))
 			return
 		}
 		p.inflight = nil
+		done = sync.OnceFunc(done)
 		d.lanes.Go(func() {
 			defer d.server.calls.Done()
 			defer done()
-			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: reply})
+			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text []byte) {
+				done() // the client may use the id again once it has the answer
+				reply(text)
+			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
 	default:

@@ -34,7 +34,7 @@ type Child struct {
 	mark string
 }
 
-// Guard is the parent's side. The zero value is not usable. It is safe for concurrent use.
+// Guard is the parent's side. The zero value keeps no list and guards nothing. It is safe for concurrent use.
 type Guard struct {
 	mu   sync.Mutex
 	pipe io.WriteCloser // nil where the system needs no guard process, or it could not be started
@@ -129,6 +129,19 @@ func (c Child) Strays() []int {
 
 // termPatience is how long what is left of a dead parent's children may take to end when asked.
 const termPatience = 700 * time.Millisecond
+
+// Main turns the process into a guard, and never returns, if Start has started it. Otherwise it does nothing. Call it
+// first in main.
+func Main() {
+	if len(os.Args) != 2 || os.Args[1] != Command {
+		return
+	}
+	if err := Run(os.Stdin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 // Run is the guard process: it reads the list from in and, when in ends, ends what is on it.
 func Run(in io.Reader) error {

@@ -16,14 +16,8 @@ import (
 
 // TestMain lets the test binary be the guard and a parent that has children and is killed.
 func TestMain(m *testing.M) {
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == Command:
-		if err := Run(os.Stdin); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	case os.Getenv("GUARD_TEST_PARENT") != "":
+	Main()
+	if os.Getenv("GUARD_TEST_PARENT") != "" {
 		parent()
 		return
 	}

@@ -27,7 +27,8 @@ type ServerStatus struct {
 	ServerVersion   string      `json:"server_version,omitempty"`
 	PID             int         `json:"pid,omitempty"`
 	Restarts        int         `json:"restarts"`
-	Tools           int         `json:"tools"` // admitted
+	Tools           int         `json:"tools"`            // admitted
+	Cached          bool        `json:"cached,omitempty"` // the tools are those of an earlier start
 	Repaired        int         `json:"repaired"`
 	Excluded        []Exclusion `json:"excluded,omitempty"`
 	Calls           int64       `json:"calls"`

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// benchModes are the ways that messages take: what the client speaks, and what the server speaks.
+var benchModes = []string{"http-http", "http-stdio", "stdio-stdio"}
+
+// benchVias are what lies between client and server: nothing, or one of the proxies.
+var benchVias = []string{"direct", "splice", "sdk", "hub"}
+
+// benchProfileDir names the environment variable with a directory for CPU profiles of the proxies.
+const benchProfileDir = "TOOLHUB_BENCH_PROFILE_DIR"
+
+// benchProcess is a process of a benchmark.
+type benchProcess struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout io.Reader // nil with an HTTP door
+	url    string    // of an HTTP door
+
+	mu   sync.Mutex
+	logs bytes.Buffer
+	read chan struct{} // closed when stderr has ended
+}
+
+// startBenchProcess starts s, waits until it serves if its door is HTTP, and stops it when tb ends.
+func startBenchProcess(tb testing.TB, s benchSpec, args ...string) *benchProcess {
+	tb.Helper()
+	cmd, err := s.command(args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &benchProcess{cmd: cmd, read: make(chan struct{})}
+	cmd.Stderr = nil
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
+		tb.Fatal(err)
+	}
+	if s.Door == "stdio" {
+		if p.stdout, err = cmd.StdoutPipe(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	serving := make(chan string, 1)
+	go p.readLog(stderr, serving)
+	tb.Cleanup(func() { p.stop(tb, s) })
+	if s.Door == "http" {
+		select {
+		case p.url = <-serving:
+		case <-p.read:
+			tb.Fatalf("%s does not serve:\n%s", s.Role, p.log())
+		}
+	}
+	return p
+}
+
+func (p *benchProcess) readLog(stderr io.Reader, serving chan<- string) {
+	defer close(p.read)
+	lines := bufio.NewReader(stderr)
+	for {
+		line, err := lines.ReadBytes('\n')
+		p.mu.Lock()
+		if p.logs.Len() < 64<<10 {
+			p.logs.Write(line)
+		}
+		p.mu.Unlock()
+		var record struct{ Msg, URL string }
+		if json.Unmarshal(line, &record) == nil && record.Msg == "serving" {
+			serving <- record.URL
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *benchProcess) log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.logs.String()
+}
+
+// stop ends the process and everything that it started.
+func (p *benchProcess) stop(tb testing.TB, s benchSpec) {
+	_ = p.stdin.Close()
+	if p.stdout != nil {
+		go func() { _, _ = io.Copy(io.Discard, p.stdout) }()
+	}
+	timer := time.AfterFunc(20*time.Second, func() {
+		tb.Errorf("%s did not end with its stdin", s.Role)
+		_ = p.cmd.Process.Kill()
+	})
+	defer timer.Stop()
+	<-p.read
+	if err := p.cmd.Wait(); err != nil {
+		tb.Errorf("%s: %v\n%s", s.Role, err, p.log())
+	}
+}
+
+// cpu is the CPU time that the process has used, without its children, in seconds. ok is false on systems that do not
+// tell it as Linux does.
+func (p *benchProcess) cpu() (seconds float64, ok bool) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		return 0, false
+	}
+	for _, name := range threads {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return 0, false
+		}
+		nanos, _, _ := strings.Cut(string(text), " ")
+		n, err := strconv.ParseInt(nanos, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		seconds += float64(n) / 1e9
+	}
+	return seconds, true
+}
+
+// memory is a value of the process in /proc/PID/status, in MB: VmRSS is what is resident, VmHWM the most that ever was.
+func (p *benchProcess) memory(key string) (mb float64, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, key+":"); found {
+			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return float64(kb) * 1024 / 1e6, err == nil
+		}
+	}
+	return 0, false
+}
+
+// benchTarget is a way from client to server, ready for clients.
+type benchTarget struct {
+	tb    testing.TB
+	proxy *benchProcess // nil for direct access
+	named bool          // tools have the hub's names
+	url   string        // HTTP
+	conn  *stdioConn    // stdio
+	ids   benchIDs
+}
+
+// startBenchTarget starts servers like server, n of them, and via in front of them.
+func startBenchTarget(tb testing.TB, mode, via string, server benchSpec, n int) *benchTarget {
+	tb.Helper()
+	door, far, _ := strings.Cut(mode, "-")
+	t := &benchTarget{tb: tb, named: via == "sdk" || via == "hub"}
+	server.Door = far
+	if via == "direct" {
+		// A client reaches a stdio server over stdio: that is what http-stdio is compared with, too.
+		t.reach(startBenchProcess(tb, server))
+		return t
+	}
+	spec := benchSpec{Role: via, Door: door, Profile: profileOf(tb)}
+	for range n {
+		one := server
+		if far == "http" {
+			one = benchSpec{URL: startBenchProcess(tb, server).url}
+		}
+		spec.Servers = append(spec.Servers, one)
+	}
+	var args []string
+	if via == "hub" {
+		args = hubArgs(tb, spec)
+	}
+	t.proxy = startBenchProcess(tb, spec, args...)
+	t.reach(t.proxy)
+	return t
+}
+
+// profileOf is the file for the CPU profile of tb's proxy, or "".
+func profileOf(tb testing.TB) string {
+	dir := os.Getenv(benchProfileDir)
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, strings.NewReplacer("/", "_").Replace(tb.Name())+".pprof")
+}
+
+// reach connects to p's door.
+func (t *benchTarget) reach(p *benchProcess) {
+	t.url = p.url
+	if p.stdout == nil {
+		return
+	}
+	t.conn = newStdioConn(&t.ids, p.stdin, p.stdout)
+	if err := handshake(t.conn.newClient()); err != nil {
+		t.tb.Fatalf("%v\n%s", err, p.log())
+	}
+}
+
+// hubArgs writes the hub's config and returns its command line. All is as a user has it without touching a setting.
+func hubArgs(tb testing.TB, spec benchSpec) []string {
+	tb.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	servers := make(map[string]any)
+	for i, s := range spec.Servers {
+		entry := map[string]any{"command": self, "env": map[string]string{benchRole: s.text(), "GORACE": raceOptions}}
+		if s.URL != "" {
+			entry = map[string]any{"type": "http", "url": s.URL}
+		}
+		servers[benchServerID(i)] = entry
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dir := tb.TempDir()
+	file := filepath.Join(dir, "hub.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	args := []string{"serve", "--config", file, "--state-dir", filepath.Join(dir, "state"), "--log-format", "json"}
+	if spec.Door == "http" {
+		args = append(args, "--http", "127.0.0.1:0")
+	}
+	return args
+}
+
+// client returns a client with a session of its own where there are sessions.
+func (t *benchTarget) client() benchClient {
+	t.tb.Helper()
+	if t.conn != nil {
+		return t.conn.newClient()
+	}
+	c, err := dialHTTP(&t.ids, t.url)
+	if err != nil {
+		t.tb.Fatal(err)
+	}
+	t.tb.Cleanup(c.close)
+	if err := handshake(c); err != nil {
+		t.tb.Fatal(err)
+	}
+	return c
+}
+
+// tool is the name under which the tool native of the n-th server is called.
+func (t *benchTarget) tool(n int, native string) string {
+	if t.named {
+		return benchToolName(n, native)
+	}
+	return native
+}
+
+// await waits until the tools of these names are listed: the hub serves before its servers are ready.
+func (t *benchTarget) await(c benchClient, names ...string) {
+	t.tb.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		pages, err := listAll(c)
+		if err != nil {
+			t.tb.Fatal(err)
+		}
+		names = slices.DeleteFunc(names, func(name string) bool {
+			return slices.ContainsFunc(pages, func(page []byte) bool { return bytes.Contains(page, []byte(`"name":"`+name+`"`)) })
+		})
+		if len(names) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.tb.Fatalf("tools %q are not listed:\n%s", names, t.proxy.log())
+		}
+	}
+}
+
+// benchCall is the params of a call.
+func benchCall(name, arguments string) string {
+	return `{"name":"` + name + `","arguments":` + arguments + `}`
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+)
+
+// settleTime is how long the config file has to be left alone before it is read: editors write in several steps.
+const settleTime = 200 * time.Millisecond
+
+// watchConfig applies the config file again whenever it changes, or reload says so, until ctx ends. A file that cannot be
+// watched can still be reloaded by SIGHUP.
+func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func() (*config.Settings, error)) {
+	var events chan fsnotify.Event
+	watcher, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer watcher.Close()
+		// The directory, not the file: editors and mounts put a new file in its place.
+		if err = watcher.Add(filepath.Dir(h.settings.Load().Path)); err == nil {
+			events = watcher.Events
+		}
+	}
+	if err != nil {
+		h.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
+	}
+	timer := time.NewTimer(0)
+	<-timer.C
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+			} else if sameFile(e.Name, h.settings.Load().Path) && !e.Has(fsnotify.Chmod) {
+				timer.Reset(settleTime)
+			}
+		case <-reload:
+			timer.Reset(0)
+		case <-timer.C:
+			h.reload(load)
+		}
+	}
+}
+
+func sameFile(a, b string) bool {
+	absolute, err := filepath.Abs(b)
+	return err == nil && filepath.Clean(a) == absolute || filepath.Clean(a) == filepath.Clean(b)
+}
+
+// reload applies the config file as it stands now. One with faults changes nothing: the hub goes on as it was and says so.
+func (h *hub) reload(load func() (*config.Settings, error)) {
+	next, err := load()
+	if err == nil {
+		err = h.apply(next)
+	}
+	if err != nil {
+		var faults config.Faults
+		what := "the config file cannot be used; the hub goes on with what it had: " + err.Error()
+		if errors.As(err, &faults) {
+			what = fmt.Sprintf("the config file has %d faults; the hub goes on with what it had: %s", len(faults), err)
+		}
+		h.configProblem.Store(&what)
+		h.logger.Error("config is not applied", "path", h.settings.Load().Path, "error", err)
+		return
+	}
+	h.configProblem.Store(nil)
+	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles", h.profiles())
+}
+
+// apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients
+// their sessions.
+func (h *hub) apply(next *config.Settings) error {
+	was := h.settings.Load()
+	next.Upstream.Self, next.Upstream.Version = was.Upstream.Self, was.Upstream.Version
+	next.Upstream.Catalogs = was.Upstream.Catalogs
+	next.Downstream.Version, next.Downstream.HTTP.Listen = was.Downstream.Version, was.Downstream.HTTP.Listen
+	if len(next.Downstream.Auth.Tokens) == 0 && next.Downstream.HTTP.Listen != "" {
+		if err := next.Downstream.CheckListen(next.Downstream.HTTP.Listen); err != nil {
+			return err
+		}
+	}
+	toolset, err := newToolset(next)
+	if err != nil {
+		return err
+	}
+	names, err := namespace.New(next.Profiles)
+	if err != nil {
+		return err
+	}
+	if err := h.group.Apply(next.Upstream); err != nil {
+		return err
+	}
+	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
+		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name {
+		h.logger.Warn("changes of persist, hub.log, hub.name and the state directory take effect at the next start")
+	}
+	h.updating.Lock()
+	h.settings.Store(next)
+	h.toolset.Store(toolset)
+	names.Update(h.catalogs())
+	before := h.names.Swap(names)
+	h.updating.Unlock()
+	h.server.Apply(next.Downstream, h.profiles())
+	h.server.ToolsChanged(differing(before, names, h.profiles()))
+	return nil
+}
+
+// differing are the profiles whose tools are not the same in both.
+func differing(before, after *namespace.Namespace, profiles []string) []string {
+	var changed []string
+	for _, profile := range profiles {
+		for _, c := range []tool.Client{{}, {Name: "claude-code"}} { // the two styles that style auto comes to
+			was, err1 := before.Surface(profile, c)
+			is, err2 := after.Surface(profile, c)
+			if err1 != nil || err2 != nil || was.Digest != is.Digest {
+				changed = append(changed, profile)
+				break
+			}
+		}
+	}
+	return changed
+}

@@ -1,0 +1,131 @@
+package upstream
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// offer is what a server said that it offers, as it is kept for the next start.
+type offer struct {
+	Title        string            `json:"title"`
+	Instructions string            `json:"instructions"`
+	Tools        []json.RawMessage `json:"tools"`
+}
+
+func (o offer) digest() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d %s%d %s\n", len(o.Title), o.Title, len(o.Instructions), o.Instructions)
+	for _, one := range o.Tools {
+		fmt.Fprintf(h, "%d ", len(one))
+		h.Write(one)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// encode writes the offer down. The tools stand as they were listed, byte for byte.
+func (o offer) encode() []byte {
+	out := append([]byte(`{"title":`), rawjson.Quote(o.Title)...)
+	out = append(append(out, `,"instructions":`...), rawjson.Quote(o.Instructions)...)
+	out = append(out, `,"tools":[`...)
+	for i, one := range o.Tools {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, one...)
+	}
+	return append(out, "]}"...)
+}
+
+// decodeOffer reads what encode wrote. ok is false for anything else.
+func decodeOffer(data []byte) (o offer, ok bool) {
+	if !rawjson.Valid(data) {
+		return offer{}, false
+	}
+	array, ok := rawjson.Get(data, "tools")
+	if !ok {
+		return offer{}, false
+	}
+	title, _ := rawjson.Get(data, "title")
+	instructions, _ := rawjson.Get(data, "instructions")
+	o.Title, _ = rawjson.String(title)
+	o.Instructions, _ = rawjson.String(instructions)
+	err := rawjson.Elements(array, func(one []byte) bool {
+		o.Tools = append(o.Tools, one)
+		return true
+	})
+	return o, err == nil
+}
+
+// admit makes a listing of an offer.
+func (s *server) admit(o offer) *listing {
+	tools, excluded := Admit(s.cfg, o.Tools)
+	l := &listing{
+		offer: o, digest: o.digest(), bindings: make(map[string][]binding),
+		catalog: tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
+			Title: o.Title, Instructions: o.Instructions},
+	}
+	for _, t := range tools {
+		if len(t.Repairs) > 0 {
+			l.repaired++
+		}
+		if b := bindings(t.InputSchema); b != nil {
+			l.bindings[t.Native] = b
+		}
+	}
+	return l
+}
+
+// identity is the key under which the server's offer is kept: a digest of all that decides which server it is. It holds
+// secrets only as a digest does.
+func (s *server) identity() string {
+	c := s.cfg
+	text, err := json.Marshal([]any{1, c.Transport, c.Command, c.Args, c.Env, c.Dir, c.URL, c.Headers})
+	if err != nil {
+		return "" // strings always encode
+	}
+	return tool.Digest(text)
+}
+
+// recall lists what was offered before, until the server itself says what it offers: by the server that this one replaces,
+// or at an earlier start.
+func (s *server) recall(before *server) {
+	var o offer
+	if before != nil && before.isKnown() {
+		before.mu.Lock()
+		o = before.listing.offer
+		before.mu.Unlock()
+	} else {
+		if s.catalogs == nil || s.cfg.Disabled {
+			return
+		}
+		data, found := s.catalogs.Load(s.identity())
+		var ok bool
+		if o, ok = decodeOffer(data); !found || !ok {
+			return
+		}
+	}
+	s.listing = s.admit(o)
+	s.listing.catalog.Pending = true
+}
+
+// remember keeps the offer for the next start.
+func (s *server) remember(o offer) {
+	if s.catalogs == nil {
+		return
+	}
+	if err := s.catalogs.Save(s.identity(), o.encode()); err != nil {
+		s.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
+	}
+}
+
+// isKnown reports whether it is known what the server offers.
+func (s *server) isKnown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listing != nil
+}
