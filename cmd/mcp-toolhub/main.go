@@ -95,12 +95,15 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func failed(err error) error { return &exitError{exitFailure, err} }
 
-// interruptible returns a context that the first SIGINT or SIGTERM ends; its cause then is errSignal. The second one
+// interruptible returns a context that the first SIGINT or SIGTERM ends, or the end of the terminal; its cause then is errSignal. The second one
 // kills: killed says how.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if isTerminal(os.Stderr) {
+		signal.Notify(signals, syscall.SIGHUP) // the terminal is closed; without one it asks for a reload, see hangups
+	}
 	kill, killNow := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
