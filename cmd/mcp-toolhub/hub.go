@@ -34,6 +34,7 @@ type hub struct {
 
 	// What a reload replaces.
 	settings atomic.Pointer[config.Settings]
+	bounds   atomic.Pointer[map[string]invoke.Limits] // of the settings, by server
 	toolset  atomic.Pointer[code.Toolset] // nil where the config does not enable it
 	names    atomic.Pointer[namespace.Namespace]
 
@@ -68,8 +69,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h.settings.Store(s)
-	h.toolset.Store(toolset)
+	h.put(s, toolset)
 	h.names.Store(names)
 	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
 		return nil, err
@@ -118,13 +118,17 @@ func (h *hub) Surface(profile string, client tool.Client) (*tool.Surface, error)
 }
 
 // limits are those of a server's entry.
-func (h *hub) limits(server string) invoke.Limits {
-	for _, s := range h.settings.Load().Upstream.Servers {
-		if s.ID == server {
-			return invoke.Limits{MaxParallel: s.MaxParallel, MaxQueued: s.MaxQueued}
-		}
+func (h *hub) limits(server string) invoke.Limits { return (*h.bounds.Load())[server] }
+
+// put makes the settings those that are in force.
+func (h *hub) put(s *config.Settings, t *code.Toolset) {
+	bounds := make(map[string]invoke.Limits, len(s.Upstream.Servers))
+	for _, sc := range s.Upstream.Servers {
+		bounds[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel, MaxQueued: sc.MaxQueued}
 	}
-	return invoke.Limits{}
+	h.settings.Store(s)
+	h.bounds.Store(&bounds)
+	h.toolset.Store(t)
 }
 
 // profiles are the names of all profiles, the default one first.

@@ -106,8 +106,7 @@ func (h *hub) apply(next *config.Settings) error {
 		h.logger.Warn("changes of persist, hub.log, hub.name and the state directory take effect at the next start")
 	}
 	h.updating.Lock()
-	h.settings.Store(next)
-	h.toolset.Store(toolset)
+	h.put(next, toolset)
 	names.Update(h.catalogs())
 	before := h.names.Swap(names)
 	h.updating.Unlock()
