@@ -35,7 +35,7 @@ type hub struct {
 	// What a reload replaces.
 	settings atomic.Pointer[config.Settings]
 	bounds   atomic.Pointer[map[string]invoke.Limits] // of the settings, by server
-	toolset  atomic.Pointer[code.Toolset] // nil where the config does not enable it
+	toolset  atomic.Pointer[code.Toolset]             // nil where the config does not enable it
 	names    atomic.Pointer[namespace.Namespace]
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
