@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if benchMain() {
 		return
 	}
+	if _, ok := os.LookupEnv("GORACE"); !ok { // under the race detector every process would wait for a second at its end
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
 	testscript.Main(m, map[string]func(){
 		"mcp-toolhub": func() { os.Exit(run(os.Args[1:], stdStreams())) },
 	})
@@ -51,6 +54,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Setenv("ROOT", root)
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -194,7 +198,7 @@ func scriptStartHub(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("starthub cannot be negated: use exec mcp-toolhub serve")
 	}
 	var env []string
-	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR", "HUB_TOKEN"} {
+	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR", "HUB_TOKEN", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	h, err := launch(ts.MkAbs("."), env, args...)

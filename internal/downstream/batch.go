@@ -61,7 +61,7 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 		case m.isRequest() && m.method != methodListen:
 			d.dispatch(ctx, m, b.expect())
 		default:
-			d.dispatch(ctx, m, func(text []byte) { _ = d.writeLine(text) })
+			d.dispatch(ctx, m, d.write)
 		}
 	}
 	b.done()
@@ -83,7 +83,9 @@ func (b *batch) expect() func([]byte) {
 	b.mu.Unlock()
 	return func(text []byte) {
 		b.mu.Lock()
-		b.answers = append(b.answers, text)
+		if text != nil { // of a cancelled request
+			b.answers = append(b.answers, text)
+		}
 		b.mu.Unlock()
 		b.done()
 	}

@@ -42,6 +42,9 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(outcome.Err)
 		return
 	}
+	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon() {
+		return
+	}
 	result, err := s.resultFor(p, outcome)
 	if err != nil {
 		s.deps.Logger.Error("result cannot be sent", "invocation", outcome.InvocationID, "error", err)

@@ -127,10 +127,25 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			d.serveLane(context.WithoutCancel(r.Context()), p, m, newHTTPReply(w, m.id, false))
 		case m.method == noteCancelled && m.id == nil && s.inflight.cancel(m.params):
 			w.WriteHeader(http.StatusAccepted)
+		case m.isRequest() && !servedBySDK(m.method):
+			writeJSON(w, http.StatusOK, errorText(m.id, &tool.RPCError{Code: tool.CodeMethodNotFound,
+				Message: fmt.Sprintf("method %q is not served", m.method)}))
 		default:
 			d.delegate(d.stateful, w, r, m)
 		}
 	})
+}
+
+// servedBySDK reports whether the SDK knows the method. Over HTTP it refuses others with a plain text before 2026-07-28,
+// which clients take for a broken connection.
+func servedBySDK(method string) bool {
+	switch method {
+	case methodInitialize, methodListen, "ping", "server/discover", "logging/setLevel", "completion/complete", "prompts/list",
+		"prompts/get", "resources/list", "resources/templates/list", "resources/read", "resources/subscribe",
+		"resources/unsubscribe":
+		return true
+	}
+	return false
 }
 
 // inSession runs serve within the session that the request names. Somebody else's session is refused, and it does not

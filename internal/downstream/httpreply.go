@@ -80,6 +80,9 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 	r.finish(status, errorText(r.id, err))
 }
 
+// abandon implements replier: an HTTP request is always answered.
+func (r *httpReply) abandon() bool { return false }
+
 // statusOf is the HTTP status that 2026-07-28 wants for an error of the protocol.
 func statusOf(code int64) int {
 	switch code {

@@ -37,6 +37,10 @@ type replier interface {
 	notify(method string, params json.RawMessage)
 	answer(result json.RawMessage)
 	refuse(err *tool.RPCError)
+
+	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a cancellation SHOULD NOT
+	// send a response for the cancelled request." It returns false where the wire wants an answer all the same.
+	abandon() bool
 }
 
 // serveLane answers a request of a method that the hub serves itself, from raw JSON to raw JSON, and returns when that is

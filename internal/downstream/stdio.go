@@ -138,7 +138,14 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 		_ = d.writeLine(errorText(m.id, refusal))
 		return
 	}
-	d.dispatch(ctx, m, func(text []byte) { _ = d.writeLine(text) })
+	d.dispatch(ctx, m, d.write)
+}
+
+// write sends the response to a single request; nil is the response to a cancelled one.
+func (d *stdioDoor) write(text []byte) {
+	if text != nil {
+		_ = d.writeLine(text)
+	}
 }
 
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
@@ -412,6 +419,11 @@ type stdioReplier struct {
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
 	_ = r.door.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+}
+
+func (r *stdioReplier) abandon() bool {
+	r.reply(nil)
+	return true
 }
 
 func (r *stdioReplier) answer(result json.RawMessage) { r.reply(answerText(r.id, result)) }

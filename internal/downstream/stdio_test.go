@@ -151,6 +151,8 @@ func TestStdioCancel(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the tool was not canceled")
 	}
+	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nope"}}`)
+	w.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool \"nope\""}}`) // and no answer to the other
 }
 
 func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {

@@ -50,7 +50,6 @@ func Start(self string) (*Guard, error) {
 		return g, err
 	}
 	cmd := exec.Command(self, Command)
-	cmd.Env = []string{}
 	cmd.Dir = os.TempDir()
 	detach(cmd)
 	pipe, err := cmd.StdinPipe()

@@ -1,0 +1,403 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// startAtOnce runs a hub over HTTP and returns as soon as it serves, whatever its servers are at.
+func startAtOnce(t testing.TB, config string, args ...string) *runningHub {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "hub.json")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &runningHub{read: make(chan struct{})}
+	args = append([]string{"serve", "--http", "127.0.0.1:0", "--log-format", "json", "--config", file}, args...)
+	h.cmd = exec.Command(program, args...)
+	h.cmd.Dir, h.cmd.Env = dir, scratchEnv(dir)
+	stderr, err := h.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	serving := make(chan string, 1)
+	go h.readLog(stderr, serving)
+	t.Cleanup(func() {
+		if err := h.stop(); err != nil {
+			t.Errorf("the hub ended with %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the hub's log:\n%s", h.log())
+		}
+	})
+	h.url = await(t, serving)
+	return h
+}
+
+// health is what the hub says of itself; headers come in pairs.
+func (h *runningHub) health(t testing.TB, headers ...string) (downstream.Health, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/health/ready", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var health downstream.Health
+	mustDecode(t, string(body), &health)
+	return health, string(body)
+}
+
+// server is the state of one server.
+func (h *runningHub) server(t testing.TB, id string) tool.ServerStatus {
+	t.Helper()
+	health, body := h.health(t)
+	for _, st := range health.Servers {
+		if st.Server == id {
+			return st
+		}
+	}
+	t.Fatalf("no server %q in %s", id, body)
+	return tool.ServerStatus{}
+}
+
+// eventually looks again and again until ok, a look at another process, holds.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); !ok(); <-again.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s", what, patience)
+		}
+	}
+}
+
+// marked are the processes whose command line holds mark, or nil where the system does not show that.
+func marked(mark string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(mark)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// runs reports whether a process lives; one that nobody has waited for does not.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// newMark is a word that no other process has in its command line.
+func newMark(t testing.TB) string {
+	return fmt.Sprintf("toolhub-mark-%d-%s", os.Getpid(), filepath.Base(filepath.Dir(t.TempDir())))
+}
+
+// script is a scripted server with a way to misbehave.
+func script(b ...upstreamtest.Behaviour) upstreamtest.Script {
+	return upstreamtest.Script{Behaviours: b}
+}
+
+// TestBrokenServers: whatever some servers do, the others list and answer, each state can be seen, and nothing is left.
+func TestBrokenServers(t *testing.T) {
+	t.Parallel()
+	mark := newMark(t)
+	soon := map[string]any{"connect": "1s", "list": "1s"}
+	hub := startAtOnce(t, configText(t, map[string]any{
+		"mute":     child(script(upstreamtest.NeverInitialises), mark),
+		"late":     with(child(script(upstreamtest.NeverInitialises), mark), "timeouts", soon),
+		"listless": with(child(script(upstreamtest.SilentList), mark), "timeouts", soon),
+		"quits":    child(script(upstreamtest.ExitsAtOnce), mark),
+		"absent":   map[string]any{"command": "no-such-command-anywhere", "args": []string{mark}},
+		"noisy":    child(script(upstreamtest.Noise, upstreamtest.Chatty), mark),
+		"good":     child(script(upstreamtest.HasDescendant), mark),
+		"web":      map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{})},
+		"off":      with(child(script(), mark), "disabled", true),
+	}, nil))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	eventually(t, "the healthy servers are listed", func() bool {
+		tools := w.tools()
+		return tools["mcp.noisy.echo"] != "" && tools["mcp.good.echo"] != "" && tools["mcp.web.echo"] != ""
+	})
+	for _, id := range []string{"noisy", "good", "web"} {
+		if result := w.result("mcp."+id+".echo", `{"k":1}`, ""); !strings.Contains(result, `"arguments":{"k":1}`) {
+			t.Errorf("%s answered %s", id, result)
+		}
+	}
+	if st := hub.server(t, "mute"); st.State != tool.ServerStarting {
+		t.Errorf("the server that never initialises is %s: the others were to answer meanwhile", st.State)
+	}
+	for id, c := range map[string]struct {
+		state       tool.ServerState
+		error, hint string
+	}{
+		"late":     {tool.ServerBackoff, "no answer to initialize within 1s", "timeouts.connect"},
+		"listless": {tool.ServerBackoff, "within 1s", "timeouts.list"},
+		"quits":    {tool.ServerBackoff, "exited with status 3", "run the command by hand"},
+		"absent":   {tool.ServerBackoff, `"no-such-command-anywhere" was not found in PATH`, "install it or give the full path"},
+		"noisy":    {tool.ServerReady, "", ""},
+		"off":      {tool.ServerStopped, "", ""},
+	} {
+		var st tool.ServerStatus
+		eventually(t, id+" is "+string(c.state), func() bool { st = hub.server(t, id); return st.State == c.state })
+		if !strings.Contains(st.LastError, c.error) || !strings.Contains(st.Hint, c.hint) || c.error == "" && st.LastError != "" {
+			t.Errorf("%s: last error %q, hint %q; want %q and %q", id, st.LastError, st.Hint, c.error, c.hint)
+		}
+		if (st.NextTry != nil) != (st.State == tool.ServerBackoff) || st.Since.IsZero() {
+			t.Errorf("%s: %+v", id, st)
+		}
+	}
+	if st := hub.server(t, "quits"); !strings.Contains(st.LastError, "no license key found") {
+		t.Errorf("what the child said last is not in %q", st.LastError)
+	}
+	checkNothingIsLeft(t, hub, w, mark)
+}
+
+// checkNothingIsLeft stops the hub and looks for what it had started.
+func checkNothingIsLeft(t *testing.T, hub *runningHub, w *wire, mark string) {
+	t.Helper()
+	var far struct {
+		StructuredContent struct{ PIDs []int }
+	}
+	mustDecode(t, w.result("mcp.good.pids", `{}`, ""), &far)
+	pids := append(marked(mark), far.StructuredContent.PIDs...)
+	if runtime.GOOS == "linux" && (len(far.StructuredContent.PIDs) != 2 || len(pids) < 5) {
+		t.Errorf("the hub has the children %v", pids)
+	}
+	if err := hub.stop(); err != nil {
+		t.Errorf("the hub ended with %v", err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	for _, pid := range append(marked(mark), far.StructuredContent.PIDs...) {
+		if runs(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+}
+
+// isStopping waits until the hub has taken notice of a signal: it refuses calls then.
+func isStopping(t testing.TB, hub *runningHub) {
+	t.Helper()
+	eventually(t, "the hub is stopping", func() bool {
+		health, _ := hub.health(t)
+		return health.Status == "stopping"
+	})
+}
+
+// TestStopAnswersOpenCalls: at the first signal a call that runs is answered, then the hub exits with 0.
+func TestStopAnswersOpenCalls(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run("http "+version, func(t *testing.T) {
+			t.Parallel()
+			g := newGate(t)
+			hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry()}, nil))
+			w, answer := wireHTTP(t, hub.url+"/mcp", version).open(), make(chan string, 1)
+			go func() { answer <- w.result("mcp.g.gate", `{"who":"x"}`, "") }()
+			await(t, g.reached)
+			_ = hub.cmd.Process.Signal(syscall.SIGTERM)
+			isStopping(t, hub)
+			_, _, messages := w.post(w.call("mcp.g.echo", `{}`, ""))
+			if got := strings.Join(messages, ""); !strings.Contains(got, "stopping") && !strings.Contains(got, "session not found") {
+				t.Errorf("a call that came too late was answered with %s", got)
+			}
+			close(g.lock("x"))
+			if got := await(t, answer); !strings.Contains(got, "for x") || !strings.Contains(got, `"status":"succeeded"`) {
+				t.Errorf("the open call was answered with %s", got)
+			}
+			<-hub.read
+			if err := hub.cmd.Wait(); err != nil {
+				t.Errorf("the hub ended with %v", err)
+			}
+		})
+		t.Run("stdio "+version, func(t *testing.T) {
+			t.Parallel()
+			g := newGate(t)
+			w := wireHub(t, configText(t, map[string]any{"g": g.entry()}, nil), version).open()
+			w.ready("mcp.g.gate")
+			open := w.call("mcp.g.gate", `{"who":"x"}`, "")
+			w.write(open.text())
+			await(t, g.reached)
+			_ = w.cmd.Process.Signal(syscall.SIGTERM)
+			eventually(t, "calls are refused", func() bool {
+				messages := w.send(w.call("mcp.g.echo", `{}`, ""))
+				return strings.Contains(messages[len(messages)-1], "stopping")
+			})
+			close(g.lock("x"))
+			if got := w.nextWith(`"id":` + open.id + `,`); !strings.Contains(got, "for x") {
+				t.Errorf("the open call was answered with %s", got)
+			}
+			for line := range w.lines {
+				t.Logf("after the answer: %s", line)
+			}
+			if err := w.cmd.Wait(); err != nil {
+				t.Errorf("the hub ended with %v", err)
+			}
+		})
+	}
+}
+
+// TestSecondSignalKills: the hub does not wait for a call that hangs when it is told twice.
+func TestSecondSignalKills(t *testing.T) {
+	t.Parallel()
+	g, mark := newGate(t), newMark(t)
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry(),
+		"stubborn": child(script(upstreamtest.Stubborn, upstreamtest.HasDescendant), mark)},
+		map[string]any{"hub": map[string]any{"http": map[string]any{"drain_timeout": "10m"}}}))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	var hanging sync.WaitGroup
+	hanging.Go(func() {
+		if resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.g.gate", `{"who":"x"}`, ""))); err == nil {
+			_ = resp.Body.Close()
+		}
+	})
+	await(t, g.reached)
+	_ = hub.cmd.Process.Signal(syscall.SIGTERM)
+	isStopping(t, hub)
+	began := time.Now()
+	_ = hub.cmd.Process.Signal(syscall.SIGTERM)
+	<-hub.read
+	_ = hub.cmd.Wait()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the hub took %s to end", took)
+	}
+	if code := hub.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	hanging.Wait()
+	for _, pid := range marked(mark) {
+		if runs(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+}
+
+// TestKilledHub: a hub that is killed outright leaves a journal with every call that was answered, and where the system
+// can see to it no child.
+func TestKilledHub(t *testing.T) {
+	t.Parallel()
+	mark := newMark(t)
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": child(upstreamtest.Script{}, mark)}, nil))
+	var calling sync.WaitGroup
+	answered := make(chan string, 100000)
+	for range 4 {
+		w := wireHTTP(t, hub.url+"/mcp", rev2026)
+		calling.Go(func() {
+			for {
+				resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.echo", `{"text":"`+strings.Repeat("x", 500)+`"}`, "")))
+				if err != nil {
+					return
+				}
+				body, err := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if err != nil || resp.StatusCode != http.StatusOK {
+					return
+				}
+				answered <- string(invocationID.Find(body))
+			}
+		})
+	}
+	for range 100 {
+		await(t, answered)
+	}
+	_ = hub.cmd.Process.Kill()
+	<-hub.read
+	_ = hub.cmd.Wait()
+	calling.Wait()
+	close(answered)
+	terminal := terminalRecords(t, hub.cmd.Dir)
+	for id := range answered {
+		if !terminal[id] {
+			t.Errorf("the result of %s was answered and is not in the journal", id)
+		}
+	}
+	if len(terminal) < 100 {
+		t.Errorf("the journal holds %d results", len(terminal))
+	}
+	if runtime.GOOS == "linux" {
+		eventually(t, "the children are gone", func() bool {
+			for _, pid := range marked(mark) {
+				if runs(pid) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// terminalRecords reads the journal beneath dir and returns the invocations whose result it holds. Only the last line may
+// be torn.
+func terminalRecords(t testing.TB, dir string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".jsonl") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		lines := bytes.Split(text, []byte("\n"))
+		for i, line := range lines {
+			var record struct {
+				Object       string `json:"object"`
+				InvocationID string `json:"invocation_id"`
+			}
+			if jsonErr := json.Unmarshal(line, &record); jsonErr != nil && i != len(lines)-1 {
+				t.Errorf("%s:%d: %v", path, i+1, jsonErr)
+			}
+			if record.Object == string(tool.ObjectResult) {
+				found[record.InvocationID] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// gate is a scripted server over HTTP with a tool "gate" that answers when the test lets it, and says whom it answers.
+type gate struct {
+	url     string
+	reached chan string // who has come to the gate
+	left    chan string // whose request has been given up
+
+	mu   sync.Mutex
+	open map[string]chan struct{}
+}
+
+func newGate(t testing.TB) *gate {
+	t.Helper()
+	g := &gate{reached: make(chan string, 100), left: make(chan string, 100), open: map[string]chan struct{}{}}
+	g.url = fakeHTTP(t, upstreamtest.Options{
+		Script:    upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("gate"), upstreamtest.Tool("echo")}},
+		Intercept: g.intercept,
+	})
+	return g
+}
+
+func (g *gate) entry() map[string]any { return map[string]any{"type": "http", "url": g.url} }
+
+// lock is what holds the call of who.
+func (g *gate) lock(who string) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open[who] == nil {
+		g.open[who] = make(chan struct{})
+	}
+	return g.open[who]
+}
+
+func (g *gate) intercept(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	var m struct {
+		ID     json.RawMessage
+		Params struct {
+			Name      string
+			Arguments struct{ Who string }
+		}
+	}
+	if r.Method != http.MethodPost || json.Unmarshal(body, &m) != nil || m.Params.Name != "gate" {
+		return false
+	}
+	who := m.Params.Arguments.Who
+	g.reached <- who
+	select {
+	case <-g.lock(who):
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"for %s"}]}}`, m.ID, who)
+	case <-r.Context().Done():
+		g.left <- who
+	}
+	return true
+}
+
+// TestClientsNeverMeet: many clients use the same ids and the same progress tokens at once, and each gets its own.
+func TestClientsNeverMeet(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, "hub.json", configText(t, map[string]any{
+		"pipe": child(upstreamtest.Script{}),
+		"web":  map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Script: upstreamtest.Script{Modern: true}})},
+	}, nil))
+	const clients, rounds = 20, 3
+	begin := make(chan struct{})
+	var running sync.WaitGroup
+	for who := range clients {
+		w := wireHTTP(t, hub.url+"/mcp", []string{rev2025, rev2026}[who%2]).open()
+		server := []string{"pipe", "web"}[who/2%2]
+		running.Go(func() {
+			<-begin
+			for range rounds {
+				w.ids = 0 // everybody's ids are 1 and 2
+				checkOwnProgress(t, w, "mcp."+server+".progress", clients+who)
+				result := w.result("mcp."+server+".echo", fmt.Sprintf(`{"who":%d}`, who), `"progressToken":"same"`)
+				if !strings.Contains(result, fmt.Sprintf(`"arguments":{"who":%d}`, who)) {
+					t.Errorf("client %d got %s", who, result)
+				}
+			}
+		})
+	}
+	close(begin)
+	running.Wait()
+}
+
+// checkOwnProgress calls for n reports, a number that no other client asks for, and wants these and a result.
+func checkOwnProgress(t *testing.T, w *wire, tool string, n int) {
+	t.Helper()
+	messages := w.send(w.call(tool, fmt.Sprintf(`{"n":%d}`, n), `"progressToken":"same"`))
+	if len(messages) != n+1 || !strings.HasPrefix(messages[n], `{"jsonrpc":"2.0","id":1,"result":`) {
+		t.Errorf("client %d got %d messages: %.300s", n, len(messages), messages[len(messages)-1])
+		return
+	}
+	for i, m := range messages[:n] {
+		if want := fmt.Sprintf(`"progressToken":"same","progress":%d,"total":%d,`, i+1, n); !strings.Contains(m, want) {
+			t.Errorf("client %d got %s, want %s", n, m, want)
+		}
+	}
+}
+
+// A cancellation ends the call of the client that sent it, not one of the same id.
+func TestCancellationsNeverMeet(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry()}, nil))
+	answers := map[string]chan string{}
+	clients := map[string]*wire{}
+	for _, who := range []string{"a", "b"} {
+		w, answer := wireHTTP(t, hub.url+"/mcp", rev2025).open(), make(chan string, 1)
+		clients[who], answers[who] = w, answer
+		go func() {
+			r := w.call("mcp.g.gate", `{"who":"`+who+`"}`, `"progressToken":1`)
+			r.id = "7"
+			_, _, messages := w.post(r)
+			answer <- strings.Join(messages, "\n")
+		}()
+		await(t, g.reached)
+	}
+	note := rawRequest{method: "notifications/cancelled", params: `{"requestId":7}`}
+	if status, _, _ := clients["a"].post(note); status != http.StatusAccepted {
+		t.Errorf("cancelled: HTTP %d", status)
+	}
+	if who := await(t, g.left); who != "a" {
+		t.Errorf("the call of %q was given up", who)
+	}
+	if got := await(t, answers["a"]); !strings.Contains(got, `"status":"canceled"`) {
+		t.Errorf("a got %s", got)
+	}
+	close(g.lock("b"))
+	if got := await(t, answers["b"]); !strings.Contains(got, "for b") || !strings.Contains(got, `"status":"succeeded"`) {
+		t.Errorf("b got %s", got)
+	}
+	checkLeavingCancels(t, hub.url, g)
+}
+
+// checkLeavingCancels: a client of 2026-07-28 that goes away ends its call and no other.
+func checkLeavingCancels(t *testing.T, url string, g *gate) {
+	t.Helper()
+	stay, answer := wireHTTP(t, url+"/mcp", rev2026), make(chan string, 1)
+	go func() {
+		_, _, messages := stay.post(stay.call("mcp.g.gate", `{"who":"stays"}`, ""))
+		answer <- strings.Join(messages, "\n")
+	}()
+	await(t, g.reached)
+	leave := wireHTTP(t, url+"/mcp", rev2026)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(leave.newRequest(leave.call("mcp.g.gate", `{"who":"leaves"}`, "")).WithContext(ctx))
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		gone <- err
+	}()
+	await(t, g.reached)
+	cancel()
+	if <-gone == nil {
+		t.Error("the client that left was answered")
+	}
+	if who := await(t, g.left); who != "leaves" {
+		t.Errorf("the call of %q was given up", who)
+	}
+	close(g.lock("stays"))
+	if got := await(t, answer); !strings.Contains(got, "for stays") {
+		t.Errorf("the client that stayed got %s", got)
+	}
+}
+
+// A cancellation that comes on the heels of its call finds it, over stdio, where nothing can overtake it.
+func TestCancelRightBehindTheCall(t *testing.T) {
+	t.Parallel()
+	config := configText(t, map[string]any{"far": child(upstreamtest.Script{})}, nil)
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			w := wireHub(t, config, version).open()
+			w.ready("mcp.far.hang")
+			for range 30 {
+				r := w.call("mcp.far.hang", `{}`, "")
+				note := rawRequest{method: "notifications/cancelled", params: w.params(`"requestId":`+r.id, "")}
+				w.write(r.text(), note.text())
+				// A cancelled call is not answered; its id is free again once it has ended.
+				again := w.call("mcp.far.nope", `{}`, "")
+				again.id = r.id
+				for got := "is in use"; strings.Contains(got, "is in use"); {
+					w.write(again.text())
+					if got = w.nextWith(`"id":` + r.id + `,`); strings.Contains(got, `"result"`) {
+						t.Fatalf("the cancelled call was answered with %s", got)
+					}
+				}
+			}
+		})
+	}
+}
