@@ -12,14 +12,25 @@ import (
 // maxStartWait bounds how long a call waits for a server that is starting.
 const maxStartWait = 10 * time.Second
 
+// errRetired is the answer of a server that has left the group before the call was sent.
+var errRetired = errors.New("the server has left the group")
+
 // execute calls one tool.
 func (s *server) execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	s.calls.Add(1)
 	if !s.enter() {
+		if s.isRetired() {
+			return tool.Reply{}, errRetired
+		}
+		s.calls.Add(1)
 		return tool.Reply{}, s.unavailable()
 	}
 	defer s.leave()
+	s.calls.Add(1)
 	reply, err := s.call(ctx, x)
+	if errors.Is(err, errRetired) {
+		s.calls.Add(-1) // it counts where it goes
+		return tool.Reply{}, err
+	}
 	if err != nil {
 		s.errors.Add(1)
 	}
@@ -67,10 +78,15 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 		}
 		// A session that is over is about to be replaced, or to become a failure that tells more.
 		if state != tool.ServerStarting && state != tool.ServerReady {
+			if s.isRetired() {
+				return nil, nil, errRetired
+			}
 			return nil, nil, s.unavailable()
 		}
 		select {
 		case <-moved:
+		case <-s.retired:
+			return nil, nil, errRetired
 		case <-timer.C:
 			return nil, nil, s.unavailable()
 		case <-ctx.Done():
@@ -79,9 +95,21 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 	}
 }
 
+func (s *server) isRetired() bool {
+	select {
+	case <-s.retired:
+		return true
+	default:
+		return false
+	}
+}
+
 // unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
 func (s *server) unavailable() *tool.Failure {
 	st := s.status()
+	if s.isAsleep() {
+		st.State, st.Hint = tool.ServerStarting, "" // it was woken
+	}
 	f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "server_" + string(st.State)}
 	f.Message = fmt.Sprintf("server %q is not ready (%s)", st.Server, st.State)
 	if st.LastError != "" {

@@ -39,7 +39,12 @@ type Group struct {
 	running sync.WaitGroup
 	roster  atomic.Pointer[roster]
 
+	// Those of NewGroup, which Apply does not change.
+	version  string
+	catalogs Catalogs
+
 	mu        sync.Mutex
+	ends      map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
 	listeners []func()
 	life      context.Context    // of the servers; nil until started
 	cancel    context.CancelFunc // ends life
@@ -57,11 +62,13 @@ type roster struct {
 func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
-		logger: logger,
-		slots:  make(chan struct{}, cfg.StartParallel),
-		guards: &guards{self: cfg.Self, log: logger},
-		dirty:  make(chan struct{}, 1),
-		kill:   make(chan struct{}),
+		logger:  logger,
+		slots:   make(chan struct{}, cfg.StartParallel),
+		guards:  &guards{self: cfg.Self, log: logger},
+		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs,
+		ends:  make(map[string]<-chan struct{}),
+		dirty: make(chan struct{}, 1),
+		kill:  make(chan struct{}),
 	}
 	r, err := g.enrol(cfg, nil)
 	if err != nil {
@@ -102,12 +109,13 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 // newServer makes a server that has not been started. before is the one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
 	s := &server{
-		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: orText(cfg.Version, "0"), guards: g.guards,
+		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: g.version, guards: g.guards,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
-		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: cfg.Catalogs,
+		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: g.catalogs,
 		slots: g.slots, kill: g.kill, onChange: func() { poke(g.dirty) },
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
-		stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
+		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
+		over:  make(chan struct{}),
 		state: tool.ServerStopped, since: time.Now(),
 	}
 	switch sc.Transport {
@@ -142,32 +150,43 @@ func (g *Group) Start(ctx context.Context) {
 	}
 	g.life, g.cancel = context.WithCancel(ctx)
 	for _, s := range g.roster.Load().servers {
-		g.start(s, nil)
+		g.start(s)
 	}
 	life, listeners := g.life, g.listeners
 	g.running.Go(func() { g.tell(life, listeners) })
 }
 
 // start lets a server run, after the one that it replaces has ended. g.mu is held.
-func (g *Group) start(s *server, after <-chan struct{}) {
+func (g *Group) start(s *server) {
+	after := g.ends[s.cfg.ID]
+	g.ends[s.cfg.ID] = s.over
+	if after == nil {
+		none := make(chan struct{})
+		close(none)
+		after = none
+	}
 	if s.cfg.Disabled {
 		s.settle()
-		close(s.over)
+		g.running.Go(func() {
+			<-after
+			close(s.over)
+		})
 		return
 	}
 	ctx, stop := context.WithCancel(g.life)
 	s.stop = stop
-	if !s.cfg.Lazy || !s.isKnown() {
+	if s.cfg.Lazy && s.isKnown() {
+		s.doze() // from now on calls wake it
+	} else {
 		s.become(tool.ServerStarting, nil, nil, time.Time{}) // from now on calls wait for it
 	}
 	g.running.Go(func() {
 		defer close(s.over)
+		defer func() { <-after }() // over means that those before it are over, too
 		defer stop()
-		if after != nil {
-			select {
-			case <-after:
-			case <-ctx.Done():
-			}
+		select {
+		case <-after:
+		case <-ctx.Done():
 		}
 		s.run(ctx)
 	})
@@ -175,7 +194,8 @@ func (g *Group) start(s *server, after <-chan struct{}) {
 
 // Apply makes the group one of cfg's servers. Servers whose entry has not changed go on undisturbed; one whose entry has
 // changed is started anew when the calls to it have ended, and keeps its tools listed meanwhile. An error says which
-// entry is wrong, and nothing has changed then. Version, Self, StartParallel and Catalogs stay those of NewGroup.
+// entry is wrong, and nothing has changed then. Version, Self, StartParallel and Catalogs stay those of NewGroup; how
+// failed servers are tried again changes for those that are started anew.
 func (g *Group) Apply(cfg Config) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -187,20 +207,19 @@ func (g *Group) Apply(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	g.roster.Store(next)
-	for id, before := range old.byID {
-		if next.byID[id] != before && g.life != nil && !before.cfg.Disabled {
-			g.running.Go(before.retire)
+	for _, s := range next.servers {
+		if old.byID[s.cfg.ID] != s && g.life != nil {
+			g.start(s)
 		}
 	}
-	for _, s := range next.servers {
-		before := old.byID[s.cfg.ID]
+	g.roster.Store(next) // now that calls can wait for the new servers, and before the old ones turn calls away
+	for id, before := range old.byID {
 		switch {
-		case before == s || g.life == nil:
-		case before == nil || before.cfg.Disabled:
-			g.start(s, nil)
-		default:
-			g.start(s, before.over)
+		case next.byID[id] == before:
+		case g.life == nil:
+			before.settle()
+		case !before.cfg.Disabled:
+			g.running.Go(before.retire)
 		}
 	}
 	poke(g.dirty)
@@ -267,12 +286,18 @@ func (g *Group) Close(ctx context.Context) error {
 // the server itself returned, or a *tool.Failure. A call that may have been executed is never sent again. When ctx ends,
 // the server is told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	s := g.roster.Load().byID[x.Tool.Server]
-	if s == nil {
-		return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
-			Message: fmt.Sprintf("there is no server %q: list the tools again", x.Tool.Server)}
+	for {
+		s := g.roster.Load().byID[x.Tool.Server]
+		if s == nil {
+			return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
+				Message: fmt.Sprintf("there is no server %q: list the tools again", x.Tool.Server)}
+		}
+		reply, err := s.execute(ctx, x)
+		if !errors.Is(err, errRetired) {
+			return reply, err
+		}
+		// Nothing was sent. The roster does not hold s any more: what Apply has put in its place takes the call.
 	}
-	return s.execute(ctx, x)
 }
 
 // Catalogs returns what each server offers, in the order of the configuration. A server that fails keeps its last

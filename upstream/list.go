@@ -125,14 +125,12 @@ func (s *server) publish(sess *session, raw []json.RawMessage) {
 		l = s.admit(offer)
 	}
 	s.mu.Lock()
-	s.listing = l
+	s.listing, s.foreign = l, false
 	s.mu.Unlock()
 	s.log.Info("catalog of the server is known", "tools", len(l.catalog.Tools), "repaired", l.repaired,
 		"excluded", len(l.catalog.Excluded))
 	s.onChange()
-	if old == nil || old.digest != digest {
-		s.remember(offer)
-	}
+	s.remember(l)
 }
 
 func orText(a, b string) string {

@@ -91,41 +91,60 @@ func (s *server) identity() string {
 	return tool.Digest(text)
 }
 
-// recall lists what was offered before, until the server itself says what it offers: by the server that this one replaces,
-// or at an earlier start.
+// recall lists what was offered before, until the server itself says what it offers: by the server that this one
+// replaces, or at an earlier start.
 func (s *server) recall(before *server) {
-	var o offer
-	if before != nil && before.isKnown() {
-		before.mu.Lock()
-		o = before.listing.offer
-		before.mu.Unlock()
-	} else {
-		if s.catalogs == nil || s.cfg.Disabled {
-			return
-		}
-		data, found := s.catalogs.Load(s.identity())
-		var ok bool
-		if o, ok = decodeOffer(data); !found || !ok {
-			return
-		}
-	}
-	s.listing = s.admit(o)
-	s.listing.catalog.Pending = true
-}
-
-// remember keeps the offer for the next start.
-func (s *server) remember(o offer) {
-	if s.catalogs == nil {
+	if s.cfg.Disabled {
 		return
 	}
-	if err := s.catalogs.Save(s.identity(), o.encode()); err != nil {
-		s.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
+	var old *listing
+	if before != nil {
+		before.mu.Lock()
+		old, s.foreign, s.up = before.listing, before.foreign, before.up
+		before.mu.Unlock()
+	}
+	if old == nil || before.identity() != s.identity() {
+		if o, ok := s.loadOffer(); ok {
+			s.listing = s.admit(o)
+			s.foreign, s.kept = false, s.listing.digest
+		} else if old != nil {
+			s.listing, s.foreign = s.admit(old.offer), true
+		}
+	} else {
+		s.listing = s.admit(old.offer)
+	}
+	if s.listing != nil {
+		s.listing.catalog.Pending = true
 	}
 }
 
-// isKnown reports whether it is known what the server offers.
+// loadOffer returns what the server offered at an earlier start.
+func (s *server) loadOffer() (offer, bool) {
+	if s.catalogs == nil {
+		return offer{}, false
+	}
+	data, found := s.catalogs.Load(s.identity())
+	if !found {
+		return offer{}, false
+	}
+	return decodeOffer(data)
+}
+
+// remember keeps the offer for the next start, unless it is kept already. Only run and what it calls use it.
+func (s *server) remember(l *listing) {
+	if s.catalogs == nil || s.kept == l.digest {
+		return
+	}
+	if err := s.catalogs.Save(s.identity(), l.offer.encode()); err != nil {
+		s.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
+		return
+	}
+	s.kept = l.digest
+}
+
+// isKnown reports whether it is known what the server offers, be it from an earlier start.
 func (s *server) isKnown() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.listing != nil
+	return s.listing != nil && !s.foreign
 }

@@ -88,11 +88,7 @@ func (p *process) wait(stderr *os.File) {
 	// What the child started and left running has lost its purpose. The group cannot have been given to somebody else
 	// as long as a process of it lives, and where none does, there is nothing to kill.
 	killGroup(p.cmd)
-	for _, pid := range p.child.Strays() { // that have left the group
-		if stray, err := os.FindProcess(pid); err == nil {
-			_ = stray.Kill()
-		}
-	}
+	p.killStrays()
 	p.guards.get().Remove(p.child)
 	// A descendant that left the group may hold stderr open.
 	timer := time.AfterFunc(drainTime, func() { _ = stderr.Close() })
@@ -100,6 +96,25 @@ func (p *process) wait(stderr *os.File) {
 	timer.Stop()
 	_ = stderr.Close()
 	close(p.exited)
+}
+
+// maxStrayRounds bounds the search for strays, should they multiply faster than they are killed.
+const maxStrayRounds = 10
+
+// killStrays kills what descends from the child and has left its group. It looks again until nothing is left: a stray
+// may have started another one while it was looked for.
+func (p *process) killStrays() {
+	for range maxStrayRounds {
+		pids := p.child.Strays()
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			if stray, err := os.FindProcess(pid); err == nil {
+				_ = stray.Kill()
+			}
+		}
+	}
 }
 
 // guards starts the group's guard when the first child needs it, so that a hub without children has none.

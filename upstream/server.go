@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -36,20 +37,22 @@ type server struct {
 	onChange   func()
 
 	// Only run and what it calls use these.
-	older       bool        // the server is known to speak a revision before 2026-07-28
-	olderNext   bool        // the attempt failed with server/discover unanswered
-	endsOnProbe bool        // the server ends when it is asked server/discover
-	attempts    []time.Time // starts within the last hour
+	older       bool              // the server is known to speak a revision before 2026-07-28
+	olderNext   bool              // the attempt failed with server/discover unanswered
+	endsOnProbe bool              // the server ends when it is asked server/discover
+	attempts    []time.Time       // starts within the last hour
+	kept        [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
 
 	ids    atomic.Int64
 	calls  atomic.Int64
 	errors atomic.Int64
 
+	retired  chan struct{} // closed when the server has left the group: what has not been sent yet goes elsewhere
 	stopping chan struct{} // closed when calls in flight must end
-	drained  chan struct{} // closed once stopping and no call is in flight
+	drained  chan struct{} // closed once leaving and no call is in flight
 
 	stop func()        // ends run
-	over chan struct{} // closed when run has returned
+	over chan struct{} // closed when run has returned, and that of each server which it came after
 	wake chan struct{} // has room for one: a call waits for the server
 
 	settled    chan struct{} // closed when the server was ready or has failed once
@@ -57,8 +60,10 @@ type server struct {
 
 	mu       sync.Mutex
 	inFlight int
+	leaving  bool // no call is let in any more
 	lastUsed time.Time
-	asleep   bool      // stopped until it is used
+	asleep   bool      // stopped, or about to be, until it is used
+	up       bool      // as far as is known it works, though it may be asleep or on its way
 	nextWake time.Time // before this a call does not bring the next try forward
 	state    tool.ServerState
 	since    time.Time
@@ -71,6 +76,7 @@ type server struct {
 	previous *session      // the last one that was ready, for what is known of the server
 	moved    chan struct{} // closed and replaced at each change of state
 	listing  *listing      // nil until first listed
+	foreign  bool          // the listing is that of a server of the same id and another identity
 }
 
 // become is the one place where the state changes. f is nil where nothing went wrong.
@@ -83,6 +89,15 @@ func (s *server) become(state tool.ServerState, sess *session, f *fault, nextTry
 		s.restarts++
 	}
 	s.state, s.session, s.nextTry = state, sess, nextTry
+	switch state {
+	case tool.ServerStarting:
+		s.asleep = false
+	case tool.ServerReady:
+		s.asleep, s.up = false, true
+	case tool.ServerBackoff, tool.ServerNeedsAuth:
+		s.asleep, s.up = false, false
+	case tool.ServerStopped:
+	}
 	switch {
 	case sess != nil:
 		s.lastErr, s.hint, s.previous, s.pid = "", "", sess, sess.pid
@@ -139,7 +154,7 @@ func (s *server) run(ctx context.Context) {
 		}
 		asleep = false
 		s.become(tool.ServerStarting, nil, nil, time.Time{})
-		s.attempts = append(s.attempts, time.Now())
+		s.attempts = append(s.recentAttempts(), time.Now())
 		sess, f := s.start(ctx)
 		if f == nil {
 			began := time.Now()
@@ -152,6 +167,9 @@ func (s *server) run(ctx context.Context) {
 			if losses++; lasted > s.retryMin {
 				losses = 1
 			}
+			if f.idle || f.lost && losses == 1 {
+				s.attempts = s.attempts[:len(s.attempts)-1] // the budget is for starts that end in failure
+			}
 			switch {
 			case ctx.Err() != nil:
 				s.drain() // first: so that each call's cancellation can still be told
@@ -159,7 +177,7 @@ func (s *server) run(ctx context.Context) {
 				return
 			case f.idle:
 				sess.shut(s.kill)
-				asleep = true
+				asleep, pause = true, s.retryMin
 			case f.lost && losses <= maxQuickLosses:
 				s.become(tool.ServerStarting, nil, f, time.Time{})
 				sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
@@ -176,18 +194,28 @@ func (s *server) run(ctx context.Context) {
 
 // drain ends the calls in flight, lets no new ones in, and waits for those to return.
 func (s *server) drain() {
-	s.become(tool.ServerStopped, nil, nil, time.Time{})
 	s.mu.Lock()
+	s.shutDoor()
+	s.asleep = false // in one step with leaving: a call that waits must not wait for it to wake
 	select {
 	case <-s.stopping:
 	default:
 		close(s.stopping)
-		if s.inFlight == 0 {
-			close(s.drained)
-		}
 	}
 	s.mu.Unlock()
+	s.become(tool.ServerStopped, nil, nil, time.Time{})
 	<-s.drained
+}
+
+// shutDoor lets no more calls in. s.mu is held.
+func (s *server) shutDoor() {
+	if s.leaving {
+		return
+	}
+	s.leaving = true
+	if s.inFlight == 0 {
+		close(s.drained)
+	}
 }
 
 // finish ends what is left when run returns.
@@ -199,17 +227,15 @@ func (s *server) finish() {
 	}
 }
 
-// enter counts a call in. It returns false once the server is stopping.
+// enter counts a call in. It returns false once the server lets none in.
 func (s *server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case <-s.stopping:
+	if s.leaving {
 		return false
-	default:
-		s.inFlight++
-		return true
 	}
+	s.inFlight++
+	return true
 }
 
 // leave counts a call out.
@@ -218,12 +244,8 @@ func (s *server) leave() {
 	defer s.mu.Unlock()
 	s.inFlight--
 	s.lastUsed = time.Now()
-	select {
-	case <-s.stopping:
-		if s.inFlight == 0 {
-			close(s.drained)
-		}
-	default:
+	if s.leaving && s.inFlight == 0 {
+		close(s.drained)
 	}
 }
 
@@ -239,13 +261,16 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 		return
 	}
 	d := max(jitter(*pause), f.pause)
-	early := time.Now().Add(max(s.retryMin, f.pause))
+	// A call may bring the next try forward, but not so far that a busy client uses the budget up within a minute.
+	early := time.Now().Add(max(s.retryMin, *pause/4, f.pause))
 	*pause = min(*pause*2, s.retryMax)
-	if s.isSpent() {
+	if n := len(s.recentAttempts()); n >= s.budget {
 		d = max(jitter(s.rest), d)
 		early = time.Now().Add(d) // a call must not make it more
-		f.hint = orText(f.hint, "see the server's own log") +
-			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", s.budget)
+		spent := *f               // others may be reading f
+		spent.hint = orText(f.hint, "see the server's own log") +
+			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", n)
+		f = &spent
 	}
 	s.mu.Lock()
 	s.nextWake = early
@@ -270,29 +295,29 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 	}
 }
 
-// isSpent reports whether the server has been started as often as it may be within an hour.
-func (s *server) isSpent() bool {
+// recentAttempts forgets the starts that are older than an hour and returns the others.
+func (s *server) recentAttempts() []time.Time {
 	cut := time.Now().Add(-time.Hour)
 	s.attempts = slices.DeleteFunc(s.attempts, func(t time.Time) bool { return t.Before(cut) })
-	return len(s.attempts) >= s.budget
+	return s.attempts
+}
+
+// doze says that the server is stopped until it is used.
+func (s *server) doze() {
+	s.mu.Lock()
+	s.asleep, s.up = !s.leaving, true
+	s.mu.Unlock()
+	s.become(tool.ServerStopped, nil, nil, time.Time{})
+	s.settle()
 }
 
 // sleep waits until the server is used. It returns false when ctx ended instead.
 func (s *server) sleep(ctx context.Context) bool {
 	select {
-	case <-s.wake: // of a call that was served since
+	case <-s.wake: // of a call that was served since; one that waits asks again when the state changes
 	default:
 	}
-	s.mu.Lock()
-	s.asleep = true
-	s.mu.Unlock()
-	s.become(tool.ServerStopped, nil, nil, time.Time{})
-	s.settle()
-	defer func() {
-		s.mu.Lock()
-		s.asleep = false
-		s.mu.Unlock()
-	}()
+	s.doze()
 	select {
 	case <-s.wake:
 		return true
@@ -315,22 +340,17 @@ func (s *server) park() bool {
 
 // retire ends a server that has left the group, after its calls.
 func (s *server) retire() {
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for limit := time.Now().Add(retireWithin); s.isBusy() && time.Now().Before(limit); {
-		select {
-		case <-again.C:
-		case <-s.over:
-			return
-		}
+	s.mu.Lock()
+	s.shutDoor()
+	close(s.retired)
+	s.mu.Unlock()
+	timer := time.NewTimer(retireWithin)
+	defer timer.Stop()
+	select {
+	case <-s.drained:
+	case <-timer.C:
 	}
 	s.stop()
-}
-
-func (s *server) isBusy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inFlight > 0
 }
 
 // jitter spreads d by a quarter to both sides, so that servers that failed together do not come back together.
@@ -473,8 +493,14 @@ func (s *server) catalog() tool.Catalog {
 		return tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tags: s.cfg.Tags, Pending: !s.cfg.Disabled}
 	}
 	c := s.listing.catalog
-	if s.cfg.Disabled || s.cfg.HideWhenDown && s.state != tool.ServerReady && !s.asleep {
+	if s.cfg.HideWhenDown && !s.up {
 		c.Tools = nil
 	}
 	return c
+}
+
+func (s *server) isAsleep() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asleep
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
@@ -18,6 +19,7 @@ import (
 func build(r *reader, root *node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.StartParallel = f.hub.startParallel
+	r.retry(&s.Upstream, f.hub.retry)
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers))
 	s.Code = r.code(f.hub.toolsets.code)
 	s.Downstream = r.door(&f.hub)
@@ -44,6 +46,20 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 		r.warn(root.position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
 	}
 	return s
+}
+
+// retry reports a first pause above the longest. Where only one of the two is given and the other's default does not
+// fit, the other follows it.
+func (r *reader) retry(c *upstream.Config, v retry) {
+	c.RetryMin, c.RetryMax, c.RetryBudget, c.RetryRest = v.min.value, v.max.value, v.budget, v.rest
+	switch {
+	case v.min.ok && v.max.ok && c.RetryMin > c.RetryMax:
+		faultOf(r, v.min, "min is longer than max", "raise max or lower min")
+	case v.min.ok && !v.max.present && c.RetryMin > defaultRetryMax:
+		c.RetryMax = c.RetryMin
+	case v.max.ok && !v.min.present && c.RetryMax < defaultRetryMin:
+		c.RetryMin = c.RetryMax
+	}
 }
 
 // toolsets are the built-in ones: their names are the first words of canonical names.

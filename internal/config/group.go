@@ -14,8 +14,10 @@ import (
 
 // The defaults of upstream, for checks that compare a given timeout with one that is not given.
 const (
-	defaultCall    = 60 * time.Second
-	defaultCallMax = 30 * time.Minute
+	defaultCall     = 60 * time.Second
+	defaultCallMax  = 30 * time.Minute
+	defaultRetryMin = time.Second
+	defaultRetryMax = time.Minute
 )
 
 // servers makes the configuration of every server, in the order of the file.
@@ -85,7 +87,8 @@ func normalise(name string) string {
 func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
 	v := e.value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
-		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued}
+		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued,
+		Lazy: v.start == "lazy", IdleStop: v.idleStop, HideWhenDown: v.whenDown == "hide"}
 	address := r.address(v)
 	c.Transport = r.transport(e, address)
 	if c.Transport == upstream.Stdio {

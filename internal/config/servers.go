@@ -18,6 +18,8 @@ type server struct {
 	tags                    []string
 	validate                string
 	maxParallel, maxQueued  int
+	start, whenDown         string
+	idleStop                time.Duration
 	timeouts                timeouts
 }
 
@@ -74,6 +76,13 @@ func serverShape() object[server] {
 			number{1, maxCount}, func(s *server) *int { return &s.maxParallel }),
 		key("max_queued", "Calls that may wait for this server (default 1000). Further ones are refused.",
 			number{1, maxCount}, func(s *server) *int { return &s.maxQueued }),
+		key("start", "When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
+			"(lazy), once it is known which tools it has.",
+			text{oneOf: []string{"eager", "lazy"}}, func(s *server) *string { return &s.start }),
+		key("idle_stop", "A server that no call has needed for so long is stopped until the next one (default never).",
+			duration{min: time.Second, max: 30 * 24 * time.Hour}, func(s *server) *time.Duration { return &s.idleStop }),
+		key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
+			text{oneOf: []string{"list", "hide"}}, func(s *server) *string { return &s.whenDown }),
 		key("timeouts", "How long the hub waits for this server.", timeoutsShape(),
 			func(s *server) *timeouts { return &s.timeouts }),
 		key("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
@@ -83,7 +92,7 @@ func serverShape() object[server] {
 		fields = append(fields, clientKey[server](k.name, k.doc, true))
 	}
 	return object[server]{fields: fields, unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"trust, tags, timeouts, validate, max_parallel, max_queued",
+		"trust, tags, timeouts, validate, max_parallel, max_queued, start, idle_stop, when_down",
 		extra: schema{"anyOf": []schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }

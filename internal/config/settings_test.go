@@ -35,21 +35,23 @@ func TestEverySetting(t *testing.T) {
 	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
-		Upstream: upstream.Config{StartParallel: 3, Servers: []upstream.ServerConfig{
-			{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
-				Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
-				Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Dir: filepath.Join(here, "sub"),
-				Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
-				Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
-				Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
-					{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
-			{ID: "merged", Transport: upstream.Stdio, Command: "x", Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
-			{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off",
-				Headers: map[string]string{"Authorization": "Bearer " + set}},
-			{ID: "events", Transport: upstream.SSE, URL: "https://example.com/sse/"},
-			{ID: "typed", Transport: upstream.StreamableHTTP, URL: "https://example.com/sse"},
-			{ID: "idle", Transport: upstream.Stdio, Command: "x", Disabled: true},
-		}},
+		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
+			Servers: []upstream.ServerConfig{
+				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
+					Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
+					Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Dir: filepath.Join(here, "sub"),
+					Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
+					Lazy: true, IdleStop: 10 * time.Minute, HideWhenDown: true,
+					Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
+					Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
+						{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
+				{ID: "merged", Transport: upstream.Stdio, Command: "x", Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
+				{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off",
+					Headers: map[string]string{"Authorization": "Bearer " + set}},
+				{ID: "events", Transport: upstream.SSE, URL: "https://example.com/sse/"},
+				{ID: "typed", Transport: upstream.StreamableHTTP, URL: "https://example.com/sse"},
+				{ID: "idle", Transport: upstream.Stdio, Command: "x", Disabled: true},
+			}},
 		Profiles: []namespace.Profile{
 			{Name: "default", Style: namespace.StyleSafe},
 			{Name: "small", Style: namespace.StyleShort, Servers: []string{"local", "code", "w*"}, Include: []string{"mcp.local.*"},
@@ -147,7 +149,7 @@ func TestNoFaultShowsASecret(t *testing.T) {
 		"mcpServers: {a: {command: x, disabled: %s}}", "mcpServers: {a: {command: x, envFile: %s}}",
 		"hub: %s", "hub: {auth: {tokens: [{name: a, token: %s}]}}", "hub: {auth: {tokens: [%s]}}", "hub: {auth: {tokens: %s}}",
 		"hub: {http: {listen: %s}}", "hub: {http: {max_body_bytes: %s}}", "hub: {http: {allowed_hosts: [%s]}}",
-		"hub: {log: {level: %s}}", "hub: {toolsets: {code: {root: %s}}}", "hub: {toolsets: {code: {sensitive_paths: [%s]}}}",
+		"hub: {log: {level: %s}}", "hub: {retry: {min: %s}}", "mcpServers: {a: {command: x, idle_stop: %s}}", "hub: {toolsets: {code: {root: %s}}}", "hub: {toolsets: {code: {sensitive_paths: [%s]}}}",
 		"persist: {journal: {max_bytes: %s}}", "persist: {journal: {dir: %s}}", "profiles: {p: {style: %s}}",
 		"profiles: {p: {include: [%s]}}", "inputs: [{id: a, type: %s}]", "policy: %s", "zzz: %s", "%s",
 	}
@@ -227,5 +229,27 @@ func TestHostileFiles(t *testing.T) {
 				t.Errorf("took %s", d)
 			}
 		})
+	}
+}
+
+// TestRetryPauses checks that one pause follows the other where its default does not fit.
+func TestRetryPauses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]time.Duration{
+		"{}":                   {},
+		"{min: 5s}":            {5 * time.Second, 0},
+		"{min: 2m}":            {2 * time.Minute, 2 * time.Minute},
+		"{max: 100ms}":         {100 * time.Millisecond, 100 * time.Millisecond},
+		"{max: 5m}":            {0, 5 * time.Minute},
+		"{min: 2m, max: 120s}": {2 * time.Minute, 2 * time.Minute},
+	} {
+		s, err := config.Parse("c.yaml", []byte("hub: {retry: "+text+"}"), testEnv())
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := [2]time.Duration{s.Upstream.RetryMin, s.Upstream.RetryMax}; got != want {
+			t.Errorf("%s: pauses %v, want %v", text, got, want)
+		}
 	}
 }

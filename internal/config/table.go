@@ -21,9 +21,16 @@ type hub struct {
 	name, instructions string
 	log                struct{ level, format string }
 	startParallel      int
+	retry              retry
 	http               httpDoor
 	auth               struct{ tokens []located[bearer] }
 	toolsets           struct{ code located[codeToolset] }
+}
+
+type retry struct {
+	min, max located[time.Duration]
+	budget   int
+	rest     time.Duration
 }
 
 type httpDoor struct {
@@ -154,6 +161,7 @@ func hubShape() object[hub] {
 		}}, func(h *hub) *struct{ level, format string } { return &h.log }),
 		key("start_parallel", "How many servers start at the same time (default 8).", number{1, 1000},
 			func(h *hub) *int { return &h.startParallel }),
+		key("retry", "How servers that failed are started again.", retryShape(), func(h *hub) *retry { return &h.retry }),
 		key("http", "The Streamable HTTP door.", httpShape(), func(h *hub) *httpDoor { return &h.http }),
 		key("auth", "Who may come in over HTTP.", object[struct{ tokens []located[bearer] }]{
 			fields: []field[struct{ tokens []located[bearer] }]{
@@ -167,6 +175,20 @@ func hubShape() object[hub] {
 					in[codeToolset]{codeShape()},
 					func(t *struct{ code located[codeToolset] }) *located[codeToolset] { return &t.code }),
 			}}, func(h *hub) *struct{ code located[codeToolset] } { return &h.toolsets }),
+	}}
+}
+
+func retryShape() object[retry] {
+	pause := duration{min: 10 * time.Millisecond, max: 24 * time.Hour}
+	return object[retry]{fields: []field[retry]{
+		key("min", "The first pause (default 1s). It doubles with each failure.", in[time.Duration]{pause},
+			func(p *retry) *located[time.Duration] { return &p.min }),
+		key("max", "The longest pause (default 60s).", in[time.Duration]{pause},
+			func(p *retry) *located[time.Duration] { return &p.max }),
+		key("budget", "How often one server is started within an hour before the hub rests (default 60).", number{1, maxCount},
+			func(p *retry) *int { return &p.budget }),
+		key("rest", "The pause once the budget is used up (default 15m).", pause,
+			func(p *retry) *time.Duration { return &p.rest }),
 	}}
 }
 

@@ -1,0 +1,312 @@
+//go:build unix
+
+package upstream_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// recorded is a server that notes every message it gets, and a function that counts how often it was initialised.
+func recorded(t *testing.T, id string, s upstreamtest.Script) (upstream.ServerConfig, func() int) {
+	t.Helper()
+	s.Record = filepath.Join(t.TempDir(), "record")
+	return stdio(id, s), func() int {
+		data, err := os.ReadFile(s.Record)
+		if err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+		return strings.Count(string(data), `"method":"initialize"`)
+	}
+}
+
+// lazily is cfg, started by its first call and stopped when it was idle for d.
+func lazily(cfg upstream.ServerConfig, d time.Duration) upstream.ServerConfig {
+	cfg.Lazy, cfg.IdleStop = true, d
+	return cfg
+}
+
+func TestLazyServerStartsWhenCalled(t *testing.T) {
+	t.Parallel()
+	store := newMemory()
+	cfg, started := recorded(t, "s", upstreamtest.Script{})
+	learn(t, store, cfg)
+	before := started()
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 0), stdio("other", upstreamtest.Script{})}, Catalogs: store})
+	if err := h.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.ready(t, "other")
+	if c := h.catalog("s"); len(c.Tools) != 13 || !c.Pending {
+		t.Errorf("listed %d tools, pending %v", len(c.Tools), c.Pending)
+	}
+	if st := h.status("s"); st.State != tool.ServerStopped || st.PID != 0 || !strings.Contains(st.Hint, "when one of its tools is called") {
+		t.Errorf("status %+v", st)
+	}
+	if n := started() - before; n != 0 {
+		t.Fatalf("started %d times before it was called", n)
+	}
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() { h.mustCallQuietly(t, "s") })
+	}
+	calls.Wait()
+	if n := started() - before; n != 1 {
+		t.Errorf("20 first calls started it %d times", n)
+	}
+	if st := h.ready(t, "s"); st.Restarts != 0 || st.Hint != "" || st.Calls != 20 || st.Errors != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// mustCallQuietly is mustCall for other goroutines than the test's.
+func (h *harness) mustCallQuietly(t *testing.T, id string) bool {
+	_, err := h.call(t.Context(), id, "raw", `{"result":{}}`)
+	if err != nil {
+		t.Errorf("call %s: %v", id, err)
+	}
+	return err == nil
+}
+
+// TestLazyServerIsCallableAtOnce checks the moment between Start and the server's own goroutine.
+func TestLazyServerIsCallableAtOnce(t *testing.T) {
+	t.Parallel()
+	store := newMemory()
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{})
+	learn(t, store, cfg)
+	for range 50 {
+		g, err := upstream.NewGroup(upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 0)}, Catalogs: store}, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Start(t.Context())
+		if _, err := g.Execute(t.Context(), execution("s", "raw", `{"result":{}}`)); err != nil {
+			t.Errorf("the first call: %v", err)
+		}
+		if err := g.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestIdleServerSleepsAndWakes(t *testing.T) {
+	t.Parallel()
+	cfg, started := recorded(t, "s", upstreamtestScript(upstreamtest.HasDescendant))
+	// Its tools are not known: it is started once to learn them. Sleeping is no failure: three starts fit into a budget
+	// of two.
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 150*time.Millisecond)}, RetryBudget: 2,
+		RetryMin: time.Minute})
+	h.ready(t, "s")
+	for range 3 {
+		pids := pidsOf(t, h, "s")
+		st := h.reaches(t, "s", tool.ServerStopped)
+		if st.LastError != "" || st.Restarts != 0 || st.PID != 0 || !strings.Contains(st.Hint, "when one of its tools") {
+			t.Errorf("status asleep %+v", st)
+		}
+		eventually(t, "its processes are gone", func() bool { return gone(pids) })
+		if c := h.catalog("s"); len(c.Tools) != 13 || c.Pending {
+			t.Errorf("asleep it lists %d tools, pending %v", len(c.Tools), c.Pending)
+		}
+		before := started()
+		h.mustCall(t, "s", "raw", `{"result":{}}`)
+		if n := started() - before; n != 1 {
+			t.Errorf("a call started it %d times", n)
+		}
+	}
+	_, _ = h.call(t.Context(), "s", "die", `{}`)
+	if st := h.reaches(t, "s", tool.ServerBackoff); strings.Contains(st.Hint, "within an hour") {
+		t.Errorf("waking counts towards the budget: %+v", st)
+	}
+}
+
+// TestBusyServerDoesNotSleep checks that a call in flight keeps the server awake, however long it takes.
+func TestBusyServerDoesNotSleep(t *testing.T) {
+	t.Parallel()
+	cfg := stdio("s", upstreamtest.Script{})
+	cfg.IdleStop = 50 * time.Millisecond
+	h := start(t, cfg)
+	h.ready(t, "s")
+	h.mustCall(t, "s", "sleep", `{"ms":600}`)
+	h.reaches(t, "s", tool.ServerStopped)
+}
+
+// TestCallsRaceWithSleep checks that a call which comes just as the server goes to sleep is answered.
+func TestCallsRaceWithSleep(t *testing.T) {
+	t.Parallel()
+	web, _ := overHTTP(t, "web", upstreamtest.Options{})
+	h := start(t, lazily(web, time.Nanosecond), lazily(stdio("child", upstreamtest.Script{}), time.Nanosecond))
+	if err := h.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for range 4 {
+		calls.Go(func() {
+			for range 50 {
+				if !h.mustCallQuietly(t, "web") {
+					return
+				}
+			}
+		})
+		calls.Go(func() {
+			for range 8 {
+				if !h.mustCallQuietly(t, "child") {
+					return
+				}
+			}
+		})
+	}
+	calls.Wait()
+}
+
+func TestLazyServerThatFailsToWake(t *testing.T) {
+	t.Parallel()
+	store := newMemory()
+	cfg := stdio("s", upstreamtest.Script{})
+	link := filepath.Join(t.TempDir(), "server")
+	if err := os.Symlink(cfg.Command, link); err != nil {
+		t.Fatal(err)
+	}
+	self := cfg.Command
+	cfg.Command = link
+	learn(t, store, cfg)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 0)}, Catalogs: store, RetryMin: time.Second})
+	_, err := h.call(t.Context(), "s", "echo", `{}`)
+	f := failure(t, err)
+	if f.Code != "server_backoff" || !strings.Contains(f.Message, "does not exist") || f.RetryAfter == 0 || f.OutcomeUnknown {
+		t.Errorf("failure %+v", f)
+	}
+	if st := h.status("s"); st.State != tool.ServerBackoff || st.NextTry == nil || st.Tools != 13 || !st.Cached {
+		t.Errorf("status %+v", st)
+	}
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	h.ready(t, "s")
+	h.mustCall(t, "s", "raw", `{"result":{}}`)
+}
+
+// TestLazyServerThatBecameAnother checks that the tools of another command are not taken for this one's.
+func TestLazyServerThatBecameAnother(t *testing.T) {
+	t.Parallel()
+	h := start(t, lazily(stdio("s", upstreamtest.Script{}), 0))
+	h.ready(t, "s")
+	h.apply(t, lazily(stdio("s", upstreamtest.Script{Tools: tools("other")}), 0))
+	eventually(t, "the tools are learnt", func() bool { return h.names("s") == "other" && !h.catalog("s").Pending })
+
+	same := lazily(stdio("s", upstreamtest.Script{Tools: tools("other")}), 0)
+	same.Tags = []string{"new"}
+	h.apply(t, same)
+	st := h.reaches(t, "s", tool.ServerStopped)
+	if st.Hint == "" || h.names("s") != "other" {
+		t.Errorf("status %+v, tools %s", st, h.names("s"))
+	}
+	h.mustCall(t, "s", "raw", `{"result":{}}`)
+}
+
+func TestCloseWhileWaking(t *testing.T) {
+	t.Parallel()
+	store := newMemory()
+	cfg, _, gate := gatedHTTP(t, "s", upstreamtest.Options{})
+	gate.open()
+	learn(t, store, cfg)
+	gate.shut()
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 0)}, Catalogs: store})
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.call(t.Context(), "s", "raw", `{"result":{}}`)
+		done <- err
+	}()
+	h.reaches(t, "s", tool.ServerStarting)
+	began := time.Now()
+	if err := h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("close took %s", took)
+	}
+	if f := failure(t, <-done); f.OutcomeUnknown || f.Code != "server_stopped" {
+		t.Errorf("failure %+v", f)
+	}
+}
+
+func TestHideWhenDown(t *testing.T) {
+	t.Parallel()
+	hides, lists := stdio("hides", upstreamtest.Script{}), stdio("lists", upstreamtest.Script{})
+	hides.HideWhenDown = true
+	store := newMemory()
+	learn(t, store, hides, lists)
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{hides, lists}, Catalogs: store, RetryMin: time.Second})
+	if n := len(h.catalog("lists").Tools); n != 13 {
+		t.Errorf("%d tools listed from the start, want 13", n)
+	}
+	for _, id := range []string{"hides", "lists"} {
+		st := h.ready(t, id)
+		if n := len(h.catalog(id).Tools); n != 13 {
+			t.Errorf("%s lists %d tools", id, n)
+		}
+		if err := syscall.Kill(st.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		h.reaches(t, id, tool.ServerBackoff)
+	}
+	if n := len(h.catalog("lists").Tools); n != 13 {
+		t.Errorf("lists: %d tools while it is down", n)
+	}
+	h.ready(t, "hides")
+	eventually(t, "the tools are back", func() bool { return len(h.catalog("hides").Tools) == 13 })
+	if err := syscall.Kill(h.status("hides").PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the tools are hidden", func() bool { return len(h.catalog("hides").Tools) == 0 })
+	h.ready(t, "hides")
+}
+
+// TestSleepHidesNothing checks that a server which sleeps and wakes keeps its tools listed all the time, though those of
+// a server that is down are to be hidden: nothing is wrong with it.
+func TestSleepHidesNothing(t *testing.T) {
+	t.Parallel()
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{})
+	cfg = lazily(cfg, 10*time.Millisecond)
+	cfg.HideWhenDown = true
+	h := &harness{log: &logBuffer{}}
+	var err error
+	h.Group, err = upstream.NewGroup(upstream.Config{Servers: []upstream.ServerConfig{cfg}}, discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known, flapped atomic.Bool
+	h.OnChange(func() {
+		n := len(h.catalog("s").Tools)
+		if n > 0 {
+			known.Store(true)
+		} else if known.Load() {
+			flapped.Store(true)
+		}
+	})
+	h.Start(t.Context())
+	defer func() { _ = h.Close(t.Context()) }()
+	eventually(t, "known", known.Load)
+	for range 5 {
+		h.reaches(t, "s", tool.ServerStopped)
+		h.mustCall(t, "s", "raw", `{"result":{}}`)
+		if len(h.catalog("s").Tools) == 0 {
+			t.Error("tools are hidden")
+		}
+	}
+	if flapped.Load() {
+		t.Error("tools went and came")
+	}
+}
