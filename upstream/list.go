@@ -79,7 +79,7 @@ func (s *server) listFault(ctx context.Context, page int, a answer) *fault {
 		return &fault{what: fmt.Sprintf("tools/list was refused: %s (JSON-RPC error %d)", s.redact.text(rpc.Message), rpc.Code),
 			hint: "see the server's own log", cause: a.err}
 	case errors.As(a.err, &f):
-		return &fault{what: "tools/list: " + s.redact.text(f.Message), auth: f.Class == tool.ClassCredentialMissing,
+		return &fault{what: "tools/list: " + s.redact.text(f.Message), hint: "see the server's own log", auth: f.Class == tool.ClassCredentialMissing,
 			lost: a.lost, pause: f.RetryAfter, cause: a.err}
 	}
 	return &fault{what: "tools/list was interrupted", cause: a.err}

@@ -1,0 +1,554 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// A breakage may make the p99 of calls to healthy servers so many times longer, unless it stays below the floor: the
+// machine does other things too.
+const (
+	slowdown      = 3
+	slownessFloor = 50 * time.Millisecond
+	measurements  = 3 // before a slowdown counts
+)
+
+const (
+	callers      = 20
+	callEvery    = 25 * time.Millisecond // each caller
+	windowLength = 300 * time.Millisecond
+)
+
+// breakage is something that goes wrong beside healthy servers.
+type breakage struct {
+	name string
+	// servers are the entries of the servers that are broken, or meant to be called by broken clients. Nobody calls
+	// the healthy ones "up" and "web" here but the callers.
+	servers func(t *testing.T) map[string]any
+	// harm does what is to be done while the callers call, and checks what becomes of it. Several times, if need be.
+	harm func(t *testing.T, r *breakageRig)
+	// apart, if not nil, returns work that keeps the machine as busy as harm does and has nothing to do with the hub: it
+	// is done while the callers call without the breakage, so that what differs is the hub's.
+	apart func(t *testing.T) func()
+}
+
+// TestBreakage: whatever goes wrong with one server or client, calls to healthy servers succeed, and do so in time.
+func TestBreakage(t *testing.T) { // not parallel: it measures
+	if testing.Short() {
+		t.Skip("-short: runs a hub for each of two dozen breakages")
+	}
+	for _, b := range slices.Concat(childBreakages(), declarationBreakages(), remoteBreakages(), clientBreakages()) {
+		t.Run(b.name, func(t *testing.T) {
+			r := newBreakageRig(t)
+			apart := func() {}
+			if b.apart != nil {
+				apart = b.apart(t)
+			}
+			var without, with time.Duration
+			for i := range measurements {
+				r.apply(t, nil)
+				before := r.during(t, apart)
+				during := r.during(t, func() {
+					r.apply(t, b.servers(t))
+					b.harm(t, r)
+				})
+				t.Logf("p99 of healthy calls: %s without the breakage, %s with it", before, during)
+				// Whatever else the machine does can make calls slower, but not faster.
+				if without = max(without, before); i == 0 || during < with {
+					with = during
+				}
+				if with <= max(slowdown*without, slownessFloor) || t.Failed() {
+					return
+				}
+			}
+			t.Errorf("p99 of healthy calls is %s with the breakage and %s without it, at best of %d measurements", with, without, measurements)
+		})
+	}
+}
+
+// breakageRig is a hub with two healthy servers and their callers.
+type breakageRig struct {
+	hub     *runningHub
+	w       *wire // for calls to the broken server
+	healthy map[string]any
+	callers []benchClient
+	calls   []string // params of each caller's calls
+}
+
+func newBreakageRig(t *testing.T) *breakageRig {
+	t.Helper()
+	r := &breakageRig{healthy: map[string]any{
+		"up":  child(upstreamtest.Script{Modern: true}),
+		"web": map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{})},
+	}}
+	r.hub = startHub(t, "hub.json", configText(t, r.healthy, nil))
+	r.w = wireHTTP(t, r.hub.url+"/mcp", rev2026)
+	ids := &benchIDs{}
+	for i := range callers {
+		c, err := dialHTTP(ids, r.hub.url+"/mcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.close)
+		if err := handshake(c); err != nil {
+			t.Fatal(err)
+		}
+		r.callers = append(r.callers, c)
+		r.calls = append(r.calls, benchCall([]string{"mcp.up.echo", "mcp.web.echo"}[i%2], fmt.Sprintf(`{"caller":%d}`, i)))
+	}
+	return r
+}
+
+// apply makes the hub one of the healthy servers and these.
+func (r *breakageRig) apply(t *testing.T, more map[string]any) {
+	t.Helper()
+	all := map[string]any{}
+	for _, entries := range []map[string]any{r.healthy, more} {
+		for id, entry := range entries {
+			all[id] = entry
+		}
+	}
+	file := filepath.Join(r.hub.cmd.Dir, "hub.json")
+	text := configText(t, all, nil)
+	if readFile(t, file) == text {
+		return
+	}
+	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.hub.waitFor(regexp.MustCompile(`config is applied`)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// during lets everybody call while do runs, for the length of a window at least, and returns the p99 of the calls. Each of
+// them has to succeed.
+func (r *breakageRig) during(t *testing.T, do func()) time.Duration {
+	t.Helper()
+	stop := make(chan struct{})
+	var calling sync.WaitGroup
+	took := make([][]time.Duration, len(r.callers))
+	for i, c := range r.callers {
+		calling.Go(func() {
+			pace := time.NewTicker(callEvery)
+			defer pace.Stop()
+			for {
+				began := time.Now()
+				answer, err := c.request("tools/call", r.calls[i])
+				took[i] = append(took[i], time.Since(began))
+				if want := fmt.Sprintf(`"arguments":{"caller":%d}`, i); err != nil || !bytes.Contains(answer, []byte(want)) {
+					t.Errorf("a healthy call was answered with %.500s, %v", answer, err)
+					return
+				}
+				select {
+				case <-pace.C:
+				case <-stop:
+					return
+				}
+			}
+		})
+	}
+	func() {
+		defer calling.Wait()
+		defer close(stop)
+		window := time.NewTimer(windowLength)
+		do()
+		<-window.C
+	}()
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	return all[(len(all)*99+99)/100-1].Round(10 * time.Microsecond)
+}
+
+// reaches waits until a server is in the state.
+func (r *breakageRig) reaches(t *testing.T, id string, state tool.ServerState) (st tool.ServerStatus) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("server %s is %s", id, state), func() bool {
+		st = r.hub.server(t, id)
+		return st.State == state
+	})
+	return st
+}
+
+// call begins a call and returns where its answer, or the reason that there is none, will be.
+func (r *breakageRig) call(ctx context.Context, name, args string) <-chan string {
+	req := r.w.newRequest(r.w.call(name, args, "")).WithContext(ctx)
+	answer := make(chan string, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			answer <- "no answer: " + err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			answer <- "no answer: " + err.Error()
+			return
+		}
+		answer <- string(body)
+	}()
+	return answer
+}
+
+// wants calls a tool and wants this text in the answer.
+func (r *breakageRig) wants(t *testing.T, name, args, want string) {
+	t.Helper()
+	if got := await(t, r.call(t.Context(), name, args)); !strings.Contains(got, want) {
+		t.Errorf("%s answered %.500s, want %q", name, got, want)
+	}
+}
+
+// bad is the one broken server.
+func bad(entry map[string]any) func(*testing.T) map[string]any {
+	return func(*testing.T) map[string]any { return map[string]any{"bad": entry} }
+}
+
+func childBreakages() []breakage {
+	brief := map[string]any{"connect": "300ms", "list": "2s", "call": "500ms"}
+	return []breakage{
+		{name: "child killed mid-call", servers: bad(child(upstreamtest.Script{})), harm: func(t *testing.T, r *breakageRig) {
+			st := r.reaches(t, "bad", tool.ServerReady)
+			answer := r.call(t.Context(), "mcp.bad.hang", `{}`)
+			eventually(t, "the call is under way", func() bool { return r.hub.server(t, "bad").InFlight == 1 })
+			began := time.Now()
+			if p, err := os.FindProcess(st.PID); err != nil || p.Kill() != nil {
+				t.Fatalf("kill process %d", st.PID)
+			}
+			if got := await(t, answer); !strings.Contains(got, string(tool.ClassDependencyUnavailable)) {
+				t.Errorf("the call of the child that died was answered with %.500s", got)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("the call was answered %s after the child had died", took)
+			}
+			eventually(t, "the child is back", func() bool { now := r.hub.server(t, "bad"); return now.State == tool.ServerReady && now.PID != st.PID })
+			r.wants(t, "mcp.bad.echo", `{"back":1}`, `"arguments":{"back":1}`)
+		}},
+		{name: "never initialises", servers: bad(with(child(script(upstreamtest.NeverInitialises)), "timeouts", brief)), harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerBackoff)
+		}},
+		{name: "noise on stdout", servers: bad(with(child(script(upstreamtest.Noise)), "timeouts", brief)), harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerReady)
+			r.wants(t, "mcp.bad.answer", `{"text":`+quoted(strings.Repeat("Listening…\n", 100000))+`}`, string(tool.ClassTimeout))
+			eventually(t, "the noise is over", func() bool { // the call shares the pipe with it, and its timeout is short
+				return strings.Contains(await(t, r.call(t.Context(), "mcp.bad.echo", `{"k":2}`)), `"arguments":{"k":2}`)
+			})
+		}},
+		{name: "endless nextCursor", servers: bad(with(child(upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.EndlessCursor},
+			Tools: []json.RawMessage{upstreamtest.Tool("echo")}}), "timeouts", brief)), harm: func(t *testing.T, r *breakageRig) {
+			if st := r.reaches(t, "bad", tool.ServerBackoff); !strings.Contains(st.LastError, "did not end within") {
+				t.Errorf("last error %q", st.LastError)
+			}
+		}},
+		{name: "list_changed flood", servers: bad(child(upstreamtest.Script{})), harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerReady)
+			for range 3 {
+				r.wants(t, "mcp.bad.flood", `{"n":5000}`, `"ok"`)
+			}
+		}},
+		{name: "line of 17 MB", apart: largeLine, servers: bad(child(upstreamtest.Script{})), harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerReady)
+			if got := await(t, r.call(t.Context(), "mcp.bad.big", largeArguments)); len(got) < 17_000_000 || !strings.Contains(got, `"succeeded"`) {
+				t.Errorf("%d bytes came: %.500s", len(got), got)
+			}
+		}},
+	}
+}
+
+const largeArguments = `{"bytes":17000000}`
+
+// largeLine reads the same line as the hub's client does, from the server itself.
+func largeLine(t *testing.T) func() {
+	w := wireFake(t, upstreamtest.Script{}, rev2025).open()
+	return func() {
+		if got := w.result("big", largeArguments, ""); len(got) < 17_000_000 {
+			t.Errorf("%d bytes came", len(got))
+		}
+	}
+}
+
+// declares is a breakage by what a server lists: these tools are admitted, and so many repaired and excluded.
+func declares(name string, repaired, excluded int, admitted string, tools ...string) breakage {
+	var raw []json.RawMessage
+	for _, one := range tools {
+		raw = append(raw, json.RawMessage(one))
+	}
+	return breakage{name: name, servers: func(t *testing.T) map[string]any {
+		o := upstreamtest.Options{Script: upstreamtest.Script{Tools: append(raw, upstreamtest.Tool("echo"))}}
+		return map[string]any{"bad": map[string]any{"type": "http", "url": fakeHTTP(t, o)}}
+	}, harm: func(t *testing.T, r *breakageRig) {
+		st := r.reaches(t, "bad", tool.ServerReady)
+		if st.Repaired != repaired || len(st.Excluded) != excluded {
+			t.Errorf("%d tools are repaired and %d excluded, want %d and %d: %v", st.Repaired, len(st.Excluded), repaired, excluded, st.Excluded)
+		}
+		for name := range strings.FieldsSeq(admitted + " echo") {
+			r.wants(t, "mcp.bad."+name, `{}`, `"succeeded"`)
+		}
+	}}
+}
+
+func declarationBreakages() []breakage {
+	return []breakage{
+		{name: "schema 20,000 levels deep", servers: func(t *testing.T) map[string]any {
+			o := upstreamtest.Options{Script: upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.DeepTool("deep", 20_000)}}}
+			return map[string]any{"bad": map[string]any{"type": "http", "url": fakeHTTP(t, o)}}
+		}, harm: func(t *testing.T, r *breakageRig) {
+			if st := r.reaches(t, "bad", tool.ServerBackoff); !strings.Contains(st.LastError, "nested too deeply") {
+				t.Errorf("last error %q", st.LastError)
+			}
+		}},
+		declares("schema 500 levels deep", 1, 0, "deep", string(upstreamtest.DeepTool("deep", 500))),
+		declares("odd input schemas", 4, 0, "missing boolean typeless null", `{"name":"missing"}`, `{"name":"boolean","inputSchema":true}`,
+			`{"name":"typeless","inputSchema":{"properties":{}}}`, `{"name":"null","inputSchema":null}`),
+		declares("mistyped annotations", 2, 0, "a b", `{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"}}`,
+			`{"name":"b","inputSchema":{"type":"object"},"annotations":[1]}`),
+		declares("duplicate tool names", 0, 2, "", `{"name":"twin","inputSchema":{"type":"object"}}`,
+			`{"name":"twin","inputSchema":{"type":"object","required":["x"]}}`),
+	}
+}
+
+// remote is a server over HTTP that meets requests of these methods with a fault.
+func remote(t *testing.T, f upstreamtest.Fault, methods ...string) map[string]any {
+	timeouts := map[string]any{"connect": "300ms"}
+	if f == upstreamtest.Hangs {
+		timeouts["call"] = "300ms" // the others are to answer sooner than any timeout
+	}
+	return map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Intercept: f.Intercept(methods...)}), "timeouts": timeouts}
+}
+
+func remoteBreakages() []breakage {
+	all := []breakage{
+		{name: "wrong protocol version", servers: func(t *testing.T) map[string]any {
+			return map[string]any{"bad": remote(t, upstreamtest.WrongVersion, "initialize")}
+		}, harm: func(t *testing.T, r *breakageRig) {
+			if st := r.reaches(t, "bad", tool.ServerBackoff); st.LastError == "" || st.Hint == "" {
+				t.Errorf("last error %q, hint %q", st.LastError, st.Hint)
+			}
+		}},
+		forgetful(),
+	}
+	for f, class := range map[upstreamtest.Fault]tool.ErrorClass{
+		upstreamtest.Hangs:       tool.ClassTimeout,
+		upstreamtest.Resets:      tool.ClassDependencyUnavailable,
+		upstreamtest.LimitsRate:  tool.ClassRateLimited,
+		upstreamtest.Fails:       tool.ClassDependencyUnavailable,
+		upstreamtest.AnswersHTML: tool.ClassDependencyUnavailable,
+	} {
+		all = append(all, breakage{name: "server over HTTP " + string(f), servers: func(t *testing.T) map[string]any {
+			return map[string]any{"bad": remote(t, f, "tools/call"), "worse": remote(t, f)}
+		}, harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerReady)
+			var answers []<-chan string
+			for range 20 {
+				answers = append(answers, r.call(t.Context(), "mcp.bad.echo", `{}`))
+			}
+			for _, answer := range answers {
+				if got := await(t, answer); !strings.Contains(got, string(class)) {
+					t.Errorf("answered with %.500s, want %s", got, class)
+				}
+			}
+			if st := r.reaches(t, "worse", tool.ServerBackoff); st.LastError == "" || st.Hint == "" {
+				t.Errorf("last error %q, hint %q", st.LastError, st.Hint)
+			}
+		}})
+	}
+	return all
+}
+
+func forgetful() breakage {
+	var far *upstreamtest.Handler
+	return breakage{name: "server that forgets its session", servers: func(t *testing.T) map[string]any {
+		var url string
+		url, far = fakeHandler(t, upstreamtest.Options{})
+		return map[string]any{"bad": map[string]any{"type": "http", "url": url}}
+	}, harm: func(t *testing.T, r *breakageRig) {
+		r.reaches(t, "bad", tool.ServerReady)
+		for i := range 3 {
+			far.Forget()
+			r.wants(t, "mcp.bad.echo", fmt.Sprintf(`{"i":%d}`, i), fmt.Sprintf(`"arguments":{"i":%d}`, i))
+		}
+	}}
+}
+
+// clientBreakages are clients that misbehave; what they call is healthy.
+func clientBreakages() []breakage {
+	honest := bad(child(upstreamtest.Script{}))
+	return []breakage{
+		{name: "slow loris", servers: honest, harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerReady)
+			head := "POST /mcp HTTP/1.1\r\n" + r.host() + "Content-Type: application/json\r\n"
+			drips := []string{head, head + "Content-Length: 4000000\r\n\r\n{", "G"}
+			var lorises []net.Conn
+			for i := range 150 {
+				lorises = append(lorises, r.dial(t, drips[i%len(drips)]))
+			}
+			drip := time.NewTicker(20 * time.Millisecond)
+			defer drip.Stop()
+			for range 15 {
+				<-drip.C
+				for _, conn := range lorises {
+					_, _ = io.WriteString(conn, "x")
+				}
+			}
+			r.wants(t, "mcp.bad.echo", `{"k":1}`, `"arguments":{"k":1}`)
+		}},
+		{name: "client that disconnects mid-call", servers: honest, harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerReady)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			var answers []<-chan string
+			for range 30 {
+				answers = append(answers, r.call(ctx, "mcp.bad.hang", `{}`))
+			}
+			eventually(t, "the calls are under way", func() bool { return r.hub.server(t, "bad").InFlight > 0 })
+			leave()
+			for _, answer := range answers {
+				if got := await(t, answer); !strings.HasPrefix(got, "no answer") {
+					t.Errorf("a client that left got %.500s", got)
+				}
+			}
+			eventually(t, "nothing is left of the calls", func() bool { st := r.hub.server(t, "bad"); return st.InFlight+st.Queued == 0 })
+		}},
+		{name: "client that never reads", servers: honest, harm: func(t *testing.T, r *breakageRig) {
+			r.reaches(t, "bad", tool.ServerReady)
+			for range 10 {
+				body := r.w.call("mcp.bad.big", `{"bytes":1000000}`, "").text()
+				conn := r.dial(t, fmt.Sprintf("POST /mcp HTTP/1.1\r\n"+r.host()+"Content-Type: application/json\r\n"+
+					"Accept: application/json, text/event-stream\r\nMcp-Method: tools/call\r\nMcp-Name: mcp.bad.big\r\n"+
+					"Mcp-Protocol-Version: "+rev2026+"\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+				_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+			}
+			eventually(t, "the calls have reached the server", func() bool { return r.hub.server(t, "bad").Calls >= 10 })
+			r.wants(t, "mcp.bad.echo", `{"k":1}`, `"arguments":{"k":1}`)
+		}},
+	}
+}
+
+// host is the header that names the hub.
+func (r *breakageRig) host() string {
+	return "Host: " + strings.TrimPrefix(r.hub.url, "http://") + "\r\n"
+}
+
+// dial opens a connection to the hub and sends text.
+func (r *breakageRig) dial(t *testing.T, text string) net.Conn {
+	t.Helper()
+	u, err := url.Parse(r.hub.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// TestBreakageOfTheHub: of a hub that is killed outright under load no child is left after two seconds, also none that
+// does not want to end, and the journal can be read up to the last call that was answered.
+func TestBreakageOfTheHub(t *testing.T) { // not parallel: it measures
+	if testing.Short() {
+		t.Skip("-short: kills a hub under load")
+	}
+	mark := newMark(t)
+	stubborn := script(upstreamtest.Stubborn, upstreamtest.HasDescendant)
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"up": child(upstreamtest.Script{}, mark), "stubborn": child(stubborn, mark)}, nil))
+	children := hub.children(t, "stubborn")
+	answered := callUntilKilled(t, hub)
+	began := time.Now()
+	if runtime.GOOS == "linux" { // elsewhere it cannot be seen, and not always be done: see README.md
+		eventually(t, "the children are gone", func() bool {
+			return !slices.ContainsFunc(append(marked(mark), children...), runs)
+		})
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the children are gone after %s only", took)
+		}
+	}
+	terminal := terminalRecords(t, hub.cmd.Dir)
+	for _, id := range answered {
+		if !terminal[id] {
+			t.Errorf("the result of %q was answered and is not in the journal", id)
+		}
+	}
+	t.Logf("%d calls were answered, %d are in the journal", len(answered), len(terminal))
+}
+
+// children are the processes of a scripted server.
+func (h *runningHub) children(t *testing.T, id string) []int {
+	t.Helper()
+	var far struct {
+		StructuredContent struct{ PIDs []int }
+	}
+	mustDecode(t, wireHTTP(t, h.url+"/mcp", rev2026).result("mcp."+id+".pids", `{}`, ""), &far)
+	if len(far.StructuredContent.PIDs) == 0 {
+		t.Fatalf("server %s has no processes", id)
+	}
+	return far.StructuredContent.PIDs
+}
+
+// callUntilKilled lets callers call, kills the hub in the midst of that, and returns the invocations that were answered.
+func callUntilKilled(t *testing.T, hub *runningHub) []string {
+	t.Helper()
+	const enough = 200
+	ids, found := &benchIDs{}, make(chan string, 1000)
+	var calling sync.WaitGroup
+	for range callers {
+		c, err := dialHTTP(ids, hub.url+"/mcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := handshake(c); err != nil {
+			t.Fatal(err)
+		}
+		calling.Go(func() {
+			defer c.close()
+			for {
+				answer, err := c.request("tools/call", benchCall("mcp.up.echo", `{}`))
+				if err != nil {
+					return // killed
+				}
+				found <- string(invocationID.Find(answer))
+			}
+		})
+	}
+	go func() {
+		calling.Wait()
+		close(found)
+	}()
+	var answered []string
+	for id := range found {
+		if answered = append(answered, id); len(answered) == enough {
+			_ = hub.cmd.Process.Kill()
+		}
+	}
+	if len(answered) < enough {
+		t.Errorf("%d calls were answered only", len(answered))
+	}
+	<-hub.read
+	_ = hub.cmd.Wait()
+	return answered
+}

@@ -1,0 +1,307 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Names of the steps of Diagnose, in their order.
+const (
+	StepCommand    = "command"    // stdio: the program is there
+	StepAddress    = "address"    // http, sse: the host resolves and answers
+	StepStart      = "start"      // stdio: the child runs
+	StepInitialize = "initialize" // who it is and which protocol it speaks
+	StepList       = "list"       // all pages of tools/list
+	StepSchemas    = "schemas"    // what of that is admitted
+	StepPing       = "ping"       // it still answers
+)
+
+// Step is one step of Diagnose. None of its texts holds a secret or a control character.
+type Step struct {
+	Name   string
+	OK     bool
+	Detail string // what was found, or why it failed
+	Hint   string // what to do about it; may be empty
+	Took   time.Duration
+
+	// Lines say more, at most maxStepLines of them: what was repaired and excluded, warnings, and for a step that failed
+	// what the child wrote to stderr last.
+	Lines []string
+}
+
+const (
+	maxStepLines   = 40
+	maxStderrLines = 10
+)
+
+// Diagnose walks the server id of cfg through every step until it answers calls, in the way in which a Group does it, and
+// reports each step as soon as it is known. It ends after the first step that fails. Whatever it has started is gone when
+// it returns. Disabled servers are walked through too; nothing is kept in cfg.Catalogs. An error means that there was
+// nothing to walk through, or that ctx has ended; a step that fails is none.
+func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) error {
+	at := slices.IndexFunc(cfg.Servers, func(s ServerConfig) bool { return s.ID == id })
+	if at < 0 {
+		return fmt.Errorf("diagnose server %q: there is none of this id: use one of %s", id, strings.Join(ids(cfg), ", "))
+	}
+	cfg.Servers, cfg.Catalogs = cfg.Servers[at:at+1], nil
+	heard := &hearing{}
+	g, err := NewGroup(cfg, slog.New(heard))
+	if err != nil {
+		return err
+	}
+	s := g.roster.Load().byID[id]
+	heard.pid = func() int { return s.status().PID }
+	d := &diagnosis{server: s, heard: heard, report: report}
+	d.walk(ctx)
+	s.finish()
+	if err := g.guards.close(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func ids(cfg Config) []string {
+	var all []string
+	for _, s := range cfg.Servers {
+		all = append(all, s.ID)
+	}
+	return all
+}
+
+// diagnosis is one walk.
+type diagnosis struct {
+	server *server
+	heard  *hearing
+	report func(Step)
+	began  time.Time // of the step under way
+}
+
+// done reports the step that is under way, and reports whether the walk goes on.
+func (d *diagnosis) done(step Step, f *fault) bool {
+	step.Took = time.Since(d.began)
+	step.OK = f == nil
+	stderr, warnings := d.heard.take()
+	step.Lines = append(step.Lines, warnings...)
+	if f != nil {
+		step.Detail, step.Hint = f.what, f.hint
+		for _, line := range stderr {
+			step.Lines = append(step.Lines, "stderr: "+line)
+		}
+	}
+	step.Detail, step.Hint = cleanText(step.Detail), cleanText(step.Hint)
+	if over := len(step.Lines) - maxStepLines; over > 0 {
+		step.Lines = append(step.Lines[:maxStepLines-1:maxStepLines-1], fmt.Sprintf("and %d more", over+1))
+	}
+	d.report(step)
+	d.began = time.Now()
+	return step.OK
+}
+
+func (d *diagnosis) walk(ctx context.Context) {
+	s := d.server
+	d.began = time.Now()
+	if !d.find(ctx) {
+		return
+	}
+	sess, f := s.connect(ctx)
+	if ctx.Err() != nil {
+		if sess != nil {
+			sess.shut(s.kill)
+		}
+		return
+	}
+	if s.http == nil {
+		pid := s.status().PID
+		if pid == 0 && f != nil {
+			d.done(Step{Name: StepStart}, f)
+			return
+		}
+		// Connecting starts and initialises in one: the time of both is the next step's.
+		d.report(Step{Name: StepStart, OK: true, Detail: fmt.Sprintf("process %d", pid)})
+	}
+	if f != nil {
+		d.done(Step{Name: StepInitialize}, f)
+		return
+	}
+	defer sess.shut(s.kill)
+	d.done(Step{Name: StepInitialize, Detail: d.hello(sess)}, nil)
+	d.use(ctx, sess)
+}
+
+// find looks for the program, or for the host, that connecting will need.
+func (d *diagnosis) find(ctx context.Context) bool {
+	s := d.server
+	if s.http == nil {
+		path, err := lookCommand(s.cfg.Command, s.guards.self, childEnv(os.Environ(), s.cfg.Env))
+		if err == nil {
+			file := path
+			if !filepath.IsAbs(file) {
+				file = filepath.Join(s.cfg.Dir, file)
+			}
+			_, err = os.Stat(file)
+		}
+		if err != nil {
+			return d.done(Step{Name: StepCommand}, processFault(s.cfg, err))
+		}
+		return d.done(Step{Name: StepCommand, Detail: s.redact.text(path)}, nil)
+	}
+	target, via := s.http.url, ""
+	proxy, err := s.http.pool.Proxy(&http.Request{URL: target})
+	if err == nil && proxy != nil {
+		target, via = proxy, "proxy "
+	}
+	var conn net.Conn
+	if err == nil {
+		limited, cancel := context.WithTimeout(ctx, s.timeouts.Connect)
+		conn, err = s.http.pool.DialContext(limited, "tcp", net.JoinHostPort(target.Hostname(), port(target)))
+		cancel()
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		return d.done(Step{Name: StepAddress}, connectFault(s.cfg, err, s.redact))
+	}
+	detail := fmt.Sprintf("%s%s answers at %s", via, target.Host, conn.RemoteAddr())
+	_ = conn.Close()
+	return d.done(Step{Name: StepAddress, Detail: s.redact.text(detail)}, nil)
+}
+
+// hello says what is known of the server after initialize.
+func (d *diagnosis) hello(sess *session) string {
+	text := "protocol " + d.server.redact.text(sess.version)
+	if info := sess.info.ServerInfo; info != nil {
+		text += fmt.Sprintf(", server %q, version %q", d.server.redact.text(info.Name), d.server.redact.text(info.Version))
+	}
+	return text
+}
+
+// use does what the hub does with a session.
+func (d *diagnosis) use(ctx context.Context, sess *session) {
+	s := d.server
+	raw, f := s.list(ctx, sess)
+	if ctx.Err() != nil {
+		return
+	}
+	if f != nil && sess.isOver() {
+		f = sess.reason
+	}
+	listed := count(len(raw), "tool")
+	if !sess.offersTools {
+		listed = "the server says that it offers no tools"
+	}
+	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.admit(offer{Tools: raw}))) {
+		return
+	}
+	f = s.verify(ctx, sess)
+	if ctx.Err() == nil {
+		d.done(Step{Name: StepPing, Detail: "answered"}, f)
+	}
+}
+
+// schemas is the step that looks at what was listed. Tools that are left out are the others' no loss: it fails where none
+// is left.
+func (d *diagnosis) schemas(l *listing) (Step, *fault) {
+	c := l.catalog
+	step := Step{Name: StepSchemas, Detail: fmt.Sprintf("%d admitted, %d of them repaired, %d excluded", len(c.Tools), l.repaired,
+		len(c.Excluded))}
+	line := func(format string, args ...any) {
+		step.Lines = append(step.Lines, d.server.redact.text(fmt.Sprintf(format, args...)))
+	}
+	for _, e := range c.Excluded {
+		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
+	}
+	for _, t := range c.Tools {
+		for _, r := range t.Repairs {
+			line("repaired: %s, %s: %s", t.Name, r.Part, r.Reason)
+		}
+	}
+	if len(c.Tools) == 0 && len(c.Excluded) > 0 {
+		return step, &fault{what: step.Detail, hint: "correct the tools on the server, or report this to whoever maintains it"}
+	}
+	return step, nil
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// hearing keeps what is logged of a server while it is diagnosed: the last lines of its stderr, and warnings. What the
+// group logs of a server is fit to be shown already.
+type hearing struct {
+	pid func() int // of the child, 0 until it is known; set before anything is logged
+
+	mu       sync.Mutex
+	stderr   []stderrLine
+	warnings []string
+}
+
+type stderrLine struct {
+	pid  int
+	text string
+}
+
+// take returns the last child's last lines, and the warnings since the last time.
+func (h *hearing) take() (stderr, warnings []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	warnings, h.warnings = h.warnings, nil
+	for _, line := range slices.Backward(h.stderr) {
+		// A child that ends when it is asked for its version was started a second time: the first one's lines say no more.
+		if len(stderr) == maxStderrLines || line.pid != 0 && line.pid != h.stderr[len(h.stderr)-1].pid {
+			break
+		}
+		stderr = append(stderr, line.text)
+	}
+	slices.Reverse(stderr)
+	return stderr, warnings
+}
+
+// Enabled implements slog.Handler.
+func (h *hearing) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// Handle implements slog.Handler.
+func (h *hearing) Handle(_ context.Context, r slog.Record) error {
+	stderr, more := false, ""
+	r.Attrs(func(a slog.Attr) bool {
+		stderr = stderr || a.Key == "stream" && a.Value.String() == "stderr"
+		more += fmt.Sprintf(", %s: %s", a.Key, a.Value)
+		return true
+	})
+	pid := 0
+	if stderr {
+		pid = h.pid()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case stderr:
+		if len(h.stderr) == maxStderrLines {
+			h.stderr = append(h.stderr[:0], h.stderr[1:]...)
+		}
+		h.stderr = append(h.stderr, stderrLine{pid, truncate(r.Message, maxText)})
+	case r.Level >= slog.LevelWarn && len(h.warnings) < maxStepLines:
+		h.warnings = append(h.warnings, "warning: "+r.Message+cleanText(more))
+	}
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (h *hearing) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// WithGroup implements slog.Handler.
+func (h *hearing) WithGroup(string) slog.Handler { return h }
+
+var _ slog.Handler = (*hearing)(nil)
