@@ -15,6 +15,10 @@
 // What arrives meanwhile is the next batch. So a lone caller waits for one sync and nothing else, and sixty-four callers
 // share one.
 //
+// Records that were appended and that nobody waits for are held for the next Commit, but for no longer than 2 ms or
+// 64 KiB: the beginning and the end of a quick call go to the disk with one write. A hub that is killed loses what it
+// held; Close writes it.
+//
 // # Files
 //
 // The directory holds files named journal-<UTC time>-<number>.jsonl, whose names sort in the order of their creation.

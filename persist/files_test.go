@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -74,8 +75,7 @@ func TestFullQueue(t *testing.T) {
 		if err := f.openFirst(); err != nil {
 			t.Fatal(err)
 		}
-		j := &Journal{files: f, logger: f.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}), next: newBatch(nil)}
-		j.lines.New = func() any { return new([]byte) }
+		j := newJournal(f, f.logger)
 		large := tool.Event{Subject: strings.Repeat("x", queueBytes/4)}
 		for range 3 {
 			if err := j.Append(t.Context(), large); err != nil {
@@ -115,4 +115,48 @@ func TestFullQueue(t *testing.T) {
 	if err := Read(dir, func(json.RawMessage) bool { lines++; return true }); err != nil || lines != 5 {
 		t.Errorf("%d records, want 5; %v", lines, err)
 	}
+}
+
+// TestHold checks that records which nobody waits for are written after a while, and at once where they are many.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		j, err := Open(JournalConfig{Dir: dir}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := func() (n int) {
+			if err := Read(dir, func(json.RawMessage) bool { n++; return true }); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		add := func(subject string) {
+			if err := j.Append(t.Context(), tool.Event{Subject: subject}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		add("a")
+		if n := written(); n != 0 {
+			t.Errorf("%d records written at once, want them held", n)
+		}
+		time.Sleep(holdFor)
+		synctest.Wait()
+		if n := written(); n != 1 {
+			t.Errorf("%d records written after %s, want 1", n, holdFor)
+		}
+		add(strings.Repeat("x", holdBytes))
+		if n := written(); n != 2 {
+			t.Errorf("%d records written, want a large one at once", n)
+		}
+		add("b")
+		if err := j.Commit(t.Context(), tool.Event{Subject: "c"}); err != nil || written() != 4 {
+			t.Errorf("%d records written after Commit, want 4; %v", written(), err)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

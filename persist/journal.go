@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -22,6 +23,11 @@ const (
 
 	// keepBytes is the largest batch buffer that is kept for reuse; a burst must not hold its memory for ever.
 	keepBytes = 1 << 20
+
+	// holdFor is how long records that nobody waits for may stay in memory, so that those of a quick call's beginning
+	// are written together with those of its end; holdBytes is how many of them.
+	holdFor   = 2 * time.Millisecond
+	holdBytes = 64 << 10
 )
 
 // ErrClosed is returned by Append and Commit after Close.
@@ -40,6 +46,7 @@ type Journal struct {
 	spare  []byte        // buffer for the batch after that
 	queued int           // bytes in next and in the batch being written
 	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
+	hold   *time.Timer   // runs while next holds records that nobody waits for
 	closed bool
 	failed error // of the last batch; nil when it went well
 	lost   int64 // records lost since the journal last worked
@@ -50,6 +57,7 @@ type batch struct {
 	bytes   []byte
 	records int
 	durable bool          // somebody waits until it is on the disk
+	due     bool          // it was held for long enough, or is large enough
 	done    chan struct{} // closed when err is final
 	err     error
 }
@@ -70,11 +78,18 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 	if err := f.openFirst(); err != nil {
 		return nil, err
 	}
-	j := &Journal{files: f, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
-	j.lines.New = func() any { return new([]byte) }
-	j.next = newBatch(nil)
+	j := newJournal(f, logger)
 	go j.run()
 	return j, nil
+}
+
+// newJournal returns a journal whose writer has not begun.
+func newJournal(f *files, logger *slog.Logger) *Journal {
+	j := &Journal{files: f, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}), next: newBatch(nil)}
+	j.lines.New = func() any { return new([]byte) }
+	j.hold = time.AfterFunc(holdFor, j.release)
+	j.hold.Stop()
+	return j
 }
 
 // makeDir creates dir for this user alone, and makes its name durable.
@@ -92,8 +107,8 @@ func newBatch(buffer []byte) *batch {
 	return &batch{bytes: buffer[:0], done: make(chan struct{})}
 }
 
-// Append queues records, in their order and next to each other, and does not wait until they are written. It waits
-// only while the queue is full, and then returns ctx's error if ctx ends. Any error means that none of the records was
+// Append queues records, in their order and next to each other, and does not wait until they are written: that begins
+// with the next Commit, or after 2 ms. It waits only while the queue is full, and then returns ctx's error if ctx ends. Any error means that none of the records was
 // queued: ErrClosed, or a record that is no JSON. Records that are lost later, because the disk fails, are counted in
 // the log and make Healthy fail.
 func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
@@ -140,15 +155,36 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 		return nil, err
 	}
 	b := j.next
+	if !durable && len(b.bytes) == 0 {
+		j.hold.Reset(holdFor)
+	}
 	b.bytes = append(b.bytes, lines...)
 	b.records += len(records)
 	b.durable = b.durable || durable
+	b.due = b.due || len(b.bytes) >= holdBytes
 	j.queued += len(lines)
-	select {
-	case j.wake <- struct{}{}:
-	default: // the writer has been told already
+	if b.durable || b.due {
+		j.wakeWriter()
 	}
 	return b, nil
+}
+
+// release lets the batch that is being collected be written although nobody waits for it.
+func (j *Journal) release() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.next.bytes) > 0 {
+		j.next.due = true
+		j.wakeWriter()
+	}
+}
+
+// wakeWriter tells the writer to look for a batch.
+func (j *Journal) wakeWriter() {
+	select {
+	case j.wake <- struct{}{}:
+	default: // it has been told already
+	}
 }
 
 // waitForRoom returns when n more bytes fit in the queue. Records larger than the whole queue fit when it is empty. It
@@ -163,6 +199,10 @@ func (j *Journal) waitForRoom(ctx context.Context, n int) error {
 		}
 		if j.room == nil {
 			j.room = make(chan struct{})
+		}
+		if len(j.next.bytes) > 0 {
+			j.next.due = true // there is no room to hold anything
+			j.wakeWriter()
 		}
 		room := j.room
 		j.mu.Unlock()
@@ -190,10 +230,7 @@ func (j *Journal) Close() error {
 	j.mu.Lock()
 	j.closed = true
 	j.signalRoom()
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
+	j.wakeWriter()
 	j.mu.Unlock()
 	<-j.stopped
 	return j.Healthy()
@@ -223,11 +260,13 @@ func (j *Journal) run() {
 	}
 }
 
-// take returns the batch that was collected, once there is one, or nil when the journal is closed and all is written.
+// take returns the batch that was collected, once it is to be written, or nil when the journal is closed and all is
+// written.
 func (j *Journal) take() *batch {
 	for {
 		j.mu.Lock()
-		if b := j.next; len(b.bytes) > 0 || b.durable {
+		if b := j.next; b.durable || b.due || j.closed && len(b.bytes) > 0 {
+			j.hold.Stop()
 			j.next = newBatch(j.spare)
 			j.spare = nil
 			j.mu.Unlock()

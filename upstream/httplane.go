@@ -23,6 +23,11 @@ const (
 	// resumePause is the pause before that where the server names none; maxResumePause bounds what it may name.
 	resumePause    = 500 * time.Millisecond
 	maxResumePause = 30 * time.Second
+
+	// A stream is read on after its response for so many bytes and so long: its end has often not come yet, and a body
+	// that is closed before its end takes the connection with it.
+	maxDrain     = 64 << 10
+	drainTimeout = 50 * time.Millisecond
 )
 
 // httpLane is the lane of a Streamable HTTP session: each call is one POST of its own, outside the SDK's connection.
@@ -235,6 +240,8 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 				lastID, resumes = ev.id, 0
 			}
 			if a, done := l.received(ctx, c, ev); done {
+				c.finish(a) // the caller need not wait for the stream's end
+				drain(body)
 				return a
 			}
 			continue
@@ -257,6 +264,13 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 		body, events = rest, newSSEReader(rest, maxResponse)
 		events.lastID = lastID
 	}
+}
+
+// drain reads the rest of a stream whose response has come, so that the connection can be used again.
+func drain(body io.ReadCloser) {
+	timer := time.AfterFunc(drainTimeout, func() { _ = body.Close() })
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxDrain) // what fails here costs a connection, nothing else
 }
 
 // resume opens the rest of a broken stream. again reports whether trying once more makes sense.

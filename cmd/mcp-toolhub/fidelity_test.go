@@ -164,8 +164,12 @@ func TestFidelityOfResults(t *testing.T) {
 		for _, f := range all {
 			for i, r := range results {
 				got := bare(t, client.result("mcp."+f.id+".raw", `{"result":`+r+`}`, ""), r, client.modern())
-				if got != want[f.id][i] {
-					t.Errorf("%s\n got %.2000s\nwant %.2000s", f.id, got, want[f.id][i])
+				want := want[f.id][i]
+				if strings.HasSuffix(f.id, "26") && !client.modern() { // the result type belongs to that hop alone
+					want = without(t, want, func(key string) bool { return key == "resultType" })
+				}
+				if got != want {
+					t.Errorf("%s\n got %.2000s\nwant %.2000s", f.id, got, want)
 				}
 			}
 		}

@@ -29,28 +29,29 @@ func parseMessage(text []byte) (message, *tool.RPCError) {
 		return m, invalidRequest("a message must be a JSON object")
 	}
 	version, fault := "", ""
-	seen := make(map[string]bool, 4)
+	seen := [4]bool{}
 	_ = rawjson.Members(text, func(member rawjson.Member) bool {
-		name := member.Name()
+		name, at := member.Name(), 0
 		switch name {
 		case "jsonrpc":
 			version, _ = rawjson.String(member.Value)
 		case "id":
-			m.id = member.Value
+			at, m.id = 1, member.Value
 		case "method":
 			var ok bool
 			if m.method, ok = rawjson.String(member.Value); !ok || m.method == "" {
 				fault = "method must be a non-empty string"
 			}
+			at = 2
 		case "params":
-			m.params = member.Value
+			at, m.params = 3, member.Value
 		default:
 			return true
 		}
-		if seen[name] {
+		if seen[at] {
 			fault = fmt.Sprintf("member %q occurs twice", name)
 		}
-		seen[name] = true
+		seen[at] = true
 		return true
 	})
 	if !legalID(m.id) {

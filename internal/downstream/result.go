@@ -49,6 +49,10 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set _meta of result: %w", err)
 	}
+	if !p.modern && o.Revision >= modernVersion {
+		result, _, err = rawjson.Delete(result, "resultType") // of the upstream's hop: older revisions have none
+		return result, err
+	}
 	if p.modern {
 		// "resultType" is mandatory on 2026-07-28; an upstream of that revision has set it itself.
 		if _, ok := rawjson.Get(result, "resultType"); !ok {

@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -20,6 +21,7 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	inv.outcome.Result = inv.reply.Result
+	inv.outcome.Revision = inv.reply.Mapping.ProtocolVersion
 	if isError, _ := rawjson.Get(inv.reply.Result, "isError"); string(isError) == "true" {
 		inv.moveTo(tool.StatusFailed)
 		inv.outcome.Class = tool.ClassExecutionFailed
@@ -160,7 +162,7 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 		inv.outcome.JournalFailed = true
 		p.opts.Logger.Error("terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
-	p.log(inv, ended)
+	p.log(ctx, inv, ended)
 	return nil
 }
 
@@ -206,7 +208,10 @@ func (inv *invocation) record() tool.Invocation {
 	return r
 }
 
-func (p *Pipeline) log(inv *invocation, ended time.Time) {
+func (p *Pipeline) log(ctx context.Context, inv *invocation, ended time.Time) {
+	if inv.failure == nil && !p.opts.Logger.Enabled(ctx, slog.LevelDebug) {
+		return // the usual case: nothing of what follows is worth its memory
+	}
 	attrs := []any{"tool", inv.toolID(), "status", inv.status, "invocation", inv.id, "actor", inv.call.Actor.Ref(),
 		"ms", ended.Sub(inv.created).Milliseconds()}
 	if inv.failure == nil {

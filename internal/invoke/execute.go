@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// execute calls the executor. The invocation is in the journal before that, so that a crash leaves a trace of what may
-// have run.
+// execute calls the executor. The invocation is given to the journal before that, so that a crash leaves a trace of what
+// may have run, unless it comes within the moment for which the journal holds records that nobody waits for.
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	t := inv.listed.Tool
 	ex, ok := p.opts.Executors[t.Name.Source()]

@@ -52,6 +52,9 @@ type Outcome struct {
 	Result       json.RawMessage // a tools/call result object: the executor's bytes, or the hub's own for a failure
 	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
 
+	// Revision is the protocol revision that the executor's side of the call speaks, where it speaks MCP.
+	Revision string
+
 	// JournalFailed says that the terminal record could not be written. The call has run: its answer is passed on, and
 	// the hub says so in its log and health.
 	JournalFailed bool

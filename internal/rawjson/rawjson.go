@@ -22,11 +22,6 @@ const MaxDepth = 1000
 // ErrSyntax is wrapped by every error about text that is no JSON, or not the kind of JSON that was needed.
 var ErrSyntax = errors.New("malformed JSON")
 
-// Valid reports whether text is one JSON value with nothing but white space around it, nested at most MaxDepth deep.
-func Valid(text []byte) bool {
-	return Depth(text) <= MaxDepth && json.Valid(text)
-}
-
 // Depth returns how deep objects and arrays nest in text: 0 for a scalar. It looks at brackets outside strings only, so
 // it is meaningful for malformed text too.
 func Depth(text []byte) int {

@@ -1,0 +1,238 @@
+package rawjson
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Valid reports whether text is one JSON value with nothing but white space around it, nested at most MaxDepth deep. It
+// accepts what encoding/json accepts, to that depth: like there, strings may hold bytes that are no UTF-8.
+//
+// Every message passes through it, also those of many megabytes, so it is one pass, and strings are read in blocks.
+func Valid(text []byte) bool {
+	v := checker{text: text}
+	i, ok := v.value(skipSpace(text, 0))
+	if !ok {
+		return false
+	}
+	for v.depth > 0 {
+		i = skipSpace(text, i)
+		if i >= len(text) {
+			return false
+		}
+		switch c := text[i]; {
+		case c == v.closer():
+			v.depth--
+			i++
+		case c != ',':
+			return false
+		default:
+			if i, ok = v.element(skipSpace(text, i+1)); !ok {
+				return false
+			}
+		}
+	}
+	return skipSpace(text, i) == len(text)
+}
+
+// checker walks through one text.
+type checker struct {
+	text  []byte
+	depth int
+	// arrays holds one bit for each open level, set where that is an array.
+	arrays [MaxDepth/64 + 1]uint64
+}
+
+// open enters an object or array. ok is false where that is one level too many.
+func (v *checker) open(array bool) (ok bool) {
+	if v.depth >= MaxDepth {
+		return false
+	}
+	word, bit := &v.arrays[v.depth/64], uint64(1)<<(v.depth%64)
+	*word &^= bit
+	if array {
+		*word |= bit
+	}
+	v.depth++
+	return true
+}
+
+// closer is the byte that ends the innermost open level.
+func (v *checker) closer() byte {
+	at := v.depth - 1
+	if v.arrays[at/64]>>(at%64)&1 == 1 {
+		return ']'
+	}
+	return '}'
+}
+
+// element checks what stands at i between two commas of the innermost level: a value, or a key and a value.
+func (v *checker) element(i int) (next int, ok bool) {
+	if v.closer() == ']' {
+		return v.value(i)
+	}
+	if i >= len(v.text) || v.text[i] != '"' {
+		return i, false
+	}
+	if i, ok = checkString(v.text, i+1); !ok {
+		return i, false
+	}
+	i = skipSpace(v.text, i)
+	if i >= len(v.text) || v.text[i] != ':' {
+		return i, false
+	}
+	return v.value(skipSpace(v.text, i+1))
+}
+
+// value checks a scalar at i, or enters objects and arrays up to and including the first scalar or empty one in them,
+// and returns the index after that.
+func (v *checker) value(i int) (next int, ok bool) {
+	for {
+		if i >= len(v.text) {
+			return i, false
+		}
+		c := v.text[i]
+		switch c {
+		case '"':
+			return checkString(v.text, i+1)
+		case 't':
+			return checkWord(v.text, i, "true")
+		case 'f':
+			return checkWord(v.text, i, "false")
+		case 'n':
+			return checkWord(v.text, i, "null")
+		case '{', '[':
+			if !v.open(c == '[') {
+				return i, false
+			}
+		default:
+			return checkNumber(v.text, i)
+		}
+		i = skipSpace(v.text, i+1)
+		if i < len(v.text) && v.text[i] == v.closer() {
+			v.depth--
+			return i + 1, true
+		}
+		if c == '[' {
+			continue
+		}
+		if i >= len(v.text) || v.text[i] != '"' {
+			return i, false
+		}
+		if i, ok = checkString(v.text, i+1); !ok {
+			return i, false
+		}
+		i = skipSpace(v.text, i)
+		if i >= len(v.text) || v.text[i] != ':' {
+			return i, false
+		}
+		i = skipSpace(v.text, i+1)
+	}
+}
+
+func checkWord(text []byte, i int, word string) (next int, ok bool) {
+	next = i + len(word)
+	return next, next <= len(text) && string(text[i:next]) == word
+}
+
+// checkNumber checks the number at i.
+func checkNumber(text []byte, i int) (next int, ok bool) {
+	if i < len(text) && text[i] == '-' {
+		i++
+	}
+	first := i
+	if i, ok = digits(text, i); !ok || text[first] == '0' && i > first+1 {
+		return i, false
+	}
+	if i < len(text) && text[i] == '.' {
+		if i, ok = digits(text, i+1); !ok {
+			return i, false
+		}
+	}
+	if i < len(text) && text[i]|0x20 == 'e' {
+		i++
+		if i < len(text) && (text[i] == '+' || text[i] == '-') {
+			i++
+		}
+		return digits(text, i)
+	}
+	return i, true
+}
+
+// digits skips the digits at i. ok is false where there is none.
+func digits(text []byte, i int) (next int, ok bool) {
+	next = i
+	for next < len(text) && text[next]-'0' <= 9 {
+		next++
+	}
+	return next, next > i
+}
+
+// checkString checks the string whose inside begins at i, and returns the index after its closing quote.
+func checkString(text []byte, i int) (next int, ok bool) {
+	for {
+		if i = skipOrdinary(text, i); i >= len(text) {
+			return i, false
+		}
+		switch text[i] {
+		case '"':
+			return i + 1, true
+		case '\\':
+			if i, ok = checkEscape(text, i+1); !ok {
+				return i, false
+			}
+		default:
+			return i, false // a control character
+		}
+	}
+}
+
+// checkEscape checks what follows a backslash.
+func checkEscape(text []byte, i int) (next int, ok bool) {
+	if i >= len(text) {
+		return i, false
+	}
+	switch text[i] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 1, true
+	case 'u':
+		if len(text)-i < 5 {
+			return i, false
+		}
+		for _, c := range text[i+1 : i+5] {
+			if c-'0' > 9 && (c|0x20)-'a' > 5 {
+				return i, false
+			}
+		}
+		return i + 5, true
+	}
+	return i, false
+}
+
+// skipOrdinary returns the index, from i on, of the first quote, backslash or control character, or len(text).
+func skipOrdinary(text []byte, i int) int {
+	for ; len(text)-i >= 32; i += 32 {
+		block := text[i : i+32 : i+32]
+		if special(binary.LittleEndian.Uint64(block))|special(binary.LittleEndian.Uint64(block[8:]))|
+			special(binary.LittleEndian.Uint64(block[16:]))|special(binary.LittleEndian.Uint64(block[24:])) != 0 {
+			break
+		}
+	}
+	for ; len(text)-i >= 8; i += 8 {
+		if found := special(binary.LittleEndian.Uint64(text[i:])); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(text) && text[i] != '"' && text[i] != '\\' && text[i] >= 0x20 {
+		i++
+	}
+	return i
+}
+
+// special has the high bit of each byte set that is a quote, a backslash or a control character. Bytes above the first
+// such byte may be marked too, because subtraction borrows; the lowest mark is always right.
+func special(x uint64) uint64 {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := x^each*'"', x^each*'\\'
+	return ((x-each*0x20)&^x | (quote-each)&^quote | (backslash-each)&^backslash) & high
+}

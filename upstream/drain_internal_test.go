@@ -1,0 +1,53 @@
+package upstream
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"testing"
+)
+
+// TestDrain checks that the connection of a stream whose end comes after the response is used again, and that a stream
+// without an end is given up.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{true, false} {
+		answered := make(chan struct{})
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead {
+				return
+			}
+			_, _ = io.WriteString(w, "data: {}\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-answered
+			if !ends {
+				<-r.Context().Done()
+			}
+		}))
+		defer srv.Close()
+		resp, err := srv.Client().Get(srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newSSEReader(resp.Body, maxLine).next(); err != nil {
+			t.Fatal(err)
+		}
+		close(answered)
+		drain(resp.Body)
+		_ = resp.Body.Close()
+		reused := false
+		trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
+		req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodHead, srv.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err = srv.Client().Do(req); err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if reused != ends {
+			t.Errorf("stream that ends: %v: connection used again: %v", ends, reused)
+		}
+	}
+}
