@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -476,3 +477,5 @@ func TestBadConfig(t *testing.T) {
 		t.Errorf("the error holds a secret: %q", err)
 	}
 }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -254,5 +254,3 @@ func ways() []way {
 }
 
 func modern(w way) bool { return w.script.Modern }
-
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
