@@ -137,7 +137,7 @@ func checkSurface(t *testing.T, s *tool.Surface) {
 	}
 }
 
-// checkAccepted holds names against what protocol-notes.md says of clients.
+// checkAccepted holds names against what known clients take.
 func checkAccepted(t *testing.T, who string, names []string) {
 	t.Helper()
 	ends, cut := map[string]string{}, map[string]string{}

@@ -38,6 +38,7 @@ type Group struct {
 	kill    chan struct{} // closed when stopping must be brisk
 	running sync.WaitGroup
 	roster  atomic.Pointer[roster]
+	changes atomic.Int64
 
 	// Those of NewGroup, which Apply does not change.
 	version  string
@@ -112,7 +113,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: g.version, guards: g.guards,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
 		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: g.catalogs,
-		slots: g.slots, kill: g.kill, onChange: func() { poke(g.dirty) },
+		slots: g.slots, kill: g.kill, onChange: g.changed,
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		over:  make(chan struct{}),
@@ -131,6 +132,15 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	s.recall(before)
 	return s, nil
 }
+
+// changed notes that a catalog or a state is another than before.
+func (g *Group) changed() {
+	g.changes.Add(1)
+	poke(g.dirty)
+}
+
+// Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
+func (g *Group) Changes() int64 { return g.changes.Load() }
 
 // OnChange registers f to be called, from one goroutine, soon after a catalog or a state has changed; changes that
 // follow each other closely are told once. f must return quickly. It is called before Start.
@@ -222,7 +232,7 @@ func (g *Group) Apply(cfg Config) error {
 			g.running.Go(before.retire)
 		}
 	}
-	poke(g.dirty)
+	g.changed()
 	return nil
 }
 

@@ -252,7 +252,7 @@ func checkCollisions(t *testing.T, w *wire, holders map[string][]string) {
 
 var safeName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// checkNames holds names against what protocol-notes.md says of clients. ours says that the hub has made them; native
+// checkNames holds names against what known clients take. ours says that the hub has made them; native
 // names are their servers' own, and nobody can make them shorter.
 func checkNames(t *testing.T, who string, names []string, ours bool) {
 	t.Helper()

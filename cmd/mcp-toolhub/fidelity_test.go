@@ -166,7 +166,10 @@ func TestFidelityOfResults(t *testing.T) {
 				got := bare(t, client.result("mcp."+f.id+".raw", `{"result":`+r+`}`, ""), r, client.modern())
 				want := want[f.id][i]
 				if strings.HasSuffix(f.id, "26") && !client.modern() { // the result type belongs to that hop alone
-					want = without(t, want, func(key string) bool { return key == "resultType" })
+					structured, _ := memberOf(t, want, "structuredContent")
+					want = without(t, want, func(key string) bool { // nor do older clients take a structure that is no object
+						return key == "resultType" || key == "structuredContent" && !strings.HasPrefix(structured, "{")
+					})
 				}
 				if got != want {
 					t.Errorf("%s\n got %.2000s\nwant %.2000s", f.id, got, want)

@@ -40,6 +40,7 @@ type hub struct {
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 	updating      sync.Mutex
+	refreshed     atomic.Int64 // the group's count of changes up to which the surfaces are true
 }
 
 // maxSchemas is how many compiled input schemas the hub keeps.
@@ -146,7 +147,9 @@ func (h *hub) profiles() []string {
 func (h *hub) refresh() {
 	h.updating.Lock()
 	defer h.updating.Unlock()
+	changes := h.group.Changes()
 	h.server.ToolsChanged(h.names.Load().Update(h.catalogs()))
+	h.refreshed.Store(changes)
 }
 
 func (h *hub) catalogs() []tool.Catalog {
@@ -171,6 +174,9 @@ func (h *hub) statuses() []tool.ServerStatus {
 		st.Calls, st.Errors, st.InFlight, st.Queued = load.Calls, load.Errors, load.Running, load.Queued
 		st.QueuedMS = load.Waited.Milliseconds()
 		st.LatencyP50MS, st.LatencyP95MS = milliseconds(load.P50), milliseconds(load.P95)
+	}
+	if h.group.Changes() == h.refreshed.Load() {
+		return all
 	}
 	h.refresh() // after the look at the states: the group itself tells of changes a moment later
 	return all

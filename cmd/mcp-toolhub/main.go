@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 )
 
-// Exit codes. The table in the root command's help is made from them.
+// Exit codes, as the root command's help lists them.
 const (
 	exitOK          = 0
 	exitFailure     = 1   // something failed while the command ran
@@ -111,6 +111,7 @@ func interruptible() (context.Context, func()) {
 			select {
 			case <-signals:
 				if !first {
+					signal.Stop(signals) // a third one ends the process as it would any other
 					killNow()
 					return
 				}

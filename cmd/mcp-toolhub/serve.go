@@ -103,7 +103,10 @@ func (h *hub) serveStdio(ctx, kill context.Context, std streams, profile string)
 	}
 	h.drain(kill)
 	stop()
-	<-ended
+	select {
+	case <-ended:
+	case <-kill.Done(): // a client that does not read keeps nobody waiting
+	}
 	return nil
 }
 
@@ -127,7 +130,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 		return failed(fmt.Errorf("serve HTTP: %w", err))
 	case <-ctx.Done():
 	}
-	h.logger.Info("stopping: open calls may end", "limit", h.server.DrainTimeout())
+	h.logger.Info("stopping: open calls may end", "limit", h.server.DrainTimeout().String())
 	h.drain(kill)
 	stop() // standing streams end with it
 	closing, cancel := context.WithTimeout(kill, time.Second)

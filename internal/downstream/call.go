@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -34,10 +35,12 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	defer done()
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)
+	progress := newProgressQueue(r, token)
 	outcome := s.deps.Pipeline.Invoke(ctx, invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
-		NativeCallID: m.id, Method: m.method, Actor: p.actor, Progress: progressTo(r, token),
+		NativeCallID: m.id, Method: m.method, Actor: p.actor, Progress: progress.report(),
 	})
+	progress.flush()
 	if outcome.Err != nil {
 		r.refuse(outcome.Err)
 		return
@@ -54,14 +57,69 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	r.answer(result)
 }
 
-// progressTo passes progress on under the client's own token; nil where the client gave none.
-func progressTo(r replier, token json.RawMessage) func(tool.Progress) {
-	if token == nil {
+// progressQueue passes progress on under the client's own token. A client that does not read it holds up its own answer
+// and nothing else: not the call, its limits, or its place at the server.
+type progressQueue struct {
+	replier replier
+	token   json.RawMessage
+
+	mu      sync.Mutex
+	waiting []json.RawMessage
+	sending bool
+	idle    sync.Cond // signalled when sending ends
+}
+
+// maxQueuedProgress bounds the reports that wait for a client; then the oldest are dropped.
+const maxQueuedProgress = 256
+
+func newProgressQueue(r replier, token json.RawMessage) *progressQueue {
+	q := &progressQueue{replier: r, token: token}
+	q.idle.L = &q.mu
+	return q
+}
+
+// report is what takes the reports; nil where the client gave no token.
+func (q *progressQueue) report() func(tool.Progress) {
+	if q.token == nil {
 		return nil
 	}
 	return func(u tool.Progress) {
-		if params, err := rawjson.Set(u.Params, "progressToken", token); err == nil {
-			r.notify(noteProgress, params)
+		params, err := rawjson.Set(u.Params, "progressToken", q.token)
+		if err != nil {
+			return
 		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if len(q.waiting) >= maxQueuedProgress {
+			q.waiting = q.waiting[1:]
+		}
+		q.waiting = append(q.waiting, params)
+		if !q.sending {
+			q.sending = true
+			go q.send()
+		}
+	}
+}
+
+func (q *progressQueue) send() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waiting) > 0 {
+		params := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.mu.Unlock()
+		q.replier.notify(noteProgress, params)
+		q.mu.Lock()
+	}
+	q.sending = false
+	q.idle.Broadcast()
+}
+
+// flush waits until every report has been sent: what was notified before the answer arrives before it.
+func (q *progressQueue) flush() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.sending {
+		q.idle.Wait()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -72,7 +73,21 @@ func (s *Server) Handler() http.Handler {
 		}
 		ps.door.ServeHTTP(w, r)
 	})))
-	return mux
+	return limitBody(mux)
+}
+
+// bodyWithin is how long a client may take to send the body of a request.
+const bodyWithin = 30 * time.Second
+
+// limitBody ends connections whose request body does not come, so that nobody can hold one without even a token. Whoever
+// has read the body lifts the limit, because the connection may then stay open for a long answer.
+func limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // checkHost lets in requests for the hub's own names only, so that a web page cannot reach it by pointing a name of its
@@ -208,6 +223,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		http.Error(w, "the body could not be read", http.StatusBadRequest)
 		return nil, false
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return buf.Bytes(), true
 }
 

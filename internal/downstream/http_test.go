@@ -454,3 +454,36 @@ func TestApply(t *testing.T) {
 		t.Errorf("%d sessions, want the one that was kept and the new one", n)
 	}
 }
+
+func TestRepeatedHeadersAreRefused(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, Config{}, &far{})) + "/mcp"
+	for _, name := range []string{headerVersion, headerMethod, headerName, headerSession} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(fmt.Sprintf(initialize, "2025-11-25")))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "*/*")
+		req.Header[name] = []string{"a", "b"}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "-32020") {
+			t.Errorf("%s twice: %d %s", name, resp.StatusCode, body)
+		}
+	}
+}
+
+// What an upstream of 2026-07-28 answers is made fit for clients of older revisions, and for those alone.
+func TestResultsForOlderClients(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]string{
+		`{"content":[],"resultType":"complete","structuredContent":[1.0]}`:   `{"content":[]}`,
+		`{"structuredContent":{"a":1e400},"resultType":"complete","x":null}`: `{"structuredContent":{"a":1e400},"x":null}`,
+	} {
+		if got, err := older(json.RawMessage(result)); err != nil || string(got) != want {
+			t.Errorf("older(%s) = %s, %v", result, got, err)
+		}
+	}
+}

@@ -62,6 +62,13 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post serves one POST: a message or, where the protocol revision allows it, a batch.
 func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
+	for _, name := range []string{headerVersion, headerSession, headerMethod, headerName} {
+		if len(r.Header.Values(name)) > 1 { // a proxy may have gone by the other one
+			writeJSON(w, http.StatusBadRequest, errorText(nil, &tool.RPCError{Code: tool.CodeHeaderMismatch,
+				Message: "header " + name + " occurs twice"}))
+			return
+		}
+	}
 	if text := bytes.TrimSpace(body); len(text) > 0 && text[0] == '[' && rawjson.Valid(text) {
 		d.postBatch(w, r, text)
 		return

@@ -50,8 +50,7 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (json.RawMessage, error) {
 		return nil, fmt.Errorf("set _meta of result: %w", err)
 	}
 	if !p.modern && o.Revision >= modernVersion {
-		result, _, err = rawjson.Delete(result, "resultType") // of the upstream's hop: older revisions have none
-		return result, err
+		return older(result)
 	}
 	if p.modern {
 		// "resultType" is mandatory on 2026-07-28; an upstream of that revision has set it itself.
@@ -60,4 +59,16 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (json.RawMessage, error) {
 		}
 	}
 	return result, nil
+}
+
+// older turns a result of 2026-07-28 into one that clients of older revisions take: those know no result type, and refuse
+// the whole result where structuredContent is no object. What it said is in the content as well: "servers SHOULD also
+// return the serialized JSON in a TextContent block".
+func older(result json.RawMessage) (json.RawMessage, error) {
+	structured, ok := rawjson.Get(result, "structuredContent")
+	drop := ok && !rawjson.IsObject(structured)
+	out, _, err := rawjson.DeleteFunc(result, func(m rawjson.Member) bool {
+		return m.Is("resultType") || drop && m.Is("structuredContent")
+	})
+	return out, err
 }

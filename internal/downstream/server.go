@@ -179,7 +179,7 @@ func (s *Server) Drain(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg().HTTP.DrainTimeout)
+		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg().HTTP.DrainTimeout.String())
 	}
 	s.sessions.closeWhere(func(*session) bool { return true })
 }

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -73,12 +74,23 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	cancel()
 	_ = d.Close()
-	_ = ss.Close()
+	closed := make(chan struct{})
+	go func() {
+		_ = ss.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeWithin): // the client does not read: what the SDK still writes can never leave
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("serve stdio: %w", err)
 	}
 	return nil
 }
+
+// closeWithin is how long the SDK may take to end a session whose client has gone.
+const closeWithin = 2 * time.Second
 
 // stdioTransport hands the SDK the door as its connection.
 type stdioTransport struct{ door *stdioDoor }
@@ -212,15 +224,20 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) 
 	}
 	var initializing chan struct{}
 	if m.isRequest() {
-		d.mu.Lock()
 		key := string(m.id)
+		d.mu.Lock()
+		if _, open := d.open[key]; open {
+			d.mu.Unlock()
+			reply(errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key))))
+			return
+		}
 		if mask != nil {
 			d.masks[key] = mask
 		}
 		if m.method != methodListen {
 			d.open[key] = reply
 		}
-		if m.method == methodInitialize {
+		if m.method == methodInitialize && !d.initialized {
 			info, _ := rawjson.Get(m.params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
 			d.initID, d.answeredInit = key, make(chan struct{})

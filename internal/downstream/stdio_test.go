@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -209,5 +210,56 @@ func TestListenOverStdio(t *testing.T) {
 	case <-w.ended:
 	case <-time.After(20 * time.Second):
 		t.Fatal("a standing request kept the server from ending")
+	}
+}
+
+// A client that keeps its pipe open and does not read it cannot keep the hub from stopping.
+func TestAClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{}, &far{})
+	inR, inW := io.Pipe()
+	_, outW := io.Pipe() // nobody reads
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeStdio(ctx, inR, outW, "default") }()
+	go func() { _, _ = fmt.Fprintf(inW, initialize+"\n", "2025-11-25") }()
+	s.ToolsChanged([]string{"default"})
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the door is still open")
+	}
+	_, _ = inW.Close(), outW.Close()
+}
+
+// stuckReplier is a client that does not read until it is let.
+type stuckReplier struct {
+	replier
+	read chan struct{}
+	got  []string
+}
+
+func (r *stuckReplier) notify(_ string, params json.RawMessage) {
+	<-r.read
+	r.got = append(r.got, string(params))
+}
+
+func TestProgressWaitsForNoClient(t *testing.T) {
+	t.Parallel()
+	r := &stuckReplier{read: make(chan struct{})}
+	q := newProgressQueue(r, json.RawMessage(`"t"`))
+	report := q.report()
+	for i := range 2 * maxQueuedProgress {
+		report(tool.Progress{Params: json.RawMessage(fmt.Sprintf(`{"progressToken":0,"progress":%d}`, i))})
+	}
+	close(r.read)
+	q.flush()
+	last := fmt.Sprintf(`{"progressToken":"t","progress":%d}`, 2*maxQueuedProgress-1)
+	if n := len(r.got); n < maxQueuedProgress || n > maxQueuedProgress+1 || r.got[n-1] != last {
+		t.Errorf("%d reports, the last one %s", n, r.got[n-1])
 	}
 }

@@ -29,6 +29,9 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	inv.pending = append(inv.pending, inv.record())
 	if err := p.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
 		inv.started = nil
+		if ctx.Err() != nil {
+			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err}
+		}
 		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "journal_unavailable", Cause: err,
 			Message: "the hub cannot write its journal, so it runs nothing: free space in its state directory, then try again"}
 	}

@@ -56,7 +56,7 @@ type gate struct {
 	callers map[string]*line // with somebody waiting
 	turn    []*line          // those lines, in the order of their turns
 	load    ServerLoad
-	latency [64]int64 // calls by the power of two of their nanoseconds, halved once: see bucket
+	latency [64]int64 // calls by how long they took: see bucket
 }
 
 // line are the calls of one caller that wait, first come first served.
