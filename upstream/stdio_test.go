@@ -421,7 +421,7 @@ func TestDisabledServer(t *testing.T) {
 func TestCallWaitsForStartingServer(t *testing.T) {
 	t.Parallel()
 	cfg := stdio("s", upstreamtestScript(upstreamtest.IgnoresDiscover))
-	cfg.Timeouts.Connect = 4 * time.Second // a third of which goes by
+	cfg.Timeouts.Connect = 9 * time.Second // a third of which goes by
 	h := start(t, cfg)
 	if got := h.mustCall(t, "s", "raw", `{"result":{"a":1}}`); string(got) != `{"a":1}` {
 		t.Errorf("result %s", got)

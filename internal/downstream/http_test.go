@@ -269,7 +269,9 @@ func TestIdleSessionsEnd(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{HTTP: HTTPConfig{SessionIdle: time.Millisecond}}, &far{})
 	url := serve(t, s) + "/mcp"
-	open(t, url, "2025-11-25")
+	if status, _, _ := post(t, url, fmt.Sprintf(initialize, "2025-11-25")); status != 200 {
+		t.Fatalf("initialize: status %d", status)
+	}
 	deadline := time.Now().Add(20 * time.Second)
 	for s.sessions.count() > 0 && time.Now().Before(deadline) {
 		post(t, url, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
