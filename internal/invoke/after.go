@@ -20,9 +20,10 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 		inv.mapFailure()
 		return nil
 	}
-	inv.outcome.Result = inv.reply.Result
+	inv.setResult(inv.reply.Result)
+	inv.outcome.Free = inv.reply.Free
 	inv.outcome.Revision = inv.reply.Mapping.ProtocolVersion
-	if isError, _ := rawjson.Get(inv.reply.Result, "isError"); string(isError) == "true" {
+	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.moveTo(tool.StatusFailed)
 		inv.outcome.Class = tool.ClassExecutionFailed
 		inv.result.IsError = true
@@ -59,7 +60,12 @@ func (inv *invocation) mapFailure() {
 	content := append([]byte(`[{"type":"text","text":`), rawjson.Quote(f.Message)...)
 	content = append(content, "}]"...)
 	result := append([]byte(`{"content":`), content...)
-	inv.outcome.Result = append(result, `,"isError":true}`...)
+	inv.setResult(append(result, `,"isError":true}`...))
+}
+
+func (inv *invocation) setResult(result json.RawMessage) {
+	inv.outcome.Result = result
+	inv.outcome.Object, _ = rawjson.ReadObject(result) // what is no object has no members, and whoever sends it finds out
 }
 
 // statusOf is the terminal status for a class of failure.
@@ -103,13 +109,18 @@ func (p *Pipeline) persistResult(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	if len(r) > persist.InlineLimit {
-		inv.result.ContentRef = persist.Ref(r)
+		digest := tool.Digest
+		if inv.reply.Digest != nil && inv.failure == nil {
+			digest = func([]byte) string { return inv.reply.Digest() }
+		}
+		inv.result.ContentRef = persist.RefOf(digest(r), len(r))
 		return nil
 	}
-	if content, ok := rawjson.Get(r, "content"); ok {
+	inv.outcome.Free = nil // the record that is about to be written reads it
+	if content, ok := inv.outcome.Object.Get("content"); ok {
 		inv.result.Content = objects(content)
 	}
-	if structured, ok := rawjson.Get(r, "structuredContent"); ok && rawjson.Valid(structured) {
+	if structured, ok := inv.outcome.Object.Get("structuredContent"); ok && rawjson.Valid(structured) {
 		inv.result.StructuredContent = structured
 	}
 	return nil

@@ -41,6 +41,14 @@ type Reply struct {
 	// Result is the result object of tools/call, byte for byte as the executor received or made it.
 	Result json.RawMessage
 
+	// Digest, where it is not nil, waits for what Digest says of Result, which is being computed since Result was
+	// received.
+	Digest func() string
+
+	// Free, where it is not nil, gives the memory of Result back, for another result to be read into. It may be called
+	// once, when nobody reads Result or any part of it any more; without the call the memory is ordinary garbage.
+	Free func()
+
 	// Mapping are the native ids of the call on the executor's side, for external_mappings of the invocation.
 	Mapping ExternalMapping
 }
