@@ -37,6 +37,8 @@ const maxProgress = 1 << 20
 type answer struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
+	got    received        // the message of which result is part; zero where its memory is not used again
+	digest *digesting      // of result, where that is large
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int

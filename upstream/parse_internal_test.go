@@ -11,7 +11,7 @@ import (
 )
 
 func readEvents(r io.Reader, limit int) (events []sseEvent, err error) {
-	s := newSSEReader(r, limit)
+	s := newSSEReader(r, limit, new(memories))
 	for {
 		ev, err := s.next()
 		if err != nil {
@@ -106,7 +106,7 @@ func TestLineReader(t *testing.T) {
 		if err != nil {
 			break
 		}
-		got = append(got, string(line))
+		got = append(got, string(line.text))
 	}
 	if want := []string{"a", "b", long, "c", "skipped", "last"}; strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("%d lines", len(got))

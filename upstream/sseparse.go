@@ -19,16 +19,18 @@ const (
 
 // sseEvent is one server-sent event.
 type sseEvent struct {
-	name  string // "" means "message"
-	id    string // the stream's last event id, up to and including this event
-	data  []byte // its own memory
-	retry time.Duration
+	name   string  // "" means "message"
+	id     string  // the stream's last event id, up to and including this event
+	data   []byte  // its own
+	memory *memory // that holds data; nil where data is not large, or of several lines
+	retry  time.Duration
 }
 
 // sseReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
 type sseReader struct {
 	r     io.Reader
 	limit int
+	from  *memories
 
 	buf    []byte // what was read; buf[at:end] is not consumed
 	at     int
@@ -39,8 +41,8 @@ type sseReader struct {
 	lastID string
 }
 
-func newSSEReader(r io.Reader, limit int) *sseReader {
-	return &sseReader{r: r, limit: limit, buf: make([]byte, minSSEBuffer)}
+func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
+	return &sseReader{r: r, limit: limit, from: from, buf: make([]byte, minSSEBuffer)}
 }
 
 // next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
@@ -49,10 +51,11 @@ func (s *sseReader) next() (sseEvent, error) {
 	ev := sseEvent{}
 	some, size := false, 0
 	for {
-		line, err := s.line(s.limit - size)
+		got, err := s.line(s.limit - size)
 		if err != nil {
 			return sseEvent{}, err
 		}
+		line := got.text
 		size += len(line)
 		if len(line) == 0 {
 			if some {
@@ -67,9 +70,9 @@ func (s *sseReader) next() (sseEvent, error) {
 		switch string(field) {
 		case "data":
 			if ev.data == nil {
-				ev.data = value // the line is ours: nothing is copied for the usual event of one line
+				ev.data, ev.memory = value, got.memory // ours: nothing is copied for the usual event of one line
 			} else {
-				ev.data = append(append(ev.data, '\n'), value...)
+				ev.data, ev.memory = append(append(ev.data, '\n'), value...), nil
 			}
 			some = true
 		case "event":
@@ -89,8 +92,8 @@ func (s *sseReader) next() (sseEvent, error) {
 }
 
 // line returns the next line without its end, in memory of its own. The end of the stream ends no line.
-func (s *sseReader) line(limit int) ([]byte, error) {
-	line := []byte{}
+func (s *sseReader) line(limit int) (received, error) {
+	line := gathering{from: s.from}
 	for {
 		if s.at == s.end {
 			if s.end == len(s.buf) && len(s.buf) < maxSSEBuffer {
@@ -99,7 +102,7 @@ func (s *sseReader) line(limit int) ([]byte, error) {
 			n, err := s.r.Read(s.buf)
 			s.at, s.end = 0, n
 			if n == 0 && err != nil {
-				return nil, err
+				return received{}, err
 			}
 			continue
 		}
@@ -117,10 +120,10 @@ func (s *sseReader) line(limit int) ([]byte, error) {
 		if i := bytes.IndexByte(part, '\r'); i >= 0 {
 			part, stop = part[:i], '\r'
 		}
-		if len(line)+len(part) > limit {
-			return nil, errEventTooLarge
+		if len(line.bytes)+len(part) > limit {
+			return received{}, errEventTooLarge
 		}
-		line = appendLarge(line, part)
+		line.append(part)
 		s.at += len(part)
 		if stop == 0 {
 			continue
@@ -129,8 +132,8 @@ func (s *sseReader) line(limit int) ([]byte, error) {
 		s.skipLF = stop == '\r'
 		if !s.begun {
 			s.begun = true
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+			line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))
 		}
-		return line, nil
+		return line.received(line.bytes), nil
 	}
 }

@@ -64,7 +64,7 @@ func openSSE(life context.Context, client *http.Client, target *url.URL) (*sseWi
 	w := &sseWire{
 		client: client,
 		body:   resp.Body,
-		events: newSSEReader(resp.Body, maxLine),
+		events: newSSEReader(resp.Body, maxLine, new(memories)),
 		life:   life,
 		slots:  make(chan struct{}, maxPosts),
 	}
@@ -91,14 +91,14 @@ func openSSE(life context.Context, client *http.Client, target *url.URL) (*sseWi
 	}
 }
 
-func (w *sseWire) read() ([]byte, error) {
+func (w *sseWire) read() (received, error) {
 	for {
 		ev, err := w.events.next()
 		if err != nil {
-			return nil, err
+			return received{}, err
 		}
 		if (ev.name == "" || ev.name == "message") && len(ev.data) > 0 {
-			return ev.data, nil
+			return received{text: ev.data, from: w.events.from, memory: ev.memory}, nil
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -45,7 +44,7 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser) *lineWire {
 	return w
 }
 
-func (w *lineWire) read() ([]byte, error) { return w.lines.next() }
+func (w *lineWire) read() (received, error) { return w.lines.next() }
 
 func (w *lineWire) post(m outMessage) error {
 	if w.queued.Add(int64(len(m.data))) > maxQueuedBytes && len(w.queue) > 0 {
@@ -133,6 +132,7 @@ func (w *lineWire) release() {
 type lineReader struct {
 	r     *bufio.Reader
 	limit int
+	from  memories
 }
 
 func newLineReader(r io.Reader, limit int) *lineReader {
@@ -141,45 +141,37 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 
 // next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
 // limit is read to its end, dropped, and reported as errSkipped. A last line without line break counts.
-func (l *lineReader) next() ([]byte, error) {
+func (l *lineReader) next() (received, error) {
 	for {
 		line, err := l.line()
 		if errors.Is(err, errSkipped) {
-			return nil, err
+			return received{}, err
 		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			return trimmed, nil
+		if trimmed := bytes.TrimSpace(line.bytes); len(trimmed) > 0 {
+			return line.received(trimmed), nil
 		}
 		if err != nil {
-			return nil, err
+			return received{}, err
 		}
 	}
 }
 
-// appendLarge is append for texts that may become large: doubling costs half the memory that append's growth does.
-func appendLarge(to, part []byte) []byte {
-	if len(part) > cap(to)-len(to) {
-		to = slices.Grow(to, max(len(part), len(to)))
-	}
-	return append(to, part...)
-}
-
-func (l *lineReader) line() ([]byte, error) {
-	var line []byte
+func (l *lineReader) line() (gathering, error) {
+	line := gathering{from: &l.from}
 	skip := false
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if !skip && len(line)+len(part) > l.limit {
-			skip, line = true, nil
+		if !skip && len(line.bytes)+len(part) > l.limit {
+			skip, line = true, gathering{}
 		}
 		if !skip {
-			line = appendLarge(line, part)
+			line.append(part)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		if skip {
-			return nil, errSkipped
+			return gathering{}, errSkipped
 		}
 		return line, err
 	}
