@@ -159,6 +159,9 @@ func (s *server) callOver(
 	}
 	a := s.wait(ctx, sess, c, x.Progress, limits)
 	reply.Result = a.result
+	if a.object.Text() != nil {
+		reply.Object = a.object
+	}
 	if a.digest != nil {
 		reply.Digest = a.digest.wait
 		reply.Free = func() {

@@ -33,6 +33,9 @@ type envelope struct {
 	id, method, params, result, err []byte
 
 	valid bool // the whole message is well-formed JSON
+
+	// object is result, read; the zero value where that is no object, or has not been read.
+	object rawjson.Object
 }
 
 // envelopeKind says what a message is.
@@ -67,9 +70,9 @@ func open(raw []byte) (envelope, envelopeKind) {
 		return true
 	}
 	var err error
-	if object, ok := rawjson.Parse(raw); ok {
-		e.valid = true
-		for _, m := range object.Members() {
+	if message, result, ok := rawjson.Parse(raw, "result"); ok {
+		e.valid, e.object = true, result
+		for _, m := range message.Members() {
 			take(m)
 		}
 	} else {
@@ -125,7 +128,10 @@ func answerOf(e envelope) answer {
 	if err != nil {
 		return invalidAnswer("is no well-formed JSON")
 	}
-	return answer{result: result}
+	if len(result) != len(e.object.Text()) { // it was written as one line
+		e.object = rawjson.Object{}
+	}
+	return answer{result: result, object: e.object}
 }
 
 func errorAnswer(raw []byte) answer {

@@ -20,7 +20,7 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 		inv.mapFailure()
 		return nil
 	}
-	inv.setResult(inv.reply.Result)
+	inv.setResult(inv.reply)
 	inv.outcome.Free = inv.reply.Free
 	inv.outcome.Revision = inv.reply.Mapping.ProtocolVersion
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
@@ -60,12 +60,15 @@ func (inv *invocation) mapFailure() {
 	content := append([]byte(`[{"type":"text","text":`), rawjson.Quote(f.Message)...)
 	content = append(content, "}]"...)
 	result := append([]byte(`{"content":`), content...)
-	inv.setResult(append(result, `,"isError":true}`...))
+	inv.setResult(tool.Reply{Result: append(result, `,"isError":true}`...)})
 }
 
-func (inv *invocation) setResult(result json.RawMessage) {
-	inv.outcome.Result = result
-	inv.outcome.Object, _ = rawjson.ReadObject(result) // what is no object has no members, and whoever sends it finds out
+func (inv *invocation) setResult(r tool.Reply) {
+	inv.outcome.Result = r.Result
+	var read bool
+	if inv.outcome.Object, read = r.Object.(rawjson.Object); !read {
+		inv.outcome.Object, _ = rawjson.ReadObject(r.Result) // what is no object has no members, and whoever sends it finds out
+	}
 }
 
 // statusOf is the terminal status for a class of failure.

@@ -19,12 +19,12 @@ func objectTexts() []string {
 // checkObject holds Object against the functions on texts.
 func checkObject(t *testing.T, text []byte) {
 	t.Helper()
-	o, ok := Parse(text)
+	o, inner, ok := Parse(text, "a")
 	if ok != Valid(text) {
 		t.Fatalf("Parse(%q): %v", text, ok)
 	}
 	if !ok || !IsObject(text) {
-		if o.Text() != nil || o.Members() != nil || len(o.With()) != 0 {
+		if o.Text() != nil || inner.Text() != nil || o.Members() != nil || len(o.With()) != 0 {
 			t.Fatalf("Parse(%q) = %+v, want nothing", text, o)
 		}
 		return
@@ -32,6 +32,13 @@ func checkObject(t *testing.T, text []byte) {
 	read, err := ReadObject(text)
 	if err != nil || len(read.members) != len(o.members) || len(o.members) > 0 && !reflect.DeepEqual(o.members, read.members) {
 		t.Fatalf("Parse(%q) = %+v, ReadObject = %+v, %v", text, o, read, err)
+	}
+	value, _ := Get(text, "a")
+	if want, err := ReadObject(value); err == nil && inner.Text() != nil &&
+		(!bytes.Equal(inner.Text(), value) || len(inner.members) != len(want.members) || len(want.members) > 0 && !reflect.DeepEqual(inner.members, want.members)) {
+		t.Fatalf("Parse(%q) = %+v within", text, inner)
+	} else if (err != nil || !bytes.Contains(text, []byte(`\`))) && (err == nil) != (inner.Text() != nil) {
+		t.Fatalf("Parse(%q): %v, but %+v within", text, err, inner)
 	}
 	for _, name := range []string{"a", "b", "absent"} {
 		got, ok := o.Get(name)

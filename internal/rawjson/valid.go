@@ -14,16 +14,25 @@ func Valid(text []byte) bool {
 	return v.whole()
 }
 
-// Parse is Valid, and ReadObject of a text that is an object, in one pass. Of any other valid text the Object is empty.
-func Parse(text []byte) (o Object, ok bool) {
-	v := checker{text: text, keep: true, members: make([]Member, 0, 4)}
+// Parse is Valid, and ReadObject of a text that is an object, and of its member name if that is an object too, in one
+// pass. What is no object, or does not exist, is the zero value, and so is the member if its key is written with escapes.
+func Parse(text []byte, name string) (o, member Object, ok bool) {
+	v := checker{text: text, keep: true, name: name, members: make([]Member, 0, 4)}
 	if !v.whole() {
-		return Object{}, false
+		return Object{}, Object{}, false
 	}
 	if !IsObject(text) {
-		return Object{}, true
+		return Object{}, Object{}, true
 	}
-	return Object{text: text, members: v.members}, true
+	o = Object{text: text, members: v.members}
+	if value := v.text[v.from:v.to]; IsObject(value) {
+		member = Object{text: value, members: v.inner}
+		for i := range v.inner {
+			m := &v.inner[i]
+			m.start, m.end, m.valueAt = m.start-v.from, m.end-v.from, m.valueAt-v.from
+		}
+	}
+	return o, member, true
 }
 
 // checker walks through one text.
@@ -33,8 +42,13 @@ type checker struct {
 	// arrays holds one bit for each open level, set where that is an array.
 	arrays [MaxDepth/64 + 1]uint64
 
-	keep    bool     // the members of the outermost object
-	members []Member // of them all but the last one are complete
+	keep    bool     // the members of the outermost object, and those of its member name
+	members []Member // all but the last one are complete, here and in inner
+	name    string
+	within  bool // the last of members is called name
+	inner   []Member
+	from    int // where the value of the last member called name is
+	to      int
 }
 
 // whole checks all of the text.
@@ -45,9 +59,8 @@ func (v *checker) whole() bool {
 		return false
 	}
 	for v.depth > 0 {
-		if v.depth == 1 && len(v.members) > 0 {
-			m := &v.members[len(v.members)-1]
-			m.end, m.Value = i, text[m.valueAt:i]
+		if v.keep && v.depth <= 2 {
+			v.ended(i)
 		}
 		i = skipSpace(text, i)
 		if i >= len(text) {
@@ -117,10 +130,39 @@ func (v *checker) key(i int) (next int, ok bool) {
 		return i, false
 	}
 	i = skipSpace(v.text, i+1)
-	if v.keep && v.depth == 1 {
-		v.members = append(v.members, Member{Key: v.text[start+1 : end], start: start, valueAt: i})
+	if v.keep && v.depth <= 2 {
+		v.begins(Member{Key: v.text[start+1 : end], start: start, valueAt: i})
 	}
 	return i, true
+}
+
+// begins notes a member whose value is still to come.
+func (v *checker) begins(m Member) {
+	switch {
+	case v.depth == 1:
+		v.members = append(v.members, m)
+		if v.within = string(m.Key) == v.name; v.within {
+			v.inner = v.inner[:0]
+		}
+	case v.within:
+		v.inner = append(v.inner, m)
+	}
+}
+
+// ended notes that the innermost level's value before i has ended.
+func (v *checker) ended(i int) {
+	kept := v.members
+	if v.depth == 2 {
+		kept = v.inner
+	}
+	if len(kept) == 0 || v.depth == 2 && !v.within {
+		return
+	}
+	m := &kept[len(kept)-1]
+	m.end, m.Value = i, v.text[m.valueAt:i]
+	if v.depth == 1 && v.within {
+		v.from, v.to = m.valueAt, i
+	}
 }
 
 // value checks a scalar at i, or enters objects and arrays up to and including the first scalar or empty one in them,

@@ -41,6 +41,10 @@ type Reply struct {
 	// Result is the result object of tools/call, byte for byte as the executor received or made it.
 	Result json.RawMessage
 
+	// Object, where it is not nil, is Result as the executor has read it: a rawjson.Object, so that nobody need read a
+	// long result once more.
+	Object interface{ Text() []byte }
+
 	// Digest, where it is not nil, waits for what Digest says of Result, which is being computed since Result was
 	// received.
 	Digest func() string
