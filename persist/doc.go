@@ -11,13 +11,21 @@
 // # Group commit
 //
 // Callers encode their records themselves, in parallel, and add the bytes to the batch that is being collected. One
-// goroutine takes the batch, writes it with a single write, syncs once if anybody waits for it, and tells all of them.
-// What arrives meanwhile is the next batch. So a lone caller waits for one sync and nothing else, and sixty-four callers
-// share one.
+// of them takes the batch, writes it with a single write, syncs once if anybody waits for it, and tells all of them.
+// What arrives meanwhile is the next batch. So a lone caller waits for one sync and nothing else, not even for another
+// goroutine, and sixty-four callers share one.
 //
 // Records that were appended and that nobody waits for are held for the next Commit, but for no longer than 2 ms or
 // 64 KiB: the beginning and the end of a quick call go to the disk with one write. A hub that is killed loses what it
 // held; Close writes it.
+//
+// # Redo file
+//
+// A file that grows is expensive to sync, because the file system has to commit its new size as well. So a journal file
+// that has seen a few syncs gets a companion of the same name that ends in .redo, of 1 MiB and never larger: each commit
+// is written to both, only the companion is synced at once, and the journal file itself in the background. The companion
+// goes when the journal file is closed. After a loss of power, the next hub writes into the journal file what the
+// companion holds beyond it; the records of a hub that was merely killed are in the journal file already.
 //
 // # Files
 //

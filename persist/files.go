@@ -24,6 +24,13 @@ type files struct {
 	synced   int64 // of them on the disk for certain
 	unsynced int   // records between the two
 	stuck    bool  // a new file could not be begun, and the log knows
+	locked   bool  // nobody else takes the current file
+	syncs    int   // of the current file
+
+	tail    []byte     // what was written since synced; nil where it is too much to keep
+	redo    *redo      // of the current file; nil until it is ready
+	coming  chan *redo // gets the redo file, or nil; nil while none is being made
+	settled chan error // gets the outcome of the sync in the background; nil while there is none
 }
 
 // openFirst goes on with a closed file that has room, or begins a new one.
@@ -51,6 +58,7 @@ func (f *files) write(b *batch) (lost int, err error) {
 			}
 			return lost, &JournalError{Op: "write journal", Path: f.path, Err: err}
 		}
+		f.keep(b.bytes)
 		f.size += int64(len(b.bytes))
 		f.unsynced += b.records
 	}
@@ -72,6 +80,10 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	if lost, err := f.sync(); err != nil {
 		return lost, err
 	}
+	if f.finish() != nil {
+		f.abandon() // what is in it can be restored
+		return 0, f.begin()
+	}
 	full := f.current
 	if err := f.begin(); err != nil {
 		if !f.stuck {
@@ -86,19 +98,25 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	return 0, nil
 }
 
-// sync puts what was written on the disk. After a failed sync the system may have dropped the data and call the next
-// sync good all the same, so the file is cut back to what is certain and never used again.
+// sync puts what was written on the disk: into the redo file where there is one, and in the journal itself otherwise.
+// After a failed sync the system may have dropped the data and call the next sync good all the same, so the file is cut
+// back to what is certain and never used again.
 func (f *files) sync() (lost int, err error) {
 	if f.current == nil || f.synced == f.size {
 		return 0, nil
 	}
-	if err := datasync(f.current); err != nil {
+	done, err := f.syncRedo()
+	if err == nil && !done {
+		err = datasync(f.current)
+	}
+	if err != nil {
 		lost, f.unsynced = f.unsynced, 0
 		f.cutBack(f.synced)
 		f.abandon()
 		return lost, &JournalError{Op: "sync journal", Path: f.path, Err: err}
 	}
-	f.synced, f.unsynced = f.size, 0
+	f.synced, f.unsynced, f.tail = f.size, 0, f.tail[:0]
+	f.wantRedo()
 	return 0, nil
 }
 
@@ -112,16 +130,25 @@ func (f *files) cutBack(size int64) {
 	f.size = size
 }
 
+// abandon gives the current file up. A redo file stays: it may hold what the file does not.
 func (f *files) abandon() {
-	if f.current != nil {
-		f.current.Close() // it has failed already
-		f.current = nil
+	if f.current == nil {
+		return
 	}
+	f.awaitRedo()
+	_ = f.settle() // whatever came of it, the redo file has it
+	f.leaveRedo()
+	f.current.Close() // it has failed already
+	f.current = nil
 }
 
 // close syncs and closes the current file.
 func (f *files) close() (lost int, err error) {
-	lost, err = f.sync()
+	if lost, err = f.sync(); err == nil && f.current != nil {
+		if err = f.finish(); err != nil {
+			err = &JournalError{Op: "sync journal", Path: f.path, Err: err}
+		}
+	}
 	f.abandon()
 	return lost, err
 }
@@ -150,7 +177,7 @@ func (f *files) begin() error {
 		if !locked {
 			f.logger.Warn("the journal's file system knows no locks: old journal files are not removed", "dir", f.cfg.Dir)
 		}
-		f.current, f.path, f.size, f.synced, f.unsynced = file, path, 0, 0, 0
+		f.use(file, path, 0, locked)
 		return nil
 	}
 }
@@ -171,12 +198,15 @@ func (f *files) adopt() bool {
 		if err != nil {
 			continue
 		}
+		if locked {
+			f.recover(file, path)
+		}
 		if size, err := cutTail(file); err == nil && locked {
 			file.Chmod(0o600) // a restored backup may be readable for others; where that stays so, records still matter more
 			if cut := info.Size() - size; cut > 0 {
 				f.logger.Info("cut off a journal line that a crash left unfinished", "file", path, "bytes", cut)
 			}
-			f.current, f.path, f.size, f.synced, f.unsynced = file, path, size, size, 0
+			f.use(file, path, size, locked)
 			return true
 		}
 		file.Close() // nothing was written
@@ -227,6 +257,9 @@ func (f *files) clean() {
 		file, locked, err := openExclusive(path, false)
 		if err != nil {
 			continue // in use, gone, or not ours
+		}
+		if locked {
+			f.recover(file, path)
 		}
 		info, err := file.Stat()
 		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) {

@@ -37,8 +37,7 @@ var ErrClosed = errors.New("append to journal: the journal is closed because the
 type Journal struct {
 	files   *files
 	logger  *slog.Logger
-	wake    chan struct{} // holds one value when there is something to do
-	stopped chan struct{} // closed when the writer has ended
+	stopped chan struct{} // closed when all is written and the file is closed
 	lines   sync.Pool     // of *[]byte: where callers encode
 
 	mu     sync.Mutex
@@ -46,7 +45,10 @@ type Journal struct {
 	spare  []byte        // buffer for the batch after that
 	queued int           // bytes in next and in the batch being written
 	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
-	hold   *time.Timer   // runs while next holds records that nobody waits for
+	hold   *time.Timer   // runs while held, which is while next may hold records that nobody waits for
+	held   bool
+	since  time.Time // of the oldest of those records
+	writer bool      // somebody is writing, and looks for more before ending
 	closed bool
 	failed error // of the last batch; nil when it went well
 	lost   int64 // records lost since the journal last worked
@@ -78,14 +80,11 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 	if err := f.openFirst(); err != nil {
 		return nil, err
 	}
-	j := newJournal(f, logger)
-	go j.run()
-	return j, nil
+	return newJournal(f, logger), nil
 }
 
-// newJournal returns a journal whose writer has not begun.
 func newJournal(f *files, logger *slog.Logger) *Journal {
-	j := &Journal{files: f, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}), next: newBatch(nil)}
+	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil)}
 	j.lines.New = func() any { return new([]byte) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
@@ -108,22 +107,29 @@ func newBatch(buffer []byte) *batch {
 }
 
 // Append queues records, in their order and next to each other, and does not wait until they are written: that begins
-// with the next Commit, or after 2 ms. It waits only while the queue is full, and then returns ctx's error if ctx ends. Any error means that none of the records was
-// queued: ErrClosed, or a record that is no JSON. Records that are lost later, because the disk fails, are counted in
-// the log and make Healthy fail.
+// with the next Commit, or after 2 ms. It waits only while the queue is full, and then returns ctx's error if ctx ends.
+// Any error means that none of the records was queued: ErrClosed, or a record that is no JSON. Records that are lost
+// later, because the disk fails, are counted in the log and make Healthy fail.
 func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
-	_, err := j.enqueue(ctx, false, records)
+	_, write, err := j.enqueue(ctx, false, records)
+	if write {
+		go j.write()
+	}
 	return err
 }
 
 // Commit is Append, and waits until the records and everything queued before them are on the disk. It returns a
 // *JournalError if they are not; later calls try anew, so the journal recovers by itself once the cause is gone. If
 // ctx ends first, ctx's error is returned and the records may still be written: to record the end of a call that was
-// cancelled, pass a context that was not.
+// cancelled, pass a context that was not. A caller who finds nobody writing writes itself, because waking somebody else
+// takes longer than many a disk; it returns when its write ends, whatever becomes of ctx.
 func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
-	b, err := j.enqueue(ctx, true, records)
+	b, write, err := j.enqueue(ctx, true, records)
 	if err != nil {
 		return err
+	}
+	if write && j.writeOne() {
+		go j.write() // what others have queued meanwhile must not make this caller wait
 	}
 	select {
 	case <-b.done:
@@ -133,8 +139,9 @@ func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 	}
 }
 
-// enqueue encodes records and adds them to the batch that is being collected, which it returns.
-func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (*batch, error) {
+// enqueue encodes records and adds them to the batch that is being collected, which it returns. write says that the
+// caller is the writer from now on.
+func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (b *batch, write bool, err error) {
 	buffer := j.lines.Get().(*[]byte)
 	lines := (*buffer)[:0]
 	defer func() {
@@ -144,47 +151,68 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 		}
 	}()
 	for _, r := range records {
-		var err error
 		if lines, err = appendRecord(lines, r); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.waitForRoom(ctx, len(lines)); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	b := j.next
+	b = j.next
 	if !durable && len(b.bytes) == 0 {
-		j.hold.Reset(holdFor)
+		j.holdBack()
 	}
 	b.bytes = append(b.bytes, lines...)
 	b.records += len(records)
 	b.durable = b.durable || durable
 	b.due = b.due || len(b.bytes) >= holdBytes
 	j.queued += len(lines)
-	if b.durable || b.due {
-		j.wakeWriter()
-	}
-	return b, nil
+	return b, j.claim(), nil
 }
 
-// release lets the batch that is being collected be written although nobody waits for it.
+// holdBack sees to it that records which nobody waits for are written after holdFor. It is called with mu held.
+func (j *Journal) holdBack() {
+	j.since = time.Now()
+	if !j.held { // a timer that runs is left alone, since setting one may wake a thread
+		j.held = true
+		j.hold.Reset(holdFor)
+	}
+}
+
+// release lets the batch that is being collected be written although nobody waits for it, unless what it holds has
+// come only now.
 func (j *Journal) release() {
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.held = false
 	if len(j.next.bytes) > 0 {
-		j.next.due = true
-		j.wakeWriter()
+		if left := holdFor - time.Since(j.since); left > 0 {
+			j.held = true
+			j.hold.Reset(left)
+		} else {
+			j.next.due = true
+		}
+	}
+	write := j.claim()
+	j.mu.Unlock()
+	if write {
+		j.write()
 	}
 }
 
-// wakeWriter tells the writer to look for a batch.
-func (j *Journal) wakeWriter() {
-	select {
-	case j.wake <- struct{}{}:
-	default: // it has been told already
+// claim reports whether the caller is to write, because something is due and nobody else does. It is called with mu held.
+func (j *Journal) claim() bool {
+	if j.writer || !j.isDue() {
+		return false
 	}
+	j.writer = true
+	return true
+}
+
+// isDue reports whether there is something to write now. It is called with mu held.
+func (j *Journal) isDue() bool {
+	return j.next.durable || j.next.due || j.closed && len(j.next.bytes) > 0
 }
 
 // waitForRoom returns when n more bytes fit in the queue. Records larger than the whole queue fit when it is empty. It
@@ -202,7 +230,9 @@ func (j *Journal) waitForRoom(ctx context.Context, n int) error {
 		}
 		if len(j.next.bytes) > 0 {
 			j.next.due = true // there is no room to hold anything
-			j.wakeWriter()
+			if j.claim() {
+				go j.write()
+			}
 		}
 		room := j.room
 		j.mu.Unlock()
@@ -228,10 +258,15 @@ func (j *Journal) Healthy() error {
 // the same: nil, or why the last write failed. What Append and Commit have not queued by then gets ErrClosed.
 func (j *Journal) Close() error {
 	j.mu.Lock()
+	first := !j.closed
 	j.closed = true
 	j.signalRoom()
-	j.wakeWriter()
+	idle := first && !j.writer
+	j.writer = j.writer || idle
 	j.mu.Unlock()
+	if idle {
+		j.write()
+	}
 	<-j.stopped
 	return j.Healthy()
 }
@@ -244,41 +279,40 @@ func (j *Journal) signalRoom() {
 	}
 }
 
-// run is the writer: the only goroutine that touches the files after Open.
-func (j *Journal) run() {
-	defer close(j.stopped)
-	for {
-		b := j.take()
-		if b == nil {
-			if lost, err := j.files.close(); err != nil {
-				j.note(lost, err)
-			}
-			return
-		}
-		lost, err := j.files.write(b)
-		j.finish(b, lost, err)
+// write writes batch after batch until nothing is due. The caller is the writer.
+func (j *Journal) write() {
+	for j.writeOne() {
 	}
 }
 
-// take returns the batch that was collected, once it is to be written, or nil when the journal is closed and all is
-// written.
-func (j *Journal) take() *batch {
-	for {
-		j.mu.Lock()
-		if b := j.next; b.durable || b.due || j.closed && len(b.bytes) > 0 {
-			j.hold.Stop()
-			j.next = newBatch(j.spare)
-			j.spare = nil
-			j.mu.Unlock()
-			return b
-		}
-		closed := j.closed
+// writeOne writes the batch that was collected and reports whether the next one is due by now. If not, the caller is the
+// writer no longer, and when the journal was closed meanwhile, the file is closed. Only the writer touches the files.
+func (j *Journal) writeOne() (more bool) {
+	j.mu.Lock()
+	b := j.next
+	if j.isDue() {
+		j.next = newBatch(j.spare)
+		j.spare = nil
 		j.mu.Unlock()
-		if closed {
-			return nil
+		lost, err := j.files.write(b)
+		j.finish(b, lost, err)
+		j.mu.Lock()
+		if j.isDue() {
+			j.mu.Unlock()
+			return true
 		}
-		<-j.wake
 	}
+	closed := j.closed
+	j.writer = closed // nobody writes after the one who closes the file
+	j.mu.Unlock()
+	if closed {
+		j.hold.Stop()
+		if lost, err := j.files.close(); err != nil {
+			j.note(lost, err)
+		}
+		close(j.stopped)
+	}
+	return false
 }
 
 // finish gives back what b held and tells everybody who waits for it how it went.

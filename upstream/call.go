@@ -58,8 +58,7 @@ func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error
 func (s *server) acquire(ctx context.Context, stale *session, native string, limit time.Duration) (
 	*session, []binding, error,
 ) {
-	timer := time.NewTimer(min(maxStartWait, s.timeouts.Connect, limit))
-	defer timer.Stop()
+	var timer *time.Timer // made when there is something to wait for
 	for {
 		s.mu.Lock()
 		sess, state, moved := s.session, s.state, s.moved
@@ -82,6 +81,10 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 				return nil, nil, errRetired
 			}
 			return nil, nil, s.unavailable()
+		}
+		if timer == nil {
+			timer = time.NewTimer(min(maxStartWait, s.timeouts.Connect, limit))
+			defer timer.Stop()
 		}
 		select {
 		case <-moved:

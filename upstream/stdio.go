@@ -18,13 +18,19 @@ const (
 // errQueueFull means that a server does not take in what it is sent.
 var errQueueFull = errors.New("the server does not read its input")
 
-// lineWire is the wire to a child process: one message a line. A goroutine of its own writes, so that a child that does
-// not read its input blocks nobody but itself.
+// lineWire is the wire to a child process: one message a line. Whoever posts a message writes it, as far as the pipe
+// takes it at once. What it does not take, and what is posted meanwhile, is written by a goroutine, so that a child that
+// does not read its input blocks nobody but itself.
 type lineWire struct {
 	in    io.WriteCloser // the child's stdin
 	out   io.ReadCloser  // the child's stdout
 	lines *lineReader
 
+	try     func([]byte) (int, error) // writes what can be written without waiting; nil where there is no such way
+	turn    sync.Mutex                // held by who writes
+	begun   *outMessage               // a message of which only data is left to write; turn is held
+	behind  atomic.Int64              // messages that are queued, begun, or being written by the goroutine
+	poke    chan struct{}             // tells the goroutine of a begun message
 	queue   chan outMessage
 	queued  atomic.Int64 // bytes
 	stop    chan struct{}
@@ -37,6 +43,8 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser) *lineWire {
 		in:    in,
 		out:   out,
 		lines: newLineReader(out, maxLine),
+		try:   writeAtOnce(in),
+		poke:  make(chan struct{}, 1),
 		queue: make(chan outMessage, maxQueuedLines),
 		stop:  make(chan struct{}),
 	}
@@ -47,57 +55,119 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser) *lineWire {
 func (w *lineWire) read() (received, error) { return w.lines.next() }
 
 func (w *lineWire) post(m outMessage) error {
-	if w.queued.Add(int64(len(m.data))) > maxQueuedBytes && len(w.queue) > 0 {
-		w.queued.Add(-int64(len(m.data)))
-		return errQueueFull
-	}
 	select {
 	case <-w.stop:
 		return errClosed
 	default:
 	}
+	if w.writeNow(&m) {
+		return nil
+	}
+	if w.queued.Add(int64(len(m.data))) > maxQueuedBytes && len(w.queue) > 0 {
+		w.queued.Add(-int64(len(m.data)))
+		return errQueueFull
+	}
+	w.behind.Add(1)
 	select {
 	case w.queue <- m:
 		return nil
 	default:
+		w.behind.Add(-1)
 		w.queued.Add(-int64(len(m.data)))
 		return errQueueFull
 	}
 }
 
-// writeAll writes queued messages, several with one system call where they wait.
+// maxAtOnce is the size in bytes up to which a message is written by who posts it.
+const maxAtOnce = 64 << 10
+
+// writeNow writes m unless there is something to wait for, and reports whether it has taken m over.
+func (w *lineWire) writeNow(m *outMessage) bool {
+	if w.try == nil || len(m.data) > maxAtOnce || w.behind.Load() > 0 || !w.turn.TryLock() {
+		return false
+	}
+	defer w.turn.Unlock()
+	if w.behind.Load() > 0 {
+		return false // what came first goes first
+	}
+	if !m.start() {
+		m.finish(nil)
+		return true
+	}
+	line := append(m.data, '\n')
+	n, err := w.try(line)
+	if err == nil && n < len(line) {
+		rest := *m
+		rest.data = line[n:]
+		w.begun = &rest
+		w.behind.Add(1)
+		poke(w.poke)
+		return true
+	}
+	m.finish(err)
+	return true
+}
+
+// writeAll writes what is left of a begun message, and queued ones, several with one system call where they wait.
 func (w *lineWire) writeAll() {
 	buf := bufio.NewWriterSize(w.in, 64<<10)
-	var unflushed []outMessage
 	for {
-		var m outMessage
 		select {
 		case <-w.stop:
 			return
-		case m = <-w.queue:
+		case <-w.poke:
+			w.turn.Lock()
+			begun := w.begun
+			w.begun = nil
+			if begun != nil {
+				_, err := w.in.Write(begun.data)
+				begun.finish(err)
+				w.behind.Add(-1)
+			}
+			w.turn.Unlock()
+		case m := <-w.queue:
+			w.turn.Lock()
+			err := w.writeQueued(buf, m)
+			w.turn.Unlock()
+			if err != nil {
+				// The child has closed its stdin or died; the reader finds the end of its stdout. Until then, what is
+				// posted is answered here.
+				w.refuse(err)
+				return
+			}
 		}
+	}
+}
+
+// writeQueued writes m and what is queued after it, and after what is left of a begun message. w.turn is held.
+func (w *lineWire) writeQueued(buf *bufio.Writer, m outMessage) error {
+	var unflushed []outMessage
+	if w.begun != nil {
+		_, _ = buf.Write(w.begun.data)
+		unflushed = append(unflushed, *w.begun)
+		w.begun = nil
+	}
+	for more := true; more; {
 		w.queued.Add(-int64(len(m.data)))
 		if m.start() {
 			_, _ = buf.Write(m.data) // bufio keeps the error for Flush
 			_ = buf.WriteByte('\n')
-			unflushed = append(unflushed, m)
 		}
-		if len(w.queue) > 0 && buf.Buffered() > 0 {
-			continue
-		}
-		err := buf.Flush()
-		for _, m := range unflushed {
-			m.finish(err)
-		}
-		clear(unflushed)
-		unflushed = unflushed[:0]
-		if err != nil {
-			// The child has closed its stdin or died; the reader finds the end of its stdout. Until then, what is
-			// posted is answered here.
-			w.refuse(err)
-			return
+		unflushed = append(unflushed, m)
+		if more = buf.Buffered() > 0; more {
+			select {
+			case m = <-w.queue:
+			default:
+				more = false
+			}
 		}
 	}
+	err := buf.Flush()
+	for _, m := range unflushed {
+		m.finish(err)
+	}
+	w.behind.Add(-int64(len(unflushed)))
+	return err
 }
 
 // refuse answers everything that is posted from now on with err.
@@ -107,6 +177,7 @@ func (w *lineWire) refuse(err error) {
 		case <-w.stop:
 			return
 		case m := <-w.queue:
+			w.behind.Add(-1)
 			w.queued.Add(-int64(len(m.data)))
 			m.finish(err)
 		}

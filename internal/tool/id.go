@@ -1,14 +1,14 @@
 package tool
 
 import (
-	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
+	"math/rand/v2"
 	"time"
 )
 
-// Identifiers of records. Each has a prefix that names its kind, then 26 characters that sort by the time of creation
-// and cannot be guessed.
+// Identifiers of records. Each has a prefix that names its kind, then 26 characters that sort by the time of creation.
+// They tell records apart and keep nothing secret.
 type (
 	InvocationID string
 	ResultID     string
@@ -44,7 +44,9 @@ var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadd
 func newID(prefix string) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(time.Now().UnixMilli())<<16)
-	rand.Read(b[6:]) // never fails: crypto/rand ends the program where the system has no randomness
+	// Ids are told apart, not kept secret: nothing is granted to whoever knows one.
+	binary.BigEndian.PutUint64(b[6:], rand.Uint64())
+	binary.BigEndian.PutUint16(b[14:], uint16(rand.Uint32()))
 	var text [64]byte
 	n := copy(text[:], prefix)
 	idEncoding.Encode(text[n:], b[:])
