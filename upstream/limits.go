@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -19,6 +20,12 @@ type Limits struct {
 	ToolSize    int // bytes of the declaration of one tool, which is left out above that; default 1 MiB
 	SchemaDepth int // levels of an input or output schema; a deeper one is not used; default 128
 }
+
+// Limits are not raised beyond what the compiler of schemas takes.
+const (
+	MaxToolSize    = schema.MaxBytes
+	MaxSchemaDepth = schema.MaxDepth
+)
 
 const (
 	defaultStreamMessage = 64 << 20

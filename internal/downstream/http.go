@@ -216,7 +216,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		http.Error(w, fmt.Sprintf("request body exceeds %d bytes: raise hub.http.max_body_bytes", large.Limit),
+		http.Error(w, fmt.Sprintf("request body exceeds %d bytes (hub.http.max_body_bytes): send less, or raise that in the hub's config", large.Limit),
 			http.StatusRequestEntityTooLarge)
 		return nil, false
 	case err != nil:
