@@ -121,7 +121,7 @@ type controlTransport struct {
 	number  int
 	flights map[int]context.CancelFunc
 	last    httpAnswer
-	large   *oversize // the last response was too large; nil where it was not
+	large   *oversize // nil until a response was too large
 }
 
 // httpAnswer is how a request was answered, as far as it explains a failure.
@@ -190,7 +190,7 @@ func (t *controlTransport) takeOff(cancel context.CancelFunc) (land func(), ok b
 func (t *controlTransport) note(resp *http.Response) httpAnswer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last, t.large = httpAnswer{}, nil
+	t.last = httpAnswer{}
 	if resp != nil {
 		t.last = httpAnswer{status: resp.StatusCode, media: mediaType(resp), retry: retryAfter(resp.Header)}
 	}
@@ -212,7 +212,7 @@ func (t *controlTransport) tooLarge() error {
 	return t.large
 }
 
-// oversize is not nil if the last response was too large.
+// oversize is not nil if a response was too large.
 func (t *controlTransport) oversize() *oversize {
 	t.mu.Lock()
 	defer t.mu.Unlock()
