@@ -33,7 +33,7 @@ func TestEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
-	usual := upstream.Limits{Message: 10 << 20, SchemaDepth: 192}
+	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
 		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
