@@ -41,6 +41,7 @@ type ServerConfig struct {
 	MaxParallel int // calls that this server executes at the same time; for whoever schedules them
 	MaxQueued   int // calls that may wait for it
 
+	Limits   Limits
 	Timeouts Timeouts
 	Tools    []ToolTimeout // per-tool call timeouts; the first match counts
 }

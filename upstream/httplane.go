@@ -39,6 +39,7 @@ type httpLane struct {
 	version string
 	hop     *hop // nil below 2026-07-28
 	log     *slog.Logger
+	limit   int // bytes of one response or event
 
 	onListChanged func()
 	onEnd         func(*fault) // the session cannot be used any more
@@ -171,10 +172,9 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
-	body, err := readBody(resp, maxResponse)
+	body, err := readBody(resp, int64(l.limit))
 	if errors.Is(err, errTooLarge) {
-		return answer{err: &tool.Failure{Class: tool.ClassResultTooLarge, OutcomeUnknown: true, Cause: err,
-			Message: fmt.Sprintf("the server's response is over %d MiB: ask for less", maxResponse>>20)}}
+		return l.oversizeAnswer()
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -192,7 +192,7 @@ func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Respons
 	if id, ours := e.laneID(); !rawjson.IsNull(e.id) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return answerOf(body, e)
+	return c.answerOf(body, e)
 }
 
 // responseIn returns the response to id in a batch, or nil.
@@ -228,7 +228,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
 	defer func() { _ = body.Close() }()
-	events := newSSEReader(body, maxResponse)
+	events := newSSEReader(body, l.limit)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.next()
@@ -247,8 +247,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			continue
 		}
 		if errors.Is(err, errEventTooLarge) {
-			return answer{err: &tool.Failure{Class: tool.ClassResultTooLarge, OutcomeUnknown: true, Cause: err,
-				Message: fmt.Sprintf("the server's response is over %d MiB: ask for less", maxResponse>>20)}}
+			return l.oversizeAnswer()
 		}
 		var rest io.ReadCloser
 		for again := lastID != "" && l.hop == nil; again && rest == nil && resumes < maxResumes; resumes++ {
@@ -261,7 +260,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			return endedFailure(c, err)
 		}
 		_ = body.Close()
-		body, events = rest, newSSEReader(rest, maxResponse)
+		body, events = rest, newSSEReader(rest, l.limit)
 		events.lastID = lastID
 	}
 }
@@ -307,7 +306,7 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 	switch kind {
 	case kindResponse:
 		if id, _ := e.laneID(); id == c.id || rawjson.IsNull(e.id) {
-			return answerOf(ev.data, e), true
+			return c.answerOf(ev.data, e), true
 		}
 	case kindNotification:
 		token, ours := e.progressToken()

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 const (
-	maxLine        = 64 << 20 // bytes of one message on stdio or SSE
 	maxQueuedLines = 4096
 	maxQueuedBytes = 64 << 20
 )
@@ -39,11 +40,11 @@ type lineWire struct {
 	writing sync.WaitGroup
 }
 
-func newLineWire(in io.WriteCloser, out io.ReadCloser) *lineWire {
+func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
 	w := &lineWire{
 		in:    in,
 		out:   out,
-		lines: newLineReader(out, maxLine),
+		lines: newLineReader(out, limit),
 		try:   writeAtOnce(in),
 		poke:  make(chan struct{}, 1),
 		queue: make(chan outMessage, maxQueuedLines),
@@ -211,11 +212,12 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 }
 
 // next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
-// limit is read to its end, dropped, and reported as errSkipped. A last line without line break counts.
+// limit is read to its end, dropped, and reported as an *oversize. A last line without line break counts.
 func (l *lineReader) next() ([]byte, error) {
 	for {
 		line, err := l.line()
-		if errors.Is(err, errSkipped) {
+		var large *oversize
+		if errors.As(err, &large) {
 			return nil, err
 		}
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
@@ -237,20 +239,24 @@ func appendLarge(to, part []byte) []byte {
 
 func (l *lineReader) line() ([]byte, error) {
 	var line []byte
-	skip := false
+	var skip *rawjson.Skim // not nil once the line is too large
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if !skip && len(line)+len(part) > l.limit {
-			skip, line = true, nil
+		if skip == nil && len(line)+len(part) > l.limit {
+			skip = &rawjson.Skim{}
+			skip.Add(line)
+			line = nil
 		}
-		if !skip {
+		if skip != nil {
+			skip.Add(part)
+		} else {
 			line = appendLarge(line, part)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if skip {
-			return nil, errSkipped
+		if skip != nil {
+			return nil, newOversize(l.limit, skip)
 		}
 		return line, err
 	}

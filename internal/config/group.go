@@ -20,8 +20,8 @@ const (
 	defaultRetryMax = time.Minute
 )
 
-// servers makes the configuration of every server, in the order of the file.
-func (r *reader) servers(entries []entry[server]) []upstream.ServerConfig {
+// servers makes the configuration of every server, in the order of the file. usual are the limits of all of them.
+func (r *reader) servers(entries []entry[server], usual limits) []upstream.ServerConfig {
 	var configs []upstream.ServerConfig
 	ids := map[string]entry[server]{}
 	for _, e := range entries {
@@ -35,7 +35,9 @@ func (r *reader) servers(entries []entry[server]) []upstream.ServerConfig {
 		}
 		if e.node.kind == kindMapping || e.node.kind == kindNull { // anything else was reported, and nothing can be added
 			r.dormant = e.value.disabled
-			configs = append(configs, r.server(id, e))
+			c := r.server(id, e)
+			c.Limits = serverLimits(e.value.limits, usual)
+			configs = append(configs, c)
 			r.dormant = false
 		}
 		leave()

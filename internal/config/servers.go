@@ -20,6 +20,7 @@ type server struct {
 	maxParallel, maxQueued  int
 	start, whenDown         string
 	idleStop                time.Duration
+	limits                  limits
 	timeouts                timeouts
 }
 
@@ -83,6 +84,8 @@ func serverShape() object[server] {
 			duration{min: time.Second, max: 30 * 24 * time.Hour}, func(s *server) *time.Duration { return &s.idleStop }),
 		key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
 			text{oneOf: []string{"list", "hide"}}, func(s *server) *string { return &s.whenDown }),
+		key("limits", "How much the server may send and list. What is not given here is as in hub.limits.", limitsShape(),
+			func(s *server) *limits { return &s.limits }),
 		key("timeouts", "How long the hub waits for this server.", timeoutsShape(),
 			func(s *server) *timeouts { return &s.timeouts }),
 		key("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
@@ -92,7 +95,7 @@ func serverShape() object[server] {
 		fields = append(fields, clientKey[server](k.name, k.doc, true))
 	}
 	return object[server]{fields: fields, unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"trust, tags, timeouts, validate, max_parallel, max_queued, start, idle_stop, when_down",
+		"trust, tags, timeouts, validate, max_parallel, max_queued, start, idle_stop, when_down, limits",
 		extra: schema{"anyOf": []schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
