@@ -41,7 +41,8 @@ func (s *server) execute(ctx context.Context, x *tool.Execution) (tool.Reply, er
 	return reply, err
 }
 
-// call sends the call, and sends it once more if the server refused it for a forgotten session alone.
+// call sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
+// before the call was sent.
 func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
 	limit, limitMax := s.cfg.callLimits(x.Tool.Native)
 	sess, bound, err := s.acquire(ctx, nil, x.Tool.Native, limit)
@@ -49,7 +50,7 @@ func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error
 		return tool.Reply{}, err
 	}
 	reply, a := s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
-	if a.lost && ctx.Err() == nil {
+	if (a.lost || a.unsent()) && ctx.Err() == nil {
 		if sess, bound, err = s.acquire(ctx, sess, x.Tool.Native, limit); err != nil {
 			return reply, err
 		}

@@ -125,11 +125,11 @@ func (i *isolation) find(who tool.Session) (one *server, wait <-chan struct{}, e
 	case i.shut:
 		return nil, nil, errRetired
 	}
-	if one = i.open[who.Key]; one != nil && !one.isRetired() {
-		return one, nil, nil
-	}
-	if one != nil {
-		i.letGo(one)
+	if one = i.open[who.Key]; one != nil {
+		if !one.isRetired() && !one.client.IsOver() {
+			return one, nil, nil
+		}
+		i.dismiss(one)
 	}
 	if i.barred() != nil {
 		return nil, nil, i.unavailable()
@@ -161,17 +161,22 @@ func (i *isolation) barred() *fault {
 	return i.bar
 }
 
-// evict ends a connection that serves nobody: one that has failed and waits for a call, or one that is due to end unused.
-// mu is held.
+// evict ends a connection that serves nobody: one whose session has ended, one that has failed and waits for a call, or one
+// that is due to end unused. mu is held.
 func (i *isolation) evict() {
 	for _, one := range i.open {
-		if one.isSpare() {
-			one.depart()
-			i.letGo(one)
-			one.stop()
+		if one.client.IsOver() || one.isSpare() {
+			i.dismiss(one)
 			return
 		}
 	}
+}
+
+// dismiss ends one, with the calls that it still serves. mu is held.
+func (i *isolation) dismiss(one *server) {
+	one.depart()
+	i.letGo(one)
+	one.stop()
 }
 
 // isSpare reports whether nothing is lost with the connection.
@@ -242,11 +247,9 @@ func (i *isolation) endWith(one *server) {
 		return
 	}
 	one.log.Info("session has ended: its connection is closed")
-	one.depart()
 	i.mu.Lock()
-	i.letGo(one)
-	i.mu.Unlock()
-	one.stop()
+	defer i.mu.Unlock()
+	i.dismiss(one)
 }
 
 // letGo takes one out of use. mu is held.

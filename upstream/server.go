@@ -269,12 +269,14 @@ func (s *server) leave() {
 // closed meanwhile. "Authentication failures stop it until something changed": so does waiting for those.
 func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *time.Duration) {
 	if f.auth {
+		if s.of != nil {
+			s.of.isolation.stopFor(f, 0)
+		}
 		s.become(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
 			sess.shut(s.kill)
 		}
 		if s.of != nil {
-			s.of.isolation.stopFor(f, 0)
 			s.depart()
 			s.stop()
 		}
