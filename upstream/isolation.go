@@ -358,10 +358,10 @@ func (s *server) teach() {
 	}
 }
 
-// isWorthAnother reports whether a session's connection that has failed may be replaced as soon as a call wants it: it has
-// worked for a while, and that does not happen too often.
-func (s *server) isWorthAnother(f *fault, lasted time.Duration) bool {
-	return s.of != nil && !f.auth && lasted > s.retryMin && len(s.recentAttempts()) < s.budget
+// isWorthAnother reports whether a session's connection that has failed, and has not just replaced one that did, may be
+// replaced as soon as a call wants it.
+func (s *server) isWorthAnother(f *fault) bool {
+	return s.of != nil && !f.auth && f.pause == 0 && len(s.recentAttempts()) < s.budget
 }
 
 // waitForCall says that a session's connection was lost, and with it what the server knew of the session.

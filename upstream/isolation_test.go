@@ -265,7 +265,6 @@ func TestCrashConcernsOneSession(t *testing.T) {
 		ann.note(t, h, "a1")
 		bob.note(t, h, "b")
 		theirs, others := ann.pids(t, h)[0], bob.pids(t, h)[0]
-		ann.mustCall(t, h, "sleep", `{"ms":50}`) // so that it does not die young
 		hanging := make(chan error, 1)
 		go func() {
 			_, err := ann.call(t.Context(), h, "hang", `{}`)

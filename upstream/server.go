@@ -194,7 +194,7 @@ func (s *server) run(ctx context.Context) {
 				s.become(tool.ServerStarting, nil, f, time.Time{})
 				sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
 				asleep = false
-			case s.isWorthAnother(f, lasted):
+			case losses == 1 && s.isWorthAnother(f):
 				s.waitForCall(f)
 				sess.shut(s.kill)
 			default:
