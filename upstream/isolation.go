@@ -336,16 +336,25 @@ func (i *isolation) report(st *tool.ServerStatus) {
 func (s *server) listsOnly() bool { return s.isolation != nil && s.cfg.Transport == Stdio }
 
 // listFor brings the catalog up to what a session's connection is offered in the beginning, where no other connection
-// keeps it true. What a server offers a session later is that session's own, and is not listed.
-func (s *server) listFor(ctx context.Context, sess *session) {
-	if s.of == nil || s.of.stateNow() == tool.ServerReady {
-		return
+// keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
+// is not listed. A server that does not list in time is used all the same.
+func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) {
+	if s.of.stateNow() == tool.ServerReady {
+		return sess, nil
 	}
-	if tools, f := s.list(ctx, sess); f == nil {
+	limited, cancel := context.WithTimeout(ctx, s.probeTime())
+	defer cancel()
+	tools, f := s.list(limited, sess)
+	switch {
+	case f == nil:
 		s.of.publish(sess, tools)
-	} else if ctx.Err() == nil && !sess.isOver() {
+	case sess.isOver():
+		sess.shut(s.kill)
+		return nil, sess.reason
+	default:
 		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.what)
 	}
+	return sess, nil
 }
 
 // teach hands on what a new connection has shown of the server.

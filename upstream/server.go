@@ -184,6 +184,9 @@ func (s *server) run(ctx context.Context) {
 				sess.shut(s.kill)
 				return
 			case f.idle:
+				if s.isolation != nil {
+					s.doze() // no call waits for it, however long its end takes
+				}
 				sess.shut(s.kill)
 				if s.of != nil {
 					s.log.Info("session has not called for a while: its connection is closed")
@@ -444,7 +447,7 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 		sess.lane.listen(listening)
 	}
 	if s.of != nil {
-		return sess, nil
+		return s.listFor(ctx, sess)
 	}
 	tools, f := s.list(ctx, sess)
 	if f != nil {
@@ -463,7 +466,6 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 	if s.listsOnly() {
 		return &fault{what: "listed", idle: true}
 	}
-	s.listFor(ctx, sess)
 	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
 	defer gate.Stop()
 	var idle <-chan time.Time
