@@ -117,6 +117,8 @@ func (s *server) publish(sess *session, raw []json.RawMessage) {
 		offer.Title = orText(info.Title, info.Name)
 	}
 	digest := offer.digest()
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
 	s.mu.Lock()
 	old := s.listing
 	s.mu.Unlock()

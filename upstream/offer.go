@@ -132,7 +132,7 @@ func (s *server) loadOffer() (offer, bool) {
 	return decodeOffer(data)
 }
 
-// remember keeps the offer for the next start, unless it is kept already. Only run and what it calls use it.
+// remember keeps the offer for the next start, unless it is kept already. s.publishing is held.
 func (s *server) remember(l *listing) {
 	if s.catalogs == nil || s.kept == l.digest {
 		return
@@ -146,6 +146,9 @@ func (s *server) remember(l *listing) {
 
 // isKnown reports whether it is known what the server offers, be it from an earlier start.
 func (s *server) isKnown() bool {
+	if s.of != nil {
+		return true // it is not asked to tell
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listing != nil && !s.foreign

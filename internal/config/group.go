@@ -90,7 +90,14 @@ func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
 	v := e.value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
 		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued,
-		Lazy: v.start == "lazy", IdleStop: v.idleStop, HideWhenDown: v.whenDown == "hide"}
+		Lazy: v.start == "lazy", IdleStop: v.idleStop.value, HideWhenDown: v.whenDown == "hide",
+		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.value, MaxSessions: v.maxSessions.value}
+	if c.Isolated {
+		r.pointless(v.idleStop, v.idleStop.present, "with isolation: session, session_idle says when a connection ends")
+	} else {
+		r.pointless(v.sessionIdle, v.sessionIdle.present, "it takes isolation: session")
+		r.pointless(v.maxSessions, v.maxSessions.present, "it takes isolation: session")
+	}
 	address := r.address(v)
 	c.Transport = r.transport(e, address)
 	if c.Transport == upstream.Stdio {

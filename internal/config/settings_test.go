@@ -49,6 +49,7 @@ func TestEverySetting(t *testing.T) {
 						{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
 				{ID: "merged", Transport: upstream.Stdio, Command: "x", Limits: usual, Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
 				{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off", Limits: usual,
+					Isolated: true, SessionIdle: 5 * time.Minute, MaxSessions: 3,
 					Headers: map[string]string{"Authorization": "Bearer " + set}},
 				{ID: "events", Transport: upstream.SSE, URL: "https://example.com/sse/", Limits: usual},
 				{ID: "typed", Transport: upstream.StreamableHTTP, URL: "https://example.com/sse", Limits: usual},
@@ -132,7 +133,7 @@ func TestExampleUncommented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 5 || len(s.Profiles) != 2 || s.Downstream.HTTP.Listen == "" {
+	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 6 || len(s.Profiles) != 2 || s.Downstream.HTTP.Listen == "" {
 		t.Errorf("warnings %v, %d servers, %d profiles", s.Warnings, len(s.Upstream.Servers), len(s.Profiles))
 	}
 }
@@ -273,6 +274,30 @@ func TestClientMessage(t *testing.T) {
 		}
 		if got := [2]int64{s.Downstream.MaxMessageBytes, s.Downstream.HTTP.MaxBodyBytes}; got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestIsolationKeysThatDoNothing checks that a key which the entry's isolation has no use for is pointed at.
+func TestIsolationKeysThatDoNothing(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		"session_idle: 5m":                                      `c.yaml:1:44: mcpServers.a.session_idle: ignored; it takes isolation: session`,
+		"isolation: shared, max_sessions: 2":                    `c.yaml:1:63: mcpServers.a.max_sessions: ignored; it takes isolation: session`,
+		"isolation: session, idle_stop: 5m":                     `c.yaml:1:61: mcpServers.a.idle_stop: ignored; with isolation: session, session_idle says when a connection ends`,
+		"isolation: session, session_idle: 5m, max_sessions: 2": "",
+	} {
+		s, err := config.Parse("c.yaml", []byte("mcpServers: {a: {command: x, "+entry+"}}"), testEnv())
+		if err != nil {
+			t.Errorf("%s: %v", entry, err)
+			continue
+		}
+		got := ""
+		for _, w := range s.Warnings {
+			got += w.Error()
+		}
+		if got != want {
+			t.Errorf("%s: warnings %q, want %q", entry, got, want)
 		}
 	}
 }

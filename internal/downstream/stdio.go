@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 type stdioDoor struct {
 	server  *Server
 	profile string
+	session tool.Session // of the one client, on every revision
 
 	toSDK  chan jsonrpc.Message
 	closed chan struct{}
@@ -54,7 +56,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	if ps == nil {
 		return fmt.Errorf("serve stdio: no profile %q in the config: name one of %q", profile, slices.Sorted(maps.Keys(set.profiles)))
 	}
-	d := &stdioDoor{server: s, profile: profile, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
+	gone := make(chan struct{})
+	defer close(gone)
+	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
+	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		masks: make(map[string]*idMask), open: make(map[string]func([]byte))}
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
 	if err != nil {
@@ -217,9 +222,12 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte))
 	}
 }
 
+// stdioActor is whoever started the hub.
+func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
+
 // peer is the sender of a lane request on this connection.
 func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
-	p := peer{profile: d.profile, actor: tool.Actor{Name: "local", Door: "stdio"}, inflight: &d.inflight}
+	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight}
 	if metaVersion(m) >= modernVersion {
 		return modernPeer(p, m)
 	}

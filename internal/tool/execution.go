@@ -25,6 +25,9 @@ type Execution struct {
 	// Hop is what the client's own hop said of itself, for executors that speak for it on the next one.
 	Hop Hop
 
+	// Session is the client session that the call belongs to.
+	Session Session
+
 	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
 	// never nil and does not block for long. Executors call it from one goroutine at a time.
 	Progress func(Progress)
