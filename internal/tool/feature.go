@@ -89,8 +89,10 @@ type Request struct {
 	Meta     json.RawMessage // see Execution
 	Hop      Hop
 	Session  Session
-	Ask      Asker          // nil where the client cannot be asked
-	Progress func(Progress) // nil where nobody asked for it
+	Ask      Asker              // see Execution
+	InRounds bool               // see Execution
+	Notify   func(Notification) // see Execution
+	Progress func(Progress)     // nil where nobody asked for it
 }
 
 // Notification is something that a server said on its own to whom it may concern: notifications/message or
