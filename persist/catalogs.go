@@ -15,7 +15,7 @@ import (
 type Catalogs struct{ dir string }
 
 const (
-	maxCatalogBytes = 64 << 20
+	maxCatalogBytes = 256 << 20
 	catalogSuffix   = ".catalog.json"
 
 	// maxCatalogAge is how long a catalog that nobody writes any more is kept: its server has left the config.

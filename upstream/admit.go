@@ -14,10 +14,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Bounds of what one server may list.
+// Bounds of a tool beside Limits.
 const (
-	maxTools            = 10_000
-	maxDeclarationBytes = 1 << 20
 	maxDeclarationDepth = 200 // clients and the SDK stop between 500 and 1000, for the whole message
 	maxNameBytes        = 256
 )
@@ -37,10 +35,18 @@ const (
 // lines; or admitted with a repair that its Repairs name; or excluded with the reason. raw are the elements of "tools" in
 // the order of all pages; they are not kept and not changed.
 func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
-	a := &admission{cfg: cfg, tags: slices.Clone(cfg.Tags)}
+	a := newAdmission(cfg)
+	return a.admit(raw)
+}
+
+func newAdmission(cfg ServerConfig) *admission {
+	return &admission{cfg: cfg, limits: cfg.Limits.withDefaults(cfg.Transport), tags: slices.Clone(cfg.Tags)}
+}
+
+func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
 	surplus := 0
-	if len(raw) > maxTools {
-		raw, surplus = raw[:maxTools], len(raw)-maxTools
+	if most := a.limits.Tools; len(raw) > most {
+		raw, surplus = raw[:most], len(raw)-most
 	}
 	candidates := make([]*candidate, len(raw))
 	for i, declaration := range raw {
@@ -59,20 +65,27 @@ func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclus
 			continue
 		}
 		excluded = append(excluded, a.exclusion(c))
+		if c.refused.code == codeTooLarge {
+			a.limited = append(a.limited, a.exclusion(c).Tool+" is left out: "+c.refused.reason)
+		}
 	}
 	if surplus > 0 {
 		excluded = append(excluded, tool.Exclusion{
-			Tool: fmt.Sprintf("(%d more)", surplus), Origin: cfg.ID, Code: codeTooLarge,
-			Reason: fmt.Sprintf("the server lists %d tools, of which the hub takes the first %d: list fewer tools", len(raw)+surplus, maxTools),
+			Tool: fmt.Sprintf("(%d more)", surplus), Origin: a.cfg.ID, Code: codeTooLarge,
+			Reason: fmt.Sprintf("the server lists %d tools, of which the hub takes the first %d (%s): list fewer tools, or %s",
+				len(raw)+surplus, a.limits.Tools, limitTools, raise(limitTools)),
 		})
+		a.limited = append(a.limited, excluded[len(excluded)-1].Reason)
 	}
 	return tools, excluded
 }
 
 // admission is what the tools of one server have in common.
 type admission struct {
-	cfg  ServerConfig
-	tags []string
+	cfg     ServerConfig
+	limits  Limits
+	tags    []string
+	limited []string // for the log: which limits were hit, and what came of it
 }
 
 // candidate is a tool on its way in.
@@ -100,7 +113,9 @@ func (c *candidate) repaired(part, format string, args ...any) {
 // read takes the tool at index i as far as its name.
 func (a *admission) read(i int, raw json.RawMessage) *candidate {
 	c := &candidate{position: i + 1, declaration: bytes.Clone(bytes.TrimSpace(raw))}
-	c.flatten()
+	if a.flatten(c) {
+		a.limited = append(a.limited, fmt.Sprintf("#%d of the list is repaired: %s", c.position, c.repairs[0].Reason))
+	}
 	switch depth := rawjson.Depth(c.declaration); {
 	case depth > maxDeclarationDepth:
 		c.refuse(codeTooLarge, "its declaration nests %d levels deep, more than %d: flatten it on the server", depth, maxDeclarationDepth)
@@ -122,8 +137,9 @@ func (a *admission) read(i int, raw json.RawMessage) *candidate {
 	c.readName()
 	switch {
 	case c.refused != nil:
-	case len(c.declaration) > maxDeclarationBytes:
-		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %d: shorten it on the server", len(c.declaration), maxDeclarationBytes)
+	case len(c.declaration) > a.limits.ToolSize:
+		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s (%s): shorten it on the server, or %s",
+			len(c.declaration), sizeText(a.limits.ToolSize), limitToolSize, raise(limitToolSize))
 	default:
 		if key, ok := repeatedKey(c.declaration); ok {
 			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", shorten(key))

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -11,18 +12,26 @@ import (
 // anyObject is the schema of a tool whose own one cannot be used: the upstream checks its arguments anyway.
 const anyObject = `{"type":"object"}`
 
-// flatten replaces schemas so deep that the declaration would not be looked at at all.
-func (c *candidate) flatten() {
-	if rawjson.Depth(c.declaration) <= maxDeclarationDepth {
-		return
+// flatten replaces schemas that are too deep, and reports whether there were any. It comes first, since they may be so deep
+// that the declaration would not be looked at at all.
+func (a *admission) flatten(c *candidate) bool {
+	most := a.limits.SchemaDepth
+	if rawjson.Depth(c.declaration) <= most {
+		return false
 	}
-	if value, ok := rawjson.Get(c.declaration, "inputSchema"); ok && rawjson.Depth(value) > schema.MaxDepth {
+	why := func(depth int) string {
+		return fmt.Sprintf("it nests %d levels deep, more than %d (%s): flatten it, use $ref, or %s", depth, most, limitSchemaDepth,
+			raise(limitSchemaDepth))
+	}
+	if value, ok := rawjson.Get(c.declaration, "inputSchema"); ok && rawjson.Depth(value) > most {
+		depth := rawjson.Depth(value)
 		c.set("inputSchema", anyObject)
-		c.repaired("inputSchema", "it nested more than %d levels deep; %s stands there now", schema.MaxDepth, anyObject)
+		c.repaired("inputSchema", "%s; %s stands there now", why(depth), anyObject)
 	}
-	if value, ok := rawjson.Get(c.declaration, "outputSchema"); ok && rawjson.Depth(value) > schema.MaxDepth {
-		c.remove("outputSchema", "it nested more than %d levels deep", schema.MaxDepth)
+	if value, ok := rawjson.Get(c.declaration, "outputSchema"); ok && rawjson.Depth(value) > most {
+		c.remove("outputSchema", "%s", why(rawjson.Depth(value)))
 	}
+	return len(c.repairs) > 0
 }
 
 // checkInputSchema makes sure of an object with "type":"object" that compiles. The SDK panics on a tool without, and

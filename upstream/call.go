@@ -26,7 +26,11 @@ func (s *server) execute(ctx context.Context, x *tool.Execution) (tool.Reply, er
 	}
 	defer s.leave()
 	s.calls.Add(1)
-	reply, err := s.call(ctx, x)
+	call := s.call
+	if s.isolation != nil {
+		call = s.isolation.execute
+	}
+	reply, err := call(ctx, x)
 	if errors.Is(err, errRetired) {
 		s.calls.Add(-1) // it counts where it goes
 		return tool.Reply{}, err
@@ -37,7 +41,8 @@ func (s *server) execute(ctx context.Context, x *tool.Execution) (tool.Reply, er
 	return reply, err
 }
 
-// call sends the call, and sends it once more if the server refused it for a forgotten session alone.
+// call sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
+// before the call was sent.
 func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
 	limit, limitMax := s.cfg.callLimits(x.Tool.Native)
 	sess, bound, err := s.acquire(ctx, nil, x.Tool.Native, limit)
@@ -45,7 +50,7 @@ func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error
 		return tool.Reply{}, err
 	}
 	reply, a := s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
-	if a.lost && ctx.Err() == nil {
+	if (a.lost || a.unsent()) && ctx.Err() == nil {
 		if sess, bound, err = s.acquire(ctx, sess, x.Tool.Native, limit); err != nil {
 			return reply, err
 		}
@@ -63,13 +68,9 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 		s.mu.Lock()
 		sess, state, moved := s.session, s.state, s.moved
 		wakes := s.asleep || state == tool.ServerBackoff && !time.Now().Before(s.nextWake)
-		var bound []binding
-		if s.listing != nil {
-			bound = s.listing.bindings[native]
-		}
 		s.mu.Unlock()
 		if sess != nil && sess != stale && !sess.isOver() {
-			return sess, bound, nil
+			return sess, s.bindings(native), nil
 		}
 		if wakes {
 			poke(s.wake)
@@ -98,6 +99,19 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 	}
 }
 
+// bindings are the headers that calls of the tool carry.
+func (s *server) bindings(native string) []binding {
+	if s.of != nil {
+		s = s.of // what is listed is listed there
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listing == nil {
+		return nil
+	}
+	return s.listing.bindings[native]
+}
+
 func (s *server) isRetired() bool {
 	select {
 	case <-s.retired:
@@ -110,7 +124,7 @@ func (s *server) isRetired() bool {
 // unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
 func (s *server) unavailable() *tool.Failure {
 	st := s.status()
-	if s.isAsleep() {
+	if s.isolation == nil && s.isAsleep() {
 		st.State, st.Hint = tool.ServerStarting, "" // it was woken
 	}
 	f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "server_" + string(st.State)}

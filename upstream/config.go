@@ -38,9 +38,16 @@ type ServerConfig struct {
 	IdleStop     time.Duration // a server that no call has needed for so long is stopped until the next one; 0: never
 	HideWhenDown bool          // its tools are not listed while it is not ready
 
+	// Isolated servers have state that is their client's own: each client session gets a connection of its own, made by its
+	// first call, with a child process of its own where there is one.
+	Isolated    bool
+	SessionIdle time.Duration // such a connection that no call has needed for so long ends; default 10m
+	MaxSessions int           // such connections at the same time; default 20
+
 	MaxParallel int // calls that this server executes at the same time; for whoever schedules them
 	MaxQueued   int // calls that may wait for it
 
+	Limits   Limits
 	Timeouts Timeouts
 	Tools    []ToolTimeout // per-tool call timeouts; the first match counts
 }
@@ -98,6 +105,8 @@ const (
 	defaultRetryMax      = time.Minute
 	defaultRetryBudget   = 60
 	defaultRetryRest     = 15 * time.Minute
+	defaultSessionIdle   = 10 * time.Minute
+	defaultMaxSessions   = 20
 )
 
 // withDefaults returns c with every zero value replaced by its default.
@@ -130,6 +139,12 @@ func (c ServerConfig) callLimits(native string) (call, callMax time.Duration) {
 	}
 	return t.Call, t.CallMax
 }
+
+func (c ServerConfig) sessionIdle() time.Duration {
+	return orDefault(c.SessionIdle, defaultSessionIdle)
+}
+
+func (c ServerConfig) maxSessions() int { return orDefault(c.MaxSessions, defaultMaxSessions) }
 
 func orDefault[T int | time.Duration](v, def T) T {
 	if v <= 0 {

@@ -90,7 +90,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess = newSession()
 	sess.pid = proc.pid()
 	s.setPID(sess.pid)
-	conn := newStreamConn(newLineWire(proc.stdin, proc.stdout), s.probeTime(), sess.listChanged, s.log, s.redact)
+	conn := newStreamConn(newLineWire(proc.stdin, proc.stdout, s.limits().Message), s.probeTime(), sess.listChanged, s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watchChild(sess, conn, proc) })
 	sess.shut = func(kill <-chan struct{}) {
@@ -149,6 +149,9 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process) {
 // initializeFault explains why initialize failed, with what the child or the connection said in the end.
 func (s *server) initializeFault(ctx context.Context, sess *session, err error) *fault {
 	var rpc *jsonrpc.Error
+	if errors.As(err, &rpc) && rpc.Code == codeOversize {
+		return (&oversize{limit: s.limits().Message}).fault("initialize")
+	}
 	if errors.As(err, &rpc) {
 		return &fault{
 			what:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", s.redact.text(rpc.Message), rpc.Code),
@@ -175,7 +178,7 @@ func (s *server) initializeFault(ctx context.Context, sess *session, err error) 
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
 // not asked for that. life bounds the session, ctx the connecting.
 func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
-	wire, err := dialSSE(ctx, life, s.http.client(s.http.pool), s.http.url)
+	wire, err := dialSSE(ctx, life, s.http.client(s.http.pool), s.http.url, s.limits().Message)
 	if err != nil {
 		return nil, connectFault(s.cfg, err, s.redact)
 	}
@@ -216,7 +219,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
-	control := newControlTransport(s.http.pool, s.probeTime())
+	control := newControlTransport(s.http.pool, s.probeTime(), s.limits().Message)
 	client := s.http.client(control)
 	stop := context.AfterFunc(ctx, control.abort)
 	sdk, err := s.initialize(ctx, &mcp.StreamableClientTransport{
@@ -240,7 +243,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 	sess.established(sdk, s.hubVersion)
 	l := &httpLane{
 		server: s.http, calls: s.http.client(s.http.pool), control: client,
-		session: sess.id, version: sess.version, hop: sess.hop, log: s.log,
+		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.limits().Message,
 		onListChanged: sess.listChanged, onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	sess.lane = l
@@ -262,6 +265,9 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 // httpFault explains why a session over HTTP could not be initialised.
 func (s *server) httpFault(ctx context.Context, control *controlTransport, err error) *fault {
 	last := control.lastAnswer()
+	if large := control.oversize(); large != nil {
+		return large.fault("initialize")
+	}
 	var rpc *jsonrpc.Error
 	refused := errors.As(err, &rpc) && rpc.Code != rejectedByTransport
 	if ctx.Err() == nil && last.status >= 400 {

@@ -146,6 +146,9 @@ func statusFailure(status int, retry time.Duration) *tool.Failure {
 		if retry > 0 {
 			f.Message = fmt.Sprintf("the server limits requests (HTTP 429): call again in %s", retry)
 		}
+	case status == http.StatusRequestEntityTooLarge:
+		f.Class = tool.ClassInvalidArguments
+		f.Message = "the server takes no request of this size (HTTP 413): send less in one call"
 	case status >= 500:
 		f.OutcomeUnknown = true
 		f.Message = fmt.Sprintf("the server failed without an answer (HTTP %d), so the call may have taken effect: "+

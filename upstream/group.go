@@ -1,7 +1,8 @@
 // Package upstream connects to MCP servers, keeps them alive, lists their tools and calls them.
 //
 // A Group holds all servers of a configuration. Each is a state machine of its own, driven by one goroutine: starting,
-// ready, backoff, needs_auth, stopped. Nothing that one server does, or fails to do, makes another wait.
+// ready, backoff, needs_auth, stopped. Nothing that one server does, or fails to do, makes another wait. A server with
+// state can have a connection for each client session, instead of one for all: see isolation.
 //
 // The SDK's client does what it does well: initialize and discover, versions, pings, sessions. What must not change by
 // a single byte on its way, tools/call and tools/list, travels beside it on a lane: raw JSON with the hub's own ids and
@@ -130,6 +131,9 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		return nil, fmt.Errorf("unknown transport %q: use stdio, http or sse", sc.Transport)
 	}
 	s.recall(before)
+	if sc.Isolated {
+		s.isolation = newIsolation(s)
+	}
 	return s, nil
 }
 
@@ -185,6 +189,9 @@ func (g *Group) start(s *server) {
 	}
 	ctx, stop := context.WithCancel(g.life)
 	s.stop = stop
+	if s.isolation != nil {
+		s.isolation.begin(ctx)
+	}
 	if s.cfg.Lazy && s.isKnown() {
 		s.doze() // from now on calls wake it
 	} else {
@@ -199,6 +206,9 @@ func (g *Group) start(s *server) {
 		case <-ctx.Done():
 		}
 		s.run(ctx)
+		if s.isolation != nil {
+			s.isolation.close()
+		}
 	})
 }
 

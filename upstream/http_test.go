@@ -49,6 +49,7 @@ func TestHTTPAnswersThatAreNone(t *testing.T) {
 	}{
 		"429":   {status(429, "Retry-After", "17"), tool.ClassRateLimited, false, 17 * time.Second, "17s"},
 		"403":   {status(403), tool.ClassCredentialMissing, false, 0, "403"},
+		"413":   {status(413), tool.ClassInvalidArguments, false, 0, "send less"},
 		"500":   {status(500), tool.ClassDependencyUnavailable, true, 0, "HTTP 500"},
 		"502":   {status(502), tool.ClassDependencyUnavailable, true, 0, "HTTP 502"},
 		"503":   {status(503, "Retry-After", "2"), tool.ClassDependencyUnavailable, true, 2 * time.Second, "HTTP 503"},

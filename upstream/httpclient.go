@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	maxResponse     = 256 << 20 // bytes of one response body or event
-	maxErrorBody    = 64 << 10  // bytes read of a body that reports an error
+	maxErrorBody    = 64 << 10 // bytes read of a body that reports an error
 	maxIdlePerHost  = 64
 	dialTimeout     = 10 * time.Second
 	cancelPatience  = 5 * time.Second // for a notification that nobody waits for
@@ -116,12 +115,14 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 type controlTransport struct {
 	next     http.RoundTripper
 	patience time.Duration
+	limit    int // bytes of one response
 
 	mu      sync.Mutex
 	closed  bool
 	number  int
 	flights map[int]context.CancelFunc
 	last    httpAnswer
+	large   *oversize // nil until a response was too large
 }
 
 // httpAnswer is how a request was answered, as far as it explains a failure.
@@ -136,8 +137,8 @@ func (a httpAnswer) foreign() bool {
 	return a.status == http.StatusOK && a.media != "application/json" && a.media != "text/event-stream"
 }
 
-func newControlTransport(next http.RoundTripper, patience time.Duration) *controlTransport {
-	return &controlTransport{next: next, patience: patience, flights: make(map[int]context.CancelFunc)}
+func newControlTransport(next http.RoundTripper, patience time.Duration, limit int) *controlTransport {
+	return &controlTransport{next: next, patience: patience, limit: limit, flights: make(map[int]context.CancelFunc)}
 }
 
 func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -161,11 +162,11 @@ func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	if discover && answer.foreign() {
 		resp.StatusCode = http.StatusBadRequest // the SDK would not go on to initialize
 	}
-	left := int64(maxLine)
-	if isEventStream(resp) {
+	left := int64(t.limit)
+	if req.Method == http.MethodGet || req.Header.Get("Mcp-Method") == methodListen {
 		left = math.MaxInt64 // each event is bounded by who reads it; the stream may last for days
 	}
-	resp.Body = &boundedBody{ReadCloser: resp.Body, left: left, onClose: land}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, left: left, onClose: land, tooLarge: t.tooLarge}
 	return resp, nil
 }
 
@@ -204,6 +205,21 @@ func (t *controlTransport) lastAnswer() httpAnswer {
 	return t.last
 }
 
+// tooLarge notes that a response is over the limit, and returns the error that it is.
+func (t *controlTransport) tooLarge() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.large = &oversize{limit: t.limit}
+	return t.large
+}
+
+// oversize is not nil if a response was too large.
+func (t *controlTransport) oversize() *oversize {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.large
+}
+
 // abort ends every request under way and refuses further ones.
 func (t *controlTransport) abort() {
 	t.mu.Lock()
@@ -221,19 +237,20 @@ func (t *controlTransport) abort() {
 // boundedBody is a body that fails once more than left bytes were read.
 type boundedBody struct {
 	io.ReadCloser
-	left    int64
-	onClose func()
-	once    sync.Once
+	left     int64
+	tooLarge func() error // the error that it fails with
+	onClose  func()
+	once     sync.Once
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
-		return 0, errTooLarge
+		return 0, b.tooLarge()
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return n, errTooLarge
+		return n, b.tooLarge()
 	}
 	return n, err
 }

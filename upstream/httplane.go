@@ -39,6 +39,7 @@ type httpLane struct {
 	version string
 	hop     *hop // nil below 2026-07-28
 	log     *slog.Logger
+	limit   int // bytes of one response or event
 
 	onListChanged func()
 	onEnd         func(*fault) // the session cannot be used any more
@@ -171,10 +172,9 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
-	got, err := readBody(resp, maxResponse, &l.server.memories)
+	got, err := readBody(resp, int64(l.limit), &l.server.memories)
 	if errors.Is(err, errTooLarge) {
-		return answer{err: &tool.Failure{Class: tool.ClassResultTooLarge, OutcomeUnknown: true, Cause: err,
-			Message: fmt.Sprintf("the server's response is over %d MiB: ask for less", maxResponse>>20)}}
+		return l.oversizeAnswer()
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -193,7 +193,7 @@ func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Respons
 	if id, ours := e.laneID(); !rawjson.IsNull(e.id) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return answerOf(e).in(got, digest)
+	return c.answerOf(got.text, e).in(got, digest)
 }
 
 // responseIn returns the response to id in a batch, or nil.
@@ -228,7 +228,7 @@ func readBody(resp *http.Response, limit int64, from *memories) (received, error
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
 	defer func() { _ = body.Close() }()
-	events := newSSEReader(body, maxResponse, &l.server.memories)
+	events := newSSEReader(body, l.limit, &l.server.memories)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.next()
@@ -247,8 +247,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			continue
 		}
 		if errors.Is(err, errEventTooLarge) {
-			return answer{err: &tool.Failure{Class: tool.ClassResultTooLarge, OutcomeUnknown: true, Cause: err,
-				Message: fmt.Sprintf("the server's response is over %d MiB: ask for less", maxResponse>>20)}}
+			return l.oversizeAnswer()
 		}
 		var rest io.ReadCloser
 		for again := lastID != "" && l.hop == nil; again && rest == nil && resumes < maxResumes; resumes++ {
@@ -261,7 +260,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			return endedFailure(c, err)
 		}
 		_ = body.Close()
-		body, events = rest, newSSEReader(rest, maxResponse, &l.server.memories)
+		body, events = rest, newSSEReader(rest, l.limit, &l.server.memories)
 		events.lastID = lastID
 	}
 }
@@ -308,7 +307,8 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 	switch kind {
 	case kindResponse:
 		if id, _ := e.laneID(); id == c.id || rawjson.IsNull(e.id) {
-			return answerOf(e).in(received{text: ev.data, from: &l.server.memories, memory: ev.memory}, digest), true
+			got := received{text: ev.data, from: &l.server.memories, memory: ev.memory}
+			return c.answerOf(ev.data, e).in(got, digest), true
 		}
 	case kindNotification:
 		token, ours := e.progressToken()

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -62,10 +63,17 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 	if again && lastID == "" {
 		l.onListChanged()
 	}
-	events := newSSEReader(resp.Body, maxLine, &l.server.memories)
+	events := newSSEReader(resp.Body, l.limit, &l.server.memories)
 	events.lastID = lastID
 	for {
 		ev, err := events.next()
+		if errors.Is(err, errEventTooLarge) {
+			l.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(l.limit))
+			err = events.skip()
+			if large := (*oversize)(nil); errors.As(err, &large) {
+				continue
+			}
+		}
 		if err != nil {
 			return events.lastID, true
 		}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,12 @@ type answer struct {
 	// lost says that the session is gone and the server refused the request for that reason alone, so that it was not
 	// executed and may be sent again over the next session.
 	lost bool
+}
+
+// unsent reports that the session ended before the request was sent.
+func (a answer) unsent() bool {
+	var f *tool.Failure
+	return errors.As(a.err, &f) && f.Code == codeConnectionLost && !f.OutcomeUnknown
 }
 
 // States of a laneCall on its way out.
@@ -152,11 +159,13 @@ func await(ctx context.Context, l lane, c *laneCall) answer {
 	}
 }
 
+const codeConnectionLost = "connection_lost"
+
 // endedFailure is the answer of a call whose session ended before the response.
 func endedFailure(c *laneCall, cause error) answer {
 	f := &tool.Failure{
 		Class:          tool.ClassDependencyUnavailable,
-		Code:           "connection_lost",
+		Code:           codeConnectionLost,
 		OutcomeUnknown: c.sent(),
 		Cause:          cause,
 	}

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	maxPages        = 1000
-	maxCatalogBytes = 64 << 20
 	// minListInterval is the shortest time between two listings, however often a server says that its tools changed.
 	minListInterval = 250 * time.Millisecond
 )
@@ -26,6 +24,7 @@ type listing struct {
 	digest   [sha256.Size]byte
 	bindings map[string][]binding // by the tool's own name
 	repaired int
+	limited  []string // which limits were hit, and what came of it
 }
 
 // list reads all pages of the server's tools within the list timeout. The error is a *fault.
@@ -37,7 +36,7 @@ func (s *server) list(ctx context.Context, sess *session) ([]json.RawMessage, *f
 	defer cancel()
 	var tools []json.RawMessage
 	seen := map[string]bool{}
-	size, cursor := 0, ""
+	size, cursor, limits := 0, "", s.limits()
 	for page := 1; ; page++ {
 		c := newLaneCall(s.nextID(), methodListTools, listParams(cursor, sess.hop))
 		sess.lane.send(limited, c)
@@ -52,15 +51,20 @@ func (s *server) list(ctx context.Context, sess *session) ([]json.RawMessage, *f
 		}
 		tools = append(tools, part...)
 		switch {
+		case size > limits.Catalog:
+			return nil, &fault{
+				what: fmt.Sprintf("tools/list is larger than %s (%s)", sizeText(limits.Catalog), limitCatalog),
+				hint: "list fewer or shorter tools on the server, or " + raise(limitCatalog),
+			}
 		case next == "":
 			return tools, nil
 		case seen[next]:
 			s.log.Warn("the server repeats a page of tools/list: what it listed up to there counts", "pages", page)
 			return tools, nil
-		case page >= maxPages || size > maxCatalogBytes:
+		case page >= limits.Pages:
 			return nil, &fault{
-				what: fmt.Sprintf("tools/list did not end within %d pages or %d MiB", maxPages, maxCatalogBytes>>20),
-				hint: "report this to whoever maintains the server",
+				what: fmt.Sprintf("tools/list did not end within %s (%s)", count(limits.Pages, "page"), limitPages),
+				hint: "report this to whoever maintains the server; if it is right, " + raise(limitPages),
 			}
 		}
 		seen[next] = true
@@ -71,7 +75,10 @@ func (s *server) list(ctx context.Context, sess *session) ([]json.RawMessage, *f
 func (s *server) listFault(ctx context.Context, page int, a answer) *fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
+	var large *oversize
 	switch {
+	case errors.As(a.err, &large):
+		return large.fault("tools/list")
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return &fault{what: fmt.Sprintf("tools/list did not end within %s (page %d)", s.timeouts.List, page),
 			hint: "if the server is only slow, raise timeouts.list", cause: a.err}
@@ -110,6 +117,8 @@ func (s *server) publish(sess *session, raw []json.RawMessage) {
 		offer.Title = orText(info.Title, info.Name)
 	}
 	digest := offer.digest()
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
 	s.mu.Lock()
 	old := s.listing
 	s.mu.Unlock()
@@ -129,6 +138,9 @@ func (s *server) publish(sess *session, raw []json.RawMessage) {
 	s.mu.Unlock()
 	s.log.Info("catalog of the server is known", "tools", len(l.catalog.Tools), "repaired", l.repaired,
 		"excluded", len(l.catalog.Excluded))
+	if n := len(l.limited); n > 0 {
+		s.log.Warn("the server lists more than its limits allow", "times", n, "first", s.redact.text(l.limited[0]))
+	}
 	s.onChange()
 	s.remember(l)
 }

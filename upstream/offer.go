@@ -43,7 +43,7 @@ func (o offer) encode() []byte {
 
 // decodeOffer reads what encode wrote. ok is false for anything else.
 func decodeOffer(data []byte) (o offer, ok bool) {
-	if !rawjson.Valid(data) {
+	if !validButDeepTools(data) {
 		return offer{}, false
 	}
 	array, ok := rawjson.Get(data, "tools")
@@ -63,9 +63,11 @@ func decodeOffer(data []byte) (o offer, ok bool) {
 
 // admit makes a listing of an offer.
 func (s *server) admit(o offer) *listing {
-	tools, excluded := Admit(s.cfg, o.Tools)
+	a := newAdmission(s.cfg)
+	tools, excluded := a.admit(o.Tools)
 	l := &listing{
-		offer: o, digest: o.digest(), bindings: make(map[string][]binding),
+		limited: a.limited,
+		offer:   o, digest: o.digest(), bindings: make(map[string][]binding),
 		catalog: tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
 			Title: o.Title, Instructions: o.Instructions},
 	}
@@ -130,7 +132,7 @@ func (s *server) loadOffer() (offer, bool) {
 	return decodeOffer(data)
 }
 
-// remember keeps the offer for the next start, unless it is kept already. Only run and what it calls use it.
+// remember keeps the offer for the next start, unless it is kept already. s.publishing is held.
 func (s *server) remember(l *listing) {
 	if s.catalogs == nil || s.kept == l.digest {
 		return
@@ -144,6 +146,9 @@ func (s *server) remember(l *listing) {
 
 // isKnown reports whether it is known what the server offers, be it from an earlier start.
 func (s *server) isKnown() bool {
+	if s.of != nil {
+		return true // it is not asked to tell
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listing != nil && !s.foreign

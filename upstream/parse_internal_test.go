@@ -73,6 +73,40 @@ func TestSSELimit(t *testing.T) {
 	}
 }
 
+// TestSSESkip: an event that is too large costs itself alone, and it is known which request it answers.
+func TestSSESkip(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200<<10)
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		for _, event := range []string{
+			`data: {"id":"toolhub-7","result":{"a":"` + long + `"}}` + end + end,
+			"event: message" + end + `data:{"result":"` + long + `","id":"toolhub-7"}` + end + "id: 5" + end + end,
+			`data: {"id":"toolhub-7",` + end + `data: "result":"` + long + `"}` + end + end,
+		} {
+			s := newSSEReader(strings.NewReader("data: a"+end+end+event+"data: b"+end+end), 100, new(memories))
+			got := ""
+			for {
+				ev, err := s.next()
+				if errors.Is(err, errEventTooLarge) {
+					err = s.skip()
+				}
+				if large := (*oversize)(nil); errors.As(err, &large) {
+					e, _ := open(large.response)
+					got += "<" + string(e.id) + ">"
+					continue
+				}
+				if err != nil {
+					break
+				}
+				got += string(ev.data)
+			}
+			if got != `a<"toolhub-7">b` {
+				t.Errorf("%.30q with ends %q: %s", event, end, got)
+			}
+		}
+	}
+}
+
 // FuzzSSE compares the incremental reader with itself fed byte by byte, and checks its limit.
 func FuzzSSE(f *testing.F) {
 	f.Add([]byte("id: 1\r\ndata: a\r\n\r\ndata: b\rdata: c\n\n"))
@@ -99,7 +133,7 @@ func TestLineReader(t *testing.T) {
 	var got []string
 	for {
 		line, err := l.next()
-		if errors.Is(err, errSkipped) {
+		if large := (*oversize)(nil); errors.As(err, &large) {
 			got = append(got, "skipped")
 			continue
 		}
@@ -111,7 +145,8 @@ func TestLineReader(t *testing.T) {
 	if want := []string{"a", "b", long, "c", "skipped", "last"}; strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("%d lines", len(got))
 	}
-	if _, err := newLineReader(strings.NewReader(long), 10).next(); !errors.Is(err, errSkipped) {
+	var large *oversize
+	if _, err := newLineReader(strings.NewReader(long), 10).next(); !errors.As(err, &large) {
 		t.Errorf("error %v", err)
 	}
 }

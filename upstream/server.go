@@ -18,7 +18,8 @@ import (
 // slotTime is how long a starting server counts towards StartParallel: one that hangs must not hold the others back.
 const slotTime = 5 * time.Second
 
-// server is one upstream server: a state machine that one goroutine, run, drives.
+// server is one upstream server, or one client session's connection to it (see isolation): a state machine that one
+// goroutine, run, drives.
 type server struct {
 	cfg        ServerConfig
 	timeouts   Timeouts
@@ -36,12 +37,18 @@ type server struct {
 	kill       <-chan struct{} // closed when stopping must be brisk
 	onChange   func()
 
+	isolation *isolation   // the connections of client sessions; nil where they share this one
+	of        *server      // the server that this is one client session's connection of; nil otherwise
+	client    tool.Session // that session: only its calls come here
+
 	// Only run and what it calls use these.
-	older       bool              // the server is known to speak a revision before 2026-07-28
-	olderNext   bool              // the attempt failed with server/discover unanswered
-	endsOnProbe bool              // the server ends when it is asked server/discover
-	attempts    []time.Time       // starts within the last hour
-	kept        [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
+	older       bool        // the server is known to speak a revision before 2026-07-28
+	olderNext   bool        // the attempt failed with server/discover unanswered
+	endsOnProbe bool        // the server ends when it is asked server/discover
+	attempts    []time.Time // starts within the last hour
+
+	publishing sync.Mutex        // one catalog at a time
+	kept       [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
 
 	ids    atomic.Int64
 	calls  atomic.Int64
@@ -152,12 +159,13 @@ func (s *server) run(ctx context.Context) {
 		if asleep && s.isKnown() && !s.sleep(ctx) {
 			return
 		}
-		asleep = false
+		asleep = s.of != nil // only a call starts that again
 		s.become(tool.ServerStarting, nil, nil, time.Time{})
 		s.attempts = append(s.recentAttempts(), time.Now())
 		sess, f := s.start(ctx)
 		if f == nil {
 			began := time.Now()
+			s.teach()
 			s.become(tool.ServerReady, sess, nil, time.Time{})
 			f = s.serve(ctx, sess)
 			lasted := time.Since(began)
@@ -176,11 +184,22 @@ func (s *server) run(ctx context.Context) {
 				sess.shut(s.kill)
 				return
 			case f.idle:
+				if s.isolation != nil {
+					s.doze() // no call waits for it, however long its end takes
+				}
 				sess.shut(s.kill)
+				if s.of != nil {
+					s.log.Info("session has not called for a while: its connection is closed")
+					return
+				}
 				asleep, pause = true, s.retryMin
 			case f.lost && losses <= maxQuickLosses:
 				s.become(tool.ServerStarting, nil, f, time.Time{})
 				sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
+				asleep = false
+			case losses == 1 && s.isWorthAnother(f):
+				s.waitForCall(f)
+				sess.shut(s.kill)
 			default:
 				s.backOff(ctx, sess, f, &pause)
 			}
@@ -253,9 +272,16 @@ func (s *server) leave() {
 // closed meanwhile. "Authentication failures stop it until something changed": so does waiting for those.
 func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *time.Duration) {
 	if f.auth {
+		if s.of != nil {
+			s.of.isolation.stopFor(f, 0)
+		}
 		s.become(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
 			sess.shut(s.kill)
+		}
+		if s.of != nil {
+			s.depart()
+			s.stop()
 		}
 		<-ctx.Done()
 		return
@@ -264,13 +290,20 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 	// A call may bring the next try forward, but not so far that a busy client uses the budget up within a minute.
 	early := time.Now().Add(max(s.retryMin, *pause/4, f.pause))
 	*pause = min(*pause*2, s.retryMax)
-	if n := len(s.recentAttempts()); n >= s.budget {
+	n := len(s.recentAttempts())
+	if s.of != nil && sess == nil {
+		n = max(n, s.of.isolation.startFailed())
+	}
+	if n >= s.budget {
 		d = max(jitter(s.rest), d)
 		early = time.Now().Add(d) // a call must not make it more
 		spent := *f               // others may be reading f
 		spent.hint = orText(f.hint, "see the server's own log") +
 			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", n)
 		f = &spent
+		if s.of != nil && sess == nil {
+			s.of.isolation.stopFor(f, d)
+		}
 	}
 	s.mu.Lock()
 	s.nextWake = early
@@ -318,11 +351,23 @@ func (s *server) sleep(ctx context.Context) bool {
 	default:
 	}
 	s.doze()
-	select {
-	case <-s.wake:
-		return true
-	case <-ctx.Done():
-		return false
+	var unused <-chan time.Time
+	if s.of != nil {
+		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
+		defer ticker.Stop()
+		unused = ticker.C
+	}
+	for {
+		select {
+		case <-s.wake:
+			return true
+		case <-unused:
+			if s.park() {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 
@@ -334,16 +379,34 @@ func (s *server) park() bool {
 		return false
 	}
 	s.session = nil
-	s.asleep = true
+	s.asleep = s.of == nil
+	if s.of != nil {
+		s.turnAway()
+	}
 	return true
+}
+
+// depart takes the server out of use: what has not been sent yet goes elsewhere.
+func (s *server) depart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turnAway()
+}
+
+// turnAway is depart where s.mu is held.
+func (s *server) turnAway() {
+	s.shutDoor()
+	if !s.isRetired() {
+		close(s.retired)
+	}
 }
 
 // retire ends a server that has left the group, after its calls.
 func (s *server) retire() {
-	s.mu.Lock()
-	s.shutDoor()
-	close(s.retired)
-	s.mu.Unlock()
+	s.depart()
+	if s.isolation != nil {
+		s.isolation.retire()
+	}
 	timer := time.NewTimer(retireWithin)
 	defer timer.Stop()
 	select {
@@ -373,7 +436,7 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	if sess.announcesChanges() {
+	if sess.announcesChanges() && s.of == nil {
 		// Before listing: what changes in between is told.
 		listening, stop := context.WithCancel(ctx)
 		shut := sess.shut
@@ -382,6 +445,9 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 			shut(kill)
 		}
 		sess.lane.listen(listening)
+	}
+	if s.of != nil {
+		return s.listFor(ctx, sess)
 	}
 	tools, f := s.list(ctx, sess)
 	if f != nil {
@@ -397,10 +463,13 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 
 // serve looks after a ready session until it ends or ctx does.
 func (s *server) serve(ctx context.Context, sess *session) *fault {
+	if s.listsOnly() {
+		return &fault{what: "listed", idle: true}
+	}
 	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
 	defer gate.Stop()
 	var idle <-chan time.Time
-	if s.cfg.IdleStop > 0 {
+	if s.cfg.IdleStop > 0 && s.isolation == nil {
 		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
 		defer ticker.Stop()
 		idle = ticker.C
@@ -424,7 +493,9 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 				return f
 			}
 		case <-gate.C:
-			changed = sess.changed
+			if s.of == nil { // what one session's server adds for it is no change of what all are offered
+				changed = sess.changed
+			}
 		case <-changed:
 			changed = nil
 			tools, f := s.list(ctx, sess)
@@ -458,6 +529,15 @@ func (s *server) verify(ctx context.Context, sess *session) *fault {
 
 // status is what a person can see of the server.
 func (s *server) status() tool.ServerStatus {
+	st := s.ownStatus()
+	if s.isolation != nil {
+		s.isolation.report(&st)
+	}
+	return st
+}
+
+// ownStatus is status without the connections of client sessions.
+func (s *server) ownStatus() tool.ServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := tool.ServerStatus{
@@ -467,6 +547,9 @@ func (s *server) status() tool.ServerStatus {
 	}
 	if s.asleep && st.Hint == "" {
 		st.Hint = "starts when one of its tools is called"
+		if s.isolation != nil {
+			st.Hint = "each session gets a connection of its own when it calls one of the tools"
+		}
 	}
 	if !s.nextTry.IsZero() {
 		next := s.nextTry

@@ -6,9 +6,11 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// errEventTooLarge ends a stream whose event is over the limit.
+// errEventTooLarge is an event over the limit. What is left of it has not been read.
 var errEventTooLarge = errors.New("server-sent event over the size limit")
 
 // A reader begins with a small buffer, since most streams are short, and lets it grow.
@@ -39,6 +41,10 @@ type sseReader struct {
 	begun  bool // the first line was read
 
 	lastID string
+
+	// Of the event that was too large:
+	about *rawjson.Skim // its data as far as it was read
+	mid   bool          // it was left within a line
 }
 
 func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
@@ -46,12 +52,17 @@ func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
 }
 
 // next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
-// the format demands.
+// the format demands. After errEventTooLarge comes skip, or nothing more.
 func (s *sseReader) next() (sseEvent, error) {
 	ev := sseEvent{}
 	some, size := false, 0
 	for {
 		got, err := s.line(s.limit - size)
+		if errors.Is(err, errEventTooLarge) {
+			s.about = &rawjson.Skim{}
+			s.about.Add(ev.data)
+			s.about.Add(bytes.TrimPrefix(got.text, []byte("data:")))
+		}
 		if err != nil {
 			return sseEvent{}, err
 		}
@@ -91,9 +102,59 @@ func (s *sseReader) next() (sseEvent, error) {
 	}
 }
 
-// line returns the next line without its end, in memory of its own. The end of the stream ends no line.
+// skip passes over the rest of the event that was too large, and returns the *oversize that it is, or an error of reading.
+// Of an event whose data takes several lines it may not know whom it was for.
+func (s *sseReader) skip() error {
+	size := 0 // of the line at hand
+	if s.mid {
+		size = 1
+	}
+	for {
+		part, ended, err := s.chunk()
+		if err != nil {
+			return err
+		}
+		if s.mid {
+			s.about.Add(part)
+		}
+		size += len(part)
+		switch {
+		case ended && size == 0:
+			return newOversize(s.limit, s.about)
+		case ended:
+			size, s.mid = 0, false
+		}
+	}
+}
+
+// line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
+// it returns what was read of it, and errEventTooLarge.
 func (s *sseReader) line(limit int) (received, error) {
 	line := gathering{from: s.from}
+	for {
+		part, ended, err := s.chunk()
+		if err != nil {
+			return received{}, err
+		}
+		large := len(line.bytes)+len(part) > limit
+		line.append(part)
+		switch {
+		case large:
+			s.mid = !ended
+			return line.received(line.bytes), errEventTooLarge
+		case !ended:
+			continue
+		}
+		if !s.begun {
+			s.begun = true
+			line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))
+		}
+		return line.received(line.bytes), nil
+	}
+}
+
+// chunk returns what comes next of the line at hand, and whether the line ends with it. It is overwritten by the next one.
+func (s *sseReader) chunk() (part []byte, ended bool, err error) {
 	for {
 		if s.at == s.end {
 			if s.end == len(s.buf) && len(s.buf) < maxSSEBuffer {
@@ -102,7 +163,7 @@ func (s *sseReader) line(limit int) (received, error) {
 			n, err := s.r.Read(s.buf)
 			s.at, s.end = 0, n
 			if n == 0 && err != nil {
-				return received{}, err
+				return nil, false, err
 			}
 			continue
 		}
@@ -113,27 +174,20 @@ func (s *sseReader) line(limit int) (received, error) {
 				continue
 			}
 		}
-		part, stop := s.buf[s.at:s.end], byte(0)
+		var stop byte
+		part = s.buf[s.at:s.end]
 		if i := bytes.IndexByte(part, '\n'); i >= 0 {
 			part, stop = part[:i], '\n'
 		}
 		if i := bytes.IndexByte(part, '\r'); i >= 0 {
 			part, stop = part[:i], '\r'
 		}
-		if len(line.bytes)+len(part) > limit {
-			return received{}, errEventTooLarge
-		}
-		line.append(part)
 		s.at += len(part)
 		if stop == 0 {
-			continue
+			return part, false, nil
 		}
 		s.at++
 		s.skipLF = stop == '\r'
-		if !s.begun {
-			s.begun = true
-			line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))
-		}
-		return line.received(line.bytes), nil
+		return part, true, nil
 	}
 }

@@ -37,12 +37,13 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status))
 }
 
-// dialSSE opens the stream at target and waits for the endpoint event. ctx bounds that alone. life bounds the wire.
-func dialSSE(ctx, life context.Context, client *http.Client, target *url.URL) (*sseWire, error) {
+// dialSSE opens the stream at target and waits for the endpoint event. ctx bounds that alone. life bounds the wire, limit
+// each event.
+func dialSSE(ctx, life context.Context, client *http.Client, target *url.URL, limit int) (*sseWire, error) {
 	life, end := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, end)
 	defer stop()
-	w, err := openSSE(life, client, target)
+	w, err := openSSE(life, client, target, limit)
 	if err != nil {
 		end()
 		return nil, errors.Join(err, ctx.Err())
@@ -51,7 +52,7 @@ func dialSSE(ctx, life context.Context, client *http.Client, target *url.URL) (*
 	return w, nil
 }
 
-func openSSE(life context.Context, client *http.Client, target *url.URL) (*sseWire, error) {
+func openSSE(life context.Context, client *http.Client, target *url.URL, limit int) (*sseWire, error) {
 	req, err := http.NewRequestWithContext(life, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func openSSE(life context.Context, client *http.Client, target *url.URL) (*sseWi
 	w := &sseWire{
 		client: client,
 		body:   resp.Body,
-		events: newSSEReader(resp.Body, maxLine, new(memories)),
+		events: newSSEReader(resp.Body, limit, new(memories)),
 		life:   life,
 		slots:  make(chan struct{}, maxPosts),
 	}
@@ -94,6 +95,9 @@ func openSSE(life context.Context, client *http.Client, target *url.URL) (*sseWi
 func (w *sseWire) read() (received, error) {
 	for {
 		ev, err := w.events.next()
+		if errors.Is(err, errEventTooLarge) {
+			err = w.events.skip()
+		}
 		if err != nil {
 			return received{}, err
 		}

@@ -7,10 +7,11 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 const (
-	maxLine        = 64 << 20 // bytes of one message on stdio or SSE
 	maxQueuedLines = 4096
 	maxQueuedBytes = 64 << 20
 )
@@ -38,11 +39,11 @@ type lineWire struct {
 	writing sync.WaitGroup
 }
 
-func newLineWire(in io.WriteCloser, out io.ReadCloser) *lineWire {
+func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
 	w := &lineWire{
 		in:    in,
 		out:   out,
-		lines: newLineReader(out, maxLine),
+		lines: newLineReader(out, limit),
 		try:   writeAtOnce(in),
 		poke:  make(chan struct{}, 1),
 		queue: make(chan outMessage, maxQueuedLines),
@@ -211,11 +212,12 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 }
 
 // next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
-// limit is read to its end, dropped, and reported as errSkipped. A last line without line break counts.
+// limit is read to its end, dropped, and reported as an *oversize. A last line without line break counts.
 func (l *lineReader) next() (received, error) {
 	for {
 		line, err := l.line()
-		if errors.Is(err, errSkipped) {
+		var large *oversize
+		if errors.As(err, &large) {
 			return received{}, err
 		}
 		if trimmed := bytes.TrimSpace(line.bytes); len(trimmed) > 0 {
@@ -229,20 +231,24 @@ func (l *lineReader) next() (received, error) {
 
 func (l *lineReader) line() (gathering, error) {
 	line := gathering{from: &l.from}
-	skip := false
+	var skip *rawjson.Skim // not nil once the line is too large
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if !skip && len(line.bytes)+len(part) > l.limit {
-			skip, line = true, gathering{}
+		if skip == nil && len(line.bytes)+len(part) > l.limit {
+			skip = &rawjson.Skim{}
+			skip.Add(line.bytes)
+			line = gathering{}
 		}
-		if !skip {
+		if skip != nil {
+			skip.Add(part)
+		} else {
 			line.append(part)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if skip {
-			return gathering{}, errSkipped
+		if skip != nil {
+			return gathering{}, newOversize(l.limit, skip)
 		}
 		return line, err
 	}

@@ -21,7 +21,7 @@ import (
 // wire moves whole messages to and from one server.
 type wire interface {
 	// read returns the next message, which the caller may keep or free. It is called from one goroutine. A message that the
-	// wire had to skip is errSkipped; any other error ends the connection.
+	// wire had to skip is an *oversize; any other error ends the connection.
 	read() (received, error)
 
 	// post hands m over for sending and never blocks. An error means that m will not be sent.
@@ -33,9 +33,6 @@ type wire interface {
 	// release unblocks read, which then ends, and waits for what the wire started. It comes after close.
 	release()
 }
-
-// errSkipped is a message too long to keep.
-var errSkipped = errors.New("message over the size limit skipped")
 
 // errClosed is the end of a connection that the hub closed itself.
 var errClosed = errors.New("connection closed")
@@ -217,8 +214,9 @@ func (c *streamConn) readAll() {
 	defer close(c.ended)
 	for {
 		got, err := c.wire.read()
-		if errors.Is(err, errSkipped) {
-			c.drop("a message over the size limit", nil)
+		var large *oversize
+		if errors.As(err, &large) {
+			c.receiveOversize(large)
 			continue
 		}
 		if err != nil {
@@ -252,7 +250,7 @@ func (c *streamConn) receiveOne(got received) {
 	case kindResponse:
 		if id, ours := e.laneID(); ours {
 			if call := c.remove(id); call != nil {
-				call.finish(answerOf(e).in(got, digest))
+				call.finish(call.answerOf(raw, e).in(got, digest))
 			}
 			return
 		}

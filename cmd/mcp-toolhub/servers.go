@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 const serversHelp = `Show the state of each server: of a running hub with --url, otherwise of the servers in
@@ -90,6 +92,14 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 	return h, nil
 }
 
+// ownConnections is how many client sessions have a connection of their own to the server, where they do not share one.
+func ownConnections(s tool.ServerStatus) string {
+	if s.Isolation == "" {
+		return "shared"
+	}
+	return strconv.Itoa(s.Sessions)
+}
+
 func (a *app) printServers(h downstream.Health, format string) error {
 	if format == "json" {
 		enc := json.NewEncoder(a.std.out)
@@ -97,10 +107,10 @@ func (a *app) printServers(h downstream.Health, format string) error {
 		return enc.Encode(h)
 	}
 	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SERVER\tSTATE\tSINCE\tTRANSPORT\tPROTOCOL\tTOOLS\tREPAIRED\tEXCLUDED\tCALLS\tERRORS\tQUEUED\tP50\tP95")
+	fmt.Fprintln(w, "SERVER\tSTATE\tSINCE\tTRANSPORT\tPROTOCOL\tTOOLS\tREPAIRED\tEXCLUDED\tCALLS\tERRORS\tQUEUED\tSESSIONS\tP50\tP95")
 	for _, s := range h.Servers {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1fms\t%.1fms\n", s.Server, s.State, s.Since.Local().Format(time.DateTime),
-			s.Transport, s.ProtocolVersion, s.Tools, s.Repaired, len(s.Excluded), s.Calls, s.Errors, s.Queued,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.1fms\t%.1fms\n", s.Server, s.State, s.Since.Local().Format(time.DateTime),
+			s.Transport, s.ProtocolVersion, s.Tools, s.Repaired, len(s.Excluded), s.Calls, s.Errors, s.Queued, ownConnections(s),
 			s.LatencyP50MS, s.LatencyP95MS)
 	}
 	if err := w.Flush(); err != nil {

@@ -41,7 +41,7 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 		return nil, err
 	}
 	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
-		Method: "tools call", Actor: o.actor(), Progress: progress})
+		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress})
 	if outcome.Err != nil {
 		return nil, outcome.Err
 	}

@@ -20,7 +20,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.StartParallel = f.hub.startParallel
 	r.retry(&s.Upstream, f.hub.retry)
-	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers))
+	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
 	s.Code = r.code(f.hub.toolsets.code)
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
@@ -85,6 +85,7 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 func (r *reader) door(h *hub) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.value
+	limitClients(&c, h.limits)
 	names, secrets := map[string]located[string]{}, map[string]located[string]{}
 	for _, t := range h.auth.tokens {
 		name, secret := t.value.name, t.value.secret

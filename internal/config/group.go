@@ -20,8 +20,8 @@ const (
 	defaultRetryMax = time.Minute
 )
 
-// servers makes the configuration of every server, in the order of the file.
-func (r *reader) servers(entries []entry[server]) []upstream.ServerConfig {
+// servers makes the configuration of every server, in the order of the file. usual are the limits of all of them.
+func (r *reader) servers(entries []entry[server], usual limits) []upstream.ServerConfig {
 	var configs []upstream.ServerConfig
 	ids := map[string]entry[server]{}
 	for _, e := range entries {
@@ -35,7 +35,9 @@ func (r *reader) servers(entries []entry[server]) []upstream.ServerConfig {
 		}
 		if e.node.kind == kindMapping || e.node.kind == kindNull { // anything else was reported, and nothing can be added
 			r.dormant = e.value.disabled
-			configs = append(configs, r.server(id, e))
+			c := r.server(id, e)
+			c.Limits = serverLimits(e.value.limits, usual)
+			configs = append(configs, c)
 			r.dormant = false
 		}
 		leave()
@@ -88,7 +90,14 @@ func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
 	v := e.value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
 		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued,
-		Lazy: v.start == "lazy", IdleStop: v.idleStop, HideWhenDown: v.whenDown == "hide"}
+		Lazy: v.start == "lazy", IdleStop: v.idleStop.value, HideWhenDown: v.whenDown == "hide",
+		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.value, MaxSessions: v.maxSessions.value}
+	if c.Isolated {
+		r.pointless(v.idleStop, v.idleStop.present, "with isolation: session, session_idle says when a connection ends")
+	} else {
+		r.pointless(v.sessionIdle, v.sessionIdle.present, "it takes isolation: session")
+		r.pointless(v.maxSessions, v.maxSessions.present, "it takes isolation: session")
+	}
 	address := r.address(v)
 	c.Transport = r.transport(e, address)
 	if c.Transport == upstream.Stdio {

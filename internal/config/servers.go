@@ -19,7 +19,11 @@ type server struct {
 	validate                string
 	maxParallel, maxQueued  int
 	start, whenDown         string
-	idleStop                time.Duration
+	limits                  limits
+	idleStop                located[time.Duration]
+	isolation               string
+	sessionIdle             located[time.Duration]
+	maxSessions             located[int]
 	timeouts                timeouts
 }
 
@@ -80,9 +84,19 @@ func serverShape() object[server] {
 			"(lazy), once it is known which tools it has.",
 			text{oneOf: []string{"eager", "lazy"}}, func(s *server) *string { return &s.start }),
 		key("idle_stop", "A server that no call has needed for so long is stopped until the next one (default never).",
-			duration{min: time.Second, max: 30 * 24 * time.Hour}, func(s *server) *time.Duration { return &s.idleStop }),
+			in[time.Duration]{idleTime}, func(s *server) *located[time.Duration] { return &s.idleStop }),
+		key("isolation", "Whether all clients share one connection to the server (shared, the default), or each client session has "+
+			"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no sessions, each "+
+			"caller (token) has its own.",
+			text{oneOf: []string{"shared", "session"}}, func(s *server) *string { return &s.isolation }),
+		key("session_idle", "With isolation: session, a connection that its session has not called for so long ends (default 10m).",
+			in[time.Duration]{idleTime}, func(s *server) *located[time.Duration] { return &s.sessionIdle }),
+		key("max_sessions", "With isolation: session, connections at the same time (default 20). Calls of further sessions are refused.",
+			in[int]{number{1, maxCount}}, func(s *server) *located[int] { return &s.maxSessions }),
 		key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
 			text{oneOf: []string{"list", "hide"}}, func(s *server) *string { return &s.whenDown }),
+		key("limits", "How much the server may send and list. What is not given here is as in hub.limits.", limitsShape(),
+			func(s *server) *limits { return &s.limits }),
 		key("timeouts", "How long the hub waits for this server.", timeoutsShape(),
 			func(s *server) *timeouts { return &s.timeouts }),
 		key("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
@@ -92,10 +106,13 @@ func serverShape() object[server] {
 		fields = append(fields, clientKey[server](k.name, k.doc, true))
 	}
 	return object[server]{fields: fields, unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"trust, tags, timeouts, validate, max_parallel, max_queued, start, idle_stop, when_down",
+		"trust, tags, timeouts, validate, max_parallel, max_queued, start, idle_stop, isolation, session_idle, max_sessions, when_down, limits",
 		extra: schema{"anyOf": []schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
+
+// idleTime is the shape of how long something may go unused.
+var idleTime = duration{min: time.Second, max: 30 * 24 * time.Hour}
 
 func timeoutsShape() object[timeouts] {
 	return object[timeouts]{fields: []field[timeouts]{

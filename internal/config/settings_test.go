@@ -33,6 +33,7 @@ func TestEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
+	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
 		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
@@ -42,15 +43,17 @@ func TestEverySetting(t *testing.T) {
 					Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Dir: filepath.Join(here, "sub"),
 					Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
 					Lazy: true, IdleStop: 10 * time.Minute, HideWhenDown: true,
+					Limits:   upstream.Limits{Message: 2 << 20, Pages: 20, Catalog: 3 << 20, Tools: 400, ToolSize: 64 << 10, SchemaDepth: 64},
 					Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
 					Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
 						{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
-				{ID: "merged", Transport: upstream.Stdio, Command: "x", Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
-				{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off",
+				{ID: "merged", Transport: upstream.Stdio, Command: "x", Limits: usual, Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
+				{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off", Limits: usual,
+					Isolated: true, SessionIdle: 5 * time.Minute, MaxSessions: 3,
 					Headers: map[string]string{"Authorization": "Bearer " + set}},
-				{ID: "events", Transport: upstream.SSE, URL: "https://example.com/sse/"},
-				{ID: "typed", Transport: upstream.StreamableHTTP, URL: "https://example.com/sse"},
-				{ID: "idle", Transport: upstream.Stdio, Command: "x", Disabled: true},
+				{ID: "events", Transport: upstream.SSE, URL: "https://example.com/sse/", Limits: usual},
+				{ID: "typed", Transport: upstream.StreamableHTTP, URL: "https://example.com/sse", Limits: usual},
+				{ID: "idle", Transport: upstream.Stdio, Command: "x", Disabled: true, Limits: usual},
 			}},
 		Profiles: []namespace.Profile{
 			{Name: "default", Style: namespace.StyleSafe},
@@ -60,7 +63,7 @@ func TestEverySetting(t *testing.T) {
 		},
 		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour},
 		Code:    code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here},
-		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.",
+		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.", MaxMessageBytes: 16 << 20,
 			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 1 << 20, MaxSessions: 5, SessionIdle: 10 * time.Minute,
 				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, DrainTimeout: 3 * time.Second},
 			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file}}}},
@@ -130,7 +133,7 @@ func TestExampleUncommented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 5 || len(s.Profiles) != 2 || s.Downstream.HTTP.Listen == "" {
+	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 6 || len(s.Profiles) != 2 || s.Downstream.HTTP.Listen == "" {
 		t.Errorf("warnings %v, %d servers, %d profiles", s.Warnings, len(s.Upstream.Servers), len(s.Profiles))
 	}
 }
@@ -250,6 +253,51 @@ func TestRetryPauses(t *testing.T) {
 		}
 		if got := [2]time.Duration{s.Upstream.RetryMin, s.Upstream.RetryMax}; got != want {
 			t.Errorf("%s: pauses %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestClientMessage: one limit for clients, and hub.http.max_body_bytes for what comes over HTTP.
+func TestClientMessage(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]int64{
+		"{}":                               {},
+		"{limits: {client_message: 8MiB}}": {8 << 20, 8 << 20},
+		"{http: {max_body_bytes: 1MiB}}":   {0, 1 << 20},
+		"{limits: {client_message: 8MiB}, http: {max_body_bytes: 1MiB}}": {8 << 20, 1 << 20},
+		"{limits: {message: 8MiB}}":                                      {},
+	} {
+		s, err := config.Parse("c.yaml", []byte("hub: "+text), testEnv())
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := [2]int64{s.Downstream.MaxMessageBytes, s.Downstream.HTTP.MaxBodyBytes}; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestIsolationKeysThatDoNothing checks that a key which the entry's isolation has no use for is pointed at.
+func TestIsolationKeysThatDoNothing(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		"session_idle: 5m":                                      `c.yaml:1:44: mcpServers.a.session_idle: ignored; it takes isolation: session`,
+		"isolation: shared, max_sessions: 2":                    `c.yaml:1:63: mcpServers.a.max_sessions: ignored; it takes isolation: session`,
+		"isolation: session, idle_stop: 5m":                     `c.yaml:1:61: mcpServers.a.idle_stop: ignored; with isolation: session, session_idle says when a connection ends`,
+		"isolation: session, session_idle: 5m, max_sessions: 2": "",
+	} {
+		s, err := config.Parse("c.yaml", []byte("mcpServers: {a: {command: x, "+entry+"}}"), testEnv())
+		if err != nil {
+			t.Errorf("%s: %v", entry, err)
+			continue
+		}
+		got := ""
+		for _, w := range s.Warnings {
+			got += w.Error()
+		}
+		if got != want {
+			t.Errorf("%s: warnings %q, want %q", entry, got, want)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type hub struct {
 	log                struct{ level, format string }
 	startParallel      int
 	retry              retry
+	limits             hubLimits
 	http               httpDoor
 	auth               struct{ tokens []located[bearer] }
 	toolsets           struct{ code located[codeToolset] }
@@ -162,6 +163,8 @@ func hubShape() object[hub] {
 		key("start_parallel", "How many servers start at the same time (default 8).", number{1, 1000},
 			func(h *hub) *int { return &h.startParallel }),
 		key("retry", "How servers that failed are started again.", retryShape(), func(h *hub) *retry { return &h.retry }),
+		key("limits", "How much a server may send and list, where its entry does not say otherwise, and how much a client may send.",
+			hubLimitsShape(), func(h *hub) *hubLimits { return &h.limits }),
 		key("http", "The Streamable HTTP door.", httpShape(), func(h *hub) *httpDoor { return &h.http }),
 		key("auth", "Who may come in over HTTP.", object[struct{ tokens []located[bearer] }]{
 			fields: []field[struct{ tokens []located[bearer] }]{
@@ -196,12 +199,12 @@ func httpShape() object[httpDoor] {
 	return object[httpDoor]{fields: []field[httpDoor]{
 		key("listen", `Address to listen on, for instance "127.0.0.1:8808". Without it, serve speaks stdio.`,
 			in[string]{text{expand: true, check: listenAddress}}, func(h *httpDoor) *located[string] { return &h.listen }),
-		key("max_body_bytes", "Largest request body (default 4 MiB).", size{1 << 10, 1 << 30},
+		key("max_body_bytes", "Largest request body (default: hub.limits.client_message, otherwise 4 MiB).", size{1 << 10, 1 << 30},
 			func(h *httpDoor) *int64 { return &h.MaxBodyBytes }),
 		key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000).",
 			number{1, maxCount}, func(h *httpDoor) *int { return &h.MaxSessions }),
 		key("session_idle", "A session without a request for so long ends (default 30m).",
-			duration{min: time.Second, max: 30 * 24 * time.Hour}, func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
+			idleTime, func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
 		key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			list[string]{text{expand: true, check: origin}}, func(h *httpDoor) *[]string { return &h.AllowedOrigins }),
 		key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,

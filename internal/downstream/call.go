@@ -38,7 +38,7 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	progress := newProgressQueue(r, token)
 	outcome := s.deps.Pipeline.Invoke(ctx, invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
-		NativeCallID: m.id, Method: m.method, Actor: p.actor, Progress: progress.report(),
+		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Progress: progress.report(),
 	})
 	progress.flush()
 	if outcome.Err != nil {

@@ -8,6 +8,8 @@ type Config struct {
 	Version      string // serverInfo.version
 	Instructions string // given to clients at initialize and discover
 
+	MaxMessageBytes int64 // of one message of a client on stdio, with its line break; default 64 MiB
+
 	HTTP HTTPConfig
 	Auth AuthConfig
 }

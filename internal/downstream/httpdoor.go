@@ -96,7 +96,8 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 		reply.refuse(refusal)
 		return
 	}
-	p, refusal := modernPeer(peer{profile: d.profile, actor: actorFrom(r)}, m)
+	actor := actorFrom(r)
+	p, refusal := modernPeer(peer{profile: d.profile, actor: actor, session: callerSession(actor)}, m)
 	if refusal != nil {
 		reply.refuse(refusal)
 		return
@@ -129,7 +130,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 					strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
 				return
 			}
-			p := peer{profile: d.profile, actor: s.actor, inflight: &s.inflight}
+			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight}
 			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 			d.serveLane(context.WithoutCancel(r.Context()), p, m, newHTTPReply(w, m.id, false))
 		case m.method == noteCancelled && m.id == nil && s.inflight.cancel(m.params):

@@ -26,6 +26,7 @@ const metaLogLevel = hopPrefix + "logLevel"
 type peer struct {
 	profile  string
 	actor    tool.Actor
+	session  tool.Session
 	modern   bool
 	hop      tool.Hop
 	inflight *inflight

@@ -127,6 +127,7 @@ func (c Config) withDefaults() Config {
 	if c.Name == "" {
 		c.Name = "mcp-toolhub"
 	}
+	def(&c.MaxMessageBytes, 64<<20)
 	def(&c.HTTP.MaxBodyBytes, 4<<20)
 	def((*int64)(&c.HTTP.SessionIdle), int64(30*time.Minute))
 	def((*int64)(&c.HTTP.DrainTimeout), int64(10*time.Second))

@@ -18,6 +18,7 @@ type session struct {
 	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
 	sdk      *mcp.ServerSession
 	inflight inflight
+	ended    chan struct{} // closed when it has left the table
 
 	// guarded by sessions.mu
 	busy int         // requests being served
@@ -72,6 +73,27 @@ func (t *sessions) remove(s *session) {
 	s.idle.Stop()
 	t.mu.Unlock()
 	s.inflight.cancelAll()
+	close(s.ended)
+}
+
+// whole is the session as the rest of the hub knows it.
+func (s *session) whole() tool.Session {
+	return tool.Session{Key: "http/" + s.id, Name: sessionName(s.actor, s.id), Ended: s.ended}
+}
+
+// callerSession stands for a session on revisions that have none: whoever calls has one, through whichever profile, and it
+// has no end.
+func callerSession(a tool.Actor) tool.Session {
+	return tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, "")}
+}
+
+// sessionName is the name of a's session for logs. An id does not stand there in full: it opens the session.
+func sessionName(a tool.Actor, id string) string {
+	name := a.Door + "/" + a.Name
+	if id != "" {
+		name += "/" + tool.Digest([]byte(id))[:8]
+	}
+	return name
 }
 
 // use returns the session and keeps it from going idle until release is called. ok is false where there is none.
@@ -135,7 +157,7 @@ func (s *Server) watchSessions(profile string) mcp.Middleware {
 			if p := ss.InitializeParams(); p != nil && p.ClientInfo != nil {
 				actor.Client.Name, actor.Client.Version = p.ClientInfo.Name, p.ClientInfo.Version
 			}
-			s.sessions.add(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss})
+			s.sessions.add(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss, ended: make(chan struct{})})
 			return res, err
 		}
 	}

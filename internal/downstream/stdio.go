@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,13 +21,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// maxLine bounds one message of a stdio client.
-const maxLine = 64 << 20
-
 // stdioDoor is one client on a pair of pipes. It implements mcp.Connection for the SDK's half of the messages.
 type stdioDoor struct {
 	server  *Server
 	profile string
+	session tool.Session // of the one client, on every revision
 
 	toSDK  chan jsonrpc.Message
 	closed chan struct{}
@@ -57,7 +56,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	if ps == nil {
 		return fmt.Errorf("serve stdio: no profile %q in the config: name one of %q", profile, slices.Sorted(maps.Keys(set.profiles)))
 	}
-	d := &stdioDoor{server: s, profile: profile, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
+	gone := make(chan struct{})
+	defer close(gone)
+	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
+	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		masks: make(map[string]*idMask), open: make(map[string]func(pieces) bool)}
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
 	if err != nil {
@@ -101,9 +103,10 @@ func (t stdioTransport) Connect(context.Context) (mcp.Connection, error) { retur
 func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
-		line, err := readLine(r, maxLine)
-		if errors.Is(err, errLongLine) {
-			_ = d.writeLine(errorText(nil, invalidRequest(fmt.Sprintf("a message has more than %d bytes", maxLine))))
+		// The limit in force when the line comes counts, so it is asked for each time.
+		line, err := readLine(r, func() int64 { return d.server.cfg().MaxMessageBytes })
+		if large := (*longLine)(nil); errors.As(err, &large) {
+			d.refuseLong(large)
 			continue
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -115,28 +118,51 @@ func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 	}
 }
 
-var errLongLine = errors.New("line too long")
+// longLine is a message over the limit.
+type longLine struct {
+	limit int64
+	about *rawjson.Skim
+}
 
-// readLine returns the next line without its end, and with io.EOF the last one. A line over limit is skipped to its end.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+func (e *longLine) Error() string { return fmt.Sprintf("a line of more than %d bytes", e.limit) }
+
+// readLine returns the next line without its end, and with io.EOF the last one. A line over limit is skipped to its end,
+// and reported as a *longLine.
+func readLine(r *bufio.Reader, limit func() int64) ([]byte, error) {
 	var line []byte
-	long := false
+	var long *longLine
 	for {
 		part, err := r.ReadSlice('\n')
-		if !long {
+		if most := limit(); long == nil && int64(len(line)+len(part)) > most {
+			long = &longLine{most, &rawjson.Skim{}}
+			long.about.Add(line)
+			line = nil
+		}
+		if long != nil {
+			long.about.Add(part)
+		} else {
 			line = append(line, part...)
-			if len(line) > limit {
-				line, long = nil, true
-			}
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long && err == nil:
-			return nil, errLongLine
+		case long != nil && (err == nil || errors.Is(err, io.EOF)):
+			return nil, long // the end of the input is found again
 		}
 		return line, err
 	}
+}
+
+// refuseLong answers a message that was too large, so that nobody waits for it.
+func (d *stdioDoor) refuseLong(large *longLine) {
+	id, _ := large.about.Get("id")
+	if _, request := large.about.Get("method"); !request || !legalID(id) {
+		id = nil
+	}
+	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message",
+		"bytes", large.limit)
+	_ = d.writeLine(errorText(id, invalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
+		"send less, or raise that in the hub's config", large.limit))))
 }
 
 // receive takes in one line: a message, or on the revisions that allow it a batch of them.
@@ -194,9 +220,12 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 	}
 }
 
+// stdioActor is whoever started the hub.
+func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
+
 // peer is the sender of a lane request on this connection.
 func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
-	p := peer{profile: d.profile, actor: tool.Actor{Name: "local", Door: "stdio"}, inflight: &d.inflight}
+	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight}
 	if metaVersion(m) >= modernVersion {
 		return modernPeer(p, m)
 	}

@@ -40,6 +40,7 @@ type Call struct {
 	NativeCallID json.RawMessage // the JSON-RPC id, as written
 	Method       string          // "tools/call", or what the door calls it
 	Actor        tool.Actor
+	Session      tool.Session // see tool.Execution
 
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)

@@ -18,10 +18,10 @@ import (
 )
 
 // Bounds of a schema. A real one has up to a few hundred subschemas, two dozen levels and 30 kB; the bounds keep the
-// compiler, which is quadratic in places, below a fraction of a second.
+// compiler, which is quadratic in places, below a fraction of a second. No setting goes beyond them.
 const (
-	MaxBytes = 1 << 20 // of the schema's text
-	MaxDepth = 128     // levels of objects and arrays
+	MaxBytes = 4 << 20 // of the schema's text
+	MaxDepth = 192     // levels of objects and arrays
 
 	maxSchemas    = 5_000     // objects and booleans, each of which may be a subschema
 	maxValues     = 100_000   // values of any kind

@@ -25,6 +25,20 @@ type Execution struct {
 	// Hop is what the client's own hop said of itself, for executors that speak for it on the next one.
 	Hop Hop
 
+	// Session is the client session that the call belongs to.
+	Session Session
+
+	// Ask puts what the server asks to the client. Nil where the client cannot be asked.
+	Ask Asker
+
+	// InRounds says that the client takes a result of type input_required (2026-07-28): what a server of that revision asks
+	// goes to it as that result, and not through Ask.
+	InRounds bool
+
+	// Notify receives what the server says on the call's own stream besides progress: log messages. It does not block for
+	// long. Nil where nobody listens.
+	Notify func(Notification)
+
 	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
 	// never nil and does not block for long. Executors call it from one goroutine at a time.
 	Progress func(Progress)
@@ -52,6 +66,9 @@ type Reply struct {
 	// Free, where it is not nil, gives the memory of Result back, for another result to be read into. It may be called
 	// once, when nobody reads Result or any part of it any more; without the call the memory is ordinary garbage.
 	Free func()
+
+	// NeedsInput says that Result is of type input_required: the call goes on with the client's next request.
+	NeedsInput bool
 
 	// Mapping are the native ids of the call on the executor's side, for external_mappings of the invocation.
 	Mapping ExternalMapping

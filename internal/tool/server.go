@@ -34,8 +34,10 @@ type ServerStatus struct {
 	Calls           int64       `json:"calls"`
 	Errors          int64       `json:"errors"`
 	InFlight        int         `json:"in_flight"`
-	Queued          int         `json:"queued"`         // calls that wait for their turn
-	QueuedMS        int64       `json:"queued_ms"`      // time that all calls together have waited
-	LatencyP50MS    float64     `json:"latency_p50_ms"` // of execution, without the queue; within a factor of 1.5
+	Isolation       string      `json:"isolation,omitempty"` // "session" where each client session has a connection of its own
+	Sessions        int         `json:"sessions"`            // such connections, open or opening
+	Queued          int         `json:"queued"`              // calls that wait for their turn
+	QueuedMS        int64       `json:"queued_ms"`           // time that all calls together have waited
+	LatencyP50MS    float64     `json:"latency_p50_ms"`      // of execution, without the queue; within a factor of 1.5
 	LatencyP95MS    float64     `json:"latency_p95_ms"`
 }

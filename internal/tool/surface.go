@@ -17,6 +17,7 @@ type Surface struct {
 	Digest   string // of all that tools/list shows
 	Listed   []Listed
 	Excluded []Exclusion
+	Features *Features // what it offers besides tools; nil: nothing
 
 	names map[string]*Listed
 }

@@ -90,7 +90,11 @@ type Catalog struct {
 	Tags         []string // of the server's config entry
 	Title        string   // the server's own title or name, decoded
 	Instructions string   // the server's own instructions, decoded
-	Pending      bool     // the origin has not answered yet: Tools may be empty or from a cache
+	Prompts      []Offer
+	Resources    []Offer
+	Templates    []Offer
+	Abilities    Abilities
+	Pending      bool // the origin has not answered yet: Tools may be empty or from a cache
 }
 
 // Client is what is known of the program on the other end of a downstream session. Every field is the client's own

@@ -36,6 +36,7 @@ type peer struct {
 	mu        sync.Mutex
 	tools     []json.RawMessage
 	canceled  []string
+	notes     []string
 	waiting   map[string]chan struct{} // requests that sleep, by id
 	listeners map[int]func([]byte)     // where list_changed goes
 	next      int
@@ -250,6 +251,11 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	case "canceled":
 		p.mu.Lock()
 		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
+		p.mu.Unlock()
+	case "note":
+		p.mu.Lock()
+		p.notes = append(p.notes, string(args["text"]))
+		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"notes":[%s]}}`, strings.Join(p.notes, ","))
 		p.mu.Unlock()
 	case "pids":
 		pids, _ := json.Marshal(append([]int{os.Getpid()}, p.pids...))

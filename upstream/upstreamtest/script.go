@@ -15,6 +15,7 @@
 //	flood     {"n": N}: N times notifications/tools/list_changed, then a result
 //	canceled  the ids that notifications/cancelled named, as structuredContent.ids
 //	pids      the process id and that of a descendant, as structuredContent.pids
+//	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes; not among DefaultTools
 //
 // Every other tool answers {"content":[{"type":"text","text":"ok"}]}.
 package upstreamtest
@@ -73,7 +74,7 @@ func (s Script) Has(b Behaviour) bool {
 	return false
 }
 
-// DefaultTools are the declarations of the tools that every fake server knows.
+// DefaultTools are the declarations of the tools that every fake server lists where its script names none.
 func DefaultTools() []json.RawMessage {
 	names := []string{"echo", "raw", "fail", "answer", "progress", "sleep", "hang", "die", "big", "grow", "flood",
 		"canceled", "pids"}

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"cmp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// limits bound what one server may send and list. Zero: not given.
+type limits struct {
+	message, catalog, toolSize int64
+	pages, tools, schemaDepth  int
+}
+
+// hubLimits are those of all servers, and of clients.
+type hubLimits struct {
+	limits
+	clientMessage int64
+}
+
+// Bounds of the limits. Below the least no server can say who it is; beyond the most something else would break.
+const (
+	minMessage     = 1 << 10
+	maxMessage     = 1 << 30   // several copies of a message are held
+	maxPages       = 100_000   // each is a request
+	maxCatalog     = 256 << 20 // the most that is kept for the next start
+	maxTools       = 100_000   // each list of tools is made anew for each naming style
+	minSchemaDepth = 4
+)
+
+func limitFields[T any](at func(*T) *limits) []field[T] {
+	return []field[T]{
+		key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
+			"64 MiB over stdio and sse).", size{minMessage, maxMessage}, func(t *T) *int64 { return &at(t).message }),
+		key("pages", "Pages of tools/list (default 1000).", number{1, maxPages}, func(t *T) *int { return &at(t).pages }),
+		key("catalog", "Size of all pages of tools/list together (default 64 MiB).", size{minMessage, maxCatalog},
+			func(t *T) *int64 { return &at(t).catalog }),
+		key("tools", "Tools of a server (default 10000). Further ones are left out.", number{1, maxTools},
+			func(t *T) *int { return &at(t).tools }),
+		key("tool_size", "Size of the declaration of one tool, schemas and all (default 1 MiB). A larger one is left out.",
+			size{minMessage, upstream.MaxToolSize}, func(t *T) *int64 { return &at(t).toolSize }),
+		key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
+			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, func(t *T) *int { return &at(t).schemaDepth }),
+	}
+}
+
+func limitsShape() object[limits] {
+	return object[limits]{fields: limitFields(func(l *limits) *limits { return l })}
+}
+
+func hubLimitsShape() object[hubLimits] {
+	return object[hubLimits]{fields: append(limitFields(func(l *hubLimits) *limits { return &l.limits }),
+		key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
+			"hub.http.max_body_bytes says otherwise for HTTP.", size{minMessage, maxMessage},
+			func(l *hubLimits) *int64 { return &l.clientMessage }))}
+}
+
+// serverLimits are those of a server's entry, and where it is silent those of the hub.
+func serverLimits(own, hub limits) upstream.Limits {
+	return upstream.Limits{
+		Message: int(cmp.Or(own.message, hub.message)), Catalog: int(cmp.Or(own.catalog, hub.catalog)),
+		ToolSize: int(cmp.Or(own.toolSize, hub.toolSize)), Pages: cmp.Or(own.pages, hub.pages),
+		Tools: cmp.Or(own.tools, hub.tools), SchemaDepth: cmp.Or(own.schemaDepth, hub.schemaDepth),
+	}
+}
+
+// limitClients sets how large a client's messages may be.
+func limitClients(c *downstream.Config, l hubLimits) {
+	c.MaxMessageBytes = l.clientMessage
+	c.HTTP.MaxBodyBytes = cmp.Or(c.HTTP.MaxBodyBytes, l.clientMessage)
+}

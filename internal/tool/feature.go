@@ -1,0 +1,105 @@
+package tool
+
+import "encoding/json"
+
+// Offer is a prompt, a resource or a resource template as its server listed it. It is immutable once published.
+type Offer struct {
+	Server string
+
+	// Native is the prompt's name, the resource's URI, or the template's URI template, decoded.
+	Native string
+
+	// Declaration is the whole object, byte for byte.
+	Declaration json.RawMessage
+}
+
+// Feature is an Offer as one surface shows it.
+type Feature struct {
+	Offer
+	Shown string // what stands for Native in what clients see
+
+	// Declaration is the offer's, with Shown in its place; all else byte for byte.
+	Declaration json.RawMessage
+}
+
+// Abilities are what a server, or a surface of several, can do besides tools.
+type Abilities struct {
+	Prompts     bool
+	Resources   bool // templates, too
+	Subscribe   bool // to single resources
+	Completions bool
+	Logging     bool
+}
+
+// Or is what either can do.
+func (a Abilities) Or(b Abilities) Abilities {
+	return Abilities{Prompts: a.Prompts || b.Prompts, Resources: a.Resources || b.Resources, Subscribe: a.Subscribe || b.Subscribe,
+		Completions: a.Completions || b.Completions, Logging: a.Logging || b.Logging}
+}
+
+// Features is what a surface offers besides tools, at one moment. It is immutable and safe for concurrent use.
+type Features struct {
+	Prompts   []Feature
+	Resources []Feature
+	Templates []Feature
+
+	Abilities    Abilities
+	Servers      []string // of the surface, in its order
+	Instructions string   // of the servers, each labelled with its server where there are several
+
+	prompts map[string]*Feature
+	owner   func(uri string) (servers []string, native string)
+}
+
+// NewFeatures returns f with the means to resolve names. prompts maps every name that a prompt goes by to an index in
+// f.Prompts. owner returns the servers of a resource, and its URI as they know it.
+func NewFeatures(f Features, prompts map[string]int, owner func(uri string) (servers []string, native string)) *Features {
+	f.prompts, f.owner = make(map[string]*Feature, len(prompts)), owner
+	for name, i := range prompts {
+		f.prompts[name] = &f.Prompts[i]
+	}
+	return &f
+}
+
+// Prompt returns the prompt that name stands for on this surface, by any of its names.
+func (f *Features) Prompt(name string) (*Feature, bool) {
+	p, ok := f.prompts[name]
+	return p, ok
+}
+
+// Owner returns which servers of the surface a resource belongs to, as far as lists and templates tell, and its URI as
+// they know it. Several servers claim it where there is more than one; none is known to where there is none.
+func (f *Features) Owner(uri string) (servers []string, native string) {
+	if f.owner == nil {
+		return nil, uri
+	}
+	return f.owner(uri)
+}
+
+// Request is a request of a client, other than tools/call, that goes on to one server: resources/read, prompts/get and
+// their like.
+type Request struct {
+	Server string
+	Method string
+
+	// Params is the params object as the client sent it, with names and URIs as the server knows them. Whoever sends it on
+	// replaces _meta.
+	Params json.RawMessage
+
+	Meta     json.RawMessage // see Execution
+	Hop      Hop
+	Session  Session
+	Ask      Asker              // see Execution
+	InRounds bool               // see Execution
+	Notify   func(Notification) // see Execution
+	Progress func(Progress)     // nil where nobody asked for it
+}
+
+// Notification is something that a server said on its own to whom it may concern: notifications/message or
+// notifications/resources/updated.
+type Notification struct {
+	Server  string
+	Session string // key of the session to whose own connection it belongs; "" where the connection is shared
+	Method  string
+	Params  json.RawMessage
+}

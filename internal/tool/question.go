@@ -1,0 +1,43 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Methods by which a server asks the client behind a call for something: as requests of its own up to 2025-11-25, as
+// inputRequests of a result from 2026-07-28 on.
+const (
+	MethodElicit = "elicitation/create"
+	MethodSample = "sampling/createMessage"
+	MethodRoots  = "roots/list"
+)
+
+// Question is something that a server asks the client behind one of its calls.
+type Question struct {
+	Key    string          // tells the questions that are put together apart; the server's own on 2026-07-28
+	Method string          // one of the three
+	Params json.RawMessage // as the server sent them; nil where it sent none
+}
+
+// Answer is what the client answered to a Question: exactly one of Result and Err is set.
+type Answer struct {
+	Result json.RawMessage // the result object, byte for byte
+	Err    *RPCError       // the client's refusal, or why it was not asked
+}
+
+// Asker puts questions of one server to the client behind a call and returns the answers in their order. It is called
+// concurrently, also for one call. An error means that no answer will come, because the call has ended or ctx is done;
+// a client that cannot be asked answers with an Err.
+//
+// Whoever implements one checks the client's capabilities, and shows to a person which server asks.
+type Asker func(ctx context.Context, questions []Question) ([]Answer, error)
+
+// Refusal answers all questions with the same error.
+func Refusal(questions []Question, err *RPCError) []Answer {
+	all := make([]Answer, len(questions))
+	for i := range all {
+		all[i].Err = err
+	}
+	return all
+}

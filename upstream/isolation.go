@@ -1,0 +1,389 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// isolation gives each client session a connection of its own to one server: what a server with state (a browser, a shell)
+// needs, so that nobody types into somebody else's page.
+//
+// Each connection is a server too: the same state machine with the same recovery, limits and child process. Unlike the
+// server that it belongs to it lists nothing for itself, is started by calls alone, and ends with its session, or when the
+// session has not called for a while. The server that they all belong to keeps what is common: the entry's place in the
+// group, the catalog and the counters. Its own connection only lists.
+type isolation struct {
+	server *server       // the one that this belongs to
+	slots  chan struct{} // connections that start at the same time: a hanging one must not hold other servers back
+
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	life    context.Context            // of the connections; nil until the server is started
+	shut    bool                       // no connection is made any more
+	open    map[string]*server         // by the session's key
+	closing map[*server]struct{}       // not in use any more, and not gone yet
+	moved   chan struct{}              // closed and replaced when one is gone
+	failed  []time.Time                // starts that failed within the last hour, of all sessions
+	bar     *fault                     // why no connection is made for now; nil where nothing is wrong
+	barEnd  time.Time                  // of bar; zero: when something has changed
+	known   struct{ older, ends bool } // what earlier connections have learnt: see server.older and endsOnProbe
+}
+
+func newIsolation(s *server) *isolation {
+	return &isolation{server: s, slots: make(chan struct{}, cap(s.slots)), open: make(map[string]*server),
+		closing: make(map[*server]struct{}), moved: make(chan struct{})}
+}
+
+// begin lets connections be made, until ctx ends.
+func (i *isolation) begin(ctx context.Context) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.life = ctx
+}
+
+// retire ends every connection after its calls, and lets no new ones be made.
+func (i *isolation) retire() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.shut {
+		return
+	}
+	i.shut = true
+	for _, one := range i.open {
+		i.running.Go(one.retire)
+	}
+}
+
+// close returns when every connection is gone. Their context has ended.
+func (i *isolation) close() {
+	i.mu.Lock()
+	i.shut = true
+	i.mu.Unlock()
+	i.running.Wait()
+}
+
+// execute calls one tool over the connection of the call's session.
+func (i *isolation) execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
+	for {
+		one, err := i.connection(ctx, x.Session)
+		if err != nil {
+			return tool.Reply{}, err
+		}
+		reply, err := one.execute(ctx, x)
+		if !errors.Is(err, errRetired) {
+			return reply, err
+		}
+		// Nothing was sent. That connection has just ended: the session gets another one, if it still lives.
+	}
+}
+
+// connection returns the session's connection, and makes one where there is none. It waits while others that are closing
+// take up the room.
+func (i *isolation) connection(ctx context.Context, who tool.Session) (*server, error) {
+	timer := time.NewTimer(min(maxStartWait, i.server.timeouts.Connect))
+	defer timer.Stop()
+	for {
+		one, moved, err := i.find(who)
+		if one != nil || err != nil {
+			return one, err
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return nil, i.full()
+		case <-i.server.retired:
+			return nil, errRetired
+		case <-i.server.stopping:
+			return nil, i.server.unavailable()
+		case <-ctx.Done():
+			return nil, canceled(ctx, false)
+		}
+	}
+}
+
+// find is connection without the waiting: it returns one of a connection, what to wait for, and an error.
+func (i *isolation) find(who tool.Session) (one *server, wait <-chan struct{}, err error) {
+	if who.IsOver() {
+		return nil, nil, &tool.Failure{Class: tool.ClassCanceled, Code: "session_ended",
+			Message: "the session that the call belongs to has ended: open a new one and call again"}
+	}
+	if st := i.server.stateNow(); st == tool.ServerNeedsAuth {
+		return nil, nil, i.server.unavailable()
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.life == nil, i.life.Err() != nil:
+		return nil, nil, i.unavailable()
+	case i.shut:
+		return nil, nil, errRetired
+	}
+	if one = i.open[who.Key]; one != nil {
+		if !one.isRetired() && !one.client.IsOver() {
+			return one, nil, nil
+		}
+		i.dismiss(one)
+	}
+	if i.barred() != nil {
+		return nil, nil, i.unavailable()
+	}
+	if len(i.open)+len(i.closing) < i.server.cfg.maxSessions() {
+		return i.start(who), nil, nil
+	}
+	if len(i.closing) == 0 {
+		i.evict()
+	}
+	if len(i.closing) == 0 {
+		return nil, nil, i.full()
+	}
+	return nil, i.moved, nil
+}
+
+// unavailable is the server's own answer, made where mu is held.
+func (i *isolation) unavailable() error {
+	i.mu.Unlock()
+	defer i.mu.Lock()
+	return i.server.unavailable()
+}
+
+// barred is why no connection is made for now, or nil. mu is held.
+func (i *isolation) barred() *fault {
+	if i.bar != nil && !i.barEnd.IsZero() && !time.Now().Before(i.barEnd) {
+		i.bar = nil
+	}
+	return i.bar
+}
+
+// evict ends a connection that serves nobody: one whose session has ended, one that has failed and waits for a call, or one
+// that is due to end unused. mu is held.
+func (i *isolation) evict() {
+	for _, one := range i.open {
+		if one.client.IsOver() || one.isSpare() {
+			i.dismiss(one)
+			return
+		}
+	}
+}
+
+// dismiss ends one, with the calls that it still serves. mu is held.
+func (i *isolation) dismiss(one *server) {
+	one.depart()
+	i.letGo(one)
+	one.stop()
+}
+
+// isSpare reports whether nothing is lost with the connection.
+func (s *server) isSpare() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holds := s.state == tool.ServerReady || s.state == tool.ServerStarting
+	return s.inFlight == 0 && (!holds || time.Since(s.lastUsed) >= s.cfg.IdleStop)
+}
+
+// full is the answer where every connection is in use.
+func (i *isolation) full() *tool.Failure {
+	cfg := i.server.cfg
+	return &tool.Failure{Class: tool.ClassRateLimited, Code: "sessions_full", Message: fmt.Sprintf(
+		"server %q has a connection of its own for %d sessions, as many as its max_sessions allows, and all are in use: "+
+			"end a session, or try again later (one that is not used ends after %s). The hub's operator can raise max_sessions",
+		cfg.ID, cfg.maxSessions(), cfg.sessionIdle())}
+}
+
+// start makes a connection for who and lets it run. mu is held.
+func (i *isolation) start(who tool.Session) *server {
+	parent := i.server
+	name := orText(who.Name, "unnamed")
+	one := &server{
+		cfg: parent.cfg, of: parent, client: who, timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
+		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
+		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
+		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {},
+		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
+		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
+		state: tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
+	}
+	one.cfg.Lazy, one.cfg.IdleStop = false, parent.cfg.sessionIdle()
+	if parent.http != nil {
+		one.http, _ = newHTTPServer(parent.cfg) // as for the parent, so it cannot fail
+	}
+	var before []*server // of the same session: two at a time could be in each other's way
+	for old := range i.closing {
+		if old.client.Key == who.Key {
+			before = append(before, old)
+		}
+	}
+	ctx, stop := context.WithCancel(i.life)
+	one.stop = stop
+	i.open[who.Key] = one
+	i.running.Go(func() {
+		defer stop()
+		for _, old := range before {
+			select {
+			case <-old.over:
+			case <-ctx.Done():
+			}
+		}
+		one.run(ctx)
+		i.gone(one)
+	})
+	if who.Ended != nil {
+		i.running.Go(func() { i.endWith(one) })
+	}
+	return one
+}
+
+// endWith ends one as soon as its session ends. Nobody waits for its calls any more.
+func (i *isolation) endWith(one *server) {
+	select {
+	case <-one.client.Ended:
+	case <-one.over:
+		return
+	}
+	one.log.Info("session has ended: its connection is closed")
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.dismiss(one)
+}
+
+// letGo takes one out of use. mu is held.
+func (i *isolation) letGo(one *server) {
+	if i.open[one.client.Key] != one {
+		return
+	}
+	delete(i.open, one.client.Key)
+	i.closing[one] = struct{}{}
+}
+
+// gone notes that nothing of one is left.
+func (i *isolation) gone(one *server) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.letGo(one)
+	delete(i.closing, one)
+	close(one.over)
+	close(i.moved)
+	i.moved = make(chan struct{})
+}
+
+// startFailed counts a start of any session that failed, and returns how many there were within an hour.
+func (i *isolation) startFailed() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	cut := time.Now().Add(-time.Hour)
+	i.failed = append(slices.DeleteFunc(i.failed, func(t time.Time) bool { return t.Before(cut) }), time.Now())
+	return len(i.failed)
+}
+
+// stopFor keeps sessions from starting connections for d, or for 0 until something has changed: what keeps one from being
+// started would keep all.
+func (i *isolation) stopFor(f *fault, d time.Duration) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.bar, i.barEnd = f, time.Time{}
+	if d > 0 {
+		i.barEnd = time.Now().Add(d)
+	}
+}
+
+// learn keeps what a connection that was made has shown of the server.
+func (i *isolation) learn(older, endsOnProbe bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.known.older, i.known.ends = older, endsOnProbe
+	i.bar = nil
+}
+
+// report adds to st what is to be seen of the connections.
+func (i *isolation) report(st *tool.ServerStatus) {
+	i.mu.Lock()
+	bar, end := i.barred(), i.barEnd
+	all := make([]*server, 0, len(i.open))
+	for _, one := range i.open {
+		all = append(all, one)
+	}
+	i.mu.Unlock()
+	st.Isolation = "session"
+	for _, one := range all {
+		one.mu.Lock()
+		if one.state == tool.ServerReady || one.state == tool.ServerStarting {
+			st.Sessions++
+		}
+		if one.lastErr != "" && st.LastError == "" {
+			st.LastError, st.Hint = "session "+one.client.Name+": "+one.lastErr, one.hint
+		}
+		one.mu.Unlock()
+	}
+	switch {
+	case bar != nil && end.IsZero():
+		st.State, st.LastError, st.Hint, st.NextTry = tool.ServerNeedsAuth, bar.what, bar.hint, nil
+	case bar != nil:
+		st.State, st.LastError, st.Hint, st.NextTry = tool.ServerBackoff, bar.what, bar.hint, &end
+	}
+}
+
+// The following are the steps in which the life of a session's connection, or of the server that it belongs to, differs
+// from that of a server that is shared.
+
+// listsOnly reports whether the server's own connection has done all that it is for once it has listed: a child process is
+// not kept for that. A connection to a remote server is, and tells of changes.
+func (s *server) listsOnly() bool { return s.isolation != nil && s.cfg.Transport == Stdio }
+
+// listFor brings the catalog up to what a session's connection is offered in the beginning, where no other connection
+// keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
+// is not listed. A server that does not list in time is used all the same.
+func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) {
+	if s.of.stateNow() == tool.ServerReady {
+		return sess, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, s.probeTime())
+	defer cancel()
+	tools, f := s.list(limited, sess)
+	switch {
+	case f == nil:
+		s.of.publish(sess, tools)
+	case sess.isOver():
+		sess.shut(s.kill)
+		return nil, sess.reason
+	default:
+		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.what)
+	}
+	return sess, nil
+}
+
+// teach hands on what a new connection has shown of the server.
+func (s *server) teach() {
+	switch {
+	case s.of != nil:
+		s.of.isolation.learn(s.older, s.endsOnProbe)
+	case s.isolation != nil:
+		s.isolation.learn(s.older, s.endsOnProbe)
+	}
+}
+
+// isWorthAnother reports whether a session's connection that has failed, and has not just replaced one that did, may be
+// replaced as soon as a call wants it.
+func (s *server) isWorthAnother(f *fault) bool {
+	return s.of != nil && !f.auth && f.pause == 0 && len(s.recentAttempts()) < s.budget
+}
+
+// waitForCall says that a session's connection was lost, and with it what the server knew of the session.
+func (s *server) waitForCall(f *fault) {
+	s.mu.Lock()
+	s.asleep = !s.leaving
+	s.mu.Unlock()
+	s.become(tool.ServerStopped, nil, f, time.Time{})
+	s.log.Warn("the session's state at the server is lost: its next call starts afresh, over a new connection")
+}
+
+func (s *server) stateNow() tool.ServerState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
