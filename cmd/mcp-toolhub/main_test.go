@@ -35,7 +35,10 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
 	testscript.Main(m, map[string]func(){
-		"mcp-toolhub": func() { os.Exit(run(os.Args[1:], stdStreams())) },
+		"mcp-toolhub": func() {
+			serveProbe()
+			os.Exit(run(os.Args[1:], stdStreams()))
+		},
 	})
 }
 
@@ -161,12 +164,18 @@ func (h *runningHub) stop() error {
 // startHub runs a hub on config, written to a file of that name's extension, with a scratch home.
 func startHub(t testing.TB, name, config string, args ...string) *runningHub {
 	t.Helper()
+	return startHubIn(t, nil, name, config, args...)
+}
+
+// startHubIn is startHub with these variables more in the hub's environment.
+func startHubIn(t testing.TB, env []string, name, config string, args ...string) *runningHub {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := launch(dir, scratchEnv(dir), append([]string{"--config", file}, args...)...)
+	h, err := launch(dir, append(scratchEnv(dir), env...), append([]string{"--config", file}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
