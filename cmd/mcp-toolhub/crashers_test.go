@@ -7,6 +7,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,10 +92,15 @@ func (c *crasher) round(hub *runningHub) error {
 	if err != nil {
 		return err
 	}
+	answer, err := c.call(hub, "pids", `{}`)
+	if err != nil {
+		return err
+	}
+	processes := digits.FindAllString(pidList.FindString(answer), -1)
 	if err := c.crash(c, hub); err != nil {
 		return err
 	}
-	return c.until("it has recovered", func() (bool, error) {
+	err = c.until("it has recovered", func() (bool, error) {
 		answer, err := c.call(hub, "echo", `{"k":1}`)
 		if err != nil || !strings.Contains(answer, `"arguments":{"k":1}`) {
 			return false, err
@@ -99,7 +108,21 @@ func (c *crasher) round(hub *runningHub) error {
 		now, err := c.status(hub)
 		return now.State == tool.ServerReady && now.Restarts > before.Restarts, err
 	})
+	if err != nil || c.entry["command"] == nil || runtime.GOOS != "linux" {
+		return err
+	}
+	return c.until(fmt.Sprintf("its processes %q are gone", processes), func() (bool, error) {
+		return !slices.ContainsFunc(processes, func(text string) bool {
+			pid, err := strconv.Atoi(text)
+			return err != nil || runs(pid)
+		}), nil
+	})
 }
+
+var (
+	pidList = regexp.MustCompile(`"pids":\[[^\]]*\]`)
+	digits  = regexp.MustCompile(`[0-9]+`)
+)
 
 // until tries again and again until ok.
 func (c *crasher) until(what string, ok func() (bool, error)) error {

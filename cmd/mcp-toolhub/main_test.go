@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"mcp-toolhub": func() {
+			mountSmallDisk()
 			serveProbe()
 			os.Exit(run(os.Args[1:], stdStreams()))
 		},
@@ -83,13 +84,18 @@ type runningHub struct {
 
 // launch starts "mcp-toolhub serve --http 127.0.0.1:0 args…" and returns when it serves.
 func launch(dir string, env []string, args ...string) (*runningHub, error) {
-	h := &runningHub{read: make(chan struct{})}
 	program, err := exec.LookPath("mcp-toolhub")
 	if err != nil {
 		return nil, err
 	}
-	h.cmd = exec.Command(program, append([]string{"serve", "--http", "127.0.0.1:0", "--log-format", "json"}, args...)...)
-	h.cmd.Dir, h.cmd.Env = dir, env
+	cmd := exec.Command(program, append([]string{"serve", "--http", "127.0.0.1:0", "--log-format", "json"}, args...)...)
+	cmd.Dir, cmd.Env = dir, env
+	return launchCommand(cmd)
+}
+
+// launchCommand starts a hub and returns when it serves.
+func launchCommand(cmd *exec.Cmd) (*runningHub, error) {
+	h := &runningHub{cmd: cmd, read: make(chan struct{})}
 	stderr, err := h.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
