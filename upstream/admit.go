@@ -37,8 +37,11 @@ const (
 // lines; or admitted with a repair that its Repairs name; or excluded with the reason. raw are the elements of "tools" in
 // the order of all pages; they are not kept and not changed.
 func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
-	a := &admission{cfg: cfg, tags: slices.Clone(cfg.Tags)}
-	surplus := 0
+	return newAdmission(cfg, nil).admit(raw)
+}
+
+func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
+	cfg, surplus := a.cfg, 0
 	if len(raw) > maxTools {
 		raw, surplus = raw[:maxTools], len(raw)-maxTools
 	}
@@ -52,7 +55,7 @@ func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclus
 	var excluded []tool.Exclusion
 	for _, c := range candidates {
 		if c.refused == nil {
-			c.repair()
+			c.repair(a)
 		}
 		if c.refused == nil {
 			tools = append(tools, a.tool(c))
@@ -73,6 +76,24 @@ func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclus
 type admission struct {
 	cfg  ServerConfig
 	tags []string
+
+	// Digests of schemas. Compiling them is most of the work, and what passed at an earlier start passes again.
+	known map[string]bool // that passed before
+	sound map[string]bool // that have passed now
+}
+
+func newAdmission(cfg ServerConfig, known map[string]bool) *admission {
+	return &admission{cfg: cfg, tags: slices.Clone(cfg.Tags), known: known, sound: make(map[string]bool)}
+}
+
+// passes reports whether a schema passes check, which is asked only if it is not known.
+func (a *admission) passes(schema []byte, check func() bool) bool {
+	digest := tool.Digest(schema)
+	if !a.known[digest] && !check() {
+		return false
+	}
+	a.sound[digest] = true
+	return true
 }
 
 // candidate is a tool on its way in.
