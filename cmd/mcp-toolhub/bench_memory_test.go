@@ -13,16 +13,13 @@ import (
 // BenchmarkHeld is the memory that the hub holds for one thing more: heap and stacks of goroutines, and what is resident.
 // Iterations and time say nothing here. It is measured in a hub of its own, before and after many of the thing.
 func BenchmarkHeld(b *testing.B) {
-	raw := func(door string, tools int) benchSpec { return benchSpec{Role: "raw", Door: door, Tools: tools} }
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
+	few := upstreamtest.Script{Tools: upstreamtest.DefaultTools()[:3]}
+	stdio := func(*testing.B) map[string]any { return child(few) }
+	overHTTP := func(b *testing.B) map[string]any {
+		return map[string]any{"type": "http", "url": fakeHTTP(b, upstreamtest.Options{Script: few})}
 	}
-	stdio := func(b *testing.B, tools int) map[string]any {
-		return map[string]any{"command": self, "env": map[string]string{benchRole: raw("stdio", tools).text(), "GORACE": raceOptions}}
-	}
-	overHTTP := func(b *testing.B, tools int) map[string]any {
-		return map[string]any{"type": "http", "url": startBenchProcess(b, raw("http", tools)).url}
+	long := func(b *testing.B) map[string]any {
+		return map[string]any{"type": "http", "url": startBenchProcess(b, benchSpec{Role: "raw", Door: "http", Tools: 1000}).url}
 	}
 	b.Run("session", func(b *testing.B) {
 		const sessions = 1000
@@ -30,26 +27,26 @@ func BenchmarkHeld(b *testing.B) {
 		b.Run("idle", func(b *testing.B) { h.report(b, sessions, "session", func() { h.visit(b, sessions) }) })
 		b.Run("standing-stream", func(b *testing.B) { h.report(b, sessions, "session", func() { h.visitAndListen(b, sessions) }) })
 	})
-	for name, entry := range map[string]func(*testing.B, int) map[string]any{"stdio": stdio, "http": overHTTP} {
+	for name, entry := range map[string]func(*testing.B) map[string]any{"stdio": stdio, "http": overHTTP} {
 		b.Run("upstream/"+name, func(b *testing.B) {
 			const servers = 40
-			all := map[string]any{"first": entry(b, 3)}
+			all := map[string]any{"first": entry(b)}
 			h := startHeld(b, all)
 			h.report(b, servers, "upstream", func() {
 				for i := range servers {
-					all[benchServerID(i)] = entry(b, 3) // two of them are the raw server's own
+					all[benchServerID(i)] = entry(b)
 				}
 				h.apply(b, all)
 			})
 		})
 	}
 	b.Run("1000-tools", func(b *testing.B) {
-		all := map[string]any{"first": overHTTP(b, 3)}
+		all := map[string]any{"first": overHTTP(b)}
 		h := startHeld(b, all)
 		const thousands = 5
 		h.report(b, thousands, "1000-tools", func() {
 			for i := range thousands {
-				all[benchServerID(i)] = overHTTP(b, 1000)
+				all[benchServerID(i)] = long(b)
 			}
 			h.apply(b, all)
 		})
