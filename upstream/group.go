@@ -64,7 +64,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
 		logger:  logger,
-		slots:   newSlots(cfg.StartParallel),
+		slots:   newSlots(cfg.StartParallel, processorTime),
 		guards:  &guards{self: cfg.Self, log: logger},
 		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs,
 		ends:  make(map[string]<-chan struct{}),

@@ -21,7 +21,8 @@ const (
 // load at once are ready later than in turn; but most servers spend their start waiting, for a network or a timer, and
 // as long as the processors are idle the next one need not wait for that.
 type slots struct {
-	places chan struct{}
+	places        chan struct{}
+	processorTime func() (used time.Duration, ok bool)
 
 	mu      sync.Mutex
 	watched time.Time
@@ -29,7 +30,11 @@ type slots struct {
 	extra   int           // servers that may start besides, because the processors were idle
 }
 
-func newSlots(parallel int) *slots { return &slots{places: make(chan struct{}, parallel)} }
+// newSlots returns slots for so many servers at a time. processorTime is how long all processors have worked; ok is false
+// where nobody knows.
+func newSlots(parallel int, processorTime func() (used time.Duration, ok bool)) *slots {
+	return &slots{places: make(chan struct{}, parallel), processorTime: processorTime}
+}
 
 // take waits for its turn. It returns what is to be called when the start is over; ok is false when ctx ended before.
 func (s *slots) take(ctx context.Context) (free func(), ok bool) {
@@ -61,7 +66,7 @@ func (s *slots) besides() bool {
 	defer s.mu.Unlock()
 	now := time.Now()
 	if elapsed := now.Sub(s.watched); elapsed >= idleWindow {
-		used, known := processorTime()
+		used, known := s.processorTime()
 		busy := float64(used-s.used) / float64(elapsed)
 		processors := runtime.GOMAXPROCS(0)
 		first := elapsed > 10*idleWindow // too long ago to say anything of this moment
