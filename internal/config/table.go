@@ -160,7 +160,7 @@ func hubShape() object[hub] {
 				text{oneOf: []string{"auto", "text", "json"}},
 				func(l *struct{ level, format string }) *string { return &l.format }),
 		}}, func(h *hub) *struct{ level, format string } { return &h.log }),
-		key("start_parallel", "How many servers start at the same time (default 8).", number{1, 1000},
+		key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).", number{1, 1000},
 			func(h *hub) *int { return &h.startParallel }),
 		key("retry", "How servers that failed are started again.", retryShape(), func(h *hub) *retry { return &h.retry }),
 		key("limits", "How much a server may send and list, where its entry does not say otherwise, and how much a client may send.",

@@ -174,7 +174,11 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 	defer cancel()
 	if err := p.opts.Journal.Commit(commit, records...); err != nil {
 		inv.outcome.JournalFailed = true
-		p.opts.Logger.Error("terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
+		level := slog.LevelError
+		if inv.started == nil {
+			level = slog.LevelDebug // nothing has happened that is not known now, and a full disk must not fill the log
+		}
+		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
 	p.log(ctx, inv, ended)
 	return nil
