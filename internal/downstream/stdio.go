@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -114,6 +115,9 @@ func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 		}
 		if err != nil {
 			return err
+		}
+		if r.Buffered() == 0 {
+			runtime.Gosched() // a read may block this thread: what was received is not to wait for another one to wake up
 		}
 	}
 }
