@@ -205,7 +205,7 @@ func httpShape() object[httpDoor] {
 		key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000).",
 			number{1, maxCount}, func(h *httpDoor) *int { return &h.MaxSessions }),
 		key("session_idle", "A session without a request for so long ends (default 30m).",
-			idleTime, func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
+			idleTime(), func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
 		key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			list[string]{text{expand: true, check: origin}}, func(h *httpDoor) *[]string { return &h.AllowedOrigins }),
 		key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,
