@@ -92,7 +92,8 @@ type refusal struct {
 // space is what all origins together offer in one name space: all tools, or all prompts. It is immutable.
 type space struct {
 	entries  []*entry          // admitted, in the order of lists
-	owners   map[string]*entry // by canonical, safe and short name
+	owners   map[string]*entry // by canonical, safe and short name; of two of the same name, as twins may have, one
+	twins    []*entry          // refused because of one another
 	refusals []refusal
 	cache    map[any]*entry // of every tool or prompt, by its pointer; refused ones too
 }
@@ -240,9 +241,13 @@ func (sp *space) keepApart(candidates []*entry) {
 	for _, e := range candidates {
 		if twin, code := r.of(e); twin != nil {
 			sp.refusals = append(sp.refusals, refusal{e.server, string(e.name), true, conflictExclusion(e, twin, code)})
+			sp.twins = append(sp.twins, e)
 			continue
 		}
 		sp.entries = append(sp.entries, e)
+	}
+	// Twins keep their names from others: that a twin appears must not turn a name over to a third.
+	for _, e := range append(sp.twins[:len(sp.twins):len(sp.twins)], sp.entries...) {
 		for _, name := range [...]string{string(e.name), e.safe, e.short} {
 			sp.owners[name] = e
 		}

@@ -14,6 +14,7 @@ type hub struct {
 	prompts *space
 	byName  map[tool.Name]*tool.Tool // admitted
 	origins []*origin                // in the order of lists
+	said    map[string]string        // instructions as the origins wrote them, to those that are fit to be shown
 	links   map[*tool.Offer]*link    // every resource and template, by its place in its catalog
 }
 
@@ -54,7 +55,7 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 		tools, prompts, links = tools+len(c.Tools), prompts+len(c.Prompts), links+len(c.Resources)+len(c.Templates)
 	}
 	h := &hub{tools: newSpace(tools), prompts: newSpace(prompts), byName: make(map[tool.Name]*tool.Tool, tools),
-		links: make(map[*tool.Offer]*link, links)}
+		said: make(map[string]string), links: make(map[*tool.Offer]*link, links)}
 	allTools, allPrompts := make([]*entry, 0, tools), make([]*entry, 0, prompts)
 	for _, c := range catalogs {
 		o := h.take(c, old)
@@ -78,7 +79,12 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 
 // take takes c apart.
 func (h *hub) take(c tool.Catalog, old *hub) *origin {
-	o := &origin{server: c.Server, source: c.Source, instructions: sanitized(c.Instructions), abilities: c.Abilities}
+	said, known := old.said[c.Instructions]
+	if !known {
+		said = sanitized(c.Instructions)
+	}
+	h.said[c.Instructions] = said
+	o := &origin{server: c.Server, source: c.Source, instructions: said, abilities: c.Abilities}
 	for _, t := range c.Tools {
 		o.tools = append(o.tools, h.tools.enter(t, func() subject {
 			return subject{name: t.Name, server: t.Server, native: t.Native, declaration: t.Declaration, tool: t}

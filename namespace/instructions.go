@@ -149,8 +149,15 @@ func escapeSequence(text string) int {
 			}
 		}
 		return lead
-	case kind >= 0x20 && kind < 0x7f:
-		return lead
+	case kind >= 0x20 && kind < 0x7f: // intermediates, then the final character
+		n := lead - 1
+		for n < len(text) && text[n] >= 0x20 && text[n] < 0x30 {
+			n++
+		}
+		if n < len(text) && text[n] >= 0x30 && text[n] < 0x7f {
+			n++
+		}
+		return n
 	}
 	return 1
 }

@@ -13,10 +13,10 @@ import (
 // next for as long as the catalog holds it.
 type link struct {
 	tool.Offer
-	member   string // of the declaration that holds Native: "uri" or "uriTemplate"
-	normal   string // of a resource: its URI in normal form
-	look     string // what is equal for two links can be taken for one another
-	template *template
+	member   string    // of the declaration that holds Native: "uri" or "uriTemplate"
+	normal   string    // of a resource, and of a template that is none: the URI in normal form
+	look     string    // what is equal for two links can be taken for one another
+	template *template // nil where nothing can be matched with it
 	digest   [sha256.Size]byte
 }
 
@@ -29,6 +29,11 @@ func newResource(server string, offer *tool.Offer) *link {
 
 func newTemplate(server string, offer *tool.Offer) *link {
 	l := newLink(server, offer, "uriTemplate")
+	if !isTemplate(l.Native) {
+		l.normal = normalURI(l.Native)
+		l.look = lookOf(l.normal)
+		return l
+	}
 	l.look = lookOf(l.Native)
 	if t, ok := parseTemplate(l.Native); ok {
 		l.template, l.look = t, t.shape

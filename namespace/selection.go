@@ -19,7 +19,8 @@ type selection struct {
 	direct   bool              // of a direct view: names are the server's own affair
 	owners   map[string]*entry // the hub's
 	visible  []*entry
-	dresses  []dress // of visible, by index
+	dresses  []dress  // of visible, by index
+	twins    []*entry // refused, but nobody else gets their names
 	excluded []tool.Exclusion
 	digest   [sha256.Size]byte // of all from which lists are made, other than the profile
 }
@@ -32,6 +33,11 @@ func (s *selection) take(sp *space, offers func(server string) bool, selects fun
 		}
 		if d, ok := selects(string(e.name)); ok {
 			s.visible, s.dresses = append(s.visible, e), append(s.dresses, d)
+		}
+	}
+	for _, e := range sp.twins {
+		if _, ok := selects(string(e.name)); ok && offers(e.server) {
+			s.twins = append(s.twins, e)
 		}
 	}
 	for _, r := range sp.refusals {
@@ -54,6 +60,9 @@ func (s *selection) sum() {
 		sum.Write(size[:])
 		sum.Write([]byte(e.name))
 		sum.Write(e.digest[:])
+	}
+	for _, e := range s.twins { // in style native they keep others from being listed
+		fmt.Fprintf(sum, "\x00%q", e.name)
 	}
 	sum.Sum(s.digest[:0])
 }
@@ -123,6 +132,14 @@ func (s *selection) lay(style Style, rows map[*entry]row) laid {
 		// The declaration holds the shown name, so its digest covers both.
 		sum.Write(r.digest[:])
 	}
+	for _, e := range s.twins {
+		l.names.add(nobody, e, string(e.name), dress{})
+	}
+	for i, e := range s.visible {
+		if _, ok := refused[i]; ok {
+			l.names.add(nobody, e, string(e.name), dress{})
+		}
+	}
 	l.digest = hex.EncodeToString(sum.Sum(nil))
 	return l
 }
@@ -169,20 +186,30 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 	if !suspect {
 		return nil
 	}
-	index := make(map[*entry]int, len(s.visible))
-	for i, e := range s.visible {
-		index[e] = i
+	present := make(map[*entry]bool, len(s.visible)+len(s.twins))
+	for _, list := range [...][]*entry{s.visible, s.twins} {
+		for _, e := range list {
+			present[e] = true
+		}
 	}
 	refused := make(map[int]tool.Exclusion)
+	kept := make(map[string]*entry, len(s.twins)) // looks that stay the twins'
+	for _, e := range s.twins {
+		kept[foldLook(e.id.in(style))] = e
+	}
 	alike := make(map[string][]int, len(shown))
 	for i, e := range s.visible {
 		if owner := s.owners[shown[i]]; owner != nil && owner != e {
-			if j, ok := index[owner]; ok {
-				refused[i] = s.clash(style, i, j, codeDuplicate)
+			if present[owner] {
+				refused[i] = s.clash(style, i, owner, codeDuplicate)
 				continue
 			}
 		}
 		look := foldLook(shown[i])
+		if twin := kept[look]; twin != nil && s.owners[shown[i]] != e {
+			refused[i] = s.clash(style, i, twin, codeTwin)
+			continue
+		}
 		alike[look] = append(alike[look], i)
 	}
 	for _, group := range alike {
@@ -202,7 +229,7 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 			if shown[twin] == shown[i] {
 				code = codeDuplicate
 			}
-			refused[i] = s.clash(style, i, twin, code)
+			refused[i] = s.clash(style, i, s.visible[twin], code)
 		}
 	}
 	return refused
@@ -253,9 +280,9 @@ func (s *selection) keeper(group []int, shown []string) int {
 	return best
 }
 
-// clash is the exclusion of visible[i] because of visible[j].
-func (s *selection) clash(style Style, i, j int, code string) tool.Exclusion {
-	e, twin := s.visible[i], s.visible[j]
+// clash is the exclusion of visible[i] because of twin.
+func (s *selection) clash(style Style, i int, twin *entry, code string) tool.Exclusion {
+	e := s.visible[i]
 	return tool.Exclusion{
 		Tool: string(e.name), Origin: e.server, Code: code, Twin: twin.server,
 		Reason: fmt.Sprintf("in profile %q, style %s, it would be shown as %s, which can be taken for %s of %s: rename or "+
@@ -294,6 +321,9 @@ const (
 	byBare                   // the origin's own name, or the profile's, with nothing before it
 )
 
+// nobody is the index of what is not on the surface: a name that it claims stands for nothing.
+const nobody = -1
+
 func newNaming(subjects int) naming { return naming{make(map[string]claim, 4*subjects)} }
 
 // add enters the names of the tool at index.
@@ -329,7 +359,7 @@ func (n naming) claim(index int, strength uint8, name string) {
 func (n naming) resolvable() map[string]int {
 	names := make(map[string]int, len(n.claims))
 	for name, c := range n.claims {
-		if !c.disputed {
+		if !c.disputed && c.index != nobody {
 			names[name] = int(c.index)
 		}
 	}

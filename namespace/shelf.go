@@ -56,7 +56,7 @@ func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
 			enter(s.claims, l)
 		}
 		for _, l := range o.templates {
-			enter(s.shapes, l)
+			enter(s.rivals(l), l)
 			s.index(l)
 		}
 	}
@@ -64,10 +64,18 @@ func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
 		enter(s.claims, newResource(pages[i].Server, &pages[i]))
 	}
 	for _, o := range origins {
-		s.resources = s.show(s.resources, o.resources, s.claims)
-		s.templates = s.show(s.templates, o.templates, s.shapes)
+		s.resources = s.show(s.resources, o.resources)
+		s.templates = s.show(s.templates, o.templates)
 	}
 	return s
+}
+
+// rivals is the table where l meets what can be taken for it.
+func (s *shelf) rivals(l *link) map[string]*claimants {
+	if isTemplate(l.Native) && l.member == "uriTemplate" {
+		return s.shapes
+	}
+	return s.claims
 }
 
 // index enters a template that URIs can be matched with.
@@ -86,9 +94,9 @@ func (s *shelf) index(l *link) {
 
 // show appends what clients see of links. A native URI of the hub's own scheme would mean something else if it stood by
 // itself; one that several servers claim would not say whose it is.
-func (s *shelf) show(list []tool.Feature, links []*link, claims map[string]*claimants) []tool.Feature {
+func (s *shelf) show(list []tool.Feature, links []*link) []tool.Feature {
 	for _, l := range links {
-		f, err := l.feature(s.sole == "" && (len(claims[l.look].servers) > 1 || isHubURI(l.look)))
+		f, err := l.feature(s.sole == "" && (len(s.rivals(l)[l.look].servers) > 1 || isHubURI(l.look)))
 		if err != nil {
 			s.excluded = append(s.excluded, tool.Exclusion{Tool: escaped(l.Native), Origin: l.Server, Code: codeDeclaration,
 				Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
