@@ -113,9 +113,9 @@ func TestPromptsAreKeptApart(t *testing.T) {
 		withPrompts(server("a-b"), "p"), withPrompts(server("a_b"), "p"), withPrompts(server("c", "t"), "twice", "twice"))
 	f := features(t, n, DefaultProfile)
 	equal(t, "shown", shownFeatures(f.Prompts), []string{"mcp.a.same", "mcp.a.get-item", "mcp.a.get_item", "mcp.b.same", "mcp.b.a__own"})
-	equal(t, "excluded", exclusions(f.Excluded), []string{`mcp.a.x\u200b hidden_unicode`, "mcp.a. invalid_name", "mcp.a.Read unsafe_twin a",
-		"mcp.a.read unsafe_twin a", "mcp.a-b.p unsafe_twin a_b", "mcp.a_b.p unsafe_twin a-b", "mcp.c.twice duplicate_name c",
-		"mcp.c.twice duplicate_name c"})
+	equal(t, "excluded", exclusions(f.Excluded), []string{`prompt mcp.a.x\u200b hidden_unicode`, "prompt mcp.a. invalid_name", "prompt mcp.a.Read unsafe_twin a",
+		"prompt mcp.a.read unsafe_twin a", "prompt mcp.a-b.p unsafe_twin a_b", "prompt mcp.a_b.p unsafe_twin a-b", "prompt mcp.c.twice duplicate_name c",
+		"prompt mcp.c.twice duplicate_name c"})
 	if got := prompted(f, "same"); got != "" {
 		t.Errorf("a name of two prompts is %q", got)
 	}

@@ -98,7 +98,7 @@ func (s *shelf) show(list []tool.Feature, links []*link) []tool.Feature {
 	for _, l := range links {
 		f, err := l.feature(s.sole == "" && (len(s.rivals(l)[l.look].servers) > 1 || isHubURI(l.look)))
 		if err != nil {
-			s.excluded = append(s.excluded, tool.Exclusion{Tool: escaped(l.Native), Origin: l.Server, Code: codeDeclaration,
+			s.excluded = append(s.excluded, tool.Exclusion{Tool: "resource " + escaped(l.Native), Origin: l.Server, Code: codeDeclaration,
 				Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
 			continue
 		}

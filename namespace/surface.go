@@ -195,8 +195,12 @@ func (v *view) build(style Style, old *built) *built {
 // features is what a surface offers besides tools.
 func (v *view) features(prompts laid) *tool.Features {
 	s := v.shelf()
-	f := tool.Features{Resources: s.resources, Templates: s.templates,
-		Excluded: append(prompts.excluded, s.excluded...), Instructions: v.instructions}
+	f := tool.Features{Resources: s.resources, Templates: s.templates, Instructions: v.instructions}
+	for _, x := range prompts.excluded {
+		x.Tool = "prompt " + x.Tool
+		f.Excluded = append(f.Excluded, x)
+	}
+	f.Excluded = append(f.Excluded, s.excluded...)
 	for i, e := range prompts.entries {
 		f.Prompts = append(f.Prompts, tool.Feature{
 			Offer: tool.Offer{Server: e.server, Native: e.native, Declaration: e.declaration},
