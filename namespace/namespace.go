@@ -3,7 +3,21 @@
 // It gives every tool its names: the canonical one, mcp.<server>.<tool>, by which the hub knows it, and those that
 // clients can digest. It refuses tools that could be taken for one another, applies profiles (which tools a client
 // sees, under what name and description) and resolves any of a tool's names. A name depends on the tool's canonical
-// name alone, so nothing that a server adds or removes renames the tools of another.
+// name alone, so nothing that a server adds or removes renames the tools of another. Prompts are named in the same way,
+// in a name space of their own; overrides of a profile are of tools only.
+//
+// Resources and templates keep their URIs. Where several servers of a surface list a URI, or URIs that can be taken for
+// one another, none of them keeps it: each is shown as toolhub://<server>/<uri>, which stands for that server's whatever
+// others list, and the bare URI stands for all who claim it, so that the caller can refuse it and name them. That is the
+// one thing shown which another server can change. The hub's form of any URI of any server of the surface is understood at
+// all times. A URI that nobody lists belongs to the servers with a template for it; one that is listed belongs to who
+// lists it, templates of others notwithstanding. Links in results are not seen here: whom those came from is for
+// downstream to remember, for each caller.
+//
+// What has no canonical name (resources, instructions, abilities) is shown for the servers that a profile leaves anything of.
+//
+// A direct view is the surface of one server, as that server is. Nobody else can be meant there, so nothing is refused but
+// what cannot be told apart: a name that its server lists twice.
 //
 // It connects to nobody and decides nothing about permission: catalogs come from upstream and the built-in toolsets,
 // and what a caller may do with a visible tool is for policy to say.
