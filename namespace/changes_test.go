@@ -223,7 +223,7 @@ func checkFeatures(t *testing.T, profile string, f *tool.Features) {
 		if got := prompted(f, p.Shown); got != p.Server+"/"+p.Native {
 			t.Errorf("%s: prompt %q of %q is %q", profile, p.Shown, p.Server, got)
 		}
-		if other, taken := looks[foldLook(p.Shown)]; taken {
+		if other, taken := looks[foldLook(p.Shown)]; taken && !strings.HasPrefix(profile, directPrefix) {
 			t.Errorf("%s: prompts %q and %q look alike", profile, p.Shown, other)
 		}
 		looks[foldLook(p.Shown)] = p.Shown
@@ -248,6 +248,10 @@ func FuzzFeatures(f *testing.F) {
 	f.Add("a__x", "toolhub://a/x:y", "toolhub://b/{+p}", "ui://x")
 	f.Add("mcp.b.p", "file:///a/../b", "~{x}", "")
 	f.Add("p\u200b", "x:%2", "{", "\xff")
+	f.Add("p", "", "~", "~%41")
+	f.Add("p", "{", "}", "{x}~")
+	f.Add("p", "{", "x", "{")
+	f.Add("p", "x:{v}", "x:{w}", "x:{v}")
 	f.Fuzz(func(t *testing.T, prompt, uri, template, other string) {
 		for _, s := range []string{prompt, uri, template, other} {
 			if !utf8.ValidString(s) {

@@ -23,22 +23,30 @@ type link struct {
 func newResource(server string, offer *tool.Offer) *link {
 	l := newLink(server, offer, "uri")
 	l.normal = normalURI(l.Native)
-	l.look = lookOf(l.normal)
+	l.look = keyOf(l.Native, l.normal)
 	return l
 }
 
 func newTemplate(server string, offer *tool.Offer) *link {
 	l := newLink(server, offer, "uriTemplate")
-	if !isTemplate(l.Native) {
-		l.normal = normalURI(l.Native)
-		l.look = lookOf(l.normal)
-		return l
-	}
-	l.look = lookOf(l.Native)
-	if t, ok := parseTemplate(l.Native); ok {
-		l.template, l.look = t, t.shape
+	normal := normalURI(l.Native)
+	l.look = keyOf(l.Native, normal)
+	if !l.varies() {
+		l.normal = normal
+	} else if t, ok := parseTemplate(l.Native); ok {
+		l.template = t
 	}
 	return l
+}
+
+// keyOf is the look of a URI or a template: one table holds both.
+func keyOf(text, normal string) string {
+	if isTemplate(text) {
+		if t, ok := parseTemplate(text); ok {
+			return t.shape
+		}
+	}
+	return lookOf(normal)
 }
 
 func newLink(server string, offer *tool.Offer, member string) *link {
@@ -47,6 +55,9 @@ func newLink(server string, offer *tool.Offer, member string) *link {
 	return l
 }
 
+// varies reports whether l is a template that stands for more than one URI.
+func (l *link) varies() bool { return l.member == "uriTemplate" && isTemplate(l.Native) }
+
 // feature is the link as a surface shows it: in the hub's form where it does not say by itself whose it is.
 func (l *link) feature(isHubs bool) (tool.Feature, error) {
 	f := tool.Feature{Offer: l.Offer, Shown: l.Native, Declaration: l.Declaration}
@@ -54,7 +65,7 @@ func (l *link) feature(isHubs bool) (tool.Feature, error) {
 		return f, nil
 	}
 	f.Shown = hubURI(l.Server, l.Native)
-	if l.member == "uriTemplate" {
+	if l.varies() {
 		f.Shown = hubTemplate(l.Server, l.Native)
 	}
 	var err error

@@ -46,8 +46,7 @@ func enter(m map[string]*claimants, l *link) {
 // newShelf puts what origins offer on one shelf. pages are the user interfaces of the tools on the surface: they belong to
 // their tool's server whether it lists them or not.
 func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
-	s := &shelf{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants),
-		shapes: make(map[string]*claimants), byPrefix: make(map[string][]*link)}
+	s := &shelf{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants), byPrefix: make(map[string][]*link)}
 	for _, o := range origins {
 		if o.source == tool.SourceMCP {
 			s.servers[o.server] = true
@@ -56,7 +55,7 @@ func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
 			enter(s.claims, l)
 		}
 		for _, l := range o.templates {
-			enter(s.rivals(l), l)
+			enter(s.claims, l)
 			s.index(l)
 		}
 	}
@@ -68,14 +67,6 @@ func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
 		s.templates = s.show(s.templates, o.templates)
 	}
 	return s
-}
-
-// rivals is the table where l meets what can be taken for it.
-func (s *shelf) rivals(l *link) map[string]*claimants {
-	if isTemplate(l.Native) && l.member == "uriTemplate" {
-		return s.shapes
-	}
-	return s.claims
 }
 
 // index enters a template that URIs can be matched with.
@@ -96,7 +87,7 @@ func (s *shelf) index(l *link) {
 // itself; one that several servers claim would not say whose it is.
 func (s *shelf) show(list []tool.Feature, links []*link) []tool.Feature {
 	for _, l := range links {
-		f, err := l.feature(s.sole == "" && (len(s.rivals(l)[l.look].servers) > 1 || isHubURI(l.look)))
+		f, err := l.feature(s.sole == "" && (len(s.claims[l.look].servers) > 1 || isHubURI(l.look)))
 		if err != nil {
 			s.excluded = append(s.excluded, tool.Exclusion{Tool: "resource " + escaped(l.Native), Origin: l.Server, Code: codeDeclaration,
 				Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
@@ -119,7 +110,7 @@ func (s *shelf) owner(uri string) (servers []string, native string) {
 		return nil, uri
 	}
 	normal := normalURI(uri)
-	if c := s.claims[lookOf(normal)]; c != nil {
+	if c := s.claims[keyOf(uri, normal)]; c != nil {
 		if len(c.servers) > 1 {
 			return slices.Clone(c.servers), uri
 		}
@@ -128,7 +119,7 @@ func (s *shelf) owner(uri string) (servers []string, native string) {
 		}
 	}
 	if isTemplate(uri) {
-		return s.ofTemplate(uri), uri
+		return nil, uri
 	}
 	return s.matched(normal), uri
 }
@@ -152,23 +143,10 @@ func (s *shelf) soleNative(uri string) string {
 	if !ok || server != s.sole {
 		return uri
 	}
-	if c := s.claims[lookOf(normalURI(uri))]; c != nil && slices.ContainsFunc(c.links, func(l *link) bool { return l.Native == uri }) {
+	if c := s.claims[keyOf(uri, normalURI(uri))]; c != nil && slices.ContainsFunc(c.links, func(l *link) bool { return l.Native == uri }) {
 		return uri
 	}
 	return native
-}
-
-// ofTemplate returns the servers of the template with that text.
-func (s *shelf) ofTemplate(text string) (servers []string) {
-	look := lookOf(text)
-	if t, ok := parseTemplate(text); ok {
-		look = t.shape
-	}
-	c := s.shapes[look]
-	if c == nil || len(c.servers) == 1 && !slices.ContainsFunc(c.links, func(l *link) bool { return l.Native == text }) {
-		return nil
-	}
-	return slices.Clone(c.servers)
 }
 
 // matched returns the servers that have a template for the URI, in no order of preference. A user interface belongs to
