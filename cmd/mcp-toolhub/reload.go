@@ -114,8 +114,8 @@ func (h *hub) apply(next *config.Settings) error {
 	names.Update(h.catalogs())
 	before := h.names.Swap(names)
 	h.updating.Unlock()
-	h.server.Apply(next.Downstream, h.profiles())
-	h.server.ToolsChanged(differing(before, names, h.profiles()))
+	h.server.Apply(next.Downstream, h.views())
+	h.server.ToolsChanged(differing(before, names, h.views()))
 	return nil
 }
 

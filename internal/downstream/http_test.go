@@ -132,6 +132,47 @@ func TestTheDoorIsGuarded(t *testing.T) {
 	}
 }
 
+// TestDirectViews holds that the view of one server is behind the same door as the profiles, and has sessions of its own.
+func TestDirectViews(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{}, &far{})
+	base := serve(t, s)
+	init := fmt.Sprintf(initialize, "2025-11-25")
+	for _, c := range []struct {
+		path    string
+		headers []string
+		status  int
+	}{
+		{"/mcp/s/s", nil, 200},
+		{"/mcp/s/unknown", nil, 404},
+		{"/mcp/s/", nil, 404},
+		{"/mcp/s/s/s", nil, 404},
+		{"/mcp/p/s%2Fs", nil, 404},
+		{"/mcp/s/s", []string{"Origin", "https://evil.example"}, 403},
+		{"/mcp/s/s", []string{"Host", "evil.example"}, 403},
+	} {
+		if status, _, got := post(t, base+c.path, init, c.headers...); status != c.status {
+			t.Errorf("%s %q: status %d, want %d: %v", c.path, c.headers, status, c.status, got)
+		}
+	}
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo"}}`
+	id := open(t, base+"/mcp/s/s", "2025-11-25")
+	if status, _, got := post(t, base+"/mcp/s/s", call, headerSession, id); status != 200 {
+		t.Errorf("a call: %d %v", status, got)
+	}
+	if status, _, got := post(t, base+"/mcp", call, headerSession, id); status != 404 {
+		t.Errorf("its session under another profile: %d %v", status, got)
+	}
+	s.Apply(Config{}, []string{"default"}) // the server is gone
+	if status, _, got := post(t, base+"/mcp/s/s", call, headerSession, id); status != 404 || s.sessions.count() != 0 {
+		t.Errorf("a call to a view that is gone: %d %v", status, got)
+	}
+	s.Apply(Config{HTTP: HTTPConfig{NoDirectViews: true}}, []string{"default", DirectView("s")})
+	if status, _, got := post(t, base+"/mcp/s/s", init); status != 404 || !strings.Contains(got[0], "hub.http.direct_views") {
+		t.Errorf("direct views that are off: %d %v", status, got)
+	}
+}
+
 func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	actors := make(chan string, 10)
