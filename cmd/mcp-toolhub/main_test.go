@@ -35,7 +35,9 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
 	testscript.Main(m, map[string]func(){
-		"mcp-toolhub": func() { os.Exit(run(os.Args[1:], stdStreams())) },
+		"mcp-toolhub":        func() { os.Exit(run(os.Args[1:], stdStreams())) },
+		"legacy-pipe":        legacyPipe,
+		"conformance-driver": conformanceDriver,
 	})
 }
 
