@@ -418,7 +418,7 @@ func TestSilentResponsesStayOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowWriter{header: make(http.Header)}
-		r := newHTTPReply(w, json.RawMessage(`1`), true)
+		r := newHTTPReply(w, &http.Request{}, json.RawMessage(`1`), true)
 		r.keepAlive()
 		time.Sleep(2*quietFor + time.Second) // virtual
 		r.answer(json.RawMessage(`{}`))
@@ -428,6 +428,41 @@ func TestSilentResponsesStayOpen(t *testing.T) {
 			t.Errorf("wrote %q, want %q", got, want)
 		}
 	})
+}
+
+// TestTheClientChoosesTheForm holds that a lone result comes in the form that the client names first, and that a stream
+// says when to come back on those revisions on which a client may.
+func TestTheClientChoosesTheForm(t *testing.T) {
+	t.Parallel()
+	const answer = `{"jsonrpc":"2.0","id":1,"result":{}}`
+	const event = "event: message\ndata: " + answer + "\n\n"
+	for _, c := range []struct {
+		accept []string
+		modern bool
+		want   string
+	}{
+		{[]string{"application/json, text/event-stream"}, false, answer},
+		{[]string{"application/json", "text/event-stream"}, true, answer},
+		{[]string{"*/*"}, false, answer},
+		{[]string{"text/event-stream, */*"}, false, answer},
+		{[]string{"Text/Event-Stream;q=1, application/json"}, true, event},
+		{[]string{"text/event-stream", "application/json"}, false, "retry: 1000\n" + event},
+	} {
+		w := &slowWriter{header: make(http.Header)}
+		r := newHTTPReply(w, &http.Request{Header: http.Header{"Accept": c.accept}}, json.RawMessage(`1`), c.modern)
+		r.answer(json.RawMessage(`{}`))
+		r.close()
+		if got := w.body.String(); got != c.want {
+			t.Errorf("accept %q: wrote %q, want %q", c.accept, got, c.want)
+		}
+	}
+	w := &slowWriter{header: make(http.Header)}
+	r := newHTTPReply(w, &http.Request{Header: http.Header{"Accept": {"text/event-stream, application/json"}}}, json.RawMessage(`1`), true)
+	r.refuse(invalidParams("x")) // its status is 400, so it cannot be a stream
+	r.close()
+	if got := w.header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("a refusal with a status of its own came as %s", got)
+	}
 }
 
 type slowWriter struct {
