@@ -66,7 +66,7 @@ func conformanceRuns() []conformanceRun {
 }
 
 // viewOf is the path of the direct view of a server.
-func viewOf(server string) string { return "/mcp/p/" + server }
+func viewOf(server string) string { return "/mcp/s/" + server }
 
 // conformanceConfig has go-sdk's everything-server behind the view of the run's upstream. On a pipe a server's questions
 // cannot be attributed, so each session has its own.
@@ -81,7 +81,7 @@ func conformanceConfig(t *testing.T, s suite, r conformanceRun) string {
 	case "modernpipe":
 		servers[r.upstream] = map[string]any{"command": s.server, "isolation": "session"}
 	}
-	more := map[string]any{"profiles": map[string]any{r.upstream: map[string]any{"style": "native", "servers": []string{r.upstream}}}}
+	var more map[string]any
 	if r.merged {
 		servers["demo"] = map[string]any{"command": "mcp-toolhub", "args": []string{"demo-server"}}
 		more = map[string]any{"profiles": map[string]any{"default": map[string]any{"style": "native"}},

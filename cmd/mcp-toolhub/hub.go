@@ -151,9 +151,6 @@ func (h *hub) views() []string {
 			names = append(names, downstream.DirectView(server.ID))
 		}
 	}
-	if h.toolset.Load() != nil {
-		names = append(names, downstream.DirectView(code.Name))
-	}
 	return names
 }
 
@@ -162,8 +159,19 @@ func (h *hub) refresh() {
 	h.updating.Lock()
 	defer h.updating.Unlock()
 	changes := h.group.Changes()
-	h.server.ToolsChanged(h.names.Load().Update(h.catalogs()))
+	h.announce(h.names.Load().Update(h.catalogs()))
 	h.refreshed.Store(changes)
+}
+
+// announce tells the clients of profiles whose tools have changed.
+func (h *hub) announce(changes []namespace.Change) {
+	var profiles []string
+	for _, c := range changes {
+		if c.Tools {
+			profiles = append(profiles, c.Profile)
+		}
+	}
+	h.server.ToolsChanged(profiles)
 }
 
 func (h *hub) catalogs() []tool.Catalog {

@@ -10,7 +10,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
@@ -115,22 +114,6 @@ func (h *hub) apply(next *config.Settings) error {
 	before := h.names.Swap(names)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.views())
-	h.server.ToolsChanged(differing(before, names, h.views()))
+	h.announce(names.Since(before))
 	return nil
-}
-
-// differing are the profiles whose tools are not the same in both.
-func differing(before, after *namespace.Namespace, profiles []string) []string {
-	var changed []string
-	for _, profile := range profiles {
-		for _, c := range []tool.Client{{}, {Name: "claude-code"}} { // the two styles that style auto comes to
-			was, err1 := before.Surface(profile, c)
-			is, err2 := after.Surface(profile, c)
-			if err1 != nil || err2 != nil || was.Digest != is.Digest {
-				changed = append(changed, profile)
-				break
-			}
-		}
-	}
-	return changed
 }

@@ -42,6 +42,7 @@ type Features struct {
 	Prompts   []Feature
 	Resources []Feature
 	Templates []Feature
+	Excluded  []Exclusion // what it does not offer, and why; Tool holds a prompt's canonical name, or a URI
 
 	Abilities    Abilities
 	Servers      []string // of the surface, in its order
