@@ -209,6 +209,9 @@ func report(t *testing.T, rows []conformanceRow) {
 	if names.Len() == 0 {
 		names.WriteString("\nNothing.\n")
 	}
+	if len(rows) < len(conformanceRuns()) {
+		return // a part of the runs is no page
+	}
 	missing := "\n## Missing by name\n" + names.String()
 	file := filepath.Join("..", "..", "docs", "conformance.md")
 	if *update {
