@@ -82,7 +82,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
-	h.server, err = downstream.New(s.Downstream, h.profiles(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
+	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
 		Statuses: h.statuses, Problems: h.problems, Logger: logger})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
@@ -138,6 +138,17 @@ func (h *hub) profiles() []string {
 	for _, p := range h.settings.Load().Profiles {
 		if p.Name != namespace.DefaultProfile {
 			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// views are all that clients can be served: the profiles, the default one first, and a direct view of each server.
+func (h *hub) views() []string {
+	names := h.profiles()
+	for _, server := range h.settings.Load().Upstream.Servers {
+		if !server.Disabled {
+			names = append(names, downstream.DirectView(server.ID))
 		}
 	}
 	return names

@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 			serveProbe()
 			os.Exit(run(os.Args[1:], stdStreams()))
 		},
+		"legacy-pipe":        legacyPipe,
+		"conformance-driver": conformanceDriver,
 	})
 }
 

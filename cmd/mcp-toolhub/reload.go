@@ -113,7 +113,7 @@ func (h *hub) apply(next *config.Settings) error {
 	names.Update(h.catalogs())
 	before := h.names.Swap(names)
 	h.updating.Unlock()
-	h.server.Apply(next.Downstream, h.profiles())
+	h.server.Apply(next.Downstream, h.views())
 	h.announce(names.Since(before))
 	return nil
 }

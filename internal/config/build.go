@@ -93,6 +93,7 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 func (r *reader) door(h *hub) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.value
+	c.HTTP.NoDirectViews = h.http.directViews.present && !h.http.directViews.value
 	limitClients(&c, h.limits)
 	names, secrets := map[string]located[string]{}, map[string]located[string]{}
 	for _, t := range h.auth.tokens {

@@ -35,7 +35,8 @@ type retry struct {
 }
 
 type httpDoor struct {
-	listen located[string]
+	listen      located[string]
+	directViews located[bool]
 	downstream.HTTPConfig
 }
 
@@ -210,6 +211,8 @@ func httpShape() object[httpDoor] {
 			list[string]{text{expand: true, check: origin}}, func(h *httpDoor) *[]string { return &h.AllowedOrigins }),
 		key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,
 			list[string]{text{expand: true, check: hostName}}, func(h *httpDoor) *[]string { return &h.AllowedHosts }),
+		key("direct_views", "Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
+			in[bool]{boolean{}}, func(h *httpDoor) *located[bool] { return &h.directViews }),
 		key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout,
 			func(h *httpDoor) *time.Duration { return &h.DrainTimeout }),
 	}}

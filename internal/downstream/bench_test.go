@@ -75,7 +75,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(cfg, []string{"default", "other"}, Deps{Surfaces: f, Pipeline: p, Logger: logger,
+	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Logger: logger,
 		Statuses: func() []tool.ServerStatus {
 			return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
 		}})

@@ -91,7 +91,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 		d.delegate(d.stateless, w, r, m)
 		return
 	}
-	reply := newHTTPReply(w, m.id, true)
+	reply := newHTTPReply(w, r, m.id, true)
 	if refusal := checkHeaders(r.Header, m); refusal != nil {
 		reply.refuse(refusal)
 		return
@@ -132,7 +132,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			}
 			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight}
 			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
-			d.serveLane(context.WithoutCancel(r.Context()), p, m, newHTTPReply(w, m.id, false))
+			d.serveLane(context.WithoutCancel(r.Context()), p, m, newHTTPReply(w, r, m.id, false))
 		case m.method == noteCancelled && m.id == nil && s.inflight.cancel(m.params):
 			w.WriteHeader(http.StatusAccepted)
 		case m.isRequest() && !servedBySDK(m.method):

@@ -2,8 +2,10 @@ package downstream
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,11 +19,12 @@ const quietFor = 15 * time.Second
 // readWithin is how long a client may take to read one message.
 const readWithin = 2 * time.Minute
 
-// httpReply answers one lane request over HTTP. A result that comes first goes out as plain JSON; a request that has
-// something to tell before its result gets an event stream.
+// httpReply answers one lane request over HTTP. A result that comes first goes out as plain JSON, unless the client names
+// event streams first; a request that has something to tell before its result gets an event stream.
 type httpReply struct {
 	id     json.RawMessage
 	modern bool
+	inline bool // a result that comes first goes out as plain JSON
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // nil once answered
@@ -29,9 +32,20 @@ type httpReply struct {
 	timer  *time.Timer
 }
 
-func newHTTPReply(w http.ResponseWriter, id json.RawMessage, modern bool) *httpReply {
-	return &httpReply{id: id, modern: modern, w: w}
+func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
+	return &httpReply{id: id, modern: modern, inline: !prefersStream(r.Header), w: w}
 }
+
+// prefersStream reports whether the client would rather have an event stream: it names that before JSON.
+func prefersStream(h http.Header) bool {
+	accept := strings.ToLower(strings.Join(h.Values("Accept"), ","))
+	stream, json := strings.Index(accept, "text/event-stream"), strings.Index(accept, "application/json")
+	return stream >= 0 && stream < json
+}
+
+// retryAfter is how many milliseconds a client of the older revisions shall wait before it connects again, should the
+// connection break. The newest has no streams to come back to.
+const retryAfter = "1000"
 
 // keepAlive starts the comments that keep a silent response open. close stops them.
 func (r *httpReply) keepAlive() {
@@ -104,6 +118,9 @@ func (r *httpReply) finish(status int, text pieces) (written bool) {
 	}
 	control := http.NewResponseController(r.w)
 	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
+	if !r.inline && status == http.StatusOK {
+		r.openStream()
+	}
 	if r.stream {
 		written = r.event(text)
 	} else {
@@ -125,6 +142,9 @@ func (r *httpReply) openStream() {
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	r.w.WriteHeader(http.StatusOK)
+	if !r.modern {
+		_, _ = io.WriteString(r.w, "retry: "+retryAfter+"\n") // sent with what follows; a client that is gone is noticed then
+	}
 }
 
 // event writes one message. A field ends at a line break, so the text must not hold one.

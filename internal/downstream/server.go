@@ -66,7 +66,8 @@ type profileServer struct {
 	door *httpDoor
 }
 
-// New returns a server of the profiles, the first of which is the default one. No door is open to it yet.
+// New returns a server of the profiles, the first of which is the default one; direct views are among them, by their names
+// (see DirectView). No door is open to it yet.
 func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if len(profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Logger == nil {
 		return nil, errors.New("new downstream server: surfaces, profiles, pipeline and logger are all needed")

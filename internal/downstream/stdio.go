@@ -12,6 +12,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,7 +56,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	set := s.settings.Load()
 	ps := set.profiles[profile]
 	if ps == nil {
-		return fmt.Errorf("serve stdio: no profile %q in the config: name one of %q", profile, slices.Sorted(maps.Keys(set.profiles)))
+		return fmt.Errorf("serve stdio: %w", set.unknown(profile))
 	}
 	gone := make(chan struct{})
 	defer close(gone)
@@ -90,6 +91,21 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 		return fmt.Errorf("serve stdio: %w", err)
 	}
 	return nil
+}
+
+// unknown says that there is no such profile, and which there are: profiles for a profile, servers for a direct view.
+func (s *settings) unknown(profile string) error {
+	wanted, direct := strings.CutPrefix(profile, directPrefix)
+	var known []string
+	for _, name := range slices.Sorted(maps.Keys(s.profiles)) {
+		if rest, is := strings.CutPrefix(name, directPrefix); is == direct {
+			known = append(known, rest)
+		}
+	}
+	if direct {
+		return fmt.Errorf("no server %q in the config: name one of %q", wanted, known)
+	}
+	return fmt.Errorf("no profile %q in the config: name one of %q", wanted, known)
 }
 
 // closeWithin is how long the SDK may take to end a session whose client has gone.
