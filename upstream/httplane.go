@@ -41,9 +41,9 @@ type httpLane struct {
 	log     *slog.Logger
 	limit   int // bytes of one response or event
 
-	onListChanged func()
-	onEnd         func(*fault) // the session cannot be used any more
-	onSuspect     func()       // the server could not be reached: the session may be over
+	onNotification func(raw []byte, e envelope, c *laneCall) // see server.heard
+	onEnd          func(*fault)                              // the session cannot be used any more
+	onSuspect      func()                                    // the server could not be reached: the session may be over
 
 	background sync.WaitGroup // notifications, replies and the listener
 	pings      atomic.Int64
@@ -309,11 +309,9 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 			return c.answerOf(ev.data, e), true
 		}
 	case kindNotification:
-		token, ours := e.progressToken()
-		switch {
-		case e.is(noteToolsChanged):
-			l.onListChanged()
-		case e.is(noteProgress) && ours && token == c.id && rawjson.Valid(ev.data):
+		if !e.is(noteProgress) {
+			l.onNotification(ev.data, e, c)
+		} else if token, ours := e.progressToken(); ours && token == c.id && rawjson.Valid(ev.data) {
 			c.report(e.params)
 		}
 	case kindRequest:
