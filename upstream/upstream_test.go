@@ -25,6 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	guard.Main()
 	upstreamtest.Main()
+	sdkMain()
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	fuzzing := flag.Lookup("test.fuzz").Value.String() != "" // the fuzzing engine leaves goroutines of its own
