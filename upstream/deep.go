@@ -8,13 +8,13 @@ import (
 // later on, so that an element which nests too deeply costs none of the others.
 func (c *laneCall) answerOf(raw []byte, e envelope) answer {
 	_, isList := listOf(c.method)
-	if isList && rawjson.IsNull(e.err) && rawjson.IsObject(e.result) && rawjson.Depth(raw) > rawjson.MaxDepth {
+	if !e.valid && isList && rawjson.IsNull(e.err) && rawjson.IsObject(e.result) && rawjson.Depth(raw) > rawjson.MaxDepth {
 		rest, err := rawjson.Set(raw, "result", []byte("{}"))
 		if err == nil && rawjson.Valid(rest) && validButDeep(e.result) {
 			return answer{result: e.result}
 		}
 	}
-	return answerOf(raw, e)
+	return answerOf(e)
 }
 
 // validButDeep reports whether object is well-formed but for those elements of the lists in it that nest too deeply to be

@@ -114,6 +114,21 @@ func TestServersWithoutFeatures(t *testing.T) {
 	}
 }
 
+// TestServersWithoutTemplates checks the many servers that have resources, and do not know the list of templates.
+func TestServersWithoutTemplates(t *testing.T) {
+	t.Parallel()
+	f := full()
+	f.Templates = nil
+	h := start(t, stdio("s", upstreamtest.Script{Features: f}))
+	h.ready(t, "s")
+	if c := h.catalog("s"); len(c.Resources) != 3 || len(c.Templates) != 0 {
+		t.Errorf("catalog %+v", c)
+	}
+	if strings.Contains(h.log.String(), "templates/list") {
+		t.Error("that is told as if something were wrong")
+	}
+}
+
 func TestFeaturesChange(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, w way) {

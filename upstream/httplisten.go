@@ -159,7 +159,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 
 // refused settles a subscription that the server does not take. body may be its response.
 func (s *standing) refused(body []byte, err error) {
-	if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && rawjson.Valid(body) {
+	if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && e.valid {
 		err = errorAnswer(e.err).err
 	}
 	s.watch.answered(s.version, nil, err)
@@ -201,7 +201,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 func (l *httpLane) readEvents(
 	ctx context.Context, body io.Reader, lastID string, each func([]byte, envelope, envelopeKind) bool,
 ) (id string) {
-	events := newSSEReader(body, l.limit)
+	events := newSSEReader(body, l.limit, &l.server.memories)
 	events.lastID = lastID
 	for {
 		ev, err := events.next()
@@ -221,8 +221,8 @@ func (l *httpLane) readEvents(
 		}
 		switch {
 		case kind == kindNotification:
-			l.onNotification(ev.data, e, nil)
-		case kind == kindRequest && rawjson.Valid(ev.data):
+			l.onNotification(e, nil)
+		case kind == kindRequest && e.valid:
 			l.post(ctx, replyBody(e))
 		}
 	}

@@ -197,6 +197,9 @@ func (s *server) publish(sess *session, got listed) {
 	old, foreign := s.listing, s.foreign
 	s.mu.Unlock()
 	offer := sess.offer()
+	if old != nil {
+		offer.sound = old.offer.sound
+	}
 	for l := range lists {
 		switch {
 		case got.known[l]:

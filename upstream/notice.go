@@ -16,13 +16,13 @@ const (
 )
 
 // hearing is heard for one session.
-func (s *server) hearing(sess *session) func([]byte, envelope, *laneCall) {
-	return func(raw []byte, e envelope, c *laneCall) { s.heard(sess, raw, e, c) }
+func (s *server) hearing(sess *session) func(envelope, *laneCall) {
+	return func(e envelope, c *laneCall) { s.heard(sess, e, c) }
 }
 
 // heard handles a notification of the server, other than those about requests. c is the call on whose own stream it came,
 // or nil. It does not block.
-func (s *server) heard(sess *session, raw []byte, e envelope, c *laneCall) {
+func (s *server) heard(sess *session, e envelope, c *laneCall) {
 	method, _ := rawjson.String(e.method)
 	for k := range kinds {
 		if method == k.changed() {
@@ -45,7 +45,7 @@ func (s *server) heard(sess *session, raw []byte, e envelope, c *laneCall) {
 	default:
 		return
 	}
-	n, about, ok := s.notification(method, raw, e)
+	n, about, ok := s.notification(method, e)
 	if !ok {
 		s.notices.refuse(s)
 		return
@@ -58,8 +58,8 @@ func (s *server) heard(sess *session, raw []byte, e envelope, c *laneCall) {
 }
 
 // notification makes of a server's message what is told of it, if it is well-formed. about is the resource of an update.
-func (s *server) notification(method string, raw []byte, e envelope) (n tool.Notification, about string, ok bool) {
-	if len(raw) > maxNotice || !rawjson.Valid(raw) || !rawjson.IsObject(e.params) {
+func (s *server) notification(method string, e envelope) (n tool.Notification, about string, ok bool) {
+	if len(e.params) > maxNotice || !e.valid || !rawjson.IsObject(e.params) {
 		return n, "", false
 	}
 	if method == noteUpdated {

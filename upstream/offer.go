@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -15,6 +17,8 @@ type offer struct {
 	Instructions string
 	Abilities    tool.Abilities
 	Lists        [lists][]json.RawMessage
+
+	sound map[string]bool // digests of the schemas of tools that passed admission
 }
 
 func (o offer) digest() (sum [sha256.Size]byte) {
@@ -37,6 +41,7 @@ const (
 	keptTitle        = "title"
 	keptInstructions = "instructions"
 	keptAbilities    = "abilities"
+	keptSound        = "sound"
 )
 
 // encode writes the offer down. What was listed stands as it was listed, byte for byte.
@@ -55,7 +60,14 @@ func (o offer) encode() []byte {
 		}
 		out = append(out, ']')
 	}
-	return append(out, '}')
+	out = append(out, `,"`+keptSound+`":[`...)
+	for i, digest := range slices.Sorted(maps.Keys(o.sound)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, rawjson.Quote(digest)...)
+	}
+	return append(out, "]}"...)
 }
 
 // decodeOffer reads what encode wrote, or an earlier version of it that knew tools alone. ok is false for anything else.
@@ -70,26 +82,30 @@ func decodeOffer(data []byte) (o offer, ok bool) {
 	if abilities, ok := rawjson.Get(data, keptAbilities); ok && json.Unmarshal(abilities, &o.Abilities) != nil {
 		return offer{}, false
 	}
+	each := func(member string, take func([]byte)) (ok bool) {
+		array, found := rawjson.Get(data, member)
+		return !found || rawjson.Elements(array, func(one []byte) bool { take(one); return true }) == nil
+	}
 	for l := range lists {
-		array, ok := rawjson.Get(data, l.member())
-		if !ok {
-			continue
-		}
-		err := rawjson.Elements(array, func(one []byte) bool {
-			o.Lists[l] = append(o.Lists[l], one)
-			return true
-		})
-		if err != nil {
+		if !each(l.member(), func(one []byte) { o.Lists[l] = append(o.Lists[l], one) }) {
 			return offer{}, false
 		}
 	}
-	return o, true
+	if _, known := rawjson.Get(data, keptSound); known {
+		o.sound = make(map[string]bool)
+	}
+	ok = each(keptSound, func(one []byte) {
+		digest, _ := rawjson.String(one)
+		o.sound[digest] = true
+	})
+	return o, ok
 }
 
 // admit makes a listing of an offer.
 func (s *server) admit(o offer) *listing {
-	a := newAdmission(s.cfg)
+	a := newAdmission(s.cfg, o.sound)
 	tools, excluded := a.admit(o.Lists[toolList])
+	o.sound = a.sound
 	var offers [lists][]tool.Offer
 	for l := promptList; l < lists; l++ {
 		var dropped []tool.Exclusion
@@ -140,7 +156,9 @@ func (s *server) recall(before *server) {
 	if old == nil || before.identity() != s.identity() {
 		if o, ok := s.loadOffer(); ok {
 			s.listing = s.admit(o)
-			s.foreign, s.kept = false, s.listing.digest
+			if s.foreign = false; o.sound != nil {
+				s.kept = s.listing.digest
+			}
 		} else if old != nil {
 			s.listing, s.foreign = s.admit(old.offer), true
 		}

@@ -31,7 +31,7 @@ func FuzzOffers(f *testing.F) {
 				continue
 			}
 			o.Lists[l] = all
-			offers, excluded := newAdmission(s.cfg).admitOffers(l, all)
+			offers, excluded := newAdmission(s.cfg, nil).admitOffers(l, all)
 			if len(offers)+len(excluded) != len(all) {
 				t.Fatalf("%d admitted and %d excluded of %d", len(offers), len(excluded), len(all))
 			}
@@ -76,7 +76,7 @@ func FuzzNotification(f *testing.F) {
 		sess.book.set("a://", true)
 		sess.watch.begin(&hop{version: modernVersion, client: "1"})
 		c := newLaneCall("toolhub-1", methodCallTool, nil)
-		s.heard(sess, raw, e, c)
+		s.heard(sess, e, c)
 		for _, q := range s.notices.queue {
 			p := q.note.Params
 			if !json.Valid(p) || strings.Contains(string(p), "\n") || !rawjson.IsObject(p) {

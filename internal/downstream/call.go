@@ -54,7 +54,9 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
 		return
 	}
-	r.answer(result)
+	if r.answer(result) && outcome.Free != nil {
+		outcome.Free()
+	}
 }
 
 // progressQueue passes progress on under the client's own token. A client that does not read it holds up its own answer

@@ -48,7 +48,7 @@ func (s *Server) list(p peer, m message, r replier) {
 		out = append(append(out, rawjson.Quote(mcp.MetaKeyServerInfo)...), ':')
 		out = append(append(out, s.serverInfo...), '}')
 	}
-	r.answer(append(out, '}'))
+	r.answer(pieces{append(out, '}')})
 }
 
 // declaration is the tool as this client can take it. Before 2026-07-28 an output schema describes an object: a client of

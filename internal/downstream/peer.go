@@ -33,10 +33,11 @@ type peer struct {
 }
 
 // replier is the way back of one request. notify may be called any number of times before exactly one of answer and
-// refuse; what was notified before arrives before.
+// refuse; what was notified before arrives before. answer reports whether the result was written, so that nobody reads it
+// any more.
 type replier interface {
 	notify(method string, params json.RawMessage)
-	answer(result json.RawMessage)
+	answer(result pieces) (written bool)
 	refuse(err *tool.RPCError)
 
 	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a cancellation SHOULD NOT
