@@ -54,15 +54,21 @@ func TestServersThatUseTheSDK(t *testing.T) {
 			if err := h.Subscribe(t.Context(), "s", "bad://", tool.Session{}); err == nil {
 				t.Errorf("%s: a subscription that the server refuses is taken", version)
 			}
-			if err := h.Unsubscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
-				t.Error(err)
-			}
-			for _, uri := range []string{"x://0", "x://2"} {
+			for _, uri := range []string{"x://0", "x://1", "x://2"} {
 				eventually(t, version+": told of "+uri, func() bool {
 					h.mustCall(t, "s", "touch", `{"uri":"`+uri+`"}`)
 					return all.about(uri) > 0
 				})
 			}
+			if err := h.Unsubscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
+				t.Error(err)
+			}
+			eventually(t, version+": the end of a subscription is told", func() bool {
+				before := all.about("x://1")
+				h.mustCall(t, "s", "touch", `{"uri":"x://1"}`)
+				h.mustCall(t, "s", "touch", `{"uri":"x://2"}`)
+				return all.about("x://1") == before
+			})
 			before := all.about("x://1")
 			h.mustCall(t, "s", "touch", `{"uri":"x://1"}`)
 			h.mustCall(t, "s", "touch", `{"uri":"x://2"}`)
