@@ -55,7 +55,7 @@ type ServerConfig struct {
 // Timeouts bound the hub's waiting for one server. Zero means the default.
 type Timeouts struct {
 	Connect time.Duration // start and initialize; default 30s
-	List    time.Duration // all pages of tools/list; default 30s
+	List    time.Duration // all pages of one list; default 30s
 	Call    time.Duration // a call without progress; default 60s
 	CallMax time.Duration // a call that reports progress, in all; default 30m
 }

@@ -41,9 +41,9 @@ type httpLane struct {
 	log     *slog.Logger
 	limit   int // bytes of one response or event
 
-	onListChanged func()
-	onEnd         func(*fault) // the session cannot be used any more
-	onSuspect     func()       // the server could not be reached: the session may be over
+	onNotification func(e envelope, c *laneCall) // see server.heard
+	onEnd          func(*fault)                  // the session cannot be used any more
+	onSuspect      func()                        // the server could not be reached: the session may be over
 
 	background sync.WaitGroup // notifications, replies and the listener
 	pings      atomic.Int64
@@ -311,11 +311,9 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 			return c.answerOf(ev.data, e).in(got, digest), true
 		}
 	case kindNotification:
-		token, ours := e.progressToken()
-		switch {
-		case e.is(noteToolsChanged):
-			l.onListChanged()
-		case e.is(noteProgress) && ours && token == c.id && e.valid:
+		if !e.is(noteProgress) {
+			l.onNotification(e, c)
+		} else if token, ours := e.progressToken(); ours && token == c.id && e.valid {
 			c.report(e.params)
 		}
 	case kindRequest:

@@ -18,6 +18,9 @@ const (
 	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaLogLevel     = "io.modelcontextprotocol/logLevel"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+
+	metaPrefix = "io.modelcontextprotocol/" // of all of them
 )
 
 // hop is what the hub says of itself in each request to a server of 2026-07-28.
@@ -52,7 +55,7 @@ func callMeta(meta json.RawMessage, token string, h *hop, logLevel json.RawMessa
 	}
 	// What the client's hop said must not contradict what this one says.
 	out, _, err = rawjson.DeleteFunc(out, func(m rawjson.Member) bool {
-		return strings.HasPrefix(m.Name(), "io.modelcontextprotocol/")
+		return strings.HasPrefix(m.Name(), metaPrefix)
 	})
 	if err != nil {
 		return nil, err
@@ -63,6 +66,25 @@ func callMeta(meta json.RawMessage, token string, h *hop, logLevel json.RawMessa
 	joined = append(joined, ',')
 	joined = append(joined, h.members(logLevel)...)
 	return append(joined, '}'), nil
+}
+
+// withoutHop returns the params of a notification without what its _meta says of the hop.
+func withoutHop(params json.RawMessage) (json.RawMessage, error) {
+	meta, ok := rawjson.Get(params, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return params, nil
+	}
+	rest, some, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return strings.HasPrefix(m.Name(), metaPrefix) })
+	if err != nil || !some {
+		return params, err
+	}
+	left := false
+	_ = rawjson.Members(rest, func(rawjson.Member) bool { left = true; return false })
+	if left {
+		return rawjson.Set(params, "_meta", rest)
+	}
+	params, _, err = rawjson.Delete(params, "_meta")
+	return params, err
 }
 
 // callParams returns the params of the tools/call that x asks for: x.Params with name, arguments and _meta replaced in

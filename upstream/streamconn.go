@@ -76,11 +76,11 @@ const (
 // the SDK it is an mcp.Connection. Beside that it is the lane of the session: responses and progress of lane calls
 // never reach the SDK but go to their calls as they were received.
 type streamConn struct {
-	wire          wire
-	log           *slog.Logger
-	redact        *redactor
-	onListChanged func()
-	hop           *hop // set once the version is negotiated, nil below 2026-07-28
+	wire           wire
+	log            *slog.Logger
+	redact         *redactor
+	onNotification func(e envelope, c *laneCall) // see server.heard
+	hop            *hop                          // set once the version is negotiated, nil below 2026-07-28
 
 	toSDK    chan jsonrpc.Message
 	closing  chan struct{}
@@ -92,6 +92,8 @@ type streamConn struct {
 	probe    probe
 	pings    atomic.Int64
 
+	background sync.WaitGroup // the listener
+
 	mu      sync.Mutex
 	pending map[string]*laneCall
 	endErr  error
@@ -99,17 +101,19 @@ type streamConn struct {
 
 // newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
 // that the server does not know it.
-func newStreamConn(w wire, patience time.Duration, onListChanged func(), log *slog.Logger, r *redactor) *streamConn {
+func newStreamConn(
+	w wire, patience time.Duration, onNotification func(envelope, *laneCall), log *slog.Logger, r *redactor,
+) *streamConn {
 	c := &streamConn{
-		wire:          w,
-		log:           log,
-		redact:        r,
-		onListChanged: onListChanged,
-		toSDK:         make(chan jsonrpc.Message, sdkBacklog),
-		closing:       make(chan struct{}),
-		ended:         make(chan struct{}),
-		noisy:         rate.NewLimiter(rate.Every(10*time.Second), 3),
-		pending:       make(map[string]*laneCall),
+		wire:           w,
+		log:            log,
+		redact:         r,
+		onNotification: onNotification,
+		toSDK:          make(chan jsonrpc.Message, sdkBacklog),
+		closing:        make(chan struct{}),
+		ended:          make(chan struct{}),
+		noisy:          rate.NewLimiter(rate.Every(10*time.Second), 3),
+		pending:        make(map[string]*laneCall),
 	}
 	c.probe.patience = patience
 	go c.readAll()
@@ -200,6 +204,7 @@ func (c *streamConn) release() {
 	c.shut(errClosed)
 	c.wire.release()
 	<-c.ended
+	c.background.Wait()
 }
 
 // err is why the connection ended. It is only meaningful once ended is closed.
@@ -298,12 +303,11 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 			call.report(e.params)
 		}
 		return false
-	case e.is(noteToolsChanged):
-		c.onListChanged()
-		return false
-	default:
-		return e.is(noteCancelled)
+	case e.is(noteCancelled):
+		return true
 	}
+	c.onNotification(e, nil)
+	return false
 }
 
 // deliver queues a message for the SDK.
@@ -380,13 +384,71 @@ func pingError(a answer) error {
 	return a.err
 }
 
-// listen implements lane: from 2026-07-28 on, notifications are sent to those who asked.
-func (c *streamConn) listen(ctx context.Context) {
+// listenGrace is how long the end of a subscription is waited for before the next one begins.
+const listenGrace = 250 * time.Millisecond
+
+// listen implements lane: from 2026-07-28 on, notifications are sent to those who asked. One subscription follows the
+// other: servers keep them by connection, and the end of an earlier one could take a later one with it.
+func (c *streamConn) listen(ctx context.Context, w *watch) {
 	if c.hop != nil {
-		c.send(ctx, newLaneCall(listenID, methodListen, listenParams(c.hop)))
+		c.background.Go(func() { c.stand(ctx, w) })
 	}
 }
 
-func listenParams(h *hop) []byte {
-	return append([]byte(`{"notifications":{"toolsListChanged":true},"_meta":{`), append(h.members(nil), `}}`...)...)
+func (c *streamConn) stand(ctx context.Context, w *watch) {
+	for {
+		params, id, version := w.begin(c.hop)
+		var call *laneCall
+		var ready <-chan struct{}
+		if params == nil {
+			w.answered(version, nil, nil)
+		} else {
+			call = newLaneCall(id, methodListen, params)
+			ready = call.ready
+			c.send(ctx, call)
+		}
+		for renewed := false; !renewed; {
+			select {
+			case <-ready:
+				if _, done := call.take(); done != nil {
+					err := done.err
+					if err == nil {
+						err = errNotStanding
+					}
+					w.answered(version, nil, err)
+					call, ready = nil, nil
+				}
+			case <-w.renew:
+				renewed = true
+			case <-ctx.Done():
+				return
+			case <-c.closing:
+				return
+			}
+		}
+		if call != nil {
+			c.endListen(call)
+			w.missed() // between the two
+		}
+	}
+}
+
+// endListen ends a subscription, and waits a while for that.
+func (c *streamConn) endListen(call *laneCall) {
+	defer c.remove(call.id)
+	_ = c.wire.post(outMessage{data: cancelBody(call.id, "renewed")}) // best effort: the next one does not depend on it
+	timer := time.NewTimer(listenGrace)
+	defer timer.Stop()
+	for {
+		select {
+		case <-call.ready:
+			if _, done := call.take(); done != nil {
+				return
+			}
+		case <-timer.C:
+			return
+		case <-c.closing:
+			return
+		}
+	}
 }

@@ -117,7 +117,7 @@ func idleTime() duration { return duration{min: time.Second, max: 30 * 24 * time
 func timeoutsShape() object[timeouts] {
 	return object[timeouts]{fields: []field[timeouts]{
 		key("connect", "Start and initialize (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.connect }),
-		key("list", "All pages of tools/list (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.list }),
+		key("list", "All pages of one list, of tools or resources for instance (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.list }),
 		key("call", "A call without progress (default 60s).", in[time.Duration]{timeout},
 			func(t *timeouts) *located[time.Duration] { return &t.call }),
 		key("call_max", "A call that reports progress, in all (default 30m).", in[time.Duration]{timeout},
