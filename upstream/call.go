@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -61,7 +62,7 @@ func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error
 
 // acquire returns the session of a ready server, other than stale. It waits for a server that is starting.
 func (s *server) acquire(ctx context.Context, stale *session, native string, limit time.Duration) (
-	*session, []binding, error,
+	*session, []paramheader.Binding, error,
 ) {
 	var timer *time.Timer // made when there is something to wait for
 	for {
@@ -100,7 +101,7 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 }
 
 // bindings are the headers that calls of the tool carry.
-func (s *server) bindings(native string) []binding {
+func (s *server) bindings(native string) []paramheader.Binding {
 	if s.of != nil {
 		s = s.of // what is listed is listed there
 	}
@@ -157,7 +158,7 @@ type callLimits struct{ idle, most time.Duration }
 
 // callOver sends the call over sess and waits for its answer.
 func (s *server) callOver(
-	ctx context.Context, sess *session, x *tool.Execution, bound []binding, limits callLimits,
+	ctx context.Context, sess *session, x *tool.Execution, bound []paramheader.Binding, limits callLimits,
 ) (tool.Reply, answer) {
 	id := s.nextID()
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
@@ -172,7 +173,7 @@ func (s *server) callOver(
 	c := newLaneCall(id, methodCallTool, params)
 	c.name = x.Tool.Native
 	if sess.hop != nil {
-		c.headers = paramHeaders(bound, x.Arguments)
+		c.headers = paramheader.Headers(bound, x.Arguments)
 	}
 	a := s.wait(ctx, sess, c, x.Progress, limits)
 	reply.Result = a.result

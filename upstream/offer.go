@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -67,7 +68,7 @@ func (s *server) admit(o offer) *listing {
 	tools, excluded := a.admit(o.Tools)
 	l := &listing{
 		limited: a.limited,
-		offer:   o, digest: o.digest(), bindings: make(map[string][]binding),
+		offer:   o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
 		catalog: tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
 			Title: o.Title, Instructions: o.Instructions},
 	}
@@ -75,7 +76,7 @@ func (s *server) admit(o offer) *listing {
 		if len(t.Repairs) > 0 {
 			l.repaired++
 		}
-		if b := bindings(t.InputSchema); b != nil {
+		if b := paramheader.Of(t.InputSchema); b != nil {
 			l.bindings[t.Native] = b
 		}
 	}
