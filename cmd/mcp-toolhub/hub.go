@@ -148,8 +148,17 @@ func (h *hub) refresh() {
 	h.updating.Lock()
 	defer h.updating.Unlock()
 	changes := h.group.Changes()
-	h.server.ToolsChanged(h.names.Load().Update(h.catalogs()))
+	h.server.Changed(toolsOf(h.names.Load().Update(h.catalogs()))...)
 	h.refreshed.Store(changes)
+}
+
+// toolsOf are changes of the profiles' tools.
+func toolsOf(profiles []string) []downstream.Change {
+	all := make([]downstream.Change, 0, len(profiles))
+	for _, name := range profiles {
+		all = append(all, downstream.Change{Profile: name, Tools: true})
+	}
+	return all
 }
 
 func (h *hub) catalogs() []tool.Catalog {

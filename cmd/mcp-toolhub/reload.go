@@ -115,7 +115,7 @@ func (h *hub) apply(next *config.Settings) error {
 	before := h.names.Swap(names)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.profiles())
-	h.server.ToolsChanged(differing(before, names, h.profiles()))
+	h.server.Changed(toolsOf(differing(before, names, h.profiles()))...)
 	return nil
 }
 
