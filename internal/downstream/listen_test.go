@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -317,5 +320,65 @@ func TestListenEnds(t *testing.T) {
 	s.Apply(Config{}, []string{"other"})
 	if got := next(); !strings.Contains(got, `"result"`) {
 		t.Errorf("its profile is gone: %s", got)
+	}
+}
+
+// BenchmarkIdleListens tells what an idle subscriptions/listen costs over HTTP: with its connection, on the hub's side.
+func BenchmarkIdleListens(b *testing.B) {
+	const n = 1000
+	s := newServer(b, Config{}, behind(&servers{}))
+	srv := httptest.NewServer(s.Handler())
+	defer srv.Close()
+	defer s.Drain(b.Context())
+	address := strings.TrimPrefix(srv.URL, "http://")
+	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,` +
+		`"resourceSubscriptions":["file:///one"]},"_meta":{` + modernMeta + `}}}`
+	request := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: */*\r\n%s: %s\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
+		address, headerVersion, modernVersion, headerMethod, methodListen, len(body), body)
+	held := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	for b.Loop() {
+		conns := make([]net.Conn, n)
+		before, goroutines := held(), runtime.NumGoroutine()
+		buf := make([]byte, 4096)
+		for i := range conns {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				b.Fatal(err)
+			}
+			conns[i] = c
+			if _, err := c.Write([]byte(request)); err != nil {
+				b.Fatal(err)
+			}
+			for text := ""; !strings.Contains(text, "acknowledged"); {
+				got, err := c.Read(buf)
+				if err != nil {
+					b.Fatal(err)
+				}
+				text += string(buf[:got])
+			}
+		}
+		b.ReportMetric(float64(held()-before)/n/1024, "kB/listen")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/n, "goroutines/listen")
+		began := time.Now()
+		s.Changed(Change{Profile: "default", Tools: true})
+		for _, c := range conns {
+			for text := ""; !strings.Contains(text, "list_changed"); {
+				got, err := c.Read(buf)
+				if err != nil {
+					b.Fatal(err)
+				}
+				text += string(buf[:got])
+			}
+		}
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/told-all")
+		for _, c := range conns {
+			_ = c.Close()
+		}
 	}
 }
