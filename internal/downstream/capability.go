@@ -51,6 +51,7 @@ func (s *Server) describe(profile string) mcp.Middleware {
 					}
 				}
 				res.Capabilities, res.Instructions = s.description(profile, client)
+				res.TTLMs, res.CacheScope = 0, "private" // as in lists: it is a matter of who asks, and of what servers do
 			}
 			return res, nil
 		}

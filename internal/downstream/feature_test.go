@@ -325,7 +325,8 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 			return w.handshake(version)
 		}
 		for _, version := range generations() {
-			if got := describe(version); !strings.Contains(got, all) {
+			got := describe(version)
+			if !strings.Contains(got, all) || version == modernVersion && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
 				t.Errorf("%s: %s", version, got)
 			}
 		}
@@ -381,6 +382,25 @@ func TestPagesOfFeatures(t *testing.T) {
 	}
 }
 
+func TestPagesOfTools(t *testing.T) {
+	t.Parallel()
+	f := &far{}
+	names := make([]string, pageSize+2)
+	for i := range names {
+		names[i] = fmt.Sprint("t", i)
+	}
+	f.offer(names...)
+	c := newClient(t, newServer(t, Config{}, f), "2025-11-25", false)
+	first := c.ask("1", "tools/list", "")[0]
+	_, rest, _ := strings.Cut(first, `"nextCursor":"`)
+	cursor, _, _ := strings.Cut(rest, `"`)
+	second := c.ask("1", "tools/list", fmt.Sprintf(`"cursor":%q`, cursor))[0]
+	if strings.Count(first, `"inputSchema"`) != pageSize || strings.Count(second, `"inputSchema"`) != 2 || strings.Contains(second, "nextCursor") ||
+		!strings.Contains(second, fmt.Sprintf(`"mcp.s.t%d"`, pageSize)) {
+		t.Errorf("the second page, after %q: %.200s", cursor, second)
+	}
+}
+
 // A page of a user interface comes from the server whose tool brings it along, a linked resource from the server that
 // linked to it, and for nobody but the caller who got the link.
 func TestOwnersOfUnlistedResources(t *testing.T) {
@@ -404,6 +424,26 @@ func TestOwnersOfUnlistedResources(t *testing.T) {
 				t.Errorf("%s for the caller who got the links (%v): %s", uri, mine, got)
 			}
 		}
+	}
+}
+
+// A link stays one to a server of the surface: who may no longer see the server does not reach it by its links.
+func TestLinksOfHiddenServers(t *testing.T) {
+	t.Parallel()
+	f := behind(&servers{})
+	f.execute = func(context.Context, *tool.Execution) (tool.Reply, error) {
+		return tool.Reply{Result: json.RawMessage(`{"content":[{"type":"resource_link","uri":"x://link"}]}`)}, nil
+	}
+	c := newClient(t, newServer(t, Config{}, f), modernVersion, true)
+	c.ask("1", "tools/call", `"name":"mcp.s.echo"`)
+	if got := c.ask("1", "resources/read", `"uri":"x://link"`)[0]; !strings.Contains(got, `"server":"s"`) {
+		t.Errorf("a link: %s", got)
+	}
+	less := *f.surface
+	less.Features = tool.NewFeatures(tool.Features{Servers: []string{"a"}}, nil, nil)
+	f.show(&less)
+	if got := c.ask("1", "resources/read", `"uri":"x://link"`)[0]; !strings.Contains(got, "not found") {
+		t.Errorf("a link to a server that is hidden now: %s", got)
 	}
 }
 
@@ -464,6 +504,37 @@ func TestFeatureCancel(t *testing.T) {
 	post(t, c.url, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, c.with("", "")...)
 	<-ended
 	reading.Wait()
+}
+
+// takes answers like a client that uses an id again as soon as it has the answer.
+type takes struct {
+	replier
+	answered func()
+}
+
+func (r takes) answer(json.RawMessage)  { r.answered() }
+func (r takes) refuse(e *tool.RPCError) { r.answered() }
+
+func TestAnIdIsFreeWithItsAnswer(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{}, behind(&servers{}))
+	for _, request := range []string{`"method":"tools/list"`, `"method":"resources/read","params":{"uri":"x://none"}`} {
+		m, _ := parseMessage([]byte(`{"jsonrpc":"2.0","id":1,` + request + `}`))
+		var open inflight
+		answered := false
+		s.serveLane(t.Context(), peer{profile: "default", inflight: &open, caller: &caller{}}, m, takes{answered: func() {
+			_, done, refusal := open.add(t.Context(), m.id)
+			if refusal != nil {
+				t.Errorf("{%s}: %s", request, refusal.Message)
+				return
+			}
+			done()
+			answered = true
+		}})
+		if !answered {
+			t.Errorf("{%s}: not answered", request)
+		}
+	}
 }
 
 func TestParamHeaders(t *testing.T) {

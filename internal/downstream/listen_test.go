@@ -73,8 +73,8 @@ func TestSubscriptionsOfSessions(t *testing.T) {
 				}
 				v.tell(updated("a", "", "file:///other"))
 				v.tell(updated("a", "", "file:///oneself"))
-				v.tell(updated("b", "", "file:///one")) // not its resource
-				v.tell(updated("a", "somebody else's connection", "file:///one"))
+				v.tell(updated("b", "", "file:///one/b")) // not its resource
+				v.tell(updated("a", "somebody else's connection", "file:///one/else"))
 				v.tell(updated("a", "", "file:///one"))
 				told(toAnn, note("file:///one"))
 				v.tell(updated("a", "", "file:///one/part#7"))
@@ -87,7 +87,7 @@ func TestSubscriptionsOfSessions(t *testing.T) {
 					t.Errorf("servers were told %s", got)
 				}
 				v.tell(updated("a", "", "file:///one"))
-				s.Changed(Change{Profile: "other", Prompts: true})
+				s.Changed(Change{Profile: "other", Tools: true})
 				s.Changed(Change{Profile: "default", Prompts: true}) // the first that bob hears of
 				told(toAnn, promptsChanged)
 				told(toBob, promptsChanged)

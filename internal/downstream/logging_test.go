@@ -161,6 +161,14 @@ func TestLevelOfServers(t *testing.T) {
 		t.Errorf("after bob has gone: %s", got)
 	}
 	step(ann, "info", "level info")
+	c := newClient(t, s, "2025-11-25", true)
+	c.ask("1", "logging/setLevel", `"level":"debug"`)
+	s.sessions.closeWhere(func(*session) bool { return true })
+	for _, want := range []string{"level debug", "level info"} {
+		if got := <-v.told; got != want {
+			t.Errorf("around a session over HTTP servers were told %s, want %s", got, want)
+		}
+	}
 	synctest.Test(t, func(t *testing.T) {
 		var last atomic.Value
 		l := levels{tell: func(level string) { last.Store(level) }}
@@ -214,5 +222,15 @@ func TestOutboxIsBounded(t *testing.T) {
 	o.drain(func(method string, _ json.RawMessage) { got = append(got, method) }, nil)
 	if got[len(got)-1] != "later" {
 		t.Error("what comes later is taken for what has been told")
+	}
+	o.put(note{key: "k", method: "first", params: json.RawMessage(`{}`)})
+	o.put(note{method: "between", params: json.RawMessage(`{}`)})
+	o.drain(func(method string, _ json.RawMessage) {
+		if got = append(got, method); method == "first" { // it has been told; this is news
+			o.put(note{key: "k", method: "again", params: json.RawMessage(`{}`)})
+		}
+	}, nil)
+	if got[len(got)-1] != "again" {
+		t.Errorf("what comes while others are told is lost: %q", got[len(got)-2:])
 	}
 }

@@ -135,6 +135,7 @@ func (t *sessions) closeWhere(match func(*session) bool) {
 		closing.Go(func() {
 			s.inflight.cancelAll()
 			_ = s.sdk.Close()
+			<-s.ended
 		})
 	}
 	closing.Wait()
