@@ -76,6 +76,7 @@ func (s *Server) description(profile string, client tool.Client) (*mcp.ServerCap
 		caps.Completions = &mcp.CompletionCapabilities{}
 	}
 	if able.Logging {
+		//lint:ignore SA1019 logging is deprecated from 2026-07-28 on and still a part of every revision: servers have it
 		caps.Logging = &mcp.LoggingCapabilities{}
 	}
 	return caps, strings.TrimSpace(instructions + "\n\n" + surface.Features.Instructions)
