@@ -35,12 +35,7 @@ const (
 // lines; or admitted with a repair that its Repairs name; or excluded with the reason. raw are the elements of "tools" in
 // the order of all pages; they are not kept and not changed.
 func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
-	a := newAdmission(cfg)
-	return a.admit(raw)
-}
-
-func newAdmission(cfg ServerConfig) *admission {
-	return &admission{cfg: cfg, limits: cfg.Limits.withDefaults(cfg.Transport), tags: slices.Clone(cfg.Tags)}
+	return newAdmission(cfg, nil).admit(raw)
 }
 
 func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
@@ -58,7 +53,7 @@ func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion
 	var excluded []tool.Exclusion
 	for _, c := range candidates {
 		if c.refused == nil {
-			c.repair()
+			c.repair(a)
 		}
 		if c.refused == nil {
 			tools = append(tools, a.tool(c))
@@ -86,6 +81,25 @@ type admission struct {
 	limits  Limits
 	tags    []string
 	limited []string // for the log: which limits were hit, and what came of it
+
+	// Digests of schemas. Compiling them is most of the work, and what passed at an earlier start passes again.
+	known map[string]bool // that passed before
+	sound map[string]bool // that have passed now
+}
+
+func newAdmission(cfg ServerConfig, known map[string]bool) *admission {
+	return &admission{cfg: cfg, limits: cfg.Limits.withDefaults(cfg.Transport), tags: slices.Clone(cfg.Tags),
+		known: known, sound: make(map[string]bool)}
+}
+
+// passes reports whether a schema passes check, which is asked only if it is not known.
+func (a *admission) passes(schema []byte, check func() bool) bool {
+	digest := tool.Digest(schema)
+	if !a.known[digest] && !check() {
+		return false
+	}
+	a.sound[digest] = true
+	return true
 }
 
 // candidate is a tool on its way in.

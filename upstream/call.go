@@ -177,6 +177,16 @@ func (s *server) callOver(
 	}
 	a := s.wait(ctx, sess, c, x.Progress, limits)
 	reply.Result = a.result
+	if a.object.Text() != nil {
+		reply.Object = a.object
+	}
+	if a.digest != nil {
+		reply.Digest = a.digest.wait
+		reply.Free = func() {
+			a.digest.wait() // it reads the result
+			a.got.free()
+		}
+	}
 	return reply, a
 }
 

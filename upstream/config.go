@@ -70,7 +70,7 @@ type ToolTimeout struct {
 // Config is the whole group of servers.
 type Config struct {
 	Servers       []ServerConfig
-	StartParallel int    // servers that start at the same time; default 8. One that takes over 5s no longer counts.
+	StartParallel int    // servers that start at the same time while processors are busy; default 8. One that takes over 5s no longer counts.
 	Self          string // path of the running program, for Command "mcp-toolhub"
 	Version       string // of the hub, told to servers as clientInfo
 

@@ -7,13 +7,13 @@ import (
 // answerOf turns a response to c, of which e is the envelope, into an answer. What a list of tools holds is looked at tool
 // by tool later on, so that one which nests too deeply costs none of the others.
 func (c *laneCall) answerOf(raw []byte, e envelope) answer {
-	if c.method == methodListTools && rawjson.IsNull(e.err) && rawjson.IsObject(e.result) && rawjson.Depth(raw) > rawjson.MaxDepth {
+	if !e.valid && c.method == methodListTools && rawjson.IsNull(e.err) && rawjson.IsObject(e.result) && rawjson.Depth(raw) > rawjson.MaxDepth {
 		rest, err := rawjson.Set(raw, "result", []byte("{}"))
 		if err == nil && rawjson.Valid(rest) && validButDeepTools(e.result) {
 			return answer{result: e.result}
 		}
 	}
-	return answerOf(raw, e)
+	return answerOf(e)
 }
 
 // validButDeepTools reports whether object is well-formed but for those elements of its member tools that nest too deeply

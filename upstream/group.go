@@ -33,7 +33,7 @@ const retireWithin = 30 * time.Second
 // Group is a set of upstream servers. Its methods are safe for concurrent use.
 type Group struct {
 	logger  *slog.Logger
-	slots   chan struct{}
+	slots   *slots
 	guards  *guards
 	dirty   chan struct{}
 	kill    chan struct{} // closed when stopping must be brisk
@@ -65,7 +65,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
 		logger:  logger,
-		slots:   make(chan struct{}, cfg.StartParallel),
+		slots:   newSlots(cfg.StartParallel, processorTime),
 		guards:  &guards{self: cfg.Self, log: logger},
 		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs,
 		ends:  make(map[string]<-chan struct{}),

@@ -63,7 +63,7 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 	if again && lastID == "" {
 		l.onListChanged()
 	}
-	events := newSSEReader(resp.Body, l.limit)
+	events := newSSEReader(resp.Body, l.limit, &l.server.memories)
 	events.lastID = lastID
 	for {
 		ev, err := events.next()
@@ -81,7 +81,7 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 		switch {
 		case kind == kindNotification && e.is(noteToolsChanged):
 			l.onListChanged()
-		case kind == kindRequest && rawjson.Valid(ev.data):
+		case kind == kindRequest && e.valid:
 			l.post(ctx, replyBody(e))
 		case kind == kindResponse && l.hop != nil:
 			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)

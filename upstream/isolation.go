@@ -19,8 +19,8 @@ import (
 // session has not called for a while. The server that they all belong to keeps what is common: the entry's place in the
 // group, the catalog and the counters. Its own connection only lists.
 type isolation struct {
-	server *server       // the one that this belongs to
-	slots  chan struct{} // connections that start at the same time: a hanging one must not hold other servers back
+	server *server // the one that this belongs to
+	slots  *slots  // connections that start at the same time: a hanging one must not hold other servers back
 
 	running sync.WaitGroup
 
@@ -37,7 +37,7 @@ type isolation struct {
 }
 
 func newIsolation(s *server) *isolation {
-	return &isolation{server: s, slots: make(chan struct{}, cap(s.slots)), open: make(map[string]*server),
+	return &isolation{server: s, slots: newSlots(cap(s.slots.places), s.slots.processorTime), open: make(map[string]*server),
 		closing: make(map[*server]struct{}), moved: make(chan struct{})}
 }
 

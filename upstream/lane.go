@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -38,6 +39,9 @@ const maxProgress = 1 << 20
 type answer struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
+	object rawjson.Object  // result, read; the zero value where it has not been
+	got    received        // the message of which result is part; zero where its memory is not used again
+	digest *digesting      // of result, where that is large
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int

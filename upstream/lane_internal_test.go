@@ -32,15 +32,15 @@ func newMemoryWire() *memoryWire {
 	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
 }
 
-func (w *memoryWire) read() ([]byte, error) {
+func (w *memoryWire) read() (received, error) {
 	select {
 	case b, ok := <-w.in:
 		if !ok {
-			return nil, io.EOF
+			return received{}, io.EOF
 		}
-		return b, nil
+		return received{text: b}, nil
 	case <-w.stop:
-		return nil, io.EOF
+		return received{}, io.EOF
 	}
 }
 

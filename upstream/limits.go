@@ -126,7 +126,7 @@ func (c *streamConn) receiveOversize(large *oversize) {
 		return
 	}
 	if id, ours := e.laneID(); !ours {
-		c.receiveOne(large.response)
+		c.receiveOne(received{text: large.response})
 	} else if call := c.remove(id); call != nil {
 		call.finish(answer{err: large.failure()})
 	}

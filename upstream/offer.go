@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -15,6 +17,8 @@ type offer struct {
 	Title        string            `json:"title"`
 	Instructions string            `json:"instructions"`
 	Tools        []json.RawMessage `json:"tools"`
+
+	sound map[string]bool // digests of the schemas in Tools that passed admission
 }
 
 func (o offer) digest() (sum [sha256.Size]byte) {
@@ -39,6 +43,13 @@ func (o offer) encode() []byte {
 		}
 		out = append(out, one...)
 	}
+	out = append(out, `],"sound":[`...)
+	for i, digest := range slices.Sorted(maps.Keys(o.sound)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, rawjson.Quote(digest)...)
+	}
 	return append(out, "]}"...)
 }
 
@@ -59,13 +70,22 @@ func decodeOffer(data []byte) (o offer, ok bool) {
 		o.Tools = append(o.Tools, one)
 		return true
 	})
+	if sound, ok := rawjson.Get(data, "sound"); ok && err == nil {
+		o.sound = make(map[string]bool)
+		err = rawjson.Elements(sound, func(one []byte) bool {
+			digest, _ := rawjson.String(one)
+			o.sound[digest] = true
+			return true
+		})
+	}
 	return o, err == nil
 }
 
 // admit makes a listing of an offer.
 func (s *server) admit(o offer) *listing {
-	a := newAdmission(s.cfg)
+	a := newAdmission(s.cfg, o.sound)
 	tools, excluded := a.admit(o.Tools)
+	o.sound = a.sound
 	l := &listing{
 		limited: a.limited,
 		offer:   o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
@@ -109,7 +129,9 @@ func (s *server) recall(before *server) {
 	if old == nil || before.identity() != s.identity() {
 		if o, ok := s.loadOffer(); ok {
 			s.listing = s.admit(o)
-			s.foreign, s.kept = false, s.listing.digest
+			if s.foreign = false; o.sound != nil {
+				s.kept = s.listing.digest
+			}
 		} else if old != nil {
 			s.listing, s.foreign = s.admit(old.offer), true
 		}

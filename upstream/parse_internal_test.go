@@ -11,7 +11,7 @@ import (
 )
 
 func readEvents(r io.Reader, limit int) (events []sseEvent, err error) {
-	s := newSSEReader(r, limit)
+	s := newSSEReader(r, limit, new(memories))
 	for {
 		ev, err := s.next()
 		if err != nil {
@@ -83,7 +83,7 @@ func TestSSESkip(t *testing.T) {
 			"event: message" + end + `data:{"result":"` + long + `","id":"toolhub-7"}` + end + "id: 5" + end + end,
 			`data: {"id":"toolhub-7",` + end + `data: "result":"` + long + `"}` + end + end,
 		} {
-			s := newSSEReader(strings.NewReader("data: a"+end+end+event+"data: b"+end+end), 100)
+			s := newSSEReader(strings.NewReader("data: a"+end+end+event+"data: b"+end+end), 100, new(memories))
 			got := ""
 			for {
 				ev, err := s.next()
@@ -140,7 +140,7 @@ func TestLineReader(t *testing.T) {
 		if err != nil {
 			break
 		}
-		got = append(got, string(line))
+		got = append(got, string(line.text))
 	}
 	if want := []string{"a", "b", long, "c", "skipped", "last"}; strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("%d lines", len(got))

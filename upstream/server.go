@@ -15,9 +15,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// slotTime is how long a starting server counts towards StartParallel: one that hangs must not hold the others back.
-const slotTime = 5 * time.Second
-
 // server is one upstream server, or one client session's connection to it (see isolation): a state machine that one
 // goroutine, run, drives.
 type server struct {
@@ -33,7 +30,7 @@ type server struct {
 	log        *slog.Logger
 	redact     *redactor
 	http       *httpServer // nil for stdio
-	slots      chan struct{}
+	slots      *slots
 	kill       <-chan struct{} // closed when stopping must be brisk
 	onChange   func()
 
@@ -421,16 +418,11 @@ func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }
 
 // start connects and lists, in one of the group's slots.
 func (s *server) start(ctx context.Context) (*session, *fault) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
+	free, ok := s.slots.take(ctx)
+	if !ok {
 		return nil, &fault{what: "stopped", cause: ctx.Err()}
 	}
-	var once sync.Once
-	free := func() { once.Do(func() { <-s.slots }) }
-	timer := time.AfterFunc(slotTime, free)
 	defer free()
-	defer timer.Stop()
 
 	sess, f := s.connect(ctx)
 	if f != nil {

@@ -20,9 +20,9 @@ import (
 
 // wire moves whole messages to and from one server.
 type wire interface {
-	// read returns the next message, which the caller may keep. It is called from one goroutine. A message that the
+	// read returns the next message, which the caller may keep or free. It is called from one goroutine. A message that the
 	// wire had to skip is an *oversize; any other error ends the connection.
-	read() ([]byte, error)
+	read() (received, error)
 
 	// post hands m over for sending and never blocks. An error means that m will not be sent.
 	post(m outMessage) error
@@ -213,7 +213,7 @@ func (c *streamConn) err() error {
 func (c *streamConn) readAll() {
 	defer close(c.ended)
 	for {
-		raw, err := c.wire.read()
+		got, err := c.wire.read()
 		var large *oversize
 		if errors.As(err, &large) {
 			c.receiveOversize(large)
@@ -223,37 +223,39 @@ func (c *streamConn) readAll() {
 			c.shut(err)
 			return
 		}
-		c.receive(raw)
+		c.receive(got)
 	}
 }
 
 // receive hands one message, or each message of a batch, to whom it is for.
-func (c *streamConn) receive(raw []byte) {
-	if len(raw) > 0 && raw[0] == '[' {
-		err := rawjson.Elements(raw, func(one []byte) bool {
-			c.receiveOne(one)
+func (c *streamConn) receive(got received) {
+	if len(got.text) > 0 && got.text[0] == '[' {
+		err := rawjson.Elements(got.text, func(one []byte) bool {
+			c.receiveOne(received{text: one}) // several have one memory: none of them can free it
 			return true
 		})
 		if err != nil {
-			c.drop("a line that is no JSON", raw)
+			c.drop("a line that is no JSON", got.text)
 		}
 		return
 	}
-	c.receiveOne(raw)
+	c.receiveOne(got)
 }
 
-func (c *streamConn) receiveOne(raw []byte) {
+func (c *streamConn) receiveOne(got received) {
+	raw := got.text
+	digest := digestAhead(raw)
 	e, kind := open(raw)
 	switch kind {
 	case kindResponse:
 		if id, ours := e.laneID(); ours {
 			if call := c.remove(id); call != nil {
-				call.finish(call.answerOf(raw, e))
+				call.finish(call.answerOf(raw, e).in(got, digest))
 			}
 			return
 		}
 	case kindNotification:
-		if !c.notified(raw, e) {
+		if !c.notified(e) {
 			return
 		}
 	case kindRequest:
@@ -282,11 +284,11 @@ func (c *streamConn) receiveOne(raw []byte) {
 
 // notified handles a notification, and reports whether it is for the SDK. Those that nothing listens to end here,
 // because the SDK would queue a flood of them without bound.
-func (c *streamConn) notified(raw []byte, e envelope) (forSDK bool) {
+func (c *streamConn) notified(e envelope) (forSDK bool) {
 	switch {
 	case e.is(noteProgress):
 		token, ours := e.progressToken()
-		if !ours || !rawjson.Valid(raw) {
+		if !ours || !e.valid {
 			return false
 		}
 		c.mu.Lock()

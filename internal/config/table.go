@@ -67,6 +67,7 @@ type journal struct {
 	maxBytes int64
 	maxFiles int
 	maxAge   time.Duration
+	sync     located[time.Duration]
 }
 
 const (
@@ -160,7 +161,7 @@ func hubShape() object[hub] {
 				text{oneOf: []string{"auto", "text", "json"}},
 				func(l *struct{ level, format string }) *string { return &l.format }),
 		}}, func(h *hub) *struct{ level, format string } { return &h.log }),
-		key("start_parallel", "How many servers start at the same time (default 8).", number{1, 1000},
+		key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).", number{1, 1000},
 			func(h *hub) *int { return &h.startParallel }),
 		key("retry", "How servers that failed are started again.", retryShape(), func(h *hub) *retry { return &h.retry }),
 		key("limits", "How much a server may send and list, where its entry does not say otherwise, and how much a client may send.",
@@ -204,7 +205,7 @@ func httpShape() object[httpDoor] {
 		key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000).",
 			number{1, maxCount}, func(h *httpDoor) *int { return &h.MaxSessions }),
 		key("session_idle", "A session without a request for so long ends (default 30m).",
-			idleTime, func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
+			idleTime(), func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
 		key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			list[string]{text{expand: true, check: origin}}, func(h *httpDoor) *[]string { return &h.AllowedOrigins }),
 		key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,
@@ -283,6 +284,9 @@ func persistShape() object[struct{ journal journal }] {
 			key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 				duration{min: 0, max: 100 * 365 * 24 * time.Hour, days: true},
 				func(j *journal) *time.Duration { return &j.maxAge }),
+			key("sync_within", "How long after an answer the records of its call may take to be on the disk (default 5ms): what a "+
+				"loss of power can cost. 0s: they are there before the answer. They are always written before it, and outlive the hub.",
+				in[time.Duration]{duration{min: 0, max: time.Minute}}, func(j *journal) *located[time.Duration] { return &j.sync }),
 		}}, func(p *struct{ journal journal }) *journal { return &p.journal }),
 	}}
 }

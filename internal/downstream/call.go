@@ -55,7 +55,9 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
 		return
 	}
-	r.answer(result)
+	if r.answer(result) && outcome.Free != nil {
+		outcome.Free()
+	}
 }
 
 // serverOf is the server of the tool that name stands for; "" where there is none.

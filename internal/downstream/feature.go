@@ -174,15 +174,18 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 		Session: p.session, Notify: call.notify(s), Progress: queue.report()})
 	call.leave()
 	queue.flush()
+	var result json.RawMessage
 	if err == nil {
 		p.caller.remember(to.server, reply.Result)
-		reply.Result, err = s.resultOf(p, m.method, reply)
+		result, err = s.resultOf(p, m.method, reply)
 	}
 	if err != nil {
 		s.refuseOnward(ctx, r, err)
 		return
 	}
-	r.answer(reply.Result)
+	if r.answer(pieces{result}) && reply.Free != nil {
+		reply.Free()
+	}
 }
 
 // resultOf is a server's result as this client gets it.

@@ -512,7 +512,7 @@ type takes struct {
 	answered func()
 }
 
-func (r takes) answer(json.RawMessage)  { r.answered() }
+func (r takes) answer(pieces) bool      { r.answered(); return true }
 func (r takes) refuse(e *tool.RPCError) { r.answered() }
 
 func TestAnIdIsFreeWithItsAnswer(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -380,7 +381,7 @@ func TestSilentResponsesStayOpen(t *testing.T) {
 		r := newHTTPReply(w, json.RawMessage(`1`), true)
 		r.keepAlive()
 		time.Sleep(2*quietFor + time.Second) // virtual
-		r.answer(json.RawMessage(`{}`))
+		r.answer(pieces{[]byte(`{}`)})
 		r.close()
 		want := ": waiting\n\n: waiting\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
 		if got := w.body.String(); got != want {
@@ -484,8 +485,12 @@ func TestResultsForOlderClients(t *testing.T) {
 		`{"content":[],"resultType":"complete","structuredContent":[1.0]}`:   `{"content":[]}`,
 		`{"structuredContent":{"a":1e400},"resultType":"complete","x":null}`: `{"structuredContent":{"a":1e400},"x":null}`,
 	} {
-		if got, err := older(json.RawMessage(result)); err != nil || string(got) != want {
-			t.Errorf("older(%s) = %s, %v", result, got, err)
+		o, err := rawjson.ReadObject([]byte(result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pieces(o.With(older(o)...)).joined(); string(got) != want {
+			t.Errorf("older(%s) = %s", result, got)
 		}
 	}
 }

@@ -295,12 +295,12 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 		writeJSON(w, http.StatusBadRequest, errorText(nil, invalidRequest(err.Error())))
 		return
 	}
-	var answers [][]byte
+	var answers []pieces
 	for _, part := range parts {
 		rec := &recorder{header: make(http.Header)}
 		m, refusal := parseMessage(part)
 		if refusal != nil {
-			answers = append(answers, errorText(m.id, refusal))
+			answers = append(answers, pieces{errorText(m.id, refusal)})
 			continue
 		}
 		d.postLegacy(rec, withBody(r, part), m)
@@ -308,14 +308,14 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 			w.Header().Set(headerSession, id)
 		}
 		if m.isRequest() {
-			answers = append(answers, rec.message(m.id))
+			answers = append(answers, pieces{rec.message(m.id)})
 		}
 	}
 	if len(answers) == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	writeJSON(w, http.StatusOK, joinBatch(answers))
+	writePieces(w, http.StatusOK, joinBatch(answers))
 }
 
 // recorder takes the response to one message of a batch.

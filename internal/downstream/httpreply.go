@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -45,7 +44,7 @@ func (r *httpReply) keepAlive() {
 			return
 		}
 		r.openStream()
-		r.write([]byte(": waiting\n\n"))
+		r.write(pieces{[]byte(": waiting\n\n")})
 		r.timer.Reset(quietFor)
 	})
 }
@@ -56,7 +55,7 @@ func (r *httpReply) begin() {
 	defer r.mu.Unlock()
 	if r.w != nil {
 		r.openStream()
-		r.write(nil)
+		r.write(nil) // the header alone
 	}
 }
 
@@ -77,17 +76,19 @@ func (r *httpReply) notify(method string, params json.RawMessage) {
 		return
 	}
 	r.openStream()
-	r.event(notificationText(method, params))
+	r.event(pieces{notificationText(method, params)})
 }
 
-func (r *httpReply) answer(result json.RawMessage) { r.finish(http.StatusOK, answerText(r.id, result)) }
+func (r *httpReply) answer(result pieces) (written bool) {
+	return r.finish(http.StatusOK, answerText(r.id, result))
+}
 
 func (r *httpReply) refuse(err *tool.RPCError) {
 	status := http.StatusOK
 	if r.modern {
 		status = statusOf(err.Code)
 	}
-	r.finish(status, errorText(r.id, err))
+	r.finish(status, pieces{errorText(r.id, err)})
 }
 
 // abandon implements replier: an HTTP request is always answered.
@@ -105,21 +106,22 @@ func statusOf(code int64) int {
 	return http.StatusOK
 }
 
-func (r *httpReply) finish(status int, text []byte) {
+func (r *httpReply) finish(status int, text pieces) (written bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.w == nil {
-		return
+		return false
 	}
 	control := http.NewResponseController(r.w)
 	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
 	if r.stream {
-		r.event(text)
+		written = r.event(text)
 	} else {
-		writeJSON(r.w, status, text)
+		written = writePieces(r.w, status, text)
 	}
 	_ = control.SetWriteDeadline(time.Time{}) // the connection may serve other requests after this one
 	r.w = nil
+	return written
 }
 
 // openStream turns the response into an event stream, if it is none yet.
@@ -136,31 +138,37 @@ func (r *httpReply) openStream() {
 }
 
 // event writes one message. A field ends at a line break, so the text must not hold one.
-func (r *httpReply) event(text []byte) {
-	text, err := rawjson.Line(text)
-	if err != nil {
-		return
-	}
-	out := append(make([]byte, 0, len(text)+24), "event: message\ndata: "...)
-	out = append(out, text...)
-	r.write(append(out, "\n\n"...))
+func (r *httpReply) event(text pieces) (written bool) {
+	text, err := text.line()
+	return err == nil && r.write(text.framed("event: message\ndata: ", "\n\n"))
 }
 
-// write sends b at once. A client that is gone is noticed by the HTTP server; one that does not read loses its
+// write sends text at once. A client that is gone is noticed by the HTTP server; one that does not read loses its
 // connection after a while, so that it holds up nobody.
-func (r *httpReply) write(b []byte) {
+func (r *httpReply) write(text pieces) (written bool) {
 	control := http.NewResponseController(r.w)
 	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
-	if _, err := r.w.Write(b); err == nil {
-		_ = control.Flush()
+	for _, part := range text {
+		if _, err := r.w.Write(part); err != nil {
+			return false
+		}
 	}
+	return control.Flush() == nil
 }
 
 // writeJSON answers a request with one JSON text.
-func writeJSON(w http.ResponseWriter, status int, text []byte) {
+func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, pieces{text}) }
+
+// writePieces is writeJSON. written is false where the client may not have all of it.
+func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.Header().Set("Content-Length", strconv.Itoa(text.size()))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // a client that is gone is noticed by the HTTP server
+	for _, part := range text {
+		if _, err := w.Write(part); err != nil {
+			return false // a client that is gone is noticed by the HTTP server
+		}
+	}
+	return true
 }

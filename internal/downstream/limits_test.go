@@ -33,7 +33,7 @@ func TestClientMessageLimitOnStdio(t *testing.T) {
 	w.want(refused("2", limit), refused(`"x"`, limit), refused("null", limit), refused("null", limit))
 	s.Apply(Config{MaxMessageBytes: limit + 1}, []string{"default"})
 	w.send(sized("4", limit))
-	w.want(`{"jsonrpc":"2.0","id":4,"result":{}}`) // which the SDK answers, in its own time
+	w.want(`{"jsonrpc":"2.0","id":4,"result":{}}`)
 	w.send(sized("5", limit+1))
 	w.want(refused("5", limit+1))
 	s.Apply(Config{}, []string{"default"})

@@ -49,6 +49,7 @@ func (t *listeners) add(l *listener) {
 	if t.all == nil {
 		t.all = make(map[*listener]struct{})
 	}
+	t.tellLocked() // what has changed before is no news to l
 	t.all[l] = struct{}{}
 }
 
@@ -123,7 +124,14 @@ func (s *Server) Changed(changes ...Change) {
 func (t *listeners) tell() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.tellLocked()
+}
+
+func (t *listeners) tellLocked() {
 	since := t.since
+	if len(since) == 0 {
+		return
+	}
 	t.since = nil
 	for l := range t.all {
 		c := since[l.profile]
@@ -232,7 +240,7 @@ func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
 			standing = false
 		}
 	}
-	r.answer(s.listenEnd(m.id))
+	r.answer(pieces{s.listenEnd(m.id)})
 }
 
 // listenEnd is the result that says that a subscription has ended in good order.

@@ -35,10 +35,11 @@ type peer struct {
 }
 
 // replier is the way back of one request. notify may be called any number of times before exactly one of answer and
-// refuse; what was notified before arrives before.
+// refuse; what was notified before arrives before. answer reports whether the result was written, so that nobody reads it
+// any more.
 type replier interface {
 	notify(method string, params json.RawMessage)
-	answer(result json.RawMessage)
+	answer(result pieces) (written bool)
 	refuse(err *tool.RPCError)
 
 	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a cancellation SHOULD NOT
@@ -110,9 +111,9 @@ type releasing struct {
 	release func()
 }
 
-func (r *releasing) answer(result json.RawMessage) {
+func (r *releasing) answer(result pieces) (written bool) {
 	r.release()
-	r.replier.answer(result)
+	return r.replier.answer(result)
 }
 
 func (r *releasing) refuse(err *tool.RPCError) {

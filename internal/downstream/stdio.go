@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -46,9 +47,9 @@ type stdioDoor struct {
 	answeredInit chan struct{} // closed when that has been answered
 	initialized  bool          // the client has been answered
 	masks        map[string]*idMask
-	open         map[string]func([]byte) // where the SDK's answer to a request goes
-	leave        func()                  // ends what initialize has begun; nil before it
-	idleSDK      chan struct{}           // closed when open became empty after the input ended; nil before that
+	open         map[string]func(pieces) (written bool) // where the SDK's answer to a request goes
+	leave        func()                                 // ends what initialize has begun; nil before it
+	idleSDK      chan struct{}                          // closed when open became empty after the input ended; nil before that
 }
 
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
@@ -63,7 +64,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		caller: &caller{session: session, out: newOutbox(nil)}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask), open: make(map[string]func([]byte))}
+		caller: &caller{session: session, out: newOutbox(nil)}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
+		open: make(map[string]func(pieces) bool)}
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
 	if err != nil {
 		return fmt.Errorf("serve stdio: %w", err)
@@ -147,6 +149,9 @@ func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 		if err != nil {
 			return err
 		}
+		if r.Buffered() == 0 {
+			runtime.Gosched() // a read may block this thread: what was received is not to wait for another one to wake up
+		}
 	}
 }
 
@@ -212,30 +217,28 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 }
 
 // write sends the response to a single request; nil is the response to a cancelled one.
-func (d *stdioDoor) write(text []byte) {
-	if text != nil {
-		_ = d.writeLine(text)
-	}
+func (d *stdioDoor) write(text pieces) (written bool) {
+	return text != nil && d.writePieces(text) == nil
 }
 
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
-func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte)) {
+func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) (written bool)) {
 	switch {
 	case m.isRequest() && onLane(m.method):
 		p, refusal := d.peer(m)
 		if refusal != nil {
-			reply(errorText(m.id, refusal))
+			reply(pieces{errorText(m.id, refusal)})
 			return
 		}
 		if !d.server.enter() {
-			reply(errorText(m.id, errDraining()))
+			reply(pieces{errorText(m.id, errDraining())})
 			return
 		}
 		// Before the next line is read: it may cancel this call.
 		ctx, done, refusal := p.inflight.add(ctx, m.id)
 		if refusal != nil {
 			d.server.calls.Done()
-			reply(errorText(m.id, refusal))
+			reply(pieces{errorText(m.id, refusal)})
 			return
 		}
 		p.inflight = nil
@@ -243,9 +246,9 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte))
 		d.lanes.Go(func() {
 			defer d.server.calls.Done()
 			defer done()
-			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text []byte) {
+			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text pieces) bool {
 				done() // the client may use the id again once it has the answer
-				reply(text)
+				return reply(text)
 			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
@@ -273,14 +276,14 @@ func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
 }
 
 // forward gives a message to the SDK.
-func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) {
+func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (written bool)) {
 	m, mask := maskID(m)
 	if m.method == noteCancelled {
 		m = d.maskCancelled(m)
 	}
 	msg, err := jsonrpc.DecodeMessage(m.text)
 	if err != nil {
-		reply(errorText(m.id, invalidRequest("not a request, notification or response")))
+		reply(pieces{errorText(m.id, invalidRequest("not a request, notification or response"))})
 		return
 	}
 	var initializing chan struct{}
@@ -289,7 +292,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) 
 		d.mu.Lock()
 		if _, open := d.open[key]; open {
 			d.mu.Unlock()
-			reply(errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key))))
+			reply(pieces{errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key)))})
 			return
 		}
 		if mask != nil {
@@ -393,14 +396,14 @@ func (d *stdioDoor) Write(_ context.Context, msg jsonrpc.Message) error {
 		if reply == nil {
 			return d.writeLine(text)
 		}
-		reply(text)
+		reply(pieces{text})
 		return nil
 	}
 	return d.writeLine(text)
 }
 
 // answered notes that the SDK answers a request. done is called when the client has the answer.
-func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func([]byte), done func()) {
+func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(pieces) bool, done func()) {
 	key, joins := keyOf(r.ID), false
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -448,20 +451,26 @@ func (d *stdioDoor) Close() error {
 func (d *stdioDoor) SessionID() string { return "" }
 
 // writeLine writes one message. The first failure stays: the client is gone.
-func (d *stdioDoor) writeLine(text []byte) error {
-	text, err := rawjson.Line(text)
+func (d *stdioDoor) writeLine(text []byte) error { return d.writePieces(pieces{text}) }
+
+func (d *stdioDoor) writePieces(text pieces) error {
+	text, err := text.line()
 	if err != nil {
 		return fmt.Errorf("write to client: %w", err)
 	}
+	text = text.framed("", "\n")
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if d.broken != nil {
 		return d.broken
 	}
-	if _, err := d.out.Write(append(text[:len(text):len(text)], '\n')); err != nil {
-		d.broken = fmt.Errorf("write to client: %w", err)
-		d.inflight.cancelAll()
-		_ = d.Close()
+	for _, part := range text {
+		if _, err := d.out.Write(part); err != nil {
+			d.broken = fmt.Errorf("write to client: %w", err)
+			d.inflight.cancelAll()
+			_ = d.Close()
+			break
+		}
 	}
 	return d.broken
 }
@@ -470,7 +479,7 @@ func (d *stdioDoor) writeLine(text []byte) error {
 type stdioReplier struct {
 	door  *stdioDoor
 	id    json.RawMessage
-	reply func([]byte)
+	reply func(pieces) (written bool)
 }
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
@@ -482,6 +491,6 @@ func (r *stdioReplier) abandon() bool {
 	return true
 }
 
-func (r *stdioReplier) answer(result json.RawMessage) { r.reply(answerText(r.id, result)) }
+func (r *stdioReplier) answer(result pieces) (written bool) { return r.reply(answerText(r.id, result)) }
 
-func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(errorText(r.id, err)) }
+func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(pieces{errorText(r.id, err)}) }

@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -167,7 +166,7 @@ func (s *Server) subscribe(ctx context.Context, p peer, m message, r replier) {
 			return
 		}
 	}
-	r.answer(json.RawMessage("{}"))
+	r.answer(pieces{[]byte("{}")})
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
@@ -188,7 +187,7 @@ func (s *Server) unsubscribe(ctx context.Context, p peer, m message, r replier) 
 		case <-ctx.Done():
 		}
 	}
-	r.answer(json.RawMessage("{}"))
+	r.answer(pieces{[]byte("{}")})
 }
 
 // turnOf returns the session's subscription to fresh.shown, which is fresh where there was none, for the one who may

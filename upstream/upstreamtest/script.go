@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 )
 
 // Behaviour is a way to misbehave.
@@ -60,8 +61,9 @@ type Script struct {
 	// Results are what tools answer, byte for byte, by name; before what the tools above do.
 	Results map[string]json.RawMessage
 
-	Stderr []string // lines written to stderr at start (stdio)
-	Record string   // a file to which every message received is appended, as it is, with a line break (stdio)
+	Delay  time.Duration // it does nothing for so long at start (stdio)
+	Stderr []string      // lines written to stderr at start (stdio)
+	Record string        // a file to which every message received is appended, as it is, with a line break (stdio)
 }
 
 // Has reports whether the script asks for b.

@@ -90,6 +90,7 @@ func Main() {
 
 // serve plays the script on stdio and returns the exit status.
 func serve(s Script, in io.Reader, out io.Writer) int {
+	time.Sleep(s.Delay)
 	for _, line := range s.Stderr {
 		fmt.Fprintln(os.Stderr, line)
 	}
