@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -66,7 +67,7 @@ func (s *server) call(ctx context.Context, x *order) (tool.Reply, error) {
 
 // acquire returns the session of a ready server, other than stale. It waits for a server that is starting.
 func (s *server) acquire(ctx context.Context, stale *session, x *order, limit time.Duration) (
-	*session, []binding, error,
+	*session, []paramheader.Binding, error,
 ) {
 	var timer *time.Timer // made when there is something to wait for
 	for {
@@ -105,7 +106,7 @@ func (s *server) acquire(ctx context.Context, stale *session, x *order, limit ti
 }
 
 // bindings are the headers that a call carries.
-func (s *server) bindings(x *order) []binding {
+func (s *server) bindings(x *order) []paramheader.Binding {
 	if x.call == nil {
 		return nil
 	}
@@ -165,7 +166,7 @@ type callLimits struct{ idle, most time.Duration }
 
 // callOver sends the call over sess and waits for its answer.
 func (s *server) callOver(
-	ctx context.Context, sess *session, x *order, bound []binding, limits callLimits,
+	ctx context.Context, sess *session, x *order, bound []paramheader.Binding, limits callLimits,
 ) (tool.Reply, answer) {
 	if x.over != nil {
 		return tool.Reply{}, x.over(ctx, s, sess, limits)
@@ -185,7 +186,7 @@ func (s *server) callOver(
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {
-			c.headers = paramHeaders(bound, x.call.Arguments)
+			c.headers = paramheader.Headers(bound, x.call.Arguments)
 		}
 	}
 	a := s.wait(ctx, sess, c, x.Progress, limits)

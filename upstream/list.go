@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -23,7 +24,7 @@ type listing struct {
 	catalog  tool.Catalog
 	offer    offer // what it was made from
 	digest   [sha256.Size]byte
-	bindings map[string][]binding // by the tool's own name
+	bindings map[string][]paramheader.Binding // by the tool's own name
 	repaired int
 	limited  []string // which limits were hit, and what came of it
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -114,7 +115,7 @@ func (s *server) admit(o offer) *listing {
 	}
 	l := &listing{
 		limited: a.limited,
-		offer:   o, digest: o.digest(), bindings: make(map[string][]binding),
+		offer:   o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
 		catalog: tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
 			Title: o.Title, Instructions: o.Instructions, Abilities: o.Abilities,
 			Prompts: offers[promptList], Resources: offers[resourceList], Templates: offers[templateList]},
@@ -123,7 +124,7 @@ func (s *server) admit(o offer) *listing {
 		if len(t.Repairs) > 0 {
 			l.repaired++
 		}
-		if b := bindings(t.InputSchema); b != nil {
+		if b := paramheader.Of(t.InputSchema); b != nil {
 			l.bindings[t.Native] = b
 		}
 	}

@@ -181,25 +181,3 @@ func FuzzCleanText(f *testing.F) {
 		}
 	})
 }
-
-func TestHeaderText(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"plain text":      "plain text",
-		"":                "",
-		" lead":           "=?base64?IGxlYWQ=?=",
-		"é":               "=?base64?w6k=?=",
-		"a\nb":            "=?base64?YQpi?=",
-		"=?base64?eA==?=": "=?base64?PT9iYXNlNjQ/ZUE9PT89?=",
-	} {
-		if got := headerText(in); got != want {
-			t.Errorf("headerText(%q) = %q, want %q", in, got, want)
-		}
-	}
-	for in, want := range map[string]string{`1`: "1", `-7.0`: "-7", `1e3`: "1000", `true`: "true", `"x"`: "x",
-		`1.5`: "", `null`: "", `{}`: "", `9007199254740993`: ""} {
-		if got, ok := headerValue([]byte(in)); got != want || ok != (want != "") {
-			t.Errorf("headerValue(%s) = %q, %v", in, got, ok)
-		}
-	}
-}

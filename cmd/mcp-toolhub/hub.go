@@ -83,7 +83,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 		return nil, errors.Join(err, h.journal.Close())
 	}
 	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
-		Statuses: h.statuses, Problems: h.problems, Logger: logger})
+		Servers: h.group, Statuses: h.statuses, Problems: h.problems, Logger: logger})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
@@ -163,15 +163,13 @@ func (h *hub) refresh() {
 	h.refreshed.Store(changes)
 }
 
-// announce tells the clients of profiles whose tools have changed.
+// announce tells clients what has changed for them.
 func (h *hub) announce(changes []namespace.Change) {
-	var profiles []string
+	all := make([]downstream.Change, 0, len(changes))
 	for _, c := range changes {
-		if c.Tools {
-			profiles = append(profiles, c.Profile)
-		}
+		all = append(all, downstream.Change{Profile: c.Profile, Tools: c.Tools, Prompts: c.Prompts, Resources: c.Resources})
 	}
-	h.server.ToolsChanged(profiles)
+	h.server.Changed(all...)
 }
 
 func (h *hub) catalogs() []tool.Catalog {

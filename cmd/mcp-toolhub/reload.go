@@ -86,7 +86,6 @@ func (h *hub) apply(next *config.Settings) error {
 	for _, w := range next.Warnings {
 		h.logger.Warn("config", "warning", w)
 	}
-	instructions := next.Downstream.Instructions != was.Downstream.Instructions
 	next.Downstream.Version, next.Downstream.HTTP.Listen = was.Downstream.Version, was.Downstream.HTTP.Listen
 	if len(next.Downstream.Auth.Tokens) == 0 && next.Downstream.HTTP.Listen != "" {
 		if err := next.Downstream.CheckListen(next.Downstream.HTTP.Listen); err != nil {
@@ -105,8 +104,8 @@ func (h *hub) apply(next *config.Settings) error {
 		return err
 	}
 	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
-		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || instructions {
-		h.logger.Warn("changes of persist, hub.log, hub.name and hub.instructions take effect at the next start")
+		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name {
+		h.logger.Warn("changes of persist, hub.log and hub.name take effect at the next start")
 	}
 	h.updating.Lock()
 	h.put(next, toolset)

@@ -58,7 +58,7 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 		switch {
 		case refusal != nil:
 			b.expect()(pieces{errorText(m.id, refusal)})
-		case m.isRequest() && m.method != methodListen:
+		case m.isRequest() && m.method != methodListen: // which has no end to wait for
 			d.dispatch(ctx, m, b.expect())
 		default:
 			d.dispatch(ctx, m, d.write)

@@ -27,19 +27,17 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
 	}
-	ctx, done, refusal := p.inflight.add(ctx, m.id)
-	if refusal != nil {
-		r.refuse(refusal)
-		return
-	}
-	defer done()
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)
 	progress := newProgressQueue(r, token)
+	server := serverOf(surface, name)
+	open := s.openCall(p, server, progress)
 	outcome := s.deps.Pipeline.Invoke(ctx, invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
 		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Progress: progress.report(),
+		Notify: open.notify(s),
 	})
+	open.leave()
 	progress.flush()
 	if outcome.Err != nil {
 		r.refuse(outcome.Err)
@@ -47,6 +45,9 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	}
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon() {
 		return
+	}
+	if outcome.Status == tool.StatusSucceeded {
+		p.caller.remember(server, outcome.Result)
 	}
 	result, err := s.resultFor(p, outcome)
 	if err != nil {
@@ -59,15 +60,24 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	}
 }
 
-// progressQueue passes progress on under the client's own token. A client that does not read it holds up its own answer
+// serverOf is the server of the tool that name stands for; "" where there is none.
+func serverOf(surface *tool.Surface, name string) string {
+	if l, ok := surface.Resolve(name); ok {
+		return l.Tool.Server
+	}
+	return ""
+}
+
+// progressQueue passes on what belongs to a call before its result: progress under the client's own token, log messages. A client that does not read it holds up its own answer
 // and nothing else: not the call, its limits, or its place at the server.
 type progressQueue struct {
 	replier replier
 	token   json.RawMessage
 
 	mu      sync.Mutex
-	waiting []json.RawMessage
+	waiting []note
 	sending bool
+	closed  bool      // the result comes next
 	idle    sync.Cond // signalled when sending ends
 }
 
@@ -90,16 +100,24 @@ func (q *progressQueue) report() func(tool.Progress) {
 		if err != nil {
 			return
 		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if len(q.waiting) >= maxQueuedProgress {
-			q.waiting = q.waiting[1:]
-		}
-		q.waiting = append(q.waiting, params)
-		if !q.sending {
-			q.sending = true
-			go q.send()
-		}
+		q.add(noteProgress, params)
+	}
+}
+
+// add takes one notification.
+func (q *progressQueue) add(method string, params json.RawMessage) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	if len(q.waiting) >= maxQueuedProgress {
+		q.waiting = q.waiting[1:]
+	}
+	q.waiting = append(q.waiting, note{method: method, params: params})
+	if !q.sending {
+		q.sending = true
+		go q.send()
 	}
 }
 
@@ -107,20 +125,21 @@ func (q *progressQueue) send() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) > 0 {
-		params := q.waiting[0]
+		next := q.waiting[0]
 		q.waiting = q.waiting[1:]
 		q.mu.Unlock()
-		q.replier.notify(noteProgress, params)
+		q.replier.notify(next.method, next.params)
 		q.mu.Lock()
 	}
 	q.sending = false
 	q.idle.Broadcast()
 }
 
-// flush waits until every report has been sent: what was notified before the answer arrives before it.
+// flush waits until every report has been sent: what was notified before the answer arrives before it, and nothing after.
 func (q *progressQueue) flush() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.closed = true
 	for q.sending {
 		q.idle.Wait()
 	}

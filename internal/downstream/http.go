@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -167,13 +168,26 @@ func (s *Server) checkOrigin(next http.Handler) http.Handler {
 		if r.Method == http.MethodOptions {
 			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, "+
-				headerSession+", "+headerVersion+", "+headerMethod+", "+headerName)
+				headerSession+", "+headerVersion+", "+headerMethod+", "+headerName+paramHeaders(r))
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// paramHeaders are the headers among those that a web page wants to send which repeat arguments of tools. Their names are
+// the tools' own, so that no list can hold them.
+func paramHeaders(r *http.Request) string {
+	list := ""
+	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		name = strings.TrimSpace(name)
+		if n := len(paramheader.Prefix); len(name) > n && strings.EqualFold(name[:n], paramheader.Prefix) && paramheader.IsToken(name) {
+			list += ", " + name
+		}
+	}
+	return list
 }
 
 func (s *Server) isAllowedOrigin(r *http.Request, origin string) bool {

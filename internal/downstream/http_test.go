@@ -335,7 +335,7 @@ func TestListChangedOverHTTP(t *testing.T) {
 	if ack := <-modern; !strings.Contains(ack, "acknowledged") || !strings.Contains(ack, `subscriptionId":1e1`) {
 		t.Fatalf("acknowledged with %s", ack)
 	}
-	s.ToolsChanged([]string{"default"})
+	s.Changed(Change{Profile: "default", Tools: true})
 	for name, events := range map[string]<-chan string{"legacy": legacy, "modern": modern} {
 		if got := <-events; !strings.Contains(got, "notifications/tools/list_changed") {
 			t.Errorf("%s: %s", name, got)

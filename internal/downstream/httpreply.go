@@ -63,6 +63,16 @@ func (r *httpReply) keepAlive() {
 	})
 }
 
+// begin opens the stream at once, for a response that may have nothing to say for long.
+func (r *httpReply) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.w != nil {
+		r.openStream()
+		r.write(nil) // the header alone
+	}
+}
+
 // close ends the reply: nothing is written to the connection after it returns.
 func (r *httpReply) close() {
 	r.mu.Lock()

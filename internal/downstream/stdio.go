@@ -39,6 +39,8 @@ type stdioDoor struct {
 
 	inflight inflight
 	lanes    sync.WaitGroup // lane requests of this client
+	caller   *caller
+	inputEnd chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
 	client       tool.Client   // of the initialize handshake
@@ -46,7 +48,8 @@ type stdioDoor struct {
 	answeredInit chan struct{} // closed when that has been answered
 	initialized  bool          // the client has been answered
 	masks        map[string]*idMask
-	open         map[string]func(pieces) (written bool) // where the SDK's answer to a request goes; standing requests are not in it
+	open         map[string]func(pieces) (written bool) // where the SDK's answer to a request goes
+	leave        func()                                 // ends what initialize has begun; nil before it
 	idleSDK      chan struct{}                          // closed when open became empty after the input ended; nil before that
 }
 
@@ -62,15 +65,19 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		masks: make(map[string]*idMask), open: make(map[string]func(pieces) bool)}
+		caller: &caller{session: session, out: newOutbox(nil)}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
+		open: make(map[string]func(pieces) bool)}
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
 	if err != nil {
 		return fmt.Errorf("serve stdio: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer d.part()
 	ended := make(chan error, 1)
 	go func() { ended <- d.readAll(ctx, in) }()
+	var telling sync.WaitGroup
+	telling.Go(d.tell)
 	select {
 	case err = <-ended:
 		d.finish(ctx)
@@ -81,6 +88,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	closed := make(chan struct{})
 	go func() {
 		_ = ss.Close()
+		telling.Wait()
 		close(closed)
 	}()
 	select {
@@ -106,6 +114,31 @@ func (s *settings) unknown(profile string) error {
 		return fmt.Errorf("no server %q in the config: name one of %q", wanted, known)
 	}
 	return fmt.Errorf("no profile %q in the config: name one of %q", wanted, known)
+}
+
+// part ends what initialize has begun.
+func (d *stdioDoor) part() {
+	d.mu.Lock()
+	leave := d.leave
+	d.leave = func() {}
+	d.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
+}
+
+// tell writes what waits for the client besides answers.
+func (d *stdioDoor) tell() {
+	for {
+		select {
+		case <-d.caller.out.wake:
+			d.caller.out.drain(func(method string, params json.RawMessage) {
+				_ = d.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+			}, d.closed)
+		case <-d.closed:
+			return
+		}
+	}
 }
 
 // closeWithin is how long the SDK may take to end a session whose client has gone.
@@ -245,7 +278,7 @@ func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
 // peer is the sender of a lane request on this connection.
 func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
-	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight}
+	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight, caller: d.caller, quit: d.inputEnd}
 	if metaVersion(m) >= modernVersion {
 		return modernPeer(p, m)
 	}
@@ -281,9 +314,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (
 		if mask != nil {
 			d.masks[key] = mask
 		}
-		if m.method != methodListen {
-			d.open[key] = reply
-		}
+		d.open[key] = reply
 		if m.method == methodInitialize && !d.initialized {
 			info, _ := rawjson.Get(m.params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
@@ -330,6 +361,7 @@ func (d *stdioDoor) maskCancelled(m message) message {
 // finish waits until everything that was read has been answered, or ctx is done.
 func (d *stdioDoor) finish(ctx context.Context) {
 	idle := make(chan struct{})
+	close(d.inputEnd)
 	d.mu.Lock()
 	d.idleSDK = idle
 	if len(d.open) == 0 {
@@ -382,22 +414,13 @@ func (d *stdioDoor) Write(_ context.Context, msg jsonrpc.Message) error {
 		}
 		reply(pieces{text})
 		return nil
-	case *jsonrpc.Request:
-		if d.isEarly(msg) {
-			return nil
-		}
 	}
-	d.mu.Lock()
-	for _, mask := range d.masks { // a standing request's id stands in the notifications that belong to it
-		text = mask.undo(text)
-	}
-	d.mu.Unlock()
 	return d.writeLine(text)
 }
 
 // answered notes that the SDK answers a request. done is called when the client has the answer.
 func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(pieces) bool, done func()) {
-	key := keyOf(r.ID)
+	key, joins := keyOf(r.ID), false
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	mask = d.masks[key]
@@ -407,6 +430,7 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 			v, _ := rawjson.Get(r.Result, "protocolVersion")
 			d.client.ProtocolVersion, _ = rawjson.String(v)
 			d.initialized = true
+			joins = true
 		}
 		close(d.answeredInit)
 		d.answeredInit = nil
@@ -414,28 +438,15 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 	return mask, d.open[key], func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		if joins && d.leave == nil { // it may be told of changes now, and not before
+			d.leave = d.server.join(d.profile, d.client, d.caller)
+		}
 		delete(d.open, key)
 		if len(d.open) == 0 && d.idleSDK != nil {
 			close(d.idleSDK)
 			d.idleSDK = nil
 		}
 	}
-}
-
-// isEarly reports whether a notification would reach a client that has not been initialised. It is dropped: the client
-// has not listed anything yet.
-func (d *stdioDoor) isEarly(r *jsonrpc.Request) bool {
-	if r.Method != noteToolListChanged || r.ID.IsValid() {
-		return false
-	}
-	if meta, ok := rawjson.Get(r.Params, "_meta"); ok {
-		if _, ok := rawjson.Get(meta, mcp.MetaKeySubscriptionID); ok {
-			return false // asked for, by subscriptions/listen
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return !d.initialized
 }
 
 // keyOf is the text of an id that the SDK gives back as it came.

@@ -39,7 +39,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		append: func(r ...tool.Record) error { return p.opts.Journal.Append(ctx, r...) }}
 	reply, err := ex.Execute(ctx, &tool.Execution{
 		Invocation: inv.id, Tool: t, Params: inv.call.Params, Arguments: inv.callInput, Meta: inv.call.Meta, Hop: inv.call.Hop,
-		Session: inv.call.Session, Progress: inv.progress.report,
+		Session: inv.call.Session, Notify: inv.call.Notify, Progress: inv.progress.report,
 	})
 	inv.progress.close()
 	inv.ended = inv.now()

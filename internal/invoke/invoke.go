@@ -42,6 +42,8 @@ type Call struct {
 	Actor        tool.Actor
 	Session      tool.Session // see tool.Execution
 
+	Notify func(tool.Notification) // see tool.Execution
+
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)
 }
