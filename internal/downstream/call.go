@@ -68,8 +68,9 @@ func serverOf(surface *tool.Surface, name string) string {
 	return ""
 }
 
-// progressQueue passes on what belongs to a call before its result: progress under the client's own token, log messages. A client that does not read it holds up its own answer
-// and nothing else: not the call, its limits, or its place at the server.
+// progressQueue passes on what belongs to a call before its result: progress under the client's own token, and log
+// messages. A client that does not read it holds up its own answer and nothing else: not the call, its limits, or its place
+// at the server.
 type progressQueue struct {
 	replier replier
 	token   json.RawMessage

@@ -170,8 +170,8 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 	token, meta := splitMeta(m.params)
 	queue := newProgressQueue(r, token)
 	call := s.openCall(p, to.server, queue)
-	reply, err := s.deps.Servers.Forward(ctx, &tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop,
-		Session: p.session, Notify: call.notify(s), Progress: queue.report()})
+	reply, err := s.deps.Servers.Forward(ctx, &tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta,
+		Hop: p.hop, Session: p.session, Notify: call.notify(s), Progress: queue.report()})
 	call.leave()
 	queue.flush()
 	var result json.RawMessage
@@ -243,7 +243,8 @@ func (s *Server) refuseOnward(ctx context.Context, r replier, err error) {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: f.Message, Data: about})
 	default:
 		s.deps.Logger.Error("request failed", "error", err)
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says why"})
+		r.refuse(&tool.RPCError{Code: tool.CodeInternalError,
+			Message: "the hub failed while it handled this request; its log says why"})
 	}
 }
 

@@ -44,7 +44,8 @@ type Execution struct {
 	Progress func(Progress)
 }
 
-// Hop holds the per-hop facts of a request on protocol 2026-07-28, raw; all nil on older revisions.
+// Hop holds the per-hop facts of a request on protocol 2026-07-28, raw. On older revisions LogLevel is what the session has
+// asked for, and the rest is nil.
 type Hop struct {
 	ClientCapabilities json.RawMessage // _meta["io.modelcontextprotocol/clientCapabilities"]
 	LogLevel           json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]
