@@ -560,7 +560,7 @@ func (s *server) ownStatus() tool.ServerStatus {
 	}
 	if l := s.listing; l != nil {
 		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
-		st.Cached = l.catalog.Pending
+		st.Cached, st.Known = l.catalog.Pending, !s.foreign
 	}
 	return st
 }
