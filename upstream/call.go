@@ -2,8 +2,10 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -41,20 +43,37 @@ func (s *server) execute(ctx context.Context, x *tool.Execution) (tool.Reply, er
 	return reply, err
 }
 
-// call sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
-// before the call was sent.
+// call sends the call, in as many rounds as the server needs to ask for what it wants.
 func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	limit, limitMax := s.cfg.callLimits(x.Tool.Native)
-	sess, bound, err := s.acquire(ctx, nil, x.Tool.Native, limit)
+	limits := &callLimits{}
+	limits.idle, limits.most = s.cfg.callLimits(x.Tool.Native)
+	return s.converse(ctx, dialogue{name: x.Tool.Native, params: x.Params, ask: x.Ask, passes: x.InRounds, limits: limits,
+		send: func(params json.RawMessage, round int) (tool.Reply, error) {
+			again := *x
+			again.Params = params
+			return s.callOnce(ctx, &again, limits, round)
+		}})
+}
+
+// callOnce sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
+// before the call was sent.
+func (s *server) callOnce(ctx context.Context, x *tool.Execution, limits *callLimits, round int) (tool.Reply, error) {
+	sess, bound, err := s.acquire(ctx, nil, x.Tool.Native, limits.idle)
 	if err != nil {
 		return tool.Reply{}, err
 	}
-	reply, a := s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
+	if round > 0 && sess.hop == nil {
+		return tool.Reply{}, lostBetweenRounds(errClosed) // it would start from the beginning
+	}
+	reply, a := s.callOver(ctx, sess, x, bound, limits)
 	if (a.lost || a.unsent()) && ctx.Err() == nil {
-		if sess, bound, err = s.acquire(ctx, sess, x.Tool.Native, limit); err != nil {
+		if sess, bound, err = s.acquire(ctx, sess, x.Tool.Native, limits.idle); err != nil {
 			return reply, err
 		}
-		reply, a = s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
+		if round > 0 && sess.hop == nil {
+			return reply, lostBetweenRounds(errClosed)
+		}
+		reply, a = s.callOver(ctx, sess, x, bound, limits)
 	}
 	return reply, a.err
 }
@@ -152,12 +171,22 @@ func (s *server) unavailable() *tool.Failure {
 	return f
 }
 
-// callLimits bound one call: idle without progress, most in all.
-type callLimits struct{ idle, most time.Duration }
+// callLimits bound one call: idle without progress, most in all since it began.
+type callLimits struct {
+	idle, most time.Duration
+	began      time.Time // zero until it is sent
+}
+
+// start notes when a call is sent for the first time.
+func (l *callLimits) start() {
+	if l.began.IsZero() {
+		l.began = time.Now()
+	}
+}
 
 // callOver sends the call over sess and waits for its answer.
 func (s *server) callOver(
-	ctx context.Context, sess *session, x *tool.Execution, bound []binding, limits callLimits,
+	ctx context.Context, sess *session, x *tool.Execution, bound []binding, limits *callLimits,
 ) (tool.Reply, answer) {
 	id := s.nextID()
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
@@ -170,21 +199,30 @@ func (s *server) callOver(
 			Message: "params of the call are no JSON object: send them as the protocol demands"}}
 	}
 	c := newLaneCall(id, methodCallTool, params)
-	c.name = x.Tool.Native
+	c.name, c.ask = x.Tool.Native, x.Ask
 	if sess.hop != nil {
 		c.headers = paramHeaders(bound, x.Arguments)
 	}
-	a := s.wait(ctx, sess, c, x.Progress, limits)
+	limits.start()
+	a := s.wait(ctx, sess, c, x.Progress, *limits)
 	reply.Result = a.result
 	return reply, a
 }
 
-// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops.
+// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops. Meanwhile
+// it puts what the server asks to the client.
 func (s *server) wait(
 	ctx context.Context, sess *session, c *laneCall, progress func(tool.Progress), limits callLimits,
 ) answer {
-	began := time.Now()
-	timer := time.NewTimer(limits.idle)
+	limits.start()
+	desk, wasHeld := sess.lane.questions(), false
+	asking, over := context.WithCancel(ctx)
+	var answering sync.WaitGroup
+	defer answering.Wait()
+	defer over()
+	desk.begin(c)
+	defer desk.end(c)
+	timer := time.NewTimer(limits.left(false))
 	defer timer.Stop()
 	sess.lane.send(ctx, c)
 	for {
@@ -197,12 +235,21 @@ func (s *server) wait(
 			if done != nil {
 				return *done
 			}
-			if len(reports) > 0 {
-				timer.Reset(min(limits.idle, limits.most-time.Since(began)))
+			questions, held := c.takeQuestions()
+			for _, q := range questions {
+				answering.Go(func() { desk.put(asking, q) })
+			}
+			if len(reports) > 0 || held != wasHeld {
+				wasHeld = held
+				timer.Reset(limits.left(held))
 			}
 		case <-timer.C:
+			if left := limits.left(true); c.isHeld() && left > 0 {
+				timer.Reset(left)
+				continue
+			}
 			sess.lane.cancel(ctx, c, "timeout")
-			return answer{err: s.timedOut(c, time.Since(began), limits)}
+			return answer{err: s.timedOut(c.name, c.sent(), limits)}
 		case <-ctx.Done():
 			sess.lane.cancel(ctx, c, "canceled by the client")
 			return answer{err: canceled(ctx, c.sent())}
@@ -213,15 +260,15 @@ func (s *server) wait(
 	}
 }
 
-func (s *server) timedOut(c *laneCall, after time.Duration, limits callLimits) *tool.Failure {
-	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: c.sent()}
+func (s *server) timedOut(name string, sent bool, limits callLimits) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: sent}
 	setting, limit := "call", limits.idle
-	if after >= limits.most {
+	if time.Since(limits.began) >= limits.most {
 		setting, limit = "call_max", limits.most
 	}
 	f.Message = fmt.Sprintf("%q of server %q did not answer within %s and was canceled; it may have taken effect: "+
 		"check before calling again. If it needs longer, raise timeouts.%s of server %q",
-		c.name, s.cfg.ID, limit, setting, s.cfg.ID)
+		name, s.cfg.ID, limit, setting, s.cfg.ID)
 	return f
 }
 

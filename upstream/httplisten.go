@@ -81,8 +81,12 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 		switch {
 		case kind == kindNotification && e.is(noteToolsChanged):
 			l.onListChanged()
+		case kind == kindNotification && e.is(noteCancelled):
+			l.desk.canceled(e)
 		case kind == kindRequest && rawjson.Valid(ev.data):
-			l.post(ctx, replyBody(e))
+			if !l.desk.receive(e, nil) {
+				l.respond(ctx, replyBody(e))
+			}
 		case kind == kindResponse && l.hop != nil:
 			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
 			return "", rawjson.IsNull(e.err) // the server ended the subscription, or does not offer one

@@ -24,6 +24,9 @@ type lane interface {
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 
+	// questions is where questions of the server arrive.
+	questions() *desk
+
 	// listen asks for list_changed notifications where the protocol does not send them unasked, and returns at once.
 	listen(ctx context.Context)
 }
@@ -68,6 +71,8 @@ type laneCall struct {
 	name    string            // tool name, for the Mcp-Name header
 	headers map[string]string // further headers, on Streamable HTTP only
 
+	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
+
 	state atomic.Int32
 	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
 
@@ -75,6 +80,8 @@ type laneCall struct {
 
 	mu       sync.Mutex
 	progress []json.RawMessage // params of notifications that were not taken yet
+	asked    []*inquiry        // questions that were not taken yet
+	held     int               // open questions that may be what the server is waiting for
 	done     *answer
 }
 

@@ -90,6 +90,7 @@ type streamConn struct {
 	noise    atomic.Int64
 	noisy    *rate.Limiter
 	probe    probe
+	desk     *desk
 	pings    atomic.Int64
 
 	mu      sync.Mutex
@@ -112,6 +113,7 @@ func newStreamConn(w wire, patience time.Duration, onListChanged func(), log *sl
 		pending:       make(map[string]*laneCall),
 	}
 	c.probe.patience = patience
+	c.desk = newDesk(c.respond)
 	go c.readAll()
 	return c
 }
@@ -257,6 +259,9 @@ func (c *streamConn) receiveOne(raw []byte) {
 			return
 		}
 	case kindRequest:
+		if rawjson.Valid(raw) && c.desk.receive(e, nil) {
+			return
+		}
 		if c.requests.Add(1) > maxServerRequests {
 			c.requests.Add(-1)
 			c.drop("a request while too many others of the server wait", nil)
@@ -300,7 +305,17 @@ func (c *streamConn) notified(raw []byte, e envelope) (forSDK bool) {
 		c.onListChanged()
 		return false
 	default:
-		return e.is(noteCancelled)
+		return e.is(noteCancelled) && !c.desk.canceled(e)
+	}
+}
+
+// questions implements lane.
+func (c *streamConn) questions() *desk { return c.desk }
+
+// respond answers a request of the server. What a server does not take in is lost to it.
+func (c *streamConn) respond(body []byte) {
+	if line, err := rawjson.Line(body); err == nil {
+		_ = c.wire.post(outMessage{data: line})
 	}
 }
 

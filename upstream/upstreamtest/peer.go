@@ -25,6 +25,7 @@ type message struct {
 		} `json:"_meta"`
 	} `json:"params"`
 	params json.RawMessage // all of it, raw
+	raw    json.RawMessage // the message
 }
 
 // peer is the part of a fake server that does not depend on the transport.
@@ -41,6 +42,7 @@ type peer struct {
 	listeners map[int]func([]byte)     // where list_changed goes
 	next      int
 	deaf      bool
+	asking    asking
 }
 
 func newPeer(s Script) *peer {
@@ -63,6 +65,10 @@ func (p *peer) listen(send func([]byte)) (stop func()) {
 
 // changed tells every listener that the tools have changed.
 func (p *peer) changed() {
+	p.toListeners([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+}
+
+func (p *peer) toListeners(line []byte) {
 	p.mu.Lock()
 	sends := make([]func([]byte), 0, len(p.listeners))
 	for _, send := range p.listeners {
@@ -70,7 +76,7 @@ func (p *peer) changed() {
 	}
 	p.mu.Unlock()
 	for _, send := range sends {
-		send([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+		send(line)
 	}
 }
 
@@ -81,7 +87,7 @@ func parse(raw []byte) (m message, ok bool) {
 	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(raw, &outer) != nil {
 		return m, false
 	}
-	m.params = outer.Params
+	m.params, m.raw = outer.Params, raw
 	return m, true
 }
 
@@ -90,6 +96,12 @@ func parse(raw []byte) (m message, ok bool) {
 func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 	if m.Method == "notifications/cancelled" {
 		p.cancel(m.Params.RequestID)
+	}
+	if m.Method == "notifications/initialized" && p.script.Has(AsksEarly) {
+		p.toListeners([]byte(`{"jsonrpc":"2.0","id":"early","method":"roots/list"}`))
+	}
+	if m.Method == "" {
+		p.asking.answered(m)
 	}
 	if m.ID == nil || m.Method == "" || p.ignores(m) {
 		return
@@ -232,6 +244,16 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
 			return
 		}
+	case "ask":
+		if result = p.ask(m, gone, send); result == nil {
+			return
+		}
+	case "withdraw":
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
+	case "answers":
+		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
+	case "rounds":
+		result = p.round(m)
 	case "hang":
 		p.sleep(m.ID, time.Hour, gone)
 		return

@@ -15,7 +15,16 @@
 //	flood     {"n": N}: N times notifications/tools/list_changed, then a result
 //	canceled  the ids that notifications/cancelled named, as structuredContent.ids
 //	pids      the process id and that of a descendant, as structuredContent.pids
-//	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes; not among DefaultTools
+//	ask       {"questions": [{"id","method","params"}]}: sends each as a request of its own, on the call's stream or with
+//	          "standing": true on the listening one, waits for the responses unless "leave": true, and answers with them,
+//	          byte for byte, as structuredContent.answers
+//	withdraw  {"id": I}: cancels the question I
+//	answers   all responses that questions got, as structuredContent.answers
+//	rounds    {"key": K, "results": [R]}: answers the nth call with the same K with the nth R, byte for byte, and after
+//	          that with the params of all those calls as structuredContent.received
+//	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
+//
+// The last five are not among DefaultTools.
 //
 // Every other tool answers {"content":[{"type":"text","text":"ok"}]}.
 package upstreamtest
@@ -44,6 +53,7 @@ const (
 	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
 	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)
 	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
+	AsksEarly        Behaviour = "asks_early"        // asks for roots, with the id "early", once it is initialised
 )
 
 // Script says how a fake server behaves. The zero value is an honest server of protocol 2025-11-25.
