@@ -159,6 +159,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, body []byte) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
+	m.session = r.Header.Get("Mcp-Session-Id")
 	switch {
 	case h.options.Modern:
 		if r.Header.Get("Mcp-Method") != m.Method && m.ID != nil {
@@ -243,6 +244,9 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	defer out.close()
 	out.comment()
 	defer h.peer.listen(out.event)()
+	session := r.Header.Get("Mcp-Session-Id")
+	h.peer.asking.listens(session, out.event)
+	defer h.peer.asking.listens(session, nil)
 	<-h.goneWith(r)
 }
 

@@ -26,6 +26,8 @@ type message struct {
 	} `json:"params"`
 	params json.RawMessage // all of it, raw
 	raw    json.RawMessage // the message
+
+	session string // that it came in, over Streamable HTTP
 }
 
 // peer is the part of a fake server that does not depend on the transport.
@@ -46,7 +48,8 @@ type peer struct {
 }
 
 func newPeer(s Script) *peer {
-	return &peer{script: s, tools: s.tools(), waiting: map[string]chan struct{}{}, listeners: map[int]func([]byte){}}
+	return &peer{script: s, tools: s.tools(), waiting: map[string]chan struct{}{}, listeners: map[int]func([]byte){},
+		asking: newAsking()}
 }
 
 // listen adds a place that list_changed goes to, until the function it returns is called.
