@@ -202,7 +202,7 @@ func (d *desk) openOf(call *laneCall) (n int) {
 
 // put puts q to the client of its call, and answers the server. ctx ends with the call.
 func (d *desk) put(ctx context.Context, q *inquiry) {
-	ctx, stop := context.WithCancel(ctx)
+	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	d.mu.Lock()
 	q.stop = stop
@@ -211,10 +211,13 @@ func (d *desk) put(ctx context.Context, q *inquiry) {
 	if over {
 		return
 	}
-	answers, err := q.call.ask(ctx, []tool.Question{q.question})
+	answers, err := q.call.ask(asking, []tool.Question{q.question})
 	body := errorBody(q.id, errNoAnswer)
-	if err == nil && len(answers) == 1 {
+	switch {
+	case err == nil && len(answers) == 1:
 		body = answerBody(q.id, answers[0])
+	case ctx.Err() != nil:
+		body = errorBody(q.id, errCallOver)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

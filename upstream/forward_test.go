@@ -18,7 +18,7 @@ import (
 )
 
 func (h *harness) forward(ctx context.Context, method, params string) (tool.Reply, error) {
-	return h.Forward(ctx, &tool.Request{Server: "s", Method: method, Params: json.RawMessage(params)})
+	return h.Forward(ctx, &tool.Request{Server: "s", Method: method, Params: json.RawMessage(params), InRounds: true})
 }
 
 func TestForwardIsUnchanged(t *testing.T) {

@@ -16,10 +16,12 @@ type asking struct {
 	order    []string                   // of their arrival
 	arrived  chan struct{}              // closed and replaced at each
 	received map[string][]json.RawMessage
+	standing map[string]func([]byte) // listening streams of Streamable HTTP, by session
 }
 
 func newAsking() asking {
-	return asking{answers: map[string]json.RawMessage{}, arrived: make(chan struct{}), received: map[string][]json.RawMessage{}}
+	return asking{answers: map[string]json.RawMessage{}, arrived: make(chan struct{}), received: map[string][]json.RawMessage{},
+		standing: map[string]func([]byte){}}
 }
 
 // answered notes a response.
@@ -72,6 +74,32 @@ func (a *asking) await(ids []string, stop, gone <-chan struct{}) []byte {
 	}
 }
 
+// listens notes, or forgets, the listening stream of a session.
+func (a *asking) listens(session string, send func([]byte)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.standing[session] = send
+	close(a.arrived)
+	a.arrived = make(chan struct{})
+}
+
+// listening returns the listening stream of a session, once there is one, or nil when gone is closed.
+func (a *asking) listening(session string, gone <-chan struct{}) func([]byte) {
+	for {
+		a.mu.Lock()
+		send, arrived := a.standing[session], a.arrived
+		a.mu.Unlock()
+		if send != nil {
+			return send
+		}
+		select {
+		case <-arrived:
+		case <-gone:
+			return nil
+		}
+	}
+}
+
 // ask answers a call of the tool of that name. It returns nil if there is nothing to answer any more.
 func (p *peer) ask(m message, gone <-chan struct{}, send func([]byte)) []byte {
 	var questions []struct {
@@ -84,7 +112,9 @@ func (p *peer) ask(m message, gone <-chan struct{}, send func([]byte)) []byte {
 	}
 	put := send
 	if string(m.Params.Arguments["standing"]) == "true" {
-		put = p.toListeners
+		if put = p.asking.listening(m.session, gone); put == nil {
+			return nil
+		}
 	}
 	canceled := make(chan struct{})
 	p.mu.Lock()

@@ -26,6 +26,8 @@ type message struct {
 	} `json:"params"`
 	params json.RawMessage // all of it, raw
 	raw    json.RawMessage // the message
+
+	session string // that it came in, over Streamable HTTP
 }
 
 // peer is the part of a fake server that does not depend on the transport.
@@ -52,7 +54,7 @@ func newPeer(s Script) *peer {
 	lists := s.Features.all()
 	lists["tools"] = s.tools()
 	return &peer{script: s, lists: lists, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
-		subscribed: map[string]int{}}
+		subscribed: map[string]int{}, asking: newAsking()}
 }
 
 // listen adds a place that notifications go to, until the function it returns is called.
