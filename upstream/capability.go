@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 What 2026-07-28 deprecates is what servers of older revisions are told of.
+
 package upstream
 
 import (

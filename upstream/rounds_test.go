@@ -90,7 +90,7 @@ func TestRoundsWithAClientThatIsAsked(t *testing.T) {
 				`{"resultType":"input_required","requestState":"s2"}`,
 				`{"resultType":"input_required","inputRequests":{"c":{"params":{},"method":"sampling/createMessage"}}}`)
 			x := ann.execution("rounds", arguments)
-			x.Params = json.RawMessage(`{"future":[1.0],"name":"x","arguments":{},"é":2}`)
+			x.Params = json.RawMessage(`{"future":[1.0],"name":"x","arguments":{},"é":2,"requestState":"stray"}`)
 			reply, err := h.Execute(t.Context(), x)
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func TestRoundsWithAClientThatIsAsked(t *testing.T) {
 			}
 			plain := `{"future":[1.0],"name":"rounds","arguments":` + arguments + `,"é":2`
 			for i, want := range []string{
-				plain + `}`,
+				plain + `,"requestState":"stray"}`,
 				plain + `,"inputResponses":{"\u0062":{"n":1.0,"round":1,"i":0},"a":{"n":1.0,"round":1,"i":1}},"requestState":"s\u0031"}`,
 				plain + `,"requestState":"s2"}`,
 				plain + `,"inputResponses":{"c":{"n":1.0,"round":2,"i":0}}}`,
