@@ -40,8 +40,11 @@ func (p peer) leastLevel() int {
 	if n, set := p.caller.leastLevel(); set {
 		return n
 	}
-	return slices.Index(logLevels(), "info")
+	return unsetLevel()
 }
+
+// unsetLevel is the level of a session that has set none, for what is its own.
+func unsetLevel() int { return slices.Index(logLevels(), "info") }
 
 // leastLevel is the level that the session has asked for.
 func (c *caller) leastLevel() (level int, set bool) {
@@ -176,7 +179,8 @@ func (c *openCall) notify(s *Server) func(tool.Notification) {
 
 // logged passes on a log message that came on no call's stream. While one session has calls at the server, and nobody
 // else, it belongs to them: there it has its place before the result. While several have, it may hold what is none of the
-// others' business, so that nobody gets it. Otherwise it is for every session that has asked for such messages.
+// others' business, so that nobody gets it. Otherwise it is for every session that has asked for such messages, or for the one whose own
+// connection it came on.
 func (s *Server) logged(n tool.Notification) {
 	if call, sessions := s.open.of(n.Server, n.Session); sessions > 1 {
 		s.deps.Logger.Debug("a server's log message belongs to one of several sessions, and does not say which: it is dropped",
@@ -188,8 +192,11 @@ func (s *Server) logged(n tool.Notification) {
 	}
 	s.listeners.each(func(l *listener) {
 		wanted, set := l.caller.leastLevel()
-		if !set || n.Session != "" && n.Session != l.caller.session.Key {
+		switch own := n.Session == l.caller.session.Key; {
+		case n.Session != "" && !own, !own && !set:
 			return
+		case !set:
+			wanted = unsetLevel()
 		}
 		level, params, ok := logMessage(n, direct(l.profile))
 		if ok && level >= wanted && s.shows(l, n.Server) {

@@ -133,6 +133,32 @@ func TestLogMessagesOfNoStream(t *testing.T) {
 	eve.want(promptsChanged)
 }
 
+// What comes on a session's own connection is for that session alone, also before it has set a level.
+func TestLogMessagesOfASessionsOwnConnection(t *testing.T) {
+	t.Parallel()
+	keys := make(chan string, 1)
+	v := &servers{}
+	f := behind(v)
+	f.execute = func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
+		keys <- e.Session.Key
+		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}
+	s := newServer(t, Config{}, f)
+	ann, bob := dial(t, s), dial(t, s)
+	ann.handshake("2025-11-25")
+	bob.handshake("2025-11-25")
+	bob.send(`{"jsonrpc":"2.0","id":0,"method":"logging/setLevel","params":{"level":"debug"}}`)
+	bob.next()
+	ann.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo"}}`)
+	ann.next()
+	key := <-keys
+	v.tell(logged("s", key, "debug", `,"data":0`))
+	v.tell(logged("s", key, "info", `,"data":1`))
+	ann.want(logLine("info", `,"data":1`, `,"logger":"s"`))
+	v.tell(logged("s", "", "info", `,"data":2`))
+	bob.want(logLine("info", `,"data":2`, `,"logger":"s"`))
+}
+
 // Servers hear the most talkative level that anybody wants, for as long as somebody does.
 func TestLevelOfServers(t *testing.T) {
 	t.Parallel()
