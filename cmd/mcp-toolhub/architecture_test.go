@@ -20,6 +20,7 @@ var mayImport = map[string]map[string]string{
 	"internal/tool":    {},
 	"internal/rawjson": {},
 	"internal/guard":   {},
+	"internal/seal":    {},
 	"internal/schema":  {"internal/tool": "digests are the key of its cache"},
 	"upstream": {
 		"internal/tool":    "admits tools and executes calls in the hub's vocabulary",
@@ -49,6 +50,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":    "surfaces and errors",
 		"internal/rawjson": "lanes carry raw JSON",
 		"internal/invoke":  "every call goes through the pipeline",
+		"internal/seal":    "requestState is carried by clients",
 	},
 	"internal/config": {
 		"upstream":            "its Config",
