@@ -35,12 +35,32 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	defer done()
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)
-	progress := newProgressQueue(r, token)
-	outcome := s.deps.Pipeline.Invoke(ctx, invoke.Call{
+	c := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
-		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Progress: progress.report(),
-	})
+		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session,
+	}
+	from := ""
+	if l, ok := surface.Resolve(name); ok {
+		from = l.Tool.Server
+	}
+	progress := newProgressQueue(r, token)
+	if p.modern {
+		s.serveTurn(ctx, &turn{peer: p, call: c, from: from, reply: r, progress: progress})
+		return
+	}
+	q := s.questionerFor(p, r, from, progress.sent)
+	c.Ask, c.Progress = q.ask, progress.report()
+	outcome := s.deps.Pipeline.Invoke(ctx, c)
+	q.close()
 	progress.flush()
+	if outcome.Err != nil {
+		outcome.Err = labelledError(p.profile, from, outcome.Err)
+	}
+	s.finishCall(ctx, p, r, outcome)
+}
+
+// finishCall writes the outcome of a call on the client's wire.
+func (s *Server) finishCall(ctx context.Context, p peer, r replier, outcome invoke.Outcome) {
 	if outcome.Err != nil {
 		r.refuse(outcome.Err)
 		return
@@ -83,21 +103,27 @@ func (q *progressQueue) report() func(tool.Progress) {
 	if q.token == nil {
 		return nil
 	}
-	return func(u tool.Progress) {
-		params, err := rawjson.Set(u.Params, "progressToken", q.token)
-		if err != nil {
-			return
-		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if len(q.waiting) >= maxQueuedProgress {
-			q.waiting = q.waiting[1:]
-		}
-		q.waiting = append(q.waiting, params)
-		if !q.sending {
-			q.sending = true
-			go q.send()
-		}
+	return q.take
+}
+
+// take queues one report. Without a token it is dropped.
+func (q *progressQueue) take(u tool.Progress) {
+	if q.token == nil {
+		return
+	}
+	params, err := rawjson.Set(u.Params, "progressToken", q.token)
+	if err != nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= maxQueuedProgress {
+		q.waiting = q.waiting[1:]
+	}
+	q.waiting = append(q.waiting, params)
+	if !q.sending {
+		q.sending = true
+		go q.send()
 	}
 }
 
@@ -116,7 +142,10 @@ func (q *progressQueue) send() {
 }
 
 // flush waits until every report has been sent: what was notified before the answer arrives before it.
-func (q *progressQueue) flush() {
+func (q *progressQueue) flush() { q.sent() }
+
+// sent waits until nothing waits to be sent.
+func (q *progressQueue) sent() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.sending {

@@ -30,6 +30,9 @@ type peer struct {
 	modern   bool
 	hop      tool.Hop
 	inflight *inflight
+
+	// questions are the hub's open requests to this client; nil where it takes none.
+	questions *questions
 }
 
 // replier is the way back of one request. notify may be called any number of times before exactly one of answer and
@@ -38,6 +41,10 @@ type replier interface {
 	notify(method string, params json.RawMessage)
 	answer(result json.RawMessage)
 	refuse(err *tool.RPCError)
+
+	// request sends a request of the hub's own, under the same rules as notify. It returns false where it cannot reach the
+	// client. The response arrives elsewhere.
+	request(id json.RawMessage, method string, params json.RawMessage) bool
 
 	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a cancellation SHOULD NOT
 	// send a response for the cancelled request." It returns false where the wire wants an answer all the same.

@@ -35,14 +35,16 @@ type stdioDoor struct {
 	out     io.Writer
 	broken  error // of a write; nothing is written after it
 
-	inflight inflight
-	lanes    sync.WaitGroup // lane requests of this client
+	inflight  inflight
+	questions questions
+	lanes     sync.WaitGroup // lane requests of this client
 
 	mu           sync.Mutex
-	client       tool.Client   // of the initialize handshake
-	initID       string        // id of the initialize request; "" before it
-	answeredInit chan struct{} // closed when that has been answered
-	initialized  bool          // the client has been answered
+	client       tool.Client     // of the initialize handshake
+	capabilities json.RawMessage // likewise
+	initID       string          // id of the initialize request; "" before it
+	answeredInit chan struct{}   // closed when that has been answered
+	initialized  bool            // the client has been answered
 	masks        map[string]*idMask
 	open         map[string]func([]byte) // where the SDK's answer to a request goes; standing requests are not in it
 	idleSDK      chan struct{}           // closed when open became empty after the input ended; nil before that
@@ -75,6 +77,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	case <-ctx.Done():
 	}
 	cancel()
+	s.endRounds(session.Key)
 	_ = d.Close()
 	closed := make(chan struct{})
 	go func() {
@@ -217,6 +220,8 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte))
 			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
+	case m.isResponse(): // the SDK asks nothing of a client
+		d.server.takeResponse(&d.questions, m)
 	default:
 		d.forward(ctx, m, reply)
 	}
@@ -236,7 +241,7 @@ func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
 	if !d.initialized {
 		return p, invalidRequest(fmt.Sprintf("%q before initialize", m.method))
 	}
-	p.actor.Client = d.client
+	p.actor.Client, p.hop.ClientCapabilities, p.questions = d.client, d.capabilities, &d.questions
 	return p, nil
 }
 
@@ -269,6 +274,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) 
 		if m.method == methodInitialize && !d.initialized {
 			info, _ := rawjson.Get(m.params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
+			d.capabilities = capabilitiesOf(m)
 			d.initID, d.answeredInit = key, make(chan struct{})
 			initializing = d.answeredInit
 		}
@@ -465,6 +471,10 @@ type stdioReplier struct {
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
 	_ = r.door.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+}
+
+func (r *stdioReplier) request(id json.RawMessage, method string, params json.RawMessage) bool {
+	return r.door.writeLine(requestText(id, method, params)) == nil
 }
 
 func (r *stdioReplier) abandon() bool {
