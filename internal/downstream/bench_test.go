@@ -26,6 +26,8 @@ type far struct {
 	mu      sync.Mutex
 	surface *tool.Surface
 	execute func(context.Context, *tool.Execution) (tool.Reply, error)
+	dir     string           // of the journal
+	journal *persist.Journal // set by newServer
 }
 
 func (f *far) Surface(profile string, _ tool.Client) (*tool.Surface, error) {
@@ -59,10 +61,12 @@ func (f *far) offer(names ...string) {
 func newServer(t testing.TB, cfg Config, f *far) *Server {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	journal, err := persist.Open(persist.JournalConfig{Dir: t.TempDir()}, logger)
+	f.dir = t.TempDir()
+	journal, err := persist.Open(persist.JournalConfig{Dir: f.dir}, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.journal = journal
 	t.Cleanup(func() { _ = journal.Close() })
 	if f.surface == nil {
 		f.offer("echo", "slow")

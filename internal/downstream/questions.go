@@ -17,6 +17,7 @@ type questions struct {
 	mu   sync.Mutex
 	last int
 	open map[string]chan tool.Answer // by id, decoded
+	over bool                        // no answer can come any more
 }
 
 // maxQuestions bounds the open questions to one client.
@@ -29,7 +30,7 @@ const questionPrefix = "toolhub-"
 func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.open) >= maxQuestions {
+	if len(q.open) >= maxQuestions || q.over {
 		return "", nil, false
 	}
 	if q.open == nil {
@@ -40,6 +41,24 @@ func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
 	c := make(chan tool.Answer, 1)
 	q.open[id] = c
 	return id, c, true
+}
+
+// end answers what is open, for a client that can answer nothing more.
+func (q *questions) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.over = true
+	for id, c := range q.open {
+		delete(q.open, id)
+		c <- tool.Answer{Err: unreachable()}
+	}
+}
+
+// isOver reports whether end was called.
+func (q *questions) isOver() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.over
 }
 
 // forget closes a question and reports whether it was still open.
@@ -177,7 +196,7 @@ func (q *questioner) send(question tool.Question) (asked, *tool.RPCError) {
 	if refusal := cannot(q.peer.hop.ClientCapabilities, question); refusal != nil {
 		return asked{}, refusal.err
 	}
-	if q.peer.questions == nil {
+	if q.peer.questions == nil || q.peer.questions.isOver() {
 		return asked{}, unreachable()
 	}
 	id, answered, ok := q.peer.questions.add()
@@ -193,7 +212,7 @@ func (q *questioner) send(question tool.Question) (asked, *tool.RPCError) {
 }
 
 func unreachable() *tool.RPCError {
-	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the client cannot be asked: its request has no open stream"}
+	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the client cannot be asked: nothing that it answers arrives here"}
 }
 
 // takeBack tells the client that its answer is no longer awaited.

@@ -73,6 +73,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	go func() { ended <- d.readAll(ctx, in) }()
 	select {
 	case err = <-ended:
+		d.questions.end()
 		d.finish(ctx)
 	case <-ctx.Done():
 	}

@@ -116,12 +116,14 @@ func (k *parkable) ask(ctx context.Context, all []tool.Question) ([]tool.Answer,
 	for i, q := range mine {
 		select {
 		case answers[i] = <-q.answered:
+			continue
 		case <-ctx.Done():
-			k.mu.Lock()
-			k.open = slices.DeleteFunc(k.open, func(q *parkedQuestion) bool { return slices.Contains(mine, q) })
-			k.mu.Unlock()
-			return nil, fmt.Errorf("ask client: %w", context.Cause(ctx))
+		case <-k.done:
 		}
+		k.mu.Lock()
+		k.open = slices.DeleteFunc(k.open, func(q *parkedQuestion) bool { return slices.Contains(mine, q) })
+		k.mu.Unlock()
+		return nil, errors.New("ask client: the call has ended")
 	}
 	return answers, nil
 }
