@@ -58,10 +58,11 @@ type round struct {
 	end    func(why *tool.Failure)                                   // instead of resume; returns when the call has ended
 }
 
-// maxRounds bounds the waiting calls of the hub, and maxRoundsOfCaller those of one caller.
+// maxRounds bounds the waiting calls of the hub, and maxRoundsOfCaller those of one caller: a parked call keeps its place at
+// its server, and these leave half of the 100 that a server has by default.
 const (
 	maxRounds         = 1000
-	maxRoundsOfCaller = 100
+	maxRoundsOfCaller = 50
 )
 
 func newRounds(box *seal.Box) *rounds {
