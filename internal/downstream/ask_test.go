@@ -424,22 +424,20 @@ func TestQuestionsDoNotCross(t *testing.T) {
 
 func TestOpenQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
-	many := make([]tool.Question, maxQuestions+1)
-	for i := range many {
-		many[i].Method = tool.MethodRoots
-	}
-	w := dial(t, newServer(t, Config{}, &far{execute: asking(many...)}))
-	w.send(capable("2025-11-25", allCapabilities))
-	w.next()
-	w.send(callEcho)
+	q := &questions{}
 	for range maxQuestions {
-		w.next()
+		if _, _, ok := q.add(); !ok {
+			t.Fatal("a question is refused")
+		}
 	}
-	for i := range maxQuestions {
-		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"toolhub-%d","result":{}}`, i+1))
+	if _, _, ok := q.add(); ok {
+		t.Error("there is no end of questions")
 	}
-	if got := w.next(); !strings.Contains(got, fmt.Sprintf(`%d requests to the client are open`, maxQuestions)) {
-		t.Errorf("result %s", got)
+	if !q.forget("toolhub-7") || q.forget("toolhub-7") {
+		t.Error("a question is not forgotten, or twice")
+	}
+	if id, _, ok := q.add(); !ok || id != fmt.Sprintf("toolhub-%d", maxQuestions+1) || q.count() != maxQuestions {
+		t.Errorf("the next question is %q, %v", id, ok)
 	}
 }
 
