@@ -661,3 +661,32 @@ func FuzzInputRequired(f *testing.F) {
 		}
 	})
 }
+
+// A server that needs input of a client that has canceled its call waits for nobody.
+func TestNobodyWaitsForACanceledClient(t *testing.T) {
+	t.Parallel()
+	began := make(chan struct{}, 1)
+	f := &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return tool.Reply{NeedsInput: true, Result: json.RawMessage(`{"inputRequests":{"a":{"method":"roots/list"}}}`)}, nil
+	}}
+	s := newServer(t, Config{}, f)
+	w := dial(t, s)
+	c := &client{t: t, capabilities: allCapabilities}
+	w.send(c.request("mcp.s.echo", `{}`, ""))
+	<-began
+	w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	_ = w.in.Close()
+	if err := <-w.ended; err != nil {
+		t.Error(err)
+	}
+	for line := range w.lines {
+		t.Errorf("the client got %s", line)
+	}
+	for _, r := range f.recordsOf(t) {
+		if got := fmt.Sprint(r["status_transitions"]); r["status"] != "canceled" || s.Health().Waiting != 0 {
+			t.Errorf("the call ended as %v: %s", r["status"], got)
+		}
+	}
+}
