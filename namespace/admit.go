@@ -1,12 +1,10 @@
 package namespace
 
 import (
-	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -23,32 +21,48 @@ const (
 // maxCanonical bounds a canonical name, in bytes. Clients stop at 128; the bound is for work that grows with the name.
 const maxCanonical = 1024
 
-// entry is a tool with what follows from the tool alone. It is immutable, and kept from one Update to the next for as
-// long as the catalog holds the same *tool.Tool.
+// subject is what an origin offers under a name: a tool or a prompt.
+type subject struct {
+	name        tool.Name
+	server      string
+	native      string
+	declaration json.RawMessage
+	tool        *tool.Tool // nil for a prompt
+}
+
+// entry is a subject with what follows from it alone. It is immutable, and kept from one Update to the next for as long
+// as the catalog holds the same tool or prompt, in the same place.
 type entry struct {
-	tool        *tool.Tool
+	subject
 	id          identity
 	safe, short string
 	look        string // foldLook of the canonical name
 	loose       string // foldSeparators of look
+	page        string // URI of the resource that is the tool's user interface; "" where it has none
 	digest      [sha256.Size]byte
-	fault       *tool.Exclusion // why the tool is refused whatever else there is; nil if it is not
+	fault       *tool.Exclusion // why the subject is refused whatever else there is; nil if it is not
 }
 
-func newEntry(t *tool.Tool) *entry {
-	e := &entry{tool: t, digest: sha256.Sum256(t.Declaration)}
-	if r, found := hidden(string(t.Name)); found {
+func newEntry(s subject) *entry {
+	e := &entry{subject: s, digest: sha256.Sum256(s.declaration)}
+	id, ok := parseName(s.name)
+	if ok {
+		e.id, e.safe, e.short = id, id.safe(), id.short()
+	}
+	if s.tool != nil {
+		e.page = pageOf(s.declaration)
+	}
+	if r, found := hidden(string(s.name)); found {
 		e.fault = &tool.Exclusion{
-			Tool: escaped(string(t.Name)), Origin: t.Server, Code: codeHidden,
+			Tool: escaped(string(s.name)), Origin: s.server, Code: codeHidden,
 			Reason: fmt.Sprintf("the name holds the invisible character %U: have the server's author remove it, "+
 				"or distrust the server", r),
 		}
 		return e
 	}
-	id, ok := parseName(t.Name)
-	if !ok || len(t.Name) > maxCanonical {
+	if !ok || len(s.name) > maxCanonical {
 		e.fault = &tool.Exclusion{
-			Tool: escaped(string(t.Name)), Origin: t.Server, Code: codeInvalid,
+			Tool: escaped(string(s.name)), Origin: s.server, Code: codeInvalid,
 			Reason: fmt.Sprintf("the name is empty or longer than %d bytes: have the server's author change it", maxCanonical),
 		}
 		if len(e.fault.Tool) > maxCanonical {
@@ -56,8 +70,7 @@ func newEntry(t *tool.Tool) *entry {
 		}
 		return e
 	}
-	e.id, e.safe, e.short = id, id.safe(), id.short()
-	e.look = foldLook(string(t.Name))
+	e.look = foldLook(string(s.name))
 	e.loose = foldSeparators(e.look)
 	return e
 }
@@ -72,76 +85,52 @@ func escaped(name string) string {
 type refusal struct {
 	server    string
 	canonical string // "" where the catalog says the origin's own name only
+	here      bool   // not by the catalog
 	tool.Exclusion
 }
 
-// hub is what all origins together offer at one moment. It is immutable.
-type hub struct {
-	entries  []*entry // admitted, in the order of lists
-	byName   map[tool.Name]*tool.Tool
-	owners   map[string]*entry // by canonical, safe and short name
+// space is what all origins together offer in one name space: all tools, or all prompts. It is immutable.
+type space struct {
+	entries  []*entry          // admitted, in the order of lists
+	owners   map[string]*entry // by canonical, safe and short name; of two of the same name, as twins may have, one
+	twins    []*entry          // refused because of one another
 	refusals []refusal
-	cache    map[*tool.Tool]*entry // of every tool, refused ones too
+	cache    map[any]*entry // of every tool or prompt, by its pointer; refused ones too
 }
 
-// admit puts catalogs together. old may be nil; what it knows of the same tools is not computed again.
-func admit(catalogs []tool.Catalog, old *hub) *hub {
-	catalogs = slices.Clone(catalogs)
-	slices.SortStableFunc(catalogs, func(a, b tool.Catalog) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Server, b.Server))
-	})
-	total := 0
-	for _, c := range catalogs {
-		total += len(c.Tools)
-	}
-	h := &hub{
-		byName: make(map[tool.Name]*tool.Tool, total),
-		owners: make(map[string]*entry, 3*total),
-		cache:  make(map[*tool.Tool]*entry, total),
-	}
-	candidates := make([]*entry, 0, total)
-	for _, c := range catalogs {
-		for _, x := range c.Excluded {
-			r := refusal{server: c.Server, Exclusion: x}
-			if id, ok := parseName(tool.Name(x.Tool)); ok && id.source == c.Source && (id.server == "" || id.server == c.Server) {
-				r.canonical = x.Tool
-			}
-			h.refusals = append(h.refusals, r)
-		}
-		for _, t := range c.Tools {
-			e := h.entry(t, old)
-			if e.fault != nil {
-				h.refusals = append(h.refusals, refusal{c.Server, string(t.Name), *e.fault})
-				continue
-			}
-			candidates = append(candidates, e)
-		}
-	}
-	h.keepApart(candidates)
-	return h
+// newSpace returns an empty space that holds up to size subjects.
+func newSpace(size int) *space {
+	return &space{owners: make(map[string]*entry, 3*size), cache: make(map[any]*entry, size)}
 }
 
-// rank puts built-in tools before those of servers.
-func rank(c tool.Catalog) int {
-	if c.Source == tool.SourceMCP {
-		return 1
-	}
-	return 0
-}
-
-func (h *hub) entry(t *tool.Tool, old *hub) *entry {
-	if h.cache[t] != nil {
-		return newEntry(t) // listed twice: each occurrence is an entry of its own, so that they are found to collide
+// enter returns the entry of s, which is at key in its catalog. old, which may be nil, is the space of before: what it
+// knows of the same subject is not computed again.
+func (sp *space) enter(key any, s func() subject, old *space) *entry {
+	if sp.cache[key] != nil {
+		return newEntry(s()) // listed twice: each occurrence is an entry of its own, so that they are found to collide
 	}
 	var e *entry
 	if old != nil {
-		e = old.cache[t]
+		e = old.cache[key]
 	}
 	if e == nil {
-		e = newEntry(t)
+		e = newEntry(s())
 	}
-	h.cache[t] = e
+	sp.cache[key] = e
 	return e
+}
+
+// admit refuses what is faulty, keeps the others apart and takes in what is left.
+func (sp *space) admit(all []*entry) {
+	candidates := make([]*entry, 0, len(all))
+	for _, e := range all {
+		if e.fault != nil {
+			sp.refusals = append(sp.refusals, refusal{e.server, string(e.name), true, *e.fault})
+			continue
+		}
+		candidates = append(candidates, e)
+	}
+	sp.keepApart(candidates)
 }
 
 // pair is the first two of the entries that share a key, and the first whose origin differs from the first one's.
@@ -177,7 +166,7 @@ func (p *pair) across(e *entry) *entry {
 }
 
 func sameOrigin(a, b *entry) bool {
-	return a.tool.Server == b.tool.Server && a.id.source == b.id.source
+	return a.server == b.server && a.id.source == b.id.source
 }
 
 // pairs indexes entries by a key. It holds no list per key, so that a server full of twins costs no more than others.
@@ -210,7 +199,7 @@ func findRivals(candidates []*entry) rivals {
 	}
 	for _, e := range candidates {
 		if p := r.loose[e.loose]; p.second != nil {
-			r.name.add(string(e.tool.Name), e)
+			r.name.add(string(e.name), e)
 			r.look.add(e.look, e)
 		}
 	}
@@ -223,7 +212,7 @@ func findRivals(candidates []*entry) rivals {
 // two tools that a person can tell apart. Across servers they are not, as git_hub may pose as git-hub.
 func (r rivals) of(e *entry) (twin *entry, code string) {
 	if p := r.loose[e.loose]; p.second != nil {
-		name, look := r.name[string(e.tool.Name)], r.look[e.look]
+		name, look := r.name[string(e.name)], r.look[e.look]
 		if twin = name.beside(e); twin != nil {
 			return twin, codeDuplicate
 		}
@@ -247,43 +236,55 @@ func (r rivals) of(e *entry) (twin *entry, code string) {
 
 // keepApart admits the candidates that cannot be taken for one another and refuses the others, all of them: to keep
 // the first of two would let whoever comes first decide.
-func (h *hub) keepApart(candidates []*entry) {
+func (sp *space) keepApart(candidates []*entry) {
 	r := findRivals(candidates)
 	for _, e := range candidates {
 		if twin, code := r.of(e); twin != nil {
-			h.refusals = append(h.refusals, refusal{e.tool.Server, string(e.tool.Name), conflictExclusion(e, twin, code)})
+			sp.refusals = append(sp.refusals, refusal{e.server, string(e.name), true, conflictExclusion(e, twin, code)})
+			sp.twins = append(sp.twins, e)
 			continue
 		}
-		h.entries = append(h.entries, e)
-		h.byName[e.tool.Name] = e.tool
-		for _, name := range [...]string{string(e.tool.Name), e.safe, e.short} {
-			h.owners[name] = e
+		sp.entries = append(sp.entries, e)
+	}
+	// Twins keep their names from others: that a twin appears must not turn a name over to a third.
+	for _, e := range append(sp.twins[:len(sp.twins):len(sp.twins)], sp.entries...) {
+		for _, name := range [...]string{string(e.name), e.safe, e.short} {
+			sp.owners[name] = e
 		}
 	}
 }
 
 // conflictExclusion says that e is not offered because of twin.
 func conflictExclusion(e, twin *entry, code string) tool.Exclusion {
-	x := tool.Exclusion{Tool: string(e.tool.Name), Origin: e.tool.Server, Code: code, Twin: twin.tool.Server}
-	mine, theirs := origin(e), origin(twin)
+	x := tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: code, Twin: twin.server}
+	mine, theirs := originOf(e), originOf(twin)
 	switch {
 	case code == codeDuplicate && mine == theirs:
 		x.Reason = fmt.Sprintf("%s offers %s twice: have the server's author rename one of them",
-			mine, strconv.QuoteToASCII(string(e.tool.Name)))
+			mine, strconv.QuoteToASCII(string(e.name)))
 	case code == codeDuplicate:
 		x.Reason = fmt.Sprintf("%s and %s both offer %s: give each server an id of its own",
-			mine, theirs, strconv.QuoteToASCII(string(e.tool.Name)))
+			mine, theirs, strconv.QuoteToASCII(string(e.name)))
 	default:
 		x.Reason = fmt.Sprintf("%s of %s and %s of %s can be taken for one another: change a server id or remove one of "+
-			"the tools", strconv.QuoteToASCII(string(e.tool.Name)), mine, strconv.QuoteToASCII(string(twin.tool.Name)), theirs)
+			"the %ss", strconv.QuoteToASCII(string(e.name)), mine, strconv.QuoteToASCII(string(twin.name)), theirs,
+			e.kind())
 	}
 	return x
 }
 
-// origin names where e comes from, for a message.
-func origin(e *entry) string {
-	if e.id.source == tool.SourceMCP {
-		return fmt.Sprintf("server %q", e.tool.Server)
+// kind names what e is, for a message.
+func (e *entry) kind() string {
+	if e.tool == nil {
+		return "prompt"
 	}
-	return fmt.Sprintf("toolset %q", e.tool.Server)
+	return "tool"
+}
+
+// originOf names where e comes from, for a message.
+func originOf(e *entry) string {
+	if e.id.source == tool.SourceMCP {
+		return fmt.Sprintf("server %q", e.server)
+	}
+	return fmt.Sprintf("toolset %q", e.server)
 }

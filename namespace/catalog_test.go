@@ -29,7 +29,7 @@ func recorded(t testing.TB) []tool.Catalog {
 			t.Fatal(err)
 		}
 		c := tool.Catalog{Server: strings.TrimSuffix(filepath.Base(file), ".json"), Source: tool.SourceMCP}
-		for _, declaration := range declarations(t, text) {
+		for _, declaration := range declarations(t, text, "tools") {
 			var head struct{ Name string }
 			if err := json.Unmarshal(declaration, &head); err != nil {
 				t.Fatal(err)
@@ -38,23 +38,43 @@ func recorded(t testing.TB) []tool.Catalog {
 				Name: tool.MCPName(c.Server, head.Name), Server: c.Server, Native: head.Name, Declaration: declaration,
 			})
 		}
+		for _, list := range []struct {
+			array, member string
+			into          *[]tool.Offer
+		}{{"prompts", "name", &c.Prompts}, {"resources", "uri", &c.Resources}, {"resourceTemplates", "uriTemplate", &c.Templates}} {
+			for _, declaration := range declarations(t, text, list.array) {
+				value, _ := rawjson.Get(declaration, list.member)
+				native, ok := rawjson.String(value)
+				if !ok {
+					t.Fatalf("%s: %s", file, declaration)
+				}
+				*list.into = append(*list.into, tool.Offer{Server: c.Server, Native: native, Declaration: declaration})
+			}
+		}
+		var initialized struct{ Instructions string }
+		if answer, ok := rawjson.Get(text, "initialize"); ok {
+			if err := json.Unmarshal(answer, &initialized); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Instructions = initialized.Instructions
 		catalogs = append(catalogs, c)
 	}
 	return catalogs
 }
 
-// declarations finds every element of every "tools" array in text.
-func declarations(t testing.TB, text json.RawMessage) (out []json.RawMessage) {
+// declarations finds every element of every array that is called array in text.
+func declarations(t testing.TB, text json.RawMessage, array string) (out []json.RawMessage) {
 	t.Helper()
 	visit := func(name string, value []byte) {
-		if name == "tools" && len(value) > 0 && value[0] == '[' {
+		if name == array && len(value) > 0 && value[0] == '[' {
 			_ = rawjson.Elements(value, func(v []byte) bool {
 				out = append(out, v)
 				return true
 			})
 			return
 		}
-		out = append(out, declarations(t, value)...)
+		out = append(out, declarations(t, value, array)...)
 	}
 	switch {
 	case len(text) > 0 && text[0] == '{':
@@ -165,6 +185,50 @@ func checkAccepted(t *testing.T, who string, names []string) {
 			t.Errorf("%s: %q and %q are the same once cut to 63", who, name, other)
 		}
 		cut[long] = name
+	}
+}
+
+// Prompts, resources and instructions of real servers: all are there, under names that resolve to them.
+func TestRealFeaturesTogether(t *testing.T) {
+	t.Parallel()
+	catalogs := recorded(t)
+	var prompts, resources, said int
+	for _, c := range catalogs {
+		prompts, resources = prompts+len(c.Prompts), resources+len(c.Resources)
+		if c.Instructions != "" {
+			said++
+		}
+	}
+	if prompts < 5 || resources < 16 || said < 3 {
+		t.Fatalf("%d prompts, %d resources, %d instructions", prompts, resources, said)
+	}
+	n := newNamespace(t, allStyles(), catalogs...)
+	for _, style := range n.Profiles() {
+		f := features(t, n, style)
+		if len(f.Prompts) != prompts || len(f.Resources) != resources || len(f.Excluded) != 0 {
+			t.Errorf("%s: %d prompts, %d resources, excluded %v", style, len(f.Prompts), len(f.Resources), f.Excluded)
+		}
+		if labels := strings.Count("\n"+f.Instructions, "\nServer "); labels != said {
+			t.Errorf("%s: instructions of %d servers, want %d", style, labels, said)
+		}
+		for _, r := range f.Resources {
+			if r.Shown != r.Native || string(r.Declaration) != string(r.Offer.Declaration) {
+				t.Errorf("%s: %q of %s is shown as %q", style, r.Native, r.Server, r.Shown)
+			}
+		}
+		checkFeatures(t, style, f)
+	}
+	for _, c := range catalogs[1:] {
+		s := surface(t, n, "s/"+c.Server)
+		if len(s.Listed) != len(c.Tools) || len(s.Features.Prompts) != len(c.Prompts) || len(s.Features.Resources) != len(c.Resources) {
+			t.Errorf("s/%s: %d tools, %d prompts, %d resources", c.Server, len(s.Listed), len(s.Features.Prompts), len(s.Features.Resources))
+		}
+		for i, l := range s.Listed {
+			if string(l.Declaration) != string(c.Tools[i].Declaration) {
+				t.Errorf("s/%s: tool %s is not as the server lists it", c.Server, l.Name)
+			}
+		}
+		checkFeatures(t, s.Profile, s.Features)
 	}
 }
 

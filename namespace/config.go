@@ -1,6 +1,6 @@
 package namespace
 
-// Style is how a surface writes tool names.
+// Style is how a surface writes the names of tools and prompts.
 type Style string
 
 const (
@@ -14,7 +14,10 @@ const (
 // DefaultProfile is the name of the profile that a client gets when it names none.
 const DefaultProfile = "default"
 
-// Profile selects and dresses the tools of one surface. The zero value shows everything in style auto.
+// Profile selects what one surface shows, and dresses its tools. The zero value shows everything in style auto.
+//
+// Patterns of Include and Exclude select prompts, too. Resources, templates, instructions and abilities are those of the
+// servers of which Servers, Include and Exclude leave anything: a tool or prompt that there is, or that there could be.
 //
 // Patterns are globs over canonical names ("mcp.github.*", "code.*", "mcp.*.delete_*"): * is any run of characters, dots
 // included, and ? one character.
@@ -22,7 +25,7 @@ type Profile struct {
 	Name    string
 	Style   Style
 	Servers []string // server ids and toolset names, as globs; empty means all
-	Include []string // empty means all tools of those servers
+	Include []string // empty means all of those servers
 	Exclude []string // wins over Include
 	Tools   []Override
 }

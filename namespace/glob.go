@@ -54,6 +54,25 @@ func matchGlob(pattern, name string) bool {
 	return i == len(p)
 }
 
+// canBegin reports whether pattern matches any name that begins with prefix.
+func canBegin(pattern, prefix string) bool {
+	p := []rune(pattern)
+	at := map[int]bool{0: true} // how much of pattern may be used up
+	for _, r := range prefix {
+		next := make(map[int]bool)
+		for i := range at {
+			for ; i < len(p) && p[i] == '*'; i++ {
+				next[i] = true // the star takes r
+			}
+			if i < len(p) && (p[i] == '?' || p[i] == r) {
+				next[i+1] = true
+			}
+		}
+		at = next
+	}
+	return len(at) > 0
+}
+
 func matchAny(patterns []string, name string) bool {
 	for _, p := range patterns {
 		if matchGlob(p, name) {

@@ -176,11 +176,11 @@ func FuzzNames(f *testing.F) {
 		}
 		checkApart(t, tool.MCPName(server, native), tool.MCPName(server2, native2))
 		for _, e := range []*entry{
-			newEntry(&tool.Tool{Name: tool.MCPName(server, native)}),
-			newEntry(&tool.Tool{Name: tool.MCPName(server2, native2)}),
+			newEntry(subject{name: tool.MCPName(server, native)}),
+			newEntry(subject{name: tool.MCPName(server2, native2)}),
 		} {
 			if e.fault == nil && foldLook(e.look) != e.look {
-				t.Errorf("foldLook is not stable on %q", e.tool.Name)
+				t.Errorf("foldLook is not stable on %q", e.name)
 			}
 		}
 		matchGlob(native, native2)

@@ -3,17 +3,33 @@
 // It gives every tool its names: the canonical one, mcp.<server>.<tool>, by which the hub knows it, and those that
 // clients can digest. It refuses tools that could be taken for one another, applies profiles (which tools a client
 // sees, under what name and description) and resolves any of a tool's names. A name depends on the tool's canonical
-// name alone, so nothing that a server adds or removes renames the tools of another.
+// name alone, so nothing that a server adds or removes renames the tools of another. Prompts are named in the same way,
+// in a name space of their own; overrides of a profile are of tools only.
+//
+// Resources and templates keep their URIs. Where several servers of a surface list a URI, or URIs that can be taken for
+// one another, none of them keeps it: each is shown as toolhub://<server>/<uri>, which stands for that server's whatever
+// others list, and the bare URI stands for all who claim it, so that the caller can refuse it and name them. That is the
+// one thing shown which another server can change. The hub's form of any URI of any server of the surface is understood at
+// all times. A URI that nobody lists belongs to the servers with a template for it; one that is listed belongs to who
+// lists it, templates of others notwithstanding. Links in results are not seen here: whom those came from is for
+// downstream to remember, for each caller.
+//
+// What has no canonical name (resources, instructions, abilities) is shown for the servers that a profile leaves anything of.
+//
+// A direct view is the surface of one server, as that server is. Nobody else can be meant there, so nothing is refused but
+// what cannot be told apart: a name that its server lists twice.
 //
 // It connects to nobody and decides nothing about permission: catalogs come from upstream and the built-in toolsets,
 // and what a caller may do with a visible tool is for policy to say.
 package namespace
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -35,8 +51,21 @@ type Namespace struct {
 
 // state is one generation. It is immutable, but for the surfaces that its views build on demand.
 type state struct {
-	hub   *hub
-	views map[string]*view
+	hub    *hub
+	views  map[string]*view // of profiles
+	direct map[string]*view // of servers that were asked for, by server
+}
+
+// directPrefix begins the names of direct views. No profile of a config can be called so: names hold no slash.
+const directPrefix = "s/"
+
+// Change says what a profile, or a direct view that was asked for, shows differently from before.
+type Change struct {
+	Profile      string // name of a profile, or "s/<server>"
+	Tools        bool
+	Prompts      bool
+	Resources    bool // or templates
+	Instructions bool
 }
 
 // New returns a namespace without tools. A profile called DefaultProfile is added where profiles has none. The error
@@ -70,32 +99,52 @@ func New(profiles []Profile) (*Namespace, error) {
 // Profiles returns the names of all profiles, sorted.
 func (n *Namespace) Profiles() []string { return slices.Clone(n.order) }
 
-// Update replaces what all origins offer and returns the names of the profiles whose tools/list differs from before in
-// at least one style, sorted. A profile may be among them also where all that changed is a tool which it shows in no
-// style because its given name clashes. Catalogs and their tools must not be modified afterwards. Tools that are the same
-// *tool.Tool as before cost little.
-func (n *Namespace) Update(catalogs []tool.Catalog) (changed []string) {
+// Update replaces what all origins offer and returns what profiles show differently from before in at least one style,
+// and likewise direct views, sorted by name. Tools or prompts may be said to differ also where all that changed is one
+// which the profile shows in no style because its given name clashes. Catalogs and what they hold must not be modified
+// afterwards. Tools that are the same *tool.Tool as before cost little, as do prompts and resources in the same slice.
+func (n *Namespace) Update(catalogs []tool.Catalog) (changes []Change) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.state.Load()
 	next := n.generation(admit(catalogs, old.hub))
 	for _, name := range n.order {
 		before, after := old.views[name], next.views[name]
-		if before.digest != after.digest {
-			changed = append(changed, name)
+		if c, ok := before.changeTo(after); ok {
+			changes = append(changes, c)
 		}
-		if slices.Equal(before.visible, after.visible) && slices.Equal(before.excluded, after.excluded) {
+		if after.same(before) {
 			next.views[name] = before
 			continue
 		}
 		after.follow(before)
 	}
+	for _, server := range slices.Sorted(maps.Keys(old.direct)) {
+		before, after := old.direct[server], newDirectView(server, next.hub)
+		if after == nil { // gone: compared with nothing, and forgotten
+			after = &view{profile: before.profile, tools: &selection{}, prompts: &selection{}}
+			after.tools.sum()
+			after.prompts.sum()
+			after.finish()
+		} else {
+			next.direct[server] = after
+		}
+		if c, ok := before.changeTo(after); ok {
+			changes = append(changes, c)
+		}
+		if next.direct[server] != nil && after.same(before) {
+			next.direct[server] = before
+		} else if next.direct[server] != nil {
+			after.follow(before)
+		}
+	}
 	n.state.Store(next)
-	return changed
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Profile, b.Profile) })
+	return changes
 }
 
 func (n *Namespace) generation(h *hub) *state {
-	s := &state{hub: h, views: make(map[string]*view, len(n.order))}
+	s := &state{hub: h, views: make(map[string]*view, len(n.order)), direct: make(map[string]*view)}
 	for _, name := range n.order {
 		s.views[name] = newView(n.profiles[name], h)
 	}
@@ -104,7 +153,17 @@ func (n *Namespace) generation(h *hub) *state {
 
 // Surface returns what profile shows to client, in the profile's style or, where that is auto, in the one that suits
 // the client. The same surface is returned until an Update changes it. The error wraps ErrUnknownProfile.
+//
+// The profile "s/<server>" needs no config: it is the direct view of that upstream server, all that it offers under the
+// names and URIs that it gives. There every URI belongs to that server, listed or not.
 func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, error) {
+	if server, ok := strings.CutPrefix(profile, directPrefix); ok {
+		v := n.direct(server)
+		if v == nil {
+			return nil, fmt.Errorf("find profile %q: %w: no upstream server has that id", profile, ErrUnknownProfile)
+		}
+		return v.surface(StyleNative), nil
+	}
 	v := n.state.Load().views[profile]
 	if v == nil {
 		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, ErrUnknownProfile, known(n.order))
@@ -116,6 +175,64 @@ func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, 
 	return v.surface(style), nil
 }
 
+// direct returns the direct view of server, or nil. It is made when first asked for, and kept up from then on.
+func (n *Namespace) direct(server string) *view {
+	if v := n.state.Load().direct[server]; v != nil {
+		return v
+	}
+	n.mu.Lock() // an Update must not miss a view that somebody has seen
+	defer n.mu.Unlock()
+	s := n.state.Load()
+	if v := s.direct[server]; v != nil {
+		return v
+	}
+	v := newDirectView(server, s.hub)
+	if v == nil {
+		return nil
+	}
+	next := &state{hub: s.hub, views: s.views, direct: maps.Clone(s.direct)}
+	next.direct[server] = v
+	n.state.Store(next)
+	return v
+}
+
+// Since returns what n shows differently from before, which it has replaced: for every profile of either, in the styles
+// that clients can get, and for every direct view that before was asked for.
+func (n *Namespace) Since(before *Namespace) (changes []Change) {
+	names := make(map[string]bool)
+	for _, name := range append(before.Profiles(), n.order...) {
+		names[name] = true
+	}
+	for server := range before.state.Load().direct {
+		names[directPrefix+server] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		c := Change{Profile: name}
+		for _, client := range [...]tool.Client{{}, {Name: n.clients[0].name}} { // the two styles that style auto comes to
+			was, err1 := before.Surface(name, client)
+			is, err2 := n.Surface(name, client)
+			if err1 != nil || err2 != nil {
+				c = Change{Profile: name, Tools: true, Prompts: true, Resources: true, Instructions: true}
+				break
+			}
+			a, b := was.Features, is.Features
+			c.Tools = c.Tools || was.Digest != is.Digest
+			c.Prompts = c.Prompts || !slices.EqualFunc(a.Prompts, b.Prompts, sameFeature)
+			c.Resources = c.Resources || !slices.EqualFunc(a.Resources, b.Resources, sameFeature) ||
+				!slices.EqualFunc(a.Templates, b.Templates, sameFeature)
+			c.Instructions = c.Instructions || a.Instructions != b.Instructions
+		}
+		if c != (Change{Profile: name}) {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+func sameFeature(a, b tool.Feature) bool {
+	return a.Server == b.Server && a.Native == b.Native && bytes.Equal(a.Declaration, b.Declaration)
+}
+
 // Tool returns the tool of that canonical name, whatever profiles show of it.
 func (n *Namespace) Tool(name string) (*tool.Tool, bool) {
 	t, ok := n.state.Load().hub.byName[tool.Name(name)]
@@ -125,7 +242,7 @@ func (n *Namespace) Tool(name string) (*tool.Tool, bool) {
 // Excluded returns the tools that no surface offers, and why: first what the catalogs left out, then what was refused
 // here because of its name. Surfaces add what they leave out themselves.
 func (n *Namespace) Excluded() []tool.Exclusion {
-	refusals := n.state.Load().hub.refusals
+	refusals := n.state.Load().hub.tools.refusals
 	out := make([]tool.Exclusion, 0, len(refusals))
 	for _, r := range refusals {
 		out = append(out, r.Exclusion)

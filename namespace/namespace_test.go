@@ -73,6 +73,16 @@ func exclusions(list []tool.Exclusion) []string {
 	return out
 }
 
+// toolChanges are the names of the profiles whose tools have changed.
+func toolChanges(changes []Change) (profiles []string) {
+	for _, c := range changes {
+		if c.Tools {
+			profiles = append(profiles, c.Profile)
+		}
+	}
+	return profiles
+}
+
 // resolved is the canonical name that name stands for on s, or "".
 func resolved(s *tool.Surface, name string) string {
 	if l, ok := s.Resolve(name); ok {
@@ -363,11 +373,11 @@ func TestUpdateSaysWhatChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "nothing", n.Update(nil), nil)
+	equal(t, "nothing", toolChanges(n.Update(nil)), nil)
 	a, b := server("a", "x"), server("b", "x")
-	equal(t, "a and b appear", n.Update([]tool.Catalog{a, b}), []string{"a", "b", "default"})
+	equal(t, "a and b appear", toolChanges(n.Update([]tool.Catalog{a, b})), []string{"a", "b", "default"})
 	before := surface(t, n, "a")
-	equal(t, "order", n.Update([]tool.Catalog{b, a}), nil)
+	equal(t, "order", toolChanges(n.Update([]tool.Catalog{b, a})), nil)
 	if surface(t, n, "a") != before {
 		t.Error("an unchanged surface was built again")
 	}
@@ -377,21 +387,21 @@ func TestUpdateSaysWhatChanged(t *testing.T) {
 	// The server reconnects: equal tools, other pointers.
 	again := server("a", "x")
 	again.Tools[0].Title = "known to people only"
-	equal(t, "equal tools", n.Update([]tool.Catalog{again, b}), nil)
+	equal(t, "equal tools", toolChanges(n.Update([]tool.Catalog{again, b})), nil)
 	after := surface(t, n, "a")
 	if after.Digest != before.Digest || after.ID != before.ID || after.Listed[0].Tool != again.Tools[0] {
 		t.Error("equal tools do not give an equal surface with the new tools")
 	}
 	changed := server("b", "x")
 	changed.Tools[0].Declaration = []byte(`{"name":"x","description":"new"}`)
-	equal(t, "declaration", n.Update([]tool.Catalog{again, changed}), []string{"b", "default"})
+	equal(t, "declaration", toolChanges(n.Update([]tool.Catalog{again, changed})), []string{"b", "default"})
 	if got := surface(t, n, "b"); got.ID == before.ID || len(got.ID) != 30 || string(got.ID[4:]) != got.Digest[:26] {
 		t.Errorf("id %q, digest %q", got.ID, got.Digest)
 	}
 	changed.Excluded = []tool.Exclusion{{Tool: "y", Origin: "b", Code: "c", Reason: "r"}}
-	equal(t, "exclusions are not listed", n.Update([]tool.Catalog{again, changed}), nil)
+	equal(t, "exclusions are not listed", toolChanges(n.Update([]tool.Catalog{again, changed})), nil)
 	equal(t, "but shown", exclusions(surface(t, n, "b").Excluded), []string{"y c"})
-	equal(t, "gone", n.Update([]tool.Catalog{changed}), []string{"a", "default"})
+	equal(t, "gone", toolChanges(n.Update([]tool.Catalog{changed})), []string{"a", "default"})
 }
 
 // A surface that was built before an Update and one that is built from nothing are the same.

@@ -110,6 +110,23 @@ func (p *profile) selects(canonical string) (dress, bool) {
 	return d, true
 }
 
+// selectsPrompt is selects for prompts: overrides are of tools, so none applies.
+func (p *profile) selectsPrompt(canonical string) (dress, bool) {
+	return dress{}, (len(p.Include) == 0 || matchAny(p.Include, canonical)) && !matchAny(p.Exclude, canonical)
+}
+
+// reaches reports whether the profile's patterns leave anything of an origin whose canonical names begin with prefix. What
+// has no canonical name (resources, templates, instructions, abilities) is shown for origins that are reached.
+func (p *profile) reaches(prefix string) bool {
+	for _, pattern := range p.Exclude {
+		// One that matches the bare prefix and ends in a star matches whatever follows.
+		if strings.HasSuffix(pattern, "*") && matchGlob(pattern, prefix) {
+			return false
+		}
+	}
+	return len(p.Include) == 0 || slices.ContainsFunc(p.Include, func(pattern string) bool { return canBegin(pattern, prefix) })
+}
+
 func first(a, b string) string {
 	if a != "" {
 		return a

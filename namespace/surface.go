@@ -2,15 +2,11 @@ package namespace
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"strconv"
+	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -19,12 +15,17 @@ var styles = [...]Style{StyleCanonical, StyleSafe, StyleShort, StyleNative}
 
 // view is what one profile shows of one hub. Its surfaces are built when first asked for and never change.
 type view struct {
-	profile  *profile
-	owners   map[string]*entry // the hub's
-	visible  []*entry
-	dresses  []dress // of visible, by index
-	excluded []tool.Exclusion
-	digest   [sha256.Size]byte // of all from which surfaces are made, other than the profile
+	profile *profile
+	tools   *selection
+	prompts *selection
+	origins []*origin // those that the profile shows anything of
+	sole    string    // the server of a direct view; "" otherwise
+
+	links        [sha256.Size]byte // digest of all resources and templates
+	pages        []tool.Offer      // the user interfaces of tools
+	instructions string
+
+	shelf func() *shelf // built when first asked for
 
 	mu    sync.Mutex // held while a surface is built
 	built [len(styles)]atomic.Pointer[built]
@@ -32,20 +33,14 @@ type view struct {
 
 // built is a surface, with what the next one can take over.
 type built struct {
-	surface *tool.Surface
-	rows    map[*entry]row
-}
-
-// row is one line of a tools/list.
-type row struct {
-	shown       string
-	declaration json.RawMessage
-	digest      [sha256.Size]byte // of declaration
+	surface        *tool.Surface
+	tools, prompts map[*entry]row
 }
 
 // newView selects what p shows of h.
 func newView(p *profile, h *hub) *view {
-	v := &view{profile: p, owners: h.owners}
+	v := &view{profile: p, tools: &selection{profile: p, owners: h.tools.owners},
+		prompts: &selection{profile: p, owners: h.prompts.owners}}
 	offered := make(map[string]bool)
 	offers := func(server string) bool {
 		ok, asked := offered[server]
@@ -55,32 +50,90 @@ func newView(p *profile, h *hub) *view {
 		}
 		return ok
 	}
-	sum := sha256.New()
-	var size [8]byte
-	for _, e := range h.entries {
-		if !offers(e.tool.Server) {
-			continue
-		}
-		d, ok := p.selects(string(e.tool.Name))
-		if !ok {
-			continue
-		}
-		v.visible, v.dresses = append(v.visible, e), append(v.dresses, d)
-		binary.BigEndian.PutUint64(size[:], uint64(len(e.tool.Name)))
-		sum.Write(size[:])
-		sum.Write([]byte(e.tool.Name))
-		sum.Write(e.digest[:])
-	}
-	sum.Sum(v.digest[:0])
-	for _, r := range h.refusals {
-		if !offers(r.server) {
-			continue
-		}
-		if _, ok := p.selects(r.canonical); r.canonical == "" || ok {
-			v.excluded = append(v.excluded, r.Exclusion)
+	v.tools.take(h.tools, offers, p.selects)
+	v.prompts.take(h.prompts, offers, p.selectsPrompt)
+	for _, o := range h.origins {
+		if offers(o.server) && p.reaches(o.prefix()) {
+			v.origins = append(v.origins, o)
 		}
 	}
+	v.finish()
 	return v
+}
+
+// newDirectView shows the one server as it is: also what no other surface shows because of its name.
+func newDirectView(server string, h *hub) *view {
+	p := &profile{Profile{Name: directPrefix + server, Style: StyleNative}}
+	v := &view{profile: p, sole: server, tools: &selection{profile: p, direct: true}, prompts: &selection{profile: p, direct: true}}
+	for _, o := range h.origins {
+		if o.server != server || o.source != tool.SourceMCP {
+			continue
+		}
+		v.origins = append(v.origins, o)
+		v.tools.visible = append(v.tools.visible, o.tools...)
+		v.prompts.visible = append(v.prompts.visible, o.prompts...)
+	}
+	if v.origins == nil {
+		return nil
+	}
+	for _, r := range h.tools.refusals {
+		if r.server == server && !r.here {
+			v.tools.excluded = append(v.tools.excluded, r.Exclusion)
+		}
+	}
+	v.tools.dresses, v.prompts.dresses = make([]dress, len(v.tools.visible)), make([]dress, len(v.prompts.visible))
+	v.tools.sum()
+	v.prompts.sum()
+	v.finish()
+	return v
+}
+
+// finish computes what follows from the view's origins and selections.
+func (v *view) finish() {
+	sum := sha256.New()
+	for _, o := range v.origins {
+		if len(o.resources)+len(o.templates) == 0 {
+			continue
+		}
+		fmt.Fprintf(sum, "%q %d %d\n", o.server, len(o.resources), len(o.templates))
+		for _, list := range [...][]*link{o.resources, o.templates} {
+			for _, l := range list {
+				sum.Write(l.digest[:])
+			}
+		}
+	}
+	sum.Sum(v.links[:0])
+	v.instructions = instruct(v.origins, v.profile.Style == StyleNative)
+	for _, e := range v.tools.visible {
+		if e.page != "" {
+			v.pages = append(v.pages, tool.Offer{Server: e.server, Native: e.page})
+		}
+	}
+	origins, pages, sole := v.origins, v.pages, v.sole // the shelf may outlive the view
+	v.shelf = sync.OnceValue(func() *shelf { return newShelf(origins, pages, sole) })
+}
+
+// same reports whether v shows exactly what old shows, so that old can stay.
+func (v *view) same(old *view) bool {
+	return v.tools.same(old.tools) && v.prompts.same(old.prompts) && v.links == old.links && v.instructions == old.instructions &&
+		slices.EqualFunc(v.origins, old.origins, func(a, b *origin) bool {
+			return a.server == b.server && a.source == b.source && a.abilities == b.abilities
+		})
+}
+
+// sameShelf reports whether the shelf of old serves v, too.
+func (v *view) sameShelf(old *view) bool {
+	return v.links == old.links && slices.EqualFunc(v.pages, old.pages, func(a, b tool.Offer) bool {
+		return a.Server == b.Server && a.Native == b.Native
+	}) && slices.EqualFunc(v.origins, old.origins, func(a, b *origin) bool { return a.server == b.server && a.source == b.source })
+}
+
+// changeTo says what next shows differently; ok is false where there is nothing. Abilities are told at the beginning of a
+// session only, and do not count.
+func (v *view) changeTo(next *view) (c Change, ok bool) {
+	c = Change{Profile: v.profile.Name, Tools: v.tools.digest != next.tools.digest, Prompts: v.prompts.digest != next.prompts.digest,
+		Resources: v.links != next.links, Instructions: v.instructions != next.instructions}
+	return c, c.Tools || c.Prompts || c.Resources || c.Instructions
 }
 
 // surface returns the surface in style, which is one of styles.
@@ -102,9 +155,12 @@ func (v *view) surface(style Style) *tool.Surface {
 // follow builds the surfaces that somebody asked the previous view of the same profile for, so that the next request
 // does not wait. The view is not published yet.
 func (v *view) follow(old *view) {
+	if v.sameShelf(old) {
+		v.shelf = old.shelf
+	}
 	for i := range styles {
 		if b := old.built[i].Load(); b != nil {
-			v.built[i].Store(v.build(styles[i], b.rows))
+			v.built[i].Store(v.build(styles[i], b))
 		}
 	}
 }
@@ -118,228 +174,46 @@ func styleIndex(style Style) int {
 	return 0
 }
 
-// build makes the surface in style. rows are those of the previous surface in that style; nil is fine.
-func (v *view) build(style Style, rows map[*entry]row) *built {
-	b := &built{rows: make(map[*entry]row, len(v.visible))}
-	shown := make([]string, len(v.visible))
-	for i, e := range v.visible {
-		shown[i] = v.shownIn(style, i, e)
+// build makes the surface in style. old is the previous one in that style; nil is fine.
+func (v *view) build(style Style, old *built) *built {
+	if old == nil {
+		old = &built{}
 	}
-	refused := v.refuse(style, shown)
-	excluded := append([]tool.Exclusion(nil), v.excluded...)
-	listed := make([]tool.Listed, 0, len(v.visible))
-	names := newNaming(len(v.visible))
-	sum := sha256.New()
-	for i, e := range v.visible {
-		if x, ok := refused[i]; ok {
-			excluded = append(excluded, x)
-			continue
-		}
-		r, ok := rows[e]
-		if !ok || r.shown != shown[i] {
-			declaration, err := declare(e.tool, shown[i], v.dresses[i])
-			if err != nil {
-				excluded = append(excluded, tool.Exclusion{
-					Tool: string(e.tool.Name), Origin: e.tool.Server, Code: codeDeclaration,
-					Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err),
-				})
-				continue
-			}
-			r = row{shown: shown[i], declaration: declaration, digest: sha256.Sum256(declaration)}
-		}
-		b.rows[e] = r
-		names.add(len(listed), e, shown[i], v.dresses[i])
-		listed = append(listed, tool.Listed{Name: r.shown, Tool: e.tool, Declaration: r.declaration})
-		// The declaration holds the shown name, so its digest covers both.
-		sum.Write(r.digest[:])
+	tools := v.tools.lay(style, old.tools)
+	listed := make([]tool.Listed, 0, len(tools.entries))
+	for i, e := range tools.entries {
+		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool, Declaration: tools.rows[i].declaration})
 	}
-	digest := hex.EncodeToString(sum.Sum(nil))
-	id := tool.SurfaceID("srf_" + digest[:26])
-	b.surface = tool.NewSurface(id, v.profile.Name, string(style), digest, listed, excluded, names.resolvable())
+	prompts := v.prompts.lay(style, old.prompts)
+	b := &built{tools: tools.kept(), prompts: prompts.kept()}
+	id := tool.SurfaceID("srf_" + tools.digest[:26])
+	b.surface = tool.NewSurface(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names.resolvable())
+	b.surface.Features = v.features(prompts)
 	return b
 }
 
-// shownIn is the name under which visible[i] would be listed.
-func (v *view) shownIn(style Style, i int, e *entry) string {
-	if name := v.dresses[i].name; name != "" {
-		return e.id.renamed(name).in(style)
+// features is what a surface offers besides tools.
+func (v *view) features(prompts laid) *tool.Features {
+	s := v.shelf()
+	f := tool.Features{Resources: s.resources, Templates: s.templates, Instructions: v.instructions}
+	for _, x := range prompts.excluded {
+		x.Tool = "prompt " + x.Tool
+		f.Excluded = append(f.Excluded, x)
 	}
-	switch style {
-	case StyleSafe:
-		return e.safe
-	case StyleShort:
-		return e.short
-	case StyleNative:
-		return e.id.tool
-	default:
-		return string(e.tool.Name)
+	f.Excluded = append(f.Excluded, s.excluded...)
+	for i, e := range prompts.entries {
+		f.Prompts = append(f.Prompts, tool.Feature{
+			Offer: tool.Offer{Server: e.server, Native: e.native, Declaration: e.declaration},
+			Shown: prompts.rows[i].shown, Declaration: prompts.rows[i].declaration,
+		})
 	}
-}
-
-func (id identity) renamed(name string) identity {
-	id.tool = name
-	return id
-}
-
-// refuse finds the shown names that cannot stand on one surface, and returns an exclusion for each, by index.
-//
-// Canonical, safe and short names are kept apart for the whole hub already; what is left are native names and those
-// that a profile gives. Such a name never takes a tool's own one: a server that calls its tool tool_search or
-// github__search cannot push the bearer of that name off the surface. Of tools that would look alike otherwise, the
-// one that was not renamed stays; where that does not decide, none does.
-func (v *view) refuse(style Style, shown []string) map[int]tool.Exclusion {
-	suspect := style == StyleNative
-	for _, d := range v.dresses {
-		suspect = suspect || d.name != ""
-	}
-	if !suspect {
-		return nil
-	}
-	index := make(map[*entry]int, len(v.visible))
-	for i, e := range v.visible {
-		index[e] = i
-	}
-	refused := make(map[int]tool.Exclusion)
-	alike := make(map[string][]int, len(shown))
-	for i, e := range v.visible {
-		if owner := v.owners[shown[i]]; owner != nil && owner != e {
-			if j, ok := index[owner]; ok {
-				refused[i] = v.clash(style, i, j, codeDuplicate)
-				continue
-			}
-		}
-		look := foldLook(shown[i])
-		alike[look] = append(alike[look], i)
-	}
-	for _, group := range alike {
-		if len(group) < 2 {
-			continue
-		}
-		keep := v.keeper(group, shown)
-		for at, i := range group {
-			if i == keep {
-				continue
-			}
-			twin := keep
-			if twin < 0 {
-				twin = group[(at+1)%len(group)]
-			}
-			code := codeTwin
-			if shown[twin] == shown[i] {
-				code = codeDuplicate
-			}
-			refused[i] = v.clash(style, i, twin, code)
+	for _, o := range v.origins {
+		f.Abilities = f.Abilities.Or(o.abilities)
+		if o.source == tool.SourceMCP && !slices.Contains(f.Servers, o.server) {
+			f.Servers = append(f.Servers, o.server)
 		}
 	}
-	return refused
-}
-
-// keeper returns the one of group, whose shown names look alike, that has a better right to its name than all others,
-// or -1: its canonical, safe or short name before its native one, and that before a name which the profile gives.
-func (v *view) keeper(group []int, shown []string) int {
-	best, strength, shared := -1, 0, false
-	for _, i := range group {
-		right := 1
-		switch {
-		case v.owners[shown[i]] == v.visible[i]:
-			right = 3
-		case v.dresses[i].name == "":
-			right = 2
-		}
-		switch {
-		case right > strength:
-			best, strength, shared = i, right, false
-		case right == strength:
-			shared = true
-		}
-	}
-	if shared {
-		return -1
-	}
-	return best
-}
-
-// clash is the exclusion of visible[i] because of visible[j].
-func (v *view) clash(style Style, i, j int, code string) tool.Exclusion {
-	e, twin := v.visible[i], v.visible[j]
-	return tool.Exclusion{
-		Tool: string(e.tool.Name), Origin: e.tool.Server, Code: code, Twin: twin.tool.Server,
-		Reason: fmt.Sprintf("in profile %q, style %s, it would be shown as %s, which can be taken for %s of %s: rename or "+
-			"hide one of them in the profile, or choose another style", v.profile.Name, style,
-			strconv.QuoteToASCII(v.shownIn(style, i, e)), strconv.QuoteToASCII(string(twin.tool.Name)), origin(twin)),
-	}
-}
-
-// declare returns t's declaration with the shown name and the overrides in place; every other byte is the origin's.
-func declare(t *tool.Tool, shown string, d dress) (json.RawMessage, error) {
-	// A name that stays is not written anew: its escapes are the origin's too.
-	name, ok := rawjson.Get(t.Declaration, "name")
-	if text, isString := rawjson.String(name); !ok || !isString || text != shown {
-		name = rawjson.Quote(shown)
-	}
-	out, err := rawjson.Set(t.Declaration, "name", name)
-	if err == nil && d.title != "" {
-		out, err = rawjson.Set(out, "title", rawjson.Quote(d.title))
-	}
-	if err == nil && d.description != "" {
-		out, err = rawjson.Set(out, "description", rawjson.Quote(d.description))
-	}
-	return out, err
-}
-
-// naming collects the names that resolve on a surface. A claim is the stronger the smaller it is; of two equally
-// strong ones on the same name neither holds, and weaker ones do not inherit.
-type naming struct{ claims map[string]claim }
-
-type claim struct {
-	index    int32
-	strength uint8
-	disputed bool
-}
-
-const (
-	byCanonical uint8 = iota // what records and policy know the tool by
-	byExposed                // safe, short, and as listed: never shared by two tools of a surface
-	byRenaming               // the other forms of a name that the profile gives
-	byBare                   // the origin's own name, or the profile's, with nothing before it
-)
-
-func newNaming(tools int) naming { return naming{make(map[string]claim, 4*tools)} }
-
-// add enters the names of the tool at index.
-func (n naming) add(index int, e *entry, shown string, d dress) {
-	n.claim(index, byCanonical, string(e.tool.Name))
-	n.claim(index, byExposed, e.safe)
-	n.claim(index, byExposed, e.short)
-	n.claim(index, byExposed, shown)
-	if d.name != "" {
-		id := e.id.renamed(d.name)
-		n.claim(index, byRenaming, id.canonical())
-		n.claim(index, byRenaming, id.safe())
-		n.claim(index, byRenaming, id.short())
-		n.claim(index, byBare, id.tool)
-	}
-	n.claim(index, byBare, e.id.tool)
-}
-
-func (n naming) claim(index int, strength uint8, name string) {
-	c, taken := n.claims[name]
-	switch {
-	case !taken || strength < c.strength:
-		n.claims[name] = claim{index: int32(index), strength: strength}
-	case strength == c.strength && c.index != int32(index):
-		c.disputed = true
-		n.claims[name] = c
-	}
-}
-
-// resolvable returns the undisputed names.
-func (n naming) resolvable() map[string]int {
-	names := make(map[string]int, len(n.claims))
-	for name, c := range n.claims {
-		if !c.disputed {
-			names[name] = int(c.index)
-		}
-	}
-	return names
+	f.Abilities.Prompts = f.Abilities.Prompts || len(f.Prompts) > 0
+	f.Abilities.Resources = f.Abilities.Resources || len(f.Resources)+len(f.Templates) > 0
+	return tool.NewFeatures(f, prompts.names.resolvable(), s.owner)
 }

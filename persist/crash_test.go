@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
@@ -39,13 +40,13 @@ func TestMain(m *testing.M) {
 }
 
 // child returns the command that plays part in dir.
-func child(t *testing.T, part, dir string) *exec.Cmd {
+func child(t *testing.T, part, dir string, more ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, dir)
+	cmd := exec.CommandContext(t.Context(), self, append([]string{dir}, more...)...)
 	cmd.Env = append(os.Environ(), childEnv+"="+part)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -53,7 +54,11 @@ func child(t *testing.T, part, dir string) *exec.Cmd {
 
 // commitForever commits from several goroutines until it is killed.
 func commitForever(out *os.File, dir string) error {
-	j, err := persist.Open(persist.JournalConfig{Dir: dir, MaxBytes: 50_000, MaxFiles: 10_000}, slog.New(slog.DiscardHandler))
+	within, err := time.ParseDuration(os.Args[2])
+	if err != nil {
+		return err
+	}
+	j, err := persist.Open(persist.JournalConfig{Dir: dir, MaxBytes: 50_000, MaxFiles: 10_000, SyncWithin: within}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -94,8 +99,8 @@ func TestKilledHub(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var promised []string
-	for range 3 {
-		cmd := child(t, "endless", dir)
+	for _, within := range []string{"0s", "5ms", "1ms"} {
+		cmd := child(t, "endless", dir, within)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

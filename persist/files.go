@@ -31,6 +31,10 @@ type files struct {
 	redo    *redo      // of the current file; nil until it is ready
 	coming  chan *redo // gets the redo file, or nil; nil while none is being made
 	settled chan error // gets the outcome of the sync in the background; nil while there is none
+
+	// What that sync covers.
+	upTo        int64
+	upToRecords int
 }
 
 // openFirst goes on with a closed file that has room, or begins a new one.
@@ -62,7 +66,7 @@ func (f *files) write(b *batch) (lost int, err error) {
 		f.size += int64(len(b.bytes))
 		f.unsynced += b.records
 	}
-	if b.durable {
+	if b.durable && f.cfg.SyncWithin == 0 {
 		return f.sync()
 	}
 	return 0, nil
@@ -111,7 +115,9 @@ func (f *files) sync() (lost int, err error) {
 	}
 	if err != nil {
 		lost, f.unsynced = f.unsynced, 0
-		f.cutBack(f.synced)
+		if f.cfg.SyncWithin == 0 { // otherwise they count already, and may be there
+			f.cutBack(f.synced)
+		}
 		f.abandon()
 		return lost, &JournalError{Op: "sync journal", Path: f.path, Err: err}
 	}

@@ -50,15 +50,29 @@ type Journal struct {
 	since  time.Time // of the oldest of those records
 	writer bool      // somebody is writing, and looks for more before ending
 	closed bool
-	failed error // of the last batch; nil when it went well
-	lost   int64 // records lost since the journal last worked
+
+	// With SyncWithin, a sync in the background follows the writes.
+	behind   *time.Timer // runs while trailing
+	trailing bool        // something was written after the last sync began
+	wantSync bool        // it is time for the next one
+	syncing  bool        // the last one has not ended, as far as anybody has looked
+	settled  bool        // it has ended, and nobody has looked
+
+	writing trouble // with writing, and syncing before Commit returns
+	keeping trouble // with syncing afterwards
+}
+
+// trouble is how the last try at something went.
+type trouble struct {
+	err  error
+	lost int64 // records lost since it last went well
 }
 
 // batch is what one write puts on the disk.
 type batch struct {
 	bytes   []byte
 	records int
-	durable bool          // somebody waits until it is on the disk
+	durable bool          // somebody waits for it
 	due     bool          // it was held for long enough, or is large enough
 	done    chan struct{} // closed when err is final
 	err     error
@@ -88,6 +102,8 @@ func newJournal(f *files, logger *slog.Logger) *Journal {
 	j.lines.New = func() any { return new([]byte) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
+	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
+	j.behind.Stop()
 	return j
 }
 
@@ -118,7 +134,8 @@ func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
 	return err
 }
 
-// Commit is Append, and waits until the records and everything queued before them are on the disk. It returns a
+// Commit is Append, and waits until the records and everything queued before them are written, so that they outlive this
+// process however it ends, and unless SyncWithin allows more time, until they are on the disk. It returns a
 // *JournalError if they are not; later calls try anew, so the journal recovers by itself once the cause is gone. If
 // ctx ends first, ctx's error is returned and the records may still be written: to record the end of a call that was
 // cancelled, pass a context that was not. A caller who finds nobody writing writes itself, because waking somebody else
@@ -184,21 +201,18 @@ func (j *Journal) holdBack() {
 // release lets the batch that is being collected be written although nobody waits for it, unless what it holds has
 // come only now.
 func (j *Journal) release() {
-	j.mu.Lock()
-	j.held = false
-	if len(j.next.bytes) > 0 {
+	j.signal(func() {
+		j.held = false
+		if len(j.next.bytes) == 0 {
+			return
+		}
 		if left := holdFor - time.Since(j.since); left > 0 {
 			j.held = true
 			j.hold.Reset(left)
 		} else {
 			j.next.due = true
 		}
-	}
-	write := j.claim()
-	j.mu.Unlock()
-	if write {
-		j.write()
-	}
+	})
 }
 
 // claim reports whether the caller is to write, because something is due and nobody else does. It is called with mu held.
@@ -212,7 +226,23 @@ func (j *Journal) claim() bool {
 
 // isDue reports whether there is something to write now. It is called with mu held.
 func (j *Journal) isDue() bool {
+	return j.hasBatch() || j.settled || j.wantSync && !j.syncing
+}
+
+// hasBatch reports whether what was collected is to be written now. It is called with mu held.
+func (j *Journal) hasBatch() bool {
 	return j.next.durable || j.next.due || j.closed && len(j.next.bytes) > 0
+}
+
+// signal sets a flag that makes something due, and does it unless somebody else is writing.
+func (j *Journal) signal(set func()) {
+	j.mu.Lock()
+	set()
+	write := j.claim()
+	j.mu.Unlock()
+	if write {
+		j.write()
+	}
 }
 
 // waitForRoom returns when n more bytes fit in the queue. Records larger than the whole queue fit when it is empty. It
@@ -247,11 +277,14 @@ func (j *Journal) waitForRoom(ctx context.Context, n int) error {
 	}
 }
 
-// Healthy returns nil if the last write went well, otherwise the *JournalError that it ended in.
+// Healthy returns nil if the last write and the last sync went well, otherwise the *JournalError that it ended in.
 func (j *Journal) Healthy() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.failed
+	if j.writing.err != nil {
+		return j.writing.err
+	}
+	return j.keeping.err
 }
 
 // Close writes and syncs what is queued, ends the writer and closes the file. Calling it again is harmless and returns
@@ -285,17 +318,14 @@ func (j *Journal) write() {
 	}
 }
 
-// writeOne writes the batch that was collected and reports whether the next one is due by now. If not, the caller is the
-// writer no longer, and when the journal was closed meanwhile, the file is closed. Only the writer touches the files.
+// writeOne does what is due and reports whether something is due again by now. If not, the caller is the writer no longer,
+// and when the journal was closed meanwhile, the file is closed. Only the writer touches the files.
 func (j *Journal) writeOne() (more bool) {
 	j.mu.Lock()
-	b := j.next
 	if j.isDue() {
-		j.next = newBatch(j.spare)
-		j.spare = nil
+		do := j.take()
 		j.mu.Unlock()
-		lost, err := j.files.write(b)
-		j.finish(b, lost, err)
+		j.carryOut(do)
 		j.mu.Lock()
 		if j.isDue() {
 			j.mu.Unlock()
@@ -307,21 +337,65 @@ func (j *Journal) writeOne() (more bool) {
 	j.mu.Unlock()
 	if closed {
 		j.hold.Stop()
+		j.behind.Stop()
 		if lost, err := j.files.close(); err != nil {
-			j.note(lost, err)
+			j.note(&j.writing, lost, err)
 		}
 		close(j.stopped)
 	}
 	return false
 }
 
+// errand is what a writer does at one go.
+type errand struct {
+	settled bool   // look how the sync in the background went
+	batch   *batch // write it; nil: nothing
+	sync    bool   // begin the next sync in the background
+}
+
+// take takes what is due upon the caller. It is called with mu held.
+func (j *Journal) take() (do errand) {
+	if j.settled {
+		j.settled, j.syncing, do.settled = false, false, true
+	}
+	if j.hasBatch() {
+		do.batch = j.next
+		j.next = newBatch(j.spare)
+		j.spare = nil
+	}
+	if j.wantSync && !j.syncing {
+		j.wantSync, j.syncing, do.sync = false, true, true
+	}
+	return do
+}
+
+func (j *Journal) carryOut(do errand) {
+	if do.settled {
+		lost, err := j.files.endSync()
+		j.note(&j.keeping, lost, err)
+	}
+	if do.batch != nil {
+		lost, err := j.files.write(do.batch)
+		j.finish(do.batch, lost, err)
+	}
+	if do.sync && !j.files.beginSync(func() { j.signal(func() { j.settled = true }) }) {
+		j.mu.Lock()
+		j.syncing = false // there was nothing to sync
+		j.mu.Unlock()
+	}
+}
+
 // finish gives back what b held and tells everybody who waits for it how it went.
 func (j *Journal) finish(b *batch, lost int, err error) {
-	j.note(lost, err)
+	j.note(&j.writing, lost, err)
 	j.mu.Lock()
 	j.queued -= len(b.bytes)
 	if cap(b.bytes) <= keepBytes {
 		j.spare = b.bytes
+	}
+	if within := j.files.cfg.SyncWithin; within > 0 && err == nil && !j.trailing {
+		j.trailing = true
+		j.behind.Reset(within)
 	}
 	j.signalRoom()
 	j.mu.Unlock()
@@ -329,14 +403,14 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	close(b.done)
 }
 
-// note keeps the outcome of a write for Healthy, and logs the first failure of a row and the recovery from it: a full
+// note keeps the outcome of a try for Healthy, and logs the first failure of a row and the recovery from it: a full
 // disk must not fill the log as well.
-func (j *Journal) note(lost int, err error) {
+func (j *Journal) note(t *trouble, lost int, err error) {
 	j.mu.Lock()
-	before, total := j.failed, j.lost+int64(lost)
-	j.failed, j.lost = err, total
+	before, total := t.err, t.lost+int64(lost)
+	t.err, t.lost = err, total
 	if err == nil {
-		j.lost = 0
+		t.lost = 0
 	}
 	j.mu.Unlock()
 	switch {

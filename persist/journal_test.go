@@ -78,8 +78,18 @@ func TestPermissions(t *testing.T) {
 // each other, and that rotation goes on underneath.
 func TestManyCallers(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	j := open(t, persist.JournalConfig{Dir: dir, MaxBytes: 20_000, MaxFiles: 1000})
+	for _, within := range []time.Duration{0, time.Millisecond} {
+		t.Run(within.String(), func(t *testing.T) {
+			t.Parallel()
+			manyCallers(t, persist.JournalConfig{MaxBytes: 20_000, MaxFiles: 1000, SyncWithin: within})
+		})
+	}
+}
+
+func manyCallers(t *testing.T, cfg persist.JournalConfig) {
+	t.Helper()
+	cfg.Dir = t.TempDir()
+	dir, j := cfg.Dir, open(t, cfg)
 	const callers, rounds = 16, 25
 	var wg sync.WaitGroup
 	for c := range callers {

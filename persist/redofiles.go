@@ -14,7 +14,7 @@ func (f *files) use(file *os.File, path string, size int64, locked bool) {
 
 // keep remembers what was written and not synced, as far as it fits into the redo file.
 func (f *files) keep(bytes []byte) {
-	if int64(len(f.tail)) == f.size-f.synced && len(f.tail)+len(bytes) <= redoHalf-redoHeader {
+	if f.cfg.SyncWithin == 0 && int64(len(f.tail)) == f.size-f.synced && len(f.tail)+len(bytes) <= redoHalf-redoHeader {
 		f.tail = append(f.tail, bytes...)
 	}
 }
@@ -22,7 +22,7 @@ func (f *files) keep(bytes []byte) {
 // wantRedo has a redo file made in the background, once the current file has seen enough syncs to be worth it. Where
 // the journal knows no locks, nobody would take it over.
 func (f *files) wantRedo() {
-	if f.syncs++; f.syncs != redoAfter || !f.locked || f.redo != nil || f.coming != nil || !hasRoom(f.cfg.Dir, redoSpare) {
+	if f.syncs++; f.syncs != redoAfter || f.cfg.SyncWithin > 0 || !f.locked || f.redo != nil || f.coming != nil || !hasRoom(f.cfg.Dir, redoSpare) {
 		return
 	}
 	coming := make(chan *redo, 1)
@@ -77,6 +77,38 @@ func (f *files) syncRedo() (done bool, err error) {
 		return false, f.settle()
 	}
 	return true, nil
+}
+
+// beginSync syncs what was written so far, in the background, and calls done when that has ended. It returns false if
+// there is nothing to sync.
+func (f *files) beginSync(done func()) bool {
+	if f.current == nil || f.synced == f.size || f.settled != nil {
+		return false
+	}
+	settled, file := make(chan error, 1), f.current
+	f.settled, f.upTo, f.upToRecords = settled, f.size, f.unsynced
+	go func() {
+		settled <- datasync(file)
+		done()
+	}()
+	return true
+}
+
+// endSync looks how the sync in the background went. After a failure the file is given up as it is, and all records in
+// it that are not certain are counted as lost, although some may be there.
+func (f *files) endSync() (lost int, err error) {
+	if f.settled == nil { // the file was synced or given up meanwhile
+		return 0, nil
+	}
+	if err := f.settle(); err != nil {
+		lost, f.unsynced = f.unsynced, 0
+		f.abandon()
+		return lost, &JournalError{Op: "sync journal", Path: f.path, Err: err}
+	}
+	if f.upTo > f.synced {
+		f.synced, f.unsynced = f.upTo, f.unsynced-f.upToRecords
+	}
+	return 0, nil
 }
 
 // settle waits for the sync in the background and returns its outcome.

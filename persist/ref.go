@@ -12,6 +12,9 @@ import (
 const InlineLimit = 16 << 10
 
 // Ref identifies raw by its digest and length: "sha256:<hex>;bytes=<n>".
-func Ref(raw json.RawMessage) string {
-	return "sha256:" + tool.Digest(raw) + ";bytes=" + strconv.Itoa(len(raw))
+func Ref(raw json.RawMessage) string { return RefOf(tool.Digest(raw), len(raw)) }
+
+// RefOf is the Ref of size bytes that have the digest, as tool.Digest has it.
+func RefOf(digest string, size int) string {
+	return "sha256:" + digest + ";bytes=" + strconv.Itoa(size)
 }

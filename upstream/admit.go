@@ -18,6 +18,7 @@ import (
 const (
 	maxDeclarationDepth = 200 // clients and the SDK stop between 500 and 1000, for the whole message
 	maxNameBytes        = 256
+	maxURIBytes         = 8 << 10 // it travels in a header, too
 )
 
 // Codes of exclusions made by Admit.
@@ -35,12 +36,7 @@ const (
 // lines; or admitted with a repair that its Repairs name; or excluded with the reason. raw are the elements of "tools" in
 // the order of all pages; they are not kept and not changed.
 func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
-	a := newAdmission(cfg)
-	return a.admit(raw)
-}
-
-func newAdmission(cfg ServerConfig) *admission {
-	return &admission{cfg: cfg, limits: cfg.Limits.withDefaults(cfg.Transport), tags: slices.Clone(cfg.Tags)}
+	return newAdmission(cfg, nil).admit(raw)
 }
 
 func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
@@ -58,7 +54,7 @@ func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion
 	var excluded []tool.Exclusion
 	for _, c := range candidates {
 		if c.refused == nil {
-			c.repair()
+			c.repair(a)
 		}
 		if c.refused == nil {
 			tools = append(tools, a.tool(c))
@@ -86,6 +82,25 @@ type admission struct {
 	limits  Limits
 	tags    []string
 	limited []string // for the log: which limits were hit, and what came of it
+
+	// Digests of schemas. Compiling them is most of the work, and what passed at an earlier start passes again.
+	known map[string]bool // that passed before
+	sound map[string]bool // that have passed now
+}
+
+func newAdmission(cfg ServerConfig, known map[string]bool) *admission {
+	return &admission{cfg: cfg, limits: cfg.Limits.withDefaults(cfg.Transport), tags: slices.Clone(cfg.Tags),
+		known: known, sound: make(map[string]bool)}
+}
+
+// passes reports whether a schema passes check, which is asked only if it is not known.
+func (a *admission) passes(schema []byte, check func() bool) bool {
+	digest := tool.Digest(schema)
+	if !a.known[digest] && !check() {
+		return false
+	}
+	a.sound[digest] = true
+	return true
 }
 
 // candidate is a tool on its way in.
@@ -116,13 +131,19 @@ func (a *admission) read(i int, raw json.RawMessage) *candidate {
 	if a.flatten(c) {
 		a.limited = append(a.limited, fmt.Sprintf("#%d of the list is repaired: %s", c.position, c.repairs[0].Reason))
 	}
+	a.readAs(c, toolList)
+	return c
+}
+
+// readAs checks all of an element of l that has nothing to do with what it is.
+func (a *admission) readAs(c *candidate, l list) {
 	switch depth := rawjson.Depth(c.declaration); {
 	case depth > maxDeclarationDepth:
 		c.refuse(codeTooLarge, "its declaration nests %d levels deep, more than %d: flatten it on the server", depth, maxDeclarationDepth)
-		return c
+		return
 	case !rawjson.Valid(c.declaration) || !rawjson.IsObject(c.declaration):
 		c.refuse(codeInvalidDeclaration, "its declaration is not a JSON object: correct it on the server")
-		return c
+		return
 	}
 	if !utf8.Valid(c.declaration) {
 		c.declaration = bytes.ToValidUTF8(c.declaration, []byte("\uFFFD"))
@@ -131,10 +152,10 @@ func (a *admission) read(i int, raw json.RawMessage) *candidate {
 	line, err := rawjson.Line(c.declaration)
 	if err != nil {
 		c.refuse(codeInvalidDeclaration, "its declaration is not a JSON object: correct it on the server")
-		return c
+		return
 	}
 	c.declaration = line
-	c.readName()
+	c.readName(l.key(), l.nameLimit())
 	switch {
 	case c.refused != nil:
 	case len(c.declaration) > a.limits.ToolSize:
@@ -145,31 +166,31 @@ func (a *admission) read(i int, raw json.RawMessage) *candidate {
 			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", shorten(key))
 		}
 	}
-	return c
 }
 
-func (c *candidate) readName() {
-	value, ok := rawjson.Get(c.declaration, "name")
+// readName takes the name, or URI, which is the member key and has at most limit bytes.
+func (c *candidate) readName(key string, limit int) {
+	value, ok := rawjson.Get(c.declaration, key)
 	if !ok {
-		c.refuse(codeInvalidName, "it has no name: give it one on the server")
+		c.refuse(codeInvalidName, "it has no %s: give it one on the server", key)
 		return
 	}
 	name, ok := rawjson.String(value)
 	switch {
 	case !ok:
-		c.refuse(codeInvalidName, "its name is no string: correct it on the server")
+		c.refuse(codeInvalidName, "its %s is no string: correct it on the server", key)
 	case name == "":
-		c.refuse(codeInvalidName, "its name is empty: give it one on the server")
-	case len(name) > maxNameBytes:
+		c.refuse(codeInvalidName, "its %s is empty: give it one on the server", key)
+	case len(name) > limit:
 		c.name = name
-		c.refuse(codeInvalidName, "its name has %d bytes, more than %d: shorten it on the server", len(name), maxNameBytes)
+		c.refuse(codeInvalidName, "its %s has %d bytes, more than %d: shorten it on the server", key, len(name), limit)
 	case strings.ContainsFunc(name, unicode.IsControl):
 		c.name = name
-		c.refuse(codeInvalidName, "its name holds control characters: rename it on the server")
+		c.refuse(codeInvalidName, "its %s holds control characters: rename it on the server", key)
 	case strings.ContainsRune(name, utf8.RuneError):
 		// Decoding replaced a lone surrogate or a stray byte, so the name could not be sent back as it is.
 		c.name = name
-		c.refuse(codeInvalidName, "its name is no valid Unicode text: rename it on the server")
+		c.refuse(codeInvalidName, "its %s is no valid Unicode text: rename it on the server", key)
 	default:
 		c.name = name
 	}

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // headerKeyword marks a property whose argument is mirrored into an HTTP header (protocol 2026-07-28).
-const headerKeyword = "x-mcp-header"
+const headerKeyword = paramheader.Keyword
 
 // checkHeaders refuses a tool whose header annotations are invalid: the SDK panics when it is added, and clients drop it.
 func (c *candidate) checkHeaders() {
@@ -62,7 +63,7 @@ func (h *headers) one(property, value []byte, path string) string {
 	if !ok || name == "" {
 		return fmt.Sprintf("the %s of its parameter %q is no text", headerKeyword, path)
 	}
-	if strings.ContainsFunc(name, func(r rune) bool { return !isTokenRune(r) }) {
+	if !paramheader.IsToken(name) {
 		return fmt.Sprintf("the %s of its parameter %q cannot be an HTTP header name", headerKeyword, path)
 	}
 	lower := strings.ToLower(name)
@@ -71,13 +72,4 @@ func (h *headers) one(property, value []byte, path string) string {
 	}
 	h.seen[lower] = path
 	return ""
-}
-
-// isTokenRune reports whether r is RFC 9110's tchar.
-func isTokenRune(r rune) bool {
-	switch {
-	case '0' <= r && r <= '9', 'A' <= r && r <= 'Z', 'a' <= r && r <= 'z':
-		return true
-	}
-	return r != 0 && r < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }

@@ -36,7 +36,7 @@ func (a *admission) flatten(c *candidate) bool {
 
 // checkInputSchema makes sure of an object with "type":"object" that compiles. The SDK panics on a tool without, and
 // some clients drop the whole server.
-func (c *candidate) checkInputSchema() {
+func (c *candidate) checkInputSchema(a *admission) {
 	const part = "inputSchema"
 	value, ok := rawjson.Get(c.declaration, part)
 	switch {
@@ -69,15 +69,19 @@ func (c *candidate) checkInputSchema() {
 		return
 	}
 	value, _ = rawjson.Get(c.declaration, part)
-	if _, err := schema.Compile(value); err != nil {
-		c.set(part, anyObject)
-		c.repaired(part, "%v; %s stands there now", err, anyObject)
-	}
+	a.passes(value, func() bool {
+		_, err := schema.Compile(value)
+		if err != nil {
+			c.set(part, anyObject)
+			c.repaired(part, "%v; %s stands there now", err, anyObject)
+		}
+		return err == nil
+	})
 }
 
 // checkOutputSchema removes an output schema that does not compile: the TypeScript client compiles all of them when it
 // lists tools, and loses the list over one.
-func (c *candidate) checkOutputSchema() {
+func (c *candidate) checkOutputSchema(a *admission) {
 	const part = "outputSchema"
 	value, ok := rawjson.Get(c.declaration, part)
 	if !ok {
@@ -87,13 +91,7 @@ func (c *candidate) checkOutputSchema() {
 		c.remove(part, "it was %s instead of an object", kindOf(value))
 		return
 	}
-	s, err := schema.Compile(value)
-	if err != nil {
-		c.remove(part, "%v", err)
-		return
-	}
-	if broken := s.Broken(); len(broken) > 0 {
-		c.remove(part, "it held %s, which clients do not compile", broken[0])
+	if !a.passes(append([]byte(part), value...), func() bool { return c.compilesForClients(value) }) {
 		return
 	}
 	for _, keyword := range []string{"type", "$ref", "anyOf", "oneOf", "allOf"} {
@@ -103,6 +101,21 @@ func (c *candidate) checkOutputSchema() {
 	}
 	c.set(part, string(withType(value))) // required up to protocol 2025-11-25
 	c.repaired(part, `it had no "type"; "type":"object" was added`)
+}
+
+// compilesForClients removes the output schema, value, if it does not compile as clients do it.
+func (c *candidate) compilesForClients(value []byte) bool {
+	const part = "outputSchema"
+	s, err := schema.Compile(value)
+	if err != nil {
+		c.remove(part, "%v", err)
+		return false
+	}
+	if broken := s.Broken(); len(broken) > 0 {
+		c.remove(part, "it held %s, which clients do not compile", broken[0])
+		return false
+	}
+	return true
 }
 
 // withType returns object, which has no member "type", with "type":"object" as its first member.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -15,53 +17,57 @@ const maxStartWait = 10 * time.Second
 // errRetired is the answer of a server that has left the group before the call was sent.
 var errRetired = errors.New("the server has left the group")
 
-// execute calls one tool.
-func (s *server) execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
+// execute does what x asks for.
+func (s *server) execute(ctx context.Context, x *order) (tool.Reply, error) {
+	counts := int64(0) // only calls are counted
+	if x.call != nil {
+		counts = 1
+	}
 	if !s.enter() {
 		if s.isRetired() {
 			return tool.Reply{}, errRetired
 		}
-		s.calls.Add(1)
+		s.calls.Add(counts)
 		return tool.Reply{}, s.unavailable()
 	}
 	defer s.leave()
-	s.calls.Add(1)
+	s.calls.Add(counts)
 	call := s.call
 	if s.isolation != nil {
 		call = s.isolation.execute
 	}
 	reply, err := call(ctx, x)
 	if errors.Is(err, errRetired) {
-		s.calls.Add(-1) // it counts where it goes
+		s.calls.Add(-counts) // it counts where it goes
 		return tool.Reply{}, err
 	}
 	if err != nil {
-		s.errors.Add(1)
+		s.errors.Add(counts)
 	}
 	return reply, err
 }
 
 // call sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
 // before the call was sent.
-func (s *server) call(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	limit, limitMax := s.cfg.callLimits(x.Tool.Native)
-	sess, bound, err := s.acquire(ctx, nil, x.Tool.Native, limit)
+func (s *server) call(ctx context.Context, x *order) (tool.Reply, error) {
+	limits := s.limitsOf(x)
+	sess, bound, err := s.acquire(ctx, nil, x, limits.idle)
 	if err != nil {
 		return tool.Reply{}, err
 	}
-	reply, a := s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
+	reply, a := s.callOver(ctx, sess, x, bound, limits)
 	if (a.lost || a.unsent()) && ctx.Err() == nil {
-		if sess, bound, err = s.acquire(ctx, sess, x.Tool.Native, limit); err != nil {
+		if sess, bound, err = s.acquire(ctx, sess, x, limits.idle); err != nil {
 			return reply, err
 		}
-		reply, a = s.callOver(ctx, sess, x, bound, callLimits{idle: limit, most: limitMax})
+		reply, a = s.callOver(ctx, sess, x, bound, limits)
 	}
 	return reply, a.err
 }
 
 // acquire returns the session of a ready server, other than stale. It waits for a server that is starting.
-func (s *server) acquire(ctx context.Context, stale *session, native string, limit time.Duration) (
-	*session, []binding, error,
+func (s *server) acquire(ctx context.Context, stale *session, x *order, limit time.Duration) (
+	*session, []paramheader.Binding, error,
 ) {
 	var timer *time.Timer // made when there is something to wait for
 	for {
@@ -70,7 +76,7 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 		wakes := s.asleep || state == tool.ServerBackoff && !time.Now().Before(s.nextWake)
 		s.mu.Unlock()
 		if sess != nil && sess != stale && !sess.isOver() {
-			return sess, s.bindings(native), nil
+			return sess, s.bindings(x), nil
 		}
 		if wakes {
 			poke(s.wake)
@@ -99,8 +105,11 @@ func (s *server) acquire(ctx context.Context, stale *session, native string, lim
 	}
 }
 
-// bindings are the headers that calls of the tool carry.
-func (s *server) bindings(native string) []binding {
+// bindings are the headers that a call carries.
+func (s *server) bindings(x *order) []paramheader.Binding {
+	if x.call == nil {
+		return nil
+	}
 	if s.of != nil {
 		s = s.of // what is listed is listed there
 	}
@@ -109,7 +118,7 @@ func (s *server) bindings(native string) []binding {
 	if s.listing == nil {
 		return nil
 	}
-	return s.listing.bindings[native]
+	return s.listing.bindings[x.name]
 }
 
 func (s *server) isRetired() bool {
@@ -157,25 +166,41 @@ type callLimits struct{ idle, most time.Duration }
 
 // callOver sends the call over sess and waits for its answer.
 func (s *server) callOver(
-	ctx context.Context, sess *session, x *tool.Execution, bound []binding, limits callLimits,
+	ctx context.Context, sess *session, x *order, bound []paramheader.Binding, limits callLimits,
 ) (tool.Reply, answer) {
+	if x.over != nil {
+		return tool.Reply{}, x.over(ctx, s, sess, limits)
+	}
 	id := s.nextID()
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
 		Source: tool.SourceMCP, Role: "upstream", ServerID: s.cfg.ID, SessionID: sess.id, ProtocolVersion: sess.version,
-		Method: methodCallTool, ToolName: x.Tool.Native, JSONRPCRequestID: `"` + id + `"`,
+		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
 	}}
-	params, err := callParams(x, id, sess.hop)
+	params, err := x.params(id, sess.hop)
 	if err != nil {
 		return reply, answer{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
-			Message: "params of the call are no JSON object: send them as the protocol demands"}}
+			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
-	c := newLaneCall(id, methodCallTool, params)
-	c.name = x.Tool.Native
-	if sess.hop != nil {
-		c.headers = paramHeaders(bound, x.Arguments)
+	c := newLaneCall(id, x.Method, params)
+	c.name, c.notify = x.name, x.Notify
+	if x.call != nil {
+		reply.Mapping.ToolName = x.name
+		if sess.hop != nil {
+			c.headers = paramheader.Headers(bound, x.call.Arguments)
+		}
 	}
 	a := s.wait(ctx, sess, c, x.Progress, limits)
 	reply.Result = a.result
+	if a.object.Text() != nil {
+		reply.Object = a.object
+	}
+	if a.digest != nil {
+		reply.Digest = a.digest.wait
+		reply.Free = func() {
+			a.digest.wait() // it reads the result
+			a.got.free()
+		}
+	}
 	return reply, a
 }
 
@@ -191,13 +216,17 @@ func (s *server) wait(
 		select {
 		case <-c.ready:
 			reports, done := c.take()
-			for _, params := range reports {
-				progress(tool.Progress{Params: params})
+			for _, r := range reports {
+				if r.progress != nil {
+					progress(tool.Progress{Params: r.progress})
+				} else {
+					c.notify(r.note)
+				}
 			}
 			if done != nil {
 				return *done
 			}
-			if len(reports) > 0 {
+			if slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
 				timer.Reset(min(limits.idle, limits.most-time.Since(began)))
 			}
 		case <-timer.C:
@@ -221,7 +250,7 @@ func (s *server) timedOut(c *laneCall, after time.Duration, limits callLimits) *
 	}
 	f.Message = fmt.Sprintf("%q of server %q did not answer within %s and was canceled; it may have taken effect: "+
 		"check before calling again. If it needs longer, raise timeouts.%s of server %q",
-		c.name, s.cfg.ID, limit, setting, s.cfg.ID)
+		orText(c.name, c.method), s.cfg.ID, limit, setting, s.cfg.ID)
 	return f
 }
 

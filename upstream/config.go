@@ -55,7 +55,7 @@ type ServerConfig struct {
 // Timeouts bound the hub's waiting for one server. Zero means the default.
 type Timeouts struct {
 	Connect time.Duration // start and initialize; default 30s
-	List    time.Duration // all pages of tools/list; default 30s
+	List    time.Duration // all pages of one list; default 30s
 	Call    time.Duration // a call without progress; default 60s
 	CallMax time.Duration // a call that reports progress, in all; default 30m
 }
@@ -70,7 +70,7 @@ type ToolTimeout struct {
 // Config is the whole group of servers.
 type Config struct {
 	Servers       []ServerConfig
-	StartParallel int    // servers that start at the same time; default 8. One that takes over 5s no longer counts.
+	StartParallel int    // servers that start at the same time while processors are busy; default 8. One that takes over 5s no longer counts.
 	Self          string // path of the running program, for Command "mcp-toolhub"
 	Version       string // of the hub, told to servers as clientInfo
 

@@ -90,7 +90,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess = newSession()
 	sess.pid = proc.pid()
 	s.setPID(sess.pid)
-	conn := newStreamConn(newLineWire(proc.stdin, proc.stdout, s.limits().Message), s.probeTime(), sess.listChanged, s.log, s.redact)
+	conn := newStreamConn(newLineWire(proc.stdin, proc.stdout, s.limits().Message), s.probeTime(), s.hearing(sess), s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watchChild(sess, conn, proc) })
 	sess.shut = func(kill <-chan struct{}) {
@@ -183,7 +183,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		return nil, connectFault(s.cfg, err, s.redact)
 	}
 	sess := newSession()
-	conn := newStreamConn(wire, s.probeTime(), sess.listChanged, s.log, s.redact)
+	conn := newStreamConn(wire, s.probeTime(), s.hearing(sess), s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
@@ -244,7 +244,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 	l := &httpLane{
 		server: s.http, calls: s.http.client(s.http.pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.limits().Message,
-		onListChanged: sess.listChanged, onEnd: sess.end, onSuspect: sess.suspected,
+		onNotification: s.hearing(sess), onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	sess.lane = l
 	var watching sync.WaitGroup

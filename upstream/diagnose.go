@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -188,7 +189,7 @@ func (d *diagnosis) hello(sess *session) string {
 // use does what the hub does with a session.
 func (d *diagnosis) use(ctx context.Context, sess *session) {
 	s := d.server
-	raw, f := s.list(ctx, sess)
+	raw, f := s.list(ctx, sess, toolList)
 	if ctx.Err() != nil {
 		return
 	}
@@ -196,10 +197,10 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 		f = sess.reason
 	}
 	listed := count(len(raw), "tool")
-	if !sess.offersTools {
+	if !sess.offers(toolKind) {
 		listed = "the server says that it offers no tools"
 	}
-	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.admit(offer{Tools: raw}))) {
+	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.admit(offer{Lists: [lists][]json.RawMessage{toolList: raw}}))) {
 		return
 	}
 	f = s.verify(ctx, sess)

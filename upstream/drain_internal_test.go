@@ -30,7 +30,7 @@ func TestDrain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newSSEReader(resp.Body, 1<<20).next(); err != nil {
+		if _, err := newSSEReader(resp.Body, 1<<20, new(memories)).next(); err != nil {
 			t.Fatal(err)
 		}
 		close(answered)

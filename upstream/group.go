@@ -5,8 +5,8 @@
 // state can have a connection for each client session, instead of one for all: see isolation.
 //
 // The SDK's client does what it does well: initialize and discover, versions, pings, sessions. What must not change by
-// a single byte on its way, tools/call and tools/list, travels beside it on a lane: raw JSON with the hub's own ids and
-// progress tokens, over the same pipe or the same HTTP session. See lane.
+// a single byte on its way, calls, lists and all that clients ask of a server, travels beside it on a lane: raw JSON with
+// the hub's own ids and progress tokens, over the same pipe or the same HTTP session. See lane.
 //
 // What tools are called downstream, who may call them and what is recorded of a call is left to others.
 package upstream
@@ -33,7 +33,7 @@ const retireWithin = 30 * time.Second
 // Group is a set of upstream servers. Its methods are safe for concurrent use.
 type Group struct {
 	logger  *slog.Logger
-	slots   chan struct{}
+	slots   *slots
 	guards  *guards
 	dirty   chan struct{}
 	kill    chan struct{} // closed when stopping must be brisk
@@ -45,11 +45,14 @@ type Group struct {
 	version  string
 	catalogs Catalogs
 
+	wishes *wishes
+
 	mu        sync.Mutex
 	ends      map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
 	listeners []func()
-	life      context.Context    // of the servers; nil until started
-	cancel    context.CancelFunc // ends life
+	hearers   []func(tool.Notification) // not changed after Start
+	life      context.Context           // of the servers; nil until started
+	cancel    context.CancelFunc        // ends life
 	closed    bool
 	killed    bool
 }
@@ -65,9 +68,9 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
 		logger:  logger,
-		slots:   make(chan struct{}, cfg.StartParallel),
+		slots:   newSlots(cfg.StartParallel, processorTime),
 		guards:  &guards{self: cfg.Self, log: logger},
-		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs,
+		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs, wishes: newWishes(),
 		ends:  make(map[string]<-chan struct{}),
 		dirty: make(chan struct{}, 1),
 		kill:  make(chan struct{}),
@@ -117,7 +120,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		slots: g.slots, kill: g.kill, onChange: g.changed,
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
-		over:  make(chan struct{}),
+		over:   make(chan struct{}),
+		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go},
 		state: tool.ServerStopped, since: time.Now(),
 	}
 	switch sc.Transport {
@@ -306,11 +310,16 @@ func (g *Group) Close(ctx context.Context) error {
 // the server itself returned, or a *tool.Failure. A call that may have been executed is never sent again. When ctx ends,
 // the server is told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
+	return g.dispatch(ctx, orderOf(x))
+}
+
+// dispatch hands x to its server.
+func (g *Group) dispatch(ctx context.Context, x *order) (tool.Reply, error) {
 	for {
-		s := g.roster.Load().byID[x.Tool.Server]
+		s := g.roster.Load().byID[x.Server]
 		if s == nil {
 			return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
-				Message: fmt.Sprintf("there is no server %q: list the tools again", x.Tool.Server)}
+				Message: fmt.Sprintf("there is no server %q: list again what there is", x.Server)}
 		}
 		reply, err := s.execute(ctx, x)
 		if !errors.Is(err, errRetired) {

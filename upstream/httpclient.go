@@ -35,10 +35,11 @@ func (e *redirectError) Error() string { return "redirected to " + e.target }
 
 // httpServer is how one server is reached over HTTP: its URL, and the connections to it, which outlive sessions.
 type httpServer struct {
-	url     *url.URL
-	headers map[string]string
-	pool    *http.Transport
-	flights sync.WaitGroup // calls; they may outlive the session that they began on
+	url      *url.URL
+	headers  map[string]string
+	pool     *http.Transport
+	memories memories       // for large responses
+	flights  sync.WaitGroup // calls; they may outlive the session that they began on
 }
 
 func newHTTPServer(cfg ServerConfig) (*httpServer, error) {

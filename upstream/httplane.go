@@ -41,9 +41,9 @@ type httpLane struct {
 	log     *slog.Logger
 	limit   int // bytes of one response or event
 
-	onListChanged func()
-	onEnd         func(*fault) // the session cannot be used any more
-	onSuspect     func()       // the server could not be reached: the session may be over
+	onNotification func(e envelope, c *laneCall) // see server.heard
+	onEnd          func(*fault)                  // the session cannot be used any more
+	onSuspect      func()                        // the server could not be reached: the session may be over
 
 	background sync.WaitGroup // notifications, replies and the listener
 	pings      atomic.Int64
@@ -145,7 +145,7 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 		return answer{err: f, status: status, lost: true}
 	}
 	if status != http.StatusTooManyRequests {
-		if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && rawjson.Valid(body) {
+		if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && e.valid {
 			a := errorAnswer(e.err)
 			a.status = status
 			return a
@@ -172,7 +172,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
-	body, err := readBody(resp, int64(l.limit))
+	got, err := readBody(resp, int64(l.limit), &l.server.memories)
 	if errors.Is(err, errTooLarge) {
 		return l.oversizeAnswer()
 	}
@@ -182,17 +182,18 @@ func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Respons
 		}
 		return endedFailure(c, err)
 	}
-	if body = bytes.TrimSpace(body); len(body) > 0 && body[0] == '[' {
-		body = responseIn(body, c.id)
+	if got.text = bytes.TrimSpace(got.text); len(got.text) > 0 && got.text[0] == '[' {
+		got.text = responseIn(got.text, c.id)
 	}
-	e, kind := open(body)
+	digest := digestAhead(got.text)
+	e, kind := open(got.text)
 	if kind != kindResponse {
 		return invalidAnswer("is no JSON-RPC response")
 	}
 	if id, ours := e.laneID(); !rawjson.IsNull(e.id) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return c.answerOf(body, e)
+	return c.answerOf(got.text, e).in(got, digest)
 }
 
 // responseIn returns the response to id in a batch, or nil.
@@ -209,26 +210,25 @@ func responseIn(batch []byte, id string) (found []byte) {
 }
 
 // readBody reads a whole body of at most limit bytes.
-func readBody(resp *http.Response, limit int64) ([]byte, error) {
+func readBody(resp *http.Response, limit int64, from *memories) (received, error) {
 	if resp.ContentLength > limit {
-		return nil, errTooLarge
+		return received{}, errTooLarge
 	}
-	var buf bytes.Buffer
-	if resp.ContentLength > 0 {
-		buf.Grow(int(resp.ContentLength) + bytes.MinRead)
-	}
-	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
-	if err == nil && n > limit {
+	g := gathering{from: from}
+	// One byte more than the body has, so that its end is found without more room.
+	g.reserve(int(max(resp.ContentLength, bytes.MinRead-1)) + 1)
+	_, err := g.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	if err == nil && int64(len(g.bytes)) > limit {
 		err = errTooLarge
 	}
-	return buf.Bytes(), err
+	return g.received(g.bytes), err
 }
 
 // readStream reads events up to the response of c. On older revisions a stream that breaks is resumed where the server
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
 	defer func() { _ = body.Close() }()
-	events := newSSEReader(body, l.limit)
+	events := newSSEReader(body, l.limit, &l.server.memories)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.next()
@@ -260,7 +260,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			return endedFailure(c, err)
 		}
 		_ = body.Close()
-		body, events = rest, newSSEReader(rest, l.limit)
+		body, events = rest, newSSEReader(rest, l.limit, &l.server.memories)
 		events.lastID = lastID
 	}
 }
@@ -302,22 +302,22 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 	if (ev.name != "" && ev.name != "message") || len(ev.data) == 0 {
 		return answer{}, false
 	}
+	digest := digestAhead(ev.data)
 	e, kind := open(ev.data)
 	switch kind {
 	case kindResponse:
 		if id, _ := e.laneID(); id == c.id || rawjson.IsNull(e.id) {
-			return c.answerOf(ev.data, e), true
+			got := received{text: ev.data, from: &l.server.memories, memory: ev.memory}
+			return c.answerOf(ev.data, e).in(got, digest), true
 		}
 	case kindNotification:
-		token, ours := e.progressToken()
-		switch {
-		case e.is(noteToolsChanged):
-			l.onListChanged()
-		case e.is(noteProgress) && ours && token == c.id && rawjson.Valid(ev.data):
+		if !e.is(noteProgress) {
+			l.onNotification(e, c)
+		} else if token, ours := e.progressToken(); ours && token == c.id && e.valid {
 			c.report(e.params)
 		}
 	case kindRequest:
-		if rawjson.Valid(ev.data) {
+		if e.valid {
 			l.post(ctx, replyBody(e))
 		}
 	}

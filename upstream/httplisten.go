@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -13,40 +14,169 @@ import (
 const (
 	listenPauseMin = time.Second
 	listenPauseMax = time.Minute
+
+	// listenPatience is how long a renewed subscription may go without an answer before the next one is sent.
+	listenPatience = 5 * time.Second
 )
 
 // listen implements lane: it keeps the stream open on which a server tells of changes, GET up to 2025-11-25 and
 // subscriptions/listen after that. Proxies and platforms cut such streams every few minutes, which means nothing, so a
 // stream that ends is opened again for as long as the session lasts.
-func (l *httpLane) listen(ctx context.Context) {
+func (l *httpLane) listen(ctx context.Context, w *watch) {
 	l.background.Go(func() {
-		pause, lastID := listenPauseMin, ""
-		for opened := false; ; {
-			began := time.Now()
-			id, supported := l.listenOnce(ctx, lastID, opened)
-			if !supported || ctx.Err() != nil {
-				return
-			}
-			opened, lastID = true, id
-			if time.Since(began) > listenPauseMax {
-				pause = listenPauseMin
-			}
-			timer := time.NewTimer(jitter(pause))
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			}
-			pause = min(pause*2, listenPauseMax)
+		if l.hop != nil {
+			l.stand(ctx, w)
+			return
 		}
+		lastID := ""
+		l.again(ctx, func(opened bool) (supported bool) {
+			lastID, supported = l.listenOnce(ctx, w, lastID, opened)
+			return supported
+		})
 	})
+}
+
+// again opens a stream that has ended once more, with growing pauses, until ctx ends or the server offers none. once
+// reads it to its end; opened says that there was one before.
+func (l *httpLane) again(ctx context.Context, once func(opened bool) (supported bool)) {
+	pause := listenPauseMin
+	for opened := false; ; opened = true {
+		began := time.Now()
+		if !once(opened) || ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > listenPauseMax {
+			pause = listenPauseMin
+		}
+		timer := time.NewTimer(jitter(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		pause = min(pause*2, listenPauseMax)
+	}
+}
+
+// stand keeps a subscriptions/listen that asks for what w wants at each time. When that changes, the stream before ends
+// only once the server has taken the next one, so that nothing is missed in between.
+func (l *httpLane) stand(ctx context.Context, w *watch) {
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	end := func() {}
+	defer func() { end() }()
+	for {
+		params, id, version := w.begin(l.hop)
+		if params == nil {
+			end()
+			end = func() {}
+			w.answered(version, nil, nil)
+		} else {
+			own, stop := context.WithCancel(ctx)
+			before := end
+			end = func() { stop(); before() }
+			taken := make(chan struct{})
+			s := &standing{lane: l, watch: w, call: newLaneCall(id, methodListen, params), version: version}
+			var once sync.Once
+			s.taken = func(ok bool) {
+				once.Do(func() {
+					if ok {
+						before()
+					}
+					close(taken)
+				})
+			}
+			streams.Go(func() {
+				l.again(own, func(opened bool) bool { return s.once(own, opened) })
+				s.taken(false)
+			})
+			patience := time.NewTimer(listenPatience)
+			select { // one after the other, however often it is renewed
+			case <-taken:
+			case <-patience.C:
+			case <-ctx.Done():
+			}
+			patience.Stop()
+		}
+		select {
+		case <-w.renew:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// standing is one subscriptions/listen over HTTP, as often as it is opened again.
+type standing struct {
+	lane    *httpLane
+	watch   *watch
+	call    *laneCall
+	version int
+	taken   func(ok bool) // called once the server has taken it, or will not
+}
+
+// once reads one stream to its end.
+func (s *standing) once(ctx context.Context, again bool) (supported bool) {
+	l := s.lane
+	req, err := l.newRequest(ctx, http.MethodPost, s.call.body())
+	if err != nil {
+		return false
+	}
+	s.call.hopHeaders(req.Header)
+	resp, err := l.control.Do(req)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
+		return true
+	case resp.StatusCode != http.StatusOK || !isEventStream(resp):
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+		s.refused(body, statusFailure(resp.StatusCode, 0))
+		return false
+	}
+	if again {
+		s.watch.missed()
+	}
+	ended := false
+	l.readEvents(ctx, resp.Body, "", func(raw []byte, e envelope, kind envelopeKind) bool {
+		switch {
+		case kind == kindNotification && e.is(noteListenAcked):
+			s.watch.acknowledged(s.version, e)
+			s.taken(true)
+		case kind == kindResponse:
+			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+			s.refused(raw, errNotStanding)
+			ended = !rawjson.IsNull(e.err) // otherwise the server ended it, and may take it again
+			return false
+		}
+		return true
+	})
+	return !ended
+}
+
+// refused settles a subscription that the server does not take. body may be its response.
+func (s *standing) refused(body []byte, err error) {
+	if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && e.valid {
+		err = errorAnswer(e.err).err
+	}
+	s.watch.answered(s.version, nil, err)
+	s.taken(false)
 }
 
 // listenOnce reads one stream to its end. again says that there was one before: what happened in between was missed,
 // unless the server can resume at lastID.
-func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (id string, supported bool) {
-	resp, err := l.openListen(ctx, lastID)
+func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, again bool) (id string, supported bool) {
+	req, err := l.newRequest(ctx, http.MethodGet, nil)
+	if err != nil {
+		return lastID, true
+	}
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	resp, err := l.control.Do(req)
 	if err != nil {
 		return lastID, true
 	}
@@ -61,9 +191,17 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 		return "", false // "or else return HTTP 405 Method Not Allowed"
 	}
 	if again && lastID == "" {
-		l.onListChanged()
+		w.missed()
 	}
-	events := newSSEReader(resp.Body, l.limit)
+	return l.readEvents(ctx, resp.Body, lastID, func([]byte, envelope, envelopeKind) bool { return true }), true
+}
+
+// readEvents handles the messages of a standing stream to its end. each sees those first that are well-formed so far, and
+// returns false to end the reading. It returns the id of the last event.
+func (l *httpLane) readEvents(
+	ctx context.Context, body io.Reader, lastID string, each func([]byte, envelope, envelopeKind) bool,
+) (id string) {
+	events := newSSEReader(body, l.limit, &l.server.memories)
 	events.lastID = lastID
 	for {
 		ev, err := events.next()
@@ -75,37 +213,17 @@ func (l *httpLane) listenOnce(ctx context.Context, lastID string, again bool) (i
 			}
 		}
 		if err != nil {
-			return events.lastID, true
+			return events.lastID
 		}
 		e, kind := open(ev.data)
+		if !each(ev.data, e, kind) {
+			return events.lastID
+		}
 		switch {
-		case kind == kindNotification && e.is(noteToolsChanged):
-			l.onListChanged()
-		case kind == kindRequest && rawjson.Valid(ev.data):
+		case kind == kindNotification:
+			l.onNotification(e, nil)
+		case kind == kindRequest && e.valid:
 			l.post(ctx, replyBody(e))
-		case kind == kindResponse && l.hop != nil:
-			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
-			return "", rawjson.IsNull(e.err) // the server ended the subscription, or does not offer one
 		}
 	}
-}
-
-func (l *httpLane) openListen(ctx context.Context, lastID string) (*http.Response, error) {
-	if l.hop != nil {
-		call := newLaneCall(listenID, methodListen, listenParams(l.hop))
-		req, err := l.newRequest(ctx, http.MethodPost, call.body())
-		if err != nil {
-			return nil, err
-		}
-		call.hopHeaders(req.Header)
-		return l.control.Do(req)
-	}
-	req, err := l.newRequest(ctx, http.MethodGet, nil)
-	if err != nil {
-		return nil, err
-	}
-	if lastID != "" {
-		req.Header.Set("Last-Event-ID", lastID)
-	}
-	return l.control.Do(req)
 }

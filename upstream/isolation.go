@@ -19,8 +19,8 @@ import (
 // session has not called for a while. The server that they all belong to keeps what is common: the entry's place in the
 // group, the catalog and the counters. Its own connection only lists.
 type isolation struct {
-	server *server       // the one that this belongs to
-	slots  chan struct{} // connections that start at the same time: a hanging one must not hold other servers back
+	server *server // the one that this belongs to
+	slots  *slots  // connections that start at the same time: a hanging one must not hold other servers back
 
 	running sync.WaitGroup
 
@@ -37,7 +37,7 @@ type isolation struct {
 }
 
 func newIsolation(s *server) *isolation {
-	return &isolation{server: s, slots: make(chan struct{}, cap(s.slots)), open: make(map[string]*server),
+	return &isolation{server: s, slots: newSlots(cap(s.slots.places), s.slots.processorTime), open: make(map[string]*server),
 		closing: make(map[*server]struct{}), moved: make(chan struct{})}
 }
 
@@ -69,8 +69,8 @@ func (i *isolation) close() {
 	i.running.Wait()
 }
 
-// execute calls one tool over the connection of the call's session.
-func (i *isolation) execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
+// execute sends x over the connection of its session.
+func (i *isolation) execute(ctx context.Context, x *order) (tool.Reply, error) {
 	for {
 		one, err := i.connection(ctx, x.Session)
 		if err != nil {
@@ -184,7 +184,7 @@ func (s *server) isSpare() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	holds := s.state == tool.ServerReady || s.state == tool.ServerStarting
-	return s.inFlight == 0 && (!holds || time.Since(s.lastUsed) >= s.cfg.IdleStop)
+	return s.inFlight == 0 && (!holds || time.Since(s.lastUsed) >= s.cfg.IdleStop && !s.isSubscribed())
 }
 
 // full is the answer where every connection is in use.
@@ -207,7 +207,9 @@ func (i *isolation) start(who tool.Session) *server {
 		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {},
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
-		state: tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
+		wishes: parent.wishes, leveled: make(chan struct{}, 1),
+		notices: &notices{tell: parent.notices.tell, run: parent.notices.run},
+		state:   tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
 	}
 	one.cfg.Lazy, one.cfg.IdleStop = false, parent.cfg.sessionIdle()
 	if parent.http != nil {
@@ -270,6 +272,22 @@ func (i *isolation) gone(one *server) {
 	close(one.over)
 	close(i.moved)
 	i.moved = make(chan struct{})
+}
+
+// peek returns the session's connection, or nil where it has none.
+func (i *isolation) peek(who tool.Session) *server {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.open[who.Key]
+}
+
+// each calls f for every connection. f does not block.
+func (i *isolation) each(f func(one *server)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, one := range i.open {
+		f(one)
+	}
 }
 
 // startFailed counts a start of any session that failed, and returns how many there were within an hour.
@@ -344,10 +362,10 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) 
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())
 	defer cancel()
-	tools, f := s.list(limited, sess)
+	got, f := s.listAll(limited, sess)
 	switch {
 	case f == nil:
-		s.of.publish(sess, tools)
+		s.of.publish(sess, got)
 	case sess.isOver():
 		sess.shut(s.kill)
 		return nil, sess.reason

@@ -574,3 +574,21 @@ func TestIsolationOverAnyTransport(t *testing.T) {
 		})
 	}
 }
+
+// TestSessionsKnowTheServer checks that what one connection has learnt of the server's generation is not asked again by
+// each: a server that does not answer the question costs seconds.
+func TestSessionsKnowTheServer(t *testing.T) {
+	t.Parallel()
+	record := filepath.Join(t.TempDir(), "record")
+	h := start(t, isolated(stdio("s", upstreamtest.Script{Record: record})))
+	h.reaches(t, "s", tool.ServerStopped)
+	newVisitor("ann").mustCall(t, h, "raw", `{"result":{}}`)
+	newVisitor("bob").mustCall(t, h, "raw", `{"result":{}}`)
+	data, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked, begun := bytes.Count(data, []byte(`"server/discover"`)), bytes.Count(data, []byte(`"initialize"`)); asked != 1 || begun != 3 {
+		t.Errorf("asked %d times in %d connections", asked, begun)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -24,12 +25,17 @@ type lane interface {
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 
-	// listen asks for list_changed notifications where the protocol does not send them unasked, and returns at once.
-	listen(ctx context.Context)
+	// listen keeps a stream for notifications until ctx ends, where the protocol does not send them unasked: for what w
+	// says at each time. It returns at once.
+	listen(ctx context.Context, w *watch)
 }
 
-// maxQueuedProgress bounds the progress reports that wait for a slow consumer; then the oldest are dropped.
-const maxQueuedProgress = 1024
+// maxQueuedProgress and maxReportBytes bound the reports of a call that wait for a slow consumer; then the oldest are
+// dropped.
+const (
+	maxQueuedProgress = 1024
+	maxReportBytes    = 8 << 20
+)
 
 // maxProgress is the size in bytes above which a progress report is dropped.
 const maxProgress = 1 << 20
@@ -38,6 +44,9 @@ const maxProgress = 1 << 20
 type answer struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
+	object rawjson.Object  // result, read; the zero value where it has not been
+	got    received        // the message of which result is part; zero where its memory is not used again
+	digest *digesting      // of result, where that is large
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
@@ -65,18 +74,30 @@ type laneCall struct {
 	id      string
 	method  string
 	params  json.RawMessage   // one object
-	name    string            // tool name, for the Mcp-Name header
+	name    string            // of the tool, prompt or resource, for the Mcp-Name header
 	headers map[string]string // further headers, on Streamable HTTP only
+
+	// notify receives the log messages on the call's own stream, in order with its progress. Nil where nobody listens.
+	notify func(tool.Notification)
 
 	state atomic.Int32
 	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
-	mu       sync.Mutex
-	progress []json.RawMessage // params of notifications that were not taken yet
-	done     *answer
+	mu      sync.Mutex
+	reports []report // that were not taken yet
+	size    int      // of them, in bytes
+	done    *answer
 }
+
+// report is what a server says of a call before it answers: one of its fields.
+type report struct {
+	progress json.RawMessage // params of notifications/progress
+	note     tool.Notification
+}
+
+func (r report) size() int { return len(r.progress) + len(r.note.Params) }
 
 func newLaneCall(id, method string, params json.RawMessage) *laneCall {
 	return &laneCall{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
@@ -100,15 +121,23 @@ func (c *laneCall) sent() bool { return c.state.Load() == callSent }
 
 // report queues a progress report. It never blocks, so that one slow consumer does not stop the reader of a stream.
 func (c *laneCall) report(params json.RawMessage) {
-	if len(params) > maxProgress {
-		return
+	if len(params) <= maxProgress {
+		c.queue(report{progress: params})
 	}
+}
+
+// remark queues a log message, as report does.
+func (c *laneCall) remark(n tool.Notification) { c.queue(report{note: n}) }
+
+func (c *laneCall) queue(r report) {
 	c.mu.Lock()
 	if c.done == nil {
-		if len(c.progress) >= maxQueuedProgress {
-			c.progress = c.progress[1:]
+		c.size += r.size()
+		c.reports = append(c.reports, r)
+		for len(c.reports) > maxQueuedProgress || c.size > maxReportBytes {
+			c.size -= c.reports[0].size()
+			c.reports = c.reports[1:]
 		}
-		c.progress = append(c.progress, params)
 	}
 	c.mu.Unlock()
 	c.signal()
@@ -131,12 +160,12 @@ func (c *laneCall) signal() {
 	}
 }
 
-// take returns what arrived since the last time, in the order of the wire: first progress, then the answer.
-func (c *laneCall) take() (progress []json.RawMessage, done *answer) {
+// take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
+func (c *laneCall) take() (reports []report, done *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	progress, c.progress = c.progress, nil
-	return progress, c.done
+	reports, c.reports, c.size = c.reports, nil, 0
+	return reports, c.done
 }
 
 // await waits for the answer of a call that has no consumer of progress. When ctx ends first, the call is cancelled and

@@ -32,15 +32,15 @@ func newMemoryWire() *memoryWire {
 	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
 }
 
-func (w *memoryWire) read() ([]byte, error) {
+func (w *memoryWire) read() (received, error) {
 	select {
 	case b, ok := <-w.in:
 		if !ok {
-			return nil, io.EOF
+			return received{}, io.EOF
 		}
-		return b, nil
+		return received{text: b}, nil
 	case <-w.stop:
-		return nil, io.EOF
+		return received{}, io.EOF
 	}
 }
 
@@ -58,7 +58,12 @@ func (w *memoryWire) release() { w.close() }
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func testConn(w wire, onListChanged func()) *streamConn {
-	return newStreamConn(w, time.Second, onListChanged, quiet(), newRedactor(ServerConfig{}))
+	hear := func(e envelope, _ *laneCall) {
+		if e.is(noteToolsChanged) {
+			onListChanged()
+		}
+	}
+	return newStreamConn(w, time.Second, hear, quiet(), newRedactor(ServerConfig{}))
 }
 
 func testServer() *server {
@@ -139,8 +144,8 @@ func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
 	c.finish(answer{err: errClosed})
 	c.report(json.RawMessage("late"))
 	reports, done := c.take()
-	if len(reports) != maxQueuedProgress || string(reports[0]) != "10" || done == nil || done.err != nil {
-		t.Errorf("%d reports from %s, answer %+v", len(reports), reports[0], done)
+	if len(reports) != maxQueuedProgress || string(reports[0].progress) != "10" || done == nil || done.err != nil {
+		t.Errorf("%d reports from %s, answer %+v", len(reports), reports[0].progress, done)
 	}
 }
 
@@ -290,7 +295,11 @@ func FuzzStdout(f *testing.F) {
 		if done == nil {
 			t.Fatal("the call was not finished")
 		}
-		for _, r := range append(reports, done.result) {
+		said := []json.RawMessage{done.result}
+		for _, r := range reports {
+			said = append(said, r.progress)
+		}
+		for _, r := range said {
 			if r != nil && (!json.Valid(r) || bytes.ContainsAny(r, "\n\r") && done.err == nil && bytes.Equal(r, done.result)) {
 				t.Fatalf("a client would get %q", r)
 			}

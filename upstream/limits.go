@@ -14,10 +14,10 @@ type Limits struct {
 	// Message is the size in bytes of one message, with the line break or the event fields around it: default 64 MiB on
 	// stdio and HTTP+SSE, where one server's messages share a stream, and 256 MiB over Streamable HTTP.
 	Message     int
-	Pages       int // of tools/list; default 1000
-	Catalog     int // bytes of all pages of tools/list; default 64 MiB
-	Tools       int // tools of one server; further ones are left out; default 10,000
-	ToolSize    int // bytes of the declaration of one tool, which is left out above that; default 1 MiB
+	Pages       int // of one list; default 1000
+	Catalog     int // bytes of all pages of one list; default 64 MiB
+	Tools       int // tools of one server, and prompts, resources, templates, of each; further ones are left out; default 10,000
+	ToolSize    int // bytes of the declaration of one of them, which is left out above that; default 1 MiB
 	SchemaDepth int // levels of an input or output schema; a deeper one is not used; default 128
 }
 
@@ -126,7 +126,7 @@ func (c *streamConn) receiveOversize(large *oversize) {
 		return
 	}
 	if id, ours := e.laneID(); !ours {
-		c.receiveOne(large.response)
+		c.receiveOne(received{text: large.response})
 	} else if call := c.remove(id); call != nil {
 		call.finish(answer{err: large.failure()})
 	}

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -22,48 +24,93 @@ type listing struct {
 	catalog  tool.Catalog
 	offer    offer // what it was made from
 	digest   [sha256.Size]byte
-	bindings map[string][]binding // by the tool's own name
+	bindings map[string][]paramheader.Binding // by the tool's own name
 	repaired int
 	limited  []string // which limits were hit, and what came of it
 }
 
-// list reads all pages of the server's tools within the list timeout. The error is a *fault.
-func (s *server) list(ctx context.Context, sess *session) ([]json.RawMessage, *fault) {
-	if !sess.offersTools {
+// listed is what a server has just listed.
+type listed struct {
+	raw   [lists][]json.RawMessage
+	known [lists]bool // false for a list that was not read
+}
+
+func (got *listed) set(l list, raw []json.RawMessage) { got.raw[l], got.known[l] = raw, true }
+
+// listAll reads all that the server offers. What cannot be read besides tools costs nothing but itself: it stays as it
+// was known, and where the server is only slow, that is read later.
+func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
+	var got listed
+	patient, cancel := context.WithTimeout(ctx, s.probeTime())
+	defer cancel()
+	var others sync.WaitGroup
+	for l := promptList; l < lists; l++ {
+		if !sess.offers(l.kind()) {
+			continue
+		}
+		others.Go(func() {
+			raw, f := s.list(patient, sess, l)
+			switch {
+			case f == nil:
+				got.set(l, raw)
+			case patient.Err() != nil:
+				sess.listChanged(l.kind())
+			case !sess.isOver():
+				s.log.Warn("the server offers what it does not list", "list", l.method(), "error", f.what)
+			}
+		})
+	}
+	tools, f := s.list(ctx, sess, toolList)
+	if f != nil {
+		cancel()
+	}
+	others.Wait()
+	if f == nil {
+		got.set(toolList, tools)
+	}
+	return got, f
+}
+
+// list reads all pages of one list within the list timeout. It is empty where the server does not have it.
+func (s *server) list(ctx context.Context, sess *session, l list) ([]json.RawMessage, *fault) {
+	if !sess.offers(l.kind()) {
 		return nil, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.timeouts.List)
 	defer cancel()
-	var tools []json.RawMessage
+	var all []json.RawMessage
 	seen := map[string]bool{}
 	size, cursor, limits := 0, "", s.limits()
 	for page := 1; ; page++ {
-		c := newLaneCall(s.nextID(), methodListTools, listParams(cursor, sess.hop))
+		c := newLaneCall(s.nextID(), l.method(), listParams(cursor, sess.hop))
 		sess.lane.send(limited, c)
 		a := await(limited, sess.lane, c)
+		if rpc := (*tool.RPCError)(nil); l != toolList && errors.As(a.err, &rpc) && rpc.Code == tool.CodeMethodNotFound {
+			return nil, nil // many servers of resources know no templates
+		}
 		if a.err != nil {
-			return nil, s.listFault(ctx, page, a)
+			return nil, s.listFault(ctx, l, page, a)
 		}
 		size += len(a.result)
-		part, next, err := readPage(a.result)
+		part, next, err := readPage(a.result, l)
 		if err != nil {
-			return nil, &fault{what: "tools/list: " + err.Error(), hint: "report this to whoever maintains the server"}
+			return nil, &fault{what: l.method() + ": " + err.Error(), hint: "report this to whoever maintains the server"}
 		}
-		tools = append(tools, part...)
+		all = append(all, part...)
 		switch {
 		case size > limits.Catalog:
 			return nil, &fault{
-				what: fmt.Sprintf("tools/list is larger than %s (%s)", sizeText(limits.Catalog), limitCatalog),
-				hint: "list fewer or shorter tools on the server, or " + raise(limitCatalog),
+				what: fmt.Sprintf("%s is larger than %s (%s)", l.method(), sizeText(limits.Catalog), limitCatalog),
+				hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.noun(), raise(limitCatalog)),
 			}
 		case next == "":
-			return tools, nil
+			return all, nil
 		case seen[next]:
-			s.log.Warn("the server repeats a page of tools/list: what it listed up to there counts", "pages", page)
-			return tools, nil
+			s.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.method(), "pages", page)
+			return all, nil
 		case page >= limits.Pages:
 			return nil, &fault{
-				what: fmt.Sprintf("tools/list did not end within %s (%s)", count(limits.Pages, "page"), limitPages),
+				what: fmt.Sprintf("%s did not end within %s (%s)", l.method(), count(limits.Pages, "page"), limitPages),
 				hint: "report this to whoever maintains the server; if it is right, " + raise(limitPages),
 			}
 		}
@@ -72,56 +119,97 @@ func (s *server) list(ctx context.Context, sess *session) ([]json.RawMessage, *f
 	}
 }
 
-func (s *server) listFault(ctx context.Context, page int, a answer) *fault {
+func (s *server) listFault(ctx context.Context, l list, page int, a answer) *fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
 	var large *oversize
 	switch {
 	case errors.As(a.err, &large):
-		return large.fault("tools/list")
+		return large.fault(l.method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &fault{what: fmt.Sprintf("tools/list did not end within %s (page %d)", s.timeouts.List, page),
+		return &fault{what: fmt.Sprintf("%s did not end within %s (page %d)", l.method(), s.timeouts.List, page),
 			hint: "if the server is only slow, raise timeouts.list", cause: a.err}
 	case errors.As(a.err, &rpc):
-		return &fault{what: fmt.Sprintf("tools/list was refused: %s (JSON-RPC error %d)", s.redact.text(rpc.Message), rpc.Code),
+		return &fault{what: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.method(), s.redact.text(rpc.Message), rpc.Code),
 			hint: "see the server's own log", cause: a.err}
 	case errors.As(a.err, &f):
-		return &fault{what: "tools/list: " + s.redact.text(f.Message), hint: "see the server's own log", auth: f.Class == tool.ClassCredentialMissing,
-			lost: a.lost, pause: f.RetryAfter, cause: a.err}
+		return &fault{what: l.method() + ": " + s.redact.text(f.Message), hint: "see the server's own log",
+			auth: f.Class == tool.ClassCredentialMissing, lost: a.lost, pause: f.RetryAfter, cause: a.err}
 	}
-	return &fault{what: "tools/list was interrupted", cause: a.err}
+	return &fault{what: l.method() + " was interrupted", cause: a.err}
 }
 
-// readPage takes a page of tools/list apart. The tools alias result.
-func readPage(result json.RawMessage) (tools []json.RawMessage, next string, err error) {
-	array, ok := rawjson.Get(result, "tools")
+// readPage takes a page of a list apart. The elements alias result.
+func readPage(result json.RawMessage, l list) (all []json.RawMessage, next string, err error) {
+	array, ok := rawjson.Get(result, l.member())
 	if !ok {
-		return nil, "", errors.New("the result has no tools")
+		return nil, "", fmt.Errorf("the result has no %s", l.member())
 	}
 	err = rawjson.Elements(array, func(one []byte) bool {
-		tools = append(tools, one)
+		all = append(all, one)
 		return true
 	})
 	if err != nil {
-		return nil, "", errors.New("tools is no array")
+		return nil, "", fmt.Errorf("%s is no array", l.member())
 	}
 	raw, _ := rawjson.Get(result, "nextCursor")
 	next, _ = rawjson.String(raw)
-	return tools, next, nil
+	return all, next, nil
 }
 
-// publish admits what the server listed and makes it the server's catalog, unless it is the one that stands.
-func (s *server) publish(sess *session, raw []json.RawMessage) {
-	offer := offer{Instructions: sess.info.Instructions, Tools: raw}
-	if info := sess.info.ServerInfo; info != nil {
-		offer.Title = orText(info.Title, info.Name)
+// keepListed lists what changes of kind k for as long as ctx lasts. However often the server says so, it is asked now and
+// then only, and a list that hangs holds up none of another kind.
+func (s *server) keepListed(ctx context.Context, sess *session, k kind) {
+	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
+	defer gate.Stop()
+	for {
+		select {
+		case <-gate.C:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-sess.changed[k]:
+		case <-ctx.Done():
+			return
+		}
+		var got listed
+		for _, l := range k.lists() {
+			raw, f := s.list(ctx, sess, l)
+			if f == nil {
+				got.set(l, raw)
+			} else if ctx.Err() == nil && !sess.isOver() {
+				s.log.Warn(l.noun()+"s could not be listed again: the catalog stays as it was", "error", f.what)
+			}
+		}
+		if ctx.Err() == nil {
+			s.publish(sess, got)
+		}
+		gate.Reset(minListInterval)
 	}
-	digest := offer.digest()
+}
+
+// publish admits what the server listed and makes it the server's catalog, unless it is the one that stands. What was not
+// listed now stays as it was.
+func (s *server) publish(sess *session, got listed) {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	s.mu.Lock()
-	old := s.listing
+	old, foreign := s.listing, s.foreign
 	s.mu.Unlock()
+	offer := sess.offer()
+	if old != nil {
+		offer.sound = old.offer.sound
+	}
+	for l := range lists {
+		switch {
+		case got.known[l]:
+			offer.Lists[l] = got.raw[l]
+		case old != nil && !foreign && sess.offers(l.kind()):
+			offer.Lists[l] = old.offer.Lists[l]
+		}
+	}
+	digest := offer.digest()
 	if old != nil && old.digest == digest && !old.catalog.Pending {
 		return
 	}
@@ -136,8 +224,9 @@ func (s *server) publish(sess *session, raw []json.RawMessage) {
 	s.mu.Lock()
 	s.listing, s.foreign = l, false
 	s.mu.Unlock()
-	s.log.Info("catalog of the server is known", "tools", len(l.catalog.Tools), "repaired", l.repaired,
-		"excluded", len(l.catalog.Excluded))
+	c := l.catalog
+	s.log.Info("catalog of the server is known", "tools", len(c.Tools), "repaired", l.repaired, "excluded", len(c.Excluded),
+		"prompts", len(c.Prompts), "resources", len(c.Resources), "templates", len(c.Templates))
 	if n := len(l.limited); n > 0 {
 		s.log.Warn("the server lists more than its limits allow", "times", n, "first", s.redact.text(l.limited[0]))
 	}

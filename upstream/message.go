@@ -20,9 +20,16 @@ const (
 	methodPing        = "ping"
 	methodDiscover    = "server/discover"
 	methodListen      = "subscriptions/listen"
+	methodSubscribe   = "resources/subscribe"
+	methodUnsubscribe = "resources/unsubscribe"
+	methodSetLevel    = "logging/setLevel"
+	methodRead        = "resources/read"
+	methodGetPrompt   = "prompts/get"
 	noteCancelled     = "notifications/cancelled"
 	noteProgress      = "notifications/progress"
 	noteToolsChanged  = "notifications/tools/list_changed"
+	noteMessage       = "notifications/message"
+	noteUpdated       = "notifications/resources/updated"
 	noteListenAcked   = "notifications/subscriptions/acknowledged"
 	modernVersion     = "2026-07-28" // from here on: no sessions, facts of the hop in each request
 	newestWithSession = "2025-11-25"
@@ -31,6 +38,11 @@ const (
 // envelope holds the members of a JSON-RPC message, raw; nil where absent.
 type envelope struct {
 	id, method, params, result, err []byte
+
+	valid bool // the whole message is well-formed JSON
+
+	// object is result, read; the zero value where that is no object, or has not been read.
+	object rawjson.Object
 }
 
 // envelopeKind says what a message is.
@@ -43,11 +55,11 @@ const (
 	kindNotification
 )
 
-// open takes the envelope off raw. Only its structure is looked at: values may still be malformed.
+// open takes the envelope off raw. Where raw is malformed in its values alone, there is an envelope that says so.
 func open(raw []byte) (envelope, envelopeKind) {
 	var e envelope
 	version := false
-	err := rawjson.Members(raw, func(m rawjson.Member) bool {
+	take := func(m rawjson.Member) bool {
 		switch m.Name() {
 		case "jsonrpc":
 			version = string(m.Value) == `"2.0"`
@@ -63,7 +75,16 @@ func open(raw []byte) (envelope, envelopeKind) {
 			e.err = m.Value
 		}
 		return true
-	})
+	}
+	var err error
+	if message, result, ok := rawjson.Parse(raw, "result"); ok {
+		e.valid, e.object = true, result
+		for _, m := range message.Members() {
+			take(m)
+		}
+	} else {
+		err = rawjson.Members(raw, take)
+	}
 	switch {
 	case err != nil || !version:
 		return envelope{}, kindNone
@@ -97,11 +118,11 @@ func (e envelope) progressToken() (string, bool) {
 	return token, ok && strings.HasPrefix(token, idPrefix)
 }
 
-// answerOf turns a response, of which e is the envelope, into an answer. raw is checked in full here, because the
-// result goes on to clients inside other messages and must not be able to break them.
-func answerOf(raw []byte, e envelope) answer {
+// answerOf turns a response into an answer. It must be valid in full, because the result goes on to clients inside other
+// messages and must not be able to break them.
+func answerOf(e envelope) answer {
 	switch {
-	case !rawjson.Valid(raw):
+	case !e.valid:
 		return invalidAnswer("is no well-formed JSON, or nested too deeply")
 	case !rawjson.IsNull(e.err):
 		return errorAnswer(e.err)
@@ -114,7 +135,10 @@ func answerOf(raw []byte, e envelope) answer {
 	if err != nil {
 		return invalidAnswer("is no well-formed JSON")
 	}
-	return answer{result: result}
+	if len(result) != len(e.object.Text()) { // it was written as one line
+		e.object = rawjson.Object{}
+	}
+	return answer{result: result, object: e.object}
 }
 
 func errorAnswer(raw []byte) answer {

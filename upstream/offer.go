@@ -4,78 +4,127 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // offer is what a server said that it offers, as it is kept for the next start.
 type offer struct {
-	Title        string            `json:"title"`
-	Instructions string            `json:"instructions"`
-	Tools        []json.RawMessage `json:"tools"`
+	Title        string
+	Instructions string
+	Abilities    tool.Abilities
+	Lists        [lists][]json.RawMessage
+
+	sound map[string]bool // digests of the schemas of tools that passed admission
 }
 
 func (o offer) digest() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%d %s\n", len(o.Title), o.Title, len(o.Instructions), o.Instructions)
-	for _, one := range o.Tools {
-		fmt.Fprintf(h, "%d ", len(one))
-		h.Write(one)
+	fmt.Fprintf(h, "%t\n", o.Abilities)
+	for l, all := range o.Lists {
+		fmt.Fprintf(h, "%d %d\n", l, len(all))
+		for _, one := range all {
+			fmt.Fprintf(h, "%d ", len(one))
+			h.Write(one)
+		}
 	}
 	h.Sum(sum[:0])
 	return sum
 }
 
-// encode writes the offer down. The tools stand as they were listed, byte for byte.
+// Names of the members of a kept offer besides the lists, which are called as in the protocol.
+const (
+	keptTitle        = "title"
+	keptInstructions = "instructions"
+	keptAbilities    = "abilities"
+	keptSound        = "sound"
+)
+
+// encode writes the offer down. What was listed stands as it was listed, byte for byte.
 func (o offer) encode() []byte {
-	out := append([]byte(`{"title":`), rawjson.Quote(o.Title)...)
-	out = append(append(out, `,"instructions":`...), rawjson.Quote(o.Instructions)...)
-	out = append(out, `,"tools":[`...)
-	for i, one := range o.Tools {
+	out := append([]byte(`{"`+keptTitle+`":`), rawjson.Quote(o.Title)...)
+	out = append(append(out, `,"`+keptInstructions+`":`...), rawjson.Quote(o.Instructions)...)
+	abilities, _ := json.Marshal(o.Abilities) // booleans always encode
+	out = append(append(out, `,"`+keptAbilities+`":`...), abilities...)
+	for l := range lists {
+		out = append(append(append(out, `,"`...), l.member()...), `":[`...)
+		for i, one := range o.Lists[l] {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, one...)
+		}
+		out = append(out, ']')
+	}
+	out = append(out, `,"`+keptSound+`":[`...)
+	for i, digest := range slices.Sorted(maps.Keys(o.sound)) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, one...)
+		out = append(out, rawjson.Quote(digest)...)
 	}
 	return append(out, "]}"...)
 }
 
-// decodeOffer reads what encode wrote. ok is false for anything else.
+// decodeOffer reads what encode wrote, or an earlier version of it that knew tools alone. ok is false for anything else.
 func decodeOffer(data []byte) (o offer, ok bool) {
-	if !validButDeepTools(data) {
+	if !validButDeep(data) {
 		return offer{}, false
 	}
-	array, ok := rawjson.Get(data, "tools")
-	if !ok {
+	if _, ok := rawjson.Get(data, toolList.member()); !ok {
 		return offer{}, false
 	}
-	title, _ := rawjson.Get(data, "title")
-	instructions, _ := rawjson.Get(data, "instructions")
-	o.Title, _ = rawjson.String(title)
-	o.Instructions, _ = rawjson.String(instructions)
-	err := rawjson.Elements(array, func(one []byte) bool {
-		o.Tools = append(o.Tools, one)
-		return true
+	o.Title, o.Instructions = text(data, keptTitle), text(data, keptInstructions)
+	if abilities, ok := rawjson.Get(data, keptAbilities); ok && json.Unmarshal(abilities, &o.Abilities) != nil {
+		return offer{}, false
+	}
+	each := func(member string, take func([]byte)) (ok bool) {
+		array, found := rawjson.Get(data, member)
+		return !found || rawjson.Elements(array, func(one []byte) bool { take(one); return true }) == nil
+	}
+	for l := range lists {
+		if !each(l.member(), func(one []byte) { o.Lists[l] = append(o.Lists[l], one) }) {
+			return offer{}, false
+		}
+	}
+	if _, known := rawjson.Get(data, keptSound); known {
+		o.sound = make(map[string]bool)
+	}
+	ok = each(keptSound, func(one []byte) {
+		digest, _ := rawjson.String(one)
+		o.sound[digest] = true
 	})
-	return o, err == nil
+	return o, ok
 }
 
 // admit makes a listing of an offer.
 func (s *server) admit(o offer) *listing {
-	a := newAdmission(s.cfg)
-	tools, excluded := a.admit(o.Tools)
+	a := newAdmission(s.cfg, o.sound)
+	tools, excluded := a.admit(o.Lists[toolList])
+	o.sound = a.sound
+	var offers [lists][]tool.Offer
+	for l := promptList; l < lists; l++ {
+		var dropped []tool.Exclusion
+		offers[l], dropped = a.admitOffers(l, o.Lists[l])
+		excluded = append(excluded, dropped...)
+	}
 	l := &listing{
 		limited: a.limited,
-		offer:   o, digest: o.digest(), bindings: make(map[string][]binding),
+		offer:   o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
 		catalog: tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
-			Title: o.Title, Instructions: o.Instructions},
+			Title: o.Title, Instructions: o.Instructions, Abilities: o.Abilities,
+			Prompts: offers[promptList], Resources: offers[resourceList], Templates: offers[templateList]},
 	}
 	for _, t := range tools {
 		if len(t.Repairs) > 0 {
 			l.repaired++
 		}
-		if b := bindings(t.InputSchema); b != nil {
+		if b := paramheader.Of(t.InputSchema); b != nil {
 			l.bindings[t.Native] = b
 		}
 	}
@@ -108,7 +157,9 @@ func (s *server) recall(before *server) {
 	if old == nil || before.identity() != s.identity() {
 		if o, ok := s.loadOffer(); ok {
 			s.listing = s.admit(o)
-			s.foreign, s.kept = false, s.listing.digest
+			if s.foreign = false; o.sound != nil {
+				s.kept = s.listing.digest
+			}
 		} else if old != nil {
 			s.listing, s.foreign = s.admit(old.offer), true
 		}

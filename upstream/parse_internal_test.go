@@ -11,7 +11,7 @@ import (
 )
 
 func readEvents(r io.Reader, limit int) (events []sseEvent, err error) {
-	s := newSSEReader(r, limit)
+	s := newSSEReader(r, limit, new(memories))
 	for {
 		ev, err := s.next()
 		if err != nil {
@@ -83,7 +83,7 @@ func TestSSESkip(t *testing.T) {
 			"event: message" + end + `data:{"result":"` + long + `","id":"toolhub-7"}` + end + "id: 5" + end + end,
 			`data: {"id":"toolhub-7",` + end + `data: "result":"` + long + `"}` + end + end,
 		} {
-			s := newSSEReader(strings.NewReader("data: a"+end+end+event+"data: b"+end+end), 100)
+			s := newSSEReader(strings.NewReader("data: a"+end+end+event+"data: b"+end+end), 100, new(memories))
 			got := ""
 			for {
 				ev, err := s.next()
@@ -140,7 +140,7 @@ func TestLineReader(t *testing.T) {
 		if err != nil {
 			break
 		}
-		got = append(got, string(line))
+		got = append(got, string(line.text))
 	}
 	if want := []string{"a", "b", long, "c", "skipped", "last"}; strings.Join(got, ",") != strings.Join(want, ",") {
 		t.Errorf("%d lines", len(got))
@@ -180,26 +180,4 @@ func FuzzCleanText(f *testing.F) {
 			t.Fatalf("cleanText(%q) = %q", s, got)
 		}
 	})
-}
-
-func TestHeaderText(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"plain text":      "plain text",
-		"":                "",
-		" lead":           "=?base64?IGxlYWQ=?=",
-		"é":               "=?base64?w6k=?=",
-		"a\nb":            "=?base64?YQpi?=",
-		"=?base64?eA==?=": "=?base64?PT9iYXNlNjQ/ZUE9PT89?=",
-	} {
-		if got := headerText(in); got != want {
-			t.Errorf("headerText(%q) = %q, want %q", in, got, want)
-		}
-	}
-	for in, want := range map[string]string{`1`: "1", `-7.0`: "-7", `1e3`: "1000", `true`: "true", `"x"`: "x",
-		`1.5`: "", `null`: "", `{}`: "", `9007199254740993`: ""} {
-		if got, ok := headerValue([]byte(in)); got != want || ok != (want != "") {
-			t.Errorf("headerValue(%s) = %q, %v", in, got, ok)
-		}
-	}
 }

@@ -306,3 +306,10 @@ func TestBackToAnEarlierEntry(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// only holds back requests of one method until g is opened.
+func only(method string, g *gate) func(http.ResponseWriter, *http.Request, []byte) bool {
+	return func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		return bytes.Contains(body, []byte(`"`+method+`"`)) && g.intercept(w, r, body)
+	}
+}

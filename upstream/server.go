@@ -15,9 +15,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// slotTime is how long a starting server counts towards StartParallel: one that hangs must not hold the others back.
-const slotTime = 5 * time.Second
-
 // server is one upstream server, or one client session's connection to it (see isolation): a state machine that one
 // goroutine, run, drives.
 type server struct {
@@ -33,9 +30,13 @@ type server struct {
 	log        *slog.Logger
 	redact     *redactor
 	http       *httpServer // nil for stdio
-	slots      chan struct{}
+	slots      *slots
 	kill       <-chan struct{} // closed when stopping must be brisk
 	onChange   func()
+
+	wishes  *wishes       // of all clients
+	leveled chan struct{} // has room for one: the log level that they wish for is another
+	notices *notices
 
 	isolation *isolation   // the connections of client sessions; nil where they share this one
 	of        *server      // the server that this is one client session's connection of; nil otherwise
@@ -159,7 +160,7 @@ func (s *server) run(ctx context.Context) {
 		if asleep && s.isKnown() && !s.sleep(ctx) {
 			return
 		}
-		asleep = s.of != nil // only a call starts that again
+		asleep = s.of != nil && !s.isSubscribed() // only a call starts that again
 		s.become(tool.ServerStarting, nil, nil, time.Time{})
 		s.attempts = append(s.recentAttempts(), time.Now())
 		sess, f := s.start(ctx)
@@ -375,7 +376,7 @@ func (s *server) sleep(ctx context.Context) bool {
 func (s *server) park() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight > 0 || time.Since(s.lastUsed) < s.cfg.IdleStop {
+	if s.inFlight > 0 || time.Since(s.lastUsed) < s.cfg.IdleStop || s.isSubscribed() {
 		return false
 	}
 	s.session = nil
@@ -421,22 +422,17 @@ func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }
 
 // start connects and lists, in one of the group's slots.
 func (s *server) start(ctx context.Context) (*session, *fault) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
+	free, ok := s.slots.take(ctx)
+	if !ok {
 		return nil, &fault{what: "stopped", cause: ctx.Err()}
 	}
-	var once sync.Once
-	free := func() { once.Do(func() { <-s.slots }) }
-	timer := time.AfterFunc(slotTime, free)
 	defer free()
-	defer timer.Stop()
 
 	sess, f := s.connect(ctx)
 	if f != nil {
 		return nil, f
 	}
-	if sess.announcesChanges() && s.of == nil {
+	if sess.hasToListen(s.of != nil) {
 		// Before listing: what changes in between is told.
 		listening, stop := context.WithCancel(ctx)
 		shut := sess.shut
@@ -444,12 +440,12 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 			stop()
 			shut(kill)
 		}
-		sess.lane.listen(listening)
+		sess.lane.listen(listening, sess.watch)
 	}
 	if s.of != nil {
 		return s.listFor(ctx, sess)
 	}
-	tools, f := s.list(ctx, sess)
+	got, f := s.listAll(ctx, sess)
 	if f != nil {
 		if sess.isOver() {
 			f = sess.reason
@@ -457,7 +453,7 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 		sess.shut(s.kill)
 		return nil, f
 	}
-	s.publish(sess, tools)
+	s.publish(sess, got)
 	return sess, nil
 }
 
@@ -466,8 +462,11 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 	if s.listsOnly() {
 		return &fault{what: "listed", idle: true}
 	}
-	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
-	defer gate.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	var tending sync.WaitGroup
+	defer tending.Wait()
+	defer stop()
+	s.tend(ctx, sess, &tending)
 	var idle <-chan time.Time
 	if s.cfg.IdleStop > 0 && s.isolation == nil {
 		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
@@ -477,7 +476,6 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 		s.lastUsed = time.Now()
 		s.mu.Unlock()
 	}
-	changed := (<-chan struct{})(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -492,20 +490,19 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 			if f := s.verify(ctx, sess); f != nil {
 				return f
 			}
-		case <-gate.C:
-			if s.of == nil { // what one session's server adds for it is no change of what all are offered
-				changed = sess.changed
-			}
-		case <-changed:
-			changed = nil
-			tools, f := s.list(ctx, sess)
-			if f == nil {
-				s.publish(sess, tools)
-			} else if ctx.Err() == nil && !sess.isOver() {
-				s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.what)
-			}
-			gate.Reset(minListInterval)
 		}
+	}
+}
+
+// tend looks after what a ready session has to be asked and told besides calls, until ctx ends.
+func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGroup) {
+	for k := range kinds {
+		if s.of == nil && sess.offers(k) { // what one session's server adds for it is no change of what all are offered
+			tending.Go(func() { s.keepListed(ctx, sess, k) })
+		}
+	}
+	if can := sess.abilities(); s.isolation == nil && (can.Subscribe || can.Logging && sess.hop == nil) {
+		tending.Go(func() { s.keepWishes(ctx, sess) })
 	}
 }
 
@@ -577,7 +574,7 @@ func (s *server) catalog() tool.Catalog {
 	}
 	c := s.listing.catalog
 	if s.cfg.HideWhenDown && !s.up {
-		c.Tools = nil
+		c.Tools, c.Prompts, c.Resources, c.Templates, c.Abilities = nil, nil, nil, nil, tool.Abilities{}
 	}
 	return c
 }

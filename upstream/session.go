@@ -6,20 +6,24 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // session is one established connection to a server: initialised, and not restarted. A new one takes its place.
 type session struct {
-	lane        lane
-	version     string // negotiated
-	hop         *hop   // nil below 2026-07-28
-	id          string // Mcp-Session-Id, or ""
-	info        mcp.InitializeResult
-	offersTools bool
-	pid         int
+	lane    lane
+	version string // negotiated
+	hop     *hop   // nil below 2026-07-28
+	id      string // Mcp-Session-Id, or ""
+	info    mcp.InitializeResult
+	pid     int
 
-	changed chan struct{} // has room for one: the server's tools have changed
-	suspect chan struct{} // has room for one: the server could not be reached
+	changed [kinds]chan struct{} // each has room for one: the server's tools, say, have changed
+	suspect chan struct{}        // has room for one: the server could not be reached
+
+	watch *watch // what the standing stream is for, on 2026-07-28
+	book  *book  // what the server was told that it should report on
 
 	ended   chan struct{} // closed when the session cannot be used any more
 	endOnce sync.Once
@@ -30,11 +34,12 @@ type session struct {
 }
 
 func newSession() *session {
-	return &session{
-		changed: make(chan struct{}, 1),
-		suspect: make(chan struct{}, 1),
-		ended:   make(chan struct{}),
+	s := &session{suspect: make(chan struct{}, 1), ended: make(chan struct{}), book: newBook()}
+	s.watch = newWatch(s.missed)
+	for k := range kinds {
+		s.changed[k] = make(chan struct{}, 1)
 	}
+	return s
 }
 
 // end marks the session as over. Only the first reason counts.
@@ -55,7 +60,14 @@ func (s *session) isOver() bool {
 	}
 }
 
-func (s *session) listChanged() { poke(s.changed) }
+func (s *session) listChanged(k kind) { poke(s.changed[k]) }
+
+// missed notes that the server may have told of changes while nobody listened.
+func (s *session) missed() {
+	for k := range kinds {
+		s.listChanged(k)
+	}
+}
 
 func (s *session) suspected() { poke(s.suspect) }
 
@@ -77,12 +89,58 @@ func (s *session) established(sdk *mcp.ClientSession, hubVersion string) {
 	if s.version >= modernVersion {
 		s.hop = &hop{version: s.version, client: hubVersion}
 	}
-	s.offersTools = s.info.Capabilities != nil && s.info.Capabilities.Tools != nil
+	if s.info.Capabilities == nil {
+		s.info.Capabilities = &mcp.ServerCapabilities{}
+	}
 }
 
-// announcesChanges reports whether the server says that it tells of changes to its tools.
-func (s *session) announcesChanges() bool {
-	return s.offersTools && s.info.Capabilities.Tools.ListChanged
+// offers reports whether the server says that it has something of kind k.
+func (s *session) offers(k kind) bool {
+	c := s.info.Capabilities
+	return [...]bool{c.Tools != nil, c.Prompts != nil, c.Resources != nil}[k]
+}
+
+// announces reports whether the server says that it tells of changes of kind k.
+func (s *session) announces(k kind) bool {
+	c := s.info.Capabilities
+	switch {
+	case !s.offers(k):
+		return false
+	case k == toolKind:
+		return c.Tools.ListChanged
+	case k == promptKind:
+		return c.Prompts.ListChanged
+	}
+	return c.Resources.ListChanged
+}
+
+// hasToListen reports whether the server may have something to say outside of the streams of calls. own says that the
+// session serves one client session alone, and lists nothing.
+func (s *session) hasToListen(own bool) bool {
+	some := s.abilities().Subscribe || s.abilities().Logging
+	for k := range kinds {
+		s.watch.changes[k] = s.announces(k) && !own
+		some = some || s.watch.changes[k]
+	}
+	return some
+}
+
+// abilities are what the server says that it can do besides tools.
+func (s *session) abilities() tool.Abilities {
+	c := s.info.Capabilities
+	//lint:ignore SA1019 deprecated on 2026-07-28, and in use by servers of all revisions
+	logging := c.Logging != nil
+	return tool.Abilities{Prompts: c.Prompts != nil, Resources: c.Resources != nil, Completions: c.Completions != nil,
+		Logging: logging, Subscribe: c.Resources != nil && c.Resources.Subscribe}
+}
+
+// offer is what the server says that it offers, without the lists.
+func (s *session) offer() offer {
+	o := offer{Instructions: s.info.Instructions, Abilities: s.abilities()}
+	if info := s.info.ServerInfo; info != nil {
+		o.Title = orText(info.Title, info.Name)
+	}
+	return o
 }
 
 // waitFor waits for c to be closed, for at most d.

@@ -21,16 +21,18 @@ const (
 
 // sseEvent is one server-sent event.
 type sseEvent struct {
-	name  string // "" means "message"
-	id    string // the stream's last event id, up to and including this event
-	data  []byte // its own memory
-	retry time.Duration
+	name   string  // "" means "message"
+	id     string  // the stream's last event id, up to and including this event
+	data   []byte  // its own
+	memory *memory // that holds data; nil where data is not large, or of several lines
+	retry  time.Duration
 }
 
 // sseReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
 type sseReader struct {
 	r     io.Reader
 	limit int
+	from  *memories
 
 	buf    []byte // what was read; buf[at:end] is not consumed
 	at     int
@@ -45,8 +47,8 @@ type sseReader struct {
 	mid   bool          // it was left within a line
 }
 
-func newSSEReader(r io.Reader, limit int) *sseReader {
-	return &sseReader{r: r, limit: limit, buf: make([]byte, minSSEBuffer)}
+func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
+	return &sseReader{r: r, limit: limit, from: from, buf: make([]byte, minSSEBuffer)}
 }
 
 // next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
@@ -55,15 +57,16 @@ func (s *sseReader) next() (sseEvent, error) {
 	ev := sseEvent{}
 	some, size := false, 0
 	for {
-		line, err := s.line(s.limit - size)
+		got, err := s.line(s.limit - size)
 		if errors.Is(err, errEventTooLarge) {
 			s.about = &rawjson.Skim{}
 			s.about.Add(ev.data)
-			s.about.Add(bytes.TrimPrefix(line, []byte("data:")))
+			s.about.Add(bytes.TrimPrefix(got.text, []byte("data:")))
 		}
 		if err != nil {
 			return sseEvent{}, err
 		}
+		line := got.text
 		size += len(line)
 		if len(line) == 0 {
 			if some {
@@ -78,9 +81,9 @@ func (s *sseReader) next() (sseEvent, error) {
 		switch string(field) {
 		case "data":
 			if ev.data == nil {
-				ev.data = value // the line is ours: nothing is copied for the usual event of one line
+				ev.data, ev.memory = value, got.memory // ours: nothing is copied for the usual event of one line
 			} else {
-				ev.data = append(append(ev.data, '\n'), value...)
+				ev.data, ev.memory = append(append(ev.data, '\n'), value...), nil
 			}
 			some = true
 		case "event":
@@ -126,27 +129,27 @@ func (s *sseReader) skip() error {
 
 // line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
 // it returns what was read of it, and errEventTooLarge.
-func (s *sseReader) line(limit int) ([]byte, error) {
-	line := []byte{}
+func (s *sseReader) line(limit int) (received, error) {
+	line := gathering{from: s.from}
 	for {
 		part, ended, err := s.chunk()
 		if err != nil {
-			return nil, err
+			return received{}, err
 		}
-		large := len(line)+len(part) > limit
-		line = appendLarge(line, part)
+		large := len(line.bytes)+len(part) > limit
+		line.append(part)
 		switch {
 		case large:
 			s.mid = !ended
-			return line, errEventTooLarge
+			return line.received(line.bytes), errEventTooLarge
 		case !ended:
 			continue
 		}
 		if !s.begun {
 			s.begun = true
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+			line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))
 		}
-		return line, nil
+		return line.received(line.bytes), nil
 	}
 }
 

@@ -65,7 +65,7 @@ func openSSE(life context.Context, client *http.Client, target *url.URL, limit i
 	w := &sseWire{
 		client: client,
 		body:   resp.Body,
-		events: newSSEReader(resp.Body, limit),
+		events: newSSEReader(resp.Body, limit, new(memories)),
 		life:   life,
 		slots:  make(chan struct{}, maxPosts),
 	}
@@ -92,17 +92,17 @@ func openSSE(life context.Context, client *http.Client, target *url.URL, limit i
 	}
 }
 
-func (w *sseWire) read() ([]byte, error) {
+func (w *sseWire) read() (received, error) {
 	for {
 		ev, err := w.events.next()
 		if errors.Is(err, errEventTooLarge) {
 			err = w.events.skip()
 		}
 		if err != nil {
-			return nil, err
+			return received{}, err
 		}
 		if (ev.name == "" || ev.name == "message") && len(ev.data) > 0 {
-			return ev.data, nil
+			return received{text: ev.data, from: w.events.from, memory: ev.memory}, nil
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -54,7 +53,7 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
 	return w
 }
 
-func (w *lineWire) read() ([]byte, error) { return w.lines.next() }
+func (w *lineWire) read() (received, error) { return w.lines.next() }
 
 func (w *lineWire) post(m outMessage) error {
 	select {
@@ -205,6 +204,7 @@ func (w *lineWire) release() {
 type lineReader struct {
 	r     *bufio.Reader
 	limit int
+	from  memories
 }
 
 func newLineReader(r io.Reader, limit int) *lineReader {
@@ -213,50 +213,42 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 
 // next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
 // limit is read to its end, dropped, and reported as an *oversize. A last line without line break counts.
-func (l *lineReader) next() ([]byte, error) {
+func (l *lineReader) next() (received, error) {
 	for {
 		line, err := l.line()
 		var large *oversize
 		if errors.As(err, &large) {
-			return nil, err
+			return received{}, err
 		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			return trimmed, nil
+		if trimmed := bytes.TrimSpace(line.bytes); len(trimmed) > 0 {
+			return line.received(trimmed), nil
 		}
 		if err != nil {
-			return nil, err
+			return received{}, err
 		}
 	}
 }
 
-// appendLarge is append for texts that may become large: doubling costs half the memory that append's growth does.
-func appendLarge(to, part []byte) []byte {
-	if len(part) > cap(to)-len(to) {
-		to = slices.Grow(to, max(len(part), len(to)))
-	}
-	return append(to, part...)
-}
-
-func (l *lineReader) line() ([]byte, error) {
-	var line []byte
+func (l *lineReader) line() (gathering, error) {
+	line := gathering{from: &l.from}
 	var skip *rawjson.Skim // not nil once the line is too large
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if skip == nil && len(line)+len(part) > l.limit {
+		if skip == nil && len(line.bytes)+len(part) > l.limit {
 			skip = &rawjson.Skim{}
-			skip.Add(line)
-			line = nil
+			skip.Add(line.bytes)
+			line = gathering{}
 		}
 		if skip != nil {
 			skip.Add(part)
 		} else {
-			line = appendLarge(line, part)
+			line.append(part)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		if skip != nil {
-			return nil, newOversize(l.limit, skip)
+			return gathering{}, newOversize(l.limit, skip)
 		}
 		return line, err
 	}

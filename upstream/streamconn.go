@@ -20,9 +20,9 @@ import (
 
 // wire moves whole messages to and from one server.
 type wire interface {
-	// read returns the next message, which the caller may keep. It is called from one goroutine. A message that the
+	// read returns the next message, which the caller may keep or free. It is called from one goroutine. A message that the
 	// wire had to skip is an *oversize; any other error ends the connection.
-	read() ([]byte, error)
+	read() (received, error)
 
 	// post hands m over for sending and never blocks. An error means that m will not be sent.
 	post(m outMessage) error
@@ -76,11 +76,11 @@ const (
 // the SDK it is an mcp.Connection. Beside that it is the lane of the session: responses and progress of lane calls
 // never reach the SDK but go to their calls as they were received.
 type streamConn struct {
-	wire          wire
-	log           *slog.Logger
-	redact        *redactor
-	onListChanged func()
-	hop           *hop // set once the version is negotiated, nil below 2026-07-28
+	wire           wire
+	log            *slog.Logger
+	redact         *redactor
+	onNotification func(e envelope, c *laneCall) // see server.heard
+	hop            *hop                          // set once the version is negotiated, nil below 2026-07-28
 
 	toSDK    chan jsonrpc.Message
 	closing  chan struct{}
@@ -92,6 +92,8 @@ type streamConn struct {
 	probe    probe
 	pings    atomic.Int64
 
+	background sync.WaitGroup // the listener
+
 	mu      sync.Mutex
 	pending map[string]*laneCall
 	endErr  error
@@ -99,17 +101,19 @@ type streamConn struct {
 
 // newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
 // that the server does not know it.
-func newStreamConn(w wire, patience time.Duration, onListChanged func(), log *slog.Logger, r *redactor) *streamConn {
+func newStreamConn(
+	w wire, patience time.Duration, onNotification func(envelope, *laneCall), log *slog.Logger, r *redactor,
+) *streamConn {
 	c := &streamConn{
-		wire:          w,
-		log:           log,
-		redact:        r,
-		onListChanged: onListChanged,
-		toSDK:         make(chan jsonrpc.Message, sdkBacklog),
-		closing:       make(chan struct{}),
-		ended:         make(chan struct{}),
-		noisy:         rate.NewLimiter(rate.Every(10*time.Second), 3),
-		pending:       make(map[string]*laneCall),
+		wire:           w,
+		log:            log,
+		redact:         r,
+		onNotification: onNotification,
+		toSDK:          make(chan jsonrpc.Message, sdkBacklog),
+		closing:        make(chan struct{}),
+		ended:          make(chan struct{}),
+		noisy:          rate.NewLimiter(rate.Every(10*time.Second), 3),
+		pending:        make(map[string]*laneCall),
 	}
 	c.probe.patience = patience
 	go c.readAll()
@@ -200,6 +204,7 @@ func (c *streamConn) release() {
 	c.shut(errClosed)
 	c.wire.release()
 	<-c.ended
+	c.background.Wait()
 }
 
 // err is why the connection ended. It is only meaningful once ended is closed.
@@ -213,7 +218,7 @@ func (c *streamConn) err() error {
 func (c *streamConn) readAll() {
 	defer close(c.ended)
 	for {
-		raw, err := c.wire.read()
+		got, err := c.wire.read()
 		var large *oversize
 		if errors.As(err, &large) {
 			c.receiveOversize(large)
@@ -223,37 +228,39 @@ func (c *streamConn) readAll() {
 			c.shut(err)
 			return
 		}
-		c.receive(raw)
+		c.receive(got)
 	}
 }
 
 // receive hands one message, or each message of a batch, to whom it is for.
-func (c *streamConn) receive(raw []byte) {
-	if len(raw) > 0 && raw[0] == '[' {
-		err := rawjson.Elements(raw, func(one []byte) bool {
-			c.receiveOne(one)
+func (c *streamConn) receive(got received) {
+	if len(got.text) > 0 && got.text[0] == '[' {
+		err := rawjson.Elements(got.text, func(one []byte) bool {
+			c.receiveOne(received{text: one}) // several have one memory: none of them can free it
 			return true
 		})
 		if err != nil {
-			c.drop("a line that is no JSON", raw)
+			c.drop("a line that is no JSON", got.text)
 		}
 		return
 	}
-	c.receiveOne(raw)
+	c.receiveOne(got)
 }
 
-func (c *streamConn) receiveOne(raw []byte) {
+func (c *streamConn) receiveOne(got received) {
+	raw := got.text
+	digest := digestAhead(raw)
 	e, kind := open(raw)
 	switch kind {
 	case kindResponse:
 		if id, ours := e.laneID(); ours {
 			if call := c.remove(id); call != nil {
-				call.finish(call.answerOf(raw, e))
+				call.finish(call.answerOf(raw, e).in(got, digest))
 			}
 			return
 		}
 	case kindNotification:
-		if !c.notified(raw, e) {
+		if !c.notified(e) {
 			return
 		}
 	case kindRequest:
@@ -282,11 +289,11 @@ func (c *streamConn) receiveOne(raw []byte) {
 
 // notified handles a notification, and reports whether it is for the SDK. Those that nothing listens to end here,
 // because the SDK would queue a flood of them without bound.
-func (c *streamConn) notified(raw []byte, e envelope) (forSDK bool) {
+func (c *streamConn) notified(e envelope) (forSDK bool) {
 	switch {
 	case e.is(noteProgress):
 		token, ours := e.progressToken()
-		if !ours || !rawjson.Valid(raw) {
+		if !ours || !e.valid {
 			return false
 		}
 		c.mu.Lock()
@@ -296,12 +303,11 @@ func (c *streamConn) notified(raw []byte, e envelope) (forSDK bool) {
 			call.report(e.params)
 		}
 		return false
-	case e.is(noteToolsChanged):
-		c.onListChanged()
-		return false
-	default:
-		return e.is(noteCancelled)
+	case e.is(noteCancelled):
+		return true
 	}
+	c.onNotification(e, nil)
+	return false
 }
 
 // deliver queues a message for the SDK.
@@ -378,13 +384,71 @@ func pingError(a answer) error {
 	return a.err
 }
 
-// listen implements lane: from 2026-07-28 on, notifications are sent to those who asked.
-func (c *streamConn) listen(ctx context.Context) {
+// listenGrace is how long the end of a subscription is waited for before the next one begins.
+const listenGrace = 250 * time.Millisecond
+
+// listen implements lane: from 2026-07-28 on, notifications are sent to those who asked. One subscription follows the
+// other: servers keep them by connection, and the end of an earlier one could take a later one with it.
+func (c *streamConn) listen(ctx context.Context, w *watch) {
 	if c.hop != nil {
-		c.send(ctx, newLaneCall(listenID, methodListen, listenParams(c.hop)))
+		c.background.Go(func() { c.stand(ctx, w) })
 	}
 }
 
-func listenParams(h *hop) []byte {
-	return append([]byte(`{"notifications":{"toolsListChanged":true},"_meta":{`), append(h.members(nil), `}}`...)...)
+func (c *streamConn) stand(ctx context.Context, w *watch) {
+	for {
+		params, id, version := w.begin(c.hop)
+		var call *laneCall
+		var ready <-chan struct{}
+		if params == nil {
+			w.answered(version, nil, nil)
+		} else {
+			call = newLaneCall(id, methodListen, params)
+			ready = call.ready
+			c.send(ctx, call)
+		}
+		for renewed := false; !renewed; {
+			select {
+			case <-ready:
+				if _, done := call.take(); done != nil {
+					err := done.err
+					if err == nil {
+						err = errNotStanding
+					}
+					w.answered(version, nil, err)
+					call, ready = nil, nil
+				}
+			case <-w.renew:
+				renewed = true
+			case <-ctx.Done():
+				return
+			case <-c.closing:
+				return
+			}
+		}
+		if call != nil {
+			c.endListen(call)
+			w.missed() // between the two
+		}
+	}
+}
+
+// endListen ends a subscription, and waits a while for that.
+func (c *streamConn) endListen(call *laneCall) {
+	defer c.remove(call.id)
+	_ = c.wire.post(outMessage{data: cancelBody(call.id, "renewed")}) // best effort: the next one does not depend on it
+	timer := time.NewTimer(listenGrace)
+	defer timer.Stop()
+	for {
+		select {
+		case <-call.ready:
+			if _, done := call.take(); done != nil {
+				return
+			}
+		case <-timer.C:
+			return
+		case <-c.closing:
+			return
+		}
+	}
 }

@@ -25,6 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	guard.Main()
 	upstreamtest.Main()
+	sdkMain()
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	fuzzing := flag.Lookup("test.fuzz").Value.String() != "" // the fuzzing engine leaves goroutines of its own
@@ -92,6 +93,14 @@ func start(t testing.TB, servers ...upstream.ServerConfig) *harness {
 
 func startConfig(t testing.TB, cfg upstream.Config) *harness {
 	t.Helper()
+	h := newHarness(t, cfg)
+	h.Start(t.Context())
+	return h
+}
+
+// newHarness makes a group that is not started yet, and closes it at the end of the test.
+func newHarness(t testing.TB, cfg upstream.Config) *harness {
+	t.Helper()
 	h := &harness{log: &logBuffer{}}
 	if cfg.RetryMin == 0 {
 		cfg.RetryMin, cfg.RetryMax = 20*time.Millisecond, 200*time.Millisecond
@@ -102,7 +111,6 @@ func startConfig(t testing.TB, cfg upstream.Config) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Start(t.Context())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()

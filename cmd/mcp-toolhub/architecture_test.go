@@ -17,16 +17,18 @@ const modulePath = "github.com/mcp-toolhub/mcp-toolhub"
 // mayImport is the direction of imports: package to the packages of this module that its code may import, with the
 // reason. Tests may import more, but for packages above their own.
 var mayImport = map[string]map[string]string{
-	"internal/tool":    {},
-	"internal/rawjson": {},
-	"internal/guard":   {},
-	"internal/seal":    {},
-	"internal/schema":  {"internal/tool": "digests are the key of its cache"},
+	"internal/tool":        {},
+	"internal/rawjson":     {},
+	"internal/guard":       {},
+	"internal/seal":        {},
+	"internal/paramheader": {"internal/rawjson": "reads schemas and arguments"},
+	"internal/schema":      {"internal/tool": "digests are the key of its cache"},
 	"upstream": {
-		"internal/tool":    "admits tools and executes calls in the hub's vocabulary",
-		"internal/rawjson": "lanes carry raw JSON",
-		"internal/schema":  "admission refuses schemas that do not compile",
-		"internal/guard":   "children end with the hub",
+		"internal/tool":        "admits tools and executes calls in the hub's vocabulary",
+		"internal/rawjson":     "lanes carry raw JSON",
+		"internal/schema":      "admission refuses schemas that do not compile",
+		"internal/guard":       "children end with the hub",
+		"internal/paramheader": "arguments that travel as headers",
 	},
 	"namespace": {
 		"internal/tool":    "turns catalogs into surfaces",
@@ -47,10 +49,11 @@ var mayImport = map[string]map[string]string{
 		"persist":          "the journal comes before the answer",
 	},
 	"internal/downstream": {
-		"internal/tool":    "surfaces and errors",
-		"internal/rawjson": "lanes carry raw JSON",
-		"internal/invoke":  "every call goes through the pipeline",
-		"internal/seal":    "requestState is carried by clients",
+		"internal/tool":        "surfaces and errors",
+		"internal/rawjson":     "lanes carry raw JSON",
+		"internal/invoke":      "every call goes through the pipeline",
+		"internal/seal":        "requestState is carried by clients",
+		"internal/paramheader": "arguments that travel as headers",
 	},
 	"internal/config": {
 		"upstream":            "its Config",

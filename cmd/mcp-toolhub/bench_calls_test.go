@@ -125,7 +125,8 @@ func throughput(b *testing.B, mode, via string, clients int) {
 	reportCPU(b, t, before)
 }
 
-// BenchmarkLarge is the time of a call with a large result, and the most memory that the proxy ever had.
+// BenchmarkLarge is the time of a call with a large result, the proxy's CPU time for it, and the most memory that the
+// proxy ever had.
 func BenchmarkLarge(b *testing.B) {
 	eachTarget(b, benchVias, func(b *testing.B, mode, via string) {
 		for i, blob := range blobSizes {
@@ -135,11 +136,15 @@ func BenchmarkLarge(b *testing.B) {
 				t.await(c, name)
 				params := benchCall(name, rawArguments(i))
 				b.SetBytes(int64(blob.mib) << 20)
+				before := t.cpuNow()
 				for b.Loop() {
 					answer, err := c.request("tools/call", params)
 					if err != nil || len(answer) < blob.mib<<20*9/10 {
 						b.Fatalf("%s answered %.300s, %v", name, answer, err)
 					}
+				}
+				if t.proxy != nil {
+					b.ReportMetric((t.cpuNow()-before)/float64(b.N)*1e3, "cpu-ms/call")
 				}
 				reportMemory(b, t, "VmHWM", "MB-peak")
 			})

@@ -142,7 +142,11 @@ func (p *benchProcess) cpu() (seconds float64, ok bool) {
 
 // memory is a value of the process in /proc/PID/status, in MB: VmRSS is what is resident, VmHWM the most that ever was.
 func (p *benchProcess) memory(key string) (mb float64, ok bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	return memoryOf(p.cmd.Process.Pid, key)
+}
+
+func memoryOf(pid int, key string) (mb float64, ok bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, false
 	}

@@ -87,8 +87,8 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
-	h.server, err = downstream.New(s.Downstream, h.profiles(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
-		Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
+	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
+		Servers: h.group, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
@@ -148,13 +148,33 @@ func (h *hub) profiles() []string {
 	return names
 }
 
+// views are all that clients can be served: the profiles, the default one first, and a direct view of each server.
+func (h *hub) views() []string {
+	names := h.profiles()
+	for _, server := range h.settings.Load().Upstream.Servers {
+		if !server.Disabled {
+			names = append(names, downstream.DirectView(server.ID))
+		}
+	}
+	return names
+}
+
 // refresh brings the surfaces up to what the servers offer now, and tells the clients that see a difference.
 func (h *hub) refresh() {
 	h.updating.Lock()
 	defer h.updating.Unlock()
 	changes := h.group.Changes()
-	h.server.ToolsChanged(h.names.Load().Update(h.catalogs()))
+	h.announce(h.names.Load().Update(h.catalogs()))
 	h.refreshed.Store(changes)
+}
+
+// announce tells clients what has changed for them.
+func (h *hub) announce(changes []namespace.Change) {
+	all := make([]downstream.Change, 0, len(changes))
+	for _, c := range changes {
+		all = append(all, downstream.Change{Profile: c.Profile, Tools: c.Tools, Prompts: c.Prompts, Resources: c.Resources})
+	}
+	h.server.Changed(all...)
 }
 
 func (h *hub) catalogs() []tool.Catalog {

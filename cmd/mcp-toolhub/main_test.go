@@ -35,7 +35,13 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
 	testscript.Main(m, map[string]func(){
-		"mcp-toolhub": func() { os.Exit(run(os.Args[1:], stdStreams())) },
+		"mcp-toolhub": func() {
+			mountSmallDisk()
+			serveProbe()
+			os.Exit(run(os.Args[1:], stdStreams()))
+		},
+		"legacy-pipe":        legacyPipe,
+		"conformance-driver": conformanceDriver,
 	})
 }
 
@@ -80,13 +86,18 @@ type runningHub struct {
 
 // launch starts "mcp-toolhub serve --http 127.0.0.1:0 args…" and returns when it serves.
 func launch(dir string, env []string, args ...string) (*runningHub, error) {
-	h := &runningHub{read: make(chan struct{})}
 	program, err := exec.LookPath("mcp-toolhub")
 	if err != nil {
 		return nil, err
 	}
-	h.cmd = exec.Command(program, append([]string{"serve", "--http", "127.0.0.1:0", "--log-format", "json"}, args...)...)
-	h.cmd.Dir, h.cmd.Env = dir, env
+	cmd := exec.Command(program, append([]string{"serve", "--http", "127.0.0.1:0", "--log-format", "json"}, args...)...)
+	cmd.Dir, cmd.Env = dir, env
+	return launchCommand(cmd)
+}
+
+// launchCommand starts a hub and returns when it serves.
+func launchCommand(cmd *exec.Cmd) (*runningHub, error) {
+	h := &runningHub{cmd: cmd, read: make(chan struct{})}
 	stderr, err := h.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -161,12 +172,18 @@ func (h *runningHub) stop() error {
 // startHub runs a hub on config, written to a file of that name's extension, with a scratch home.
 func startHub(t testing.TB, name, config string, args ...string) *runningHub {
 	t.Helper()
+	return startHubIn(t, nil, name, config, args...)
+}
+
+// startHubIn is startHub with these variables more in the hub's environment.
+func startHubIn(t testing.TB, env []string, name, config string, args ...string) *runningHub {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := launch(dir, scratchEnv(dir), append([]string{"--config", file}, args...)...)
+	h, err := launch(dir, append(scratchEnv(dir), env...), append([]string{"--config", file}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
@@ -87,7 +86,6 @@ func (h *hub) apply(next *config.Settings) error {
 	for _, w := range next.Warnings {
 		h.logger.Warn("config", "warning", w)
 	}
-	instructions := next.Downstream.Instructions != was.Downstream.Instructions
 	next.Downstream.Version, next.Downstream.HTTP.Listen = was.Downstream.Version, was.Downstream.HTTP.Listen
 	if len(next.Downstream.Auth.Tokens) == 0 && next.Downstream.HTTP.Listen != "" {
 		if err := next.Downstream.CheckListen(next.Downstream.HTTP.Listen); err != nil {
@@ -106,31 +104,15 @@ func (h *hub) apply(next *config.Settings) error {
 		return err
 	}
 	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
-		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || instructions {
-		h.logger.Warn("changes of persist, hub.log, hub.name and hub.instructions take effect at the next start")
+		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name {
+		h.logger.Warn("changes of persist, hub.log and hub.name take effect at the next start")
 	}
 	h.updating.Lock()
 	h.put(next, toolset)
 	names.Update(h.catalogs())
 	before := h.names.Swap(names)
 	h.updating.Unlock()
-	h.server.Apply(next.Downstream, h.profiles())
-	h.server.ToolsChanged(differing(before, names, h.profiles()))
+	h.server.Apply(next.Downstream, h.views())
+	h.announce(names.Since(before))
 	return nil
-}
-
-// differing are the profiles whose tools are not the same in both.
-func differing(before, after *namespace.Namespace, profiles []string) []string {
-	var changed []string
-	for _, profile := range profiles {
-		for _, c := range []tool.Client{{}, {Name: "claude-code"}} { // the two styles that style auto comes to
-			was, err1 := before.Surface(profile, c)
-			is, err2 := after.Surface(profile, c)
-			if err1 != nil || err2 != nil || was.Digest != is.Digest {
-				changed = append(changed, profile)
-				break
-			}
-		}
-	}
-	return changed
 }

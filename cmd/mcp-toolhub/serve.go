@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
@@ -18,7 +19,8 @@ const serveHelp = `Serve the tools of all configured servers to MCP clients.
 
 Without --http the hub speaks MCP on stdin and stdout: this is what a client's config
 starts. With --http, or hub.http.listen in the config, it listens for any number of
-clients, on /mcp for the default profile and /mcp/p/NAME for the others.
+clients: on /mcp for the default profile, /mcp/p/NAME for the others, and
+/mcp/s/SERVER for all that one server offers, under the server's own names.
 
 A first SIGINT or SIGTERM lets open calls end, then stops everything that was started.
 A second one kills.`
@@ -27,17 +29,24 @@ const serveExample = `  mcp-toolhub serve --config mcp-toolhub.yaml
   mcp-toolhub serve --config mcp-toolhub.yaml --http 127.0.0.1:8808`
 
 func (a *app) serveCommand() *cobra.Command {
-	var address, profile string
+	var address, profile, server string
 	var stdio bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the tools of all servers, over stdio or HTTP", Long: serveHelp, Example: serveExample,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), address, profile, stdio) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if server != "" {
+				profile = downstream.DirectView(server)
+			}
+			return a.serve(cmd.Context(), address, profile, stdio)
+		},
 	}
 	cmd.Flags().StringVar(&address, "http", "", "listen on `host:port` instead of speaking stdio")
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
 	cmd.Flags().StringVar(&profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
+	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
+	cmd.MarkFlagsMutuallyExclusive("profile", "server")
 	return cmd
 }
 

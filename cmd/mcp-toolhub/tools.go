@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -107,7 +108,11 @@ func (a *app) listTools(t toolbox, f toolFlags) error {
 	if err := w.Flush(); err != nil {
 		return failed(err)
 	}
-	for _, e := range surface.Excluded {
+	excluded := surface.Excluded
+	if surface.Features != nil {
+		excluded = slices.Concat(excluded, surface.Features.Excluded)
+	}
+	for _, e := range excluded {
 		fmt.Fprintf(a.std.err, "excluded: %s of %s (%s): %s\n", printable(e.Tool), e.Origin, e.Code, printable(e.Reason))
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
@@ -13,6 +14,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
+
+// syncWithin is persist.journal.sync_within where it is not given.
+const syncWithin = 5 * time.Millisecond
 
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
 // no fault.
@@ -27,6 +31,10 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	s.Journal = persist.JournalConfig{
 		Dir:      cmp.Or(r.vars.path(f.persist.journal.dir.value), filepath.Join(state, "journal")),
 		MaxBytes: f.persist.journal.maxBytes, MaxFiles: f.persist.journal.maxFiles, MaxAge: f.persist.journal.maxAge,
+		SyncWithin: syncWithin,
+	}
+	if own := f.persist.journal.sync; own.ok {
+		s.Journal.SyncWithin = own.value
 	}
 
 	origins := []string{}
@@ -85,6 +93,7 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 func (r *reader) door(h *hub) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.value
+	c.HTTP.NoDirectViews = h.http.directViews.present && !h.http.directViews.value
 	limitClients(&c, h.limits)
 	names, secrets := map[string]located[string]{}, map[string]located[string]{}
 	for _, t := range h.auth.tokens {

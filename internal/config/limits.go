@@ -33,13 +33,13 @@ func limitFields[T any](at func(*T) *limits) []field[T] {
 	return []field[T]{
 		key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
 			"64 MiB over stdio and sse).", size{minMessage, maxMessage}, func(t *T) *int64 { return &at(t).message }),
-		key("pages", "Pages of tools/list (default 1000).", number{1, maxPages}, func(t *T) *int { return &at(t).pages }),
-		key("catalog", "Size of all pages of tools/list together (default 64 MiB).", size{minMessage, maxCatalog},
+		key("pages", "Pages of one list, of tools or resources for instance (default 1000).", number{1, maxPages}, func(t *T) *int { return &at(t).pages }),
+		key("catalog", "Size of all pages of one list together (default 64 MiB).", size{minMessage, maxCatalog},
 			func(t *T) *int64 { return &at(t).catalog }),
-		key("tools", "Tools of a server (default 10000). Further ones are left out.", number{1, maxTools},
-			func(t *T) *int { return &at(t).tools }),
-		key("tool_size", "Size of the declaration of one tool, schemas and all (default 1 MiB). A larger one is left out.",
-			size{minMessage, upstream.MaxToolSize}, func(t *T) *int64 { return &at(t).toolSize }),
+		key("tools", "Tools of a server, and prompts, resources and resource templates, of each as many (default 10000). "+
+			"Further ones are left out.", number{1, maxTools}, func(t *T) *int { return &at(t).tools }),
+		key("tool_size", "Size of the declaration of one tool, schemas and all, or of one prompt or resource (default 1 MiB). "+
+			"A larger one is left out.", size{minMessage, upstream.MaxToolSize}, func(t *T) *int64 { return &at(t).toolSize }),
 		key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
 			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, func(t *T) *int { return &at(t).schemaDepth }),
 	}

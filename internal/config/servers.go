@@ -84,13 +84,13 @@ func serverShape() object[server] {
 			"(lazy), once it is known which tools it has.",
 			text{oneOf: []string{"eager", "lazy"}}, func(s *server) *string { return &s.start }),
 		key("idle_stop", "A server that no call has needed for so long is stopped until the next one (default never).",
-			in[time.Duration]{idleTime}, func(s *server) *located[time.Duration] { return &s.idleStop }),
+			in[time.Duration]{idleTime()}, func(s *server) *located[time.Duration] { return &s.idleStop }),
 		key("isolation", "Whether all clients share one connection to the server (shared, the default), or each client session has "+
 			"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no sessions, each "+
 			"caller (token) has its own.",
 			text{oneOf: []string{"shared", "session"}}, func(s *server) *string { return &s.isolation }),
 		key("session_idle", "With isolation: session, a connection that its session has not called for so long ends (default 10m).",
-			in[time.Duration]{idleTime}, func(s *server) *located[time.Duration] { return &s.sessionIdle }),
+			in[time.Duration]{idleTime()}, func(s *server) *located[time.Duration] { return &s.sessionIdle }),
 		key("max_sessions", "With isolation: session, connections at the same time (default 20). Calls of further sessions are refused.",
 			in[int]{number{1, maxCount}}, func(s *server) *located[int] { return &s.maxSessions }),
 		key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
@@ -112,12 +112,12 @@ func serverShape() object[server] {
 }
 
 // idleTime is the shape of how long something may go unused.
-var idleTime = duration{min: time.Second, max: 30 * 24 * time.Hour}
+func idleTime() duration { return duration{min: time.Second, max: 30 * 24 * time.Hour} }
 
 func timeoutsShape() object[timeouts] {
 	return object[timeouts]{fields: []field[timeouts]{
 		key("connect", "Start and initialize (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.connect }),
-		key("list", "All pages of tools/list (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.list }),
+		key("list", "All pages of one list, of tools or resources for instance (default 30s).", timeout, func(t *timeouts) *time.Duration { return &t.list }),
 		key("call", "A call without progress (default 60s).", in[time.Duration]{timeout},
 			func(t *timeouts) *located[time.Duration] { return &t.call }),
 		key("call_max", "A call that reports progress, in all (default 30m).", in[time.Duration]{timeout},

@@ -61,11 +61,13 @@ func TestEverySetting(t *testing.T) {
 				Exclude: []string{"mcp.*.delete_*"},
 				Tools:   []namespace.Override{{Match: "mcp.local.a", Name: "b", Title: "T", Description: "D"}}},
 		},
-		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour},
-		Code:    code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here},
+		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
+			SyncWithin: 20 * time.Millisecond},
+		Code: code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here},
 		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.", MaxMessageBytes: 16 << 20, InputTimeout: 90 * time.Second,
 			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 1 << 20, MaxSessions: 5, SessionIdle: 10 * time.Minute,
-				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, DrainTimeout: 3 * time.Second},
+				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, NoDirectViews: true,
+				DrainTimeout: 3 * time.Second},
 			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file}}}},
 	}
 	if !reflect.DeepEqual(s, want) {

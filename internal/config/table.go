@@ -36,7 +36,8 @@ type retry struct {
 }
 
 type httpDoor struct {
-	listen located[string]
+	listen      located[string]
+	directViews located[bool]
 	downstream.HTTPConfig
 }
 
@@ -68,6 +69,7 @@ type journal struct {
 	maxBytes int64
 	maxFiles int
 	maxAge   time.Duration
+	sync     located[time.Duration]
 }
 
 const (
@@ -161,7 +163,7 @@ func hubShape() object[hub] {
 				text{oneOf: []string{"auto", "text", "json"}},
 				func(l *struct{ level, format string }) *string { return &l.format }),
 		}}, func(h *hub) *struct{ level, format string } { return &h.log }),
-		key("start_parallel", "How many servers start at the same time (default 8).", number{1, 1000},
+		key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).", number{1, 1000},
 			func(h *hub) *int { return &h.startParallel }),
 		key("retry", "How servers that failed are started again.", retryShape(), func(h *hub) *retry { return &h.retry }),
 		key("limits", "How much a server may send and list, where its entry does not say otherwise, and how much a client may send.",
@@ -207,11 +209,13 @@ func httpShape() object[httpDoor] {
 		key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000).",
 			number{1, maxCount}, func(h *httpDoor) *int { return &h.MaxSessions }),
 		key("session_idle", "A session without a request for so long ends (default 30m).",
-			idleTime, func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
+			idleTime(), func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
 		key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			list[string]{text{expand: true, check: origin}}, func(h *httpDoor) *[]string { return &h.AllowedOrigins }),
 		key("allowed_hosts", `Host names that are let in besides the address listened on: "hub.example.com".`,
 			list[string]{text{expand: true, check: hostName}}, func(h *httpDoor) *[]string { return &h.AllowedHosts }),
+		key("direct_views", "Whether /mcp/s/SERVER serves all that one server offers, whatever profiles leave out (default true).",
+			in[bool]{boolean{}}, func(h *httpDoor) *located[bool] { return &h.directViews }),
 		key("drain_timeout", "How long calls in flight may take to end at a stop (default 10s).", timeout,
 			func(h *httpDoor) *time.Duration { return &h.DrainTimeout }),
 	}}
@@ -247,11 +251,11 @@ func profileShape() object[profile] {
 		key("style", `How tools are named (default "auto").`, text{oneOf: []string{string(namespace.StyleAuto),
 			string(namespace.StyleCanonical), string(namespace.StyleSafe), string(namespace.StyleShort),
 			string(namespace.StyleNative)}}, func(p *profile) *string { return &p.style }),
-		key("servers", "Server ids and toolsets to show, as globs (default all).", globs,
+		key("servers", "Server ids and toolsets to show, as globs (default all). Resources are shown by server.", globs,
 			func(p *profile) *[]located[string] { return &p.servers }),
-		key("include", `Tools to show, as globs over canonical names: "mcp.github.*" (default all).`, globs,
+		key("include", `Tools and prompts to show, as globs over canonical names: "mcp.github.*" (default all).`, globs,
 			func(p *profile) *[]located[string] { return &p.include }),
-		key("exclude", "Tools to leave out, as globs over canonical names. Wins over include.", globs,
+		key("exclude", "Tools and prompts to leave out, as globs over canonical names. Wins over include.", globs,
 			func(p *profile) *[]located[string] { return &p.exclude }),
 		key("tools", "Changes to how tools are shown. The first that sets a field counts.",
 			list[located[override]]{in[override]{overrideShape()}}, func(p *profile) *[]located[override] { return &p.tools }),
@@ -286,6 +290,9 @@ func persistShape() object[struct{ journal journal }] {
 			key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 				duration{min: 0, max: 100 * 365 * 24 * time.Hour, days: true},
 				func(j *journal) *time.Duration { return &j.maxAge }),
+			key("sync_within", "How long after an answer the records of its call may take to be on the disk (default 5ms): what a "+
+				"loss of power can cost. 0s: they are there before the answer. They are always written before it, and outlive the hub.",
+				in[time.Duration]{duration{min: 0, max: time.Minute}}, func(j *journal) *located[time.Duration] { return &j.sync }),
 		}}, func(p *struct{ journal journal }) *journal { return &p.journal }),
 	}}
 }

@@ -31,15 +31,15 @@ func splitBatch(text []byte, version string) ([][]byte, error) {
 }
 
 // joinBatch is the response to a batch.
-func joinBatch(answers [][]byte) []byte {
-	out := []byte("[")
+func joinBatch(answers []pieces) pieces {
+	out := pieces{[]byte("[")}
 	for i, a := range answers {
 		if i > 0 {
-			out = append(out, ',')
+			out = append(out, []byte(","))
 		}
 		out = append(out, a...)
 	}
-	return append(out, ']')
+	return append(out, []byte("]"))
 }
 
 // receiveBatch answers the requests of a batch together, when all of them are done.
@@ -52,13 +52,13 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 		_ = d.writeLine(errorText(nil, invalidRequest(err.Error())))
 		return
 	}
-	b := &batch{send: func(text []byte) { _ = d.writeLine(text) }, waiting: 1}
+	b := &batch{send: d.write, waiting: 1}
 	for _, part := range parts {
 		m, refusal := parseMessage(part)
 		switch {
 		case refusal != nil:
-			b.expect()(errorText(m.id, refusal))
-		case m.isRequest() && m.method != methodListen:
+			b.expect()(pieces{errorText(m.id, refusal)})
+		case m.isRequest() && m.method != methodListen: // which has no end to wait for
 			d.dispatch(ctx, m, b.expect())
 		default:
 			d.dispatch(ctx, m, d.write)
@@ -69,25 +69,26 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 
 // batch gathers responses until none is missing.
 type batch struct {
-	send func([]byte)
+	send func(pieces) (written bool)
 
 	mu      sync.Mutex
 	waiting int
-	answers [][]byte
+	answers []pieces
 }
 
-// expect returns the function that takes one more response.
-func (b *batch) expect() func([]byte) {
+// expect returns the function that takes one more response. That is written later, with the others.
+func (b *batch) expect() func(pieces) (written bool) {
 	b.mu.Lock()
 	b.waiting++
 	b.mu.Unlock()
-	return func(text []byte) {
+	return func(text pieces) bool {
 		b.mu.Lock()
 		if text != nil { // of a cancelled request
 			b.answers = append(b.answers, text)
 		}
 		b.mu.Unlock()
 		b.done()
+		return false
 	}
 }
 

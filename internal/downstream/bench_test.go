@@ -26,8 +26,17 @@ type far struct {
 	mu      sync.Mutex
 	surface *tool.Surface
 	execute func(context.Context, *tool.Execution) (tool.Reply, error)
+	servers Servers          // nil: tools alone
 	dir     string           // of the journal
 	journal *persist.Journal // set by newServer
+}
+
+// show makes s the surface.
+func (f *far) show(s *tool.Surface) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shown := *s
+	f.surface = &shown
 }
 
 func (f *far) Surface(profile string, _ tool.Client) (*tool.Surface, error) {
@@ -79,7 +88,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(cfg, []string{"default", "other"}, Deps{Surfaces: f, Pipeline: p, Logger: logger,
+	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers, Logger: logger,
 		Statuses: func() []tool.ServerStatus {
 			return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
 		}})
@@ -113,12 +122,17 @@ type wire struct {
 
 func dial(t testing.TB, s *Server) *wire {
 	t.Helper()
+	return dialProfile(t, s, "default")
+}
+
+func dialProfile(t testing.TB, s *Server, profile string) *wire {
+	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	w := &wire{t: t, in: inW, lines: make(chan string, 1000), ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		err := s.ServeStdio(ctx, inR, outW, "default")
+		err := s.ServeStdio(ctx, inR, outW, profile)
 		_ = outW.Close()
 		w.ended <- err
 	}()

@@ -27,46 +27,43 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
 	}
-	ctx, done, refusal := p.inflight.add(ctx, m.id)
-	if refusal != nil {
-		r.refuse(refusal)
-		return
-	}
-	defer done()
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)
+	progress := newProgressQueue(r, token)
+	server := serverOf(surface, name)
+	open := s.openCall(p, server, progress)
+	defer open.leave()
 	c := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
-		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session,
+		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Notify: open.notify(s),
 	}
-	from := ""
-	if l, ok := surface.Resolve(name); ok {
-		from = l.Tool.Server
-	}
-	progress := newProgressQueue(r, token)
 	if p.modern {
-		s.serveTurn(ctx, &turn{peer: p, call: c, from: from, reply: r, progress: progress})
+		s.serveTurn(ctx, &turn{peer: p, call: c, from: server, reply: r, progress: progress})
 		return
 	}
-	q := s.questionerFor(p, r, from, progress.sent)
+	q := s.questionerFor(p, r, server, progress.sent)
 	c.Ask, c.Progress = q.ask, progress.report()
 	outcome := s.deps.Pipeline.Invoke(ctx, c)
 	q.close()
+	open.leave()
 	progress.flush()
-	if outcome.Err != nil {
-		outcome.Err = labelledError(p.profile, from, outcome.Err)
-	}
-	s.finishCall(ctx, p, r, outcome)
+	s.finishCall(ctx, p, server, r, outcome)
 }
 
-// finishCall writes the outcome of a call on the client's wire.
-func (s *Server) finishCall(ctx context.Context, p peer, r replier, outcome invoke.Outcome) {
+// finishCall writes the outcome of a call to server on the client's wire.
+func (s *Server) finishCall(ctx context.Context, p peer, server string, r replier, outcome invoke.Outcome) {
 	if outcome.Err != nil {
-		r.refuse(outcome.Err)
+		r.refuse(labelledError(p.profile, server, outcome.Err))
 		return
 	}
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon() {
 		return
+	}
+	if outcome.Status == tool.StatusSucceeded {
+		p.caller.remember(server, outcome.Result)
+	}
+	if outcome.Status == tool.StatusNeedsInput {
+		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below
 	}
 	result, err := s.resultFor(p, outcome)
 	if err != nil {
@@ -74,18 +71,30 @@ func (s *Server) finishCall(ctx context.Context, p peer, r replier, outcome invo
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
 		return
 	}
-	r.answer(result)
+	if r.answer(result) && outcome.Free != nil {
+		outcome.Free()
+	}
 }
 
-// progressQueue passes progress on under the client's own token. A client that does not read it holds up its own answer
-// and nothing else: not the call, its limits, or its place at the server.
+// serverOf is the server of the tool that name stands for; "" where there is none.
+func serverOf(surface *tool.Surface, name string) string {
+	if l, ok := surface.Resolve(name); ok {
+		return l.Tool.Server
+	}
+	return ""
+}
+
+// progressQueue passes on what belongs to a call before its result: progress under the client's own token, and log
+// messages. A client that does not read it holds up its own answer and nothing else: not the call, its limits, or its place
+// at the server.
 type progressQueue struct {
 	replier replier
 	token   json.RawMessage
 
 	mu      sync.Mutex
-	waiting []json.RawMessage
+	waiting []note
 	sending bool
+	closed  bool      // the result comes next
 	idle    sync.Cond // signalled when sending ends
 }
 
@@ -111,16 +120,22 @@ func (q *progressQueue) take(u tool.Progress) {
 	if q.token == nil {
 		return
 	}
-	params, err := rawjson.Set(u.Params, "progressToken", q.token)
-	if err != nil {
-		return
+	if params, err := rawjson.Set(u.Params, "progressToken", q.token); err == nil {
+		q.add(noteProgress, params)
 	}
+}
+
+// add takes one notification.
+func (q *progressQueue) add(method string, params json.RawMessage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
 	if len(q.waiting) >= maxQueuedProgress {
 		q.waiting = q.waiting[1:]
 	}
-	q.waiting = append(q.waiting, params)
+	q.waiting = append(q.waiting, note{method: method, params: params})
 	if !q.sending {
 		q.sending = true
 		go q.send()
@@ -131,23 +146,30 @@ func (q *progressQueue) send() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) > 0 {
-		params := q.waiting[0]
+		next := q.waiting[0]
 		q.waiting = q.waiting[1:]
 		q.mu.Unlock()
-		q.replier.notify(noteProgress, params)
+		q.replier.notify(next.method, next.params)
 		q.mu.Lock()
 	}
 	q.sending = false
 	q.idle.Broadcast()
 }
 
-// flush waits until every report has been sent: what was notified before the answer arrives before it.
-func (q *progressQueue) flush() { q.sent() }
-
-// sent waits until nothing waits to be sent.
+// sent waits until every report so far has been sent.
 func (q *progressQueue) sent() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for q.sending {
+		q.idle.Wait()
+	}
+}
+
+// flush waits until every report has been sent: what was notified before the answer arrives before it, and nothing after.
+func (q *progressQueue) flush() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
 	for q.sending {
 		q.idle.Wait()
 	}

@@ -24,6 +24,7 @@ type HTTPConfig struct {
 	SessionIdle    time.Duration // a session without request or open call for so long ends; default 30m
 	AllowedOrigins []string      // Origin values that are let in besides the hub's own, for instance "https://app.example.com"
 	AllowedHosts   []string      // Host names that are let in besides the address that the hub listens on
+	NoDirectViews  bool          // /mcp/s/SERVER is not served
 	DrainTimeout   time.Duration // calls in flight at a stop have this long to end; default 10s
 }
 

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -51,10 +52,17 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
+// DirectView is the name under which the surface of one server, with its native names, is served. No profile of a config
+// has such a name.
+func DirectView(server string) string { return directPrefix + server }
+
+const directPrefix = "s/"
+
 // Handler serves the hub over HTTP:
 //
 //	/mcp            the default profile, Streamable HTTP, all protocol revisions
 //	/mcp/p/NAME     profile NAME
+//	/mcp/s/SERVER   the direct view of SERVER
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
@@ -62,16 +70,30 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /health/live", s.live)
 	mux.Handle("GET /health/ready", s.checkHost(http.HandlerFunc(s.ready)))
 	guard := func(h http.Handler) http.Handler { return s.checkHost(s.checkOrigin(s.authenticate(h))) }
+	named := func(w http.ResponseWriter, r *http.Request, profile, absent string) {
+		ps := s.settings.Load().profiles[profile]
+		if ps == nil {
+			http.Error(w, absent, http.StatusNotFound)
+			return
+		}
+		ps.door.ServeHTTP(w, r)
+	}
 	mux.Handle("/mcp", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.settings.Load().first.door.ServeHTTP(w, r)
 	})))
 	mux.Handle("/mcp/p/{profile}", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ps := s.settings.Load().profiles[r.PathValue("profile")]
-		if ps == nil {
-			http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
+		name := r.PathValue("profile")
+		if strings.HasPrefix(name, directPrefix) { // an encoded slash
+			name = ""
+		}
+		named(w, r, name, "no such profile: the hub's config names its profiles")
+	})))
+	mux.Handle("/mcp/s/{server}", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.cfg().HTTP.NoDirectViews {
+			http.Error(w, "direct views are off: set hub.http.direct_views in the hub's config", http.StatusNotFound)
 			return
 		}
-		ps.door.ServeHTTP(w, r)
+		named(w, r, DirectView(r.PathValue("server")), "no such server: the hub's config names its servers")
 	})))
 	return limitBody(mux)
 }
@@ -146,13 +168,26 @@ func (s *Server) checkOrigin(next http.Handler) http.Handler {
 		if r.Method == http.MethodOptions {
 			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, "+
-				headerSession+", "+headerVersion+", "+headerMethod+", "+headerName)
+				headerSession+", "+headerVersion+", "+headerMethod+", "+headerName+paramHeaders(r))
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// paramHeaders are the headers among those that a web page wants to send which repeat arguments of tools. Their names are
+// the tools' own, so that no list can hold them.
+func paramHeaders(r *http.Request) string {
+	list := ""
+	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		name = strings.TrimSpace(name)
+		if n := len(paramheader.Prefix); len(name) > n && strings.EqualFold(name[:n], paramheader.Prefix) && paramheader.IsToken(name) {
+			list += ", " + name
+		}
+	}
+	return list
 }
 
 func (s *Server) isAllowedOrigin(r *http.Request, origin string) bool {

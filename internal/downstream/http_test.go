@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -129,6 +130,47 @@ func TestTheDoorIsGuarded(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPut, url, nil)
 	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("PUT: %v, %v", resp, err)
+	}
+}
+
+// TestDirectViews holds that the view of one server is behind the same door as the profiles, and has sessions of its own.
+func TestDirectViews(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{}, &far{})
+	base := serve(t, s)
+	init := fmt.Sprintf(initialize, "2025-11-25")
+	for _, c := range []struct {
+		path    string
+		headers []string
+		status  int
+	}{
+		{"/mcp/s/s", nil, 200},
+		{"/mcp/s/unknown", nil, 404},
+		{"/mcp/s/", nil, 404},
+		{"/mcp/s/s/s", nil, 404},
+		{"/mcp/p/s%2Fs", nil, 404},
+		{"/mcp/s/s", []string{"Origin", "https://evil.example"}, 403},
+		{"/mcp/s/s", []string{"Host", "evil.example"}, 403},
+	} {
+		if status, _, got := post(t, base+c.path, init, c.headers...); status != c.status {
+			t.Errorf("%s %q: status %d, want %d: %v", c.path, c.headers, status, c.status, got)
+		}
+	}
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo"}}`
+	id := open(t, base+"/mcp/s/s", "2025-11-25")
+	if status, _, got := post(t, base+"/mcp/s/s", call, headerSession, id); status != 200 {
+		t.Errorf("a call: %d %v", status, got)
+	}
+	if status, _, got := post(t, base+"/mcp", call, headerSession, id); status != 404 {
+		t.Errorf("its session under another profile: %d %v", status, got)
+	}
+	s.Apply(Config{}, []string{"default"}) // the server is gone
+	if status, _, got := post(t, base+"/mcp/s/s", call, headerSession, id); status != 404 || s.sessions.count() != 0 {
+		t.Errorf("a call to a view that is gone: %d %v", status, got)
+	}
+	s.Apply(Config{HTTP: HTTPConfig{NoDirectViews: true}}, []string{"default", DirectView("s")})
+	if status, _, got := post(t, base+"/mcp/s/s", init); status != 404 || !strings.Contains(got[0], "hub.http.direct_views") {
+		t.Errorf("direct views that are off: %d %v", status, got)
 	}
 }
 
@@ -293,7 +335,7 @@ func TestListChangedOverHTTP(t *testing.T) {
 	if ack := <-modern; !strings.Contains(ack, "acknowledged") || !strings.Contains(ack, `subscriptionId":1e1`) {
 		t.Fatalf("acknowledged with %s", ack)
 	}
-	s.ToolsChanged([]string{"default"})
+	s.Changed(Change{Profile: "default", Tools: true})
 	for name, events := range map[string]<-chan string{"legacy": legacy, "modern": modern} {
 		if got := <-events; !strings.Contains(got, "notifications/tools/list_changed") {
 			t.Errorf("%s: %s", name, got)
@@ -377,16 +419,51 @@ func TestSilentResponsesStayOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &slowWriter{header: make(http.Header)}
-		r := newHTTPReply(w, json.RawMessage(`1`), true)
+		r := newHTTPReply(w, &http.Request{}, json.RawMessage(`1`), true)
 		r.keepAlive()
 		time.Sleep(2*quietFor + time.Second) // virtual
-		r.answer(json.RawMessage(`{}`))
+		r.answer(pieces{[]byte(`{}`)})
 		r.close()
 		want := ": waiting\n\n: waiting\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
 		if got := w.body.String(); got != want {
 			t.Errorf("wrote %q, want %q", got, want)
 		}
 	})
+}
+
+// TestTheClientChoosesTheForm holds that a lone result comes in the form that the client names first, and that a stream
+// says when to come back on those revisions on which a client may.
+func TestTheClientChoosesTheForm(t *testing.T) {
+	t.Parallel()
+	const answer = `{"jsonrpc":"2.0","id":1,"result":{}}`
+	const event = "event: message\ndata: " + answer + "\n\n"
+	for _, c := range []struct {
+		accept []string
+		modern bool
+		want   string
+	}{
+		{[]string{"application/json, text/event-stream"}, false, answer},
+		{[]string{"application/json", "text/event-stream"}, true, answer},
+		{[]string{"*/*"}, false, answer},
+		{[]string{"text/event-stream, */*"}, false, answer},
+		{[]string{"Text/Event-Stream;q=1, application/json"}, true, event},
+		{[]string{"text/event-stream", "application/json"}, false, "retry: 1000\n" + event},
+	} {
+		w := &slowWriter{header: make(http.Header)}
+		r := newHTTPReply(w, &http.Request{Header: http.Header{"Accept": c.accept}}, json.RawMessage(`1`), c.modern)
+		r.answer(pieces{[]byte(`{}`)})
+		r.close()
+		if got := w.body.String(); got != c.want {
+			t.Errorf("accept %q: wrote %q, want %q", c.accept, got, c.want)
+		}
+	}
+	w := &slowWriter{header: make(http.Header)}
+	r := newHTTPReply(w, &http.Request{Header: http.Header{"Accept": {"text/event-stream, application/json"}}}, json.RawMessage(`1`), true)
+	r.refuse(invalidParams("x")) // its status is 400, so it cannot be a stream
+	r.close()
+	if got := w.header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("a refusal with a status of its own came as %s", got)
+	}
 }
 
 type slowWriter struct {
@@ -484,8 +561,12 @@ func TestResultsForOlderClients(t *testing.T) {
 		`{"content":[],"resultType":"complete","structuredContent":[1.0]}`:   `{"content":[]}`,
 		`{"structuredContent":{"a":1e400},"resultType":"complete","x":null}`: `{"structuredContent":{"a":1e400},"x":null}`,
 	} {
-		if got, err := older(json.RawMessage(result)); err != nil || string(got) != want {
-			t.Errorf("older(%s) = %s, %v", result, got, err)
+		o, err := rawjson.ReadObject([]byte(result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pieces(o.With(older(o)...)).joined(); string(got) != want {
+			t.Errorf("older(%s) = %s", result, got)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package downstream
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -53,7 +53,13 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			d.stateful.ServeHTTP(w, r) // which says what is missing
 			return
 		}
-		d.inSession(w, r, func(*session) { d.stateful.ServeHTTP(w, r) })
+		d.inSession(w, r, func(s *session) {
+			if r.Method == http.MethodGet {
+				d.standing(w, r, s)
+				return
+			}
+			d.stateful.ServeHTTP(w, r)
+		})
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
@@ -91,7 +97,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 		d.delegate(d.stateless, w, r, m)
 		return
 	}
-	reply := newHTTPReply(w, m.id, true)
+	reply := newHTTPReply(w, r, m.id, true)
 	if refusal := checkHeaders(r.Header, m); refusal != nil {
 		reply.refuse(refusal)
 		return
@@ -101,6 +107,13 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 	if refusal != nil {
 		reply.refuse(refusal)
 		return
+	}
+	p.caller = d.server.callers.get(p.session)
+	if m.method == methodToolsCall {
+		if refusal := d.server.checkParams(p, m, r.Header); refusal != nil {
+			reply.refuse(refusal)
+			return
+		}
 	}
 	d.serveLane(r.Context(), p, m, reply)
 }
@@ -133,9 +146,9 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 					strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
 				return
 			}
-			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight, questions: &s.questions,
-				hop: tool.Hop{ClientCapabilities: s.capabilities}}
-			reply := newHTTPReply(w, m.id, false)
+			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight, caller: s.caller,
+				questions: &s.questions, hop: tool.Hop{ClientCapabilities: s.capabilities}}
+			reply := newHTTPReply(w, r, m.id, false)
 			reply.gone = r.Context().Done()
 			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 			d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
@@ -156,13 +169,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 // servedBySDK reports whether the SDK knows the method. Over HTTP it refuses others with a plain text before 2026-07-28,
 // which clients take for a broken connection.
 func servedBySDK(method string) bool {
-	switch method {
-	case methodInitialize, methodListen, "ping", "server/discover", "logging/setLevel", "completion/complete", "prompts/list",
-		"prompts/get", "resources/list", "resources/templates/list", "resources/read", "resources/subscribe",
-		"resources/unsubscribe":
-		return true
-	}
-	return false
+	return method == methodInitialize || method == "ping" || method == "server/discover"
 }
 
 // inSession runs serve within the session that the request names. Somebody else's session is refused, and it does not
@@ -248,30 +255,41 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 	case v != m.method:
 		return mismatch(fmt.Sprintf("%s header %q does not match method %q of the body", headerMethod, v, m.method))
 	}
-	if m.method != methodToolsCall {
+	member := map[string]string{methodToolsCall: "name", methodPromptsGet: "name", methodResourcesRead: "uri"}[m.method]
+	if member == "" {
 		return nil
 	}
-	raw, _ := rawjson.Get(m.params, "name")
+	raw, _ := rawjson.Get(m.params, member)
 	name, _ := rawjson.String(raw)
-	switch v := h.Get(headerName); {
+	v := h.Get(headerName)
+	decoded, ok := paramheader.Decode(v)
+	switch {
 	case v == "":
 		return mismatch("missing required " + headerName + " header")
-	case v != name && decodeHeader(v) != name:
-		return mismatch(fmt.Sprintf("%s header does not match name %q of the body", headerName, name))
+	case v != name && !(ok && decoded == name):
+		return mismatch(fmt.Sprintf("%s header does not match %s %q of the body", headerName, member, name))
 	}
 	return nil
 }
 
-// decodeHeader undoes the form that a header value takes which plain header text cannot hold.
-func decodeHeader(v string) string {
-	if inner, ok := strings.CutPrefix(v, "=?base64?"); ok {
-		if inner, ok = strings.CutSuffix(inner, "?="); ok {
-			if text, err := base64.StdEncoding.DecodeString(inner); err == nil {
-				return string(text)
-			}
-		}
+// checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body says. A name that belongs
+// to no tool is the call's own affair.
+func (s *Server) checkParams(p peer, m message, h http.Header) *tool.RPCError {
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	if err != nil {
+		return nil
 	}
-	return v
+	raw, _ := rawjson.Get(m.params, "name")
+	name, _ := rawjson.String(raw)
+	l, ok := surface.Resolve(name)
+	if !ok {
+		return nil
+	}
+	args, _ := rawjson.Get(m.params, "arguments")
+	if what := paramheader.Mismatch(paramheader.Of(l.Tool.InputSchema), args, h); what != "" {
+		return &tool.RPCError{Code: tool.CodeHeaderMismatch, Message: what}
+	}
+	return nil
 }
 
 // postBatch serves a batch as the single messages that it holds, and answers when all of them have been answered.
@@ -286,12 +304,12 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 		writeJSON(w, http.StatusBadRequest, errorText(nil, invalidRequest(err.Error())))
 		return
 	}
-	var answers [][]byte
+	var answers []pieces
 	for _, part := range parts {
 		rec := &recorder{header: make(http.Header)}
 		m, refusal := parseMessage(part)
 		if refusal != nil {
-			answers = append(answers, errorText(m.id, refusal))
+			answers = append(answers, pieces{errorText(m.id, refusal)})
 			continue
 		}
 		d.postLegacy(rec, withBody(r, part), m)
@@ -299,14 +317,14 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 			w.Header().Set(headerSession, id)
 		}
 		if m.isRequest() {
-			answers = append(answers, rec.message(m.id))
+			answers = append(answers, pieces{rec.message(m.id)})
 		}
 	}
 	if len(answers) == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	writeJSON(w, http.StatusOK, joinBatch(answers))
+	writePieces(w, http.StatusOK, joinBatch(answers))
 }
 
 // recorder takes the response to one message of a batch.

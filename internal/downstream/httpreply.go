@@ -2,12 +2,13 @@ package downstream
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -18,12 +19,13 @@ const quietFor = 15 * time.Second
 // readWithin is how long a client may take to read one message.
 const readWithin = 2 * time.Minute
 
-// httpReply answers one lane request over HTTP. A result that comes first goes out as plain JSON; a request that has
-// something to tell before its result gets an event stream.
+// httpReply answers one lane request over HTTP. A result that comes first goes out as plain JSON, unless the client names
+// event streams first; a request that has something to tell before its result gets an event stream.
 type httpReply struct {
 	id     json.RawMessage
 	modern bool
 	gone   <-chan struct{} // closed when the client has left; nil where nobody tells
+	inline bool            // a result that comes first goes out as plain JSON
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // nil once answered
@@ -31,9 +33,20 @@ type httpReply struct {
 	timer  *time.Timer
 }
 
-func newHTTPReply(w http.ResponseWriter, id json.RawMessage, modern bool) *httpReply {
-	return &httpReply{id: id, modern: modern, w: w}
+func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
+	return &httpReply{id: id, modern: modern, inline: !prefersStream(r.Header), w: w}
 }
+
+// prefersStream reports whether the client would rather have an event stream: it names that before JSON.
+func prefersStream(h http.Header) bool {
+	accept := strings.ToLower(strings.Join(h.Values("Accept"), ","))
+	stream, json := strings.Index(accept, "text/event-stream"), strings.Index(accept, "application/json")
+	return stream >= 0 && stream < json
+}
+
+// retryAfter is how many milliseconds a client of the older revisions shall wait before it connects again, should the
+// connection break. The newest has no streams to come back to.
+const retryAfter = "1000"
 
 // keepAlive starts the comments that keep a silent response open. close stops them.
 func (r *httpReply) keepAlive() {
@@ -46,9 +59,19 @@ func (r *httpReply) keepAlive() {
 			return
 		}
 		r.openStream()
-		r.write([]byte(": waiting\n\n"))
+		r.write(pieces{[]byte(": waiting\n\n")})
 		r.timer.Reset(quietFor)
 	})
+}
+
+// begin opens the stream at once, for a response that may have nothing to say for long.
+func (r *httpReply) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.w != nil {
+		r.openStream()
+		r.write(nil) // the header alone
+	}
 }
 
 // close ends the reply: nothing is written to the connection after it returns.
@@ -68,7 +91,7 @@ func (r *httpReply) notify(method string, params json.RawMessage) {
 		return
 	}
 	r.openStream()
-	r.event(notificationText(method, params))
+	r.event(pieces{notificationText(method, params)})
 }
 
 // request implements replier. An answer to a batch is one JSON text, without a place for requests.
@@ -85,18 +108,20 @@ func (r *httpReply) request(id json.RawMessage, method string, params json.RawMe
 	default:
 	}
 	r.openStream()
-	r.event(requestText(id, method, params))
+	r.event(pieces{requestText(id, method, params)})
 	return true
 }
 
-func (r *httpReply) answer(result json.RawMessage) { r.finish(http.StatusOK, answerText(r.id, result)) }
+func (r *httpReply) answer(result pieces) (written bool) {
+	return r.finish(http.StatusOK, answerText(r.id, result))
+}
 
 func (r *httpReply) refuse(err *tool.RPCError) {
 	status := http.StatusOK
 	if r.modern {
 		status = statusOf(err.Code)
 	}
-	r.finish(status, errorText(r.id, err))
+	r.finish(status, pieces{errorText(r.id, err)})
 }
 
 // abandon implements replier: an HTTP request is always answered.
@@ -114,21 +139,25 @@ func statusOf(code int64) int {
 	return http.StatusOK
 }
 
-func (r *httpReply) finish(status int, text []byte) {
+func (r *httpReply) finish(status int, text pieces) (written bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.w == nil {
-		return
+		return false
 	}
 	control := http.NewResponseController(r.w)
 	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
+	if !r.inline && status == http.StatusOK {
+		r.openStream()
+	}
 	if r.stream {
-		r.event(text)
+		written = r.event(text)
 	} else {
-		writeJSON(r.w, status, text)
+		written = writePieces(r.w, status, text)
 	}
 	_ = control.SetWriteDeadline(time.Time{}) // the connection may serve other requests after this one
 	r.w = nil
+	return written
 }
 
 // openStream turns the response into an event stream, if it is none yet.
@@ -142,34 +171,43 @@ func (r *httpReply) openStream() {
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	r.w.WriteHeader(http.StatusOK)
+	if !r.modern {
+		_, _ = io.WriteString(r.w, "retry: "+retryAfter+"\n") // sent with what follows; a client that is gone is noticed then
+	}
 }
 
 // event writes one message. A field ends at a line break, so the text must not hold one.
-func (r *httpReply) event(text []byte) {
-	text, err := rawjson.Line(text)
-	if err != nil {
-		return
-	}
-	out := append(make([]byte, 0, len(text)+24), "event: message\ndata: "...)
-	out = append(out, text...)
-	r.write(append(out, "\n\n"...))
+func (r *httpReply) event(text pieces) (written bool) {
+	text, err := text.line()
+	return err == nil && r.write(text.framed("event: message\ndata: ", "\n\n"))
 }
 
-// write sends b at once. A client that is gone is noticed by the HTTP server; one that does not read loses its
+// write sends text at once. A client that is gone is noticed by the HTTP server; one that does not read loses its
 // connection after a while, so that it holds up nobody.
-func (r *httpReply) write(b []byte) {
+func (r *httpReply) write(text pieces) (written bool) {
 	control := http.NewResponseController(r.w)
 	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
-	if _, err := r.w.Write(b); err == nil {
-		_ = control.Flush()
+	for _, part := range text {
+		if _, err := r.w.Write(part); err != nil {
+			return false
+		}
 	}
+	return control.Flush() == nil
 }
 
 // writeJSON answers a request with one JSON text.
-func writeJSON(w http.ResponseWriter, status int, text []byte) {
+func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, pieces{text}) }
+
+// writePieces is writeJSON. written is false where the client may not have all of it.
+func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.Header().Set("Content-Length", strconv.Itoa(text.size()))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // a client that is gone is noticed by the HTTP server
+	for _, part := range text {
+		if _, err := w.Write(part); err != nil {
+			return false // a client that is gone is noticed by the HTTP server
+		}
+	}
+	return true
 }

@@ -11,36 +11,74 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// pageTools is how many tools one page of tools/list holds. Some clients read the first page only, so it is large.
-const pageTools = 2000
+// pageSize is how much one page of a list holds. Some clients read the first page only, so it is large.
+const pageSize = 2000
 
-// list serves tools/list from the surface's raw declarations.
-func (s *Server) list(p peer, m message, r replier) {
+// listing is one kind of thing that a surface offers, ready to be listed.
+type listing struct {
+	member      string // of the result
+	length      int
+	name        func(i int) string // unlike that of every other one, and stable
+	declaration func(i int) json.RawMessage
+}
+
+func toolListing(s *Server, p peer, surface *tool.Surface) listing {
+	return listing{member: "tools", length: len(surface.Listed),
+		name:        func(i int) string { return string(surface.Listed[i].Tool.Name) },
+		declaration: func(i int) json.RawMessage { return s.declaration(p, surface.Listed[i]) }}
+}
+
+func promptListing(_ *Server, _ peer, surface *tool.Surface) listing {
+	return featureListing("prompts", surface, func(f *tool.Features) []tool.Feature { return f.Prompts })
+}
+
+func resourceListing(_ *Server, _ peer, surface *tool.Surface) listing {
+	return featureListing("resources", surface, func(f *tool.Features) []tool.Feature { return f.Resources })
+}
+
+func templateListing(_ *Server, _ peer, surface *tool.Surface) listing {
+	return featureListing("resourceTemplates", surface, func(f *tool.Features) []tool.Feature { return f.Templates })
+}
+
+func featureListing(member string, surface *tool.Surface, of func(*tool.Features) []tool.Feature) listing {
+	var all []tool.Feature
+	if surface.Features != nil {
+		all = of(surface.Features)
+	}
+	return listing{member: member, length: len(all),
+		name:        func(i int) string { return all[i].Server + " " + all[i].Native },
+		declaration: func(i int) json.RawMessage { return all[i].Declaration }}
+}
+
+// list serves the lists, from the surface's raw declarations.
+func (s *Server) list(p peer, m message, r replier, kind func(*Server, peer, *tool.Surface) listing) {
 	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
 	}
-	from, refusal := pageStart(surface, m.params)
+	l := kind(s, p, surface)
+	from, refusal := l.start(m.params)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
-	to := min(from+pageTools, len(surface.Listed))
-	size := 64
-	for _, l := range surface.Listed[from:to] {
-		size += len(l.Declaration) + 1
+	to := min(from+pageSize, l.length)
+	size, declarations := 64, make([]json.RawMessage, 0, to-from)
+	for i := from; i < to; i++ {
+		declarations = append(declarations, l.declaration(i))
+		size += len(declarations[i-from]) + 1
 	}
-	out := append(make([]byte, 0, size+len(s.serverInfo)+128), `{"tools":[`...)
-	for i, l := range surface.Listed[from:to] {
+	out := append(make([]byte, 0, size+len(s.serverInfo)+128), `{"`+l.member+`":[`...)
+	for i, d := range declarations {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, s.declaration(p, l)...)
+		out = append(out, d...)
 	}
 	out = append(out, ']')
-	if to < len(surface.Listed) {
-		out = append(append(out, `,"nextCursor":`...), rawjson.Quote(cursorAfter(surface.Listed[to-1]))...)
+	if to < l.length {
+		out = append(append(out, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
 	}
 	if p.modern {
 		// The list follows what upstream servers do, so it is fresh for no time at all, and it may differ by identity.
@@ -48,7 +86,7 @@ func (s *Server) list(p peer, m message, r replier) {
 		out = append(append(out, rawjson.Quote(mcp.MetaKeyServerInfo)...), ':')
 		out = append(append(out, s.serverInfo...), '}')
 	}
-	r.answer(append(out, '}'))
+	r.answer(pieces{append(out, '}')})
 }
 
 // declaration is the tool as this client can take it. Before 2026-07-28 an output schema describes an object: a client of
@@ -68,14 +106,14 @@ func (s *Server) declaration(p peer, l tool.Listed) json.RawMessage {
 	return without
 }
 
-// cursorAfter is the cursor of the page that follows l. It names the tool, not a position, so that it stays true when
-// other tools come and go between two pages.
-func cursorAfter(l tool.Listed) string {
-	return base64.RawURLEncoding.EncodeToString([]byte("after:" + l.Tool.Name))
+// cursorAfter is the cursor of the page that follows the one ending in i. It names what stands there, not a position, so
+// that it stays true when others come and go between two pages.
+func (l listing) cursorAfter(i int) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("after:" + l.name(i)))
 }
 
-// pageStart is the index of the first tool of the page that params ask for.
-func pageStart(surface *tool.Surface, params json.RawMessage) (int, *tool.RPCError) {
+// start is the index of the first one of the page that params ask for.
+func (l listing) start(params json.RawMessage) (int, *tool.RPCError) {
 	raw, ok := rawjson.Get(params, "cursor")
 	if !ok || rawjson.IsNull(raw) {
 		return 0, nil
@@ -89,8 +127,8 @@ func pageStart(surface *tool.Surface, params json.RawMessage) (int, *tool.RPCErr
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {
-		for i, l := range surface.Listed {
-			if "after:"+string(l.Tool.Name) == string(text) {
+		for i := range l.length {
+			if "after:"+l.name(i) == string(text) {
 				return i + 1, nil
 			}
 		}

@@ -83,16 +83,6 @@ func invalidParams(what string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: " + what}
 }
 
-// answerText is the response with result to the request with id.
-func answerText(id, result json.RawMessage) []byte {
-	out := make([]byte, 0, len(id)+len(result)+40)
-	out = append(out, `{"jsonrpc":"2.0","id":`...)
-	out = append(out, idOrNull(id)...)
-	out = append(out, `,"result":`...)
-	out = append(out, result...)
-	return append(out, '}')
-}
-
 // errorText is the error response to the request with id; a nil id becomes null.
 func errorText(id json.RawMessage, e *tool.RPCError) []byte {
 	body := e.Raw

@@ -33,13 +33,16 @@ type peer struct {
 
 	// questions are the hub's open requests to this client; nil where it takes none.
 	questions *questions
+	caller    *caller         // what is kept for the sender between its requests
+	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 
 // replier is the way back of one request. notify may be called any number of times before exactly one of answer and
-// refuse; what was notified before arrives before.
+// refuse; what was notified before arrives before. answer reports whether the result was written, so that nobody reads it
+// any more.
 type replier interface {
 	notify(method string, params json.RawMessage)
-	answer(result json.RawMessage)
+	answer(result pieces) (written bool)
 	refuse(err *tool.RPCError)
 
 	// request sends a request of the hub's own, under the same rules as notify. It returns false where it cannot reach the
@@ -54,29 +57,112 @@ type replier interface {
 // serveLane answers a request of a method that the hub serves itself, from raw JSON to raw JSON, and returns when that is
 // done. Everything else goes to the SDK.
 func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
-	switch m.method {
-	case methodToolsCall:
-		s.call(ctx, p, m, r)
-	case methodToolsList:
-		s.list(p, m, r)
-	default:
+	serve := s.lane(p, m.method)
+	if serve == nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", m.method)})
+		return
 	}
+	if p.inflight != nil {
+		opened, done, refusal := p.inflight.add(ctx, m.id)
+		if refusal != nil {
+			r.refuse(refusal)
+			return
+		}
+		defer done()
+		ctx, r = opened, &releasing{replier: r, release: done}
+	}
+	s.askLevel(&p)
+	serve(ctx, p, m, r)
+}
+
+// lane is what serves a method on the peer's revision of the protocol; nil where nothing does.
+func (s *Server) lane(p peer, method string) func(context.Context, peer, message, replier) {
+	list := func(kind func(*Server, peer, *tool.Surface) listing) func(context.Context, peer, message, replier) {
+		return func(_ context.Context, p peer, m message, r replier) { s.list(p, m, r, kind) }
+	}
+	switch method {
+	case methodToolsCall:
+		return s.call
+	case methodToolsList:
+		return list(toolListing)
+	case methodPromptsList:
+		return list(promptListing)
+	case methodResourcesList:
+		return list(resourceListing)
+	case methodTemplatesList:
+		return list(templateListing)
+	case methodPromptsGet:
+		return s.getPrompt
+	case methodResourcesRead:
+		return s.readResource
+	case methodComplete:
+		return s.complete
+	}
+	switch {
+	case p.modern && method == methodListen:
+		return s.listen
+	case p.modern: // subscriptions/listen and a level in each request have taken the place of these
+	case method == methodSubscribe:
+		return s.subscribe
+	case method == methodUnsubscribe:
+		return s.unsubscribe
+	case method == methodSetLevel:
+		return func(_ context.Context, p peer, m message, r replier) { s.setLevel(p, m, r) }
+	}
+	return nil
+}
+
+// releasing gives a request's id free before the client has the answer: it may use the id again at once.
+type releasing struct {
+	replier
+	release func()
+}
+
+func (r *releasing) answer(result pieces) (written bool) {
+	r.release()
+	return r.replier.answer(result)
+}
+
+func (r *releasing) refuse(err *tool.RPCError) {
+	r.release()
+	r.replier.refuse(err)
 }
 
 const (
 	methodToolsCall     = "tools/call"
 	methodToolsList     = "tools/list"
-	methodInitialize    = "initialize"
+	methodPromptsList   = "prompts/list"
+	methodPromptsGet    = "prompts/get"
+	methodResourcesList = "resources/list"
+	methodTemplatesList = "resources/templates/list"
+	methodResourcesRead = "resources/read"
+	methodSubscribe     = "resources/subscribe"
+	methodUnsubscribe   = "resources/unsubscribe"
+	methodComplete      = "completion/complete"
+	methodSetLevel      = "logging/setLevel"
 	methodListen        = "subscriptions/listen"
-	noteInitialized     = "notifications/initialized"
-	noteCancelled       = "notifications/cancelled"
-	noteProgress        = "notifications/progress"
-	noteToolListChanged = "notifications/tools/list_changed"
+	methodInitialize    = "initialize"
+
+	noteInitialized         = "notifications/initialized"
+	noteCancelled           = "notifications/cancelled"
+	noteProgress            = "notifications/progress"
+	noteMessage             = "notifications/message"
+	noteUpdated             = "notifications/resources/updated"
+	noteAcknowledged        = "notifications/subscriptions/acknowledged"
+	noteToolListChanged     = "notifications/tools/list_changed"
+	notePromptListChanged   = "notifications/prompts/list_changed"
+	noteResourceListChanged = "notifications/resources/list_changed"
 )
 
 // onLane reports whether the hub itself serves method.
-func onLane(method string) bool { return method == methodToolsCall || method == methodToolsList }
+func onLane(method string) bool {
+	switch method {
+	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList, methodTemplatesList,
+		methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel, methodListen:
+		return true
+	}
+	return false
+}
 
 // metaVersion is the protocol revision that a request's own _meta names; "" where it names none.
 func metaVersion(m message) string {

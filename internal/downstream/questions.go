@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -224,13 +223,10 @@ func (q *questioner) takeBack(w asked) {
 	q.wire.notify(noteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
 }
 
-// directPrefix begins the names of profiles that show one server alone: there it is plain who asks.
-const directPrefix = "s/"
-
 // labelled is question as the client gets it: an elicitation says to the person which server asks. All else stays byte
-// for byte.
+// for byte. On a direct view it is plain who asks.
 func labelled(profile, server string, question tool.Question) tool.Question {
-	if question.Method != tool.MethodElicit || strings.HasPrefix(profile, directPrefix) {
+	if question.Method != tool.MethodElicit || direct(profile) {
 		return question
 	}
 	params := question.Params
@@ -250,7 +246,7 @@ func labelled(profile, server string, question tool.Question) tool.Question {
 
 // labelledError is err as the client gets it: the elicitations of an error that wants some first say which server asks.
 func labelledError(profile, server string, err *tool.RPCError) *tool.RPCError {
-	if err.Code != tool.CodeURLElicitationRequired || strings.HasPrefix(profile, directPrefix) {
+	if err.Code != tool.CodeURLElicitationRequired || direct(profile) {
 		return err
 	}
 	list, _ := rawjson.Get(err.Data, "elicitations")

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,12 +25,16 @@ type invocationMeta struct {
 
 // resultFor is the result as this client gets it: the executor's bytes, the toolhub/ member in _meta, and what the
 // client's protocol revision demands of every hop. Keys of the upstream's hop are taken out of _meta.
-func (s *Server) resultFor(p peer, o invoke.Outcome) (json.RawMessage, error) {
+func (s *Server) resultFor(p peer, o invoke.Outcome) (pieces, error) {
+	result := o.Object
+	if result.Text() == nil {
+		return nil, errors.New("no JSON object")
+	}
 	about, err := json.Marshal(invocationMeta{string(o.InvocationID), string(o.Status), string(o.Class), o.JournalFailed})
 	if err != nil {
 		return nil, fmt.Errorf("describe invocation: %w", err)
 	}
-	meta, ok := rawjson.Get(o.Result, "_meta")
+	meta, ok := result.Get("_meta")
 	if !ok || !rawjson.IsObject(meta) {
 		meta = json.RawMessage(`{}`)
 	}
@@ -45,30 +50,26 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (json.RawMessage, error) {
 			return nil, fmt.Errorf("add to _meta of result: %w", err)
 		}
 	}
-	result, err := rawjson.Set(o.Result, "_meta", meta)
-	if err != nil {
-		return nil, fmt.Errorf("set _meta of result: %w", err)
-	}
-	if !p.modern && o.Revision >= modernVersion {
-		return older(result)
-	}
-	if p.modern {
+	changes := append(make([]rawjson.Change, 0, 3), rawjson.Change{Name: "_meta", Value: meta})
+	switch {
+	case p.modern:
 		// "resultType" is mandatory on 2026-07-28; an upstream of that revision has set it itself.
-		if _, ok := rawjson.Get(result, "resultType"); !ok {
-			return rawjson.Set(result, "resultType", []byte(`"complete"`))
+		if _, ok := result.Get("resultType"); !ok {
+			changes = append(changes, rawjson.Change{Name: "resultType", Value: []byte(`"complete"`)})
 		}
+	case o.Revision >= modernVersion:
+		changes = append(changes, older(result)...)
 	}
-	return result, nil
+	return result.With(changes...), nil
 }
 
 // older turns a result of 2026-07-28 into one that clients of older revisions take: those know no result type, and refuse
 // the whole result where structuredContent is no object. What it said is in the content as well: "servers SHOULD also
 // return the serialized JSON in a TextContent block".
-func older(result json.RawMessage) (json.RawMessage, error) {
-	structured, ok := rawjson.Get(result, "structuredContent")
-	drop := ok && !rawjson.IsObject(structured)
-	out, _, err := rawjson.DeleteFunc(result, func(m rawjson.Member) bool {
-		return m.Is("resultType") || drop && m.Is("structuredContent")
-	})
-	return out, err
+func older(result rawjson.Object) []rawjson.Change {
+	changes := []rawjson.Change{{Name: "resultType"}}
+	if structured, ok := result.Get("structuredContent"); ok && !rawjson.IsObject(structured) {
+		changes = append(changes, rawjson.Change{Name: "structuredContent"})
+	}
+	return changes
 }

@@ -1,11 +1,12 @@
 // Package downstream is the MCP server that clients talk to: over stdio and Streamable HTTP, on every protocol revision
 // from 2024-11-05 to 2026-07-28 at the same address.
 //
-// Two hands serve a client. The SDK does the lifecycle: initialize, server/discover, ping, sessions, subscriptions and
-// the standing streams. What passes through the hub (tools/list and tools/call) travels on a lane of the hub's own, from
-// raw JSON to raw JSON, so that nothing is lost on the way; a lane only reads a call off its wire, gives it to the
-// pipeline (package invoke) and writes the outcome back. Which tools a caller sees, and what happens to a call, is
-// decided elsewhere.
+// Two hands serve a client. The SDK does the lifecycle: initialize, server/discover, ping and sessions. What passes
+// through the hub (tools, prompts, resources, completion, log messages, subscriptions) travels on lanes of the hub's own,
+// from raw JSON to raw JSON, so that nothing is lost on the way. For tools/call a lane only reads a call off its wire,
+// gives it to the pipeline (package invoke) and writes the outcome back; other requests go on to the one server that they
+// concern. What belongs to no request waits in an outbox for the client's standing stream. Which tools a caller sees, and
+// what happens to a call, is decided elsewhere.
 package downstream
 
 import (
@@ -35,6 +36,7 @@ type Surfaces interface {
 type Deps struct {
 	Surfaces Surfaces
 	Pipeline *invoke.Pipeline
+	Servers  Servers                    // nil: nothing but tools is served
 	Statuses func() []tool.ServerStatus // for health and the servers command
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
 	Logger   *slog.Logger
@@ -55,6 +57,12 @@ type Server struct {
 	calls      sync.WaitGroup // lane requests being served, at every door
 	settings   atomic.Pointer[settings]
 
+	callers       callers
+	open          openCalls
+	levels        levels
+	listeners     listeners
+	subscriptions subscriptions
+
 	mu       sync.Mutex
 	draining bool
 }
@@ -73,7 +81,8 @@ type profileServer struct {
 	door *httpDoor
 }
 
-// New returns a server of the profiles, the first of which is the default one. No door is open to it yet.
+// New returns a server of the profiles, the first of which is the default one; direct views are among them, by their names
+// (see DirectView). No door is open to it yet.
 func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if len(profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Logger == nil {
 		return nil, errors.New("new downstream server: surfaces, profiles, pipeline and logger are all needed")
@@ -84,17 +93,22 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe server: %w", err)
 	}
+	if deps.Servers == nil {
+		deps.Servers = noServers{}
+	}
 	box, err := seal.New(deps.StateKey, statePurpose)
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions(), rounds: newRounds(box)}
+	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions(), rounds: newRounds(box),
+		levels: levels{tell: deps.Servers.SetLogLevel}}
+	deps.Servers.OnNotification(s.heard)
 	s.Apply(cfg, profiles)
 	return s, nil
 }
 
 // Apply puts other settings into force, for requests from now on. Sessions stay, but for those of a profile that is gone.
-// The name, the version and, for a profile that stays, the instructions are those of the start.
+// The name and the version are those of the start.
 func (s *Server) Apply(cfg Config, profiles []string) {
 	cfg = cfg.withDefaults()
 	next := &settings{Config: cfg, profiles: make(map[string]*profileServer, len(profiles))}
@@ -105,7 +119,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	for _, name := range profiles {
 		ps := before[name]
 		if ps == nil {
-			ps = s.newProfile(name, cfg.Instructions)
+			ps = s.newProfile(name)
 		}
 		next.profiles[name] = ps
 	}
@@ -113,15 +127,15 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	s.settings.Store(next)
 	s.sessions.bound(cfg.HTTP.MaxSessions, cfg.HTTP.SessionIdle)
 	s.sessions.closeWhere(func(sess *session) bool { return next.profiles[sess.profile] == nil })
+	s.listeners.closeWhere(func(l *listener) bool { return next.profiles[l.profile] == nil })
 }
 
-func (s *Server) newProfile(name, instructions string) *profileServer {
+func (s *Server) newProfile(name string) *profileServer {
 	ps := &profileServer{name: name, sdk: mcp.NewServer(s.impl, &mcp.ServerOptions{
-		Instructions: instructions,
 		Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})}
-	ps.sdk.AddReceivingMiddleware(s.watchSessions(name))
+	ps.sdk.AddReceivingMiddleware(s.watchSessions(name), s.describe(name))
 	ps.door = s.newHTTPDoor(ps)
 	return ps
 }
@@ -149,25 +163,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// ToolsChanged tells the clients of the profiles that their tools have changed. Several calls in quick succession become
-// one notification.
-func (s *Server) ToolsChanged(profiles []string) {
-	for _, name := range profiles {
-		if ps := s.settings.Load().profiles[name]; ps != nil {
-			ps.announce()
-		}
-	}
-}
-
-// announce makes the SDK send list_changed to every session and subscription. It does so when a tool is added: this one
-// is never listed, because tools/list is not the SDK's to serve.
-func (ps *profileServer) announce() {
-	ps.sdk.AddTool(&mcp.Tool{Name: "toolhub_list_changed", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return nil, errors.New("not a tool")
-		})
-}
-
 // enter counts a lane request in, or reports that the server is draining.
 func (s *Server) enter() bool {
 	s.mu.Lock()
@@ -184,6 +179,8 @@ func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()
+	s.listeners.stop()
+	s.levels.stop()
 	ended := make(chan struct{})
 	go func() {
 		s.rounds.close(&tool.Failure{Class: tool.ClassCanceled, Message: "the hub is stopping: call again from the start in a moment"})

@@ -22,10 +22,13 @@ type session struct {
 	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
 	sdk      *mcp.ServerSession
 	inflight inflight
+	caller   *caller
 	ended    chan struct{} // closed when it has left the table
 
 	capabilities json.RawMessage // of its client, as that sent them
 	questions    questions
+	streaming    sync.Mutex
+	stream       chan struct{} // closed when a newer standing stream takes the place of the present one
 
 	// guarded by sessions.mu
 	busy int         // requests being served
@@ -73,8 +76,8 @@ func (t *sessions) count() int {
 	return len(t.byID)
 }
 
-// add enters a session, which leaves the table by itself when the SDK has ended it.
-func (t *sessions) add(s *session) {
+// add enters a session, which leaves the table by itself when the SDK has ended it. Then leave is called.
+func (t *sessions) add(s *session, leave func()) {
 	t.mu.Lock()
 	t.byID[s.id] = s
 	s.idle = time.AfterFunc(t.timeout, func() { _ = s.sdk.Close() })
@@ -82,6 +85,7 @@ func (t *sessions) add(s *session) {
 	go func() {
 		_ = s.sdk.Wait()
 		t.remove(s)
+		leave()
 	}()
 }
 
@@ -148,6 +152,7 @@ func (t *sessions) closeWhere(match func(*session) bool) {
 		closing.Go(func() {
 			s.inflight.cancelAll()
 			_ = s.sdk.Close()
+			<-s.ended
 		})
 	}
 	closing.Wait()
@@ -193,9 +198,26 @@ func (s *Server) watchSessions(profile string) mcp.Middleware {
 				actor.Client.Name, actor.Client.Version = p.ClientInfo.Name, p.ClientInfo.Version
 			}
 			capabilities, _ := ctx.Value(capabilitiesKey{}).(json.RawMessage)
-			s.sessions.add(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss, ended: make(chan struct{}),
+			s.addSession(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss, ended: make(chan struct{}),
 				capabilities: capabilities})
 			return res, err
 		}
+	}
+}
+
+// addSession enters a session, which is told of changes from now on.
+func (s *Server) addSession(sess *session) {
+	sess.caller = &caller{session: sess.whole(), out: newOutbox(nil)}
+	leave := s.join(sess.profile, sess.actor.Client, sess.caller)
+	s.sessions.add(sess, leave)
+}
+
+// join makes a session one that is told of changes, until leave is called.
+func (s *Server) join(profile string, client tool.Client, c *caller) (leave func()) {
+	l := &listener{profile: profile, client: client, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true, Resources: true}}
+	s.listeners.add(l)
+	return func() {
+		s.listeners.remove(l)
+		s.levels.drop(c.session.Key)
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +40,8 @@ type stdioDoor struct {
 	inflight  inflight
 	questions questions
 	lanes     sync.WaitGroup // lane requests of this client
+	caller    *caller
+	inputEnd  chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
 	client       tool.Client     // of the initialize handshake
@@ -46,8 +50,9 @@ type stdioDoor struct {
 	answeredInit chan struct{}   // closed when that has been answered
 	initialized  bool            // the client has been answered
 	masks        map[string]*idMask
-	open         map[string]func([]byte) // where the SDK's answer to a request goes; standing requests are not in it
-	idleSDK      chan struct{}           // closed when open became empty after the input ended; nil before that
+	open         map[string]func(pieces) (written bool) // where the SDK's answer to a request goes
+	leave        func()                                 // ends what initialize has begun; nil before it
+	idleSDK      chan struct{}                          // closed when open became empty after the input ended; nil before that
 }
 
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
@@ -56,21 +61,25 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	set := s.settings.Load()
 	ps := set.profiles[profile]
 	if ps == nil {
-		return fmt.Errorf("serve stdio: no profile %q in the config: name one of %q", profile, slices.Sorted(maps.Keys(set.profiles)))
+		return fmt.Errorf("serve stdio: %w", set.unknown(profile))
 	}
 	gone := make(chan struct{})
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		masks: make(map[string]*idMask), open: make(map[string]func([]byte))}
+		caller: &caller{session: session, out: newOutbox(nil)}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
+		open: make(map[string]func(pieces) bool)}
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
 	if err != nil {
 		return fmt.Errorf("serve stdio: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer d.part()
 	ended := make(chan error, 1)
 	go func() { ended <- d.readAll(ctx, in) }()
+	var telling sync.WaitGroup
+	telling.Go(d.tell)
 	select {
 	case err = <-ended:
 		d.questions.end()
@@ -83,6 +92,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	closed := make(chan struct{})
 	go func() {
 		_ = ss.Close()
+		telling.Wait()
 		close(closed)
 	}()
 	select {
@@ -93,6 +103,46 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 		return fmt.Errorf("serve stdio: %w", err)
 	}
 	return nil
+}
+
+// unknown says that there is no such profile, and which there are: profiles for a profile, servers for a direct view.
+func (s *settings) unknown(profile string) error {
+	wanted, direct := strings.CutPrefix(profile, directPrefix)
+	var known []string
+	for _, name := range slices.Sorted(maps.Keys(s.profiles)) {
+		if rest, is := strings.CutPrefix(name, directPrefix); is == direct {
+			known = append(known, rest)
+		}
+	}
+	if direct {
+		return fmt.Errorf("no server %q in the config: name one of %q", wanted, known)
+	}
+	return fmt.Errorf("no profile %q in the config: name one of %q", wanted, known)
+}
+
+// part ends what initialize has begun.
+func (d *stdioDoor) part() {
+	d.mu.Lock()
+	leave := d.leave
+	d.leave = func() {}
+	d.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
+}
+
+// tell writes what waits for the client besides answers.
+func (d *stdioDoor) tell() {
+	for {
+		select {
+		case <-d.caller.out.wake:
+			d.caller.out.drain(func(method string, params json.RawMessage) {
+				_ = d.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+			}, d.closed)
+		case <-d.closed:
+			return
+		}
+	}
 }
 
 // closeWithin is how long the SDK may take to end a session whose client has gone.
@@ -118,6 +168,9 @@ func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 		}
 		if err != nil {
 			return err
+		}
+		if r.Buffered() == 0 {
+			runtime.Gosched() // a read may block this thread: what was received is not to wait for another one to wake up
 		}
 	}
 }
@@ -184,30 +237,28 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 }
 
 // write sends the response to a single request; nil is the response to a cancelled one.
-func (d *stdioDoor) write(text []byte) {
-	if text != nil {
-		_ = d.writeLine(text)
-	}
+func (d *stdioDoor) write(text pieces) (written bool) {
+	return text != nil && d.writePieces(text) == nil
 }
 
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
-func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte)) {
+func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) (written bool)) {
 	switch {
 	case m.isRequest() && onLane(m.method):
 		p, refusal := d.peer(m)
 		if refusal != nil {
-			reply(errorText(m.id, refusal))
+			reply(pieces{errorText(m.id, refusal)})
 			return
 		}
 		if !d.server.enter() {
-			reply(errorText(m.id, errDraining()))
+			reply(pieces{errorText(m.id, errDraining())})
 			return
 		}
 		// Before the next line is read: it may cancel this call.
 		ctx, done, refusal := p.inflight.add(ctx, m.id)
 		if refusal != nil {
 			d.server.calls.Done()
-			reply(errorText(m.id, refusal))
+			reply(pieces{errorText(m.id, refusal)})
 			return
 		}
 		p.inflight = nil
@@ -215,9 +266,9 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func([]byte))
 		d.lanes.Go(func() {
 			defer d.server.calls.Done()
 			defer done()
-			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text []byte) {
+			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text pieces) bool {
 				done() // the client may use the id again once it has the answer
-				reply(text)
+				return reply(text)
 			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
@@ -233,7 +284,7 @@ func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
 // peer is the sender of a lane request on this connection.
 func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
-	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight}
+	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight, caller: d.caller, quit: d.inputEnd}
 	if metaVersion(m) >= modernVersion {
 		return modernPeer(p, m)
 	}
@@ -247,14 +298,14 @@ func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
 }
 
 // forward gives a message to the SDK.
-func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) {
+func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (written bool)) {
 	m, mask := maskID(m)
 	if m.method == noteCancelled {
 		m = d.maskCancelled(m)
 	}
 	msg, err := jsonrpc.DecodeMessage(m.text)
 	if err != nil {
-		reply(errorText(m.id, invalidRequest("not a request, notification or response")))
+		reply(pieces{errorText(m.id, invalidRequest("not a request, notification or response"))})
 		return
 	}
 	var initializing chan struct{}
@@ -263,15 +314,13 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func([]byte)) 
 		d.mu.Lock()
 		if _, open := d.open[key]; open {
 			d.mu.Unlock()
-			reply(errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key))))
+			reply(pieces{errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key)))})
 			return
 		}
 		if mask != nil {
 			d.masks[key] = mask
 		}
-		if m.method != methodListen {
-			d.open[key] = reply
-		}
+		d.open[key] = reply
 		if m.method == methodInitialize && !d.initialized {
 			info, _ := rawjson.Get(m.params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
@@ -319,6 +368,7 @@ func (d *stdioDoor) maskCancelled(m message) message {
 // finish waits until everything that was read has been answered, or ctx is done.
 func (d *stdioDoor) finish(ctx context.Context) {
 	idle := make(chan struct{})
+	close(d.inputEnd)
 	d.mu.Lock()
 	d.idleSDK = idle
 	if len(d.open) == 0 {
@@ -369,24 +419,15 @@ func (d *stdioDoor) Write(_ context.Context, msg jsonrpc.Message) error {
 		if reply == nil {
 			return d.writeLine(text)
 		}
-		reply(text)
+		reply(pieces{text})
 		return nil
-	case *jsonrpc.Request:
-		if d.isEarly(msg) {
-			return nil
-		}
 	}
-	d.mu.Lock()
-	for _, mask := range d.masks { // a standing request's id stands in the notifications that belong to it
-		text = mask.undo(text)
-	}
-	d.mu.Unlock()
 	return d.writeLine(text)
 }
 
 // answered notes that the SDK answers a request. done is called when the client has the answer.
-func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func([]byte), done func()) {
-	key := keyOf(r.ID)
+func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(pieces) bool, done func()) {
+	key, joins := keyOf(r.ID), false
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	mask = d.masks[key]
@@ -396,6 +437,7 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func([]by
 			v, _ := rawjson.Get(r.Result, "protocolVersion")
 			d.client.ProtocolVersion, _ = rawjson.String(v)
 			d.initialized = true
+			joins = true
 		}
 		close(d.answeredInit)
 		d.answeredInit = nil
@@ -403,28 +445,15 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func([]by
 	return mask, d.open[key], func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
+		if joins && d.leave == nil { // it may be told of changes now, and not before
+			d.leave = d.server.join(d.profile, d.client, d.caller)
+		}
 		delete(d.open, key)
 		if len(d.open) == 0 && d.idleSDK != nil {
 			close(d.idleSDK)
 			d.idleSDK = nil
 		}
 	}
-}
-
-// isEarly reports whether a notification would reach a client that has not been initialised. It is dropped: the client
-// has not listed anything yet.
-func (d *stdioDoor) isEarly(r *jsonrpc.Request) bool {
-	if r.Method != noteToolListChanged || r.ID.IsValid() {
-		return false
-	}
-	if meta, ok := rawjson.Get(r.Params, "_meta"); ok {
-		if _, ok := rawjson.Get(meta, mcp.MetaKeySubscriptionID); ok {
-			return false // asked for, by subscriptions/listen
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return !d.initialized
 }
 
 // keyOf is the text of an id that the SDK gives back as it came.
@@ -445,20 +474,26 @@ func (d *stdioDoor) Close() error {
 func (d *stdioDoor) SessionID() string { return "" }
 
 // writeLine writes one message. The first failure stays: the client is gone.
-func (d *stdioDoor) writeLine(text []byte) error {
-	text, err := rawjson.Line(text)
+func (d *stdioDoor) writeLine(text []byte) error { return d.writePieces(pieces{text}) }
+
+func (d *stdioDoor) writePieces(text pieces) error {
+	text, err := text.line()
 	if err != nil {
 		return fmt.Errorf("write to client: %w", err)
 	}
+	text = text.framed("", "\n")
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if d.broken != nil {
 		return d.broken
 	}
-	if _, err := d.out.Write(append(text[:len(text):len(text)], '\n')); err != nil {
-		d.broken = fmt.Errorf("write to client: %w", err)
-		d.inflight.cancelAll()
-		_ = d.Close()
+	for _, part := range text {
+		if _, err := d.out.Write(part); err != nil {
+			d.broken = fmt.Errorf("write to client: %w", err)
+			d.inflight.cancelAll()
+			_ = d.Close()
+			break
+		}
 	}
 	return d.broken
 }
@@ -467,7 +502,7 @@ func (d *stdioDoor) writeLine(text []byte) error {
 type stdioReplier struct {
 	door  *stdioDoor
 	id    json.RawMessage
-	reply func([]byte)
+	reply func(pieces) (written bool)
 }
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
@@ -483,6 +518,6 @@ func (r *stdioReplier) abandon() bool {
 	return true
 }
 
-func (r *stdioReplier) answer(result json.RawMessage) { r.reply(answerText(r.id, result)) }
+func (r *stdioReplier) answer(result pieces) (written bool) { return r.reply(answerText(r.id, result)) }
 
-func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(errorText(r.id, err)) }
+func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(pieces{errorText(r.id, err)}) }

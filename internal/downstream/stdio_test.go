@@ -179,13 +179,13 @@ func TestListChangedOverStdio(t *testing.T) {
 	f := &far{}
 	s := newServer(t, Config{}, f)
 	w := dial(t, s)
-	s.ToolsChanged([]string{"default"}) // before initialize: for nobody
+	s.Changed(Change{Profile: "default", Tools: true}) // before initialize: for nobody
 	w.handshake("2025-11-25")
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	w.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 	f.offer("new")
-	s.ToolsChanged([]string{"other"}) // not this client's profile
-	s.ToolsChanged([]string{"default"})
+	s.Changed(Change{Profile: "other", Tools: true}) // not this client's profile
+	s.Changed(Change{Profile: "default", Tools: true})
 	w.want(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}`)
 	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 	if got := w.next(); !strings.Contains(got, "mcp.s.new") || strings.Contains(got, "mcp.s.echo") {
@@ -201,7 +201,7 @@ func TestListenOverStdio(t *testing.T) {
 	if got := w.next(); !strings.Contains(got, `"notifications/subscriptions/acknowledged"`) || !strings.Contains(got, `subscriptionId":1e1`) {
 		t.Fatalf("listen was acknowledged with %s", got)
 	}
-	s.ToolsChanged([]string{"default"})
+	s.Changed(Change{Profile: "default", Tools: true})
 	if got := w.next(); !strings.Contains(got, `"notifications/tools/list_changed"`) || !strings.Contains(got, `subscriptionId":1e1`) {
 		t.Fatalf("a change was told as %s", got)
 	}
@@ -223,7 +223,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.ServeStdio(ctx, inR, outW, "default") }()
 	go func() { _, _ = fmt.Fprintf(inW, initialize+"\n", "2025-11-25") }()
-	s.ToolsChanged([]string{"default"})
+	s.Changed(Change{Profile: "default", Tools: true})
 	cancel()
 	select {
 	case err := <-ended:

@@ -259,7 +259,7 @@ func (s *Server) park(ctx context.Context, t *turn, k *parkable, stop func() boo
 	}
 	result := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
 	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
-	s.finishCall(ctx, t.peer, t.reply, invoke.Outcome{InvocationID: k.invocation, Status: tool.StatusNeedsInput, Result: result})
+	s.finishCall(ctx, t.peer, t.from, t.reply, invoke.Outcome{InvocationID: k.invocation, Status: tool.StatusNeedsInput, Result: result})
 	return true
 }
 
@@ -278,10 +278,7 @@ func (s *Server) hold(ctx context.Context, c claim, state json.RawMessage, r *ro
 // concludeTurn answers a turn with the outcome of its call, or with the input that its server needs.
 func (s *Server) concludeTurn(ctx context.Context, t *turn, o invoke.Outcome) {
 	if o.Paused == nil {
-		if o.Err != nil {
-			o.Err = labelledError(t.peer.profile, t.from, o.Err)
-		}
-		s.finishCall(ctx, t.peer, t.reply, o)
+		s.finishCall(ctx, t.peer, t.from, t.reply, o)
 		return
 	}
 	result, state, err := inputRequired(t, o.Result)
@@ -296,11 +293,11 @@ func (s *Server) concludeTurn(ctx context.Context, t *turn, o invoke.Outcome) {
 		}
 	}
 	if err != nil {
-		s.finishCall(ctx, t.peer, t.reply, o.Paused.End(ctx, err))
+		s.finishCall(ctx, t.peer, t.from, t.reply, o.Paused.End(ctx, err))
 		return
 	}
 	o.Result = result
-	s.finishCall(ctx, t.peer, t.reply, o)
+	s.finishCall(ctx, t.peer, t.from, t.reply, o)
 }
 
 // pausedRound is a call whose server begins again with the client's next request.
@@ -312,7 +309,7 @@ func (s *Server) pausedRound(ctx context.Context, paused *invoke.Paused) *round 
 				params, err = rawjson.Set(t.call.Params, "requestState", state)
 			}
 			if err != nil {
-				s.finishCall(ctx, t.peer, t.reply, paused.End(ctx, err))
+				s.finishCall(ctx, t.peer, t.from, t.reply, paused.End(ctx, err))
 				return
 			}
 			t.call.Params = params

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// client is one of 2026-07-28, on stdio or HTTP.
-type client struct {
+// asker is a client of 2026-07-28, on stdio or HTTP.
+type asker struct {
 	t            *testing.T
 	capabilities string
 	send         func(request string) (messages []string) // up to the response
@@ -25,9 +25,9 @@ type client struct {
 }
 
 // overStdio is such a client on a pipe.
-func overStdio(t *testing.T, s *Server) *client {
+func overStdio(t *testing.T, s *Server) *asker {
 	w := dial(t, s)
-	return &client{t: t, capabilities: allCapabilities, send: func(request string) (all []string) {
+	return &asker{t: t, capabilities: allCapabilities, send: func(request string) (all []string) {
 		w.send(request)
 		for {
 			all = append(all, w.next())
@@ -39,8 +39,8 @@ func overStdio(t *testing.T, s *Server) *client {
 }
 
 // overHTTP is such a client of the hub at base, with further headers.
-func overHTTP(t *testing.T, base string, headers ...string) *client {
-	return &client{t: t, capabilities: allCapabilities, send: func(request string) []string {
+func overHTTP(t *testing.T, base string, headers ...string) *asker {
+	return &asker{t: t, capabilities: allCapabilities, send: func(request string) []string {
 		params, _ := rawjson.Get([]byte(request), "params")
 		raw, _ := rawjson.Get(params, "name")
 		name, _ := rawjson.String(raw)
@@ -50,7 +50,7 @@ func overHTTP(t *testing.T, base string, headers ...string) *client {
 }
 
 // request is a tools/call with more params, for instance `,"requestState":"…"`.
-func (c *client) request(name, arguments, more string) string {
+func (c *asker) request(name, arguments, more string) string {
 	c.id++
 	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":`+c.capabilities, 1)
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s%s,"_meta":{"progressToken":%d,%s}}}`,
@@ -58,7 +58,7 @@ func (c *client) request(name, arguments, more string) string {
 }
 
 // call makes a call and returns its response.
-func (c *client) call(name, arguments, more string) string {
+func (c *asker) call(name, arguments, more string) string {
 	got := c.send(c.request(name, arguments, more))
 	return got[len(got)-1]
 }
@@ -86,10 +86,10 @@ func elicitation(text string) tool.Question {
 }
 
 // doors are a client on stdio and one over HTTP.
-func doors(t *testing.T, f *far, test func(*testing.T, *far, *Server, *client)) {
-	for name, connect := range map[string]func(*testing.T, *Server) *client{
+func doors(t *testing.T, f *far, test func(*testing.T, *far, *Server, *asker)) {
+	for name, connect := range map[string]func(*testing.T, *Server) *asker{
 		"stdio": overStdio,
-		"http":  func(t *testing.T, s *Server) *client { return overHTTP(t, serve(t, s)+"/mcp") },
+		"http":  func(t *testing.T, s *Server) *asker { return overHTTP(t, serve(t, s)+"/mcp") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +113,7 @@ func TestParkedCall(t *testing.T) {
 		second, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodSample, Params: json.RawMessage(`{"maxTokens":1.0}`)}})
 		return answered(append(first, second...), err)
 	}}
-	doors(t, f, func(t *testing.T, f *far, s *Server, c *client) {
+	doors(t, f, func(t *testing.T, f *far, s *Server, c *asker) {
 		progress := func(n int) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%d}}`, n, c.id)
 		}
@@ -277,7 +277,7 @@ func TestWhatCannotPassThrough(t *testing.T) {
 // What a client of 2026-07-28 cannot be asked is answered for it, as it would be for any other.
 func TestParkedQuestionsNeedCapabilities(t *testing.T) {
 	t.Parallel()
-	doors(t, &far{execute: asking(tool.Question{Method: tool.MethodRoots}, elicitation("m"))}, func(t *testing.T, _ *far, s *Server, c *client) {
+	doors(t, &far{execute: asking(tool.Question{Method: tool.MethodRoots}, elicitation("m"))}, func(t *testing.T, _ *far, s *Server, c *asker) {
 		c.capabilities = `{}`
 		if got := c.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, "client does not support roots") || !strings.Contains(got, "client does not support elicitation") {
 			t.Errorf("result %s", got)
@@ -307,7 +307,7 @@ func TestRequestStateIsBound(t *testing.T) {
 			f := &far{execute: execute}
 			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{"ann", ann}, {"bob", bob}}}}, f)
 			base := serve(t, s)
-			as := func(path, secret string) *client { return overHTTP(t, base+path, "Authorization", "Bearer "+secret) }
+			as := func(path, secret string) *asker { return overHTTP(t, base+path, "Authorization", "Bearer "+secret) }
 			c := as("/mcp", ann)
 			_, with := input(t, c.call("mcp.s.echo", `{"n":1}`, ""))
 			_, other := input(t, c.call("mcp.s.echo", `{"n":2}`, ""))
@@ -375,7 +375,7 @@ func TestRequestStateIsGoodForOne(t *testing.T) {
 }
 
 // pipe is a client on stdio inside a bubble.
-func pipe(t *testing.T, s *Server) (*client, func() error) {
+func pipe(t *testing.T, s *Server) (*asker, func() error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ended := make(chan error, 1)
@@ -392,7 +392,7 @@ func pipe(t *testing.T, s *Server) (*client, func() error) {
 			lines <- settle(string(line))
 		}
 	}()
-	c := &client{t: t, capabilities: allCapabilities, send: func(request string) []string {
+	c := &asker{t: t, capabilities: allCapabilities, send: func(request string) []string {
 		if _, err := io.WriteString(inW, request+"\n"); err != nil {
 			t.Error(err)
 		}
@@ -461,7 +461,7 @@ func TestWaitingCallsEnd(t *testing.T) {
 				f := &far{execute: execute}
 				s := newServer(t, Config{}, f)
 				w := dial(t, s)
-				c := &client{t: t, capabilities: allCapabilities}
+				c := &asker{t: t, capabilities: allCapabilities}
 				w.send(c.request("mcp.s.echo", `{}`, ""))
 				_, with := input(t, w.next())
 				if how == "the client leaves" {
@@ -673,7 +673,7 @@ func TestNobodyWaitsForACanceledClient(t *testing.T) {
 	}}
 	s := newServer(t, Config{}, f)
 	w := dial(t, s)
-	c := &client{t: t, capabilities: allCapabilities}
+	c := &asker{t: t, capabilities: allCapabilities}
 	w.send(c.request("mcp.s.echo", `{}`, ""))
 	<-began
 	w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)

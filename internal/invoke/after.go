@@ -20,9 +20,10 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 		inv.mapFailure()
 		return nil
 	}
-	inv.outcome.Result = inv.reply.Result
+	inv.setResult(inv.reply)
+	inv.outcome.Free = inv.reply.Free
 	inv.outcome.Revision = inv.reply.Mapping.ProtocolVersion
-	if isError, _ := rawjson.Get(inv.reply.Result, "isError"); string(isError) == "true" {
+	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.moveTo(tool.StatusFailed)
 		inv.outcome.Class = tool.ClassExecutionFailed
 		inv.result.IsError = true
@@ -59,7 +60,15 @@ func (inv *invocation) mapFailure() {
 	content := append([]byte(`[{"type":"text","text":`), rawjson.Quote(f.Message)...)
 	content = append(content, "}]"...)
 	result := append([]byte(`{"content":`), content...)
-	inv.outcome.Result = append(result, `,"isError":true}`...)
+	inv.setResult(tool.Reply{Result: append(result, `,"isError":true}`...)})
+}
+
+func (inv *invocation) setResult(r tool.Reply) {
+	inv.outcome.Result = r.Result
+	var read bool
+	if inv.outcome.Object, read = r.Object.(rawjson.Object); !read {
+		inv.outcome.Object, _ = rawjson.ReadObject(r.Result) // what is no object has no members, and whoever sends it finds out
+	}
 }
 
 // statusOf is the terminal status for a class of failure.
@@ -103,13 +112,18 @@ func (p *Pipeline) persistResult(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	if len(r) > persist.InlineLimit {
-		inv.result.ContentRef = persist.Ref(r)
+		digest := tool.Digest
+		if inv.reply.Digest != nil && inv.failure == nil {
+			digest = func([]byte) string { return inv.reply.Digest() }
+		}
+		inv.result.ContentRef = persist.RefOf(digest(r), len(r))
 		return nil
 	}
-	if content, ok := rawjson.Get(r, "content"); ok {
+	inv.outcome.Free = nil // the record that is about to be written reads it
+	if content, ok := inv.outcome.Object.Get("content"); ok {
 		inv.result.Content = objects(content)
 	}
-	if structured, ok := rawjson.Get(r, "structuredContent"); ok && rawjson.Valid(structured) {
+	if structured, ok := inv.outcome.Object.Get("structuredContent"); ok && rawjson.Valid(structured) {
 		inv.result.StructuredContent = structured
 	}
 	return nil
@@ -160,7 +174,11 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 	defer cancel()
 	if err := p.opts.Journal.Commit(commit, records...); err != nil {
 		inv.outcome.JournalFailed = true
-		p.opts.Logger.Error("terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
+		level := slog.LevelError
+		if inv.started == nil {
+			level = slog.LevelDebug // nothing has happened that is not known now, and a full disk must not fill the log
+		}
+		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
 	p.log(ctx, inv, ended)
 	return nil

@@ -33,7 +33,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		inv.event(tool.EventInvocationStarted, nil)
 	}
 	inv.pending = append(inv.pending, inv.record())
-	if err := p.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
+	if err := p.announce(ctx, inv.takePending()); err != nil {
 		if first {
 			inv.started = nil
 		}
@@ -56,6 +56,17 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	}
 	inv.reply = reply
 	return nil
+}
+
+// announce gives the journal what is known of an invocation before it runs. Where the journal has failed, that has to be
+// on the disk first: nothing runs whose end could not be recorded, and the first call after the disk has recovered does.
+func (p *Pipeline) announce(ctx context.Context, records []tool.Record) error {
+	if p.opts.Journal.Healthy() == nil {
+		return p.opts.Journal.Append(ctx, records...)
+	}
+	limited, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	return p.opts.Journal.Commit(limited, records...)
 }
 
 // callExecutor runs one execution: the call, or its next round.

@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -59,6 +60,7 @@ type Outcome struct {
 	Status       tool.Status
 	Class        tool.ErrorClass // "" where the tool answered without isError
 	Result       json.RawMessage // a tools/call result object: the executor's bytes, or the hub's own for a failure
+	Object       rawjson.Object  // Result, read; the zero value where it is no JSON object
 	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
 
 	// Revision is the protocol revision that the executor's side of the call speaks, where it speaks MCP.
@@ -67,6 +69,8 @@ type Outcome struct {
 	// Paused is set where the invocation has not ended: Status is needs_input, Result is the server's result of type
 	// input_required, and the client's next request goes on with it.
 	Paused *Paused
+	// Free, where it is not nil, may be called once nobody reads Result any more, as tool.Reply has it.
+	Free func()
 
 	// JournalFailed says that the terminal record could not be written. The call has run: its answer is passed on, and
 	// the hub says so in its log and health.

@@ -212,15 +212,7 @@ func DeleteFunc(object []byte, drop func(Member) bool) ([]byte, bool, error) {
 			kept = true
 			return true
 		}
-		from, to := m.start, m.end
-		if next := skipSpace(object, to); kept || next >= len(object) || object[next] != ',' {
-			// The comma before the member goes with it: it is the last one, or all that follows has its own comma.
-			if comma := bytes.LastIndexByte(object[i:from], ','); comma >= 0 {
-				from = i + comma
-			}
-		} else {
-			to = skipSpace(object, next+1)
-		}
+		from, to := dropSpan(object, i, m, kept)
 		out = append(out, object[i:from]...)
 		i, removed = to, true
 		return true

@@ -11,11 +11,57 @@ import (
 // Every message passes through it, also those of many megabytes, so it is one pass, and strings are read in blocks.
 func Valid(text []byte) bool {
 	v := checker{text: text}
+	return v.whole()
+}
+
+// Parse is Valid, and ReadObject of a text that is an object, and of its member name if that is an object too, in one
+// pass. What is no object, or does not exist, is the zero value, and so is the member if its key is written with escapes.
+func Parse(text []byte, name string) (o, member Object, ok bool) {
+	v := checker{text: text, keep: true, name: name, members: make([]Member, 0, 4)}
+	if !v.whole() {
+		return Object{}, Object{}, false
+	}
+	if !IsObject(text) {
+		return Object{}, Object{}, true
+	}
+	o = Object{text: text, members: v.members}
+	if value := v.text[v.from:v.to]; IsObject(value) {
+		member = Object{text: value, members: v.inner}
+		for i := range v.inner {
+			m := &v.inner[i]
+			m.start, m.end, m.valueAt = m.start-v.from, m.end-v.from, m.valueAt-v.from
+		}
+	}
+	return o, member, true
+}
+
+// checker walks through one text.
+type checker struct {
+	text  []byte
+	depth int
+	// arrays holds one bit for each open level, set where that is an array.
+	arrays [MaxDepth/64 + 1]uint64
+
+	keep    bool     // the members of the outermost object, and those of its member name
+	members []Member // all but the last one are complete, here and in inner
+	name    string
+	within  bool // the last of members is called name
+	inner   []Member
+	from    int // where the value of the last member called name is
+	to      int
+}
+
+// whole checks all of the text.
+func (v *checker) whole() bool {
+	text := v.text
 	i, ok := v.value(skipSpace(text, 0))
 	if !ok {
 		return false
 	}
 	for v.depth > 0 {
+		if v.keep && v.depth <= 2 {
+			v.ended(i)
+		}
 		i = skipSpace(text, i)
 		if i >= len(text) {
 			return false
@@ -33,14 +79,6 @@ func Valid(text []byte) bool {
 		}
 	}
 	return skipSpace(text, i) == len(text)
-}
-
-// checker walks through one text.
-type checker struct {
-	text  []byte
-	depth int
-	// arrays holds one bit for each open level, set where that is an array.
-	arrays [MaxDepth/64 + 1]uint64
 }
 
 // open enters an object or array. ok is false where that is one level too many.
@@ -71,17 +109,60 @@ func (v *checker) element(i int) (next int, ok bool) {
 	if v.closer() == ']' {
 		return v.value(i)
 	}
+	if i, ok = v.key(i); !ok {
+		return i, false
+	}
+	return v.value(i)
+}
+
+// key checks a key and its colon at i, and returns where its value begins.
+func (v *checker) key(i int) (next int, ok bool) {
 	if i >= len(v.text) || v.text[i] != '"' {
 		return i, false
 	}
+	start := i
 	if i, ok = checkString(v.text, i+1); !ok {
 		return i, false
 	}
+	end := i - 1
 	i = skipSpace(v.text, i)
 	if i >= len(v.text) || v.text[i] != ':' {
 		return i, false
 	}
-	return v.value(skipSpace(v.text, i+1))
+	i = skipSpace(v.text, i+1)
+	if v.keep && v.depth <= 2 {
+		v.begins(Member{Key: v.text[start+1 : end], start: start, valueAt: i})
+	}
+	return i, true
+}
+
+// begins notes a member whose value is still to come.
+func (v *checker) begins(m Member) {
+	switch {
+	case v.depth == 1:
+		v.members = append(v.members, m)
+		if v.within = string(m.Key) == v.name; v.within {
+			v.inner = v.inner[:0]
+		}
+	case v.within:
+		v.inner = append(v.inner, m)
+	}
+}
+
+// ended notes that the innermost level's value before i has ended.
+func (v *checker) ended(i int) {
+	kept := v.members
+	if v.depth == 2 {
+		kept = v.inner
+	}
+	if len(kept) == 0 || v.depth == 2 && !v.within {
+		return
+	}
+	m := &kept[len(kept)-1]
+	m.end, m.Value = i, v.text[m.valueAt:i]
+	if v.depth == 1 && v.within {
+		v.from, v.to = m.valueAt, i
+	}
 }
 
 // value checks a scalar at i, or enters objects and arrays up to and including the first scalar or empty one in them,
@@ -116,17 +197,9 @@ func (v *checker) value(i int) (next int, ok bool) {
 		if c == '[' {
 			continue
 		}
-		if i >= len(v.text) || v.text[i] != '"' {
+		if i, ok = v.key(i); !ok {
 			return i, false
 		}
-		if i, ok = checkString(v.text, i+1); !ok {
-			return i, false
-		}
-		i = skipSpace(v.text, i)
-		if i >= len(v.text) || v.text[i] != ':' {
-			return i, false
-		}
-		i = skipSpace(v.text, i+1)
 	}
 }
 
@@ -168,23 +241,50 @@ func digits(text []byte, i int) (next int, ok bool) {
 	return next, next > i
 }
 
-// checkString checks the string whose inside begins at i, and returns the index after its closing quote.
+// checkString checks the string whose inside begins at i, and returns the index after its closing quote. Text with many
+// escapes, as source code has them, is common: so it goes on in blocks of eight right behind one, and takes larger
+// blocks only where several have held nothing.
 func checkString(text []byte, i int) (next int, ok bool) {
-	for {
-		if i = skipOrdinary(text, i); i >= len(text) {
-			return i, false
+	clean := 0
+	for len(text)-i >= 8 {
+		found := special(binary.LittleEndian.Uint64(text[i:]))
+		if found == 0 {
+			i += 8
+			if clean++; clean >= 4 {
+				i, clean = skipOrdinary(text, i), 0
+			}
+			continue
 		}
+		i += bits.TrailingZeros64(found) / 8
 		switch text[i] {
 		case '"':
 			return i + 1, true
 		case '\\':
-			if i, ok = checkEscape(text, i+1); !ok {
+			if i+1 < len(text) && isShortEscape(text[i+1]) {
+				i += 2
+			} else if i, ok = checkEscape(text, i+1); !ok {
 				return i, false
 			}
+			clean = 0
 		default:
 			return i, false // a control character
 		}
 	}
+	for i < len(text) {
+		switch c := text[i]; {
+		case c == '"':
+			return i + 1, true
+		case c == '\\':
+			if i, ok = checkEscape(text, i+1); !ok {
+				return i, false
+			}
+		case c < 0x20:
+			return i, false
+		default:
+			i++
+		}
+	}
+	return i, false
 }
 
 // checkEscape checks what follows a backslash.
@@ -209,7 +309,8 @@ func checkEscape(text []byte, i int) (next int, ok bool) {
 	return i, false
 }
 
-// skipOrdinary returns the index, from i on, of the first quote, backslash or control character, or len(text).
+// skipOrdinary returns an index, from i on, before which there is no quote, backslash or control character, in steps of
+// 32.
 func skipOrdinary(text []byte, i int) int {
 	for ; len(text)-i >= 32; i += 32 {
 		block := text[i : i+32 : i+32]
@@ -217,14 +318,6 @@ func skipOrdinary(text []byte, i int) int {
 			special(binary.LittleEndian.Uint64(block[16:]))|special(binary.LittleEndian.Uint64(block[24:])) != 0 {
 			break
 		}
-	}
-	for ; len(text)-i >= 8; i += 8 {
-		if found := special(binary.LittleEndian.Uint64(text[i:])); found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	for i < len(text) && text[i] != '"' && text[i] != '\\' && text[i] >= 0x20 {
-		i++
 	}
 	return i
 }
@@ -235,4 +328,14 @@ func special(x uint64) uint64 {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := x^each*'"', x^each*'\\'
 	return ((x-each*0x20)&^x | (quote-each)&^quote | (backslash-each)&^backslash) & high
+}
+
+// isShortEscape reports whether c makes an escape together with the backslash before it.
+func isShortEscape(c byte) bool {
+	const low = 1<<'"' | 1<<'/'
+	const high = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
+	if c < 64 {
+		return uint64(low)>>c&1 == 1
+	}
+	return c < 128 && uint64(high)>>(c-64)&1 == 1
 }

@@ -50,13 +50,25 @@ type Hop struct {
 	// capabilities of the initialize request on older revisions.
 	ClientCapabilities json.RawMessage
 
-	LogLevel json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]; protocol 2026-07-28
+	LogLevel json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]; before 2026-07-28 what the session has asked for
 }
 
 // Reply is an executor's answer to an Execution.
 type Reply struct {
 	// Result is the result object of tools/call, byte for byte as the executor received or made it.
 	Result json.RawMessage
+
+	// Object, where it is not nil, is Result as the executor has read it: a rawjson.Object, so that nobody need read a
+	// long result once more.
+	Object interface{ Text() []byte }
+
+	// Digest, where it is not nil, waits for what Digest says of Result, which is being computed since Result was
+	// received.
+	Digest func() string
+
+	// Free, where it is not nil, gives the memory of Result back, for another result to be read into. It may be called
+	// once, when nobody reads Result or any part of it any more; without the call the memory is ordinary garbage.
+	Free func()
 
 	// NeedsInput says that Result is of type input_required: the call goes on with the client's next request.
 	NeedsInput bool

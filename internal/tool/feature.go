@@ -42,6 +42,7 @@ type Features struct {
 	Prompts   []Feature
 	Resources []Feature
 	Templates []Feature
+	Excluded  []Exclusion // what it does not offer, and why; Tool says "prompt" or "resource" and which
 
 	Abilities    Abilities
 	Servers      []string // of the surface, in its order

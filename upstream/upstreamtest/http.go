@@ -37,6 +37,7 @@ type Handler struct {
 	options Options
 	peer    *peer
 	gone    chan struct{}
+	cut     chan struct{} // closed and replaced when streams that stand are to end
 	once    sync.Once
 
 	mu       sync.Mutex
@@ -50,7 +51,7 @@ type Handler struct {
 // NewHandler returns a fake server.
 func NewHandler(o Options) *Handler {
 	h := &Handler{
-		options: o, peer: newPeer(o.Script), gone: make(chan struct{}),
+		options: o, peer: newPeer(o.Script), gone: make(chan struct{}), cut: make(chan struct{}),
 		sessions: map[string]func([]byte){}, parked: map[string][][]byte{}, streams: map[*eventWriter]bool{},
 	}
 	h.peer.die = func() { panic(http.ErrAbortHandler) }
@@ -85,6 +86,19 @@ func (h *Handler) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.sessions)
+	h.peer.mu.Lock()
+	defer h.peer.mu.Unlock()
+	if !h.options.Modern { // there, a subscription ends with its stream
+		clear(h.peer.subscribed)
+	}
+}
+
+// Cut ends all streams that stand, as proxies do.
+func (h *Handler) Cut() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.cut)
+	h.cut = make(chan struct{})
 }
 
 // AddTool adds a tool and tells those who listen.
@@ -143,11 +157,15 @@ func (h *Handler) knows(r *http.Request) bool {
 // goneWith is closed when the request or the handler ends.
 func (h *Handler) goneWith(r *http.Request) <-chan struct{} {
 	c := make(chan struct{})
+	h.mu.Lock()
+	cut := h.cut
+	h.mu.Unlock()
 	go func() {
 		defer close(c)
 		select {
 		case <-r.Context().Done():
 		case <-h.gone:
+		case <-cut:
 		}
 	}()
 	return c
@@ -242,7 +260,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	out := newEventWriter(w, h.options.EventIDs, "get")
 	defer out.close()
 	out.comment()
-	defer h.peer.listen(out.event)()
+	defer h.peer.listen(listener{send: out.event})()
 	<-h.goneWith(r)
 }
 
@@ -259,7 +277,7 @@ func (h *Handler) openSSE(w http.ResponseWriter, r *http.Request) {
 	}()
 	defer out.close()
 	out.raw("event: endpoint\ndata: " + r.URL.Path + "?session=" + id + "\n\n")
-	defer h.peer.listen(out.event)()
+	defer h.peer.listen(listener{send: out.event})()
 	select {
 	case <-h.goneWith(r):
 	case <-out.broken:
@@ -276,7 +294,7 @@ func (h *Handler) postSSE(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
-	if m.Method == "tools/call" {
+	if blocks(m.Method) {
 		go h.peer.handle(m, h.gone, send)
 		return
 	}

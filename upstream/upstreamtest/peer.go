@@ -1,7 +1,6 @@
 package upstreamtest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ type message struct {
 	Params struct {
 		Name      string                     `json:"name"`
 		Cursor    string                     `json:"cursor"`
+		URI       string                     `json:"uri"`
 		Arguments map[string]json.RawMessage `json:"arguments"`
 		RequestID json.RawMessage            `json:"requestId"`
 		Meta      struct {
@@ -33,27 +33,33 @@ type peer struct {
 	pids   []int
 	die    func()
 
-	mu        sync.Mutex
-	tools     []json.RawMessage
-	canceled  []string
-	notes     []string
-	waiting   map[string]chan struct{} // requests that sleep, by id
-	listeners map[int]func([]byte)     // where list_changed goes
-	next      int
-	deaf      bool
+	mu         sync.Mutex
+	lists      map[string][]json.RawMessage // by the member of the result
+	canceled   []string
+	notes      []string
+	waiting    map[string]chan struct{} // requests that sleep, by id
+	listeners  map[int]listener         // where notifications go
+	subscribed map[string]int           // how often, by URI
+	history    []string                 // of resources/subscribe and unsubscribe
+	levels     []string                 // of logging/setLevel
+	next       int
+	deaf       bool
 }
 
 func newPeer(s Script) *peer {
-	return &peer{script: s, tools: s.tools(), waiting: map[string]chan struct{}{}, listeners: map[int]func([]byte){}}
+	lists := s.Features.all()
+	lists["tools"] = s.tools()
+	return &peer{script: s, lists: lists, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
+		subscribed: map[string]int{}}
 }
 
-// listen adds a place that list_changed goes to, until the function it returns is called.
-func (p *peer) listen(send func([]byte)) (stop func()) {
+// listen adds a place that notifications go to, until the function it returns is called.
+func (p *peer) listen(l listener) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next++
 	n := p.next
-	p.listeners[n] = send
+	p.listeners[n] = l
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -62,17 +68,7 @@ func (p *peer) listen(send func([]byte)) (stop func()) {
 }
 
 // changed tells every listener that the tools have changed.
-func (p *peer) changed() {
-	p.mu.Lock()
-	sends := make([]func([]byte), 0, len(p.listeners))
-	for _, send := range p.listeners {
-		sends = append(sends, send)
-	}
-	p.mu.Unlock()
-	for _, send := range sends {
-		send([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
-	}
-}
+func (p *peer) changed() { p.announce("notifications/tools/list_changed", "") }
 
 func parse(raw []byte) (m message, ok bool) {
 	var outer struct {
@@ -108,17 +104,16 @@ func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 		send(response(m.ID, "result", []byte(`{}`)))
 	case "tools/list":
 		if !p.script.Has(SilentList) {
-			send(response(m.ID, "result", p.page(m.Params.Cursor)))
+			send(response(m.ID, "result", p.page("tools", m.Params.Cursor)))
 		}
 	case "tools/call":
 		p.call(m, gone, send)
 	case "subscriptions/listen":
-		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":`+
-			`{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, m.ID))
-		defer p.listen(send)()
-		<-gone
+		p.listenFor(m, gone, send)
 	default:
-		send(response(m.ID, "error", []byte(`{"code":-32601,"message":"method not found"}`)))
+		if !p.feature(m, gone, send) {
+			send(response(m.ID, "error", []byte(`{"code":-32601,"message":"method not found"}`)))
+		}
 	}
 }
 
@@ -139,10 +134,11 @@ func response(id json.RawMessage, member string, value []byte) []byte {
 
 // hello is the result of initialize and discover.
 func (p *peer) hello(more string) []byte {
-	capabilities := `{"tools":{"listChanged":true}}`
+	capabilities := `"tools":{"listChanged":true}`
 	if p.script.Has(NoTools) {
-		capabilities = `{}`
+		capabilities = `"experimental":{}`
 	}
+	capabilities = "{" + capabilities + p.script.Features.capabilities() + "}"
 	name := p.script.Name
 	if name == "" {
 		name = "fake"
@@ -150,35 +146,6 @@ func (p *peer) hello(more string) []byte {
 	info := fmt.Sprintf(`{"name":%q,"version":"1.2.3","title":"Fake %s"}`, name, name)
 	return fmt.Appendf(nil, `{%s,"capabilities":%s,"serverInfo":%s,"instructions":%q,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
 		more, capabilities, info, p.script.Instructions, info)
-}
-
-// page is one page of tools/list. Its cursor is the number of tools before it.
-func (p *peer) page(cursor string) []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	from, _ := strconv.Atoi(cursor)
-	from = min(from, len(p.tools))
-	to, next := len(p.tools), ""
-	if n := p.script.PageSize; n > 0 && from+n < to {
-		to = from + n
-		next = strconv.Itoa(to)
-	}
-	switch {
-	case p.script.Has(RepeatedCursor):
-		next = "0"
-	case p.script.Has(EndlessCursor):
-		p.next++
-		next = strconv.Itoa(1_000_000 + p.next)
-	}
-	b := append([]byte(`{"tools":[`), bytes.Join(toBytes(p.tools[from:to]), []byte(","))...)
-	b = append(b, ']')
-	if next != "" {
-		b = fmt.Appendf(b, `,"nextCursor":%q`, next)
-	}
-	if p.script.Modern {
-		b = append(b, `,"resultType":"complete","ttlMs":0,"cacheScope":"private"`...)
-	}
-	return append(b, '}')
 }
 
 func toBytes(raw []json.RawMessage) [][]byte {
@@ -207,6 +174,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	result := []byte(okResult)
 	if fixed, ok := p.script.Results[m.Params.Name]; ok {
 		send(response(m.ID, "result", fixed))
+		return
+	}
+	if result, ok := p.featureTool(m, send); ok {
+		send(response(m.ID, "result", result))
 		return
 	}
 	switch m.Params.Name {
@@ -266,7 +237,7 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 
 func (p *peer) addTool(declaration json.RawMessage) {
 	p.mu.Lock()
-	p.tools = append(p.tools, declaration)
+	p.lists["tools"] = append(p.lists["tools"], declaration)
 	p.mu.Unlock()
 	p.changed()
 }

@@ -15,7 +15,13 @@
 //	flood     {"n": N}: N times notifications/tools/list_changed, then a result
 //	canceled  the ids that notifications/cancelled named, as structuredContent.ids
 //	pids      the process id and that of a descendant, as structuredContent.pids
-//	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes; not among DefaultTools
+//	say       {"notes": [T], "times": N}: the texts T on the call's own stream, with $ID replaced, N times, then a
+//	          result; not among DefaultTools, as those that follow
+//	shout     {"notes": [T], "times": N}: the texts T to all who listen, then a result
+//	offer     {"list": L, "items": [D]}: lists D as prompts, resources or resourceTemplates, tells of it, answers
+//	update    {"uri": U}: tells those who have subscribed that the resource has changed, answers
+//	wishes    what is subscribed to, the history of that, and the log levels set, as structuredContent
+//	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // Every other tool answers {"content":[{"type":"text","text":"ok"}]}.
 package upstreamtest
@@ -24,6 +30,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 )
 
 // Behaviour is a way to misbehave.
@@ -43,6 +50,8 @@ const (
 	StopsReading     Behaviour = "stops_reading"     // stops reading stdin after the first tools/list (stdio)
 	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
 	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)
+	SilentFeatures   Behaviour = "silent_features"   // answers no list but that of tools
+	RefusesFeatures  Behaviour = "refuses_features"  // answers these with an error
 	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
 )
 
@@ -57,11 +66,14 @@ type Script struct {
 	ToolsFile string            // a file with a JSON array of tools, instead of Tools
 	PageSize  int               // tools on a page; 0: all on one
 
+	Features Features // what it offers besides tools
+
 	// Results are what tools answer, byte for byte, by name; before what the tools above do.
 	Results map[string]json.RawMessage
 
-	Stderr []string // lines written to stderr at start (stdio)
-	Record string   // a file to which every message received is appended, as it is, with a line break (stdio)
+	Delay  time.Duration // it does nothing for so long at start (stdio)
+	Stderr []string      // lines written to stderr at start (stdio)
+	Record string        // a file to which every message received is appended, as it is, with a line break (stdio)
 }
 
 // Has reports whether the script asks for b.

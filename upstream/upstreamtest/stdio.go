@@ -29,6 +29,14 @@ func Command(s Script) (command string, args, env []string) {
 	}
 	w := wireScript{Script: s, Results: map[string]string{}}
 	w.Script.Tools, w.Script.Results = nil, nil
+	w.Lists = map[string][]string{}
+	for name, list := range s.Features.all() {
+		w.Lists[name] = []string{}
+		for _, one := range list {
+			w.Lists[name] = append(w.Lists[name], string(one))
+		}
+	}
+	w.Script.Features.Prompts, w.Script.Features.Resources, w.Script.Features.Templates = nil, nil, nil
 	if s.Tools != nil {
 		w.Tools = []string{}
 	}
@@ -51,6 +59,7 @@ type wireScript struct {
 	Script
 	Tools   []string
 	Results map[string]string
+	Lists   map[string][]string
 }
 
 func (w wireScript) script() Script {
@@ -61,6 +70,16 @@ func (w wireScript) script() Script {
 	for _, tool := range w.Tools {
 		s.Tools = append(s.Tools, json.RawMessage(tool))
 	}
+	raw := func(name string) (out []json.RawMessage) {
+		if w.Lists[name] != nil {
+			out = []json.RawMessage{}
+		}
+		for _, one := range w.Lists[name] {
+			out = append(out, json.RawMessage(one))
+		}
+		return out
+	}
+	s.Features.Prompts, s.Features.Resources, s.Features.Templates = raw("prompts"), raw("resources"), raw("resourceTemplates")
 	s.Results = map[string]json.RawMessage{}
 	for name, result := range w.Results {
 		s.Results[name] = json.RawMessage(result)
@@ -90,6 +109,7 @@ func Main() {
 
 // serve plays the script on stdio and returns the exit status.
 func serve(s Script, in io.Reader, out io.Writer) int {
+	time.Sleep(s.Delay)
 	for _, line := range s.Stderr {
 		fmt.Fprintln(os.Stderr, line)
 	}
@@ -119,7 +139,9 @@ func serve(s Script, in io.Reader, out io.Writer) int {
 		}
 		_, _ = out.Write(append(line[:len(line):len(line)], '\n'))
 	}
-	p.listen(send)
+	if !s.Modern { // from 2026-07-28 on, to those who ask
+		p.listen(listener{send: send})
+	}
 	gone := make(chan struct{})
 	p.readLines(in, gone, send)
 	if s.Has(Stubborn) {
@@ -157,7 +179,7 @@ func (p *peer) readLines(in io.Reader, gone chan struct{}, send func([]byte)) {
 		if m.Method == "server/discover" && p.script.Has(ExitsOnDiscover) {
 			os.Exit(1)
 		}
-		if m.Method == "tools/call" || m.Method == "subscriptions/listen" {
+		if blocks(m.Method) {
 			go p.handle(m, gone, send)
 		} else {
 			p.handle(m, gone, send)

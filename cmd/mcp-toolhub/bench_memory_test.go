@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// BenchmarkHeld is the memory that the hub holds for one thing more: heap and stacks of goroutines, and what is resident.
+// Iterations and time say nothing here. It is measured in a hub of its own, before and after many of the thing.
+func BenchmarkHeld(b *testing.B) {
+	few := upstreamtest.Script{Tools: upstreamtest.DefaultTools()[:3]}
+	stdio := func(*testing.B) map[string]any { return child(few) }
+	overHTTP := func(b *testing.B) map[string]any {
+		return map[string]any{"type": "http", "url": fakeHTTP(b, upstreamtest.Options{Script: few})}
+	}
+	long := func(b *testing.B) map[string]any {
+		return map[string]any{"type": "http", "url": startBenchProcess(b, benchSpec{Role: "raw", Door: "http", Tools: 1000}).url}
+	}
+	b.Run("session", func(b *testing.B) {
+		const sessions = 1000
+		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
+		b.Run("idle", func(b *testing.B) { h.report(b, sessions, "session", func() { h.visit(b, sessions) }) })
+		b.Run("standing-stream", func(b *testing.B) { h.report(b, sessions, "session", func() { h.visitAndListen(b, sessions) }) })
+	})
+	for name, entry := range map[string]func(*testing.B) map[string]any{"stdio": stdio, "http": overHTTP} {
+		b.Run("upstream/"+name, func(b *testing.B) {
+			const servers = 40
+			all := map[string]any{"first": entry(b)}
+			h := startHeld(b, all)
+			h.report(b, servers, "upstream", func() {
+				for i := range servers {
+					all[benchServerID(i)] = entry(b)
+				}
+				h.apply(b, all)
+			})
+		})
+	}
+	b.Run("1000-tools", func(b *testing.B) {
+		all := map[string]any{"first": overHTTP(b)}
+		h := startHeld(b, all)
+		const thousands = 5
+		h.report(b, thousands, "1000-tools", func() {
+			for i := range thousands {
+				all[benchServerID(i)] = long(b)
+			}
+			h.apply(b, all)
+		})
+	})
+}
+
+// heldHub is a hub with a probe.
+type heldHub struct {
+	*runningHub
+	probe *probe
+}
+
+func startHeld(b *testing.B, servers map[string]any) *heldHub {
+	b.Helper()
+	p, variable := newProbe(b)
+	hub := startHubIn(b, []string{variable}, "hub.json", configText(b, servers, heldSettings()))
+	p.pid = hub.cmd.Process.Pid
+	h := &heldHub{hub, p}
+	h.visit(b, 10) // pools and caches fill
+	return h
+}
+
+func heldSettings() map[string]any {
+	return map[string]any{"hub": map[string]any{"http": map[string]any{"max_sessions": 10_000}}}
+}
+
+// report measures what the hub holds before and after more, which makes n of the unit.
+func (h *heldHub) report(b *testing.B, n int, unit string, more func()) {
+	b.Helper()
+	before := h.probe.settled(b)
+	more()
+	after := h.probe.settled(b)
+	each := func(before, after uint64) float64 { return (float64(after) - float64(before)) / float64(n) / 1000 }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(each(before.Heap, after.Heap), "kB-heap/"+unit)
+	b.ReportMetric(each(before.Stacks, after.Stacks), "kB-stack/"+unit)
+	b.ReportMetric(each(before.Resident, after.Resident), "kB-rss/"+unit)
+	b.ReportMetric(float64(after.Goroutines-before.Goroutines)/float64(n), "goroutines/"+unit)
+	if dir := os.Getenv(benchProfileDir); dir != "" {
+		name := filepath.Join(dir, filepath.Base(b.Name())+".heap.txt")
+		if err := os.WriteFile(name, []byte(h.probe.get(b, "profile/heap")), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// visit lets n clients open a session, list, call and go away for as long as the session lives.
+func (h *heldHub) visit(b *testing.B, n int) {
+	b.Helper()
+	for range n {
+		c := h.open(b)
+		c.close()
+	}
+}
+
+// visitAndListen is visit by clients that keep their standing stream open.
+func (h *heldHub) visitAndListen(b *testing.B, n int) {
+	b.Helper()
+	for range n {
+		c := h.open(b)
+		b.Cleanup(c.close)
+		if _, err := fmt.Fprint(c.conn, "GET"+c.head[len("POST"):]+"\r\n"); err != nil {
+			b.Fatal(err)
+		}
+		if line, err := c.in.ReadString('\n'); err != nil || line != "HTTP/1.1 200 OK\r\n" {
+			b.Fatalf("a standing stream was answered with %q, %v", line, err)
+		}
+	}
+}
+
+// open opens a session that has listed and called.
+func (h *heldHub) open(b *testing.B) *httpClient {
+	b.Helper()
+	c, err := dialHTTP(&benchIDs{}, h.url+"/mcp")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := handshake(c); err != nil {
+		b.Fatal(err)
+	}
+	pages, err := listAll(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var list struct{ Tools []struct{ Name string } }
+	if err := json.Unmarshal(pages[0], &list); err != nil || len(list.Tools) == 0 {
+		b.Fatalf("%v: %.300s", err, pages[0])
+	}
+	if _, err := c.request("tools/call", benchCall(list.Tools[0].Name, `{}`)); err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+// apply makes these the hub's servers and waits until all are ready.
+func (h *heldHub) apply(b *testing.B, servers map[string]any) {
+	b.Helper()
+	file := filepath.Join(h.cmd.Dir, "hub.json")
+	if err := os.WriteFile(file+".new", []byte(configText(b, servers, heldSettings())), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		b.Fatal(err)
+	}
+	eventually(b, "all servers are ready", func() bool {
+		health, _ := h.health(b)
+		return len(health.Servers) == len(servers) && health.Status == "ready"
+	})
+}

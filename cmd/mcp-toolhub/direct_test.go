@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// directServers is a config of two servers, and a profile that leaves out a tool of one.
+func directServers(t *testing.T, servers ...string) string {
+	t.Helper()
+	all := map[string]any{}
+	for _, id := range servers {
+		all[id] = child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("raw")}})
+	}
+	return configText(t, all, map[string]any{"profiles": map[string]any{"default": map[string]any{"exclude": []string{"mcp.one.raw"}}}})
+}
+
+// checkDirect wants the tools of the server one under their own names and nothing else, and calls one of them.
+func checkDirect(t *testing.T, w *wire) {
+	t.Helper()
+	want := []string{"echo", "raw"}
+	if got := slices.Sorted(maps.Keys(w.tools())); !slices.Equal(got, want) {
+		t.Errorf("the view of one shows %q, want %q", got, want)
+	}
+	if result := w.result(want[0], `{}`, ""); !strings.Contains(result, `"status":"succeeded"`) {
+		t.Errorf("a call by the server's own name: %s", result)
+	}
+	messages := w.send(w.call("mcp.two."+want[0], `{}`, ""))
+	if last := messages[len(messages)-1]; !strings.Contains(last, "unknown tool") {
+		t.Errorf("a tool of another server: %s", last)
+	}
+}
+
+// TestDirectViews holds that each server has a view of its own, through the same pipeline, as long as the config names it.
+func TestDirectViews(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, "hub.json", directServers(t, "one", "two"))
+	for _, version := range []string{rev2025June, rev2025, rev2026} {
+		checkDirect(t, wireHTTP(t, hub.url+"/mcp/s/one", version).open())
+	}
+	two := wireHTTP(t, hub.url+"/mcp/s/two", rev2025).open()
+	records, err := filepath.Glob(filepath.Join(hub.cmd.Dir, "state", "*", "journal", "*"))
+	if err != nil || len(records) == 0 || !strings.Contains(readFile(t, records[0]), `"mcp.one.`) {
+		t.Errorf("calls through a view have no records by their canonical names: %q, %v", records, err)
+	}
+	if err := os.WriteFile(filepath.Join(hub.cmd.Dir, "hub.json"), []byte(directServers(t, "one")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.waitFor(regexp.MustCompile(`config is applied`)); err != nil {
+		t.Fatal(err)
+	}
+	checkDirect(t, wireHTTP(t, hub.url+"/mcp/s/one", rev2025).open())
+	if status, _, got := two.post(rawRequest{id: "9", method: "tools/list", params: "{}"}); status != http.StatusNotFound {
+		t.Errorf("the view of a server that is gone: %d %v", status, got)
+	}
+}
+
+// TestDirectViewOverStdio holds that a client that starts the hub can have one server alone.
+func TestDirectViewOverStdio(t *testing.T) {
+	t.Parallel()
+	w := wireHub(t, directServers(t, "one", "two"), rev2025, "--server", "one").open()
+	w.awaitTools("echo", "raw")
+	checkDirect(t, w)
+}

@@ -1,0 +1,112 @@
+package downstream
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// note is a notification that waits for a client.
+type note struct {
+	key    string // while one of a key waits, another one of it says nothing new; "" where each counts
+	method string
+	params json.RawMessage
+}
+
+// outbox holds what is to be told to one client on a standing stream, and never more than that client has asked for.
+type outbox struct {
+	tag  json.RawMessage // id of the subscriptions/listen whose stream it is; nil for a session
+	wake chan struct{}   // holds one token when something waits
+
+	mu      sync.Mutex
+	waiting []note
+	keys    map[string]bool // of what waits
+	loose   int             // how many without a key wait
+}
+
+// maxLoose bounds what waits without a key: log messages for a client that does not read. The oldest are dropped.
+const maxLoose = 256
+
+func newOutbox(tag json.RawMessage) *outbox { return &outbox{tag: tag, wake: make(chan struct{}, 1)} }
+
+func (o *outbox) put(n note) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case n.key != "" && o.keys[n.key]:
+		return
+	case n.key != "":
+		if o.keys == nil {
+			o.keys = make(map[string]bool)
+		}
+		o.keys[n.key] = true
+	case o.loose >= maxLoose:
+		for i, old := range o.waiting {
+			if old.key == "" {
+				o.waiting = append(o.waiting[:i:i], o.waiting[i+1:]...)
+				break
+			}
+		}
+	default:
+		o.loose++
+	}
+	o.waiting = append(o.waiting, n)
+	o.signal()
+}
+
+// signal wakes whoever reads the outbox.
+func (o *outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drain passes on what waits, in its order. It stops early when stop is closed; the rest is left for the next one.
+func (o *outbox) drain(send func(method string, params json.RawMessage), stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			o.signal()
+			return
+		default:
+		}
+		o.mu.Lock()
+		if len(o.waiting) == 0 {
+			o.waiting, o.keys = nil, nil
+			o.mu.Unlock()
+			return
+		}
+		n := o.waiting[0]
+		o.waiting = o.waiting[1:]
+		if n.key == "" {
+			o.loose--
+		}
+		delete(o.keys, n.key)
+		o.mu.Unlock()
+		params, err := o.tagged(n.params)
+		if err == nil {
+			send(n.method, params)
+		}
+	}
+}
+
+// tagged adds to a notification which subscription it is for: "The server MUST include this key on every notification
+// delivered via a subscriptions/listen stream".
+func (o *outbox) tagged(params json.RawMessage) (json.RawMessage, error) {
+	if o.tag == nil {
+		return params, nil
+	}
+	meta, ok := rawjson.Get(params, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		meta = json.RawMessage("{}")
+	}
+	meta, err := rawjson.Set(meta, mcp.MetaKeySubscriptionID, o.tag)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(params, "_meta", meta)
+}

@@ -1,0 +1,165 @@
+package downstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// uiScheme begins the URIs of pages that tools bring along. Such a page acts in its server's name, so that no other server
+// may put one in its place.
+const uiScheme = "ui://"
+
+// codeResourceNotFound is the error of an unknown resource before 2026-07-28; from then on it is that of invalid params.
+const codeResourceNotFound = -32002
+
+// ownerOf finds the server of a resource and the URI by which that knows it: as lists and templates of the surface tell, or
+// else as a server told this caller in a result.
+func (s *Server) ownerOf(p peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
+	f := surface.Features
+	if f == nil {
+		return "", "", unknownResource(p, uri)
+	}
+	servers, native := f.Owner(uri)
+	if len(servers) == 0 && strings.HasPrefix(uri, uiScheme) {
+		servers = pageOwners(surface, uri)
+	} else if len(servers) == 0 {
+		servers = slices.DeleteFunc(p.caller.linked(uri), func(server string) bool { return !slices.Contains(f.Servers, server) })
+	}
+	switch {
+	case len(servers) == 1:
+		return servers[0], native, nil
+	case len(servers) > 1:
+		return "", "", invalidParams(fmt.Sprintf("resource %q is offered by the servers %q: ask for it by the toolhub://SERVER/ URI "+
+			"that resources/list or resources/templates/list shows", uri, servers))
+	case direct(p.profile) && len(f.Servers) == 1:
+		return f.Servers[0], uri, nil // it knows best what it has
+	}
+	return "", "", unknownResource(p, uri)
+}
+
+func unknownResource(p peer, uri string) *tool.RPCError {
+	data := append([]byte(`{"uri":`), rawjson.Quote(uri)...)
+	e := &tool.RPCError{Code: codeResourceNotFound, Message: fmt.Sprintf("resource %q is not found: list the resources again", uri),
+		Data: append(data, '}')}
+	if p.modern {
+		e.Code = tool.CodeInvalidParams
+	}
+	return e
+}
+
+// pageOwners are the servers whose tools bring along the page at uri.
+func pageOwners(surface *tool.Surface, uri string) []string {
+	var servers []string
+	for _, l := range surface.Listed {
+		meta, ok := rawjson.Get(l.Declaration, "_meta")
+		if !ok {
+			continue
+		}
+		ui, _ := rawjson.Get(meta, "ui")
+		raw, ok := rawjson.Get(ui, "resourceUri")
+		if !ok {
+			raw, _ = rawjson.Get(meta, "ui/resourceUri") // as it was written first
+		}
+		if page, ok := rawjson.String(raw); ok && page == uri && !slices.Contains(servers, l.Tool.Server) {
+			servers = append(servers, l.Tool.Server)
+		}
+	}
+	return servers
+}
+
+// links are the resources that results have led a caller to: links, and embedded resources. Their servers need not list
+// them anywhere.
+type links struct {
+	servers map[string][]string // by URI
+	order   []string            // of their first appearance
+}
+
+// maxLinks bounds the links that are kept for a caller; the oldest are forgotten. maxLinkLength bounds each.
+const (
+	maxLinks      = 1000
+	maxLinkLength = 4 << 10
+)
+
+func (c *caller) linked(uri string) []string {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.links.servers[uri])
+}
+
+// remember notes the resources that a result of server led the caller to.
+func (c *caller) remember(server string, result json.RawMessage) {
+	if c == nil || !bytes.Contains(result, []byte("uri")) {
+		return
+	}
+	found := linksIn(result)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, uri := range found {
+		c.links.add(uri, server)
+	}
+}
+
+func (l *links) add(uri, server string) {
+	known, ok := l.servers[uri]
+	if slices.Contains(known, server) {
+		return
+	}
+	if l.servers == nil {
+		l.servers = make(map[string][]string)
+	}
+	l.servers[uri] = append(known, server)
+	if ok {
+		return
+	}
+	l.order = append(l.order, uri)
+	if len(l.order) > maxLinks {
+		delete(l.servers, l.order[0])
+		l.order = slices.Delete(l.order, 0, 1)
+	}
+}
+
+// linksIn returns the URIs of the resources that a result of tools/call, prompts/get or resources/read names, as far as
+// they may be remembered.
+func linksIn(result json.RawMessage) []string {
+	var found []string
+	add := func(object []byte) {
+		raw, _ := rawjson.Get(object, "uri")
+		if uri, ok := rawjson.String(raw); ok && uri != "" && len(uri) <= maxLinkLength && len(found) < maxLinks {
+			found = append(found, uri)
+		}
+	}
+	block := func(b []byte) bool {
+		kind, _ := rawjson.Get(b, "type")
+		switch name, _ := rawjson.String(kind); name {
+		case "resource_link":
+			add(b)
+		case "resource":
+			resource, _ := rawjson.Get(b, "resource")
+			add(resource)
+		}
+		return true
+	}
+	content := func(of []byte) {
+		c, _ := rawjson.Get(of, "content")
+		if rawjson.IsObject(c) {
+			block(c)
+			return
+		}
+		_ = rawjson.Elements(c, block)
+	}
+	content(result)
+	messages, _ := rawjson.Get(result, "messages")
+	_ = rawjson.Elements(messages, func(m []byte) bool { content(m); return true })
+	contents, _ := rawjson.Get(result, "contents")
+	_ = rawjson.Elements(contents, func(c []byte) bool { add(c); return true })
+	return found
+}

@@ -1,0 +1,164 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Servers is the way to what servers offer besides tools, and to what they say on their own. It is safe for concurrent
+// use. Errors of its methods are *tool.RPCError, for what a server answered itself, or *tool.Failure.
+type Servers interface {
+	// Forward sends a request on to its server and returns the server's answer.
+	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
+
+	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
+	Subscribe(ctx context.Context, server, uri string, who tool.Session) error
+	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
+
+	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
+	SetLogLevel(level string)
+
+	// OnNotification says who is told what belongs to no call: log messages and changes of resources. It is called before
+	// the servers are started; f returns quickly.
+	OnNotification(f func(tool.Notification))
+}
+
+// direct reports whether a profile is the view of a single server under its native names.
+func direct(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
+
+// caller is what the hub keeps for one client session, or on revisions without sessions for whoever calls.
+type caller struct {
+	session tool.Session
+	out     *outbox // what waits for the session's standing stream; nil where it has none
+
+	mu            sync.Mutex
+	level         string // of logging/setLevel; "" before it
+	links         links
+	subscriptions map[string]*subscription // by URI as the client wrote it; nil until the first
+	over          bool                     // the session has ended: it takes no more subscriptions
+}
+
+// callers are those without sessions: as many as there are tokens.
+type callers struct {
+	mu    sync.Mutex
+	byKey map[string]*caller
+}
+
+func (c *callers) get(session tool.Session) *caller {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.byKey[session.Key]
+	if known == nil {
+		if c.byKey == nil {
+			c.byKey = make(map[string]*caller)
+		}
+		known = &caller{session: session}
+		c.byKey[session.Key] = known
+	}
+	return known
+}
+
+// openCalls are the calls and requests that servers work on: what a server says on a connection that many share belongs
+// to one of them.
+type openCalls struct {
+	mu       sync.Mutex
+	byServer map[string][]*openCall // the latest last
+}
+
+// openCall is one of them.
+type openCall struct {
+	server  string
+	session string // its key
+	view    bool   // a direct view: messages need not say which server they are of
+	least   int    // level of the log messages that are wanted
+	queue   *progressQueue
+	calls   *openCalls
+}
+
+// openCall notes that server works for p from now on, and that what it says on the way goes through queue.
+func (s *Server) openCall(p peer, server string, queue *progressQueue) *openCall {
+	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), least: p.leastLevel(), queue: queue, calls: &s.open}
+	o := c.calls
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byServer == nil {
+		o.byServer = make(map[string][]*openCall)
+	}
+	o.byServer[server] = append(o.byServer[server], c)
+	return c
+}
+
+// leave ends it.
+func (c *openCall) leave() {
+	o := c.calls
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list := o.byServer[c.server]
+	for i, other := range list {
+		if other == c {
+			list = slices.Delete(list, i, i+1)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(o.byServer, c.server)
+		return
+	}
+	o.byServer[c.server] = list
+}
+
+// of returns the call that something belongs to that a server said on a connection, and how many sessions have calls
+// there. session is that of the connection; "" where it is shared. Only one session's calls can be told from nobody's.
+func (o *openCalls) of(server, session string) (latest *openCall, sessions int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range o.byServer[server] {
+		if session != "" && c.session != session {
+			continue
+		}
+		if latest == nil || latest.session != c.session {
+			sessions++
+		}
+		latest = c
+	}
+	return latest, sessions
+}
+
+// withoutHop returns object, the params of a notification or a result, without what its _meta says of another hop.
+func withoutHop(object json.RawMessage) (json.RawMessage, error) {
+	meta, ok := rawjson.Get(object, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return object, nil
+	}
+	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return strings.HasPrefix(m.Name(), hopPrefix) })
+	if err != nil || !changed {
+		return object, err
+	}
+	if empty(clean) {
+		out, _, err := rawjson.Delete(object, "_meta")
+		return out, err
+	}
+	return rawjson.Set(object, "_meta", clean)
+}
+
+// noServers stands for servers that offer nothing besides tools.
+type noServers struct{}
+
+func (noServers) Forward(_ context.Context, r *tool.Request) (tool.Reply, error) {
+	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", r.Method)}
+}
+
+func (noServers) Subscribe(context.Context, string, string, tool.Session) error {
+	return &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "subscriptions are not served"}
+}
+
+func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
+func (noServers) SetLogLevel(string)                                              {}
+func (noServers) OnNotification(func(tool.Notification))                          {}

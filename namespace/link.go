@@ -1,0 +1,103 @@
+package namespace
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// link is a resource or a template with what follows from it alone. It is immutable, and kept from one Update to the
+// next for as long as the catalog holds it.
+type link struct {
+	tool.Offer
+	member   string    // of the declaration that holds Native: "uri" or "uriTemplate"
+	normal   string    // of a resource, and of a template that is none: the URI in normal form
+	look     string    // what is equal for two links can be taken for one another
+	template *template // nil where nothing can be matched with it
+	digest   [sha256.Size]byte
+}
+
+func newResource(server string, offer *tool.Offer) *link {
+	l := newLink(server, offer, "uri")
+	l.normal = normalURI(l.Native)
+	l.look = keyOf(l.Native, l.normal)
+	return l
+}
+
+func newTemplate(server string, offer *tool.Offer) *link {
+	l := newLink(server, offer, "uriTemplate")
+	normal := normalURI(l.Native)
+	l.look = keyOf(l.Native, normal)
+	if !l.varies() {
+		l.normal = normal
+	} else if t, ok := parseTemplate(l.Native); ok {
+		l.template = t
+	}
+	return l
+}
+
+// keyOf is the look of a URI or a template: one table holds both.
+func keyOf(text, normal string) string {
+	if isTemplate(text) {
+		if t, ok := parseTemplate(text); ok {
+			return t.shape
+		}
+	}
+	return lookOf(normal)
+}
+
+func newLink(server string, offer *tool.Offer, member string) *link {
+	l := &link{Offer: *offer, member: member, digest: sha256.Sum256(offer.Declaration)}
+	l.Server = server
+	return l
+}
+
+// varies reports whether l is a template that stands for more than one URI.
+func (l *link) varies() bool { return l.member == "uriTemplate" && isTemplate(l.Native) }
+
+// feature is the link as a surface shows it: in the hub's form where it does not say by itself whose it is.
+func (l *link) feature(isHubs bool) (tool.Feature, error) {
+	f := tool.Feature{Offer: l.Offer, Shown: l.Native, Declaration: l.Declaration}
+	if !isHubs {
+		return f, nil
+	}
+	f.Shown = hubURI(l.Server, l.Native)
+	if l.varies() {
+		f.Shown = hubTemplate(l.Server, l.Native)
+	}
+	var err error
+	f.Declaration, err = renamed(l.Declaration, l.member, f.Shown)
+	return f, err
+}
+
+// renamed returns declaration with shown as the value of member; every other byte stays. A value that says the same
+// already is not written anew: its escapes are the origin's too.
+func renamed(declaration json.RawMessage, member, shown string) (json.RawMessage, error) {
+	value, ok := rawjson.Get(declaration, member)
+	if text, isString := rawjson.String(value); !ok || !isString || text != shown {
+		value = rawjson.Quote(shown)
+	}
+	return rawjson.Set(declaration, member, value)
+}
+
+// pageOf returns the URI of the resource that a tool's declaration names as its user interface (MCP Apps), or "".
+func pageOf(declaration json.RawMessage) string {
+	meta, ok := rawjson.Get(declaration, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return ""
+	}
+	value, _ := rawjson.Get(meta, "ui/resourceUri") // of the extension's first drafts
+	if ui, ok := rawjson.Get(meta, "ui"); ok && rawjson.IsObject(ui) {
+		if v, ok := rawjson.Get(ui, "resourceUri"); ok {
+			value = v
+		}
+	}
+	uri, _ := rawjson.String(value)
+	if !strings.HasPrefix(normalURI(uri), "ui:") {
+		return ""
+	}
+	return uri
+}

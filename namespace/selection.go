@@ -1,0 +1,367 @@
+package namespace
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// selection is what a profile shows of one space: its tools, or its prompts.
+type selection struct {
+	profile  *profile
+	direct   bool              // of a direct view: names are the server's own affair
+	owners   map[string]*entry // the hub's
+	visible  []*entry
+	dresses  []dress  // of visible, by index
+	twins    []*entry // refused, but nobody else gets their names
+	excluded []tool.Exclusion
+	digest   [sha256.Size]byte // of all from which lists are made, other than the profile
+}
+
+// take selects from sp.
+func (s *selection) take(sp *space, offers func(server string) bool, selects func(canonical string) (dress, bool)) {
+	for _, e := range sp.entries {
+		if !offers(e.server) {
+			continue
+		}
+		if d, ok := selects(string(e.name)); ok {
+			s.visible, s.dresses = append(s.visible, e), append(s.dresses, d)
+		}
+	}
+	for _, e := range sp.twins {
+		if _, ok := selects(string(e.name)); ok && offers(e.server) {
+			s.twins = append(s.twins, e)
+		}
+	}
+	for _, r := range sp.refusals {
+		if !offers(r.server) {
+			continue
+		}
+		if _, ok := selects(r.canonical); r.canonical == "" || ok {
+			s.excluded = append(s.excluded, r.Exclusion)
+		}
+	}
+	s.sum()
+}
+
+// sum computes the digest.
+func (s *selection) sum() {
+	sum := sha256.New()
+	var size [8]byte
+	for _, e := range s.visible {
+		binary.BigEndian.PutUint64(size[:], uint64(len(e.name)))
+		sum.Write(size[:])
+		sum.Write([]byte(e.name))
+		sum.Write(e.digest[:])
+	}
+	for _, e := range s.twins { // in style native they keep others from being listed
+		fmt.Fprintf(sum, "\x00%q", e.name)
+	}
+	sum.Sum(s.digest[:0])
+}
+
+// same reports whether s shows and refuses exactly what old does.
+func (s *selection) same(old *selection) bool {
+	return slices.Equal(s.visible, old.visible) && slices.Equal(s.excluded, old.excluded)
+}
+
+// row is one line of a tools/list.
+type row struct {
+	shown       string
+	declaration json.RawMessage
+	digest      [sha256.Size]byte // of declaration
+}
+
+// laid is a selection in one style.
+type laid struct {
+	entries  []*entry
+	rows     []row // of entries, by index
+	excluded []tool.Exclusion
+	names    naming
+	digest   string
+}
+
+// kept is what the next one can take over.
+func (l *laid) kept() map[*entry]row {
+	m := make(map[*entry]row, len(l.entries))
+	for i, e := range l.entries {
+		m[e] = l.rows[i]
+	}
+	return m
+}
+
+// lay gives every subject its name in style. rows are those of before; nil is fine.
+func (s *selection) lay(style Style, rows map[*entry]row) laid {
+	shown := make([]string, len(s.visible))
+	for i, e := range s.visible {
+		shown[i] = s.shownIn(style, i, e)
+	}
+	refused := s.refuse(style, shown)
+	l := laid{excluded: append([]tool.Exclusion(nil), s.excluded...), names: newNaming(len(s.visible)),
+		entries: make([]*entry, 0, len(s.visible)), rows: make([]row, 0, len(s.visible))}
+	sum := sha256.New()
+	for i, e := range s.visible {
+		if x, ok := refused[i]; ok {
+			l.excluded = append(l.excluded, x)
+			continue
+		}
+		r, ok := rows[e]
+		if !ok || r.shown != shown[i] {
+			declaration, err := declare(e.declaration, shown[i], s.dresses[i])
+			if err != nil {
+				l.excluded = append(l.excluded, tool.Exclusion{
+					Tool: string(e.name), Origin: e.server, Code: codeDeclaration,
+					Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err),
+				})
+				continue
+			}
+			r = row{shown: shown[i], declaration: declaration, digest: sha256.Sum256(declaration)}
+		}
+		l.names.add(len(l.entries), e, shown[i], s.dresses[i])
+		if s.direct {
+			l.names.claim(len(l.entries), byListing, shown[i])
+		}
+		l.entries, l.rows = append(l.entries, e), append(l.rows, r)
+		// The declaration holds the shown name, so its digest covers both.
+		sum.Write(r.digest[:])
+	}
+	for _, e := range s.twins {
+		l.names.add(nobody, e, string(e.name), dress{})
+	}
+	for i, e := range s.visible {
+		if _, ok := refused[i]; ok {
+			l.names.add(nobody, e, string(e.name), dress{})
+		}
+	}
+	l.digest = hex.EncodeToString(sum.Sum(nil))
+	return l
+}
+
+// shownIn is the name under which visible[i] would be listed.
+func (s *selection) shownIn(style Style, i int, e *entry) string {
+	if name := s.dresses[i].name; name != "" {
+		return e.id.renamed(name).in(style)
+	}
+	switch style {
+	case StyleSafe:
+		return e.safe
+	case StyleShort:
+		return e.short
+	case StyleNative:
+		if s.direct {
+			return e.native
+		}
+		return e.id.tool
+	default:
+		return string(e.name)
+	}
+}
+
+func (id identity) renamed(name string) identity {
+	id.tool = name
+	return id
+}
+
+// refuse finds the shown names that cannot stand on one surface, and returns an exclusion for each, by index.
+//
+// Canonical, safe and short names are kept apart for the whole hub already; what is left are native names and those
+// that a profile gives. Such a name never takes a tool's own one: a server that calls its tool tool_search or
+// github__search cannot push the bearer of that name off the surface. Of tools that would look alike otherwise, the
+// one that was not renamed stays; where that does not decide, none does.
+func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
+	if s.direct {
+		return s.repeated()
+	}
+	suspect := style == StyleNative
+	for _, d := range s.dresses {
+		suspect = suspect || d.name != ""
+	}
+	if !suspect {
+		return nil
+	}
+	present := make(map[*entry]bool, len(s.visible)+len(s.twins))
+	for _, list := range [...][]*entry{s.visible, s.twins} {
+		for _, e := range list {
+			present[e] = true
+		}
+	}
+	refused := make(map[int]tool.Exclusion)
+	kept := make(map[string]*entry, len(s.twins)) // looks that stay the twins'
+	for _, e := range s.twins {
+		kept[foldLook(e.id.in(style))] = e
+	}
+	alike := make(map[string][]int, len(shown))
+	for i, e := range s.visible {
+		if owner := s.owners[shown[i]]; owner != nil && owner != e {
+			if present[owner] {
+				refused[i] = s.clash(style, i, owner, codeDuplicate)
+				continue
+			}
+		}
+		look := foldLook(shown[i])
+		if twin := kept[look]; twin != nil && s.owners[shown[i]] != e {
+			refused[i] = s.clash(style, i, twin, codeTwin)
+			continue
+		}
+		alike[look] = append(alike[look], i)
+	}
+	for _, group := range alike {
+		if len(group) < 2 {
+			continue
+		}
+		keep := s.keeper(group, shown)
+		for at, i := range group {
+			if i == keep {
+				continue
+			}
+			twin := keep
+			if twin < 0 {
+				twin = group[(at+1)%len(group)]
+			}
+			code := codeTwin
+			if shown[twin] == shown[i] {
+				code = codeDuplicate
+			}
+			refused[i] = s.clash(style, i, s.visible[twin], code)
+		}
+	}
+	return refused
+}
+
+// repeated finds what a direct view cannot show: a name that its server lists more than once stands for nothing, and
+// neither does an empty one.
+func (s *selection) repeated() map[int]tool.Exclusion {
+	refused := make(map[int]tool.Exclusion)
+	first := make(map[string]int, len(s.visible))
+	for i, e := range s.visible {
+		j, again := first[e.native]
+		switch {
+		case e.native == "" && e.fault != nil:
+			refused[i] = *e.fault
+		case again:
+			refused[j] = conflictExclusion(s.visible[j], e, codeDuplicate)
+			refused[i] = conflictExclusion(e, s.visible[j], codeDuplicate)
+		default:
+			first[e.native] = i
+		}
+	}
+	return refused
+}
+
+// keeper returns the one of group, whose shown names look alike, that has a better right to its name than all others,
+// or -1: its canonical, safe or short name before its native one, and that before a name which the profile gives.
+func (s *selection) keeper(group []int, shown []string) int {
+	best, strength, shared := -1, 0, false
+	for _, i := range group {
+		right := 1
+		switch {
+		case s.owners[shown[i]] == s.visible[i]:
+			right = 3
+		case s.dresses[i].name == "":
+			right = 2
+		}
+		switch {
+		case right > strength:
+			best, strength, shared = i, right, false
+		case right == strength:
+			shared = true
+		}
+	}
+	if shared {
+		return -1
+	}
+	return best
+}
+
+// clash is the exclusion of visible[i] because of twin.
+func (s *selection) clash(style Style, i int, twin *entry, code string) tool.Exclusion {
+	e := s.visible[i]
+	return tool.Exclusion{
+		Tool: string(e.name), Origin: e.server, Code: code, Twin: twin.server,
+		Reason: fmt.Sprintf("in profile %q, style %s, it would be shown as %s, which can be taken for %s of %s: rename or "+
+			"hide one of them in the profile, or choose another style", s.profile.Name, style,
+			strconv.QuoteToASCII(s.shownIn(style, i, e)), strconv.QuoteToASCII(string(twin.name)), originOf(twin)),
+	}
+}
+
+// declare returns declaration with the shown name and the overrides in place; every other byte is the origin's.
+func declare(declaration json.RawMessage, shown string, d dress) (json.RawMessage, error) {
+	out, err := renamed(declaration, "name", shown)
+	if err == nil && d.title != "" {
+		out, err = rawjson.Set(out, "title", rawjson.Quote(d.title))
+	}
+	if err == nil && d.description != "" {
+		out, err = rawjson.Set(out, "description", rawjson.Quote(d.description))
+	}
+	return out, err
+}
+
+// naming collects the names that resolve on a surface. A claim is the stronger the smaller it is; of two equally
+// strong ones on the same name neither holds, and weaker ones do not inherit.
+type naming struct{ claims map[string]claim }
+
+type claim struct {
+	index    int32
+	strength uint8
+	disputed bool
+}
+
+const (
+	byListing   uint8 = iota // as the one server of a direct view lists it
+	byCanonical              // what records and policy know the tool by
+	byExposed                // safe, short, and as listed: never shared by two tools of a surface
+	byRenaming               // the other forms of a name that the profile gives
+	byBare                   // the origin's own name, or the profile's, with nothing before it
+)
+
+// nobody is the index of what is not on the surface: a name that it claims stands for nothing.
+const nobody = -1
+
+func newNaming(subjects int) naming { return naming{make(map[string]claim, 4*subjects)} }
+
+// add enters the names of the tool at index.
+func (n naming) add(index int, e *entry, shown string, d dress) {
+	n.claim(index, byCanonical, string(e.name))
+	if e.safe != "" { // a name without its parts has no other forms
+		n.claim(index, byExposed, e.safe)
+		n.claim(index, byExposed, e.short)
+	}
+	n.claim(index, byExposed, shown)
+	if d.name != "" {
+		id := e.id.renamed(d.name)
+		n.claim(index, byRenaming, id.canonical())
+		n.claim(index, byRenaming, id.safe())
+		n.claim(index, byRenaming, id.short())
+		n.claim(index, byBare, id.tool)
+	}
+	n.claim(index, byBare, e.id.tool)
+}
+
+func (n naming) claim(index int, strength uint8, name string) {
+	c, taken := n.claims[name]
+	switch {
+	case !taken || strength < c.strength:
+		n.claims[name] = claim{index: int32(index), strength: strength}
+	case strength == c.strength && c.index != int32(index):
+		c.disputed = true
+		n.claims[name] = c
+	}
+}
+
+// resolvable returns the undisputed names.
+func (n naming) resolvable() map[string]int {
+	names := make(map[string]int, len(n.claims))
+	for name, c := range n.claims {
+		if !c.disputed && c.index != nobody {
+			names[name] = int(c.index)
+		}
+	}
+	return names
+}

@@ -1,0 +1,170 @@
+package namespace
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// shelf is the resources and templates of one view, whatever the style, and whose each of them is. It is immutable.
+type shelf struct {
+	resources []tool.Feature
+	templates []tool.Feature
+	excluded  []tool.Exclusion
+
+	sole     string                // the server of a direct view; "" on other surfaces
+	servers  map[string]bool       // of the surface
+	claims   map[string]*claimants // of URIs, by look
+	shapes   map[string]*claimants // of templates, by look
+	byPrefix map[string][]*link    // templates that can be matched
+	prefixes []int                 // the lengths of the keys of byPrefix, ascending
+}
+
+// claimants are the links that can be taken for one another.
+type claimants struct {
+	servers []string // in the surface's order
+	links   []*link
+}
+
+func (c *claimants) add(l *link) {
+	if !slices.Contains(c.servers, l.Server) {
+		c.servers = append(c.servers, l.Server)
+	}
+	c.links = append(c.links, l)
+}
+
+func enter(m map[string]*claimants, l *link) {
+	c := m[l.look]
+	if c == nil {
+		c = &claimants{}
+		m[l.look] = c
+	}
+	c.add(l)
+}
+
+// newShelf puts what origins offer on one shelf. pages are the user interfaces of the tools on the surface: they belong to
+// their tool's server whether it lists them or not.
+func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
+	s := &shelf{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants), byPrefix: make(map[string][]*link)}
+	for _, o := range origins {
+		if o.source == tool.SourceMCP {
+			s.servers[o.server] = true
+		}
+		for _, l := range o.resources {
+			enter(s.claims, l)
+		}
+		for _, l := range o.templates {
+			enter(s.claims, l)
+			s.index(l)
+		}
+	}
+	for i := range pages {
+		enter(s.claims, newResource(pages[i].Server, &pages[i]))
+	}
+	for _, o := range origins {
+		s.resources = s.show(s.resources, o.resources)
+		s.templates = s.show(s.templates, o.templates)
+	}
+	return s
+}
+
+// index enters a template that URIs can be matched with.
+func (s *shelf) index(l *link) {
+	if l.template == nil {
+		return
+	}
+	prefix := l.template.prefix
+	if s.byPrefix[prefix] == nil {
+		if at, found := slices.BinarySearch(s.prefixes, len(prefix)); !found {
+			s.prefixes = slices.Insert(s.prefixes, at, len(prefix))
+		}
+	}
+	s.byPrefix[prefix] = append(s.byPrefix[prefix], l)
+}
+
+// show appends what clients see of links. A native URI of the hub's own scheme would mean something else if it stood by
+// itself; one that several servers claim would not say whose it is.
+func (s *shelf) show(list []tool.Feature, links []*link) []tool.Feature {
+	for _, l := range links {
+		f, err := l.feature(s.sole == "" && (len(s.claims[l.look].servers) > 1 || isHubURI(l.look)))
+		if err != nil {
+			s.excluded = append(s.excluded, tool.Exclusion{Tool: "resource " + escaped(l.Native), Origin: l.Server, Code: codeDeclaration,
+				Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
+			continue
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// owner implements tool.Features.Owner: of a URI, and of a template's own text, which completion refers to.
+func (s *shelf) owner(uri string) (servers []string, native string) {
+	if s.sole != "" {
+		return []string{s.sole}, s.soleNative(uri)
+	}
+	if server, native, ok := splitURI(uri); ok {
+		if s.servers[server] {
+			return []string{server}, native
+		}
+		return nil, uri
+	}
+	normal := normalURI(uri)
+	if c := s.claims[keyOf(uri, normal)]; c != nil {
+		if len(c.servers) > 1 {
+			return slices.Clone(c.servers), uri
+		}
+		if native, ok := c.native(uri, normal); ok {
+			return slices.Clone(c.servers), native
+		}
+	}
+	if isTemplate(uri) {
+		return nil, uri
+	}
+	return s.matched(normal), uri
+}
+
+// native is the claimants' URI that uri is, if it is one of theirs and does not merely look so.
+func (c *claimants) native(uri, normal string) (native string, ok bool) {
+	for _, l := range c.links {
+		if l.Native == uri {
+			return uri, true
+		}
+		if l.normal == normal && !ok {
+			native, ok = l.Native, true
+		}
+	}
+	return native, ok
+}
+
+// soleNative is uri as the server of a direct view knows it: as it is, but for the form that other surfaces show.
+func (s *shelf) soleNative(uri string) string {
+	server, native, ok := splitURI(uri)
+	if !ok || server != s.sole {
+		return uri
+	}
+	if c := s.claims[keyOf(uri, normalURI(uri))]; c != nil && slices.ContainsFunc(c.links, func(l *link) bool { return l.Native == uri }) {
+		return uri
+	}
+	return native
+}
+
+// matched returns the servers that have a template for the URI, in no order of preference. A user interface belongs to
+// those alone who list it or whose tool names it.
+func (s *shelf) matched(normal string) (servers []string) {
+	if isPageURI(normal) {
+		return nil
+	}
+	for _, n := range s.prefixes {
+		if n > len(normal) {
+			break
+		}
+		for _, l := range s.byPrefix[normal[:n]] {
+			if !slices.Contains(servers, l.Server) && l.template.matches(normal) {
+				servers = append(servers, l.Server)
+			}
+		}
+	}
+	slices.Sort(servers)
+	return servers
+}

@@ -1,0 +1,296 @@
+package namespace
+
+import "strings"
+
+// hubScheme is the scheme of the hub's own URIs. toolhub://<server>/<uri> is the resource that server calls uri.
+const hubScheme = "toolhub"
+
+// hubURI returns the URI under which the hub shows what server calls native, where native alone does not say whose it
+// is. splitURI is its inverse for every native, and for that of hubTemplate.
+//
+// A native URI that is legal by RFC 3986 stands there as it is: it is a legal path, query and fragment too. Any other,
+// and one that whoever tidies paths would change, is percent-encoded as a whole after a tilde, with which no URI begins.
+func hubURI(server, native string) string {
+	prefix := hubScheme + "://" + server + "/"
+	if isPlainURI(native) {
+		return prefix + native
+	}
+	return prefix + "~" + escapeAll(native)
+}
+
+// hubTemplate is hubURI for a URI template. It stands there as it is, so that the expansion of the hub's template is the
+// hub's form of the native one's expansion.
+func hubTemplate(server, native string) string { return hubScheme + "://" + server + "/" + native }
+
+// splitURI takes a URI of the hub's scheme apart.
+func splitURI(uri string) (server, native string, ok bool) {
+	const lead = hubScheme + "://"
+	if len(uri) < len(lead) || !strings.EqualFold(uri[:len(lead)], lead) {
+		return "", "", false
+	}
+	server, native, ok = strings.Cut(uri[len(lead):], "/")
+	if !ok || server == "" {
+		return "", "", false
+	}
+	if encoded, isEncoded := strings.CutPrefix(native, "~"); isEncoded && !isTemplate(native) {
+		native = unescape(encoded)
+	}
+	return strings.ToLower(server), native, true
+}
+
+// isPlainURI reports whether native can follow another URI's first slash unchanged.
+func isPlainURI(native string) bool {
+	if native == "" || native[0] == '~' {
+		return false
+	}
+	for i := 0; i < len(native); i++ {
+		switch c := native[i]; {
+		case c == '%':
+			if _, ok := triplet(native, i); !ok {
+				return false
+			}
+		case !isUnreserved(c) && strings.IndexByte(":/?#@!$&'()*+,;=", c) < 0:
+			return false
+		}
+	}
+	path, _, _ := strings.Cut(native, "?")
+	for segment := range strings.SplitSeq(path, "/") {
+		if isDots(segment) {
+			return false
+		}
+	}
+	return true
+}
+
+// isDots reports whether segment is one that means this or the parent directory, also to those who decode first.
+func isDots(segment string) bool {
+	s := unescape(segment)
+	return s == "." || s == ".."
+}
+
+func isUnreserved(c byte) bool { return isSafe(c) || c == '.' || c == '~' }
+
+// normalURI returns the one form of all URIs that RFC 3986 calls equivalent (section 6.2.2, and 6.2.3 for http): scheme
+// and host in lower case; nothing encoded that need not be, and all that must; no dot segments. Characters beyond ASCII
+// are as good as their encoding, by RFC 3987.
+func normalURI(uri string) string {
+	scheme, authority, path, rest := splitAtParts(uri)
+	if scheme == "" {
+		return normalText(uri)
+	}
+	scheme = strings.ToLower(scheme)
+	path, rest = normalText(path), normalText(rest)
+	if authority != "" {
+		authority = normalAuthority(scheme, authority)
+		if path == "" && (scheme == "http:" || scheme == "https:") {
+			path = "/"
+		}
+	}
+	if strings.HasPrefix(path, "/") {
+		path = withoutDots(path)
+	}
+	return scheme + authority + path + rest
+}
+
+// splitAtParts splits uri: scheme with its colon, authority with its slashes, path, and the rest from ? or # on. Scheme is
+// empty where uri has none; then all else is, too.
+func splitAtParts(uri string) (scheme, authority, path, rest string) {
+	end := strings.IndexByte(uri, ':')
+	if end < 1 {
+		return "", "", "", ""
+	}
+	for i := range end {
+		c := uri[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '+' && c != '-' && c != '.') {
+			return "", "", "", ""
+		}
+	}
+	scheme, path = uri[:end+1], uri[end+1:]
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path, rest = path[:i], path[i:]
+	}
+	if strings.HasPrefix(path, "//") {
+		to := len(path)
+		if i := strings.IndexByte(path[2:], '/'); i >= 0 {
+			to = i + 2
+		}
+		authority, path = path[:to], path[to:]
+	}
+	return scheme, authority, path, rest
+}
+
+// normalAuthority is the normal form of //user@host:port.
+func normalAuthority(scheme, authority string) string {
+	user, host := "", authority[2:]
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		user, host = host[:at+1], host[at+1:]
+	}
+	host = strings.TrimSuffix(host, ":")
+	switch scheme {
+	case "http:":
+		host = strings.TrimSuffix(host, ":80")
+	case "https:":
+		host = strings.TrimSuffix(host, ":443")
+	}
+	// Lower case before encoding, for letters beyond ASCII, and after, for what was encoded without need.
+	return "//" + normalText(user) + lowerOutside(normalText(strings.ToLower(unescapeHigh(host))))
+}
+
+// lowerOutside puts everything but percent-encodings into lower case.
+func lowerOutside(text string) string {
+	b := []byte(text)
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '%':
+			i += 2
+		case 'A' <= c && c <= 'Z':
+			b[i] = c | 0x20
+		}
+	}
+	return string(b)
+}
+
+// unescapeHigh decodes the percent-encodings of bytes beyond ASCII, and no other.
+func unescapeHigh(text string) string {
+	if strings.IndexByte(text, '%') < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if c, ok := triplet(text, i); ok && c >= 0x80 {
+			b.WriteByte(c)
+			i += 2
+			continue
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// normalText encodes what cannot stand in a URI and decodes what can stand there without a meaning of its own.
+func normalText(text string) string {
+	plain := true
+	for i := range len(text) {
+		plain = plain && text[i] != '%' && mayStand(text[i])
+	}
+	if plain {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if decoded, ok := triplet(text, i); ok {
+			if isUnreserved(decoded) {
+				b.WriteByte(decoded)
+			} else {
+				writeTriplet(&b, decoded)
+			}
+			i += 2
+			continue
+		}
+		if c == '%' || !mayStand(c) {
+			writeTriplet(&b, c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// mayStand reports whether c is unreserved or reserved. A percent sign is neither.
+func mayStand(c byte) bool { return isUnreserved(c) || strings.IndexByte(":/?#[]@!$&'()*+,;=", c) >= 0 }
+
+// withoutDots removes dot segments from an absolute path.
+func withoutDots(path string) string {
+	if !strings.Contains(path, "/.") {
+		return path
+	}
+	segments := strings.Split(path[1:], "/")
+	kept := segments[:0:0]
+	for i, s := range segments {
+		last := i == len(segments)-1
+		if s == ".." && len(kept) > 0 {
+			kept = kept[:len(kept)-1]
+		}
+		switch {
+		case s != "." && s != "..":
+			kept = append(kept, s)
+		case last:
+			kept = append(kept, "")
+		}
+	}
+	return "/" + strings.Join(kept, "/")
+}
+
+// lookOf is one text for all URIs that a person or a careless program could take for one another: those with equal normal
+// forms, those that are equal once decoded, and those that differ in letter case or in characters drawn alike.
+func lookOf(normal string) string { return foldLook(unescape(normal)) }
+
+// triplet returns the byte that the percent-encoding at text[i:] stands for.
+func triplet(text string, i int) (c byte, ok bool) {
+	if i+2 >= len(text) || text[i] != '%' {
+		return 0, false
+	}
+	high, ok1 := hexDigit(text[i+1])
+	low, ok2 := hexDigit(text[i+2])
+	return high<<4 | low, ok1 && ok2
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}
+
+func writeTriplet(b *strings.Builder, c byte) {
+	const digits = "0123456789ABCDEF"
+	b.WriteByte('%')
+	b.WriteByte(digits[c>>4])
+	b.WriteByte(digits[c&15])
+}
+
+// escapeAll percent-encodes all but unreserved characters.
+func escapeAll(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if isUnreserved(text[i]) {
+			b.WriteByte(text[i])
+		} else {
+			writeTriplet(&b, text[i])
+		}
+	}
+	return b.String()
+}
+
+// unescape decodes every percent-encoding. What is none stays.
+func unescape(text string) string {
+	if strings.IndexByte(text, '%') < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if c, ok := triplet(text, i); ok {
+			b.WriteByte(c)
+			i += 2
+			continue
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// isHubURI reports whether a URI of this look is one of the hub's own scheme.
+func isHubURI(look string) bool { return strings.HasPrefix(look, hubScheme+":") }
+
+// isPageURI reports whether normal is the URI of a user interface (MCP Apps).
+func isPageURI(normal string) bool { return strings.HasPrefix(normal, "ui:") }
+
+// isTemplate reports whether text can only be a URI template: a brace stands in no URI.
+func isTemplate(text string) bool { return strings.IndexByte(text, '{') >= 0 }

@@ -1,0 +1,110 @@
+package upstream
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+func TestMemories(t *testing.T) {
+	t.Parallel()
+	var m memories
+	a := m.take(minMemory)
+	if cap(a.bytes) < minMemory {
+		t.Fatalf("%d bytes", cap(a.bytes))
+	}
+	m.put(a, minMemory)
+	if b := m.take(1); b != a {
+		t.Error("free memory is not used")
+	}
+	if b := m.take(1); b == a {
+		t.Error("memory is used twice at once")
+	}
+	m.put(a, minMemory)
+	if b := m.take(cap(a.bytes) + 1); b == a {
+		t.Error("memory is used for more than it holds")
+	}
+	large := m.take(64 << 20)
+	m.put(large, minMemory)
+	if b := m.take(64 << 20); b == large {
+		t.Error("memory far beyond what it is used for is kept")
+	}
+	for range 3 * maxFree {
+		m.put(&memory{bytes: make([]byte, 0, minMemory)}, minMemory)
+	}
+	if len(m.free) > maxFree {
+		t.Errorf("%d memories are free", len(m.free))
+	}
+	runtime.GC()
+	for _, w := range m.free {
+		if w.Value() != nil && w.Value() != a {
+			t.Error("free memory is held")
+		}
+	}
+	runtime.KeepAlive(a)
+}
+
+func TestGathering(t *testing.T) {
+	t.Parallel()
+	want := bytes.Repeat([]byte("0123456789"), 300_000)
+	var m memories
+	for _, reserve := range []int{0, 100, len(want) - 1, len(want) + 1} {
+		byParts, byReading := gathering{from: &m}, gathering{from: &m}
+		byReading.reserve(reserve)
+		for rest := want; len(rest) > 0; {
+			n := min(len(rest), 60_001)
+			byParts.append(rest[:n])
+			rest = rest[n:]
+		}
+		n, err := byReading.ReadFrom(iotest.DataErrReader(bytes.NewReader(want)))
+		if err != nil || n != int64(len(want)) || !bytes.Equal(byReading.bytes, want) || !bytes.Equal(byParts.bytes, want) {
+			t.Errorf("reserved %d: read %d bytes, %v, or other ones", reserve, n, err)
+		}
+		for _, g := range []gathering{byParts, byReading} {
+			if r := g.received(g.bytes); r.memory == nil || &r.memory.bytes[:1][0] != &r.text[0] {
+				t.Errorf("reserved %d: the message is not in its memory", reserve)
+			} else {
+				r.free()
+			}
+		}
+	}
+	broken := gathering{from: &m}
+	if _, err := broken.ReadFrom(iotest.ErrReader(io.ErrUnexpectedEOF)); err != io.ErrUnexpectedEOF {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestDigestAhead checks that an answer has the digest of its own result, also where that is not where it is looked for.
+func TestDigestAhead(t *testing.T) {
+	t.Parallel()
+	result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", minMemory) + `"}]}`
+	for _, raw := range []string{
+		`{"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
+		` { "jsonrpc" : "2.0" , "id" : "toolhub-1" , "result":  ` + result + ` } `,
+		`{"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `,"more":{}}`,
+		`{"result":` + result + `,"jsonrpc":"2.0","id":"toolhub-1"}`,
+		`{"a":"\"result\":","x\"result":0,"jsonrpc":"2.0","id":"toolhub-1","result" :` + result + `}`,
+		`{"result":{},"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
+		`{"` + strings.Repeat("long", 100) + `":0,"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
+	} {
+		got := received{text: []byte(raw), from: new(memories), memory: new(memory)}
+		ahead := digestAhead(got.text)
+		e, kind := open(got.text)
+		a := answerOf(e).in(got, ahead)
+		if kind != kindResponse || string(a.result) != result || a.digest == nil || a.digest.wait() != tool.Digest([]byte(result)) ||
+			a.got.memory != got.memory {
+			t.Errorf("%.100s: answer %.100s, digest %v", raw, a.result, a.digest)
+		}
+		if string(a.object.Text()) != result {
+			t.Errorf("%.100s: read %.100s", raw, a.object.Text())
+		}
+	}
+	if digestAhead([]byte(`{"result":{}}`)) != nil {
+		t.Error("a small message has a digest")
+	}
+}

@@ -1,0 +1,464 @@
+//go:build unix
+
+package upstream_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// told collects notifications.
+type told struct {
+	mu    sync.Mutex
+	notes []tool.Notification
+}
+
+func (l *told) add(n tool.Notification) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notes = append(l.notes, n)
+}
+
+func (l *told) all() []tool.Notification {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.notes)
+}
+
+// about counts the updates of a resource.
+func (l *told) about(uri string) (n int) {
+	for _, one := range l.all() {
+		if strings.Contains(string(one.Params), `"uri":"`+uri+`"`) {
+			n++
+		}
+	}
+	return n
+}
+
+// hear starts a group of servers and returns what it tells of them.
+func hear(t testing.TB, servers ...upstream.ServerConfig) (*harness, *told) {
+	t.Helper()
+	h := newHarness(t, upstream.Config{Servers: servers})
+	l := &told{}
+	h.OnNotification(l.add)
+	h.Start(t.Context())
+	return h, l
+}
+
+func message(params string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/message","params":` + params + `}`
+}
+
+// saying are the arguments of say and shout.
+func saying(times int, notes ...string) string {
+	text, _ := json.Marshal(map[string]any{"notes": notes, "times": times})
+	return string(text)
+}
+
+// TestLogMessagesOfACall checks where they go: to the call where its own stream brings them, otherwise to the listeners.
+func TestLogMessagesOfACall(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, w way) {
+		h, all := hear(t, w.config(t, "s"))
+		h.ready(t, "s")
+		params := `{"level":"info","logger":"l","data":{"b":1.50,"a":12345678901234567890,"t":"<\u003c"},"future":[ ]}`
+		own := &told{}
+		x := execution("s", "say", saying(1, message(params), message(`{"level":"debug","data":null}`)))
+		x.Notify = own.add
+		if _, err := h.Execute(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		if w.http != nil && w.http.JSON {
+			return // it has no place there
+		}
+		attributed := w.http != nil && !w.http.SSE
+		got := own.all()
+		if !attributed {
+			eventually(t, "the listeners are told", func() bool { return len(all.all()) == 2 })
+			got = all.all()
+		}
+		if w.http != nil && w.http.Pretty {
+			params = compact(t, params)
+		}
+		if len(got) != 2 || string(got[0].Params) != params || got[0].Server != "s" || got[0].Method != "notifications/message" || got[0].Session != "" {
+			t.Errorf("told %+v, %d in all", got, len(all.all()))
+		}
+		if attributed && len(all.all()) > 0 {
+			t.Error("others heard it, too")
+		}
+		h.mustCall(t, "s", "say", saying(1, message(params)))
+		eventually(t, "what the call does not want, the listeners are told", func() bool {
+			return len(all.all()) == 1 && attributed || len(all.all()) == 3
+		})
+		r := &tool.Request{Server: "s", Method: "resources/read", Params: json.RawMessage(`{"uri":"log"}`), Notify: own.add}
+		if _, err := h.Forward(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a forwarded request is told as a call is", func() bool { return len(own.all()) == 3 || !attributed && len(all.all()) == 4 })
+	})
+}
+
+// TestLogMessagesAndProgressKeepTheirOrder checks both on one stream, before the answer.
+func TestLogMessagesAndProgressKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{})
+	h := start(t, cfg)
+	h.ready(t, "s")
+	var order []string // both are called before Execute returns, from one goroutine at a time
+	var notes []string
+	for i := range 3 {
+		notes = append(notes, message(fmt.Sprintf(`{"level":"info","data":%d}`, i)), fmt.Sprintf(
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$ID,"progress":%d}}`, i))
+	}
+	x := execution("s", "say", saying(1, notes...))
+	x.Notify = func(n tool.Notification) {
+		data, _ := rawjson.Get(n.Params, "data")
+		order = append(order, "log "+string(data))
+	}
+	x.Progress = func(p tool.Progress) {
+		n, _ := rawjson.Get(p.Params, "progress")
+		order = append(order, "progress "+string(n))
+	}
+	if _, err := h.Execute(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(order, ", "); got != "log 0, progress 0, log 1, progress 1, log 2, progress 2" {
+		t.Errorf("told in the order %s", got)
+	}
+}
+
+// TestNotificationsOfNoCall checks the standing stream, and that what is malformed is dropped and costs nothing.
+func TestNotificationsOfNoCall(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, w way) {
+		if modern(w) && w.http != nil {
+			return // there, nothing is logged outside of a request
+		}
+		h, all := hear(t, w.config(t, "s"))
+		h.ready(t, "s")
+		good := message(`{"level":"info","data":"good"}`)
+		bad := []string{message(`{"level":"info"}`), message(`{"data":1}`), message(`{"level":7,"data":1}`), message(`[]`), message(`7`),
+			`{"jsonrpc":"2.0","method":"notifications/message"}`, `{"jsonrpc":"2.0","method":"notifications/unheard_of","params":{}}`,
+			message(`{"level":"info","data":"` + strings.Repeat("x", 1<<20) + `"}`),
+			`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a://b"}}`} // nobody asked
+		eventually(t, "the listeners are told", func() bool {
+			h.mustCall(t, "s", "shout", saying(1, append(bad, good)...))
+			return len(all.all()) > 0
+		})
+		for _, n := range all.all() {
+			if string(n.Params) != `{"level":"info","data":"good"}` {
+				t.Errorf("told %+.200v", n)
+			}
+		}
+		eventually(t, "it is counted", func() bool { return strings.Contains(h.log.String(), "dropped a notification") })
+	})
+}
+
+// TestFloodOfLogMessages checks that a listener which is slow costs the calls nothing, and the hub little.
+func TestFloodOfLogMessages(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, upstream.Config{Servers: []upstream.ServerConfig{stdio("s", upstreamtest.Script{Features: full()}),
+		stdio("other", upstreamtest.Script{Features: full()})}})
+	slow, l := newGate(), &told{}
+	t.Cleanup(slow.open)
+	opened := slow.opened
+	h.OnNotification(func(n tool.Notification) {
+		if n.Server == "s" {
+			<-opened
+		}
+		l.add(n)
+	})
+	h.Start(t.Context())
+	h.ready(t, "s")
+	h.ready(t, "other")
+	h.mustCall(t, "s", "say", saying(20_000, message(`{"level":"debug","data":1}`)))
+	h.mustCall(t, "other", "say", saying(1, message(`{"level":"debug","data":2}`)))
+	eventually(t, "another server is heard", func() bool { return len(l.all()) == 1 })
+	slow.open()
+	h.mustCall(t, "s", "say", saying(1, message(`{"level":"debug","data":"last"}`)))
+	eventually(t, "the queue is told", func() bool {
+		all := l.all()
+		return len(all) > 1000 && strings.Contains(string(all[len(all)-1].Params), "last")
+	})
+	if n := len(l.all()); n > 1100 {
+		t.Errorf("%d messages were kept", n)
+	}
+}
+
+func TestNotificationsOfASessionsOwnConnection(t *testing.T) {
+	t.Parallel()
+	cfg := stdio("s", upstreamtest.Script{Features: full()})
+	cfg.Isolated = true
+	h, all := hear(t, cfg)
+	a, b := newVisitor("a"), newVisitor("b")
+	a.mustCall(t, h, "say", saying(1, message(`{"level":"info","data":1}`)))
+	b.mustCall(t, h, "raw", `{"result":{}}`)
+	eventually(t, "told", func() bool { return len(all.all()) == 1 })
+	if n := all.all()[0]; n.Session != a.session.Key {
+		t.Errorf("told of session %q", n.Session)
+	}
+}
+
+// asked is what the fake server says that clients want.
+type asked struct{ Subscribed, History, Levels []string }
+
+func (a asked) String() string { return fmt.Sprint(a.Subscribed, a.History, a.Levels) }
+
+func wishesIn(t testing.TB, result json.RawMessage) (a asked) {
+	t.Helper()
+	content, _ := rawjson.Get(result, "structuredContent")
+	if err := json.Unmarshal(content, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (h *harness) wishes(t testing.TB) asked {
+	t.Helper()
+	return wishesIn(t, h.mustCall(t, "s", "wishes", `{}`))
+}
+
+func TestSubscriptions(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, w way) {
+		h, all := hear(t, w.config(t, "s"))
+		h.ready(t, "s")
+		ctx, a, b := t.Context(), newVisitor("a"), newVisitor("b")
+		for _, step := range []struct {
+			on   bool
+			who  *visitor
+			uri  string
+			want string // subscribed then
+		}{
+			{true, a, "x://1", "[x://1]"}, {true, b, "x://1", "[x://1]"}, {true, b, "x://2", "[x://1 x://2]"}, {true, b, "x://2", "[x://1 x://2]"},
+			{false, a, "x://1", "[x://1 x://2]"}, {false, a, "x://1", "[x://1 x://2]"}, {false, b, "x://2", "[x://1 x://2]"},
+			{false, b, "x://2", "[x://1]"},
+		} {
+			change := h.Subscribe
+			if !step.on {
+				change = h.Unsubscribe
+			}
+			if err := change(ctx, "s", step.uri, step.who.session); err != nil {
+				t.Fatalf("%+v: %v", step, err)
+			}
+			eventually(t, "subscribed to "+step.want, func() bool { return fmt.Sprint(h.wishes(t).Subscribed) == step.want })
+		}
+		if got := strings.Join(h.wishes(t).History, " "); !modern(w) && got != "+x://1 +x://2 -x://2" {
+			t.Errorf("the server was asked %s", got)
+		}
+		eventually(t, "an update is told", func() bool {
+			h.mustCall(t, "s", "update", `{"uri":"x://1"}`)
+			h.mustCall(t, "s", "update", `{"uri":"x://2"}`)
+			return all.about("x://1") > 0
+		})
+		n := all.all()[0]
+		if string(n.Params) != `{"uri":"x://1","x":1.50}` || n.Method != "notifications/resources/updated" || n.Server != "s" || n.Session != "" {
+			t.Errorf("told %+v", n)
+		}
+		if all.about("x://2") > 0 {
+			t.Error("told of what nobody wants any more")
+		}
+		if err := h.Subscribe(ctx, "s", upstreamtest.Refused, a.session); err == nil {
+			t.Error("a subscription that the server refuses is taken")
+		}
+		if err := h.Subscribe(ctx, "s", "x://3", a.session); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "the refused one cost no other", func() bool { return fmt.Sprint(h.wishes(t).Subscribed) == "[x://1 x://3]" })
+		if n := all.about("x://1"); n > 0 { // list_changed still comes
+			h.mustCall(t, "s", "grow", `{"name":"late"}`)
+			eventually(t, "the new tool is listed", func() bool { return strings.Contains(h.names("s"), "late") })
+		}
+	})
+}
+
+// TestSubscriptionsSurviveAReconnect checks that a server which was lost is asked again for everything.
+func TestSubscriptionsSurviveAReconnect(t *testing.T) {
+	t.Parallel()
+	for _, w := range ways() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			w.script.Features = full()
+			cfg, lose := w.config(t, "s"), func(h *harness) { _, _ = h.call(t.Context(), "s", "die", `{}`) }
+			if w.http != nil && !w.http.SSE {
+				o := *w.http
+				o.Script = w.script
+				var fake *upstreamtest.Handler
+				cfg, fake = overHTTP(t, "s", o)
+				lose = func(*harness) { fake.Forget(); fake.Cut() }
+			}
+			h, all := hear(t, cfg)
+			h.ready(t, "s")
+			h.SetLogLevel("warning")
+			for i := range 3 {
+				if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), tool.Session{Key: "k"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lose(h)
+			eventually(t, "subscribed again", func() bool {
+				reply, err := h.call(t.Context(), "s", "wishes", `{}`)
+				return err == nil && fmt.Sprint(wishesIn(t, reply.Result).Subscribed) == "[x://0 x://1 x://2]"
+			})
+			eventually(t, "an update is told", func() bool {
+				h.mustCall(t, "s", "update", `{"uri":"x://1"}`)
+				return all.about("x://1") > 0
+			})
+			eventually(t, "the level is set again", func() bool {
+				levels := h.wishes(t).Levels
+				return modern(w) && len(levels) == 0 || !modern(w) && len(levels) > 0 && levels[len(levels)-1] == "warning"
+			})
+		})
+	}
+}
+
+// TestSubscribeFailsAtOnce checks servers that cannot take one, and that nothing of it stays.
+func TestSubscribeFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	never := stdio("never", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.ExitsAtOnce}})
+	h, _ := hear(t, stdio("none", upstreamtest.Script{}), never)
+	h.ready(t, "none")
+	for id, class := range map[string]string{"none": "JSON-RPC error -32601", "never": "dependency_unavailable", "unheard-of": "dependency_unavailable"} {
+		err := h.Subscribe(t.Context(), id, "x://1", tool.Session{})
+		if err == nil || !strings.HasPrefix(err.Error(), class) {
+			t.Errorf("%s: %v", id, err)
+		}
+		if err := h.Unsubscribe(t.Context(), id, "x://1", tool.Session{}); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+func TestSubscriptionsAreBounded(t *testing.T) {
+	t.Parallel()
+	h, _ := hear(t, stdio("s", upstreamtest.Script{Features: full()}))
+	h.ready(t, "s")
+	a := tool.Session{Key: "a"}
+	for i := range 1000 {
+		if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Subscribe(t.Context(), "s", "x://more", a); failure(t, err).Class != tool.ClassRateLimited {
+		t.Errorf("error %v", err)
+	}
+	if err := h.Subscribe(t.Context(), "s", "x://5", a); err != nil {
+		t.Error(err)
+	}
+	if err := h.Subscribe(t.Context(), "s", "x://more", tool.Session{Key: "b"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSubscriptionsKeepAServerAwake checks that a server from which updates are awaited is not stopped for being idle.
+func TestSubscriptionsKeepAServerAwake(t *testing.T) {
+	t.Parallel()
+	cfg := stdio("s", upstreamtest.Script{Features: full()})
+	cfg.IdleStop = 100 * time.Millisecond
+	h, _ := hear(t, cfg)
+	h.ready(t, "s")
+	if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
+		t.Fatal(err)
+	}
+	pid := h.ready(t, "s").PID
+	idle := time.NewTimer(500 * time.Millisecond)
+	<-idle.C
+	if st := h.status("s"); st.State != tool.ServerReady || st.PID != pid {
+		t.Errorf("status %+v", st)
+	}
+	if err := h.Unsubscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
+		t.Fatal(err)
+	}
+	h.reaches(t, "s", tool.ServerStopped)
+}
+
+// TestSubscriptionsOfASession checks that they belong to the session's own connection, follow it to the next one, and end
+// with nobody else's.
+func TestSubscriptionsOfASession(t *testing.T) {
+	t.Parallel()
+	for _, w := range []way{{name: "2025"}, {name: "2026", script: upstreamtest.Script{Modern: true}}} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			w.script.Features = full()
+			cfg := w.config(t, "s")
+			cfg.Isolated = true
+			h, all := hear(t, cfg)
+			a, b := newVisitor("a"), newVisitor("b")
+			for uri, v := range map[string]*visitor{"x://a": a, "x://b": b} {
+				if err := h.Subscribe(t.Context(), "s", uri, v.session); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := wishesIn(t, a.mustCall(t, h, "wishes", `{}`).Result).Subscribed; fmt.Sprint(got) != "[x://a]" {
+				t.Errorf("a is subscribed to %v", got)
+			}
+			a.mustCall(t, h, "update", `{"uri":"x://a"}`)
+			eventually(t, "told", func() bool { return all.about("x://a") == 1 })
+			if n := all.all()[0]; n.Session != a.session.Key {
+				t.Errorf("told of session %q", n.Session)
+			}
+			before := a.pids(t, h)[0]
+			_, _ = a.call(t.Context(), h, "die", `{}`)
+			eventually(t, "the next connection is made, and subscribed", func() bool {
+				reply, err := a.call(t.Context(), h, "wishes", `{}`)
+				return err == nil && fmt.Sprint(wishesIn(t, reply.Result).Subscribed) == "[x://a]"
+			})
+			if a.pids(t, h)[0] == before {
+				t.Error("it is the same process")
+			}
+			if got := wishesIn(t, b.mustCall(t, h, "wishes", `{}`).Result).Subscribed; fmt.Sprint(got) != "[x://b]" {
+				t.Errorf("b is subscribed to %v", got)
+			}
+		})
+	}
+}
+
+func TestSubscriptionsSurviveApply(t *testing.T) {
+	t.Parallel()
+	cfg := stdio("s", upstreamtest.Script{Features: full()})
+	h, _ := hear(t, cfg)
+	h.ready(t, "s")
+	if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
+		t.Fatal(err)
+	}
+	h.SetLogLevel("error")
+	h.apply(t, changed(cfg, 1))
+	eventually(t, "the next server is asked", func() bool {
+		return h.wishes(t).String() == "[x://1] [+x://1] [error]"
+	})
+}
+
+func TestLogLevel(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, w way) {
+		h := start(t, w.config(t, "s"))
+		h.ready(t, "s")
+		want := []string{}
+		for _, level := range []string{"info", "info", "debug", ""} {
+			h.SetLogLevel(level)
+			if level == "" {
+				level = "emergency" // there is none for nothing
+			}
+			if !modern(w) && (len(want) == 0 || want[len(want)-1] != level) {
+				want = append(want, level)
+			}
+			eventually(t, "the server is told", func() bool { return slices.Equal(h.wishes(t).Levels, want) })
+		}
+	})
+	h := start(t, stdio("s", upstreamtest.Script{})) // without logging
+	h.ready(t, "s")
+	h.SetLogLevel("debug")
+	if got := h.wishes(t).Levels; len(got) > 0 {
+		t.Errorf("levels %v", got)
+	}
+}

@@ -1,0 +1,93 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// order is what one server is to do on behalf of a client: a tools/call, another request, or what a subscription takes. All
+// go the same way, with the same limits, the same waiting for servers that start, and the same second try.
+type order struct {
+	tool.Request
+	call *tool.Execution // what it was made from, for a tools/call; nil otherwise
+	name string          // of the tool, prompt or resource that it is about; "" for none
+
+	// over does it over a session, where it is more than one request. Nil otherwise.
+	over func(ctx context.Context, s *server, sess *session, limits callLimits) answer
+}
+
+// orderOf is the order for a call.
+func orderOf(x *tool.Execution) *order {
+	return &order{call: x, name: x.Tool.Native, Request: tool.Request{
+		Server: x.Tool.Server, Method: methodCallTool, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
+		Ask: x.Ask, InRounds: x.InRounds, Notify: x.Notify, Progress: x.Progress,
+	}}
+}
+
+// params returns the params of the request.
+func (x *order) params(token string, h *hop) (json.RawMessage, error) {
+	if x.call != nil {
+		return callParams(x.call, token, h)
+	}
+	return requestParams(&x.Request, token, h)
+}
+
+// limitsOf is how long the server may take.
+func (s *server) limitsOf(x *order) callLimits {
+	if x.call == nil {
+		return callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax} // those of tools are by their names
+	}
+	idle, most := s.cfg.callLimits(x.name)
+	return callLimits{idle: idle, most: most}
+}
+
+// ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
+func ownMethods() []string {
+	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover, "initialize"}
+}
+
+// Forward sends a request other than tools/call to its server and returns what the server answered, byte for byte. It goes
+// the way of a call, and Execute says what holds for both: errors, timeouts, progress, the second try, the end of ctx.
+// Subscriptions and the log level have methods of their own.
+func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error) {
+	if slices.Contains(ownMethods(), r.Method) || r.Method == "" {
+		return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not forwarded", r.Method)}
+	}
+	x := &order{Request: *r}
+	if x.Progress == nil {
+		x.Progress = ignoreProgress
+	}
+	switch r.Method {
+	case methodRead:
+		x.name = text(r.Params, "uri")
+	case methodGetPrompt:
+		x.name = text(r.Params, "name")
+	}
+	return g.dispatch(ctx, x)
+}
+
+// requestParams returns the params of a forwarded request: r.Params with _meta replaced in its place, or appended, and
+// every other member as it stands.
+func requestParams(r *tool.Request, token string, h *hop) (json.RawMessage, error) {
+	params := r.Params
+	if rawjson.IsNull(params) {
+		params = json.RawMessage("{}")
+	}
+	params, err := rawjson.Line(params)
+	if err != nil {
+		return nil, err
+	}
+	if !rawjson.IsObject(params) {
+		return nil, fmt.Errorf("params: %w", rawjson.ErrSyntax)
+	}
+	meta, err := callMeta(r.Meta, token, h, r.Hop.LogLevel)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(params, "_meta", meta)
+}

@@ -1,0 +1,336 @@
+package upstreamtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Features are what a fake server offers besides tools. What is not nil is offered, and listed byte for byte. Its requests
+// prompts/get, resources/read and completion/complete answer
+//
+//	{"answer": R, …}   R, byte for byte
+//	{"error": E, …}    the JSON-RPC error E, byte for byte
+//	any other params   {"method": M, "params": P}, P byte for byte
+//
+// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "die" as
+// the tool.
+type Features struct {
+	Prompts   []json.RawMessage
+	Resources []json.RawMessage
+	Templates []json.RawMessage // with Resources only
+
+	Subscribes bool // to resources
+	Logs       bool
+	Completes  bool
+}
+
+// all are the lists by the member of the result that holds them.
+func (f Features) all() map[string][]json.RawMessage {
+	out := map[string][]json.RawMessage{}
+	for name, list := range map[string][]json.RawMessage{"prompts": f.Prompts, "resources": f.Resources,
+		"resourceTemplates": f.Templates} {
+		if list != nil {
+			out[name] = list
+		}
+	}
+	return out
+}
+
+// capabilities are the members of the capabilities object for f.
+func (f Features) capabilities() string {
+	out := ""
+	if f.Prompts != nil {
+		out += `,"prompts":{"listChanged":true}`
+	}
+	if f.Resources != nil {
+		out += fmt.Sprintf(`,"resources":{"listChanged":true,"subscribe":%t}`, f.Subscribes)
+	}
+	if f.Logs {
+		out += `,"logging":{}`
+	}
+	if f.Completes {
+		out += `,"completions":{}`
+	}
+	return out
+}
+
+// listener is a place that notifications go to.
+type listener struct {
+	send   func([]byte)
+	filter *filter // nil where everything goes there
+}
+
+// filter is what a subscriptions/listen asks for.
+type filter struct {
+	Tools     bool     `json:"toolsListChanged,omitempty"`
+	Prompts   bool     `json:"promptsListChanged,omitempty"`
+	Resources bool     `json:"resourcesListChanged,omitempty"`
+	URIs      []string `json:"resourceSubscriptions,omitempty"`
+	id        json.RawMessage
+}
+
+// takes reports whether the filter lets a notification pass.
+func (f *filter) takes(method, uri string) bool {
+	switch method {
+	case "notifications/tools/list_changed":
+		return f.Tools
+	case "notifications/prompts/list_changed":
+		return f.Prompts
+	case "notifications/resources/list_changed":
+		return f.Resources
+	}
+	return slices.Contains(f.URIs, uri)
+}
+
+// announce sends a notification to every listener that it is for.
+func (p *peer) announce(method, uri string) {
+	p.mu.Lock()
+	var all []listener
+	for _, l := range p.listeners {
+		if l.filter == nil && uri != "" && p.subscribed[uri] == 0 || l.filter != nil && !l.filter.takes(method, uri) {
+			continue
+		}
+		all = append(all, l)
+	}
+	p.mu.Unlock()
+	for _, l := range all {
+		params := ""
+		switch {
+		case uri != "" && l.filter != nil:
+			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, uri, l.filter.id)
+		case uri != "":
+			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50}`, uri)
+		}
+		l.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q%s}`, method, params))
+	}
+}
+
+// listenFor answers a subscriptions/listen and ends it when it is canceled.
+func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
+	var params struct {
+		Notifications filter `json:"notifications"`
+	}
+	_ = json.Unmarshal(m.params, &params)
+	f := params.Notifications
+	f.id = m.ID
+	f.URIs = slices.DeleteFunc(f.URIs, func(uri string) bool { return uri == Refused })
+	if !p.script.Features.Subscribes {
+		f.URIs = nil
+	}
+	canceled := make(chan struct{})
+	p.mu.Lock()
+	p.waiting[string(m.ID)] = canceled
+	for _, uri := range f.URIs {
+		p.subscribed[uri]++
+	}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, uri := range f.URIs {
+			p.subscribed[uri]--
+		}
+	}()
+	agreed, _ := json.Marshal(f)
+	stop := p.listen(listener{send, &f})
+	defer stop()
+	send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":`+
+		`{"notifications":%s,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, agreed, m.ID))
+	select {
+	case <-canceled:
+		send(response(m.ID, "result", fmt.Appendf(nil, `{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, m.ID)))
+	case <-gone:
+	}
+}
+
+// Refused is the URI of a resource that no fake server takes a subscription to.
+const Refused = "fake://refused"
+
+// blocks reports whether requests of the method may take long.
+func blocks(method string) bool {
+	return method == "tools/call" || method == "subscriptions/listen" || method == "prompts/get" || method == "resources/read" ||
+		method == "completion/complete"
+}
+
+// feature answers what has nothing to do with tools, and reports whether it did.
+func (p *peer) feature(m message, gone <-chan struct{}, send func([]byte)) bool {
+	list := map[string]string{"prompts/list": "prompts", "resources/list": "resources",
+		"resources/templates/list": "resourceTemplates"}[m.Method]
+	p.mu.Lock()
+	_, offered := p.lists[list]
+	p.mu.Unlock()
+	switch {
+	case list != "" && p.script.Has(SilentFeatures):
+		return true
+	case list != "" && p.script.Has(RefusesFeatures):
+		send(response(m.ID, "error", []byte(`{"code":-32603,"message":"the database is down"}`)))
+		return true
+	case list != "" && offered:
+		send(response(m.ID, "result", p.page(list, m.Params.Cursor)))
+		return true
+	}
+	switch m.Method {
+	case "prompts/get", "resources/read", "completion/complete":
+		p.answer(m, gone, send)
+	case "resources/subscribe", "resources/unsubscribe":
+		p.subscribe(m, send)
+	case "logging/setLevel":
+		var params struct{ Level string }
+		_ = json.Unmarshal(m.params, &params)
+		p.mu.Lock()
+		p.levels = append(p.levels, params.Level)
+		p.mu.Unlock()
+		send(response(m.ID, "result", []byte(`{}`)))
+	default:
+		return false
+	}
+	return true
+}
+
+// subscribe answers resources/subscribe and resources/unsubscribe.
+func (p *peer) subscribe(m message, send func([]byte)) {
+	if m.Params.URI == Refused {
+		send(response(m.ID, "error", []byte(`{"code":-32002,"message":"no such resource"}`)))
+		return
+	}
+	p.mu.Lock()
+	if m.Method == "resources/subscribe" {
+		p.subscribed[m.Params.URI]++
+		p.history = append(p.history, "+"+m.Params.URI)
+	} else {
+		p.subscribed[m.Params.URI]--
+		p.history = append(p.history, "-"+m.Params.URI)
+	}
+	p.mu.Unlock()
+	send(response(m.ID, "result", []byte(`{}`)))
+}
+
+// answer answers a request that is about one prompt or resource.
+func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
+	var params struct{ Answer, Error json.RawMessage }
+	_ = json.Unmarshal(m.params, &params)
+	switch m.Params.Name + m.Params.URI {
+	case "hang":
+		p.sleep(m.ID, 1<<40, gone)
+		return
+	case "die":
+		p.die()
+		return
+	case "progress":
+		for i := range 2 {
+			send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"x":1.50}}`,
+				m.Params.Meta.ProgressToken, i+1))
+		}
+	case "log":
+		send([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1.50}}}`))
+	}
+	switch {
+	case params.Error != nil:
+		send(response(m.ID, "error", params.Error))
+	case params.Answer != nil:
+		send(response(m.ID, "result", params.Answer))
+	default:
+		send(response(m.ID, "result", fmt.Appendf(nil, `{"method":%q,"params":%s}`, m.Method, m.params)))
+	}
+}
+
+// featureTool does what the tools do that have to do with features, and reports whether it was one.
+func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool) {
+	var args struct {
+		Notes []string          `json:"notes"`
+		List  string            `json:"list"`
+		Items []json.RawMessage `json:"items"`
+		URI   string            `json:"uri"`
+		Times int               `json:"times"`
+	}
+	raw, _ := json.Marshal(m.Params.Arguments)
+	_ = json.Unmarshal(raw, &args)
+	switch m.Params.Name {
+	case "say":
+		for range max(args.Times, 1) {
+			for _, note := range args.Notes {
+				send([]byte(strings.ReplaceAll(note, "$ID", string(m.ID))))
+			}
+		}
+	case "shout":
+		p.mu.Lock()
+		all := make([]listener, 0, len(p.listeners))
+		for _, l := range p.listeners {
+			all = append(all, l)
+		}
+		p.mu.Unlock()
+		for range max(args.Times, 1) {
+			for _, l := range all {
+				for _, note := range args.Notes {
+					l.send([]byte(note))
+				}
+			}
+		}
+	case "offer":
+		p.mu.Lock()
+		p.lists[args.List] = args.Items
+		p.mu.Unlock()
+		kind := map[string]string{"resourceTemplates": "resources"}[args.List]
+		if kind == "" {
+			kind = args.List
+		}
+		p.announce("notifications/"+kind+"/list_changed", "")
+	case "update":
+		p.announce("notifications/resources/updated", args.URI)
+	case "wishes":
+		return p.wishes(), true
+	default:
+		return nil, false
+	}
+	return []byte(okResult), true
+}
+
+// wishes are what clients have asked to be told of.
+func (p *peer) wishes() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var uris []string
+	for uri, n := range p.subscribed {
+		if n > 0 {
+			uris = append(uris, uri)
+		}
+	}
+	slices.Sort(uris)
+	text, _ := json.Marshal(map[string][]string{"subscribed": uris, "history": p.history, "levels": p.levels})
+	return fmt.Appendf(nil, `{"content":[],"structuredContent":%s}`, text)
+}
+
+// page is one page of a list. Its cursor is the number of elements before it.
+func (p *peer) page(list, cursor string) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.lists[list]
+	from, _ := strconv.Atoi(cursor)
+	from = min(from, len(all))
+	to, next := len(all), ""
+	if n := p.script.PageSize; n > 0 && from+n < to {
+		to = from + n
+		next = strconv.Itoa(to)
+	}
+	switch {
+	case p.script.Has(RepeatedCursor):
+		next = "0"
+	case p.script.Has(EndlessCursor):
+		p.next++
+		next = strconv.Itoa(1_000_000 + p.next)
+	}
+	b := fmt.Appendf(nil, `{%q:[`, list)
+	b = append(b, bytes.Join(toBytes(all[from:to]), []byte(","))...)
+	b = append(b, ']')
+	if next != "" {
+		b = fmt.Appendf(b, `,"nextCursor":%q`, next)
+	}
+	if p.script.Modern {
+		b = append(b, `,"resultType":"complete","ttlMs":0,"cacheScope":"private"`...)
+	}
+	return append(b, '}')
+}

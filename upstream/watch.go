@@ -1,0 +1,150 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// watch is what the standing subscriptions/listen of a session asks for, on 2026-07-28, and what the server agreed to.
+type watch struct {
+	changes [kinds]bool // which list_changed are asked for; set before listening
+	missed  func()      // told when changes may have been announced while nobody listened
+
+	renew chan struct{} // has room for one: asks for something else than before
+
+	mu      sync.Mutex
+	uris    []string        // resources whose updates are asked for
+	version int             // of uris, from 1
+	settled int             // the last version that the server has answered
+	agreed  map[string]bool // what it agreed to then
+	err     error           // why it did not
+	moved   chan struct{}   // closed and replaced when settled moves
+	stream  string          // id of the listen request under way, where all share one connection
+	streams int             // such ids so far
+	asked   int             // the version that it asks for
+}
+
+func newWatch(missed func()) *watch {
+	return &watch{missed: missed, renew: make(chan struct{}, 1), moved: make(chan struct{}), version: 1}
+}
+
+// ask changes the resources whose updates are asked for, and returns the version to wait for.
+func (w *watch) ask(uris []string) (version int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.uris = uris
+	w.version++
+	poke(w.renew)
+	return w.version
+}
+
+// begin returns the params of the request that asks for what is wanted now, its id and version; nil params for nothing.
+func (w *watch) begin(h *hop) (params []byte, id string, version int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.streams++
+	w.stream, w.asked = fmt.Sprintf("%s-%d", listenID, w.streams), w.version
+	out, some := []byte(`{"notifications":{`), false
+	put := func(key string, value []byte) {
+		if some {
+			out = append(out, ',')
+		}
+		some = true
+		out = append(append(append(append(out, '"'), key...), `":`...), value...)
+	}
+	for k, on := range w.changes {
+		if on {
+			put(kind(k).filter(), []byte("true"))
+		}
+	}
+	if len(w.uris) > 0 {
+		list := []byte("[")
+		for i, uri := range w.uris {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = append(list, rawjson.Quote(uri)...)
+		}
+		put("resourceSubscriptions", append(list, ']'))
+	}
+	if !some {
+		return nil, "", w.version
+	}
+	out = append(out, `},"_meta":{`...)
+	return append(append(out, h.members(nil)...), `}}`...), w.stream, w.version
+}
+
+// heard takes notifications/subscriptions/acknowledged on a connection that all streams share.
+func (w *watch) heard(e envelope) {
+	meta, _ := rawjson.Get(e.params, "_meta")
+	w.mu.Lock()
+	ours, version := text(meta, metaSubscription) == w.stream, w.asked
+	w.mu.Unlock()
+	if ours {
+		w.acknowledged(version, e)
+	}
+}
+
+// acknowledged takes what the server says that it agreed to.
+func (w *watch) acknowledged(version int, e envelope) {
+	filter, _ := rawjson.Get(e.params, "notifications")
+	list, _ := rawjson.Get(filter, "resourceSubscriptions")
+	agreed := make(map[string]bool)
+	_ = rawjson.Elements(list, func(one []byte) bool { // none where it is absent
+		if uri, ok := rawjson.String(one); ok {
+			agreed[uri] = true
+		}
+		return true
+	})
+	w.answered(version, agreed, nil)
+}
+
+// answered settles a version.
+func (w *watch) answered(version int, agreed map[string]bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if version <= w.settled {
+		return
+	}
+	w.settled, w.agreed, w.err = version, agreed, err
+	close(w.moved)
+	w.moved = make(chan struct{})
+}
+
+// wait returns once the server has answered version. The error is its refusal, or ctx's.
+func (w *watch) wait(ctx context.Context, ended <-chan struct{}, version int) (agreed map[string]bool, err error) {
+	for {
+		w.mu.Lock()
+		settled, agreed, err, moved := w.settled, w.agreed, w.err, w.moved
+		w.mu.Unlock()
+		if settled >= version {
+			return agreed, err
+		}
+		select {
+		case <-moved:
+		case <-ended:
+			return nil, errClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// errNotStanding is why a server that answers subscriptions/listen and ends it at once is not heard.
+var errNotStanding = errors.New("the server ended the subscription")
+
+// refusalOf is why the server does not take a subscription, for whoever asked for it.
+func refusalOf(err error, uri string) error {
+	var rpc *tool.RPCError
+	var f *tool.Failure
+	if errors.As(err, &rpc) || errors.As(err, &f) {
+		return err
+	}
+	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_subscribed", Cause: err,
+		Message: fmt.Sprintf("the server did not take the subscription to %q: read the resource when it is needed", shorten(uri))}
+}
