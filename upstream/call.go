@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
@@ -47,18 +49,37 @@ func (s *server) execute(ctx context.Context, x *order) (tool.Reply, error) {
 	return reply, err
 }
 
-// call sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
-// before the call was sent.
+// call sends the call, in as many rounds as the server needs to ask for what it wants.
 func (s *server) call(ctx context.Context, x *order) (tool.Reply, error) {
 	limits := s.limitsOf(x)
+	if x.over != nil {
+		return s.callOnce(ctx, x, &limits, 0)
+	}
+	return s.converse(ctx, dialogue{name: orText(x.name, x.Method), params: x.Params, ask: x.Ask, passes: x.InRounds, limits: &limits,
+		send: func(params json.RawMessage, round int) (tool.Reply, error) {
+			again := *x
+			again.Params = params
+			return s.callOnce(ctx, &again, &limits, round)
+		}})
+}
+
+// callOnce sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
+// before the call was sent.
+func (s *server) callOnce(ctx context.Context, x *order, limits *callLimits, round int) (tool.Reply, error) {
 	sess, bound, err := s.acquire(ctx, nil, x, limits.idle)
 	if err != nil {
 		return tool.Reply{}, err
+	}
+	if round > 0 && sess.hop == nil {
+		return tool.Reply{}, lostBetweenRounds(errClosed) // it would start from the beginning
 	}
 	reply, a := s.callOver(ctx, sess, x, bound, limits)
 	if (a.lost || a.unsent()) && ctx.Err() == nil {
 		if sess, bound, err = s.acquire(ctx, sess, x, limits.idle); err != nil {
 			return reply, err
+		}
+		if round > 0 && sess.hop == nil {
+			return reply, lostBetweenRounds(errClosed)
 		}
 		reply, a = s.callOver(ctx, sess, x, bound, limits)
 	}
@@ -161,15 +182,25 @@ func (s *server) unavailable() *tool.Failure {
 	return f
 }
 
-// callLimits bound one call: idle without progress, most in all.
-type callLimits struct{ idle, most time.Duration }
+// callLimits bound one call: idle without progress, most in all since it began.
+type callLimits struct {
+	idle, most time.Duration
+	began      time.Time // zero until it is sent
+}
+
+// start notes when a call is sent for the first time.
+func (l *callLimits) start() {
+	if l.began.IsZero() {
+		l.began = time.Now()
+	}
+}
 
 // callOver sends the call over sess and waits for its answer.
 func (s *server) callOver(
-	ctx context.Context, sess *session, x *order, bound []paramheader.Binding, limits callLimits,
+	ctx context.Context, sess *session, x *order, bound []paramheader.Binding, limits *callLimits,
 ) (tool.Reply, answer) {
 	if x.over != nil {
-		return tool.Reply{}, x.over(ctx, s, sess, limits)
+		return tool.Reply{}, x.over(ctx, s, sess, *limits)
 	}
 	id := s.nextID()
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
@@ -182,14 +213,15 @@ func (s *server) callOver(
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	c := newLaneCall(id, x.Method, params)
-	c.name, c.notify = x.name, x.Notify
+	c.name, c.notify, c.ask = x.name, x.Notify, x.Ask
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {
 			c.headers = paramheader.Headers(bound, x.call.Arguments)
 		}
 	}
-	a := s.wait(ctx, sess, c, x.Progress, limits)
+	limits.start()
+	a := s.wait(ctx, sess, c, x.Progress, *limits)
 	reply.Result = a.result
 	if a.object.Text() != nil {
 		reply.Object = a.object
@@ -204,12 +236,20 @@ func (s *server) callOver(
 	return reply, a
 }
 
-// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops.
+// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops. Meanwhile
+// it puts what the server asks to the client.
 func (s *server) wait(
 	ctx context.Context, sess *session, c *laneCall, progress func(tool.Progress), limits callLimits,
 ) answer {
-	began := time.Now()
-	timer := time.NewTimer(limits.idle)
+	limits.start()
+	desk, wasHeld := sess.lane.questions(), false
+	asking, over := context.WithCancel(ctx)
+	var answering sync.WaitGroup
+	defer answering.Wait()
+	defer over()
+	desk.begin(c)
+	defer desk.end(c)
+	timer := time.NewTimer(limits.left(false))
 	defer timer.Stop()
 	sess.lane.send(ctx, c)
 	for {
@@ -226,12 +266,21 @@ func (s *server) wait(
 			if done != nil {
 				return *done
 			}
-			if slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
-				timer.Reset(min(limits.idle, limits.most-time.Since(began)))
+			questions, held := c.takeQuestions()
+			for _, q := range questions {
+				answering.Go(func() { desk.put(asking, q) })
+			}
+			if held != wasHeld || slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
+				wasHeld = held
+				timer.Reset(limits.left(held))
 			}
 		case <-timer.C:
+			if left := limits.left(true); c.isHeld() && left > 0 {
+				timer.Reset(left)
+				continue
+			}
 			sess.lane.cancel(ctx, c, "timeout")
-			return answer{err: s.timedOut(c, time.Since(began), limits)}
+			return answer{err: s.timedOut(orText(c.name, c.method), c.sent(), limits)}
 		case <-ctx.Done():
 			sess.lane.cancel(ctx, c, "canceled by the client")
 			return answer{err: canceled(ctx, c.sent())}
@@ -242,15 +291,15 @@ func (s *server) wait(
 	}
 }
 
-func (s *server) timedOut(c *laneCall, after time.Duration, limits callLimits) *tool.Failure {
-	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: c.sent()}
+func (s *server) timedOut(name string, sent bool, limits callLimits) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: sent}
 	setting, limit := "call", limits.idle
-	if after >= limits.most {
+	if time.Since(limits.began) >= limits.most {
 		setting, limit = "call_max", limits.most
 	}
 	f.Message = fmt.Sprintf("%q of server %q did not answer within %s and was canceled; it may have taken effect: "+
 		"check before calling again. If it needs longer, raise timeouts.%s of server %q",
-		orText(c.name, c.method), s.cfg.ID, limit, setting, s.cfg.ID)
+		name, s.cfg.ID, limit, setting, s.cfg.ID)
 	return f
 }
 

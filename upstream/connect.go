@@ -54,9 +54,10 @@ func (s *server) initialize(ctx context.Context, transport mcp.Transport, older 
 		&mcp.Implementation{Name: HubCommand, Version: s.hubVersion},
 		&mcp.ClientOptions{
 			Logger:         slog.New(slog.DiscardHandler), // what it logs may quote messages
-			Capabilities:   &mcp.ClientCapabilities{},
+			Capabilities:   s.offers(),
 			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		})
+	client.AddReceivingMiddleware(refuseQuestions)
 	var opts mcp.ClientSessionOptions
 	if older {
 		opts.ProtocolVersion = newestWithSession
@@ -112,7 +113,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	}
 	sess.established(sdk, s.hubVersion)
 	conn.hop = sess.hop
-	sess.lane = conn
+	s.openDesk(sess, conn)
 	shut := sess.shut
 	sess.shut = func(kill <-chan struct{}) {
 		shut(kill)
@@ -213,7 +214,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 	}
 	sess.established(sdk, s.hubVersion)
 	conn.hop = sess.hop
-	sess.lane = conn
+	s.openDesk(sess, conn)
 	return sess, nil
 }
 
@@ -246,7 +247,9 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.limits().Message,
 		onNotification: s.hearing(sess), onEnd: sess.end, onSuspect: sess.suspected,
 	}
-	sess.lane = l
+	life := context.WithoutCancel(ctx)
+	l.desk = newDesk(func(body []byte) { l.respond(life, body) })
+	s.openDesk(sess, l)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if err := sdk.Wait(); err != nil {

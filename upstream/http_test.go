@@ -425,7 +425,7 @@ func TestServerAsksDuringCall(t *testing.T) {
 	got := map[string]bool{<-answers: true, <-answers: true}
 	for _, want := range []string{
 		`{"jsonrpc":"2.0","id":"srv1","result":{}}`,
-		`{"jsonrpc":"2.0","id":"srv2","error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`,
+		`{"jsonrpc":"2.0","id":"srv2","error":{"code":-32601,"message":"method not found: the client behind this call cannot be asked"}}`,
 	} {
 		if !got[want] {
 			t.Errorf("answers %v lack %s", got, want)

@@ -45,7 +45,9 @@ type httpLane struct {
 	onEnd          func(*fault)                  // the session cannot be used any more
 	onSuspect      func()                        // the server could not be reached: the session may be over
 
-	background sync.WaitGroup // notifications, replies and the listener
+	desk       *desk
+	background sync.WaitGroup // notifications and the listener
+	responses  atomic.Int32   // under way
 	pings      atomic.Int64
 }
 
@@ -311,36 +313,63 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 			return c.answerOf(ev.data, e).in(got, digest), true
 		}
 	case kindNotification:
-		if !e.is(noteProgress) {
+		if e.is(noteCancelled) {
+			l.desk.canceled(e)
+		} else if !e.is(noteProgress) {
 			l.onNotification(e, c)
 		} else if token, ours := e.progressToken(); ours && token == c.id && e.valid {
 			c.report(e.params)
 		}
 	case kindRequest:
-		if e.valid {
-			l.post(ctx, replyBody(e))
+		if e.valid && !l.desk.receive(e, c) {
+			l.respond(ctx, replyBody(e))
 		}
 	}
 	return answer{}, false
 }
 
-// post sends a notification or a reply in the background. Nobody waits for it.
+// post sends a notification in the background. Nobody waits for it.
 func (l *httpLane) post(ctx context.Context, body []byte) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
-	l.background.Go(func() {
-		defer cancel()
-		req, err := l.newRequest(ctx, http.MethodPost, body)
-		if err != nil {
-			return
-		}
-		resp, err := l.control.Do(req)
-		if err != nil {
-			l.log.Debug("message to the server failed", "error", plainError(err))
-			return
-		}
-		_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
-		_ = resp.Body.Close()
+	l.background.Go(func() { l.deliver(ctx, body, cancelPatience) })
+}
+
+const (
+	maxResponses     = 256              // under way to one server: it may ask faster than it takes answers in
+	responsePatience = 30 * time.Second // for a response, which may be large
+)
+
+// respond answers a request of the server in the background. It may come from a call that outlives the session, as the
+// flights do.
+func (l *httpLane) respond(ctx context.Context, body []byte) {
+	if l.responses.Add(1) > maxResponses {
+		l.responses.Add(-1)
+		l.log.Warn("a response to the server was dropped: too many others are under way")
+		return
+	}
+	l.server.flights.Go(func() {
+		defer l.responses.Add(-1)
+		l.deliver(ctx, body, responsePatience)
 	})
+}
+
+// questions implements lane.
+func (l *httpLane) questions() *desk { return l.desk }
+
+// deliver posts a message that is no call. It ends with the session.
+func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	req, err := l.newRequest(ctx, http.MethodPost, body)
+	if err != nil {
+		return
+	}
+	resp, err := l.control.Do(req)
+	if err != nil {
+		l.log.Debug("message to the server failed", "error", plainError(err))
+		return
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+	_ = resp.Body.Close()
 }
 
 // cancel implements lane. On 2026-07-28 closing the request is how a call is cancelled.

@@ -220,10 +220,14 @@ func (l *httpLane) readEvents(
 			return events.lastID
 		}
 		switch {
+		case kind == kindNotification && e.is(noteCancelled):
+			l.desk.canceled(e)
 		case kind == kindNotification:
 			l.onNotification(e, nil)
 		case kind == kindRequest && e.valid:
-			l.post(ctx, replyBody(e))
+			if !l.desk.receive(e, nil) {
+				l.respond(ctx, replyBody(e))
+			}
 		}
 	}
 }

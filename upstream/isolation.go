@@ -72,7 +72,7 @@ func (i *isolation) close() {
 // execute sends x over the connection of its session.
 func (i *isolation) execute(ctx context.Context, x *order) (tool.Reply, error) {
 	for {
-		one, err := i.connection(ctx, x.Session)
+		one, err := i.connection(ctx, x.Session, x.Hop)
 		if err != nil {
 			return tool.Reply{}, err
 		}
@@ -84,13 +84,13 @@ func (i *isolation) execute(ctx context.Context, x *order) (tool.Reply, error) {
 	}
 }
 
-// connection returns the session's connection, and makes one where there is none. It waits while others that are closing
-// take up the room.
-func (i *isolation) connection(ctx context.Context, who tool.Session) (*server, error) {
+// connection returns the session's connection, and makes one where there is none, for a client that says this of itself. It
+// waits while others that are closing take up the room.
+func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.Hop) (*server, error) {
 	timer := time.NewTimer(min(maxStartWait, i.server.timeouts.Connect))
 	defer timer.Stop()
 	for {
-		one, moved, err := i.find(who)
+		one, moved, err := i.find(who, says)
 		if one != nil || err != nil {
 			return one, err
 		}
@@ -109,7 +109,7 @@ func (i *isolation) connection(ctx context.Context, who tool.Session) (*server, 
 }
 
 // find is connection without the waiting: it returns one of a connection, what to wait for, and an error.
-func (i *isolation) find(who tool.Session) (one *server, wait <-chan struct{}, err error) {
+func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-chan struct{}, err error) {
 	if who.IsOver() {
 		return nil, nil, &tool.Failure{Class: tool.ClassCanceled, Code: "session_ended",
 			Message: "the session that the call belongs to has ended: open a new one and call again"}
@@ -135,7 +135,7 @@ func (i *isolation) find(who tool.Session) (one *server, wait <-chan struct{}, e
 		return nil, nil, i.unavailable()
 	}
 	if len(i.open)+len(i.closing) < i.server.cfg.maxSessions() {
-		return i.start(who), nil, nil
+		return i.start(who, says), nil, nil
 	}
 	if len(i.closing) == 0 {
 		i.evict()
@@ -197,11 +197,11 @@ func (i *isolation) full() *tool.Failure {
 }
 
 // start makes a connection for who and lets it run. mu is held.
-func (i *isolation) start(who tool.Session) *server {
+func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	name := orText(who.Name, "unnamed")
 	one := &server{
-		cfg: parent.cfg, of: parent, client: who, timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
+		cfg: parent.cfg, of: parent, client: who, capabilities: says.ClientCapabilities, timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
 		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {},
@@ -357,7 +357,7 @@ func (s *server) listsOnly() bool { return s.isolation != nil && s.cfg.Transport
 // keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
 // is not listed. A server that does not list in time is used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) {
-	if s.of.stateNow() == tool.ServerReady {
+	if s.of.stateNow() == tool.ServerReady || s.listsLess() {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())

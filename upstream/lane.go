@@ -25,6 +25,9 @@ type lane interface {
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 
+	// questions is where questions of the server arrive.
+	questions() *desk
+
 	// listen keeps a stream for notifications until ctx ends, where the protocol does not send them unasked: for what w
 	// says at each time. It returns at once.
 	listen(ctx context.Context, w *watch)
@@ -80,14 +83,18 @@ type laneCall struct {
 	// notify receives the log messages on the call's own stream, in order with its progress. Nil where nobody listens.
 	notify func(tool.Notification)
 
+	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
+
 	state atomic.Int32
 	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
 	mu      sync.Mutex
-	reports []report // that were not taken yet
-	size    int      // of them, in bytes
+	reports []report   // that were not taken yet
+	size    int        // of them, in bytes
+	asked   []*inquiry // questions that were not taken yet
+	held    int        // open questions that may be what the server is waiting for
 	done    *answer
 }
 

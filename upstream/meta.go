@@ -27,23 +27,33 @@ type hop struct {
 	client  string // of the hub
 }
 
-// members returns the hop's members of _meta, without braces. The hub offers servers no capability of its own.
+// members returns the hop's members of _meta, without braces, for a request of the hub's own: it offers servers nothing.
 func (h hop) members(logLevel json.RawMessage) []byte {
+	return h.membersFor(tool.Hop{LogLevel: logLevel})
+}
+
+// membersFor is members for a request of a client that said this of itself.
+func (h hop) membersFor(client tool.Hop) []byte {
 	b := []byte(`"` + metaVersion + `":`)
 	b = append(b, rawjson.Quote(h.version)...)
 	b = append(b, `,"`+metaClientInfo+`":{"name":"`+HubCommand+`","version":`...)
 	b = append(b, rawjson.Quote(h.client)...)
-	b = append(b, `},"`+metaCapabilities+`":{}`...)
-	if !rawjson.IsNull(logLevel) {
+	b = append(b, `},"`+metaCapabilities+`":`...)
+	if rawjson.IsNull(client.ClientCapabilities) {
+		b = append(b, `{}`...)
+	} else {
+		b = append(b, client.ClientCapabilities...)
+	}
+	if !rawjson.IsNull(client.LogLevel) {
 		b = append(b, `,"`+metaLogLevel+`":`...)
-		b = append(b, logLevel...)
+		b = append(b, client.LogLevel...)
 	}
 	return b
 }
 
 // callMeta returns the _meta of a tools/call: meta with the call's progress token and, for h other than nil, the facts
-// of the hop.
-func callMeta(meta json.RawMessage, token string, h *hop, logLevel json.RawMessage) ([]byte, error) {
+// of the hop, which client takes part in.
+func callMeta(meta json.RawMessage, token string, h *hop, client tool.Hop) ([]byte, error) {
 	if rawjson.IsNull(meta) {
 		meta = json.RawMessage("{}")
 	}
@@ -62,7 +72,7 @@ func callMeta(meta json.RawMessage, token string, h *hop, logLevel json.RawMessa
 	joined := make([]byte, 0, len(out)+256)
 	joined = append(joined, out[:end]...)
 	joined = append(joined, ',')
-	joined = append(joined, h.members(logLevel)...)
+	joined = append(joined, h.membersFor(client)...)
 	return append(joined, '}'), nil
 }
 
@@ -88,7 +98,11 @@ func withoutHop(params json.RawMessage) (json.RawMessage, error) {
 // callParams returns the params of the tools/call that x asks for: x.Params with name, arguments and _meta replaced in
 // their places, or appended, and every other member as it stands.
 func callParams(x *tool.Execution, token string, h *hop) (json.RawMessage, error) {
-	meta, err := callMeta(x.Meta, token, h, x.Hop.LogLevel)
+	var client tool.Hop
+	if h != nil {
+		client = carried(x.Hop, x.Ask != nil || x.InRounds)
+	}
+	meta, err := callMeta(x.Meta, token, h, client)
 	if err != nil {
 		return nil, err
 	}

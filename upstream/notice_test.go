@@ -408,7 +408,10 @@ func TestSubscriptionsOfASession(t *testing.T) {
 				t.Errorf("told of session %q", n.Session)
 			}
 			before := a.pids(t, h)[0]
+			ready := func() int { return strings.Count(h.log.String(), "server is ready") }
+			was := ready()
 			_, _ = a.call(t.Context(), h, "die", `{}`)
+			eventually(t, "the connection is made again without a call", func() bool { return ready() > was })
 			eventually(t, "the next connection is made, and subscribed", func() bool {
 				reply, err := a.call(t.Context(), h, "wishes", `{}`)
 				return err == nil && fmt.Sprint(wishesIn(t, reply.Result).Subscribed) == "[x://a]"

@@ -32,7 +32,9 @@ func orderOf(x *tool.Execution) *order {
 // params returns the params of the request.
 func (x *order) params(token string, h *hop) (json.RawMessage, error) {
 	if x.call != nil {
-		return callParams(x.call, token, h)
+		call := *x.call
+		call.Params = x.Params // of this round
+		return callParams(&call, token, h)
 	}
 	return requestParams(&x.Request, token, h)
 }
@@ -85,7 +87,11 @@ func requestParams(r *tool.Request, token string, h *hop) (json.RawMessage, erro
 	if !rawjson.IsObject(params) {
 		return nil, fmt.Errorf("params: %w", rawjson.ErrSyntax)
 	}
-	meta, err := callMeta(r.Meta, token, h, r.Hop.LogLevel)
+	var client tool.Hop
+	if h != nil {
+		client = carried(r.Hop, r.Ask != nil || r.InRounds)
+	}
+	meta, err := callMeta(r.Meta, token, h, client)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -41,6 +42,8 @@ type server struct {
 	isolation *isolation   // the connections of client sessions; nil where they share this one
 	of        *server      // the server that this is one client session's connection of; nil otherwise
 	client    tool.Session // that session: only its calls come here
+
+	capabilities json.RawMessage // of that session's client, as it gave them with the call that made the connection
 
 	// Only run and what it calls use these.
 	older       bool        // the server is known to speak a revision before 2026-07-28
@@ -432,7 +435,7 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	if sess.hasToListen(s.of != nil) {
+	if listens := sess.hasToListen(s.of != nil); listens || s.hearsQuestions(sess) {
 		// Before listing: what changes in between is told.
 		listening, stop := context.WithCancel(ctx)
 		shut := sess.shut
@@ -560,7 +563,7 @@ func (s *server) ownStatus() tool.ServerStatus {
 	}
 	if l := s.listing; l != nil {
 		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
-		st.Cached = l.catalog.Pending
+		st.Cached, st.Known = l.catalog.Pending, !s.foreign
 	}
 	return st
 }

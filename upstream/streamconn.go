@@ -90,6 +90,7 @@ type streamConn struct {
 	noise    atomic.Int64
 	noisy    *rate.Limiter
 	probe    probe
+	desk     *desk
 	pings    atomic.Int64
 
 	background sync.WaitGroup // the listener
@@ -116,6 +117,7 @@ func newStreamConn(
 		pending:        make(map[string]*laneCall),
 	}
 	c.probe.patience = patience
+	c.desk = newDesk(c.respond)
 	go c.readAll()
 	return c
 }
@@ -264,6 +266,9 @@ func (c *streamConn) receiveOne(got received) {
 			return
 		}
 	case kindRequest:
+		if rawjson.Valid(raw) && c.desk.receive(e, nil) {
+			return
+		}
 		if c.requests.Add(1) > maxServerRequests {
 			c.requests.Add(-1)
 			c.drop("a request while too many others of the server wait", nil)
@@ -304,10 +309,20 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 		}
 		return false
 	case e.is(noteCancelled):
-		return true
+		return !c.desk.canceled(e)
 	}
 	c.onNotification(e, nil)
 	return false
+}
+
+// questions implements lane.
+func (c *streamConn) questions() *desk { return c.desk }
+
+// respond answers a request of the server. What a server does not take in is lost to it.
+func (c *streamConn) respond(body []byte) {
+	if line, err := rawjson.Line(body); err == nil {
+		_ = c.wire.post(outMessage{data: line})
+	}
 }
 
 // deliver queues a message for the SDK.

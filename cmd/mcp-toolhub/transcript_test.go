@@ -39,8 +39,13 @@ func TestTranscripts(t *testing.T) {
 	for _, version := range []string{rev2025June, rev2025, rev2026} {
 		t.Run("stdio "+version, func(t *testing.T) {
 			t.Parallel()
-			// A connection of its own waits until the servers are there, so that the transcript begins with a quiet hub.
-			w := wireHub(t, transcriptServers(t), version)
+			// A hub before it finds out what the servers offer, so that what the first answer says does not depend on how
+			// quickly they start.
+			dir := t.TempDir()
+			before := wireHubIn(t, dir, transcriptServers(t), version)
+			before.open().awaitTools("mcp.demo.grow", "mcp.far.fail")
+			before.hangUp()
+			w := wireHubIn(t, dir, transcriptServers(t), version)
 			s := &scribe{t: t, wire: w}
 			s.hello()
 			w.awaitTools("mcp.demo.grow", "mcp.far.fail")

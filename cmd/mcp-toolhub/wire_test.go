@@ -97,9 +97,7 @@ func wireProcess(t testing.TB, cmd *exec.Cmd, version string) *wire {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan struct{})
 	go func() {
-		defer close(read)
 		defer close(w.lines)
 		r := bufio.NewReaderSize(stdout, 64<<10)
 		for {
@@ -114,13 +112,7 @@ func wireProcess(t testing.TB, cmd *exec.Cmd, version string) *wire {
 	}()
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
-			_ = w.stdin.Close()
-			for range w.lines { // until it ends
-			}
-			<-read
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("%s ended with %v", filepath.Base(cmd.Path), err)
-			}
+			w.hangUp()
 		}
 		if t.Failed() {
 			t.Logf("stderr:\n%s", w.log)
@@ -132,7 +124,12 @@ func wireProcess(t testing.TB, cmd *exec.Cmd, version string) *wire {
 // wireHub runs a hub on config that serves stdio.
 func wireHub(t testing.TB, config, version string, args ...string) *wire {
 	t.Helper()
-	dir := t.TempDir()
+	return wireHubIn(t, t.TempDir(), config, version, args...)
+}
+
+// wireHubIn is wireHub in a directory where hubs may have been before.
+func wireHubIn(t testing.TB, dir, config, version string, args ...string) *wire {
+	t.Helper()
 	file := filepath.Join(dir, "hub.json")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -144,6 +141,17 @@ func wireHub(t testing.TB, config, version string, args ...string) *wire {
 	cmd := exec.Command(program, append([]string{"serve", "--config", file, "--log-format", "json"}, args...)...)
 	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
 	return wireProcess(t, cmd, version)
+}
+
+// hangUp ends the process over stdio, and waits for that.
+func (w *wire) hangUp() {
+	w.t.Helper()
+	_ = w.stdin.Close()
+	for range w.lines { // until it ends
+	}
+	if err := w.cmd.Wait(); err != nil {
+		w.t.Errorf("%s ended with %v", filepath.Base(w.cmd.Path), err)
+	}
 }
 
 // wireFake runs a scripted server without a hub.

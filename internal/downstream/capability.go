@@ -19,7 +19,7 @@ func (s *Server) abilities(surface *tool.Surface) tool.Abilities {
 	}
 	able := f.Abilities
 	for _, st := range s.deps.Statuses() {
-		if (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) && slices.Contains(f.Servers, st.Server) {
+		if !st.Known && (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) && slices.Contains(f.Servers, st.Server) {
 			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true, Logging: true})
 		}
 	}

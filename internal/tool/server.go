@@ -29,6 +29,7 @@ type ServerStatus struct {
 	Restarts        int         `json:"restarts"`
 	Tools           int         `json:"tools"`            // admitted
 	Cached          bool        `json:"cached,omitempty"` // the tools are those of an earlier start
+	Known           bool        `json:"-"`                // it is known what the server offers, now or at an earlier start
 	Repaired        int         `json:"repaired"`
 	Excluded        []Exclusion `json:"excluded,omitempty"`
 	Calls           int64       `json:"calls"`

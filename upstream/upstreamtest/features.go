@@ -257,17 +257,9 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 			}
 		}
 	case "shout":
-		p.mu.Lock()
-		all := make([]listener, 0, len(p.listeners))
-		for _, l := range p.listeners {
-			all = append(all, l)
-		}
-		p.mu.Unlock()
 		for range max(args.Times, 1) {
-			for _, l := range all {
-				for _, note := range args.Notes {
-					l.send([]byte(note))
-				}
+			for _, note := range args.Notes {
+				p.toListeners([]byte(note))
 			}
 		}
 	case "offer":

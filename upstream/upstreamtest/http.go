@@ -177,6 +177,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, body []byte) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
+	m.session = r.Header.Get("Mcp-Session-Id")
 	switch {
 	case h.options.Modern:
 		if r.Header.Get("Mcp-Method") != m.Method && m.ID != nil {
@@ -261,6 +262,9 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	defer out.close()
 	out.comment()
 	defer h.peer.listen(listener{send: out.event})()
+	session := r.Header.Get("Mcp-Session-Id")
+	h.peer.asking.listens(session, out.event)
+	defer h.peer.asking.listens(session, nil)
 	<-h.goneWith(r)
 }
 

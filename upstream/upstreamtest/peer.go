@@ -25,6 +25,9 @@ type message struct {
 		} `json:"_meta"`
 	} `json:"params"`
 	params json.RawMessage // all of it, raw
+	raw    json.RawMessage // the message
+
+	session string // that it came in, over Streamable HTTP
 }
 
 // peer is the part of a fake server that does not depend on the transport.
@@ -44,13 +47,14 @@ type peer struct {
 	levels     []string                 // of logging/setLevel
 	next       int
 	deaf       bool
+	asking     asking
 }
 
 func newPeer(s Script) *peer {
 	lists := s.Features.all()
 	lists["tools"] = s.tools()
 	return &peer{script: s, lists: lists, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
-		subscribed: map[string]int{}}
+		subscribed: map[string]int{}, asking: newAsking()}
 }
 
 // listen adds a place that notifications go to, until the function it returns is called.
@@ -70,6 +74,19 @@ func (p *peer) listen(l listener) (stop func()) {
 // changed tells every listener that the tools have changed.
 func (p *peer) changed() { p.announce("notifications/tools/list_changed", "") }
 
+// toListeners sends line to everybody who listens.
+func (p *peer) toListeners(line []byte) {
+	p.mu.Lock()
+	all := make([]listener, 0, len(p.listeners))
+	for _, l := range p.listeners {
+		all = append(all, l)
+	}
+	p.mu.Unlock()
+	for _, l := range all {
+		l.send(line)
+	}
+}
+
 func parse(raw []byte) (m message, ok bool) {
 	var outer struct {
 		Params json.RawMessage `json:"params"`
@@ -77,7 +94,7 @@ func parse(raw []byte) (m message, ok bool) {
 	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(raw, &outer) != nil {
 		return m, false
 	}
-	m.params = outer.Params
+	m.params, m.raw = outer.Params, raw
 	return m, true
 }
 
@@ -86,6 +103,12 @@ func parse(raw []byte) (m message, ok bool) {
 func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 	if m.Method == "notifications/cancelled" {
 		p.cancel(m.Params.RequestID)
+	}
+	if m.Method == "notifications/initialized" && p.script.Has(AsksEarly) {
+		p.toListeners([]byte(`{"jsonrpc":"2.0","id":"early","method":"roots/list"}`))
+	}
+	if m.Method == "" {
+		p.asking.answered(m)
 	}
 	if m.ID == nil || m.Method == "" || p.ignores(m) {
 		return
@@ -203,6 +226,16 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
 			return
 		}
+	case "ask":
+		if result = p.ask(m, gone, send); result == nil {
+			return
+		}
+	case "withdraw":
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
+	case "answers":
+		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
+	case "rounds":
+		result = p.round(m)
 	case "hang":
 		p.sleep(m.ID, time.Hour, gone)
 		return

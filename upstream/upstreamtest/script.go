@@ -21,7 +21,16 @@
 //	offer     {"list": L, "items": [D]}: lists D as prompts, resources or resourceTemplates, tells of it, answers
 //	update    {"uri": U}: tells those who have subscribed that the resource has changed, answers
 //	wishes    what is subscribed to, the history of that, and the log levels set, as structuredContent
+//	ask       {"questions": [{"id","method","params"}]}: sends each as a request of its own, on the call's stream or with
+//	          "standing": true on the listening one, waits for the responses unless "leave": true, and answers with them,
+//	          byte for byte, as structuredContent.answers
+//	withdraw  {"id": I}: cancels the question I
+//	answers   all responses that questions got, as structuredContent.answers
+//	rounds    {"key": K, "results": [R]}: answers the nth call with the same K with the nth R, byte for byte, and after
+//	          that with the params of all those calls as structuredContent.received
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
+//
+// The tools from say on are not among DefaultTools.
 //
 // Every other tool answers {"content":[{"type":"text","text":"ok"}]}.
 package upstreamtest
@@ -53,6 +62,7 @@ const (
 	SilentFeatures   Behaviour = "silent_features"   // answers no list but that of tools
 	RefusesFeatures  Behaviour = "refuses_features"  // answers these with an error
 	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
+	AsksEarly        Behaviour = "asks_early"        // asks for roots, with the id "early", once it is initialised
 )
 
 // Script says how a fake server behaves. The zero value is an honest server of protocol 2025-11-25.

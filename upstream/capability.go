@@ -1,0 +1,168 @@
+//lint:file-ignore SA1019 What 2026-07-28 deprecates is what servers of older revisions are told of.
+
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// isQuestion reports whether a request of this method asks the client behind a call for something.
+func isQuestion(method string) bool {
+	return method == tool.MethodElicit || method == tool.MethodSample || method == tool.MethodRoots
+}
+
+// offers is what the hub says in initialize that its side can do. A connection of one client's own offers what that client
+// can; a shared one over Streamable HTTP everything, because there each question names the call that it belongs to by the
+// stream that it comes on; another shared one nothing, because nobody could tell whom the server asks.
+//
+// The connection that only lists for an isolated server offers everything, too: there are servers that list a tool only to
+// those who can answer what it asks.
+func (s *server) offers() *mcp.ClientCapabilities {
+	switch {
+	case s.of != nil:
+		return clientOffer(s.capabilities)
+	case s.isolation != nil || s.cfg.Transport == StreamableHTTP:
+		return &mcp.ClientCapabilities{
+			Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
+			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+			RootsV2:     &mcp.RootCapabilities{},
+		}
+	}
+	return &mcp.ClientCapabilities{}
+}
+
+// offersAll reports whether a server that asks for anything would be told that it may.
+func offersAll(c *mcp.ClientCapabilities) bool {
+	return c.Sampling != nil && c.Elicitation != nil && c.RootsV2 != nil
+}
+
+// offersAny reports whether the server may ask for anything.
+func offersAny(c *mcp.ClientCapabilities) bool {
+	return c.Sampling != nil || c.Elicitation != nil || c.RootsV2 != nil
+}
+
+// clientOffer is a client's capabilities object as far as the hub can honour it for a server of up to 2025-11-25. What is
+// experimental needs messages that the hub does not pass on.
+func clientOffer(raw json.RawMessage) *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{}
+	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
+		return c
+	}
+	if of, ok := ability(raw, "sampling"); ok {
+		c.Sampling = &mcp.SamplingCapabilities{}
+		if _, ok := ability(of, "tools"); ok {
+			c.Sampling.Tools = &mcp.SamplingToolsCapabilities{}
+		}
+		if _, ok := ability(of, "context"); ok {
+			c.Sampling.Context = &mcp.SamplingContextCapabilities{}
+		}
+	}
+	if of, ok := ability(raw, "elicitation"); ok {
+		c.Elicitation = &mcp.ElicitationCapabilities{}
+		if _, ok := ability(of, "form"); ok {
+			c.Elicitation.Form = &mcp.FormElicitationCapabilities{}
+		}
+		if _, ok := ability(of, "url"); ok {
+			c.Elicitation.URL = &mcp.URLElicitationCapabilities{}
+		}
+	}
+	if _, ok := ability(raw, "roots"); ok {
+		c.RootsV2 = &mcp.RootCapabilities{}
+	}
+	extensions, _ := rawjson.Get(raw, "extensions")
+	_ = rawjson.Members(extensions, func(m rawjson.Member) bool {
+		if rawjson.IsObject(m.Value) {
+			if c.Extensions == nil {
+				c.Extensions = make(map[string]any)
+			}
+			c.Extensions[m.Name()] = json.RawMessage(m.Value)
+		}
+		return true
+	})
+	return c
+}
+
+// ability returns the object by which a client says that it can do something.
+func ability(object []byte, name string) ([]byte, bool) {
+	value, ok := rawjson.Get(object, name)
+	return value, ok && rawjson.IsObject(value)
+}
+
+// carried is what a client's hop said of itself as far as the hub can honour it in a request to a server of 2026-07-28:
+// there each request says what its client can do. asks says that the client can be asked at all. The rest stays as the
+// client wrote it.
+func carried(h tool.Hop, asks bool) tool.Hop {
+	raw := h.ClientCapabilities
+	h.ClientCapabilities = nil
+	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
+		return h
+	}
+	kept, _, err := rawjson.DeleteFunc(raw, func(m rawjson.Member) bool {
+		switch m.Name() {
+		case "tasks": // of 2025-11-25: the client's own tasks, which the hub does not offer
+			return true
+		case "sampling", "elicitation", "roots":
+			return !asks
+		}
+		return false
+	})
+	if err != nil {
+		return h
+	}
+	if roots, ok := ability(kept, "roots"); ok {
+		if still, changes, err := rawjson.Delete(roots, "listChanged"); err == nil && changes {
+			if kept, err = rawjson.Set(kept, "roots", still); err != nil {
+				return h
+			}
+		}
+	}
+	h.ClientCapabilities = kept
+	return h
+}
+
+// hearsQuestions reports whether the server may ask on a stream that is no call's: then it has to be listened to.
+func (s *server) hearsQuestions(sess *session) bool {
+	return s.of != nil && s.cfg.Transport == StreamableHTTP && sess.hop == nil && offersAny(s.offers())
+}
+
+// listsLess reports whether a session's connection may be offered fewer tools than others, because its client can answer
+// less, and something better is known: then what it lists must not take the tools of others away.
+func (s *server) listsLess() bool {
+	if offersAll(s.offers()) {
+		return false
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.of.listing != nil && !s.of.listing.catalog.Pending
+}
+
+// openDesk makes l the session's lane, and lets the server ask through it what the hub has offered to answer. From
+// 2026-07-28 on servers send no requests.
+func (s *server) openDesk(sess *session, l lane) {
+	sess.lane = l
+	switch {
+	case sess.hop != nil:
+	case s.of != nil:
+		l.questions().follow(deskOfClient)
+	case s.cfg.Transport == StreamableHTTP:
+		l.questions().follow(deskByStream)
+	}
+}
+
+// refuseQuestions keeps the SDK's client from answering for the client behind a call: it would say that there are no
+// roots, and let no question on the streams of initialize pass.
+func refuseQuestions(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if isQuestion(method) {
+			return nil, &jsonrpc.Error{Code: tool.CodeMethodNotFound, Message: errNotOffered.Message}
+		}
+		return next(ctx, method, req)
+	}
+}

@@ -1,0 +1,304 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	maxOpenQuestions = 128      // of one connection
+	maxCallQuestions = 16       // of one call, and of one round
+	maxQuestion      = 16 << 20 // bytes of one question's params
+)
+
+// deskRule says which calls a server's questions can belong to.
+type deskRule int
+
+const (
+	deskClosed   deskRule = iota // none: the hub offers to answer nothing
+	deskByStream                 // the one on whose stream the question comes
+	deskOfClient                 // that one, or else the latest: all calls of the connection are one client's
+)
+
+// Why questions are refused. Servers of all revisions know the first: it is what the protocol has for a capability that was
+// not offered.
+var (
+	errNotOffered = tool.RPCError{Code: tool.CodeMethodNotFound, Message: "method not found: the client did not offer this capability " +
+		"on this connection"}
+	errUnasked  = tool.RPCError{Code: tool.CodeMethodNotFound, Message: "method not found: the client behind this call cannot be asked"}
+	errNoStream = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "several clients share this connection: a question " +
+		"must come on the stream of the call that it belongs to"}
+	errNoCall = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "no call of the client is in flight: a server may ask " +
+		"only during one"}
+	errCallOver   = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "the call that the question belongs to has ended"}
+	errIDInUse    = tool.RPCError{Code: tool.CodeInvalidRequest, Message: "another request with this id is still open"}
+	errTooMany    = tool.RPCError{Code: tool.CodeInternalError, Message: "too many questions of the server are open: wait for answers first"}
+	errTooLong    = tool.RPCError{Code: tool.CodeInvalidParams, Message: "the question is too large"}
+	errNoAnswer   = tool.RPCError{Code: tool.CodeInternalError, Message: "the client did not answer"}
+	errBadAnswer  = tool.RPCError{Code: tool.CodeInternalError, Message: "the client's answer is no JSON object"}
+	errBadRequest = tool.RPCError{Code: tool.CodeInvalidParams, Message: "params of the question are no JSON object"}
+)
+
+// desk takes the questions that the server of one connection sends as requests of its own, up to 2025-11-25, to the clients
+// behind its calls, and the answers back. A question that belongs to no call, or to one whose client cannot be asked, is
+// refused at once.
+type desk struct {
+	reply func(body []byte) // sends a response to the server; does not block
+
+	mu     sync.Mutex
+	rule   deskRule
+	calls  []*laneCall // in flight, in the order in which they began
+	open   map[string]*inquiry
+	early  []*inquiry // came before the first call: some servers ask for roots as soon as they are initialised
+	begun  bool       // there was a call
+	number int        // of questions so far
+}
+
+// inquiry is an open question of a server.
+type inquiry struct {
+	id       json.RawMessage // as the server wrote it
+	question tool.Question
+	call     *laneCall          // whose client is asked
+	held     []*laneCall        // those that may be waiting for the answer
+	stop     context.CancelFunc // of the asking; nil before
+	over     bool               // answered, refused or cancelled
+}
+
+func newDesk(reply func(body []byte)) *desk {
+	return &desk{reply: reply, open: make(map[string]*inquiry)}
+}
+
+// follow sets which calls questions can belong to.
+func (d *desk) follow(rule deskRule) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rule = rule
+}
+
+// begin notes that c is about to be sent. end must follow.
+func (d *desk) begin(c *laneCall) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, c)
+	d.begun = true
+	early := d.early
+	d.early = nil
+	for _, q := range early {
+		if c.ask == nil {
+			d.refuse(q, errUnasked)
+			continue
+		}
+		d.assign(q, c)
+	}
+}
+
+// end notes that nobody waits for c any more. Its open questions are answered with an error.
+func (d *desk) end(c *laneCall) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = slices.DeleteFunc(d.calls, func(one *laneCall) bool { return one == c })
+	for _, q := range d.open {
+		if q.call == c {
+			d.refuse(q, errCallOver)
+		}
+	}
+}
+
+// receive takes a request of the server, of which e is the envelope, that came on the stream of call, or on a stream that
+// is no call's; then call is nil. It reports whether the request is a question. The message is well-formed.
+func (d *desk) receive(e envelope, call *laneCall) bool {
+	method, _ := rawjson.String(e.method)
+	if !isQuestion(method) {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if why := d.take(e, method, call); why != nil {
+		d.reply(errorBody(e.id, *why))
+	}
+	return true
+}
+
+// take opens a question, or says why it is refused. d.mu is held.
+func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCError) {
+	if d.rule == deskClosed {
+		return &errNotOffered
+	}
+	if call == nil && d.rule == deskOfClient {
+		call = d.latest()
+	}
+	early := call == nil && d.rule == deskOfClient && !d.begun
+	params, err := rawjson.Line(e.params)
+	switch {
+	case early:
+	case call == nil && d.rule == deskByStream:
+		return &errNoStream
+	case call == nil:
+		return &errNoCall
+	case call.ask == nil:
+		return &errUnasked
+	case !slices.Contains(d.calls, call):
+		return &errCallOver
+	}
+	switch {
+	case d.open[idKey(e.id)] != nil:
+		return &errIDInUse
+	case len(d.open) >= maxOpenQuestions || d.openOf(call) >= maxCallQuestions:
+		return &errTooMany
+	case len(e.params) > maxQuestion:
+		return &errTooLong
+	case err != nil || e.params != nil && !rawjson.IsObject(e.params):
+		return &errBadRequest
+	}
+	d.number++
+	q := &inquiry{id: e.id, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
+	d.open[idKey(e.id)] = q
+	if early {
+		d.early = append(d.early, q)
+		return nil
+	}
+	d.assign(q, call)
+	return nil
+}
+
+// assign makes q a question to the client behind call. d.mu is held.
+func (d *desk) assign(q *inquiry, call *laneCall) {
+	q.call, q.held = call, []*laneCall{call}
+	if d.rule == deskOfClient {
+		q.held = slices.Clone(d.calls) // any of them may be the one that waits
+	}
+	for _, one := range q.held {
+		one.hold(1)
+	}
+	call.put(q)
+}
+
+// latest is the call of a connection of one client's own that questions go to where nothing tells which one asks. d.mu is
+// held.
+func (d *desk) latest() *laneCall {
+	for i := len(d.calls) - 1; i >= 0; i-- {
+		if c := d.calls[i]; c.ask != nil && !c.isDone() {
+			return c
+		}
+	}
+	return nil
+}
+
+// openOf counts the open questions of call, or those that no call has come for yet. d.mu is held.
+func (d *desk) openOf(call *laneCall) (n int) {
+	for _, q := range d.open {
+		if q.call == call {
+			n++
+		}
+	}
+	return n
+}
+
+// put puts q to the client of its call, and answers the server. ctx ends with the call.
+func (d *desk) put(ctx context.Context, q *inquiry) {
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	d.mu.Lock()
+	q.stop = stop
+	over := q.over
+	d.mu.Unlock()
+	if over {
+		return
+	}
+	answers, err := q.call.ask(asking, []tool.Question{q.question})
+	body := errorBody(q.id, errNoAnswer)
+	switch {
+	case err == nil && len(answers) == 1:
+		body = answerBody(q.id, answers[0])
+	case ctx.Err() != nil:
+		body = errorBody(q.id, errCallOver)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.close(q) {
+		d.reply(body)
+	}
+}
+
+// canceled ends the question that a notifications/cancelled of the server names, if it is one. Nobody is answered then.
+func (d *desk) canceled(e envelope) bool {
+	id, ok := rawjson.Get(e.params, "requestId")
+	if !ok {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.open[idKey(id)]
+	if q == nil {
+		return false
+	}
+	d.close(q)
+	return true
+}
+
+// refuse ends q with an error. d.mu is held.
+func (d *desk) refuse(q *inquiry, why tool.RPCError) {
+	if d.close(q) {
+		d.reply(errorBody(q.id, why))
+	}
+}
+
+// close takes q off the desk. It returns false if that was done before. d.mu is held.
+func (d *desk) close(q *inquiry) bool {
+	if q.over {
+		return false
+	}
+	q.over = true
+	delete(d.open, idKey(q.id))
+	d.early = slices.DeleteFunc(d.early, func(one *inquiry) bool { return one == q })
+	if q.stop != nil {
+		q.stop()
+	}
+	for _, one := range q.held {
+		one.hold(-1)
+	}
+	return true
+}
+
+// idKey is a JSON-RPC id as the key of a map: the same however its text is escaped.
+func idKey(id []byte) string {
+	if text, ok := rawjson.String(id); ok {
+		return `"` + text
+	}
+	return string(id)
+}
+
+// answerBody is the response to a server's question.
+func answerBody(id []byte, a tool.Answer) []byte {
+	if a.Err != nil {
+		return errorBody(id, *a.Err)
+	}
+	if !rawjson.IsObject(a.Result) || !rawjson.Valid(a.Result) {
+		return errorBody(id, errBadAnswer)
+	}
+	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	b = append(append(b, `,"result":`...), a.Result...)
+	return append(b, '}')
+}
+
+// errorBody is the response to a server's request that is refused. A client's own error object stays as it was received.
+func errorBody(id []byte, e tool.RPCError) []byte {
+	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	b = append(b, `,"error":`...)
+	if rawjson.IsObject(e.Raw) && rawjson.Valid(e.Raw) {
+		return append(append(b, e.Raw...), '}')
+	}
+	b = append(b, `{"code":`...)
+	b = strconv.AppendInt(b, e.Code, 10)
+	b = append(append(b, `,"message":`...), rawjson.Quote(e.Message)...)
+	if !rawjson.IsNull(e.Data) && rawjson.Valid(e.Data) {
+		b = append(append(b, `,"data":`...), e.Data...)
+	}
+	return append(b, `}}`...)
+}

@@ -1,0 +1,159 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// TestIdleTimeRestsWhileSomebodyIsAsked checks the clock of a call: a person who thinks does not count as a silent server,
+// up to the maximum.
+func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		thinks time.Duration
+		ends   time.Duration
+		says   string
+	}{
+		"answered":     {5 * time.Minute, 6 * time.Minute, "timeouts.call of"},
+		"not answered": {time.Hour, 10 * time.Minute, "timeouts.call_max of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newMemoryWire()
+				conn := testConn(w, func() {})
+				defer conn.release()
+				conn.desk.follow(deskOfClient)
+				call := newLaneCall("toolhub-1", methodCallTool, json.RawMessage("{}"))
+				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
+					timer := time.NewTimer(c.thinks)
+					defer timer.Stop()
+					select {
+					case <-timer.C:
+						return []tool.Answer{{Result: json.RawMessage(`{}`)}}, nil
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}
+				w.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+				began := time.Now()
+				a := testServer().wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) {},
+					callLimits{idle: time.Minute, most: 10 * time.Minute})
+				var f *tool.Failure
+				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
+					t.Errorf("answer %+v", a)
+				}
+				if took := time.Since(began); took != c.ends {
+					t.Errorf("ended after %s, want %s", took, c.ends)
+				}
+			})
+		})
+	}
+}
+
+// TestDeskRefusesBetweenCalls checks the connection of one client's own once its call has ended, and the latest call as the
+// one that is asked.
+func TestDeskRefusesBetweenCalls(t *testing.T) {
+	t.Parallel()
+	var replies []string
+	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(deskOfClient)
+	ask := func(id string) {
+		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
+		if !d.receive(e, nil) {
+			t.Error("no question")
+		}
+	}
+	first, second := newLaneCall("toolhub-1", "", nil), newLaneCall("toolhub-2", "", nil)
+	first.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
+	second.ask = first.ask
+	d.begin(first)
+	d.begin(second)
+	ask("1")
+	ask("1")
+	second.finish(answer{})
+	ask("2")
+	asked, _ := second.takeQuestions()
+	earlier, held := first.takeQuestions()
+	if len(asked) != 1 || len(earlier) != 1 || !held || len(replies) != 1 || !strings.Contains(replies[0], "still open") {
+		t.Errorf("asked %d and %d, replied %q", len(asked), len(earlier), replies)
+	}
+	d.end(second)
+	d.end(first)
+	ask("3")
+	if _, held = first.takeQuestions(); held || len(replies) != 4 || len(d.open) != 0 || !strings.Contains(replies[3], "no call of the client is in flight") {
+		t.Errorf("replied %q, %d open", replies, len(d.open))
+	}
+}
+
+// FuzzDesk feeds a desk what a server may write: each question gets at most one well-formed answer, and no more are open
+// than may be.
+func FuzzDesk(f *testing.F) {
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, true)
+	f.Add(`{"jsonrpc":"2.0","id":"\u0031","method":"elicitation/create","params":{"a":1}}`, `{"jsonrpc":"2.0","id":"1","method":"sampling/createMessage","params":[]}`, false)
+	f.Fuzz(func(t *testing.T, one, two string, own bool) {
+		d := newDesk(func(body []byte) {
+			if !rawjson.Valid(body) {
+				t.Errorf("answered %q", body)
+			}
+		})
+		d.follow(deskByStream)
+		if own {
+			d.follow(deskOfClient)
+		}
+		call := newLaneCall("toolhub-1", "", nil)
+		call.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return []tool.Answer{{}}, nil }
+		for _, line := range []string{one, two, one} {
+			e, kind := open([]byte(line))
+			switch {
+			case !rawjson.Valid([]byte(line)):
+			case kind == kindRequest:
+				d.receive(e, nil)
+				d.begin(call)
+				d.receive(e, call)
+			case kind == kindNotification:
+				d.canceled(e)
+			}
+		}
+		asked, _ := call.takeQuestions()
+		for _, q := range asked {
+			d.put(t.Context(), q)
+		}
+		d.end(call)
+		if _, held := call.takeQuestions(); held || len(d.open)+len(d.early) > 1 {
+			t.Errorf("held %v, open %d, early %d", held, len(d.open), len(d.early))
+		}
+	})
+}
+
+// FuzzRounds feeds results of type input_required: what is taken from one makes well-formed params.
+func FuzzRounds(f *testing.F) {
+	f.Add(`{"resultType":"input_required","requestState":"s\u0031","inputRequests":{"\u0062":{"method":"elicitation/create","params":{"a":1}}}}`)
+	f.Add(`{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"a":1}}`)
+	f.Fuzz(func(t *testing.T, result string) {
+		if !rawjson.Valid([]byte(result)) {
+			return
+		}
+		w, err := readWanted([]byte(result))
+		if err != nil {
+			return
+		}
+		answers := make([]tool.Answer, len(w.questions))
+		for i := range answers {
+			answers[i].Result = fmt.Appendf(nil, `{"i":%d}`, i)
+		}
+		params, err := w.answered(json.RawMessage(`{"name":"x"}`), answers)
+		if err != nil || !json.Valid(params) {
+			t.Errorf("%q: %s, %v", result, params, err)
+		}
+	})
+}

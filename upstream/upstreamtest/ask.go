@@ -1,0 +1,164 @@
+package upstreamtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// asking is what a fake server asks of its client.
+type asking struct {
+	mu       sync.Mutex
+	number   int
+	answers  map[string]json.RawMessage // responses of the client, by id
+	order    []string                   // of their arrival
+	arrived  chan struct{}              // closed and replaced at each
+	received map[string][]json.RawMessage
+	standing map[string]func([]byte) // listening streams of Streamable HTTP, by session
+}
+
+func newAsking() asking {
+	return asking{answers: map[string]json.RawMessage{}, arrived: make(chan struct{}), received: map[string][]json.RawMessage{},
+		standing: map[string]func([]byte){}}
+}
+
+// answered notes a response.
+func (a *asking) answered(m message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	id := string(m.ID)
+	a.answers[id] = m.raw
+	a.order = append(a.order, id)
+	close(a.arrived)
+	a.arrived = make(chan struct{})
+}
+
+// all is every response so far, as a JSON array.
+func (a *asking) all() []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.list(a.order)
+}
+
+// list is the responses to ids, as a JSON array. a.mu is held.
+func (a *asking) list(ids []string) []byte {
+	var all [][]byte
+	for _, id := range ids {
+		all = append(all, a.answers[id])
+	}
+	return append(append([]byte("["), bytes.Join(all, []byte(","))...), ']')
+}
+
+// await waits for the responses to ids. It returns nil if stop or gone was closed before.
+func (a *asking) await(ids []string, stop, gone <-chan struct{}) []byte {
+	for {
+		a.mu.Lock()
+		missing, arrived := false, a.arrived
+		for _, id := range ids {
+			missing = missing || a.answers[id] == nil
+		}
+		list := a.list(ids)
+		a.mu.Unlock()
+		if !missing {
+			return list
+		}
+		select {
+		case <-arrived:
+		case <-stop:
+			return nil
+		case <-gone:
+			return nil
+		}
+	}
+}
+
+// listens notes, or forgets, the listening stream of a session.
+func (a *asking) listens(session string, send func([]byte)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.standing[session] = send
+	close(a.arrived)
+	a.arrived = make(chan struct{})
+}
+
+// listening returns the listening stream of a session, once there is one, or nil when gone is closed.
+func (a *asking) listening(session string, gone <-chan struct{}) func([]byte) {
+	for {
+		a.mu.Lock()
+		send, arrived := a.standing[session], a.arrived
+		a.mu.Unlock()
+		if send != nil {
+			return send
+		}
+		select {
+		case <-arrived:
+		case <-gone:
+			return nil
+		}
+	}
+}
+
+// ask answers a call of the tool of that name. It returns nil if there is nothing to answer any more.
+func (p *peer) ask(m message, gone <-chan struct{}, send func([]byte)) []byte {
+	var questions []struct {
+		ID     json.RawMessage `json:"id"`
+		Method json.RawMessage `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if json.Unmarshal(m.Params.Arguments["questions"], &questions) != nil {
+		return []byte(okResult)
+	}
+	put := send
+	if string(m.Params.Arguments["standing"]) == "true" {
+		if put = p.asking.listening(m.session, gone); put == nil {
+			return nil
+		}
+	}
+	canceled := make(chan struct{})
+	p.mu.Lock()
+	p.waiting[string(m.ID)] = canceled
+	p.mu.Unlock()
+	var ids []string
+	for _, q := range questions {
+		id := string(q.ID)
+		if id == "" {
+			p.asking.mu.Lock()
+			p.asking.number++
+			id = strconv.Itoa(p.asking.number)
+			p.asking.mu.Unlock()
+		}
+		ids = append(ids, id)
+		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%s,"id":%s`, q.Method, id)
+		if q.Params != nil {
+			line = append(append(line, `,"params":`...), q.Params...)
+		}
+		put(append(line, '}'))
+	}
+	if string(m.Params.Arguments["leave"]) == "true" {
+		return []byte(okResult)
+	}
+	list := p.asking.await(ids, canceled, gone)
+	if list == nil {
+		return nil
+	}
+	return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, list)
+}
+
+// round answers a call of the tool rounds.
+func (p *peer) round(m message) []byte {
+	var results []json.RawMessage
+	_ = json.Unmarshal(m.Params.Arguments["results"], &results)
+	key := string(m.Params.Arguments["key"])
+	a := &p.asking
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := len(a.received[key])
+	a.received[key] = append(a.received[key], m.params)
+	if n < len(results) {
+		return results[n]
+	}
+	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"received":[%s]}}`,
+		bytes.Join(toBytes(a.received[key]), []byte(",")))
+}
