@@ -20,6 +20,7 @@ var mayImport = map[string]map[string]string{
 	"internal/tool":        {},
 	"internal/rawjson":     {},
 	"internal/guard":       {},
+	"internal/seal":        {},
 	"internal/paramheader": {"internal/rawjson": "reads schemas and arguments"},
 	"internal/schema":      {"internal/tool": "digests are the key of its cache"},
 	"upstream": {
@@ -51,6 +52,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":        "surfaces and errors",
 		"internal/rawjson":     "lanes carry raw JSON",
 		"internal/invoke":      "every call goes through the pipeline",
+		"internal/seal":        "requestState is carried by clients",
 		"internal/paramheader": "arguments that travel as headers",
 	},
 	"internal/config": {

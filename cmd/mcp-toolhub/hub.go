@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -82,8 +83,12 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
+	key, err := seal.LoadKey(filepath.Join(s.StateDir, "state.key"))
+	if err != nil {
+		return nil, errors.Join(err, h.journal.Close())
+	}
 	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
-		Servers: h.group, Statuses: h.statuses, Problems: h.problems, Logger: logger})
+		Servers: h.group, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}

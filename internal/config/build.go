@@ -91,7 +91,7 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 }
 
 func (r *reader) door(h *hub) downstream.Config {
-	c := downstream.Config{Name: h.name, Instructions: h.instructions, HTTP: h.http.HTTPConfig}
+	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.value
 	c.HTTP.NoDirectViews = h.http.directViews.present && !h.http.directViews.value
 	limitClients(&c, h.limits)

@@ -19,6 +19,7 @@ type file struct {
 
 type hub struct {
 	name, instructions string
+	inputTimeout       time.Duration
 	log                struct{ level, format string }
 	startParallel      int
 	retry              retry
@@ -167,6 +168,8 @@ func hubShape() object[hub] {
 		key("retry", "How servers that failed are started again.", retryShape(), func(h *hub) *retry { return &h.retry }),
 		key("limits", "How much a server may send and list, where its entry does not say otherwise, and how much a client may send.",
 			hubLimitsShape(), func(h *hub) *hubLimits { return &h.limits }),
+		key("input_timeout", "How long a call waits for what its server asks of a client of protocol 2026-07-28 (default 10m).",
+			duration{min: time.Second, max: 24 * time.Hour}, func(h *hub) *time.Duration { return &h.inputTimeout }),
 		key("http", "The Streamable HTTP door.", httpShape(), func(h *hub) *httpDoor { return &h.http }),
 		key("auth", "Who may come in over HTTP.", object[struct{ tokens []located[bearer] }]{
 			fields: []field[struct{ tokens []located[bearer] }]{

@@ -26,7 +26,9 @@ type far struct {
 	mu      sync.Mutex
 	surface *tool.Surface
 	execute func(context.Context, *tool.Execution) (tool.Reply, error)
-	servers Servers // nil: tools alone
+	servers Servers          // nil: tools alone
+	dir     string           // of the journal
+	journal *persist.Journal // set by newServer
 }
 
 // show makes s the surface.
@@ -68,10 +70,12 @@ func (f *far) offer(names ...string) {
 func newServer(t testing.TB, cfg Config, f *far) *Server {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	journal, err := persist.Open(persist.JournalConfig{Dir: t.TempDir()}, logger)
+	f.dir = t.TempDir()
+	journal, err := persist.Open(persist.JournalConfig{Dir: f.dir}, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.journal = journal
 	t.Cleanup(func() { _ = journal.Close() })
 	if f.surface == nil {
 		f.offer("echo", "slow")

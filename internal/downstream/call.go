@@ -32,15 +32,28 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	progress := newProgressQueue(r, token)
 	server := serverOf(surface, name)
 	open := s.openCall(p, server, progress)
-	outcome := s.deps.Pipeline.Invoke(ctx, invoke.Call{
+	defer open.leave()
+	c := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
-		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Progress: progress.report(),
-		Notify: open.notify(s),
-	})
+		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Notify: open.notify(s),
+	}
+	if p.modern {
+		s.serveTurn(ctx, &turn{peer: p, call: c, from: server, reply: r, progress: progress})
+		return
+	}
+	q := s.questionerFor(p, r, server, progress.sent)
+	c.Ask, c.Progress = q.ask, progress.report()
+	outcome := s.deps.Pipeline.Invoke(ctx, c)
+	q.close()
 	open.leave()
 	progress.flush()
+	s.finishCall(ctx, p, server, r, outcome)
+}
+
+// finishCall writes the outcome of a call to server on the client's wire.
+func (s *Server) finishCall(ctx context.Context, p peer, server string, r replier, outcome invoke.Outcome) {
 	if outcome.Err != nil {
-		r.refuse(outcome.Err)
+		r.refuse(labelledError(p.profile, server, outcome.Err))
 		return
 	}
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon() {
@@ -48,6 +61,9 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	}
 	if outcome.Status == tool.StatusSucceeded {
 		p.caller.remember(server, outcome.Result)
+	}
+	if outcome.Status == tool.StatusNeedsInput {
+		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below
 	}
 	result, err := s.resultFor(p, outcome)
 	if err != nil {
@@ -96,11 +112,15 @@ func (q *progressQueue) report() func(tool.Progress) {
 	if q.token == nil {
 		return nil
 	}
-	return func(u tool.Progress) {
-		params, err := rawjson.Set(u.Params, "progressToken", q.token)
-		if err != nil {
-			return
-		}
+	return q.take
+}
+
+// take queues one report. Without a token it is dropped.
+func (q *progressQueue) take(u tool.Progress) {
+	if q.token == nil {
+		return
+	}
+	if params, err := rawjson.Set(u.Params, "progressToken", q.token); err == nil {
 		q.add(noteProgress, params)
 	}
 }
@@ -134,6 +154,15 @@ func (q *progressQueue) send() {
 	}
 	q.sending = false
 	q.idle.Broadcast()
+}
+
+// sent waits until every report so far has been sent.
+func (q *progressQueue) sent() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.sending {
+		q.idle.Wait()
+	}
 }
 
 // flush waits until every report has been sent: what was notified before the answer arrives before it, and nothing after.

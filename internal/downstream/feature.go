@@ -170,8 +170,14 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 	token, meta := splitMeta(m.params)
 	queue := newProgressQueue(r, token)
 	call := s.openCall(p, to.server, queue)
-	reply, err := s.deps.Servers.Forward(ctx, &tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta,
-		Hop: p.hop, Session: p.session, Notify: call.notify(s), Progress: queue.report()})
+	request := &tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
+		Notify: call.notify(s), Progress: queue.report()}
+	asks := s.questionerFor(p, r, to.server, queue.sent)
+	if !p.modern { // which is asked in rounds, and only during calls
+		request.Ask = asks.ask
+	}
+	reply, err := s.deps.Servers.Forward(ctx, request)
+	asks.close()
 	call.leave()
 	queue.flush()
 	var result json.RawMessage

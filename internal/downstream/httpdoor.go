@@ -132,6 +132,9 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.method, headerSession))))
 			return
 		}
+		if m.method == methodInitialize {
+			r = withCapabilities(r, m)
+		}
 		d.delegate(d.stateful, w, r, m)
 		return
 	}
@@ -143,9 +146,15 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 					strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
 				return
 			}
-			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight, caller: s.caller}
+			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight, caller: s.caller,
+				questions: &s.questions, hop: tool.Hop{ClientCapabilities: s.capabilities}}
+			reply := newHTTPReply(w, r, m.id, false)
+			reply.gone = r.Context().Done()
 			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
-			d.serveLane(context.WithoutCancel(r.Context()), p, m, newHTTPReply(w, r, m.id, false))
+			d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
+		case m.isResponse():
+			d.server.takeResponse(&s.questions, m)
+			w.WriteHeader(http.StatusAccepted)
 		case m.method == noteCancelled && m.id == nil && s.inflight.cancel(m.params):
 			w.WriteHeader(http.StatusAccepted)
 		case m.isRequest() && !servedBySDK(m.method):

@@ -24,7 +24,8 @@ const readWithin = 2 * time.Minute
 type httpReply struct {
 	id     json.RawMessage
 	modern bool
-	inline bool // a result that comes first goes out as plain JSON
+	gone   <-chan struct{} // closed when the client has left; nil where nobody tells
+	inline bool            // a result that comes first goes out as plain JSON
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // nil once answered
@@ -91,6 +92,24 @@ func (r *httpReply) notify(method string, params json.RawMessage) {
 	}
 	r.openStream()
 	r.event(pieces{notificationText(method, params)})
+}
+
+// request implements replier. An answer to a batch is one JSON text, without a place for requests.
+func (r *httpReply) request(id json.RawMessage, method string, params json.RawMessage) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, batch := r.w.(*recorder)
+	if r.w == nil || batch {
+		return false
+	}
+	select {
+	case <-r.gone:
+		return false
+	default:
+	}
+	r.openStream()
+	r.event(pieces{requestText(id, method, params)})
+	return true
 }
 
 func (r *httpReply) answer(result pieces) (written bool) {

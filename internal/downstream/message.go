@@ -107,6 +107,16 @@ func notificationText(method string, params json.RawMessage) []byte {
 	return append(append(out, params...), '}')
 }
 
+// requestText is the request method with params, where there are any.
+func requestText(id json.RawMessage, method string, params json.RawMessage) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	out = append(append(out, `,"method":`...), rawjson.Quote(method)...)
+	if params != nil {
+		out = append(append(out, `,"params":`...), params...)
+	}
+	return append(out, '}')
+}
+
 func idOrNull(id json.RawMessage) json.RawMessage {
 	if id == nil {
 		return json.RawMessage("null")

@@ -30,8 +30,11 @@ type peer struct {
 	modern   bool
 	hop      tool.Hop
 	inflight *inflight
-	caller   *caller         // what is kept for the sender between its requests
-	quit     <-chan struct{} // closed when standing requests are to end; nil where only their context tells
+
+	// questions are the hub's open requests to this client; nil where it takes none.
+	questions *questions
+	caller    *caller         // what is kept for the sender between its requests
+	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 
 // replier is the way back of one request. notify may be called any number of times before exactly one of answer and
@@ -41,6 +44,10 @@ type replier interface {
 	notify(method string, params json.RawMessage)
 	answer(result pieces) (written bool)
 	refuse(err *tool.RPCError)
+
+	// request sends a request of the hub's own, under the same rules as notify. It returns false where it cannot reach the
+	// client. The response arrives elsewhere.
+	request(id json.RawMessage, method string, params json.RawMessage) bool
 
 	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a cancellation SHOULD NOT
 	// send a response for the cancelled request." It returns false where the wire wants an answer all the same.

@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -39,6 +40,10 @@ type Deps struct {
 	Statuses func() []tool.ServerStatus // for health and the servers command
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
 	Logger   *slog.Logger
+
+	// StateKey seals what clients carry from one request of a call to the next: seal.KeySize random bytes. Nil stands for
+	// a key that lasts as long as the server.
+	StateKey []byte
 }
 
 // Server serves clients through any number of doors at once. Make one with New.
@@ -47,6 +52,8 @@ type Server struct {
 	impl       *mcp.Implementation
 	serverInfo json.RawMessage // impl, encoded
 	sessions   *sessions
+	rounds     *rounds
+	strays     atomic.Int64   // responses of clients that answered no open question
 	calls      sync.WaitGroup // lane requests being served, at every door
 	settings   atomic.Pointer[settings]
 
@@ -89,7 +96,12 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if deps.Servers == nil {
 		deps.Servers = noServers{}
 	}
-	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions(), levels: levels{tell: deps.Servers.SetLogLevel}}
+	box, err := seal.New(deps.StateKey, statePurpose)
+	if err != nil {
+		return nil, fmt.Errorf("new downstream server: %w", err)
+	}
+	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions(), rounds: newRounds(box),
+		levels: levels{tell: deps.Servers.SetLogLevel}}
 	deps.Servers.OnNotification(s.heard)
 	s.Apply(cfg, profiles)
 	return s, nil
@@ -142,6 +154,7 @@ func (c Config) withDefaults() Config {
 	}
 	def(&c.MaxMessageBytes, 64<<20)
 	def(&c.HTTP.MaxBodyBytes, 4<<20)
+	def((*int64)(&c.InputTimeout), int64(10*time.Minute))
 	def((*int64)(&c.HTTP.SessionIdle), int64(30*time.Minute))
 	def((*int64)(&c.HTTP.DrainTimeout), int64(10*time.Second))
 	if c.HTTP.MaxSessions <= 0 {
@@ -161,7 +174,7 @@ func (s *Server) enter() bool {
 	return true
 }
 
-// Drain stops taking calls, waits until those being served have ended or ctx is done, and then ends every session.
+// Drain stops taking calls, ends those that wait for their client's next request, waits until those being served have ended or ctx is done, and then ends every session.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining = true
@@ -170,6 +183,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.levels.stop()
 	ended := make(chan struct{})
 	go func() {
+		s.rounds.close(&tool.Failure{Class: tool.ClassCanceled, Message: "the hub is stopping: call again from the start in a moment"})
 		s.calls.Wait()
 		close(ended)
 	}()

@@ -1,12 +1,16 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -21,8 +25,10 @@ type session struct {
 	caller   *caller
 	ended    chan struct{} // closed when it has left the table
 
-	streaming sync.Mutex
-	stream    chan struct{} // closed when a newer standing stream takes the place of the present one
+	capabilities json.RawMessage // of its client, as that sent them
+	questions    questions
+	streaming    sync.Mutex
+	stream       chan struct{} // closed when a newer standing stream takes the place of the present one
 
 	// guarded by sessions.mu
 	busy int         // requests being served
@@ -51,6 +57,17 @@ func (t *sessions) full() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.byID) >= t.max
+}
+
+// questions is how many questions to clients with sessions are open.
+func (t *sessions) questions() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, s := range t.byID {
+		n += s.questions.count()
+	}
+	return n
 }
 
 func (t *sessions) count() int {
@@ -144,6 +161,23 @@ func (t *sessions) closeWhere(match func(*session) bool) {
 // actorKey carries the actor of an HTTP request to the SDK's middleware.
 type actorKey struct{}
 
+// capabilitiesKey carries the capabilities of an initialize request to the SDK's middleware, as the client sent them.
+type capabilitiesKey struct{}
+
+func withCapabilities(r *http.Request, m message) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), capabilitiesKey{}, capabilitiesOf(m)))
+}
+
+// capabilitiesOf are the capabilities that an initialize request declares; nil where it declares none. They are a copy,
+// since they outlive the request.
+func capabilitiesOf(m message) json.RawMessage {
+	capabilities, _ := rawjson.Get(m.params, "capabilities")
+	if !rawjson.IsObject(capabilities) {
+		return nil
+	}
+	return bytes.Clone(capabilities)
+}
+
 // watchSessions enters each HTTP session into the table when it is initialised: by then the protocol revision is known.
 func (s *Server) watchSessions(profile string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -163,7 +197,9 @@ func (s *Server) watchSessions(profile string) mcp.Middleware {
 			if p := ss.InitializeParams(); p != nil && p.ClientInfo != nil {
 				actor.Client.Name, actor.Client.Version = p.ClientInfo.Name, p.ClientInfo.Version
 			}
-			s.addSession(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss, ended: make(chan struct{})})
+			capabilities, _ := ctx.Value(capabilitiesKey{}).(json.RawMessage)
+			s.addSession(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss, ended: make(chan struct{}),
+				capabilities: capabilities})
 			return res, err
 		}
 	}

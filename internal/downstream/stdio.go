@@ -37,16 +37,18 @@ type stdioDoor struct {
 	out     io.Writer
 	broken  error // of a write; nothing is written after it
 
-	inflight inflight
-	lanes    sync.WaitGroup // lane requests of this client
-	caller   *caller
-	inputEnd chan struct{} // closed when the client has sent its last message
+	inflight  inflight
+	questions questions
+	lanes     sync.WaitGroup // lane requests of this client
+	caller    *caller
+	inputEnd  chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
-	client       tool.Client   // of the initialize handshake
-	initID       string        // id of the initialize request; "" before it
-	answeredInit chan struct{} // closed when that has been answered
-	initialized  bool          // the client has been answered
+	client       tool.Client     // of the initialize handshake
+	capabilities json.RawMessage // likewise
+	initID       string          // id of the initialize request; "" before it
+	answeredInit chan struct{}   // closed when that has been answered
+	initialized  bool            // the client has been answered
 	masks        map[string]*idMask
 	open         map[string]func(pieces) (written bool) // where the SDK's answer to a request goes
 	leave        func()                                 // ends what initialize has begun; nil before it
@@ -80,10 +82,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	telling.Go(d.tell)
 	select {
 	case err = <-ended:
+		d.questions.end()
 		d.finish(ctx)
 	case <-ctx.Done():
 	}
 	cancel()
+	s.endRounds(session.Key)
 	_ = d.Close()
 	closed := make(chan struct{})
 	go func() {
@@ -268,6 +272,8 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
+	case m.isResponse(): // the SDK asks nothing of a client
+		d.server.takeResponse(&d.questions, m)
 	default:
 		d.forward(ctx, m, reply)
 	}
@@ -287,7 +293,7 @@ func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
 	if !d.initialized {
 		return p, invalidRequest(fmt.Sprintf("%q before initialize", m.method))
 	}
-	p.actor.Client = d.client
+	p.actor.Client, p.hop.ClientCapabilities, p.questions = d.client, d.capabilities, &d.questions
 	return p, nil
 }
 
@@ -318,6 +324,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (
 		if m.method == methodInitialize && !d.initialized {
 			info, _ := rawjson.Get(m.params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
+			d.capabilities = capabilitiesOf(m)
 			d.initID, d.answeredInit = key, make(chan struct{})
 			initializing = d.answeredInit
 		}
@@ -500,6 +507,10 @@ type stdioReplier struct {
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
 	_ = r.door.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+}
+
+func (r *stdioReplier) request(id json.RawMessage, method string, params json.RawMessage) bool {
+	return r.door.writeLine(requestText(id, method, params)) == nil
 }
 
 func (r *stdioReplier) abandon() bool {

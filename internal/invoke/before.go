@@ -21,6 +21,13 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 		return &tool.Failure{Class: tool.ClassUnknownTool,
 			Message: fmt.Sprintf("no tool %q is offered here: list the tools and use a name from there", inv.call.Name)}
 	}
+	if inv.rounds > 0 {
+		if l.Tool.Name != inv.listed.Tool.Name {
+			return fmt.Errorf("go on with %q: the call is one of %q", l.Tool.Name, inv.listed.Tool.Name)
+		}
+		inv.listed = l
+		return nil
+	}
 	inv.listed = l
 	inv.moveTo(tool.StatusSelected)
 	inv.event(tool.EventInvocationSelected, nil)

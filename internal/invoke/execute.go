@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,32 +23,36 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	if ctx.Err() != nil {
 		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began"}
 	}
-	started := inv.now()
-	inv.started = &started
+	first := inv.started == nil
+	if first {
+		started := inv.now()
+		inv.started = &started
+	}
 	inv.moveTo(tool.StatusRunning)
-	inv.event(tool.EventInvocationStarted, nil)
+	if first {
+		inv.event(tool.EventInvocationStarted, nil)
+	}
 	inv.pending = append(inv.pending, inv.record())
 	if err := p.announce(ctx, inv.takePending()); err != nil {
-		inv.started = nil
+		if first {
+			inv.started = nil
+		}
 		if ctx.Err() != nil {
 			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err}
 		}
 		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "journal_unavailable", Cause: err,
 			Message: "the hub cannot write its journal, so it runs nothing: free space in its state directory, then try again"}
 	}
-	inv.progress = &progress{pipeline: p, inv: inv, started: started,
-		append: func(r ...tool.Record) error { return p.opts.Journal.Append(ctx, r...) }}
-	reply, err := ex.Execute(ctx, &tool.Execution{
-		Invocation: inv.id, Tool: t, Params: inv.call.Params, Arguments: inv.callInput, Meta: inv.call.Meta, Hop: inv.call.Hop,
-		Session: inv.call.Session, Notify: inv.call.Notify, Progress: inv.progress.report,
-	})
-	inv.progress.close()
+	reply, err := p.callExecutor(ctx, ex, inv)
 	inv.ended = inv.now()
 	if reply.Mapping != (tool.ExternalMapping{}) {
 		inv.mappings = append(inv.mappings, reply.Mapping)
 	}
 	if err != nil {
-		return err
+		return becauseOf(ctx, err)
+	}
+	if reply.NeedsInput && !inv.call.InRounds {
+		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request", t.Name)
 	}
 	inv.reply = reply
 	return nil
@@ -64,51 +69,120 @@ func (p *Pipeline) announce(ctx context.Context, records []tool.Record) error {
 	return p.opts.Journal.Commit(limited, records...)
 }
 
-// progress passes the reports of one execution on and records them.
-type progress struct {
+// callExecutor runs one execution: the call, or its next round.
+func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
+	x := &execution{pipeline: p, inv: inv, append: func(r ...tool.Record) error { return p.opts.Journal.Append(ctx, r...) }}
+	if inv.execution != nil {
+		x.sequence = inv.execution.sequence
+	}
+	inv.execution = x
+	defer x.close()
+	return ex.Execute(ctx, &tool.Execution{
+		Invocation: inv.id, Tool: inv.listed.Tool, Params: inv.call.Params, Arguments: inv.callInput, Meta: inv.call.Meta,
+		Hop: inv.call.Hop, Session: inv.call.Session, Ask: x.asker(), InRounds: inv.call.InRounds, Notify: inv.call.Notify,
+		Progress: x.report,
+	})
+}
+
+// becauseOf is err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.
+func becauseOf(ctx context.Context, err error) error {
+	var why, f *tool.Failure
+	if ctx.Err() == nil || !errors.As(context.Cause(ctx), &why) {
+		return err
+	}
+	reason := *why
+	if errors.As(err, &f) {
+		reason.OutcomeUnknown = reason.OutcomeUnknown || f.OutcomeUnknown
+	}
+	reason.Cause = err
+	return &reason
+}
+
+// execution is what an executor reports while it runs: it passes progress and questions on and records them. Once closed
+// it passes on nothing: a client must not see progress of a call that it has the result of.
+type execution struct {
 	pipeline *Pipeline
 	inv      *invocation
-	started  time.Time
 	append   func(...tool.Record) error
 
+	// mu also guards the status and transitions of the invocation until close.
 	mu       sync.Mutex
 	closed   bool
 	sequence int
 	recorded time.Time
+	asking   int // questions that wait for the client
+	waits    int // how often the call has begun to wait for it
 }
 
 // recordEvery bounds the journal lines of a chatty tool; every report still reaches the client.
 const recordEvery = 100 * time.Millisecond
 
-// report hands one report to the client. What comes after the execution has ended is dropped: a client must not see
-// progress of a call that it has the result of.
-func (pr *progress) report(update tool.Progress) {
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	if pr.closed {
-		return
+// maxWaits bounds the journal lines of a server that asks without end; every question still reaches the client.
+const maxWaits = 100
+
+// asker is the call's Ask, around which the invocation is one that needs input.
+func (x *execution) asker() tool.Asker {
+	ask := x.inv.call.Ask
+	if ask == nil {
+		return nil
 	}
-	if now := pr.inv.now(); pr.sequence == 0 || now.Sub(pr.recorded) >= recordEvery {
-		pr.sequence++
-		pr.recorded = now
-		r := pr.record(update, now)
-		if err := pr.append(r, tool.Event{
-			Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventInvocationProgress,
-			Source: tool.EventSource, Subject: string(pr.inv.id), Time: now, InvocationID: pr.inv.id, ToolID: pr.inv.toolID(),
-			Data: map[string]any{"progress_id": string(r.ProgressID)},
-		}); err != nil {
-			pr.pipeline.opts.Logger.Warn("progress is not in the journal", "invocation", pr.inv.id, "error", err)
-		}
-	}
-	if pr.inv.call.Progress != nil {
-		pr.inv.call.Progress(update)
+	return func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
+		x.waiting(1)
+		defer x.waiting(-1)
+		return ask(ctx, questions)
 	}
 }
 
-func (pr *progress) record(update tool.Progress, now time.Time) tool.ProgressRecord {
+// waiting notes that a question more, or less, waits for the client.
+func (x *execution) waiting(change int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before := x.asking
+	x.asking += change
+	if x.closed || before > 0 && x.asking > 0 || x.waits > maxWaits {
+		return
+	}
+	if x.asking == 0 {
+		x.inv.moveTo(tool.StatusRunning)
+		return
+	}
+	if x.waits++; x.waits > maxWaits {
+		return
+	}
+	x.inv.moveTo(tool.StatusNeedsInput)
+	if err := x.append(x.inv.record()); err != nil {
+		x.pipeline.opts.Logger.Warn("a wait for input is not in the journal", "invocation", x.inv.id, "error", err)
+	}
+}
+
+// report hands one report to the client.
+func (x *execution) report(update tool.Progress) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return
+	}
+	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
+		x.sequence++
+		x.recorded = now
+		r := x.record(update, now)
+		if err := x.append(r, tool.Event{
+			Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventInvocationProgress,
+			Source: tool.EventSource, Subject: string(x.inv.id), Time: now, InvocationID: x.inv.id, ToolID: x.inv.toolID(),
+			Data: map[string]any{"progress_id": string(r.ProgressID)},
+		}); err != nil {
+			x.pipeline.opts.Logger.Warn("progress is not in the journal", "invocation", x.inv.id, "error", err)
+		}
+	}
+	if x.inv.call.Progress != nil {
+		x.inv.call.Progress(update)
+	}
+}
+
+func (x *execution) record(update tool.Progress, now time.Time) tool.ProgressRecord {
 	r := tool.ProgressRecord{
-		Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: pr.inv.id, Sequence: pr.sequence,
-		Status: tool.StatusRunning, ElapsedMS: now.Sub(pr.started).Milliseconds(), Timestamp: now,
+		Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: x.inv.id, Sequence: x.sequence,
+		Status: tool.StatusRunning, ElapsedMS: now.Sub(*x.inv.started).Milliseconds(), Timestamp: now,
 	}
 	if m, ok := rawjson.Get(update.Params, "message"); ok {
 		r.Message, _ = rawjson.String(m)
@@ -122,10 +196,13 @@ func (pr *progress) record(update tool.Progress, now time.Time) tool.ProgressRec
 	return r
 }
 
-func (pr *progress) close() {
-	pr.mu.Lock()
-	pr.closed = true
-	pr.mu.Unlock()
+func (x *execution) close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	if x.inv.status == tool.StatusNeedsInput { // the call ended with a question open
+		x.inv.moveTo(tool.StatusRunning)
+	}
 }
 
 func number(object json.RawMessage, name string) (float64, bool) {

@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// invocation is the state of one call on its way through the phases. One goroutine owns it, except for progress.
+// invocation is the state of one call on its way through the phases. One goroutine owns it at a time, but for what
+// execution guards.
 type invocation struct {
 	call   Call
 	id     tool.InvocationID
@@ -26,6 +27,7 @@ type invocation struct {
 	decisions   []tool.DecisionID
 	mappings    []tool.ExternalMapping
 
+	rounds  int // how often it has been paused
 	reply   tool.Reply
 	failure *tool.Failure  // why the invocation failed, in the hub's words
 	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
@@ -33,23 +35,31 @@ type invocation struct {
 	result  tool.Result
 	outcome Outcome
 
-	pending  []tool.Record                         // not yet given to the journal
-	progress *progress                             // nil until execute
-	leave    func(took time.Duration, failed bool) // gives the place at the server back; nil without one
+	pending   []tool.Record                         // not yet given to the journal
+	execution *execution                            // the latest; nil until execute
+	leave     func(took time.Duration, failed bool) // gives the place at the server back; nil without one
 }
 
 func (p *Pipeline) begin(c Call) *invocation {
-	inv := &invocation{call: c, id: tool.NewInvocationID(), now: p.opts.Now, modelInput: c.Arguments}
+	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, modelInput: c.Arguments}
+	if inv.id == "" {
+		inv.id = tool.NewInvocationID()
+	}
 	inv.created = inv.now()
 	inv.transitions = make([]tool.StatusTransition, 0, 6)
 	inv.pending = make([]tool.Record, 0, 12)
-	inv.mappings = append(inv.mappings, tool.ExternalMapping{
-		Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session, ProtocolVersion: c.Actor.Client.ProtocolVersion,
-		Method: c.Method, ToolName: c.Name, JSONRPCRequestID: string(c.NativeCallID),
-	})
+	inv.mappings = append(inv.mappings, clientSide(c))
 	inv.moveTo(tool.StatusPlanned)
 	inv.event(tool.EventInvocationPlanned, nil)
 	return inv
+}
+
+// clientSide are the native ids of a call on the client's side.
+func clientSide(c Call) tool.ExternalMapping {
+	return tool.ExternalMapping{
+		Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session, ProtocolVersion: c.Actor.Client.ProtocolVersion,
+		Method: c.Method, ToolName: c.Name, JSONRPCRequestID: string(c.NativeCallID),
+	}
 }
 
 func (inv *invocation) failed() bool { return inv.failure != nil }
@@ -68,6 +78,9 @@ func (inv *invocation) fail(err error) {
 	case errors.As(err, &rpc):
 		inv.rpcErr = rpc
 		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: "upstream_error", Message: rpc.Message, Cause: err}
+		if rpc.Code == tool.CodeMissingCapabilities {
+			inv.failure.Code = "missing_client_capability"
+		}
 	default:
 		inv.failure = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error", Cause: err,
 			Message: "the hub failed while it handled this call; its log says why. Try again, and report it if it stays"}

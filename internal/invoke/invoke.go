@@ -42,13 +42,19 @@ type Call struct {
 	Actor        tool.Actor
 	Session      tool.Session // see tool.Execution
 
-	Notify func(tool.Notification) // see tool.Execution
+	// Invocation is the id, from tool.NewInvocationID, of a call whose door has to name it before it ends. "" leaves the
+	// choice to the pipeline.
+	Invocation tool.InvocationID
+
+	Ask      tool.Asker              // see tool.Execution
+	InRounds bool                    // see tool.Execution
+	Notify   func(tool.Notification) // see tool.Execution
 
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)
 }
 
-// Outcome is how an invocation ended. Exactly one of Result and Err is set.
+// Outcome is how an invocation ended, or what it waits for. Exactly one of Result and Err is set.
 type Outcome struct {
 	InvocationID tool.InvocationID
 	Status       tool.Status
@@ -60,6 +66,9 @@ type Outcome struct {
 	// Revision is the protocol revision that the executor's side of the call speaks, where it speaks MCP.
 	Revision string
 
+	// Paused is set where the invocation has not ended: Status is needs_input, Result is the server's result of type
+	// input_required, and the client's next request goes on with it.
+	Paused *Paused
 	// Free, where it is not nil, may be called once nobody reads Result any more, as tool.Reply has it.
 	Free func()
 
@@ -109,38 +118,47 @@ type phase struct {
 
 	// always: the phase also runs for an invocation that has failed already, to bring it to its end.
 	always bool
+
+	// again: the phase also runs for an invocation that goes on after it was paused. What was parsed and checked before
+	// that stays as it is, and hooks run once; whether the tool is still there and still allowed is asked anew.
+	again bool
 }
 
 // phases is the pipeline, in order. A phase that returns an error fails the invocation; from then on only the rows marked
 // always run. prepare_observable_input and the hook phases have no one to ask until hooks can be configured.
 func phases() []phase {
 	return []phase{
-		{"resolve_tool", (*Pipeline).resolveTool, false},
-		{"parse_schema", (*Pipeline).parseSchema, false},
-		{"validate_values", (*Pipeline).validateValues, false},
-		{"prepare_observable_input", (*Pipeline).prepareObservableInput, false},
-		{"pre_hooks", (*Pipeline).preHooks, false},
-		{"permission", (*Pipeline).permission, false},
-		{"schedule", (*Pipeline).schedule, false},
-		{"execute", (*Pipeline).execute, false},
-		{"map_result", (*Pipeline).mapResult, true},
-		{"post_hooks", (*Pipeline).postHooks, true},
-		{"persist_result", (*Pipeline).persistResult, true},
-		{"emit_terminal", (*Pipeline).emitTerminal, true},
+		{"resolve_tool", (*Pipeline).resolveTool, false, true},
+		{"parse_schema", (*Pipeline).parseSchema, false, false},
+		{"validate_values", (*Pipeline).validateValues, false, false},
+		{"prepare_observable_input", (*Pipeline).prepareObservableInput, false, false},
+		{"pre_hooks", (*Pipeline).preHooks, false, false},
+		{"permission", (*Pipeline).permission, false, true},
+		{"schedule", (*Pipeline).schedule, false, true},
+		{"execute", (*Pipeline).execute, false, true},
+		{"map_result", (*Pipeline).mapResult, true, true},
+		{"post_hooks", (*Pipeline).postHooks, true, true},
+		{"persist_result", (*Pipeline).persistResult, true, true},
+		{"emit_terminal", (*Pipeline).emitTerminal, true, true},
 	}
 }
 
-// Invoke runs c through the pipeline and returns how it ended. It always returns an outcome: also for a tool that does
-// not exist, a canceled context or a panic in an executor.
-func (p *Pipeline) Invoke(ctx context.Context, c Call) Outcome {
-	inv := p.begin(c)
+// Invoke runs c through the pipeline and returns how it ended, or, for a call in rounds, what it waits for. It always
+// returns an outcome: also for a tool that does not exist, a canceled context or a panic in an executor.
+func (p *Pipeline) Invoke(ctx context.Context, c Call) Outcome { return p.run(ctx, p.begin(c)) }
+
+// run is the one loop: from the beginning, or from where a paused invocation goes on.
+func (p *Pipeline) run(ctx context.Context, inv *invocation) Outcome {
 	defer inv.release()
 	for _, ph := range phases() {
-		if inv.failed() && !ph.always {
+		if inv.failed() && !ph.always || inv.rounds > 0 && !ph.again {
 			continue
 		}
 		if err := p.runPhase(ctx, ph, inv); err != nil {
 			inv.fail(err)
+		}
+		if inv.reply.NeedsInput && !inv.failed() {
+			return p.pause(ctx, inv)
 		}
 	}
 	if inv.outcome.Result == nil && inv.outcome.Err == nil { // the finish itself failed

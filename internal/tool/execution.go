@@ -44,11 +44,13 @@ type Execution struct {
 	Progress func(Progress)
 }
 
-// Hop holds the per-hop facts of a request on protocol 2026-07-28, raw. On older revisions LogLevel is what the session has
-// asked for, and the rest is nil.
+// Hop holds what a client said on its own hop, raw; each is nil where it said nothing.
 type Hop struct {
-	ClientCapabilities json.RawMessage // _meta["io.modelcontextprotocol/clientCapabilities"]
-	LogLevel           json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]
+	// ClientCapabilities is _meta["io.modelcontextprotocol/clientCapabilities"] of a request on protocol 2026-07-28, and the
+	// capabilities of the initialize request on older revisions.
+	ClientCapabilities json.RawMessage
+
+	LogLevel json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]; before 2026-07-28 what the session has asked for
 }
 
 // Reply is an executor's answer to an Execution.

@@ -99,8 +99,8 @@ type Head struct {
 // HeadOf returns the head of a record of kind o.
 func HeadOf(o Object) Head { return Head{Object: o, SchemaVersion: SchemaVersion} }
 
-// Invocation is the standard's tool_invocation: one requested or executed call. It is written twice under one id: when
-// execution is about to start (without EndedAt) and when it has ended.
+// Invocation is the standard's tool_invocation: one requested or executed call. It is written several times under one id:
+// when execution is about to start and whenever it begins to wait for its client (without EndedAt), and when it has ended.
 type Invocation struct {
 	Head
 	InvocationID InvocationID    `json:"invocation_id"`

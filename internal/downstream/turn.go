@@ -1,0 +1,395 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// turn is one request of a client of 2026-07-28: the first of a call, or one that brings input to it.
+type turn struct {
+	peer     peer
+	call     invoke.Call
+	from     string // the server
+	reply    replier
+	progress *progressQueue
+}
+
+// claim is what the requestState of the turn's call says, but for what each state says of itself.
+func (t *turn) claim() claim {
+	c := claim{Invocation: t.call.Invocation, Caller: t.peer.session.Key, Profile: t.peer.profile, Server: t.from,
+		Arguments: argumentsDigest(t.call.Arguments)}
+	if l, ok := t.call.Surface.Resolve(t.call.Name); ok {
+		c.Tool = l.Tool.Name
+	}
+	return c
+}
+
+// serveTurn serves a request of a call in rounds.
+func (s *Server) serveTurn(ctx context.Context, t *turn) {
+	raw, again := rawjson.Get(t.call.Params, "requestState")
+	if !again {
+		if _, stray := rawjson.Get(t.call.Params, "inputResponses"); stray {
+			t.reply.refuse(stateRefused("is missing, and inputResponses belong to one"))
+			return
+		}
+		t.call.Invocation = tool.NewInvocationID()
+		s.attend(ctx, t, s.startParkable(ctx, t, s.deps.Pipeline.Invoke))
+		return
+	}
+	text, ok := rawjson.String(raw)
+	if !ok {
+		t.reply.refuse(stateRefused("must be a string"))
+		return
+	}
+	r, state, refusal := s.rounds.redeem(text, t.claim())
+	if refusal != nil {
+		t.reply.refuse(refusal)
+		return
+	}
+	r.resume(ctx, t, state)
+}
+
+// parkable is a call in rounds while its server works on it. It runs apart from the requests of its client: one of them at
+// a time attends it, and between two of them it is parked.
+type parkable struct {
+	invocation tool.InvocationID
+	cancel     context.CancelCauseFunc
+	asked      chan struct{} // holds one element when a question may be open
+	done       chan struct{} // closed when outcome is set
+	outcome    invoke.Outcome
+
+	mu   sync.Mutex
+	turn *turn // the request that attends; nil while parked
+	open []*parkedQuestion
+	last int
+}
+
+// parkedQuestion is a question that the client has not answered.
+type parkedQuestion struct {
+	key      string
+	question tool.Question
+	answered chan tool.Answer
+}
+
+// startParkable starts a call, or the next round of a paused one.
+func (s *Server) startParkable(ctx context.Context, t *turn, run func(context.Context, invoke.Call) invoke.Outcome) *parkable {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the call does
+	k := &parkable{invocation: t.call.Invocation, cancel: cancel, asked: make(chan struct{}, 1), done: make(chan struct{})}
+	c := t.call
+	c.InRounds, c.Ask, c.Progress, c.Notify = true, k.ask, k.report, k.notify
+	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
+	go func() {
+		defer s.calls.Done()
+		defer cancel(nil)
+		k.outcome = run(ctx, c)
+		close(k.done)
+	}()
+	return k
+}
+
+// ask implements tool.Asker: the questions wait until a request of the client can take them along, and until another one
+// brings the answers.
+func (k *parkable) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
+	k.mu.Lock()
+	if len(k.open)+len(all) > maxQuestions {
+		k.mu.Unlock()
+		return tool.Refusal(all, &tool.RPCError{Code: tool.CodeInternalError,
+			Message: fmt.Sprintf("%d questions of one call are open: wait for an answer, then ask again", maxQuestions)}), nil
+	}
+	mine := make([]*parkedQuestion, len(all))
+	for i, question := range all {
+		k.last++
+		mine[i] = &parkedQuestion{key: fmt.Sprint("q", k.last), question: question, answered: make(chan tool.Answer, 1)}
+	}
+	k.open = append(k.open, mine...)
+	k.mu.Unlock()
+	k.look()
+	answers := make([]tool.Answer, len(all))
+	for i, q := range mine {
+		select {
+		case answers[i] = <-q.answered:
+			continue
+		case <-ctx.Done():
+		case <-k.done:
+		}
+		k.mu.Lock()
+		k.open = slices.DeleteFunc(k.open, func(q *parkedQuestion) bool { return slices.Contains(mine, q) })
+		k.mu.Unlock()
+		return nil, errors.New("ask client: the call has ended")
+	}
+	return answers, nil
+}
+
+// look makes whoever attends the call look for open questions.
+func (k *parkable) look() {
+	select {
+	case k.asked <- struct{}{}:
+	default:
+	}
+}
+
+// report passes progress to the request that attends the call. What comes while there is none is nobody's.
+func (k *parkable) report(u tool.Progress) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.turn != nil {
+		k.turn.progress.take(u)
+	}
+}
+
+// notify passes a notification on, likewise.
+func (k *parkable) notify(n tool.Notification) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.turn != nil && k.turn.call.Notify != nil {
+		k.turn.call.Notify(n)
+	}
+}
+
+// attach makes t what progress and notifications go to. After attach(nil) nothing more goes to the one before.
+func (k *parkable) attach(t *turn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.turn = t
+}
+
+// answerWith gives the answers to the questions that they name. Questions without one stay open.
+func (k *parkable) answerWith(responses json.RawMessage) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open = slices.DeleteFunc(k.open, func(q *parkedQuestion) bool {
+		result, _ := rawjson.Get(responses, q.key)
+		if !rawjson.IsObject(result) {
+			return false
+		}
+		q.answered <- tool.Answer{Result: result}
+		return true
+	})
+}
+
+// inputRequests are the open questions as the turn's client gets them; nil where there is none. What that client cannot be
+// asked is answered at once.
+func (k *parkable) inputRequests(t *turn) json.RawMessage {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open = slices.DeleteFunc(k.open, func(q *parkedQuestion) bool {
+		l := cannot(t.peer.hop.ClientCapabilities, q.question)
+		if l != nil {
+			q.answered <- tool.Answer{Err: l.err}
+		}
+		return l != nil
+	})
+	if len(k.open) == 0 {
+		return nil
+	}
+	out := []byte("{")
+	for i, q := range k.open {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		question := labelled(t.peer.profile, t.from, q.question)
+		out = append(append(out, rawjson.Quote(q.key)...), `:{"method":`...)
+		out = append(out, rawjson.Quote(question.Method)...)
+		if question.Params != nil {
+			out = append(append(out, `,"params":`...), question.Params...)
+		}
+		out = append(out, '}')
+	}
+	return append(out, '}')
+}
+
+// attend serves a turn with what becomes of the call: its outcome, or a question of its server.
+func (s *Server) attend(ctx context.Context, t *turn, k *parkable) {
+	k.attach(t)
+	// "Disconnection SHALL be interpreted as cancellation": of the request that is open, and so of its call.
+	stop := context.AfterFunc(ctx, func() { k.cancel(context.Cause(ctx)) })
+	defer stop()
+	for {
+		select {
+		case <-k.done:
+			k.attach(nil)
+			t.progress.flush()
+			s.concludeTurn(ctx, t, k.outcome)
+			return
+		case <-k.asked:
+			if s.park(ctx, t, k, stop) {
+				return
+			}
+		}
+	}
+}
+
+// park answers the turn with the open questions of the call and leaves the call to the client's next request. It returns
+// false where nothing is open or the call is about to end.
+func (s *Server) park(ctx context.Context, t *turn, k *parkable, stop func() bool) bool {
+	requests := k.inputRequests(t)
+	if requests == nil || !stop() {
+		return false
+	}
+	k.attach(nil)
+	t.progress.flush()
+	c := t.claim()
+	c.Kind, c.Invocation = kindParked, k.invocation
+	text, failure := s.hold(ctx, c, nil, &round{
+		resume: func(ctx context.Context, next *turn, _ json.RawMessage) {
+			responses, _ := rawjson.Get(next.call.Params, "inputResponses")
+			k.answerWith(responses)
+			k.look()
+			s.attend(ctx, next, k)
+		},
+		end: func(why *tool.Failure) {
+			k.cancel(why)
+			<-k.done
+			if k.outcome.Paused != nil {
+				k.outcome.Paused.End(ctx, why)
+			}
+		},
+	})
+	if failure != nil {
+		k.cancel(failure)
+		return false
+	}
+	result := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
+	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
+	s.finishCall(ctx, t.peer, t.from, t.reply, invoke.Outcome{InvocationID: k.invocation, Status: tool.StatusNeedsInput, Result: result})
+	return true
+}
+
+// hold puts a call among those that wait for their client's next request. A client that has gone gets no requestState, so
+// it cannot come back with one. Where there is a failure, the call is the caller's to end.
+func (s *Server) hold(ctx context.Context, c claim, state json.RawMessage, r *round) (text string, failure *tool.Failure) {
+	ticket, text, failure := s.rounds.add(c, s.cfg().InputTimeout, state, r)
+	if failure == nil && ctx.Err() != nil {
+		if _, ours := s.rounds.take(ticket); ours {
+			return "", &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled"}
+		}
+	}
+	return text, failure
+}
+
+// concludeTurn answers a turn with the outcome of its call, or with the input that its server needs.
+func (s *Server) concludeTurn(ctx context.Context, t *turn, o invoke.Outcome) {
+	if o.Paused == nil {
+		s.finishCall(ctx, t.peer, t.from, t.reply, o)
+		return
+	}
+	result, state, err := inputRequired(t, o.Result)
+	if err == nil {
+		c := t.claim()
+		c.Kind, c.Invocation = kindPaused, o.InvocationID
+		text, failure := s.hold(ctx, c, state, s.pausedRound(ctx, o.Paused))
+		if failure == nil {
+			result, err = rawjson.Set(result, "requestState", rawjson.Quote(text))
+		} else {
+			err = failure
+		}
+	}
+	if err != nil {
+		s.finishCall(ctx, t.peer, t.from, t.reply, o.Paused.End(ctx, err))
+		return
+	}
+	o.Result = result
+	s.finishCall(ctx, t.peer, t.from, t.reply, o)
+}
+
+// pausedRound is a call whose server begins again with the client's next request.
+func (s *Server) pausedRound(ctx context.Context, paused *invoke.Paused) *round {
+	return &round{
+		resume: func(ctx context.Context, t *turn, state json.RawMessage) {
+			params, _, err := rawjson.Delete(t.call.Params, "requestState")
+			if state != nil {
+				params, err = rawjson.Set(t.call.Params, "requestState", state)
+			}
+			if err != nil {
+				s.finishCall(ctx, t.peer, t.from, t.reply, paused.End(ctx, err))
+				return
+			}
+			t.call.Params = params
+			s.attend(ctx, t, s.startParkable(ctx, t, paused.Resume))
+		},
+		end: func(why *tool.Failure) { paused.End(ctx, why) },
+	}
+}
+
+// inputRequired reads what a server of 2026-07-28 needs, and returns it as the turn's client gets it, and the server's own
+// requestState or nil. The error is a *tool.Failure, or a *tool.RPCError for the client.
+func inputRequired(t *turn, result json.RawMessage) (shown, state json.RawMessage, err error) {
+	faulty := func(what string) error {
+		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "invalid_input_required",
+			Message: fmt.Sprintf("the server %q asks for input in a way that the protocol does not know (%s): use another tool, or "+
+				"report it to the server's makers", t.from, what)}
+	}
+	requests, asks := rawjson.Get(result, "inputRequests")
+	state, has := rawjson.Get(result, "requestState")
+	if _, text := rawjson.String(state); has && !text {
+		return nil, nil, faulty("its requestState is no string")
+	}
+	if !asks && !has {
+		return nil, nil, faulty("there are neither inputRequests nor a requestState")
+	}
+	shown, err = rawjson.Set(result, "resultType", []byte(`"input_required"`))
+	if !asks || err != nil {
+		return shown, state, err
+	}
+	questions, err := readQuestions(requests)
+	if err != nil {
+		return nil, nil, faulty(err.Error())
+	}
+	var lacks []*lack
+	for _, q := range questions {
+		if l := cannot(t.peer.hop.ClientCapabilities, q); l != nil {
+			if l.path == nil {
+				return nil, nil, faulty(l.err.Message)
+			}
+			lacks = append(lacks, l)
+		}
+		if q.Method != tool.MethodElicit {
+			continue
+		}
+		request, _ := rawjson.Get(requests, q.Key)
+		request, bad := rawjson.Set(request, "params", labelled(t.peer.profile, t.from, q).Params)
+		if bad == nil {
+			requests, bad = rawjson.Set(requests, q.Key, request)
+		}
+		if bad != nil {
+			return nil, nil, faulty(bad.Error())
+		}
+	}
+	if len(lacks) > 0 {
+		return nil, nil, missingCapabilities(lacks)
+	}
+	shown, err = rawjson.Set(shown, "inputRequests", requests)
+	return shown, state, err
+}
+
+// readQuestions reads inputRequests.
+func readQuestions(requests json.RawMessage) ([]tool.Question, error) {
+	if !rawjson.IsObject(requests) {
+		return nil, errors.New("inputRequests is no object")
+	}
+	if name, twice := rawjson.Duplicate(requests); twice {
+		return nil, fmt.Errorf("inputRequests has two members %q", name)
+	}
+	var all []tool.Question
+	err := rawjson.Members(requests, func(m rawjson.Member) bool {
+		q := tool.Question{Key: m.Name()}
+		if method, ok := rawjson.Get(m.Value, "method"); ok && rawjson.IsObject(m.Value) {
+			q.Method, _ = rawjson.String(method)
+		}
+		q.Params, _ = rawjson.Get(m.Value, "params")
+		all = append(all, q)
+		return len(all) <= maxQuestions
+	})
+	if len(all) > maxQuestions {
+		return nil, fmt.Errorf("more than %d inputRequests", maxQuestions)
+	}
+	return all, err
+}

@@ -1,0 +1,101 @@
+// Package seal makes texts that the hub hands to strangers and takes back: authenticated encryption, so that whoever
+// carries such a text can neither read nor change it. What the text says, and whether it still holds, is its owner's to
+// check.
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// KeySize is the length of a key in bytes.
+const KeySize = 32
+
+// ErrForged is returned for a text that no Box of this key and purpose has sealed.
+var ErrForged = errors.New("open seal: the text was not sealed by this hub, or was changed since")
+
+// Box seals and opens texts of one purpose. It is safe for concurrent use.
+type Box struct {
+	aead    cipher.AEAD
+	purpose []byte
+}
+
+// New returns the box of a key, of KeySize random bytes, for one purpose: a text that was sealed for another one does not
+// open. A nil key stands for a random one that lasts as long as the box.
+func New(key []byte, purpose string) (*Box, error) {
+	if key == nil {
+		key = make([]byte, KeySize)
+		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
+	}
+	if len(key) != KeySize {
+		return nil, fmt.Errorf("new seal: the key has %d bytes: it needs %d", len(key), KeySize)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("new seal: %w", err)
+	}
+	// 96 random bits a text: good for four thousand million texts of one key.
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("new seal: %w", err)
+	}
+	return &Box{aead: aead, purpose: []byte(purpose)}, nil
+}
+
+// Seal returns plain as a text of letters, digits, "-" and "_".
+func (b *Box) Seal(plain []byte) string {
+	return base64.RawURLEncoding.EncodeToString(b.aead.Seal(nil, nil, plain, b.purpose))
+}
+
+// Open returns what was sealed, or ErrForged.
+func (b *Box) Open(text string) ([]byte, error) {
+	// Strict, and without the line breaks that the decoder skips: else several texts would stand for one.
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || strings.ContainsAny(text, "\r\n") {
+		return nil, ErrForged
+	}
+	plain, err := b.aead.Open(nil, nil, sealed, b.purpose)
+	if err != nil {
+		return nil, ErrForged
+	}
+	return plain, nil
+}
+
+// LoadKey returns the key in file, which it makes at the first time, for its owner alone to read.
+func LoadKey(file string) ([]byte, error) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return readKey(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make key: %w", err)
+	}
+	key := make([]byte, KeySize)
+	_, _ = rand.Read(key)
+	_, err = f.Write(key)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, errors.Join(fmt.Errorf("make key: %w", err), os.Remove(file))
+	}
+	return key, nil
+}
+
+func readKey(file string) ([]byte, error) {
+	if err := os.Chmod(file, 0o600); err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	key, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	if len(key) != KeySize {
+		return nil, fmt.Errorf("read key: %q does not hold %d bytes: remove it, and the hub makes another one", file, KeySize)
+	}
+	return key, nil
+}
