@@ -444,7 +444,11 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 			stop()
 			shut(kill)
 		}
-		sess.lane.listen(listening, sess.watch)
+		if l, ok := sess.lane.(*httpLane); ok && s.hearsQuestions(sess) {
+			l.listenFirst(listening, sess.watch)
+		} else {
+			sess.lane.listen(listening, sess.watch)
+		}
 	}
 	if s.of != nil {
 		return s.listFor(ctx, sess)
