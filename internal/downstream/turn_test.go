@@ -248,7 +248,7 @@ func TestWhatCannotPassThrough(t *testing.T) {
 	}
 	for _, c := range []struct{ result, capabilities, want string }{
 		{ask(`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`), `{"elicitation":{}}`,
-			`"code":-32021,"message":"the tool's server has to ask something first: client does not support roots, or did not declare it in this request",` +
+			`"code":-32021,"message":"the server has to ask something first: client does not support roots, or did not declare it in this request",` +
 				`"data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}}`},
 		{ask(`{"a":{"method":"sampling/createMessage","params":{"tools":[]}}}`), `{"sampling":{}}`, `"data":{"requiredCapabilities":{"sampling":{"tools":{}}}}`},
 		{ask(`{"a":{"method":"no/such"}}`), allCapabilities, `"isError":true`},
@@ -325,14 +325,14 @@ func TestRequestStateIsBound(t *testing.T) {
 			refused("empty", c.call("mcp.s.echo", `{"n":1}`, `,"requestState":""`), "was changed")
 			refused("no string", c.call("mcp.s.echo", `{"n":1}`, `,"requestState":null`), "must be a string")
 			refused("without a state", c.call("mcp.s.echo", `{"n":1}`, `,"inputResponses":{}`), "is missing")
-			refused("other arguments", c.call("mcp.s.echo", `{"n":1.0}`, answer), "belongs to another call")
-			refused("no arguments", c.call("mcp.s.echo", `null`, answer), "belongs to another call")
-			refused("other tool", c.call("mcp.s.slow", `{"n":1}`, answer), "belongs to another call")
-			refused("unknown tool", c.call("nope", `{"n":1}`, answer), "belongs to another call")
-			refused("other caller", as("/mcp", bob).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another call")
-			refused("other profile", as("/mcp/p/other", ann).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another call")
-			refused("other door", overStdio(t, s).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another call")
-			refused("another call's", c.call("mcp.s.echo", `{"n":2}`, answer), "belongs to another call")
+			refused("other arguments", c.call("mcp.s.echo", `{"n":1.0}`, answer), "belongs to another request")
+			refused("no arguments", c.call("mcp.s.echo", `null`, answer), "belongs to another request")
+			refused("other tool", c.call("mcp.s.slow", `{"n":1}`, answer), "belongs to another request")
+			refused("unknown tool", c.call("nope", `{"n":1}`, answer), "belongs to another request")
+			refused("other caller", as("/mcp", bob).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
+			refused("other profile", as("/mcp/p/other", ann).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
+			refused("other door", overStdio(t, s).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
+			refused("another call's", c.call("mcp.s.echo", `{"n":2}`, answer), "belongs to another request")
 			elsewhere := newServer(t, Config{}, &far{execute: execute})
 			refused("of another hub", overStdio(t, elsewhere).call("mcp.s.echo", `{"n":1}`, answer), "was changed")
 			if got := c.call("mcp.s.echo", `{"n":1}`, answer); !strings.Contains(got, `"status":"succeeded"`) {
