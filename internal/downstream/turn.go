@@ -36,11 +36,7 @@ func (t *turn) claim() claim {
 // serveTurn serves a request of work in rounds.
 func (s *Server) serveTurn(ctx context.Context, t *turn) {
 	raw, again := rawjson.Get(t.params, "requestState")
-	if !again {
-		if _, stray := rawjson.Get(t.params, "inputResponses"); stray {
-			t.reply.refuse(stateRefused("is missing, and inputResponses belong to one"))
-			return
-		}
+	if !again { // inputResponses that belong to no state are for the server to judge
 		t.invocation = tool.NewInvocationID()
 		s.attend(ctx, t, s.startParkable(ctx, t))
 		return
