@@ -203,7 +203,6 @@ func (k *parkable) inputRequests(t *turn) json.RawMessage {
 
 // attend serves a turn with what becomes of the work: its outcome, or a question of its server.
 func (s *Server) attend(ctx context.Context, t *turn, k *parkable) {
-	t.invocation = k.invocation
 	k.attach(t)
 	// "Disconnection SHALL be interpreted as cancellation": of the request that is open, and so of its call.
 	stop := context.AfterFunc(ctx, func() { k.cancel(context.Cause(ctx)) })
@@ -239,6 +238,7 @@ func (s *Server) park(ctx context.Context, t *turn, k *parkable, stop func() boo
 			responses, _ := rawjson.Get(next.params, "inputResponses")
 			k.answerWith(responses)
 			k.look()
+			next.invocation = k.invocation
 			s.attend(ctx, next, k)
 		},
 		end: func(why *tool.Failure) {

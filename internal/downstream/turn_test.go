@@ -41,20 +41,34 @@ func overStdio(t *testing.T, s *Server) *asker {
 // overHTTP is such a client of the hub at base, with further headers.
 func overHTTP(t *testing.T, base string, headers ...string) *asker {
 	return &asker{t: t, capabilities: allCapabilities, send: func(request string) []string {
-		params, _ := rawjson.Get([]byte(request), "params")
-		raw, _ := rawjson.Get(params, "name")
-		name, _ := rawjson.String(raw)
-		_, _, got := post(t, base, request, append([]string{headerVersion, "2026-07-28", headerMethod, "tools/call", headerName, name}, headers...)...)
+		var m struct {
+			Method string
+			Params struct{ Name, URI string }
+		}
+		_ = json.Unmarshal([]byte(request), &m)
+		_, _, got := post(t, base, request, append([]string{headerVersion, "2026-07-28", headerMethod, m.Method,
+			headerName, m.Params.Name + m.Params.URI}, headers...)...)
 		return got
 	}}
 }
 
 // request is a tools/call with more params, for instance `,"requestState":"…"`.
 func (c *asker) request(name, arguments, more string) string {
+	return c.requestOf("tools/call", fmt.Sprintf(`"name":%q,"arguments":%s%s`, name, arguments, more))
+}
+
+// requestOf is a request with params, the inside of the object.
+func (c *asker) requestOf(method, params string) string {
 	c.id++
 	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":`+c.capabilities, 1)
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s%s,"_meta":{"progressToken":%d,%s}}}`,
-		c.id, name, arguments, more, c.id, meta)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s,"_meta":{"progressToken":%d,%s}}}`,
+		c.id, method, params, c.id, meta)
+}
+
+// ask sends such a request and returns its response.
+func (c *asker) ask(method, params string) string {
+	got := c.send(c.requestOf(method, params))
+	return got[len(got)-1]
 }
 
 // call makes a call and returns its response.
