@@ -147,9 +147,10 @@ func TestParkedCall(t *testing.T) {
 		if s.Health().Waiting != 1 {
 			t.Errorf("%d calls wait", s.Health().Waiting)
 		}
-		asked, with = input(t, c.call("mcp.s.echo", `{ "a":2,"b":1 }`, with(`{"q2":{"roots":[]},"q1":7,"q9":{}}`)))
-		if asked != `{`+elicit+`}` {
-			t.Errorf("asked again %s", asked)
+		again := c.call("mcp.s.echo", `{ "a":2,"b":1 }`, with(`{"q2":{"roots":[]},"q1":7,"q9":{}}`))
+		asked, with = input(t, again)
+		if asked != `{`+elicit+`}` || !strings.Contains(again, `{"invocation_id":"INV","status":"needs_input"}`) {
+			t.Errorf("asked again %s", again)
 		}
 		got = c.send(c.request("mcp.s.echo", `{"b":1,"a":2}`, with(`{"q1":{"action":"accept","big":1e400}}`)))
 		if len(got) != 2 || got[0] != progress(2) {
@@ -217,7 +218,11 @@ func TestInputRequiredPassesThrough(t *testing.T) {
 				!strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"x":1e400,"inputRequests":`) || strings.Contains(got, "u0061") {
 				t.Errorf("result %s", got)
 			}
-			_, with = input(t, c.call("mcp.s.echo", `{}`, with(`{"a":{"action":"accept"},"b":{"roots":[]}}`)))
+			got = c.call("mcp.s.echo", `{}`, with(`{"a":{"action":"accept"},"b":{"roots":[]}}`))
+			if !strings.Contains(got, `{"invocation_id":"INV","status":"needs_input"}`) {
+				t.Errorf("result %s", got)
+			}
+			_, with = input(t, got)
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete","_meta":{"toolhub/invocation":`+
 				`{"invocation_id":"INV","status":"succeeded"},%s}}}`, serverInfoMember)
 			if got := c.call("mcp.s.echo", `{}`, with("")); got != want {
@@ -422,6 +427,13 @@ func waitingTools(ended chan<- error) map[string]func(context.Context, *tool.Exe
 			answers, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}})
 			if ended != nil {
 				ended <- context.Cause(ctx)
+			}
+			return answered(answers, err)
+		},
+		"parked, then paused": func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+			answers, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}})
+			if err != nil {
+				return tool.Reply{NeedsInput: true, Result: json.RawMessage(`{"inputRequests":{"q1":{"method":"roots/list"}}}`)}, nil
 			}
 			return answered(answers, err)
 		},

@@ -396,3 +396,18 @@ func TestErrorsOfErrandsAreLabelled(t *testing.T) {
 				tool.CodeURLElicitationRequired))
 	}
 }
+
+// A completion is not among what a server may need input for.
+func TestCompletionsNeedNoInput(t *testing.T) {
+	t.Parallel()
+	v := &servers{forward: func(ctx context.Context, r *tool.Request) (tool.Reply, error) {
+		if r.InRounds || r.Ask != nil {
+			t.Errorf("the request goes on as %+v", r)
+		}
+		return mirror(ctx, r)
+	}}
+	c := newClient(t, newServer(t, Config{}, behind(v)), modernVersion, false)
+	if got := c.ask("1", methodComplete, `"ref":{"type":"ref/prompt","name":"mcp.a.greet"}`); !strings.Contains(got[0], `"resultType":"complete"`) {
+		t.Errorf("result %v", got)
+	}
+}
