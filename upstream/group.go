@@ -16,7 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +49,9 @@ type Group struct {
 
 	wishes *wishes
 
+	restating sync.Mutex
+	restated  map[string]Restatement // by server; taken by Restated
+
 	mu        sync.Mutex
 	ends      map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
 	listeners []func()
@@ -72,8 +77,8 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		guards:  &guards{self: cfg.Self, log: logger},
 		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs, wishes: newWishes(),
 		ends:  make(map[string]<-chan struct{}),
-		dirty: make(chan struct{}, 1),
-		kill:  make(chan struct{}),
+		dirty: make(chan struct{}, 1), restated: make(map[string]Restatement),
+		kill: make(chan struct{}),
 	}
 	r, err := g.enrol(cfg, nil)
 	if err != nil {
@@ -118,7 +123,8 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
 		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: g.catalogs,
 		slots: g.slots, kill: g.kill, onChange: g.changed,
-		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
+		onRestate: func(k kind) { g.restate(sc.ID, k) },
+		settled:   make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		over:   make(chan struct{}),
 		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go},
@@ -149,6 +155,40 @@ func (g *Group) changed() {
 
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
 func (g *Group) Changes() int64 { return g.changes.Load() }
+
+// restate notes that a server has told of a change of kind k.
+func (g *Group) restate(server string, k kind) {
+	g.restating.Lock()
+	defer g.restating.Unlock()
+	said := g.restated[server]
+	said.Server = server
+	switch k {
+	case toolKind:
+		said.Tools = true
+	case promptKind:
+		said.Prompts = true
+	case resourceKind:
+		said.Resources = true
+	}
+	g.restated[server] = said
+	poke(g.dirty)
+}
+
+// Restatement says that a server has told of changes, by which a client of that server alone may go: the lists can be as
+// they were, and a server can mean more by it than they show.
+type Restatement struct {
+	Server                    string
+	Tools, Prompts, Resources bool
+}
+
+// Restated returns what servers have told of since the last time. Listeners of OnChange are called for it as well.
+func (g *Group) Restated() []Restatement {
+	g.restating.Lock()
+	defer g.restating.Unlock()
+	all := slices.Collect(maps.Values(g.restated))
+	clear(g.restated)
+	return all
+}
 
 // OnChange registers f to be called, from one goroutine, soon after a catalog or a state has changed; changes that
 // follow each other closely are told once. f must return quickly. It is called before Start.

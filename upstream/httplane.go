@@ -46,8 +46,9 @@ type httpLane struct {
 	onSuspect      func()                        // the server could not be reached: the session may be over
 
 	desk       *desk
-	background sync.WaitGroup // notifications and the listener
-	responses  atomic.Int32   // under way
+	background sync.WaitGroup                // notifications and the listener
+	standing   atomic.Pointer[chan struct{}] // closed when the standing stream was first answered; nil where nobody waits
+	responses  atomic.Int32                  // under way
 	pings      atomic.Int64
 }
 

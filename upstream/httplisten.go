@@ -17,6 +17,9 @@ const (
 
 	// listenPatience is how long a renewed subscription may go without an answer before the next one is sent.
 	listenPatience = 5 * time.Second
+
+	// standingPatience is how long the first call of a session waits for the stream on which it may be asked something.
+	standingPatience = time.Second
 )
 
 // listen implements lane: it keeps the stream open on which a server tells of changes, GET up to 2025-11-25 and
@@ -34,6 +37,15 @@ func (l *httpLane) listen(ctx context.Context, w *watch) {
 			return supported
 		})
 	})
+}
+
+// listenFirst is listen, and waits until the server has answered the request for the standing stream of older revisions, but
+// not for long: some send nothing before there is something to tell. Without a stream many a server drops what it asks.
+func (l *httpLane) listenFirst(ctx context.Context, w *watch) {
+	answered := make(chan struct{})
+	l.standing.Store(&answered)
+	l.listen(ctx, w)
+	waitFor(ctx, answered, standingPatience)
 }
 
 // again opens a stream that has ended once more, with growing pauses, until ctx ends or the server offers none. once
@@ -177,6 +189,9 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 		req.Header.Set("Last-Event-ID", lastID)
 	}
 	resp, err := l.control.Do(req)
+	if answered := l.standing.Swap(nil); answered != nil {
+		close(*answered)
+	}
 	if err != nil {
 		return lastID, true
 	}

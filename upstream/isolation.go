@@ -204,7 +204,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		cfg: parent.cfg, of: parent, client: who, capabilities: says.ClientCapabilities, timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
-		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {},
+		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {}, onRestate: parent.onRestate,
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
 		wishes: parent.wishes, leveled: make(chan struct{}, 1),

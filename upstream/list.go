@@ -184,8 +184,21 @@ func (s *server) keepListed(ctx context.Context, sess *session, k kind) {
 		}
 		if ctx.Err() == nil {
 			s.publish(sess, got)
+			s.onRestate(k)
 		}
 		gate.Reset(minListInterval)
+	}
+}
+
+// keepTold passes on that a session's server tells of changes of kind k, for as long as ctx lasts.
+func (s *server) keepTold(ctx context.Context, sess *session, k kind) {
+	for {
+		select {
+		case <-sess.changed[k]:
+			s.onRestate(k)
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ type server struct {
 	slots      *slots
 	kill       <-chan struct{} // closed when stopping must be brisk
 	onChange   func()
+	onRestate  func(kind) // the server has told of a change, which may be none
 
 	wishes  *wishes       // of all clients
 	leveled chan struct{} // has room for one: the log level that they wish for is another
@@ -435,7 +436,7 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	if listens := sess.hasToListen(s.of != nil); listens || s.hearsQuestions(sess) {
+	if listens := sess.hasToListen(); listens || s.hearsQuestions(sess) {
 		// Before listing: what changes in between is told.
 		listening, stop := context.WithCancel(ctx)
 		shut := sess.shut
@@ -443,7 +444,11 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 			stop()
 			shut(kill)
 		}
-		sess.lane.listen(listening, sess.watch)
+		if l, ok := sess.lane.(*httpLane); ok && s.hearsQuestions(sess) {
+			l.listenFirst(listening, sess.watch)
+		} else {
+			sess.lane.listen(listening, sess.watch)
+		}
 	}
 	if s.of != nil {
 		return s.listFor(ctx, sess)
@@ -500,8 +505,12 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 // tend looks after what a ready session has to be asked and told besides calls, until ctx ends.
 func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGroup) {
 	for k := range kinds {
-		if s.of == nil && sess.offers(k) { // what one session's server adds for it is no change of what all are offered
+		switch {
+		case !sess.offers(k):
+		case s.of == nil:
 			tending.Go(func() { s.keepListed(ctx, sess, k) })
+		default: // what one session's server adds for it is no change of what all are offered
+			tending.Go(func() { s.keepTold(ctx, sess, k) })
 		}
 	}
 	if can := sess.abilities(); s.isolation == nil && (can.Subscribe || can.Logging && sess.hop == nil) {

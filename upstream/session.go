@@ -114,12 +114,11 @@ func (s *session) announces(k kind) bool {
 	return c.Resources.ListChanged
 }
 
-// hasToListen reports whether the server may have something to say outside of the streams of calls. own says that the
-// session serves one client session alone, and lists nothing.
-func (s *session) hasToListen(own bool) bool {
+// hasToListen reports whether the server may have something to say outside of the streams of calls.
+func (s *session) hasToListen() bool {
 	some := s.abilities().Subscribe || s.abilities().Logging
 	for k := range kinds {
-		s.watch.changes[k] = s.announces(k) && !own
+		s.watch.changes[k] = s.announces(k)
 		some = some || s.watch.changes[k]
 	}
 	return some

@@ -164,7 +164,12 @@ func (h *hub) refresh() {
 	h.updating.Lock()
 	defer h.updating.Unlock()
 	changes := h.group.Changes()
-	h.announce(h.names.Load().Update(h.catalogs()))
+	all := h.names.Load().Update(h.catalogs())
+	for _, said := range h.group.Restated() { // who sees that one server alone is told what it says
+		all = append(all, namespace.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
+			Prompts: said.Prompts, Resources: said.Resources})
+	}
+	h.announce(all)
 	h.refreshed.Store(changes)
 }
 

@@ -35,11 +35,7 @@ func (t *turn) claim() claim {
 // serveTurn serves a request of a call in rounds.
 func (s *Server) serveTurn(ctx context.Context, t *turn) {
 	raw, again := rawjson.Get(t.call.Params, "requestState")
-	if !again {
-		if _, stray := rawjson.Get(t.call.Params, "inputResponses"); stray {
-			t.reply.refuse(stateRefused("is missing, and inputResponses belong to one"))
-			return
-		}
+	if !again { // inputResponses that belong to no state are for the server to judge
 		t.call.Invocation = tool.NewInvocationID()
 		s.attend(ctx, t, s.startParkable(ctx, t, s.deps.Pipeline.Invoke))
 		return
