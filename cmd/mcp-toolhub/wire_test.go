@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,17 +21,18 @@ import (
 
 // The revisions that the tests speak.
 const (
-	rev2025June = "2025-06-18"
-	rev2025     = "2025-11-25"
-	rev2026     = "2026-07-28"
+	rev2025March = "2025-03-26"
+	rev2025June  = "2025-06-18"
+	rev2025      = "2025-11-25"
+	rev2026      = "2026-07-28"
 )
 
 // patience is how long a test waits for what must happen. It is long: the machine may be busy.
 const patience = 60 * time.Second
 
-// clientMeta is what a client of 2026-07-28 says of itself in each request's _meta.
+// clientMeta is what a client of 2026-07-28 says of itself in each request's _meta, up to what it can be asked for.
 const clientMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-	`"io.modelcontextprotocol/clientInfo":{"name":"wire","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
+	`"io.modelcontextprotocol/clientInfo":{"name":"wire","version":"1"},"io.modelcontextprotocol/clientCapabilities":`
 
 // config is a config file with these servers; more holds further top-level keys.
 func configText(t testing.TB, servers map[string]any, more map[string]any) string {
@@ -67,6 +69,7 @@ func with(entry map[string]any, key string, value any) map[string]any {
 type wire struct {
 	t       testing.TB
 	version string // of the protocol
+	can     string // what it can be asked for: its capabilities; "" is nothing
 	ids     int
 
 	stdin io.WriteCloser // stdio; nil over HTTP
@@ -80,6 +83,8 @@ type wire struct {
 }
 
 func (w *wire) modern() bool { return w.version >= rev2026 }
+
+func (w *wire) capabilities() string { return cmp.Or(w.can, "{}") }
 
 // wireProcess starts cmd and speaks to it over its pipes. The process must end by itself once its stdin is closed.
 func wireProcess(t testing.TB, cmd *exec.Cmd, version string) *wire {
@@ -196,7 +201,7 @@ func (w *wire) next() string {
 // params is a params object of these members, with what the revision wants in _meta. meta are the members of _meta.
 func (w *wire) params(members, meta string) string {
 	if w.modern() {
-		meta = join(meta, clientMeta)
+		meta = join(meta, clientMeta+w.capabilities())
 	}
 	if meta != "" {
 		members = join(members, `"_meta":{`+meta+`}`)
@@ -388,7 +393,7 @@ func (w *wire) nextID() string {
 // initialize is the first request of a client named client.
 func (w *wire) initialize(client string) rawRequest {
 	return rawRequest{id: w.nextID(), method: "initialize", params: `{"protocolVersion":"` + w.version +
-		`","capabilities":{},"clientInfo":{"name":"` + client + `","version":"1"}}`}
+		`","capabilities":` + w.capabilities() + `,"clientInfo":{"name":"` + client + `","version":"1"}}`}
 }
 
 var initialized = rawRequest{method: "notifications/initialized", params: "{}"}

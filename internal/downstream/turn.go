@@ -236,6 +236,7 @@ func (s *Server) park(ctx context.Context, t *turn, k *parkable, stop func() boo
 	text, failure := s.hold(ctx, c, nil, &round{
 		resume: func(ctx context.Context, next *turn, _ json.RawMessage) {
 			responses, _ := rawjson.Get(next.params, "inputResponses")
+			k.attach(next) // first: the server may go on at once, and what it says then is for this request
 			k.answerWith(responses)
 			k.look()
 			next.invocation = k.invocation

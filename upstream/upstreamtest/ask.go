@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -135,6 +136,9 @@ func (p *peer) ask(m message, gone <-chan struct{}, send func([]byte)) []byte {
 			line = append(append(line, `,"params":`...), q.Params...)
 		}
 		put(append(line, '}'))
+		if string(m.Params.Arguments["in_turn"]) == "true" && p.asking.await(ids, canceled, gone) == nil {
+			return nil
+		}
 	}
 	if string(m.Params.Arguments["leave"]) == "true" {
 		return []byte(okResult)
@@ -161,4 +165,67 @@ func (p *peer) round(m message) []byte {
 	}
 	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"received":[%s]}}`,
 		bytes.Join(toBytes(a.received[key]), []byte(",")))
+}
+
+// converse answers a call of the tool converse: what it says and asks comes in a fixed order, and all of it repeats the
+// text that the call brought.
+func (p *peer) converse(m message, gone <-chan struct{}, send func([]byte)) []byte {
+	text := m.Params.Arguments["text"]
+	say := func(step int) {
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":%s}}`,
+			m.Params.Meta.ProgressToken, step, text))
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"step":%d,"text":%s}}}`,
+			step, text))
+	}
+	elicitation := fmt.Appendf(nil, `{"message":%s,"requestedSchema":{"type":"object","properties":{}}}`, text)
+	sample := fmt.Appendf(nil, `{"messages":[{"role":"user","content":{"type":"text","text":%s}}],"maxTokens":1}`, text)
+	if p.script.Modern {
+		return converseInRounds(m, say, elicitation, sample)
+	}
+	canceled := make(chan struct{})
+	p.mu.Lock()
+	p.waiting[string(m.ID)] = canceled
+	p.mu.Unlock()
+	var ids []string
+	for i, q := range []struct {
+		method string
+		params []byte
+	}{{"elicitation/create", elicitation}, {"sampling/createMessage", sample}} {
+		say(i + 1)
+		p.asking.mu.Lock()
+		p.asking.number++
+		id := strconv.Itoa(p.asking.number)
+		p.asking.mu.Unlock()
+		ids = append(ids, id)
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"id":%s,"params":%s}`, q.method, id, q.params))
+		if p.asking.await(ids, canceled, gone) == nil {
+			return nil
+		}
+	}
+	say(3)
+	return fmt.Appendf(nil, `{"content":[],"structuredContent":{"text":%s,"answers":%s}}`, text, p.asking.await(ids, canceled, gone))
+}
+
+// converseInRounds does the same as a server of 2026-07-28 does.
+func converseInRounds(m message, say func(step int), elicitation, sample []byte) []byte {
+	var params struct {
+		InputResponses json.RawMessage `json:"inputResponses"`
+		RequestState   string          `json:"requestState"`
+	}
+	_ = json.Unmarshal(m.params, &params)
+	before, step, ok := strings.Cut(params.RequestState, "|")
+	switch {
+	case !ok:
+		say(1)
+		return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"same":{"method":"elicitation/create","params":%s}},`+
+			`"requestState":"|2"}`, elicitation)
+	case step == "2":
+		say(2)
+		state, _ := json.Marshal(string(params.InputResponses) + "|3")
+		return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"same":{"method":"sampling/createMessage","params":%s}},`+
+			`"requestState":%s}`, sample, state)
+	}
+	say(3)
+	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"text":%s,"answers":[%s,%s]}}`,
+		m.Params.Arguments["text"], before, params.InputResponses)
 }

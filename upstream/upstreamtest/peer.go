@@ -230,6 +230,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		if result = p.ask(m, gone, send); result == nil {
 			return
 		}
+	case "converse":
+		if result = p.converse(m, gone, send); result == nil {
+			return
+		}
 	case "withdraw":
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
 	case "answers":

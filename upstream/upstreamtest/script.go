@@ -23,7 +23,9 @@
 //	wishes    what is subscribed to, the history of that, and the log levels set, as structuredContent
 //	ask       {"questions": [{"id","method","params"}]}: sends each as a request of its own, on the call's stream or with
 //	          "standing": true on the listening one, waits for the responses unless "leave": true, and answers with them,
-//	          byte for byte, as structuredContent.answers
+//	          byte for byte, as structuredContent.answers; with "in_turn": true it asks one after the other
+//	converse  {"text": T}: three times progress and a log message, an elicitation after the first, a sampling after the
+//	          second, then structuredContent {"text": T, "answers": [A, A]}; all that it says and asks holds T
 //	withdraw  {"id": I}: cancels the question I
 //	answers   all responses that questions got, as structuredContent.answers
 //	rounds    {"key": K, "results": [R]}: answers the nth call with the same K with the nth R, byte for byte, and after
