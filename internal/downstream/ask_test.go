@@ -317,7 +317,7 @@ func TestSessionEndsWhileAsking(t *testing.T) {
 	<-events
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
 	req.Header.Set(headerSession, in[1])
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web().Do(req)
 	if err != nil || resp.StatusCode != 204 {
 		t.Fatalf("DELETE: %v %v", resp, err)
 	}

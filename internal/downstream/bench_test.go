@@ -66,6 +66,10 @@ func (f *far) offer(names ...string) {
 	f.mu.Unlock()
 }
 
+// web is the client of these tests. httptest closes idle connections of the default one whenever any of its servers ends, and
+// with them requests of others.
+var web = sync.OnceValue(func() *http.Client { return &http.Client{Transport: &http.Transport{}} })
+
 // newServer is a server over a real pipeline and journal.
 func newServer(t testing.TB, cfg Config, f *far) *Server {
 	t.Helper()
@@ -223,7 +227,7 @@ func post(t testing.TB, url, body string, headers ...string) (int, http.Header, 
 		}
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -569,7 +569,7 @@ func TestParamHeaders(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodOptions, url, nil)
 	req.Header.Set("Origin", "https://app.example")
 	req.Header.Set("Access-Control-Request-Headers", "content-type, mcp-param-region, x-evil, Mcp-Param-, mcp-param-a:b")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

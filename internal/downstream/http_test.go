@@ -128,7 +128,7 @@ func TestTheDoorIsGuarded(t *testing.T) {
 		}
 	}
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPut, url, nil)
-	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
+	if resp, err := web().Do(req); err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("PUT: %v, %v", resp, err)
 	}
 }
@@ -207,7 +207,7 @@ func TestAuthentication(t *testing.T) {
 	for header, want := range map[string]string{"": `{"status":"degraded"}`, ann[1]: `"it is down"`} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/health/ready", nil)
 		req.Header.Set("Authorization", header)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := web().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func TestDisconnect(t *testing.T) {
 		<-began
 		cancel()
 	}()
-	if _, err := http.DefaultClient.Do(req); err == nil {
+	if _, err := web().Do(req); err == nil {
 		t.Error("the request was answered")
 	}
 	<-ended
@@ -283,7 +283,7 @@ func TestDeleteEndsTheSessionAndItsCalls(t *testing.T) {
 	<-began
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
 	req.Header.Set(headerSession, id)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web().Do(req)
 	if err != nil || resp.StatusCode != http.StatusNoContent {
 		t.Fatalf("DELETE: %v, %v", resp, err)
 	}
@@ -352,7 +352,7 @@ func stream(t *testing.T, method, url, body string, headers ...string) <-chan st
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web().Do(req)
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("open stream: %v, %v", resp, err)
 	}
@@ -542,7 +542,7 @@ func TestRepeatedHeadersAreRefused(t *testing.T) {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "*/*")
 		req.Header[name] = []string{"a", "b"}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := web().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

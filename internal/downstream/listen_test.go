@@ -94,7 +94,7 @@ func TestSubscriptionsOfSessions(t *testing.T) {
 				if overHTTP {
 					req, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, ann.url, nil)
 					req.Header.Set(headerSession, ann.session)
-					resp, err := http.DefaultClient.Do(req)
+					resp, err := web().Do(req)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -149,7 +149,7 @@ func TestStandingStream(t *testing.T) {
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url, nil)
 	req.Header.Set(headerSession, c.session)
 	req.Header.Set("Accept", "application/json")
-	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != http.StatusNotAcceptable {
+	if resp, err := web().Do(req); err != nil || resp.StatusCode != http.StatusNotAcceptable {
 		t.Errorf("a GET for JSON: %v, %v", resp, err)
 	}
 }
@@ -305,7 +305,7 @@ func TestListenEnds(t *testing.T) {
 	for _, h := range [][2]string{{"Content-Type", "application/json"}, {"Accept", "*/*"}, {headerVersion, modernVersion}, {headerMethod, methodListen}} {
 		req.Header.Set(h[0], h[1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestCallsBelongToSessions(t *testing.T) {
 	}
 	req.Header.Set("Authorization", "Bearer "+ann)
 	req.Header.Set(headerSession, one)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := web().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

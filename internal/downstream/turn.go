@@ -79,7 +79,7 @@ type parkedQuestion struct {
 // startParkable starts the work of t, or the next round of it.
 func (s *Server) startParkable(ctx context.Context, t *turn) *parkable {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the work does
-	k := &parkable{invocation: t.invocation, cancel: cancel, asked: make(chan struct{}, 1), done: make(chan struct{})}
+	k := &parkable{turn: t, invocation: t.invocation, cancel: cancel, asked: make(chan struct{}, 1), done: make(chan struct{})}
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
 		defer s.calls.Done()

@@ -532,7 +532,6 @@ func TestParkedCallOutlivesConnections(t *testing.T) {
 	base := serve(t, s) + "/mcp"
 	c := overHTTP(t, base)
 	_, with := input(t, c.call("mcp.s.echo", `{}`, ""))
-	http.DefaultClient.CloseIdleConnections()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, base, strings.NewReader(c.request("mcp.s.echo", `{}`, with(`{"q1":{}}`))))
 	for _, h := range [][2]string{{"Content-Type", "application/json"}, {"Accept", "application/json, text/event-stream"},
@@ -543,7 +542,7 @@ func TestParkedCallOutlivesConnections(t *testing.T) {
 		<-began
 		cancel()
 	}()
-	if resp, err := http.DefaultClient.Do(req); err == nil {
+	if resp, err := web().Do(req); err == nil {
 		resp.Body.Close()
 		t.Error("the request was answered")
 	}
