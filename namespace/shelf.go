@@ -16,7 +16,6 @@ type shelf struct {
 	sole     string                // the server of a direct view; "" on other surfaces
 	servers  map[string]bool       // of the surface
 	claims   map[string]*claimants // of URIs, by look
-	shapes   map[string]*claimants // of templates, by look
 	byPrefix map[string][]*link    // templates that can be matched
 	prefixes []int                 // the lengths of the keys of byPrefix, ascending
 }

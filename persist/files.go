@@ -85,7 +85,7 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 		return lost, err
 	}
 	if f.finish() != nil {
-		f.abandon() // what is in it can be restored
+		f.abandon() // what is in it is in its redo file, too, and can be restored
 		return 0, f.begin()
 	}
 	full := f.current
@@ -111,7 +111,8 @@ func (f *files) sync() (lost int, err error) {
 	}
 	done, err := f.syncRedo()
 	if err == nil && !done {
-		err = datasync(f.current)
+		// The system reports an error to one sync of a file only, so that of the one in the background counts here.
+		err = errors.Join(f.settle(), datasync(f.current))
 	}
 	if err != nil {
 		lost, f.unsynced = f.unsynced, 0
@@ -204,8 +205,9 @@ func (f *files) adopt() bool {
 		if err != nil {
 			continue
 		}
-		if locked {
-			f.recover(file, path)
+		if locked && !f.recover(file, path) {
+			file.Close() // nothing was written
+			continue
 		}
 		if size, err := cutTail(file); err == nil && locked {
 			file.Chmod(0o600) // a restored backup may be readable for others; where that stays so, records still matter more
@@ -264,8 +266,10 @@ func (f *files) clean() {
 		if err != nil {
 			continue // in use, gone, or not ours
 		}
-		if locked {
-			f.recover(file, path)
+		if locked && !f.recover(file, path) {
+			kept++
+			file.Close() // nothing was written
+			continue
 		}
 		info, err := file.Stat()
 		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) {

@@ -58,6 +58,7 @@ type Journal struct {
 	syncing  bool        // the last one has not ended, as far as anybody has looked
 	settled  bool        // it has ended, and nobody has looked
 
+	slow    bool    // the last errand took long, or failed
 	writing trouble // with writing, and syncing before Commit returns
 	keeping trouble // with syncing afterwards
 }
@@ -139,13 +140,17 @@ func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
 // *JournalError if they are not; later calls try anew, so the journal recovers by itself once the cause is gone. If
 // ctx ends first, ctx's error is returned and the records may still be written: to record the end of a call that was
 // cancelled, pass a context that was not. A caller who finds nobody writing writes itself, because waking somebody else
-// takes longer than many a disk; it returns when its write ends, whatever becomes of ctx.
+// takes longer than a disk that works; it returns when its write ends, whatever becomes of ctx. A disk that was slow the
+// last time, or failed, is left to a goroutine.
 func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 	b, write, err := j.enqueue(ctx, true, records)
 	if err != nil {
 		return err
 	}
-	if write && j.writeOne() {
+	switch {
+	case write && j.isSlow():
+		go j.write()
+	case write && j.writeOne():
 		go j.write() // what others have queued meanwhile must not make this caller wait
 	}
 	select {
@@ -369,7 +374,23 @@ func (j *Journal) take() (do errand) {
 	return do
 }
 
+// slowWrite is how long a write may take before callers no longer do it themselves.
+const slowWrite = 100 * time.Millisecond
+
+// isSlow reports whether the disk was slow or failed the last time.
+func (j *Journal) isSlow() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.slow
+}
+
 func (j *Journal) carryOut(do errand) {
+	began := time.Now()
+	defer func() {
+		j.mu.Lock()
+		j.slow = time.Since(began) > slowWrite || j.writing.err != nil
+		j.mu.Unlock()
+	}()
 	if do.settled {
 		lost, err := j.files.endSync()
 		j.note(&j.keeping, lost, err)

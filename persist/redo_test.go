@@ -3,6 +3,7 @@ package persist
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -10,6 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // redoFiles returns files whose redo file is ready, and how many records of put are in them.
@@ -169,6 +173,87 @@ func TestDamagedRedo(t *testing.T) {
 				t.Errorf("the journal holds %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// TestUnreadableRedo checks that a journal file is left alone until what its redo file holds could be restored: older
+// records must not come to stand over newer ones.
+func TestUnreadableRedo(t *testing.T) {
+	t.Parallel()
+	f, put := redoFiles(t)
+	put(10, true)
+	want, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := loseTail(t, f)
+	own := redoPath(filepath.Join(dir, filepath.Base(f.path)))
+	if err := os.Rename(own, own+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(own, 0o700); err != nil { // which no program can read as a file
+		t.Fatal(err)
+	}
+	j, err := Open(JournalConfig{Dir: dir, MaxFiles: 1}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Commit(t.Context(), tool.Event{Subject: "newer"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(own); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(own+".away", own); err != nil {
+		t.Fatal(err)
+	}
+	j, err = Open(JournalConfig{Dir: dir}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	newer := 0
+	err = Read(dir, func(line json.RawMessage) bool {
+		if strings.Contains(string(line), "newer") {
+			newer++
+			return true
+		}
+		got = append(append(got, line...), '\n')
+		return true
+	})
+	if err != nil || newer != 1 || !bytes.Equal(got, want) {
+		t.Errorf("the journal holds %d newer records and %q, %v; want %q", newer, got, err, want)
+	}
+}
+
+// TestFailedSyncIsFoundAtRotation checks that the error of a sync in the background counts, whoever meets it.
+func TestFailedSyncIsFoundAtRotation(t *testing.T) {
+	t.Parallel()
+	f := &files{cfg: JournalConfig{Dir: t.TempDir(), MaxBytes: 100, MaxFiles: 10, SyncWithin: time.Hour},
+		logger: slog.New(slog.DiscardHandler)}
+	if err := f.openFirst(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.abandon)
+	put := func() (int, error) {
+		return f.write(&batch{bytes: []byte(strings.Repeat("x", 60) + "\n"), records: 1, durable: true})
+	}
+	if lost, err := put(); lost != 0 || err != nil {
+		t.Fatal(lost, err)
+	}
+	f.settled = make(chan error, 1)
+	f.settled <- errors.New("input/output error")
+	if lost, err := put(); lost != 2 || err == nil || !strings.Contains(err.Error(), "input/output error") {
+		t.Errorf("at rotation: %d records lost, %v", lost, err)
+	}
+	if lost, err := put(); lost != 0 || err != nil {
+		t.Errorf("after that: %d records lost, %v", lost, err)
 	}
 }
 

@@ -142,13 +142,16 @@ func (f *files) leaveRedo() {
 	}
 }
 
-// recover brings a closed file up to what its redo file holds.
-func (f *files) recover(file *os.File, path string) {
+// recover brings a closed file up to what its redo file holds, and reports whether it is. If not, nobody may write to it:
+// a later try would put older records over newer ones.
+func (f *files) recover(file *os.File, path string) bool {
 	bytes, err := replay(file, path, filepath.Base(path))
 	switch {
 	case err != nil:
-		f.logger.Warn("what a loss of power took from the journal cannot be restored", "file", path, "error", err)
+		f.logger.Warn("what a loss of power took from the journal cannot be restored; the file is left as it is, until that works",
+			"file", path, "error", err)
 	case bytes > 0:
 		f.logger.Info("restored journal records that a loss of power had taken", "file", path, "bytes", bytes)
 	}
+	return err == nil
 }

@@ -149,6 +149,8 @@ func (s *server) openDesk(sess *session, l lane) {
 	sess.lane = l
 	switch {
 	case sess.hop != nil:
+	case s.of != nil && s.client.Ended == nil: // not a session, but all that one caller's clients do
+		l.questions().follow(deskOfCaller)
 	case s.of != nil:
 		l.questions().follow(deskOfClient)
 	case s.cfg.Transport == StreamableHTTP:

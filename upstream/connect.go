@@ -91,9 +91,10 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess = newSession()
 	sess.pid = proc.pid()
 	s.setPID(sess.pid)
-	conn := newStreamConn(newLineWire(proc.stdin, proc.stdout, s.limits().Message), s.probeTime(), s.hearing(sess), s.log, s.redact)
+	lines := newLineWire(proc.stdin, proc.stdout, s.limits().Message)
+	conn := newStreamConn(lines, s.probeTime(), s.hearing(sess), s.log, s.redact)
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watchChild(sess, conn, proc) })
+	watching.Go(func() { s.watchChild(sess, conn, proc, lines.broken) })
 	sess.shut = func(kill <-chan struct{}) {
 		conn.shut(errClosed)
 		proc.stop(kill)
@@ -123,9 +124,13 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 }
 
 // watchChild ends the session when the child has closed its stdout or exited.
-func (s *server) watchChild(sess *session, conn *streamConn, proc *process) {
+func (s *server) watchChild(sess *session, conn *streamConn, proc *process, broken <-chan struct{}) {
 	select {
 	case <-conn.ended:
+	case <-broken:
+		sess.end(&fault{what: fmt.Sprintf("command %q closed its stdin and went on running", s.cfg.Command),
+			hint: "see the server's messages in the log"})
+		return
 	case <-proc.exited:
 		// A descendant that left the process group may hold stdout open.
 		timer := time.AfterFunc(drainTime, conn.release)

@@ -24,6 +24,7 @@ const (
 	deskClosed   deskRule = iota // none: the hub offers to answer nothing
 	deskByStream                 // the one on whose stream the question comes
 	deskOfClient                 // that one, or else the latest: all calls of the connection are one client's
+	deskOfCaller                 // that one, or else the only one: clients that sign in alike share the connection
 )
 
 // Why questions are refused. Servers of all revisions know the first: it is what the protocol has for a capability that was
@@ -130,14 +131,15 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 	if d.rule == deskClosed {
 		return &errNotOffered
 	}
-	if call == nil && d.rule == deskOfClient {
+	own := d.rule == deskOfClient || d.rule == deskOfCaller
+	if call == nil && (d.rule == deskOfClient || d.rule == deskOfCaller && len(d.calls) == 1) {
 		call = d.latest()
 	}
-	early := call == nil && d.rule == deskOfClient && !d.begun
+	early := call == nil && own && !d.begun
 	params, err := rawjson.Line(e.params)
 	switch {
 	case early:
-	case call == nil && d.rule == deskByStream:
+	case call == nil && (d.rule == deskByStream || d.rule == deskOfCaller && len(d.calls) > 1):
 		return &errNoStream
 	case call == nil:
 		return &errNoCall

@@ -95,6 +95,31 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	}
 }
 
+// TestDeskOfOneCaller checks the connection of clients that sign in alike: a question that comes on no call's stream belongs
+// to the only call, and while there are two it is nobody's.
+func TestDeskOfOneCaller(t *testing.T) {
+	t.Parallel()
+	var replies []string
+	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(deskOfCaller)
+	ask := func(id string) {
+		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
+		d.receive(e, nil)
+	}
+	alice, bob := newLaneCall("toolhub-1", "", nil), newLaneCall("toolhub-2", "", nil)
+	alice.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
+	bob.ask = alice.ask
+	d.begin(alice)
+	ask("1")
+	d.begin(bob)
+	ask("2")
+	ofAlice, _ := alice.takeQuestions()
+	ofBob, _ := bob.takeQuestions()
+	if len(ofAlice) != 1 || len(ofBob) != 0 || len(replies) != 1 || !strings.Contains(replies[0], "several clients share") {
+		t.Errorf("asked %d and %d, replied %q", len(ofAlice), len(ofBob), replies)
+	}
+}
+
 // FuzzDesk feeds a desk what a server may write: each question gets at most one well-formed answer, and no more are open
 // than may be.
 func FuzzDesk(f *testing.F) {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,9 @@ func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.
 		select {
 		case <-moved:
 		case <-timer.C:
-			return nil, i.full()
+			return nil, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sessions_closing", RetryAfter: time.Second,
+				Message: fmt.Sprintf("connections to server %q of sessions that have ended are still closing: call again in a moment",
+					i.server.cfg.ID)}
 		case <-i.server.retired:
 			return nil, errRetired
 		case <-i.server.stopping:
@@ -165,7 +168,7 @@ func (i *isolation) barred() *fault {
 // that is due to end unused. mu is held.
 func (i *isolation) evict() {
 	for _, one := range i.open {
-		if one.client.IsOver() || one.isSpare() {
+		if one.client.IsOver() || one.departIfSpare() {
 			i.dismiss(one)
 			return
 		}
@@ -179,12 +182,16 @@ func (i *isolation) dismiss(one *server) {
 	one.stop()
 }
 
-// isSpare reports whether nothing is lost with the connection.
-func (s *server) isSpare() bool {
+// departIfSpare takes the connection out of use if nothing is lost with it, and reports whether.
+func (s *server) departIfSpare() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	holds := s.state == tool.ServerReady || s.state == tool.ServerStarting
-	return s.inFlight == 0 && (!holds || time.Since(s.lastUsed) >= s.cfg.IdleStop && !s.isSubscribed())
+	if s.inFlight > 0 || holds && (time.Since(s.lastUsed) < s.cfg.IdleStop || s.isSubscribed()) {
+		return false
+	}
+	s.turnAway() // in one step: no call may come in between
+	return true
 }
 
 // full is the answer where every connection is in use.
@@ -201,7 +208,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	name := orText(who.Name, "unnamed")
 	one := &server{
-		cfg: parent.cfg, of: parent, client: who, capabilities: says.ClientCapabilities, timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
+		cfg: parent.cfg, of: parent, client: who, capabilities: bytes.Clone(says.ClientCapabilities), timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
 		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {}, onRestate: parent.onRestate,

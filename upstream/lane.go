@@ -118,6 +118,9 @@ func (c *laneCall) begin() bool {
 	return c.state.CompareAndSwap(callQueued, callSent) || c.state.Load() == callSent
 }
 
+// takeBack marks a call that was begun as not sent after all: not a byte of it has left.
+func (c *laneCall) takeBack() { c.state.CompareAndSwap(callSent, callQueued) }
+
 // drop marks the call as not to be sent, and reports whether it may have been sent before.
 func (c *laneCall) drop() (sent bool) {
 	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.Load() == callSent

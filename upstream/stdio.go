@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -37,7 +38,13 @@ type lineWire struct {
 	stop    chan struct{}
 	once    sync.Once
 	writing sync.WaitGroup
+
+	breaking sync.Once
+	broken   chan struct{} // closed a while after the child has stopped taking in what is written
 }
+
+// brokenAfter is how long a child that takes in nothing more may go on to write.
+const brokenAfter = 500 * time.Millisecond
 
 func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
 	w := &lineWire{
@@ -48,6 +55,8 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
 		poke:  make(chan struct{}, 1),
 		queue: make(chan outMessage, maxQueuedLines),
 		stop:  make(chan struct{}),
+
+		broken: make(chan struct{}),
 	}
 	w.writing.Go(w.writeAll)
 	return w
@@ -105,8 +114,20 @@ func (w *lineWire) writeNow(m *outMessage) bool {
 		poke(w.poke)
 		return true
 	}
+	if err != nil {
+		w.isBroken()
+		if n == 0 && m.call != nil {
+			m.call.takeBack()
+		}
+	}
 	m.finish(err)
 	return true
+}
+
+// isBroken notes that a write has failed: the child has closed its stdin or died. Usually its stdout ends as well, which
+// the reader finds, and then that counts.
+func (w *lineWire) isBroken() {
+	w.breaking.Do(func() { time.AfterFunc(brokenAfter, func() { close(w.broken) }) })
 }
 
 // writeAll writes what is left of a begun message, and queued ones, several with one system call where they wait.
@@ -122,6 +143,9 @@ func (w *lineWire) writeAll() {
 			w.begun = nil
 			if begun != nil {
 				_, err := w.in.Write(begun.data)
+				if err != nil {
+					w.isBroken()
+				}
 				begun.finish(err)
 				w.behind.Add(-1)
 			}
@@ -131,8 +155,7 @@ func (w *lineWire) writeAll() {
 			err := w.writeQueued(buf, m)
 			w.turn.Unlock()
 			if err != nil {
-				// The child has closed its stdin or died; the reader finds the end of its stdout. Until then, what is
-				// posted is answered here.
+				w.isBroken() // until the session ends, what is posted is answered here
 				w.refuse(err)
 				return
 			}

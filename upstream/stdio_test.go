@@ -378,6 +378,26 @@ func TestKilledChildComesBack(t *testing.T) {
 	}
 }
 
+// TestChildThatClosesStdin checks that a call of which nothing could be written is known not to have run, and that the child
+// is given up although its stdout stays open.
+func TestChildThatClosesStdin(t *testing.T) {
+	t.Parallel()
+	h := start(t, stdio("s", upstreamtestScript(upstreamtest.ClosesStdin)))
+	first := h.ready(t, "s").PID
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := h.call(ctx, "s", "echo", `{}`)
+	if f := failure(t, err); f.OutcomeUnknown {
+		t.Errorf("a call that was never written: %+v", f)
+	}
+	if !settles(func() bool { st := h.status("s"); return st.PID != first && st.Restarts > 0 }) {
+		t.Errorf("the child is not given up: %+v", h.status("s"))
+	}
+	if log := h.log.String(); !strings.Contains(log, "closed its stdin and went on running") {
+		t.Error("the log does not say why")
+	}
+}
+
 // TestChildThatStopsReading checks that calls to it fail one by one and can be canceled, and that it can be stopped.
 func TestChildThatStopsReading(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,9 @@ var benchVias = []string{"direct", "splice", "sdk", "hub"}
 // benchProfileDir names the environment variable with a directory for CPU profiles of the proxies.
 const benchProfileDir = "TOOLHUB_BENCH_PROFILE_DIR"
 
+// benchSyncWithin names the environment variable with a value for persist.journal.sync_within, instead of its default.
+const benchSyncWithin = "TOOLHUB_BENCH_SYNC_WITHIN"
+
 // benchProcess is a process of a benchmark.
 type benchProcess struct {
 	cmd    *exec.Cmd
@@ -233,7 +236,11 @@ func hubArgs(tb testing.TB, spec benchSpec) []string {
 		}
 		servers[benchServerID(i)] = entry
 	}
-	text, err := json.Marshal(map[string]any{"mcpServers": servers})
+	config := map[string]any{"mcpServers": servers}
+	if within := os.Getenv(benchSyncWithin); within != "" {
+		config["persist"] = map[string]any{"journal": map[string]any{"sync_within": within}}
+	}
+	text, err := json.Marshal(config)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -290,8 +290,9 @@ func persistShape() object[struct{ journal journal }] {
 			key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 				duration{min: 0, max: 100 * 365 * 24 * time.Hour, days: true},
 				func(j *journal) *time.Duration { return &j.maxAge }),
-			key("sync_within", "How long after an answer the records of its call may take to be on the disk (default 5ms): what a "+
-				"loss of power can cost. 0s: they are there before the answer. They are always written before it, and outlive the hub.",
+			key("sync_within", "How long after an answer the sync of its call's records to the disk begins (default 5ms), unless one "+
+				"is still under way: what a loss of power can cost. 0s: they are there before the answer. They are always written "+
+				"before it, and outlive the hub.",
 				in[time.Duration]{duration{min: 0, max: time.Minute}}, func(j *journal) *located[time.Duration] { return &j.sync }),
 		}}, func(p *struct{ journal journal }) *journal { return &p.journal }),
 	}}

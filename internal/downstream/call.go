@@ -38,7 +38,8 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Notify: open.notify(s),
 	}
 	if p.modern {
-		s.serveTurn(ctx, &turn{peer: p, call: c, from: server, reply: r, progress: progress})
+		s.serveTurn(ctx, &turn{peer: p, work: &invocation{s, c}, params: m.params, from: server, reply: r, progress: progress,
+			notify: c.Notify})
 		return
 	}
 	q := s.questionerFor(p, r, server, progress.sent)

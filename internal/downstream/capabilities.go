@@ -89,5 +89,5 @@ func missingCapabilities(lacks []*lack) *tool.RPCError {
 		data = nil
 	}
 	return &tool.RPCError{Code: tool.CodeMissingCapabilities, Data: data,
-		Message: "the tool's server has to ask something first: " + message + ", or did not declare it in this request"}
+		Message: "the server has to ask something first: " + message + ", or did not declare it in this request"}
 }

@@ -170,26 +170,54 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 	token, meta := splitMeta(m.params)
 	queue := newProgressQueue(r, token)
 	call := s.openCall(p, to.server, queue)
-	request := &tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
+	defer call.leave()
+	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
 		Notify: call.notify(s), Progress: queue.report()}
+	if p.modern && takesInput(m.method) {
+		s.serveTurn(ctx, &turn{peer: p, work: &errand{s, request, to.to}, params: params, from: to.server, reply: r, progress: queue,
+			notify: request.Notify})
+		return
+	}
 	asks := s.questionerFor(p, r, to.server, queue.sent)
-	if !p.modern { // which is asked in rounds, and only during calls
+	if !p.modern {
 		request.Ask = asks.ask
 	}
-	reply, err := s.deps.Servers.Forward(ctx, request)
+	reply, err := s.deps.Servers.Forward(ctx, &request)
 	asks.close()
 	call.leave()
 	queue.flush()
+	s.finishForward(ctx, p, forwarded{to.server, m.method, r}, reply, err)
+}
+
+// takesInput reports whether a server of 2026-07-28 may need input for requests of a method, besides tools/call.
+func takesInput(method string) bool {
+	return method == methodPromptsGet || method == methodResourcesRead
+}
+
+// forwarded is a request that a server was asked to answer.
+type forwarded struct {
+	server, method string
+	wire           replier
+}
+
+// finishForward writes what a server answered on the client's wire.
+func (s *Server) finishForward(ctx context.Context, p peer, to forwarded, reply tool.Reply, err error) {
 	var result json.RawMessage
 	if err == nil {
-		p.caller.remember(to.server, reply.Result)
-		result, err = s.resultOf(p, m.method, reply)
+		if !reply.NeedsInput {
+			p.caller.remember(to.server, reply.Result)
+		}
+		result, err = s.resultOf(p, to.method, reply)
 	}
 	if err != nil {
-		s.refuseOnward(ctx, r, err)
+		var rpc *tool.RPCError
+		if errors.As(err, &rpc) {
+			err = labelledError(p.profile, to.server, rpc)
+		}
+		s.refuseOnward(ctx, to.wire, err)
 		return
 	}
-	if r.answer(pieces{result}) && reply.Free != nil {
+	if to.wire.answer(pieces{result}) && reply.Free != nil {
 		reply.Free()
 	}
 }
@@ -214,14 +242,14 @@ func (s *Server) resultOf(p peer, method string, reply tool.Reply) (json.RawMess
 			result, err = rawjson.Set(result, member, value)
 		}
 	}
-	if method == methodResourcesRead {
+	if method == methodResourcesRead && !reply.NeedsInput {
 		// Who may read it is this hub's affair, so that no cache may share it. For how long it is good, its server knows.
 		if ttl, _ := rawjson.Get(result, "ttlMs"); len(ttl) == 0 || ttl[0] < '0' || ttl[0] > '9' {
 			set("ttlMs", []byte("0"))
 		}
 		set("cacheScope", []byte(`"private"`))
 	}
-	if _, ok := rawjson.Get(result, "resultType"); !ok {
+	if kind, ok := rawjson.Get(result, "resultType"); !ok || !reply.NeedsInput && asksForInput(kind) {
 		set("resultType", []byte(`"complete"`))
 	}
 	meta, ok := rawjson.Get(result, "_meta")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // metaInvocation is the one member that the hub adds to a result's _meta.
@@ -54,13 +55,21 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	switch {
 	case p.modern:
 		// "resultType" is mandatory on 2026-07-28; an upstream of that revision has set it itself.
-		if _, ok := result.Get("resultType"); !ok {
+		kind, ok := result.Get("resultType")
+		if !ok || o.Status != tool.StatusNeedsInput && asksForInput(kind) {
 			changes = append(changes, rawjson.Change{Name: "resultType", Value: []byte(`"complete"`)})
 		}
 	case o.Revision >= modernVersion:
 		changes = append(changes, older(result)...)
 	}
 	return result.With(changes...), nil
+}
+
+// asksForInput reports whether a result is of type input_required. One that a server up to 2025-11-25 calls so is none: it
+// knows no result types, and what it asks for in that way went through none of the hub's checks.
+func asksForInput(resultType []byte) bool {
+	kind, _ := rawjson.String(resultType)
+	return kind == "input_required"
 }
 
 // older turns a result of 2026-07-28 into one that clients of older revisions take: those know no result type, and refuse

@@ -15,20 +15,20 @@ import (
 )
 
 // statePurpose is what requestState is sealed for. Its number changes with what a claim says.
-const statePurpose = "toolhub/requestState/1"
+const statePurpose = "toolhub/requestState/2"
 
 // claim is what a requestState of the hub says: which request it continues, for whom, and until when. The server's own
 // requestState, where it gave one, travels behind it.
 type claim struct {
-	Ticket     string            `json:"ticket"` // unlike any other; good for one request
-	Invocation tool.InvocationID `json:"invocation"`
-	Kind       string            `json:"kind"`
-	Caller     string            `json:"caller"` // key of the session
-	Profile    string            `json:"profile"`
-	Server     string            `json:"server"`
-	Tool       tool.Name         `json:"tool"`
-	Arguments  string            `json:"arguments"` // digest
-	Expires    time.Time         `json:"expires"`
+	Ticket    string    `json:"ticket"` // unlike any other; good for one request
+	Kind      string    `json:"kind"`
+	Caller    string    `json:"caller"` // key of the session
+	Profile   string    `json:"profile"`
+	Server    string    `json:"server"`
+	Method    string    `json:"method"`
+	Name      string    `json:"name"`      // of the tool, canonical; of the prompt, or URI of the resource, as the server knows it
+	Arguments string    `json:"arguments"` // digest
+	Expires   time.Time `json:"expires"`
 }
 
 // The kinds of claims.
@@ -88,8 +88,8 @@ func (t *rounds) add(c claim, within time.Duration, state json.RawMessage, r *ro
 	case t.closed != nil:
 		return "", "", t.closed
 	case len(t.waiting) >= maxRounds || t.callers[c.Caller] >= maxRoundsOfCaller:
-		return "", "", &tool.Failure{Class: tool.ClassRateLimited, Message: fmt.Sprintf("the tool's server asks for input, and too many calls "+
-			"wait for some already (%d of one caller, %d in all): answer those, or wait until they expire, then call again",
+		return "", "", &tool.Failure{Class: tool.ClassRateLimited, Message: fmt.Sprintf("the server asks for input, and too many requests "+
+			"wait for some already (%d of one caller, %d in all): answer those, or wait until they expire, then try again",
 			maxRoundsOfCaller, maxRounds)}
 	}
 	r.caller = c.Caller
@@ -129,7 +129,7 @@ func (t *rounds) expire(ticket string) {
 	if ok {
 		defer t.ending.Done()
 		r.end(&tool.Failure{Class: tool.ClassTimeout, Code: "input_expired",
-			Message: "the tool's server asked for input, and none came in time: call again from the start"})
+			Message: "the server asked for input, and none came in time: call again from the start"})
 	}
 }
 
@@ -175,9 +175,9 @@ func (t *rounds) redeem(text string, want claim) (r *round, state json.RawMessag
 	if time.Now().After(c.Expires) {
 		return nil, nil, stateRefused("has expired")
 	}
-	want.Ticket, want.Invocation, want.Kind, want.Expires = c.Ticket, c.Invocation, c.Kind, c.Expires
+	want.Ticket, want.Kind, want.Expires = c.Ticket, c.Kind, c.Expires
 	if c != want {
-		return nil, nil, stateRefused("belongs to another call: caller, profile, tool and arguments must be those of the first request")
+		return nil, nil, stateRefused("belongs to another request: caller, profile, method, name or URI, and arguments must be those of the first one")
 	}
 	if r, ok := t.take(c.Ticket); ok {
 		if len(state) == 0 {
@@ -185,11 +185,11 @@ func (t *rounds) redeem(text string, want claim) (r *round, state json.RawMessag
 		}
 		return r, state, nil
 	}
-	return nil, nil, stateRefused("was used before, or its call has ended")
+	return nil, nil, stateRefused("was used before, or what it continues has ended")
 }
 
 func stateRefused(what string) *tool.RPCError {
-	return invalidParams("requestState " + what + ". Call the tool again from the start, without requestState and inputResponses")
+	return invalidParams("requestState " + what + ". Send the request again from the start, without requestState and inputResponses")
 }
 
 // argumentsDigest tells arguments apart by what they say: a client may write the same ones differently the next time.

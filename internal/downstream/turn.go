@@ -8,36 +8,37 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// turn is one request of a client of 2026-07-28: the first of a call, or one that brings input to it.
+// turn is one request of a client of 2026-07-28: the first for its work, or one that brings input to it.
 type turn struct {
 	peer     peer
-	call     invoke.Call
-	from     string // the server
+	work     work
+	params   json.RawMessage // as the server gets them
+	from     string          // the server
 	reply    replier
 	progress *progressQueue
+	notify   func(tool.Notification) // nil where nobody listens
+
+	invocation tool.InvocationID // the name of the work, which is that of its first turn
+	before     *outcome          // what the round before needed; nil in the first
 }
 
-// claim is what the requestState of the turn's call says, but for what each state says of itself.
+// claim is what the requestState of the turn's work says, but for what each state says of itself.
 func (t *turn) claim() claim {
-	c := claim{Invocation: t.call.Invocation, Caller: t.peer.session.Key, Profile: t.peer.profile, Server: t.from,
-		Arguments: argumentsDigest(t.call.Arguments)}
-	if l, ok := t.call.Surface.Resolve(t.call.Name); ok {
-		c.Tool = l.Tool.Name
-	}
+	c := claim{Caller: t.peer.session.Key, Profile: t.peer.profile, Server: t.from}
+	t.work.bind(&c)
 	return c
 }
 
-// serveTurn serves a request of a call in rounds.
+// serveTurn serves a request of work in rounds.
 func (s *Server) serveTurn(ctx context.Context, t *turn) {
-	raw, again := rawjson.Get(t.call.Params, "requestState")
+	raw, again := rawjson.Get(t.params, "requestState")
 	if !again { // inputResponses that belong to no state are for the server to judge
-		t.call.Invocation = tool.NewInvocationID()
-		s.attend(ctx, t, s.startParkable(ctx, t, s.deps.Pipeline.Invoke))
+		t.invocation = tool.NewInvocationID()
+		s.attend(ctx, t, s.startParkable(ctx, t))
 		return
 	}
 	text, ok := rawjson.String(raw)
@@ -53,14 +54,14 @@ func (s *Server) serveTurn(ctx context.Context, t *turn) {
 	r.resume(ctx, t, state)
 }
 
-// parkable is a call in rounds while its server works on it. It runs apart from the requests of its client: one of them at
+// parkable is work in rounds while its server works on it. It runs apart from the requests of its client: one of them at
 // a time attends it, and between two of them it is parked.
 type parkable struct {
 	invocation tool.InvocationID
 	cancel     context.CancelCauseFunc
 	asked      chan struct{} // holds one element when a question may be open
 	done       chan struct{} // closed when outcome is set
-	outcome    invoke.Outcome
+	outcome    outcome
 
 	mu   sync.Mutex
 	turn *turn // the request that attends; nil while parked
@@ -75,17 +76,15 @@ type parkedQuestion struct {
 	answered chan tool.Answer
 }
 
-// startParkable starts a call, or the next round of a paused one.
-func (s *Server) startParkable(ctx context.Context, t *turn, run func(context.Context, invoke.Call) invoke.Outcome) *parkable {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the call does
-	k := &parkable{invocation: t.call.Invocation, cancel: cancel, asked: make(chan struct{}, 1), done: make(chan struct{})}
-	c := t.call
-	c.InRounds, c.Ask, c.Progress, c.Notify = true, k.ask, k.report, k.notify
+// startParkable starts the work of t, or the next round of it.
+func (s *Server) startParkable(ctx context.Context, t *turn) *parkable {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the work does
+	k := &parkable{invocation: t.invocation, cancel: cancel, asked: make(chan struct{}, 1), done: make(chan struct{})}
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
 		defer s.calls.Done()
 		defer cancel(nil)
-		k.outcome = run(ctx, c)
+		k.outcome = t.work.run(ctx, t, k)
 		close(k.done)
 	}()
 	return k
@@ -145,8 +144,8 @@ func (k *parkable) report(u tool.Progress) {
 func (k *parkable) notify(n tool.Notification) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.turn != nil && k.turn.call.Notify != nil {
-		k.turn.call.Notify(n)
+	if k.turn != nil && k.turn.notify != nil {
+		k.turn.notify(n)
 	}
 }
 
@@ -202,7 +201,7 @@ func (k *parkable) inputRequests(t *turn) json.RawMessage {
 	return append(out, '}')
 }
 
-// attend serves a turn with what becomes of the call: its outcome, or a question of its server.
+// attend serves a turn with what becomes of the work: its outcome, or a question of its server.
 func (s *Server) attend(ctx context.Context, t *turn, k *parkable) {
 	k.attach(t)
 	// "Disconnection SHALL be interpreted as cancellation": of the request that is open, and so of its call.
@@ -233,20 +232,21 @@ func (s *Server) park(ctx context.Context, t *turn, k *parkable, stop func() boo
 	k.attach(nil)
 	t.progress.flush()
 	c := t.claim()
-	c.Kind, c.Invocation = kindParked, k.invocation
+	c.Kind = kindParked
 	text, failure := s.hold(ctx, c, nil, &round{
 		resume: func(ctx context.Context, next *turn, _ json.RawMessage) {
-			responses, _ := rawjson.Get(next.call.Params, "inputResponses")
+			responses, _ := rawjson.Get(next.params, "inputResponses")
 			k.attach(next) // first: the server may go on at once, and what it says then is for this request
 			k.answerWith(responses)
 			k.look()
+			next.invocation = k.invocation
 			s.attend(ctx, next, k)
 		},
 		end: func(why *tool.Failure) {
 			k.cancel(why)
 			<-k.done
-			if k.outcome.Paused != nil {
-				k.outcome.Paused.End(ctx, why)
+			if k.outcome.needs != nil {
+				t.work.end(ctx, k.outcome, why)
 			}
 		},
 	})
@@ -256,7 +256,7 @@ func (s *Server) park(ctx context.Context, t *turn, k *parkable, stop func() boo
 	}
 	result := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
 	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
-	s.finishCall(ctx, t.peer, t.from, t.reply, invoke.Outcome{InvocationID: k.invocation, Status: tool.StatusNeedsInput, Result: result})
+	t.work.answer(ctx, t, outcome{needs: result})
 	return true
 }
 
@@ -272,17 +272,17 @@ func (s *Server) hold(ctx context.Context, c claim, state json.RawMessage, r *ro
 	return text, failure
 }
 
-// concludeTurn answers a turn with the outcome of its call, or with the input that its server needs.
-func (s *Server) concludeTurn(ctx context.Context, t *turn, o invoke.Outcome) {
-	if o.Paused == nil {
-		s.finishCall(ctx, t.peer, t.from, t.reply, o)
+// concludeTurn answers a turn with the outcome of its work, or with the input that the server needs.
+func (s *Server) concludeTurn(ctx context.Context, t *turn, o outcome) {
+	if o.needs == nil {
+		t.work.answer(ctx, t, o)
 		return
 	}
-	result, state, err := inputRequired(t, o.Result)
+	result, state, err := inputRequired(t, o.needs)
 	if err == nil {
 		c := t.claim()
-		c.Kind, c.Invocation = kindPaused, o.InvocationID
-		text, failure := s.hold(ctx, c, state, s.pausedRound(ctx, o.Paused))
+		c.Kind = kindPaused
+		text, failure := s.hold(ctx, c, state, s.pausedRound(ctx, t, o))
 		if failure == nil {
 			result, err = rawjson.Set(result, "requestState", rawjson.Quote(text))
 		} else {
@@ -290,29 +290,30 @@ func (s *Server) concludeTurn(ctx context.Context, t *turn, o invoke.Outcome) {
 		}
 	}
 	if err != nil {
-		s.finishCall(ctx, t.peer, t.from, t.reply, o.Paused.End(ctx, err))
+		t.work.answer(ctx, t, t.work.end(ctx, o, err))
 		return
 	}
-	o.Result = result
-	s.finishCall(ctx, t.peer, t.from, t.reply, o)
+	t.work.answer(ctx, t, outcome{needs: result})
 }
 
-// pausedRound is a call whose server begins again with the client's next request.
-func (s *Server) pausedRound(ctx context.Context, paused *invoke.Paused) *round {
+// pausedRound is work whose server begins again with the client's next request.
+func (s *Server) pausedRound(ctx context.Context, t *turn, o outcome) *round {
+	paused, invocation := t.work, t.invocation
 	return &round{
-		resume: func(ctx context.Context, t *turn, state json.RawMessage) {
-			params, _, err := rawjson.Delete(t.call.Params, "requestState")
+		resume: func(ctx context.Context, next *turn, state json.RawMessage) {
+			next.invocation, next.before = invocation, &o
+			params, _, err := rawjson.Delete(next.params, "requestState")
 			if state != nil {
-				params, err = rawjson.Set(t.call.Params, "requestState", state)
+				params, err = rawjson.Set(next.params, "requestState", state)
 			}
 			if err != nil {
-				s.finishCall(ctx, t.peer, t.from, t.reply, paused.End(ctx, err))
+				next.work.answer(ctx, next, paused.end(ctx, o, err))
 				return
 			}
-			t.call.Params = params
-			s.attend(ctx, t, s.startParkable(ctx, t, paused.Resume))
+			next.params = params
+			s.attend(ctx, next, s.startParkable(ctx, next))
 		},
-		end: func(why *tool.Failure) { paused.End(ctx, why) },
+		end: func(why *tool.Failure) { paused.end(ctx, o, why) },
 	}
 }
 
@@ -321,7 +322,7 @@ func (s *Server) pausedRound(ctx context.Context, paused *invoke.Paused) *round 
 func inputRequired(t *turn, result json.RawMessage) (shown, state json.RawMessage, err error) {
 	faulty := func(what string) error {
 		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "invalid_input_required",
-			Message: fmt.Sprintf("the server %q asks for input in a way that the protocol does not know (%s): use another tool, or "+
+			Message: fmt.Sprintf("the server %q asks for input in a way that the protocol does not know (%s): do without it, or "+
 				"report it to the server's makers", t.from, what)}
 	}
 	requests, asks := rawjson.Get(result, "inputRequests")

@@ -41,20 +41,34 @@ func overStdio(t *testing.T, s *Server) *asker {
 // overHTTP is such a client of the hub at base, with further headers.
 func overHTTP(t *testing.T, base string, headers ...string) *asker {
 	return &asker{t: t, capabilities: allCapabilities, send: func(request string) []string {
-		params, _ := rawjson.Get([]byte(request), "params")
-		raw, _ := rawjson.Get(params, "name")
-		name, _ := rawjson.String(raw)
-		_, _, got := post(t, base, request, append([]string{headerVersion, "2026-07-28", headerMethod, "tools/call", headerName, name}, headers...)...)
+		var m struct {
+			Method string
+			Params struct{ Name, URI string }
+		}
+		_ = json.Unmarshal([]byte(request), &m)
+		_, _, got := post(t, base, request, append([]string{headerVersion, "2026-07-28", headerMethod, m.Method,
+			headerName, m.Params.Name + m.Params.URI}, headers...)...)
 		return got
 	}}
 }
 
 // request is a tools/call with more params, for instance `,"requestState":"…"`.
 func (c *asker) request(name, arguments, more string) string {
+	return c.requestOf("tools/call", fmt.Sprintf(`"name":%q,"arguments":%s%s`, name, arguments, more))
+}
+
+// requestOf is a request with params, the inside of the object.
+func (c *asker) requestOf(method, params string) string {
 	c.id++
 	meta := strings.Replace(modernMeta, `clientCapabilities":{}`, `clientCapabilities":`+c.capabilities, 1)
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s%s,"_meta":{"progressToken":%d,%s}}}`,
-		c.id, name, arguments, more, c.id, meta)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s,"_meta":{"progressToken":%d,%s}}}`,
+		c.id, method, params, c.id, meta)
+}
+
+// ask sends such a request and returns its response.
+func (c *asker) ask(method, params string) string {
+	got := c.send(c.requestOf(method, params))
+	return got[len(got)-1]
 }
 
 // call makes a call and returns its response.
@@ -133,9 +147,10 @@ func TestParkedCall(t *testing.T) {
 		if s.Health().Waiting != 1 {
 			t.Errorf("%d calls wait", s.Health().Waiting)
 		}
-		asked, with = input(t, c.call("mcp.s.echo", `{ "a":2,"b":1 }`, with(`{"q2":{"roots":[]},"q1":7,"q9":{}}`)))
-		if asked != `{`+elicit+`}` {
-			t.Errorf("asked again %s", asked)
+		again := c.call("mcp.s.echo", `{ "a":2,"b":1 }`, with(`{"q2":{"roots":[]},"q1":7,"q9":{}}`))
+		asked, with = input(t, again)
+		if asked != `{`+elicit+`}` || !strings.Contains(again, `{"invocation_id":"INV","status":"needs_input"}`) {
+			t.Errorf("asked again %s", again)
 		}
 		got = c.send(c.request("mcp.s.echo", `{"b":1,"a":2}`, with(`{"q1":{"action":"accept","big":1e400}}`)))
 		if len(got) != 2 || got[0] != progress(2) {
@@ -203,7 +218,11 @@ func TestInputRequiredPassesThrough(t *testing.T) {
 				!strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"x":1e400,"inputRequests":`) || strings.Contains(got, "u0061") {
 				t.Errorf("result %s", got)
 			}
-			_, with = input(t, c.call("mcp.s.echo", `{}`, with(`{"a":{"action":"accept"},"b":{"roots":[]}}`)))
+			got = c.call("mcp.s.echo", `{}`, with(`{"a":{"action":"accept"},"b":{"roots":[]}}`))
+			if !strings.Contains(got, `{"invocation_id":"INV","status":"needs_input"}`) {
+				t.Errorf("result %s", got)
+			}
+			_, with = input(t, got)
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete","_meta":{"toolhub/invocation":`+
 				`{"invocation_id":"INV","status":"succeeded"},%s}}}`, serverInfoMember)
 			if got := c.call("mcp.s.echo", `{}`, with("")); got != want {
@@ -248,7 +267,7 @@ func TestWhatCannotPassThrough(t *testing.T) {
 	}
 	for _, c := range []struct{ result, capabilities, want string }{
 		{ask(`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`), `{"elicitation":{}}`,
-			`"code":-32021,"message":"the tool's server has to ask something first: client does not support roots, or did not declare it in this request",` +
+			`"code":-32021,"message":"the server has to ask something first: client does not support roots, or did not declare it in this request",` +
 				`"data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}}`},
 		{ask(`{"a":{"method":"sampling/createMessage","params":{"tools":[]}}}`), `{"sampling":{}}`, `"data":{"requiredCapabilities":{"sampling":{"tools":{}}}}`},
 		{ask(`{"a":{"method":"no/such"}}`), allCapabilities, `"isError":true`},
@@ -324,14 +343,14 @@ func TestRequestStateIsBound(t *testing.T) {
 			refused("invented", c.call("mcp.s.echo", `{"n":1}`, `,"requestState":"x"`), "was changed")
 			refused("empty", c.call("mcp.s.echo", `{"n":1}`, `,"requestState":""`), "was changed")
 			refused("no string", c.call("mcp.s.echo", `{"n":1}`, `,"requestState":null`), "must be a string")
-			refused("other arguments", c.call("mcp.s.echo", `{"n":1.0}`, answer), "belongs to another call")
-			refused("no arguments", c.call("mcp.s.echo", `null`, answer), "belongs to another call")
-			refused("other tool", c.call("mcp.s.slow", `{"n":1}`, answer), "belongs to another call")
-			refused("unknown tool", c.call("nope", `{"n":1}`, answer), "belongs to another call")
-			refused("other caller", as("/mcp", bob).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another call")
-			refused("other profile", as("/mcp/p/other", ann).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another call")
-			refused("other door", overStdio(t, s).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another call")
-			refused("another call's", c.call("mcp.s.echo", `{"n":2}`, answer), "belongs to another call")
+			refused("other arguments", c.call("mcp.s.echo", `{"n":1.0}`, answer), "belongs to another request")
+			refused("no arguments", c.call("mcp.s.echo", `null`, answer), "belongs to another request")
+			refused("other tool", c.call("mcp.s.slow", `{"n":1}`, answer), "belongs to another request")
+			refused("unknown tool", c.call("nope", `{"n":1}`, answer), "belongs to another request")
+			refused("other caller", as("/mcp", bob).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
+			refused("other profile", as("/mcp/p/other", ann).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
+			refused("other door", overStdio(t, s).call("mcp.s.echo", `{"n":1}`, answer), "belongs to another request")
+			refused("another call's", c.call("mcp.s.echo", `{"n":2}`, answer), "belongs to another request")
 			elsewhere := newServer(t, Config{}, &far{execute: execute})
 			refused("of another hub", overStdio(t, elsewhere).call("mcp.s.echo", `{"n":1}`, answer), "was changed")
 			if got := c.call("mcp.s.echo", `{"n":1}`, answer); !strings.Contains(got, `"status":"succeeded"`) {
@@ -408,6 +427,13 @@ func waitingTools(ended chan<- error) map[string]func(context.Context, *tool.Exe
 			answers, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}})
 			if ended != nil {
 				ended <- context.Cause(ctx)
+			}
+			return answered(answers, err)
+		},
+		"parked, then paused": func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+			answers, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}})
+			if err != nil {
+				return tool.Reply{NeedsInput: true, Result: json.RawMessage(`{"inputRequests":{"q1":{"method":"roots/list"}}}`)}, nil
 			}
 			return answered(answers, err)
 		},

@@ -41,7 +41,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err}
 		}
 		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "journal_unavailable", Cause: err,
-			Message: "the hub cannot write its journal, so it runs nothing: free space in its state directory, then try again"}
+			Message: "the hub cannot write its journal, so it runs nothing: its log and its health say why; try again when that is mended"}
 	}
 	reply, err := p.callExecutor(ctx, ex, inv)
 	inv.ended = inv.now()

@@ -16,8 +16,8 @@ import (
 //	{"error": E, …}    the JSON-RPC error E, byte for byte
 //	any other params   {"method": M, "params": P}, P byte for byte
 //
-// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "die" as
-// the tool.
+// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "die" and
+// "ask" as the tools.
 type Features struct {
 	Prompts   []json.RawMessage
 	Resources []json.RawMessage
@@ -219,6 +219,11 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 		return
 	case "die":
 		p.die()
+		return
+	case "ask":
+		if result := p.ask(m, gone, send); result != nil {
+			send(response(m.ID, "result", result))
+		}
 		return
 	case "progress":
 		for i := range 2 {

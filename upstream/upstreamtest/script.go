@@ -59,6 +59,7 @@ const (
 	NoTools          Behaviour = "no_tools"          // offers no tools capability
 	SilentList       Behaviour = "silent_list"       // does not answer tools/list
 	StopsReading     Behaviour = "stops_reading"     // stops reading stdin after the first tools/list (stdio)
+	ClosesStdin      Behaviour = "closes_stdin"      // closes stdin after the first tools/list, and goes on running (stdio)
 	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
 	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)
 	SilentFeatures   Behaviour = "silent_features"   // answers no list but that of tools

@@ -187,6 +187,10 @@ func (p *peer) readLines(in io.Reader, gone chan struct{}, send func([]byte)) {
 		if m.Method == "tools/list" && p.script.Has(StopsReading) {
 			select {}
 		}
+		if m.Method == "tools/list" && p.script.Has(ClosesStdin) {
+			_ = os.Stdin.Close()
+			select {}
+		}
 	}
 }
 
