@@ -244,11 +244,13 @@ func TestSubscriptions(t *testing.T) {
 			{false, a, "x://1", "[x://1 x://2]"}, {false, a, "x://1", "[x://1 x://2]"}, {false, b, "x://2", "[x://1 x://2]"},
 			{false, b, "x://2", "[x://1]"},
 		} {
-			change := h.Subscribe
-			if !step.on {
-				change = h.Unsubscribe
+			err := error(nil)
+			if step.on {
+				err = h.Subscribe(ctx, "s", step.uri, step.who.session, tool.Hop{})
+			} else {
+				err = h.Unsubscribe(ctx, "s", step.uri, step.who.session)
 			}
-			if err := change(ctx, "s", step.uri, step.who.session); err != nil {
+			if err != nil {
 				t.Fatalf("%+v: %v", step, err)
 			}
 			eventually(t, "subscribed to "+step.want, func() bool { return fmt.Sprint(h.wishes(t).Subscribed) == step.want })
@@ -268,10 +270,10 @@ func TestSubscriptions(t *testing.T) {
 		if all.about("x://2") > 0 {
 			t.Error("told of what nobody wants any more")
 		}
-		if err := h.Subscribe(ctx, "s", upstreamtest.Refused, a.session); err == nil {
+		if err := h.Subscribe(ctx, "s", upstreamtest.Refused, a.session, tool.Hop{}); err == nil {
 			t.Error("a subscription that the server refuses is taken")
 		}
-		if err := h.Subscribe(ctx, "s", "x://3", a.session); err != nil {
+		if err := h.Subscribe(ctx, "s", "x://3", a.session, tool.Hop{}); err != nil {
 			t.Error(err)
 		}
 		eventually(t, "the refused one cost no other", func() bool { return fmt.Sprint(h.wishes(t).Subscribed) == "[x://1 x://3]" })
@@ -301,7 +303,7 @@ func TestSubscriptionsSurviveAReconnect(t *testing.T) {
 			h.ready(t, "s")
 			h.SetLogLevel("warning")
 			for i := range 3 {
-				if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), tool.Session{Key: "k"}); err != nil {
+				if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), tool.Session{Key: "k"}, tool.Hop{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -329,7 +331,7 @@ func TestSubscribeFailsAtOnce(t *testing.T) {
 	h, _ := hear(t, stdio("none", upstreamtest.Script{}), never)
 	h.ready(t, "none")
 	for id, class := range map[string]string{"none": "JSON-RPC error -32601", "never": "dependency_unavailable", "unheard-of": "dependency_unavailable"} {
-		err := h.Subscribe(t.Context(), id, "x://1", tool.Session{})
+		err := h.Subscribe(t.Context(), id, "x://1", tool.Session{}, tool.Hop{})
 		if err == nil || !strings.HasPrefix(err.Error(), class) {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -345,17 +347,17 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	h.ready(t, "s")
 	a := tool.Session{Key: "a"}
 	for i := range 1000 {
-		if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), a); err != nil {
+		if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), a, tool.Hop{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := h.Subscribe(t.Context(), "s", "x://more", a); failure(t, err).Class != tool.ClassRateLimited {
+	if err := h.Subscribe(t.Context(), "s", "x://more", a, tool.Hop{}); failure(t, err).Class != tool.ClassRateLimited {
 		t.Errorf("error %v", err)
 	}
-	if err := h.Subscribe(t.Context(), "s", "x://5", a); err != nil {
+	if err := h.Subscribe(t.Context(), "s", "x://5", a, tool.Hop{}); err != nil {
 		t.Error(err)
 	}
-	if err := h.Subscribe(t.Context(), "s", "x://more", tool.Session{Key: "b"}); err != nil {
+	if err := h.Subscribe(t.Context(), "s", "x://more", tool.Session{Key: "b"}, tool.Hop{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -367,7 +369,7 @@ func TestSubscriptionsKeepAServerAwake(t *testing.T) {
 	cfg.IdleStop = 100 * time.Millisecond
 	h, _ := hear(t, cfg)
 	h.ready(t, "s")
-	if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
+	if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{}, tool.Hop{}); err != nil {
 		t.Fatal(err)
 	}
 	pid := h.ready(t, "s").PID
@@ -395,7 +397,7 @@ func TestSubscriptionsOfASession(t *testing.T) {
 			h, all := hear(t, cfg)
 			a, b := newVisitor("a"), newVisitor("b")
 			for uri, v := range map[string]*visitor{"x://a": a, "x://b": b} {
-				if err := h.Subscribe(t.Context(), "s", uri, v.session); err != nil {
+				if err := h.Subscribe(t.Context(), "s", uri, v.session, tool.Hop{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -431,7 +433,7 @@ func TestSubscriptionsSurviveApply(t *testing.T) {
 	cfg := stdio("s", upstreamtest.Script{Features: full()})
 	h, _ := hear(t, cfg)
 	h.ready(t, "s")
-	if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{}); err != nil {
+	if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{}, tool.Hop{}); err != nil {
 		t.Fatal(err)
 	}
 	h.SetLogLevel("error")
@@ -463,5 +465,29 @@ func TestLogLevel(t *testing.T) {
 	h.SetLogLevel("debug")
 	if got := h.wishes(t).Levels; len(got) > 0 {
 		t.Errorf("levels %v", got)
+	}
+}
+
+// TestSubscriptionBringsWhatTheClientCan checks that a session's connection that a subscription makes offers what the
+// session's client can do, as one that a call makes.
+func TestSubscriptionBringsWhatTheClientCan(t *testing.T) {
+	t.Parallel()
+	cfg, fake := overHTTP(t, "s", upstreamtest.Options{Script: upstreamtest.Script{Features: full()}})
+	cfg.Isolated = true
+	h := start(t, cfg)
+	h.ready(t, "s")
+	says := tool.Hop{ClientCapabilities: json.RawMessage(`{"sampling":{},"elicitation":{"url":{}}}`)}
+	if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{Key: "k"}, says); err != nil {
+		t.Fatal(err)
+	}
+	var offered []string
+	for _, r := range fake.Requests() {
+		if params, _ := rawjson.Get(r.Body, "params"); strings.Contains(string(r.Body), `"initialize"`) {
+			capabilities, _ := rawjson.Get(params, "capabilities")
+			offered = append(offered, string(capabilities))
+		}
+	}
+	if len(offered) != 2 || offered[1] != `{"sampling":{},"elicitation":{"url":{}}}` {
+		t.Errorf("the server was offered %q", offered)
 	}
 }

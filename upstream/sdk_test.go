@@ -47,11 +47,11 @@ func TestServersThatUseTheSDK(t *testing.T) {
 				t.Errorf("%s: %s, %v", version, reply.Result, err)
 			}
 			for i := range 3 {
-				if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), tool.Session{}); err != nil {
+				if err := h.Subscribe(t.Context(), "s", fmt.Sprintf("x://%d", i), tool.Session{}, tool.Hop{}); err != nil {
 					t.Fatalf("%s: %v", version, err)
 				}
 			}
-			if err := h.Subscribe(t.Context(), "s", "bad://", tool.Session{}); err == nil {
+			if err := h.Subscribe(t.Context(), "s", "bad://", tool.Session{}, tool.Hop{}); err == nil {
 				t.Errorf("%s: a subscription that the server refuses is taken", version)
 			}
 			for _, uri := range []string{"x://0", "x://1", "x://2"} {

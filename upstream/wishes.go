@@ -104,13 +104,13 @@ func (s *server) isSubscribed() bool { return s.wishes != nil && len(s.wishes.of
 // Subscribe asks a server, over the connection of who where each session has its own, to tell of changes to a resource;
 // the URI is the server's own. It counts: a server is asked at the first Subscribe and no more at the last Unsubscribe, and
 // after a reconnect is asked again. A server that is not running is started, and one with subscriptions is not stopped for
-// being idle. The error is as Execute's; then nothing was subscribed. Whoever has subscribed unsubscribes when the session
-// of who ends.
-func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session) error {
+// being idle. says is what the client has said of itself: where the session has no connection yet, that is what it offers.
+// The error is as Execute's; then nothing was subscribed. Whoever has subscribed unsubscribes when the session of who ends.
+func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session, says tool.Hop) error {
 	if err := g.wishes.add(id, who.Key, uri); err != nil {
 		return err
 	}
-	x := &order{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Progress: ignoreProgress}, name: uri}
+	x := &order{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says, Progress: ignoreProgress}, name: uri}
 	x.over = func(ctx context.Context, s *server, sess *session, limits callLimits) answer {
 		return s.subscribe(ctx, sess, uri, limits)
 	}

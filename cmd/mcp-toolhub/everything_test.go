@@ -85,9 +85,7 @@ func TestPublishedServersEverything(t *testing.T) {
 			for _, version := range []string{rev2025, rev2026} {
 				e := &everythingClient{t: t, wire: wireHTTP(t, hub.url+"/mcp", version).able().open(), shared: way == "shared"}
 				e.t.Logf("%s to client %s", way, version)
-				if !e.wire.modern() {
-					e.standing = e.wire.standing()
-				}
+				e.listen()
 				e.tools()
 				e.questions()
 				e.resources()
@@ -104,7 +102,7 @@ type everythingClient struct {
 	t        *testing.T
 	wire     *wire
 	shared   bool          // it is one connection for all clients
-	standing <-chan string // what belongs to no request of a client with a session
+	standing <-chan string // what belongs to no call
 }
 
 // ask makes a request and returns the response.
@@ -141,6 +139,9 @@ func (e *everythingClient) wants(what, response string, parts ...string) {
 	}
 }
 
+// zipped is the name of a resource that the client has the server add.
+func (e *everythingClient) zipped() string { return "of-" + e.wire.version + ".gz" }
+
 func (e *everythingClient) tools() {
 	e.t.Helper()
 	for _, c := range []struct {
@@ -155,12 +156,15 @@ func (e *everythingClient) tools() {
 		{"get-resource-reference", `{"resourceType":"Blob","resourceId":7}`, []string{`"type":"resource"`, `demo://resource/dynamic/blob/7`}},
 		{"get-structured-content", `{"location":"Chicago"}`, []string{`"structuredContent":{`, `"temperature":`}},
 		{"get-tiny-image", `{}`, []string{`"type":"image"`, `image/png`}},
-		{"gzip-file-as-resource", `{"name":"a.gz","data":"data:text/plain,hello","outputType":"resourceLink"}`,
-			[]string{`"type":"resource_link"`, `demo://resource/session/a.gz`}},
+		{"gzip-file-as-resource", `{"name":` + quoted(e.zipped()) + `,"data":"data:text/plain,hello","outputType":"resourceLink"}`,
+			[]string{`"type":"resource_link"`, `demo://resource/session/` + e.zipped()}},
 		{"simulate-research-query", `{"topic":"x"}`, []string{`task`}}, // wants to be called as a task, and says so
 	} {
 		response, _ := e.call(c.tool, c.args)
 		e.wants(c.tool, response, c.want...)
+	}
+	if e.shared { // a connection of one's own is not what the hub lists
+		e.awaitNote("notifications/resources/list_changed")
 	}
 	response, x := e.call("trigger-long-running-operation", `{"duration":0.4,"steps":4}`)
 	e.wants("trigger-long-running-operation", response, `"status":"succeeded"`)
@@ -226,7 +230,7 @@ func (e *everythingClient) resources() {
 		"demo://resource/static/document/features.md": `"mimeType":"text/markdown"`,
 		"demo://resource/dynamic/text/11":             `Resource 11: This is a plaintext resource`,
 		"demo://resource/dynamic/blob/12":             `"blob":"`,
-		"demo://resource/session/a.gz":                `"mimeType":"application/gzip"`, // that a tool's result has named
+		"demo://resource/session/" + e.zipped():       `"mimeType":"application/gzip"`, // that a tool's result has named
 		"demo://resource/dynamic/text/none":           `"error":`,
 	} {
 		e.wants(uri, e.ask("resources/read", uri, `"uri":`+quoted(uri)), want)
@@ -258,33 +262,41 @@ func (e *everythingClient) prompts() {
 	}
 }
 
-// updates subscribes to a resource, and has the server tell of it.
+// watched is the resource that clients are told of.
+const watched = "demo://resource/dynamic/text/1"
+
+// listen opens the stream of what belongs to no call, and subscribes.
+func (e *everythingClient) listen() {
+	e.t.Helper()
+	if e.wire.modern() {
+		e.standing = e.wire.listen(e.wire.newRequest(rawRequest{id: `"standing"`, method: "subscriptions/listen",
+			params: e.wire.params(`"notifications":{"resourcesListChanged":true,"resourceSubscriptions":[`+quoted(watched)+`]}`, "")}))
+		e.wants("subscriptions/listen", await(e.t, e.standing), "acknowledged", watched, `"resourcesListChanged":true`)
+		return
+	}
+	e.standing = e.wire.standing()
+	e.wants("resources/subscribe", e.ask("resources/subscribe", "", `"uri":`+quoted(watched)), `"result":{}`)
+	e.wants("logging/setLevel", e.ask("logging/setLevel", "", `"level":"debug"`), `"result":{}`)
+}
+
+// updates has the server tell of a resource.
 func (e *everythingClient) updates() {
 	e.t.Helper()
-	const uri = "demo://resource/dynamic/text/1"
-	messages := e.standing
-	if e.wire.modern() {
-		messages = e.wire.listen(e.wire.newRequest(rawRequest{id: `"updates"`, method: "subscriptions/listen",
-			params: e.wire.params(`"notifications":{"resourceSubscriptions":[`+quoted(uri)+`]}`, "")}))
-		e.wants("subscriptions/listen", await(e.t, messages), "acknowledged", uri)
-	} else {
-		e.wants("resources/subscribe", e.ask("resources/subscribe", "", `"uri":`+quoted(uri)), `"result":{}`)
-	}
 	response, _ := e.call("toggle-subscriber-updates", `{}`)
 	e.wants("toggle-subscriber-updates", response, `Started simulated resource updated`)
-	e.awaitNote(messages, "notifications/resources/updated", uri)
+	e.awaitNote("notifications/resources/updated", watched)
 	response, _ = e.call("toggle-subscriber-updates", `{}`)
 	e.wants("toggle-subscriber-updates", response, `Stopped simulated resource updates`)
 	if !e.wire.modern() {
-		e.wants("resources/unsubscribe", e.ask("resources/unsubscribe", "", `"uri":`+quoted(uri)), `"result":{}`)
+		e.wants("resources/unsubscribe", e.ask("resources/unsubscribe", "", `"uri":`+quoted(watched)), `"result":{}`)
 	}
 }
 
 // awaitNote waits for a notification that has all parts.
-func (e *everythingClient) awaitNote(messages <-chan string, parts ...string) {
+func (e *everythingClient) awaitNote(parts ...string) {
 	e.t.Helper()
 	for {
-		m, missing := await(e.t, messages), false
+		m, missing := await(e.t, e.standing), false
 		for _, part := range parts {
 			missing = missing || !strings.Contains(m, part)
 		}
@@ -300,10 +312,9 @@ func (e *everythingClient) logs() {
 	if e.wire.modern() {
 		return
 	}
-	e.wants("logging/setLevel", e.ask("logging/setLevel", "", `"level":"debug"`), `"result":{}`)
 	response, _ := e.call("toggle-simulated-logging", `{}`)
 	e.wants("toggle-simulated-logging", response, `Started simulated, random-leveled logging`)
-	e.awaitNote(e.standing, "notifications/message", `"logger":"everything"`, `level`)
+	e.awaitNote("notifications/message", `"logger":"everything"`, `level`)
 	response, _ = e.call("toggle-simulated-logging", `{}`)
 	e.wants("toggle-simulated-logging", response, `Stopped simulated logging`)
 }

@@ -27,7 +27,7 @@ func (v *servers) Forward(ctx context.Context, r *tool.Request) (tool.Reply, err
 	return v.forward(ctx, r)
 }
 
-func (v *servers) Subscribe(ctx context.Context, server, uri string, _ tool.Session) error {
+func (v *servers) Subscribe(ctx context.Context, server, uri string, _ tool.Session, _ tool.Hop) error {
 	if v.subscribe != nil {
 		if err := v.subscribe(ctx, server, uri); err != nil {
 			return err

@@ -293,7 +293,7 @@ func (s *Server) makeAll(ctx context.Context, p peer, surface *tool.Surface, uri
 		if refusal != nil {
 			continue
 		}
-		sub := &subscription{server: server, native: native, shown: uri, who: p.session, out: out}
+		sub := &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: out}
 		subs = append(subs, sub)
 		places <- struct{}{}
 		making.Go(func() {

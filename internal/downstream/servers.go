@@ -19,7 +19,7 @@ type Servers interface {
 	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
 
 	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
-	Subscribe(ctx context.Context, server, uri string, who tool.Session) error
+	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
 	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
 
 	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
@@ -155,7 +155,7 @@ func (noServers) Forward(_ context.Context, r *tool.Request) (tool.Reply, error)
 	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", r.Method)}
 }
 
-func (noServers) Subscribe(context.Context, string, string, tool.Session) error {
+func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.Hop) error {
 	return &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "subscriptions are not served"}
 }
 

@@ -17,6 +17,7 @@ type subscription struct {
 	native string // the URI as the server knows it
 	shown  string // the URI as the client wrote it
 	who    tool.Session
+	says   tool.Hop // of that session's client
 	out    *outbox
 
 	turn chan struct{} // holds one token while somebody changes what follows
@@ -120,7 +121,7 @@ func (s *Server) make(ctx context.Context, sub *subscription) error {
 	ctx, cancel := context.WithTimeout(ctx, subscribeWithin)
 	defer cancel()
 	s.subscriptions.add(sub) // before the server may begin to tell
-	err := s.deps.Servers.Subscribe(ctx, sub.server, sub.native, sub.who)
+	err := s.deps.Servers.Subscribe(ctx, sub.server, sub.native, sub.who, sub.says)
 	if err != nil {
 		s.subscriptions.remove(sub)
 	}
@@ -154,7 +155,7 @@ func (s *Server) subscribe(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(refusal)
 		return
 	}
-	sub, refusal := s.turnOf(ctx, p.caller, &subscription{server: server, native: native, shown: uri, who: p.session, out: p.caller.out})
+	sub, refusal := s.turnOf(ctx, p.caller, &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: p.caller.out})
 	if refusal != nil {
 		r.refuse(refusal)
 		return
