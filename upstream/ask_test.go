@@ -309,19 +309,29 @@ func TestFloodOfQuestions(t *testing.T) {
 			for range limit {
 				<-p.asked
 			}
-			eventually(t, "the others are refused", func() bool {
-				return len(ann.answers(t, h, "answers", `{}`)) == flood-limit
-			})
+			if byStream := !strings.Contains(w.name, "isolated"); byStream {
+				// Elsewhere this second call could be taken for the one that asks.
+				eventually(t, "the others are refused", func() bool {
+					return len(ann.answers(t, h, "answers", `{}`)) == flood-limit
+				})
+			}
+			answered := limit
 			for range limit {
 				p.release <- tool.Answer{Result: json.RawMessage(`{}`)}
 			}
-			all := strings.Join(<-flooded, "\n")
-			if strings.Count(all, `"message":"too many questions of the server are open`) != flood-limit ||
-				strings.Count(all, `"result":{}`) != limit {
-				t.Errorf("the server got %s", all)
+			var all string
+			for all == "" {
+				select {
+				case got := <-flooded:
+					all = strings.Join(got, "\n")
+				case <-p.asked: // there was room again before all had come
+					answered++
+					p.release <- tool.Answer{Result: json.RawMessage(`{}`)}
+				}
 			}
-			if len(p.asked) != 0 {
-				t.Errorf("%d questions too many were asked", len(p.asked))
+			if strings.Count(all, `"message":"too many questions of the server are open`) != flood-answered ||
+				strings.Count(all, `"result":{}`) != answered || answered > flood/2 {
+				t.Errorf("%d were asked; the server got %s", answered, all)
 			}
 		})
 	}

@@ -227,7 +227,7 @@ func TestFidelityOfRequests(t *testing.T) {
 	arguments := append(append([]string(nil), oddResults...), generatedResults(10)...)
 	sent := func(w *wire, name, args, meta string) string {
 		if w.modern() {
-			meta = join(meta, clientMeta)
+			meta = join(meta, clientMeta+w.capabilities())
 		}
 		params := fmt.Sprintf(around, quoted(name), args, meta)
 		messages := w.send(rawRequest{id: w.nextID(), method: "tools/call", name: name, params: params})
