@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -84,10 +86,22 @@ func (s *Server) startParkable(ctx context.Context, t *turn) *parkable {
 	go func() {
 		defer s.calls.Done()
 		defer cancel(nil)
-		k.outcome = t.work.run(ctx, t, k)
-		close(k.done)
+		defer close(k.done)
+		k.outcome = s.runSafely(ctx, t, k)
 	}()
 	return k
+}
+
+// runSafely does the work of t. A panic in it ends that work alone, as it does for work on a goroutine of net/http.
+func (s *Server) runSafely(ctx context.Context, t *turn, k *parkable) (o outcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err := &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says where"}
+			o = outcome{err: err, invoked: invoke.Outcome{InvocationID: k.invocation, Status: tool.StatusFailed, Err: err}}
+		}
+	}()
+	return t.work.run(ctx, t, k)
 }
 
 // ask implements tool.Asker: the questions wait until a request of the client can take them along, and until another one

@@ -411,3 +411,15 @@ func TestCompletionsNeedNoInput(t *testing.T) {
 		t.Errorf("result %v", got)
 	}
 }
+
+// A panic ends the request that it happens in, and nothing else.
+func TestPanicInAnErrand(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{}, behind(&servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) { panic("far away") }}))
+	c := overHTTP(t, serve(t, s)+"/mcp")
+	for range 2 {
+		if got := c.ask(methodPromptsGet, `"name":"mcp.a.greet"`); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "far away") {
+			t.Errorf("answered %s", got)
+		}
+	}
+}
