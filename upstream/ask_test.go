@@ -309,7 +309,8 @@ func TestFloodOfQuestions(t *testing.T) {
 			for range limit {
 				<-p.asked
 			}
-			if byStream := !strings.Contains(w.name, "isolated"); byStream {
+			byStream := !strings.Contains(w.name, "isolated")
+			if byStream {
 				// Elsewhere this second call could be taken for the one that asks.
 				eventually(t, "the others are refused", func() bool {
 					return len(ann.answers(t, h, "answers", `{}`)) == flood-limit
@@ -330,7 +331,7 @@ func TestFloodOfQuestions(t *testing.T) {
 				}
 			}
 			if strings.Count(all, `"message":"too many questions of the server are open`) != flood-answered ||
-				strings.Count(all, `"result":{}`) != answered || answered > flood/2 {
+				strings.Count(all, `"result":{}`) != answered || byStream && answered > flood/2 {
 				t.Errorf("%d were asked; the server got %s", answered, all)
 			}
 		})

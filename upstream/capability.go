@@ -147,15 +147,24 @@ func (s *server) listsLess() bool {
 // 2026-07-28 on servers send no requests.
 func (s *server) openDesk(sess *session, l lane) {
 	sess.lane = l
-	switch {
-	case sess.hop != nil:
-	case s.of != nil && s.client.Ended == nil: // not a session, but all that one caller's clients do
-		l.questions().follow(deskOfCaller)
-	case s.of != nil:
-		l.questions().follow(deskOfClient)
-	case s.cfg.Transport == StreamableHTTP:
-		l.questions().follow(deskByStream)
+	if sess.hop != nil {
+		l.questions().follow(deskClosed)
+		return
 	}
+	l.questions().follow(s.deskRule())
+}
+
+// deskRule says whom a server of up to 2025-11-25 asks over a connection.
+func (s *server) deskRule() deskRule {
+	switch {
+	case s.of != nil && s.client.Ended == nil: // not a session, but all that one caller's clients do
+		return deskOfCaller
+	case s.of != nil:
+		return deskOfClient
+	case s.cfg.Transport == StreamableHTTP:
+		return deskByStream
+	}
+	return deskClosed
 }
 
 // refuseQuestions keeps the SDK's client from answering for the client behind a call: it would say that there are no

@@ -101,6 +101,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 		conn.release()
 		watching.Wait()
 	}
+	conn.desk.follow(s.deskRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
 	sdk, err := s.initialize(ctx, conn, older)
 	if !stop() && err == nil {
@@ -196,6 +197,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		sess.end(&fault{what: "the connection ended: " + s.redact.text(plainError(conn.err())),
 			hint: "see the server's own log", cause: conn.err()})
 	})
+	conn.desk.follow(s.deskRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
 	sdk, err := s.initialize(ctx, conn, true)
 	if !stop() && err == nil {
