@@ -255,6 +255,7 @@ func (s *server) wait(
 	for {
 		select {
 		case <-c.ready:
+			questions, held := c.takeQuestions() // first, so that what came before them goes before them
 			reports, done := c.take()
 			for _, r := range reports {
 				if r.progress != nil {
@@ -266,7 +267,6 @@ func (s *server) wait(
 			if done != nil {
 				return *done
 			}
-			questions, held := c.takeQuestions()
 			for _, q := range questions {
 				answering.Go(func() { desk.put(asking, q) })
 			}
