@@ -187,10 +187,10 @@ func (w *lineWire) writeQueued(buf *bufio.Writer, m outMessage) error {
 		}
 	}
 	err := buf.Flush()
+	w.behind.Add(-int64(len(unflushed)))
 	for _, m := range unflushed {
 		m.finish(err)
 	}
-	w.behind.Add(-int64(len(unflushed)))
 	return err
 }
 

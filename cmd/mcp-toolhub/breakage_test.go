@@ -258,7 +258,7 @@ func childBreakages() []breakage {
 			})
 		}},
 		{name: "endless nextCursor", servers: bad(with(child(upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.EndlessCursor},
-			Tools: []json.RawMessage{upstreamtest.Tool("echo")}}), "timeouts", brief)), harm: func(t *testing.T, r *breakageRig) {
+			Tools: []json.RawMessage{upstreamtest.Tool("echo")}}), "timeouts", map[string]any{"list": "2s"})), harm: func(t *testing.T, r *breakageRig) {
 			if st := r.reaches(t, "bad", tool.ServerBackoff); !strings.Contains(st.LastError, "did not end within") {
 				t.Errorf("last error %q", st.LastError)
 			}
