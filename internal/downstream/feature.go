@@ -56,14 +56,18 @@ func (s *Server) resourceOf(p peer, m message) (uri string, surface *tool.Surfac
 	return uri, surface, nil
 }
 
+// ownedResource is resourceOf with the server whose resource it is, and the URI as that knows it.
+func (s *Server) ownedResource(p peer, m message) (uri, server, native string, refusal *tool.RPCError) {
+	uri, surface, refusal := s.resourceOf(p, m)
+	if refusal == nil {
+		server, native, refusal = s.ownerOf(p, surface, uri)
+	}
+	return uri, server, native, refusal
+}
+
 // readResource serves resources/read.
 func (s *Server) readResource(ctx context.Context, p peer, m message, r replier) {
-	uri, surface, refusal := s.resourceOf(p, m)
-	if refusal != nil {
-		r.refuse(refusal)
-		return
-	}
-	server, native, refusal := s.ownerOf(p, surface, uri)
+	uri, server, native, refusal := s.ownedResource(p, m)
 	if refusal != nil {
 		r.refuse(refusal)
 		return

@@ -145,12 +145,7 @@ func (s *Server) end(ctx context.Context, sub *subscription) {
 
 // subscribe serves resources/subscribe.
 func (s *Server) subscribe(ctx context.Context, p peer, m message, r replier) {
-	uri, surface, refusal := s.resourceOf(p, m)
-	if refusal != nil {
-		r.refuse(refusal)
-		return
-	}
-	server, native, refusal := s.ownerOf(p, surface, uri)
+	uri, server, native, refusal := s.ownedResource(p, m)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
