@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -332,5 +334,42 @@ func TestHubsOfOtherProcesses(t *testing.T) {
 	commit(t, ours, "later-0", "later-1")
 	if got := subjects(t, dir); !slices.Equal(got, []string{"later-1"}) {
 		t.Errorf("after the death of that hub, the journal holds %q", got)
+	}
+}
+
+// TestDescriptorsOfProcessesBeingStarted goes on to a new file while somebody else has a copy of the descriptor of the
+// full one, as a process that is being started has for a moment.
+func TestDescriptorsOfProcessesBeingStarted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := open(t, persist.JournalConfig{Dir: dir, MaxBytes: 300, MaxFiles: 1})
+	commit(t, j, "first")
+	copied := 0
+	descriptors, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skipf("the system does not list descriptors: %v", err)
+	}
+	for _, d := range descriptors {
+		name, err := os.Readlink("/proc/self/fd/" + d.Name())
+		if err != nil || filepath.Dir(name) != dir {
+			continue
+		}
+		fd, err := strconv.Atoi(d.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := syscall.Dup(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Close(kept)
+		copied++
+	}
+	if copied == 0 {
+		t.Fatal("no descriptor of the journal was found")
+	}
+	commit(t, j, numbered("later-", 4)...)
+	if got := subjects(t, dir); !slices.Equal(got, []string{"later-003"}) {
+		t.Errorf("the journal holds %q", got)
 	}
 }

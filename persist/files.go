@@ -97,7 +97,7 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 		return 0, nil
 	}
 	f.stuck = false
-	full.Close() // everything in it is synced
+	closeHeld(full) // everything in it is synced
 	f.clean()
 	return 0, nil
 }
@@ -145,7 +145,7 @@ func (f *files) abandon() {
 	f.awaitRedo()
 	_ = f.settle() // whatever came of it, the redo file has it
 	f.leaveRedo()
-	f.current.Close() // it has failed already
+	closeHeld(f.current) // it has failed already
 	f.current = nil
 }
 
@@ -206,7 +206,7 @@ func (f *files) adopt() bool {
 			continue
 		}
 		if locked && !f.recover(file, path) {
-			file.Close() // nothing was written
+			closeHeld(file) // nothing was written
 			continue
 		}
 		if size, err := cutTail(file); err == nil && locked {
@@ -217,7 +217,7 @@ func (f *files) adopt() bool {
 			f.use(file, path, size, locked)
 			return true
 		}
-		file.Close() // nothing was written
+		closeHeld(file) // nothing was written
 	}
 	return false
 }
@@ -268,7 +268,7 @@ func (f *files) clean() {
 		}
 		if locked && !f.recover(file, path) {
 			kept++
-			file.Close() // nothing was written
+			closeHeld(file) // nothing was written
 			continue
 		}
 		info, err := file.Stat()
@@ -279,7 +279,7 @@ func (f *files) clean() {
 			continue
 		}
 		kept++
-		file.Close() // nothing was written
+		closeHeld(file) // nothing was written
 	}
 }
 

@@ -45,9 +45,16 @@ func openExclusive(path string, create bool) (file *os.File, locked bool, err er
 	return file, true, nil
 }
 
+// closeHeld closes a file that openExclusive returned. It is unlocked first: a child process that is being started has
+// a copy of every descriptor until it runs its own program, and with it the lock.
+func closeHeld(file *os.File) {
+	_ = control(file, func(fd int) error { return syscall.Flock(fd, syscall.LOCK_UN) })
+	file.Close()
+}
+
 // removeHeld removes and closes a file that openExclusive returned: in this order, so that nobody takes it in between.
 func removeHeld(file *os.File, path string) error {
-	defer file.Close()
+	defer closeHeld(file)
 	return os.Remove(path)
 }
 

@@ -14,6 +14,9 @@ func openExclusive(path string, create bool) (file *os.File, locked bool, err er
 	return file, false, err
 }
 
+// closeHeld closes a file that openExclusive returned.
+func closeHeld(file *os.File) { file.Close() }
+
 // removeHeld removes and closes a file that openExclusive returned.
 func removeHeld(file *os.File, path string) error {
 	defer file.Close()

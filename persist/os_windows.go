@@ -36,6 +36,9 @@ func openExclusive(path string, create bool) (file *os.File, locked bool, err er
 	return os.NewFile(uintptr(handle), path), true, nil
 }
 
+// closeHeld closes a file that openExclusive returned.
+func closeHeld(file *os.File) { file.Close() }
+
 // removeHeld closes and removes a file that openExclusive returned: in this order, because an open file cannot be
 // removed. If somebody takes it in between, it stays, for the same reason.
 func removeHeld(file *os.File, path string) error {
