@@ -157,23 +157,36 @@ func TestStart(t *testing.T) { // not parallel: it measures
 	}
 	const attempts = 5
 	for i := range attempts {
-		began := time.Now()
-		if err := exec.Command(hub.cmd.Path, "version").Run(); err != nil {
-			t.Fatal(err)
-		}
-		nothing := time.Since(began) // on a busy machine even this takes long
+		nothing := startBeside(t, hub.cmd.Path)
 		hub = startTimed(t, dir)
 		serving := time.Since(hub.began)
 		complete := hub.complete(t)
 		hub.kill(t, mark)
 		t.Logf("cached: serving after %s, complete after %s; a program that does nothing takes %s", serving, complete, nothing)
-		if complete <= max(limit, 4*nothing) {
+		if complete <= max(limit, 2*nothing) {
 			return
 		}
 		if i == attempts-1 {
 			t.Errorf("with cached catalogs, the first complete list came after %s", complete)
 		}
 	}
+}
+
+// startBeside returns how long the program takes to do nothing while the honest servers start, as they do behind a hub that
+// lists what is cached.
+func startBeside(t *testing.T, program string) time.Duration {
+	t.Helper()
+	others := make(chan struct{})
+	go func() {
+		defer close(others)
+		startWithoutHub(t)
+	}()
+	defer func() { <-others }()
+	began := time.Now()
+	if err := exec.Command(program, "version").Run(); err != nil {
+		t.Error(err)
+	}
+	return time.Since(began)
 }
 
 // startWithoutHub starts the honest servers at once and returns how long it takes until the last of them has listed.
@@ -186,7 +199,7 @@ func startWithoutHub(t *testing.T) time.Duration {
 	}
 	for range honestServers {
 		if err := <-errs; err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	}
 	return time.Since(began)
