@@ -14,8 +14,8 @@ import (
 
 // book is what the server of a session has been told that it should report on.
 type book struct {
+	level logLevel
 	turn  chan struct{} // has room for one: whoever put something in may change the rest
-	level string        // of log messages; only keepWishes uses it
 
 	mu   sync.Mutex
 	told map[string]bool // resources; changed by who has the turn
@@ -135,13 +135,17 @@ func (s *server) renew(ctx context.Context, sess *session, uris []string, limits
 
 // keepWishes tells the server of sess what clients wish for, and that again when it changes, until ctx ends.
 func (s *server) keepWishes(ctx context.Context, sess *session) {
+	setLevel := func() {
+		if sess.abilities().Logging && sess.hop == nil {
+			s.setLevel(ctx, sess)
+		}
+	}
+	setLevel() // first: calls may wait for it
 	if sess.abilities().Subscribe {
 		s.resubscribe(ctx, sess)
 	}
 	for {
-		if sess.abilities().Logging && sess.hop == nil {
-			s.setLevel(ctx, sess)
-		}
+		setLevel()
 		select {
 		case <-s.leveled:
 		case <-ctx.Done():
@@ -184,29 +188,6 @@ func (s *server) subscribeAll(ctx context.Context, sess *session, uris []string,
 		b.set(uri, false)
 	}
 	return false
-}
-
-// quietLevel is what a server is set to once nobody wishes for log messages any more: there is no level for none.
-const quietLevel = "emergency"
-
-// setLevel tells the server of the log level that clients wish for, where it is another than before.
-func (s *server) setLevel(ctx context.Context, sess *session) {
-	level := s.wishes.logLevel()
-	if level == "" && sess.book.level != "" {
-		level = quietLevel
-	}
-	if level == sess.book.level {
-		return
-	}
-	limited, cancel := context.WithTimeout(ctx, s.timeouts.Call)
-	defer cancel()
-	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
-	c := newLaneCall(s.nextID(), methodSetLevel, params)
-	sess.lane.send(limited, c)
-	if a := await(limited, sess.lane, c); a.err != nil && ctx.Err() == nil {
-		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.text(a.err.Error()))
-	}
-	sess.book.level = level
 }
 
 func uriParams(uri string) json.RawMessage {

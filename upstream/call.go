@@ -220,6 +220,7 @@ func (s *server) callOver(
 			c.headers = paramheader.Headers(bound, x.call.Arguments)
 		}
 	}
+	s.levelFirst(ctx, sess)
 	limits.start()
 	a := s.wait(ctx, sess, c, x.Progress, *limits)
 	reply.Result = a.result

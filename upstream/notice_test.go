@@ -457,7 +457,9 @@ func TestLogLevel(t *testing.T) {
 			if !modern(w) && (len(want) == 0 || want[len(want)-1] != level) {
 				want = append(want, level)
 			}
-			eventually(t, "the server is told", func() bool { return slices.Equal(h.wishes(t).Levels, want) })
+			if got := h.wishes(t).Levels; !slices.Equal(got, want) { // by a call: its server knows the level before it is called
+				t.Errorf("the server was told %q, want %q", got, want)
+			}
 		}
 	})
 	h := start(t, stdio("s", upstreamtest.Script{})) // without logging
@@ -465,6 +467,19 @@ func TestLogLevel(t *testing.T) {
 	h.SetLogLevel("debug")
 	if got := h.wishes(t).Levels; len(got) > 0 {
 		t.Errorf("levels %v", got)
+	}
+}
+
+// TestLogLevelIsNotTaken: a server that does not answer logging/setLevel is called all the same.
+func TestLogLevelIsNotTaken(t *testing.T) {
+	t.Parallel()
+	h := start(t, stdio("s", upstreamtest.Script{Features: full(), Behaviours: []upstreamtest.Behaviour{upstreamtest.SilentLevel}}))
+	h.ready(t, "s")
+	h.SetLogLevel("debug")
+	for range 20 { // not each after a second
+		if got := h.wishes(t).Levels; !slices.Equal(got, []string{"debug"}) {
+			t.Errorf("the server was told %q", got)
+		}
 	}
 }
 

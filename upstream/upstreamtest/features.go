@@ -184,7 +184,9 @@ func (p *peer) feature(m message, gone <-chan struct{}, send func([]byte)) bool 
 		p.mu.Lock()
 		p.levels = append(p.levels, params.Level)
 		p.mu.Unlock()
-		send(response(m.ID, "result", []byte(`{}`)))
+		if !p.script.Has(SilentLevel) {
+			send(response(m.ID, "result", []byte(`{}`)))
+		}
 	default:
 		return false
 	}

@@ -63,6 +63,7 @@ const (
 	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
 	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)
 	SilentFeatures   Behaviour = "silent_features"   // answers no list but that of tools
+	SilentLevel      Behaviour = "silent_level"      // does not answer logging/setLevel
 	RefusesFeatures  Behaviour = "refuses_features"  // answers these with an error
 	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
 	AsksEarly        Behaviour = "asks_early"        // asks for roots, with the id "early", once it is initialised
