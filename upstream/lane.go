@@ -22,6 +22,9 @@ type lane interface {
 	// cancel tells the server that nobody waits for c any more, drops c and returns at once.
 	cancel(ctx context.Context, c *laneCall, reason string)
 
+	// tell sends a notification of a client, and returns once the server has it or will not. params are nil where it has none.
+	tell(ctx context.Context, method string, params []byte) error
+
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 

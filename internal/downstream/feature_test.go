@@ -42,6 +42,11 @@ func (v *servers) Unsubscribe(_ context.Context, server, uri string, _ tool.Sess
 	return nil
 }
 
+func (v *servers) Notify(_ context.Context, r *tool.Request) error {
+	v.note("notify " + r.Method + " " + string(r.Params))
+	return nil
+}
+
 func (v *servers) SetLogLevel(level string)                    { v.note("level " + level) }
 func (v *servers) OnNotification(tell func(tool.Notification)) { v.tell = tell }
 
@@ -301,7 +306,7 @@ func TestResultsOfNewerServers(t *testing.T) {
 func TestCapabilitiesAndInstructions(t *testing.T) {
 	t.Parallel()
 	const all = `"capabilities":{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},` +
-		`"tools":{"listChanged":true}},"instructions":"mine\n\na: be kind"`
+		`"tools":{"listChanged":true}%s},"instructions":"mine\n\na: be kind"`
 	for _, overHTTP := range []bool{false, true} {
 		v := &servers{}
 		f := behind(v)
@@ -326,7 +331,7 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 		}
 		for _, version := range generations() {
 			got := describe(version)
-			if !strings.Contains(got, all) || version == modernVersion && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
+			if !strings.Contains(got, fmt.Sprintf(all, anyTasks(version))) || version == modernVersion && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
 				t.Errorf("%s: %s", version, got)
 			}
 		}
@@ -344,6 +349,17 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 			t.Errorf("a server that is not up yet may have prompts: %s", got)
 		}
 	}
+}
+
+// anyTasks is what a client is told of tasks while a server is not known.
+func anyTasks(version string) string {
+	switch version {
+	case "2025-11-25":
+		return `,"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
+	case modernVersion:
+		return `,"extensions":{"io.modelcontextprotocol/tasks":{}}`
+	}
+	return ""
 }
 
 func TestPagesOfFeatures(t *testing.T) {

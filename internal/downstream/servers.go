@@ -18,6 +18,9 @@ type Servers interface {
 	// Forward sends a request on to its server and returns the server's answer.
 	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
 
+	// Notify sends a notification on, and returns when the server has it or will not.
+	Notify(ctx context.Context, r *tool.Request) error
+
 	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
 	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
 	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
@@ -36,6 +39,7 @@ func direct(profile string) bool { return strings.HasPrefix(profile, directPrefi
 // caller is what the hub keeps for one client session, or on revisions without sessions for whoever calls.
 type caller struct {
 	session tool.Session
+	view    string  // the profile of a session; "" on revisions without
 	out     *outbox // what waits for the session's standing stream; nil where it has none
 
 	mu            sync.Mutex
@@ -137,7 +141,7 @@ func withoutHop(object json.RawMessage) (json.RawMessage, error) {
 	if !ok || !rawjson.IsObject(meta) {
 		return object, nil
 	}
-	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return strings.HasPrefix(m.Name(), hopPrefix) })
+	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
 	if err != nil || !changed {
 		return object, err
 	}
@@ -154,6 +158,8 @@ type noServers struct{}
 func (noServers) Forward(_ context.Context, r *tool.Request) (tool.Reply, error) {
 	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", r.Method)}
 }
+
+func (noServers) Notify(context.Context, *tool.Request) error { return nil }
 
 func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.Hop) error {
 	return &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "subscriptions are not served"}

@@ -152,7 +152,7 @@ const Refused = "fake://refused"
 
 // blocks reports whether requests of the method may take long.
 func blocks(method string) bool {
-	return method == "tools/call" || method == "subscriptions/listen" || method == "prompts/get" || method == "resources/read" ||
+	return strings.HasPrefix(method, "acme/") || method == "tasks/result" || method == "tools/call" || method == "subscriptions/listen" || method == "prompts/get" || method == "resources/read" ||
 		method == "completion/complete"
 }
 
@@ -171,6 +171,10 @@ func (p *peer) feature(m message, gone <-chan struct{}, send func([]byte)) bool 
 		return true
 	case list != "" && offered:
 		send(response(m.ID, "result", p.page(list, m.Params.Cursor)))
+		return true
+	}
+	if strings.HasPrefix(m.Method, "acme/") {
+		p.answer(m, gone, send)
 		return true
 	}
 	switch m.Method {
