@@ -30,10 +30,13 @@ func (s *server) heard(sess *session, e envelope, c *laneCall) {
 			return
 		}
 	}
+	listens := c != nil && c.listens
 	switch method {
 	case noteListenAcked:
-		sess.watch.heard(e)
-		return
+		if !listens {
+			sess.watch.heard(e)
+			return
+		}
 	case noteUpdated:
 		if sess.book.isEmpty() {
 			return // nobody asked
@@ -42,8 +45,12 @@ func (s *server) heard(sess *session, e envelope, c *laneCall) {
 		if token, ours := e.progressToken(); !ours || !sess.lasting.has(token) {
 			return // it comes too late, or is for nobody
 		}
-	case noteCancelled, noteInitialized, noteRootsChanged, tool.NoteTask:
+	case noteCancelled, noteInitialized, noteRootsChanged:
 		return // none that a server sends, or not here
+	case tool.NoteTask:
+		if !listens {
+			return // nobody asked
+		}
 	}
 	if s.isolation != nil && method != noteUpdated {
 		return // of the connection that only lists: it belongs to nobody's session
@@ -79,7 +86,9 @@ func (s *server) notification(method string, e envelope) (n tool.Notification, a
 		well = text(e.params, "taskId") != ""
 	case tool.NoteElicited:
 		well = text(e.params, "elicitationId") != ""
-	case noteProgress:
+	case noteProgress, noteListenAcked:
+	case tool.NoteTask:
+		well = text(e.params, "taskId") != ""
 	default:
 		known = false
 	}

@@ -315,8 +315,22 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 	case e.is(noteCancelled):
 		return !c.desk.canceled(e)
 	}
-	c.onNotification(e, nil)
+	c.onNotification(e, c.listener(e))
 	return false
+}
+
+// listener is the subscriptions/listen of a client's own that a notification names; nil for none.
+func (c *streamConn) listener(e envelope) *laneCall {
+	meta, ok := rawjson.Get(e.params, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := c.pending[text(meta, metaSubscription)]; call != nil && call.listens {
+		return call
+	}
+	return nil
 }
 
 // questions implements lane.

@@ -42,6 +42,10 @@ func (v *servers) Unsubscribe(_ context.Context, server, uri string, _ tool.Sess
 	return nil
 }
 
+func (v *servers) Listen(context.Context, *tool.Request, func(json.RawMessage), func(tool.Notification)) error {
+	return nil
+}
+
 func (v *servers) Notify(_ context.Context, r *tool.Request) error {
 	v.note("notify " + r.Method + " " + string(r.Params))
 	return nil

@@ -21,6 +21,10 @@ type Servers interface {
 	// Notify sends a notification on, and returns when the server has it or will not.
 	Notify(ctx context.Context, r *tool.Request) error
 
+	// Listen keeps a subscriptions/listen open at a server until ctx ends or the server refuses it, which is the error. agreed
+	// is told, each time that it is opened, what the server agrees to, and said what it says.
+	Listen(ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification)) error
+
 	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
 	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
 	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
@@ -157,6 +161,10 @@ type noServers struct{}
 
 func (noServers) Forward(_ context.Context, r *tool.Request) (tool.Reply, error) {
 	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", r.Method)}
+}
+
+func (noServers) Listen(context.Context, *tool.Request, func(json.RawMessage), func(tool.Notification)) error {
+	return nil
 }
 
 func (noServers) Notify(context.Context, *tool.Request) error { return nil }

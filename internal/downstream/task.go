@@ -67,8 +67,9 @@ func (s *Server) taskServers(p peer, method string) (servers []string, refusal *
 	}
 	switch {
 	case p.modern && able.TaskExtension && !followsTasks(p):
-		return nil, missingCapabilities([]*lack{{path: []string{"extensions", tool.TaskExtension},
-			err: &tool.RPCError{Message: fmt.Sprintf("client does not support %s", tool.TaskExtension)}}})
+		refusal := missingCapabilities([]*lack{{path: []string{"extensions", tool.TaskExtension}, err: &tool.RPCError{}}})
+		refusal.Message = fmt.Sprintf("%q needs the extension %s, which the client did not declare in this request", method, tool.TaskExtension)
+		return nil, refusal
 	case p.modern && !able.TaskExtension, !p.modern && able.Tasks == (tool.Tasks{}):
 		if len(s.belongings.tasks(p, servers)) == 0 {
 			return nil, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", method)}

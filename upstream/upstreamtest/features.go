@@ -66,10 +66,12 @@ type listener struct {
 
 // filter is what a subscriptions/listen asks for.
 type filter struct {
-	Tools     bool     `json:"toolsListChanged,omitempty"`
-	Prompts   bool     `json:"promptsListChanged,omitempty"`
-	Resources bool     `json:"resourcesListChanged,omitempty"`
-	URIs      []string `json:"resourceSubscriptions,omitempty"`
+	Tools     bool            `json:"toolsListChanged,omitempty"`
+	Prompts   bool            `json:"promptsListChanged,omitempty"`
+	Resources bool            `json:"resourcesListChanged,omitempty"`
+	URIs      []string        `json:"resourceSubscriptions,omitempty"`
+	TaskIDs   []string        `json:"taskIds,omitempty"`
+	Acme      json.RawMessage `json:"acmeThings,omitempty"` // an extension's: taken as it is
 	id        json.RawMessage
 }
 
@@ -135,6 +137,7 @@ func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
 			p.subscribed[uri]--
 		}
 	}()
+	defer p.listenToTasks(&f, send)()
 	agreed, _ := json.Marshal(f)
 	stop := p.listen(listener{send, &f})
 	defer stop()

@@ -119,6 +119,33 @@ func (p *peer) change(id string, f func(*task)) bool {
 	return false
 }
 
+// look looks at a task under its lock, and returns what is closed when one changes.
+func (p *peer) look(id string, f func(*task)) (moved <-chan struct{}) {
+	p.tasks.mu.Lock()
+	defer p.tasks.mu.Unlock()
+	for _, t := range p.tasks.all {
+		if t.id == id {
+			f(t)
+		}
+	}
+	return p.tasks.moved
+}
+
+// listenToTasks tells of the tasks that f names, until the function it returns is called; f is left with those that there are.
+func (p *peer) listenToTasks(f *filter, send func([]byte)) (stop func()) {
+	wanted := f.TaskIDs
+	f.TaskIDs = nil
+	set := func(send func([]byte)) {
+		for _, id := range wanted {
+			if p.change(id, func(t *task) { t.listen, t.stream = send, f.id }) && send != nil {
+				f.TaskIDs = append(f.TaskIDs, id)
+			}
+		}
+	}
+	set(send)
+	return func() { set(nil) }
+}
+
 // finishTask finishes a task and tells of it.
 func (p *peer) finishTask(raw json.RawMessage) {
 	var id string
@@ -226,23 +253,15 @@ func (p *peer) awaitTask(m message, id string, gone <-chan struct{}, send func([
 	p.mu.Unlock()
 	for {
 		var ask json.RawMessage
-		p.tasks.mu.Lock()
-		moved := p.tasks.moved
-		p.tasks.mu.Unlock()
-		known = p.change(id, func(t *task) {
-			moved = nil
-			if t.status == "completed" || t.status == "cancelled" {
+		moved := p.look(id, func(t *task) {
+			known = true
+			switch t.status {
+			case "completed", "cancelled":
 				result = t.result("," + related)
-			}
-			if t.status == "input_required" {
+			case "input_required":
 				ask, t.status = t.ask, "working"
 			}
 		})
-		if moved == nil { // change has replaced it
-			p.tasks.mu.Lock()
-			moved = p.tasks.moved
-			p.tasks.mu.Unlock()
-		}
 		if !known || result != "" {
 			return result, known
 		}
