@@ -152,7 +152,7 @@ const askForName = `{"message":"Name?","requestedSchema":{"type":"object","prope
 func (c *taskClient) playOld() {
 	c.scribe.title("a call as a task, with progress")
 	id := taskID(c.t, c.do(c.tool("task", `{"text":"done <1>"}`, `"task":{"ttl":6e4}`, `"progressToken":"p\u0031"`)))
-	if len(c.stash) > 0 {
+	if strings.Contains(strings.Join(c.stash, ""), "/tasks/") {
 		c.t.Errorf("told of a task before its client knew of it: %q", c.stash)
 	}
 	c.note("notifications/tasks/status", `"working"`)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -15,7 +16,10 @@ func peopleHub(t *testing.T, servers map[string]any) *runningHub {
 	h := startHubIn(t, env, "hub.json", configText(t, servers, map[string]any{"hub": map[string]any{"auth": map[string]any{
 		"tokens": []any{map[string]any{"name": "ann", "token": "${env:TOKEN_OF_ANN}"}, map[string]any{"name": "bob", "token": "${env:TOKEN_OF_BOB}"}}}}}))
 	for id := range servers {
-		eventually(t, "the tools are known", func() bool { return h.statusOf(t, id).Tools > 0 })
+		eventually(t, "the tools are known", func() bool {
+			st := h.statusOf(t, id)
+			return st.Tools > 0 && (st.State == tool.ServerReady || st.Isolation != "")
+		})
 	}
 	return h
 }
