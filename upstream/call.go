@@ -220,7 +220,7 @@ func (s *server) callOver(
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	c := newLaneCall(id, x.Method, params)
-	c.name, c.notify, c.ask = x.name, x.Notify, x.Ask
+	c.name, c.notify, c.ask, c.session = x.name, x.Notify, x.Ask, x.Session.Key
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {

@@ -86,7 +86,8 @@ type laneCall struct {
 	// notify receives the log messages on the call's own stream, in order with its progress. Nil where nobody listens.
 	notify func(tool.Notification)
 
-	listens bool // it is a subscriptions/listen of a client's own
+	session string // key of the session that it belongs to
+	listens bool   // it is a subscriptions/listen of a client's own
 
 	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
 

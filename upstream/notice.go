@@ -64,8 +64,22 @@ func (s *server) heard(sess *session, e envelope, c *laneCall) {
 		c.remark(n)
 		return
 	}
-	n.Apart = s.cfg.Transport == StreamableHTTP && c == nil && s.of == nil
 	s.notices.put(n, about)
+}
+
+// isUnheardOf reports whether the hub does not know what a server means by a notification.
+func isUnheardOf(method string) bool {
+	switch method {
+	case noteListenAcked, noteMessage, noteUpdated, noteProgress, noteCancelled, noteInitialized, noteRootsChanged, tool.NoteTask,
+		tool.NoteTaskStatus, tool.NoteElicited:
+		return false
+	}
+	for k := range kinds {
+		if method == k.changed() {
+			return false
+		}
+	}
+	return true
 }
 
 // notification makes of a server's message what is told of it, if it is well-formed. about is the resource of an update.

@@ -315,7 +315,14 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 	case e.is(noteCancelled):
 		return !c.desk.canceled(e)
 	}
-	c.onNotification(e, c.listener(e))
+	call := c.listener(e)
+	if method, _ := rawjson.String(e.method); call == nil && isUnheardOf(method) {
+		var several bool
+		if call, several = c.desk.sole(); several {
+			return false // it may be about what is nobody else's business, and does not say whose it is
+		}
+	}
+	c.onNotification(e, call)
 	return false
 }
 

@@ -53,10 +53,10 @@ func (c *taskClient) newTask(text string) string {
 // the view of another server; and that nobody else is told of it, or lists it.
 func TestForeignTasks(t *testing.T) {
 	t.Parallel()
-	hub := peopleHub(t, taskServers(t))
 	for _, server := range []string{"oldhttp", "newhttp", "newstdio"} {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
+			hub := peopleHub(t, taskServers(t))
 			kind := server[:3]
 			ann := taskPerson(t, hub, kind, "/mcp", annToken, server)
 			id := ann.newTask("ann's")

@@ -84,19 +84,8 @@ func (s *Server) passNote(ctx context.Context, p peer, m message) {
 // clip is text that a stranger wrote, for the log.
 func clip(text string) string { return fmt.Sprintf("%.100s", text) }
 
-// unheard passes on a notification of a server that the hub does not know, and that came on no call's stream. Like a log
-// message it may be about a call where calls have no streams of their own.
+// unheard passes on a notification of a server that the hub does not know, and that belongs to no call.
 func (s *Server) unheard(n tool.Notification) {
-	if !n.Apart {
-		if call, sessions := s.open.of(n.Server, n.Session); sessions > 1 {
-			s.deps.Logger.Debug("a server's notification belongs to one of several sessions, and does not say which: it is dropped",
-				"server", n.Server, "method", clip(n.Method))
-			return
-		} else if call != nil {
-			call.custom(n)
-			return
-		}
-	}
 	params, err := cleanNote(n)
 	if err != nil {
 		return

@@ -287,6 +287,12 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 // passNote sends a notification on that the hub does not know, in the order of the wire.
 func (d *stdioDoor) passNote(ctx context.Context, m message) {
 	p, refusal := d.peer(m)
+	d.mu.Lock()
+	stateless := d.initID == ""
+	d.mu.Unlock()
+	if stateless { // notifications do not say of which revision they are
+		p.modern, p.actor.Client.ProtocolVersion, refusal = true, modernVersion, nil
+	}
 	if refusal != nil || !d.server.enter() {
 		return
 	}

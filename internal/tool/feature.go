@@ -132,8 +132,4 @@ type Notification struct {
 	Session string // key of the session to whose own connection it belongs; "" where the connection is shared
 	Method  string
 	Params  json.RawMessage // nil where there are none
-
-	// Apart says that it came on a stream that is no call's, of a connection whose calls have streams of their own: it
-	// belongs to none of them.
-	Apart bool
 }

@@ -16,7 +16,7 @@ import (
 //	{"error": E, …}    the JSON-RPC error E, byte for byte
 //	any other params   {"method": M, "params": P}, P byte for byte
 //
-// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "die" and
+// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "begin" a progress report and no answer, "die" and
 // "ask" as the tools.
 type Features struct {
 	Prompts   []json.RawMessage
@@ -221,6 +221,11 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 	var params struct{ Answer, Error json.RawMessage }
 	_ = json.Unmarshal(m.params, &params)
 	switch m.Params.Name + m.Params.URI {
+	case "begin":
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0}}`,
+			m.Params.Meta.ProgressToken))
+		p.sleep(m.ID, 1<<40, gone)
+		return
 	case "hang":
 		p.sleep(m.ID, 1<<40, gone)
 		return
