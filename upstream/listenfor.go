@@ -14,7 +14,9 @@ import (
 // itself: r.Params hold what it asks for. It is opened again when it ends, the server's connection is lost or the server is
 // started anew, until ctx ends or the server refuses it; the refusal is the error, and nil stands for the end of ctx. agreed
 // is told each time what the server has agreed to, said what it says then, both one at a time, in order and quickly.
-func (g *Group) Listen(ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification)) error {
+func (g *Group) Listen(
+	ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification),
+) error {
 	pause := listenPauseMin
 	for {
 		began := time.Now()

@@ -325,3 +325,32 @@ func TestUnknownMembers(t *testing.T) {
 		})
 	}
 }
+
+// TestCustomListen holds that what an extension of a server lets clients listen to reaches them on its direct view.
+func TestCustomListen(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, "hub.json", configText(t, customServers(t), nil))
+	for _, server := range []string{"newhttp", "newstdio"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			eventually(t, "the tools are known", func() bool { return hub.statusOf(t, server).Tools > 0 })
+			listen := func(path string) (*taskClient, string) {
+				w := wireHTTP(t, hub.url+path, rev2026).open()
+				c := newTaskClient(t, w, "")
+				c.notes = w.listen(w.newRequest(c.request("subscriptions/listen", "", `"notifications":{"toolsListChanged":true,"acmeThings":[1.50, "a"]}`, "")))
+				return c, c.note("acknowledged")
+			}
+			if _, ack := listen("/mcp"); strings.Contains(ack, "acme") {
+				t.Errorf("on the view of several servers: %s", ack)
+			}
+			c, ack := listen("/mcp/s/" + server)
+			if !strings.Contains(ack, `"toolsListChanged":true,"acmeThings":[1.50`) {
+				t.Errorf("acknowledged %s", ack)
+			}
+			c.do(c.tool("shout", `{"notes":["{\"jsonrpc\":\"2.0\",\"method\":\"acme/thing\",\"params\":{\"z\":1.50,\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":\"$LISTEN\"}}}"]}`, "", ""))
+			if got := c.note("acme/thing", "subscriptionId"); !strings.Contains(got, `"z":1.50,"_meta":{"io.modelcontextprotocol/subscriptionId":`) {
+				t.Errorf("told %s", got)
+			}
+		})
+	}
+}

@@ -195,7 +195,8 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 	asks.close()
 	call.leave()
 	queue.flush()
-	s.finishForward(ctx, p, forwarded{server: to.server, method: m.method, wire: r, asked: to.from, native: to.to, unknown: to.unknown}, reply, err)
+	s.finishForward(ctx, p, forwarded{server: to.server, method: m.method, wire: r, asked: to.from, native: to.to, unknown: to.unknown},
+		reply, err)
 }
 
 // takesInput reports whether a server of 2026-07-28 may need input for requests of a method, besides tools/call.

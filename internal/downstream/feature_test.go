@@ -42,15 +42,6 @@ func (v *servers) Unsubscribe(_ context.Context, server, uri string, _ tool.Sess
 	return nil
 }
 
-func (v *servers) Listen(context.Context, *tool.Request, func(json.RawMessage), func(tool.Notification)) error {
-	return nil
-}
-
-func (v *servers) Notify(_ context.Context, r *tool.Request) error {
-	v.note("notify " + r.Method + " " + string(r.Params))
-	return nil
-}
-
 func (v *servers) SetLogLevel(level string)                    { v.note("level " + level) }
 func (v *servers) OnNotification(tell func(tool.Notification)) { v.tell = tell }
 
@@ -353,17 +344,6 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 			t.Errorf("a server that is not up yet may have prompts: %s", got)
 		}
 	}
-}
-
-// anyTasks is what a client is told of tasks while a server is not known.
-func anyTasks(version string) string {
-	switch version {
-	case "2025-11-25":
-		return `,"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
-	case modernVersion:
-		return `,"extensions":{"io.modelcontextprotocol/tasks":{}}`
-	}
-	return ""
 }
 
 func TestPagesOfFeatures(t *testing.T) {

@@ -48,7 +48,8 @@ func (s *Server) listenFar(ctx context.Context, p peer, surface *tool.Surface, o
 		servers[b.server] = append(servers[b.server], b)
 	}
 	if len(rest) > 0 {
-		servers[surface.Features.Servers[0]] = servers[surface.Features.Servers[0]] // there is one only
+		sole := surface.Features.Servers[0]
+		servers[sole] = append([]*belonging(nil), servers[sole]...) // it is listened to, with tasks or without
 	}
 	var acks sync.WaitGroup
 	f.many = len(servers)

@@ -16,8 +16,8 @@ import (
 //	{"error": E, …}    the JSON-RPC error E, byte for byte
 //	any other params   {"method": M, "params": P}, P byte for byte
 //
-// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "begin" a progress report and no answer, "die" and
-// "ask" as the tools.
+// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "begin" a
+// progress report and no answer, "die" and "ask" as the tools.
 type Features struct {
 	Prompts   []json.RawMessage
 	Resources []json.RawMessage
@@ -290,6 +290,12 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 		p.announce("notifications/"+kind+"/list_changed", "")
 	case "update":
 		p.announce("notifications/resources/updated", args.URI)
+	case "finish":
+		p.finishTask(m.Params.Arguments["task"])
+	case "noted":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"noted":[%s]}}`, bytes.Join(toBytes(p.noted), []byte(","))), true
 	case "wishes":
 		return p.wishes(), true
 	default:

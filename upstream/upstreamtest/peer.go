@@ -86,6 +86,10 @@ func (p *peer) toListeners(line []byte) {
 	}
 	p.mu.Unlock()
 	for _, l := range all {
+		if l.filter != nil { // what it says of the stream
+			l.send(bytes.ReplaceAll(line, []byte(`"$LISTEN"`), l.filter.id))
+			continue
+		}
 		l.send(line)
 	}
 }
@@ -217,12 +221,6 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	case "task":
 		p.newTask(m, send)
 		return
-	case "finish":
-		p.finishTask(args["task"])
-	case "noted":
-		p.mu.Lock()
-		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"noted":[%s]}}`, bytes.Join(toBytes(p.noted), []byte(",")))
-		p.mu.Unlock()
 	case "raw":
 		result = args["result"]
 	case "fail":
