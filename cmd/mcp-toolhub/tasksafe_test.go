@@ -206,7 +206,7 @@ func TestServerOfTaskDies(t *testing.T) {
 					answered <- all[len(all)-1]
 				}()
 				bob.do(bob.tool("die", `{}`, "", ""))
-				if got := await(t, answered); !strings.Contains(got, "-32602") && !strings.Contains(got, `connection_lost`) {
+				if got := await(t, answered); !strings.Contains(got, "-32602") && !strings.Contains(got, `"error_class":"dependency_unavailable"`) {
 					t.Errorf("the result of a lost task: %s", got)
 				}
 			} else {
