@@ -52,7 +52,7 @@ func (s *server) execute(ctx context.Context, x *order) (tool.Reply, error) {
 // call sends the call, in as many rounds as the server needs to ask for what it wants.
 func (s *server) call(ctx context.Context, x *order) (tool.Reply, error) {
 	limits := s.limitsOf(x)
-	if x.over != nil {
+	if x.over != nil || x.Unknown {
 		return s.callOnce(ctx, x, &limits, 0)
 	}
 	return s.converse(ctx, dialogue{name: orText(x.name, x.Method), params: x.Params, ask: x.Ask, passes: x.InRounds, limits: &limits,
@@ -207,13 +207,20 @@ func (s *server) callOver(
 		Source: tool.SourceMCP, Role: "upstream", ServerID: s.cfg.ID, SessionID: sess.id, ProtocolVersion: sess.version,
 		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
 	}}
+	reply.Session = s.client.Key
+	own := *x // asTask changes it
+	x = &own
+	asTask, err := s.asTask(x, sess)
+	if err != nil {
+		return reply, answer{err: err}
+	}
 	params, err := x.params(id, sess.hop)
 	if err != nil {
 		return reply, answer{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	c := newLaneCall(id, x.Method, params)
-	c.name, c.notify, c.ask = x.name, x.Notify, x.Ask
+	c.name, c.notify, c.ask, c.session = x.name, x.Notify, x.Ask, x.Session.Key
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {
@@ -222,8 +229,20 @@ func (s *server) callOver(
 	}
 	s.levelFirst(ctx, sess)
 	limits.start()
+	if asTask {
+		sess.lasting.add(id)
+	}
 	a := s.wait(ctx, sess, c, x.Progress, *limits)
 	reply.Result = a.result
+	if a.err == nil {
+		reply, a.err = s.withTask(x, reply, asTask)
+	}
+	if asTask && reply.Task == "" {
+		sess.lasting.remove(id)
+	}
+	if a.err != nil {
+		return reply, a
+	}
 	if a.object.Text() != nil {
 		reply.Object = a.object
 	}

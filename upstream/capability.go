@@ -27,7 +27,7 @@ func isQuestion(method string) bool {
 func (s *server) offers() *mcp.ClientCapabilities {
 	switch {
 	case s.of != nil:
-		return clientOffer(s.capabilities)
+		return clientOffer(s.says)
 	case s.isolation != nil || s.cfg.Transport == StreamableHTTP:
 		return &mcp.ClientCapabilities{
 			Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
@@ -48,10 +48,10 @@ func offersAny(c *mcp.ClientCapabilities) bool {
 	return c.Sampling != nil || c.Elicitation != nil || c.RootsV2 != nil
 }
 
-// clientOffer is a client's capabilities object as far as the hub can honour it for a server of up to 2025-11-25. What is
-// experimental needs messages that the hub does not pass on.
-func clientOffer(raw json.RawMessage) *mcp.ClientCapabilities {
-	c := &mcp.ClientCapabilities{}
+// clientOffer is what a client says of itself as far as the hub can honour it for a server of up to 2025-11-25. What is
+// experimental may need messages that the hub passes on to clients of one server alone.
+func clientOffer(says tool.Hop) *mcp.ClientCapabilities {
+	c, raw := &mcp.ClientCapabilities{}, says.ClientCapabilities
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
 		return c
 	}
@@ -76,17 +76,28 @@ func clientOffer(raw json.RawMessage) *mcp.ClientCapabilities {
 	if _, ok := ability(raw, "roots"); ok {
 		c.RootsV2 = &mcp.RootCapabilities{}
 	}
-	extensions, _ := rawjson.Get(raw, "extensions")
-	_ = rawjson.Members(extensions, func(m rawjson.Member) bool {
+	c.Extensions = named(raw, "extensions")
+	delete(c.Extensions, tool.TaskExtension) // of 2026-07-28: these servers have tasks of another kind
+	if says.Direct {
+		c.Experimental = named(raw, "experimental")
+	}
+	return c
+}
+
+// named are the members of the capability of that name which are objects; nil where there is none.
+func named(capabilities json.RawMessage, name string) map[string]any {
+	var all map[string]any
+	object, _ := rawjson.Get(capabilities, name)
+	_ = rawjson.Members(object, func(m rawjson.Member) bool {
 		if rawjson.IsObject(m.Value) {
-			if c.Extensions == nil {
-				c.Extensions = make(map[string]any)
+			if all == nil {
+				all = make(map[string]any)
 			}
-			c.Extensions[m.Name()] = json.RawMessage(m.Value)
+			all[m.Name()] = json.RawMessage(m.Value)
 		}
 		return true
 	})
-	return c
+	return all
 }
 
 // ability returns the object by which a client says that it can do something.
@@ -103,6 +114,9 @@ func carried(h tool.Hop, asks bool) tool.Hop {
 	h.ClientCapabilities = nil
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
 		return h
+	}
+	if h.Revision < modernVersion {
+		raw = withoutTasks(raw)
 	}
 	kept, _, err := rawjson.DeleteFunc(raw, func(m rawjson.Member) bool {
 		switch m.Name() {
@@ -125,6 +139,23 @@ func carried(h tool.Hop, asks bool) tool.Hop {
 	}
 	h.ClientCapabilities = kept
 	return h
+}
+
+// withoutTasks is the capabilities of a client whose revision has no tasks as servers of 2026-07-28 make them.
+func withoutTasks(capabilities json.RawMessage) json.RawMessage {
+	extensions, ok := ability(capabilities, "extensions")
+	if !ok {
+		return capabilities
+	}
+	kept, some, err := rawjson.Delete(extensions, tool.TaskExtension)
+	if err != nil || !some {
+		return capabilities
+	}
+	out, err := rawjson.Set(capabilities, "extensions", kept)
+	if err != nil {
+		return capabilities
+	}
+	return out
 }
 
 // hearsQuestions reports whether the server may ask on a stream that is no call's: then it has to be listened to.

@@ -113,7 +113,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 		sess.shut(s.kill)
 		return nil, probed, f
 	}
-	sess.established(sdk, s.hubVersion)
+	sess.established(sdk, &conn.declared, s.hubVersion)
 	conn.hop = sess.hop
 	s.openDesk(sess, conn)
 	shut := sess.shut
@@ -219,7 +219,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		sess.shut(s.kill)
 		return nil, f
 	}
-	sess.established(sdk, s.hubVersion)
+	sess.established(sdk, &conn.declared, s.hubVersion)
 	conn.hop = sess.hop
 	s.openDesk(sess, conn)
 	return sess, nil
@@ -248,7 +248,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 		return nil, f
 	}
 	sess := newSession()
-	sess.established(sdk, s.hubVersion)
+	sess.established(sdk, control.settle(), s.hubVersion)
 	l := &httpLane{
 		server: s.http, calls: s.http.client(s.http.pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.limits().Message,

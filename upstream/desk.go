@@ -181,6 +181,23 @@ func (d *desk) assign(q *inquiry, call *laneCall) {
 	call.put(q)
 }
 
+// sole returns the latest call in flight of the one session that has any; nil for none. Where several have, nobody could tell
+// whose what the server says is.
+func (d *desk) sole() (latest *laneCall, several bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.calls {
+		if c.notify == nil || c.isDone() {
+			continue
+		}
+		if latest != nil && latest.session != c.session {
+			return nil, true
+		}
+		latest = c
+	}
+	return latest, false
+}
+
 // latest is the call of a connection of one client's own that questions go to where nothing tells which one asks. d.mu is
 // held.
 func (d *desk) latest() *laneCall {

@@ -123,6 +123,7 @@ type controlTransport struct {
 	flights map[int]context.CancelFunc
 	last    httpAnswer
 	large   *oversize // nil until a response was too large
+	said    *declared // nil once nothing more is to be noted
 }
 
 // httpAnswer is how a request was answered, as far as it explains a failure.
@@ -138,7 +139,7 @@ func (a httpAnswer) foreign() bool {
 }
 
 func newControlTransport(next http.RoundTripper, patience time.Duration, limit int) *controlTransport {
-	return &controlTransport{next: next, patience: patience, limit: limit, flights: make(map[int]context.CancelFunc)}
+	return &controlTransport{next: next, patience: patience, limit: limit, flights: make(map[int]context.CancelFunc), said: &declared{}}
 }
 
 func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -166,8 +167,27 @@ func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	if req.Method == http.MethodGet || req.Header.Get("Mcp-Method") == methodListen {
 		left = math.MaxInt64 // each event is bounded by who reads it; the stream may last for days
 	}
+	if said := t.listening(); said != nil && req.Method == http.MethodPost {
+		resp.Body = overhear(resp, said)
+	}
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: left, onClose: land, tooLarge: t.tooLarge}
 	return resp, nil
+}
+
+// listening is what notes the capabilities of the server; nil once the session is established.
+func (t *controlTransport) listening() *declared {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.said
+}
+
+// settle ends the noting, and returns what was noted.
+func (t *controlTransport) settle() *declared {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	said := t.said
+	t.said = nil
+	return said
 }
 
 func (t *controlTransport) takeOff(cancel context.CancelFunc) (land func(), ok bool) {

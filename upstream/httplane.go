@@ -320,6 +320,8 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 			l.onNotification(e, c)
 		} else if token, ours := e.progressToken(); ours && token == c.id && e.valid {
 			c.report(e.params)
+		} else if ours && e.valid {
+			l.onNotification(e, c) // of a call that has become a task
 		}
 	case kindRequest:
 		if e.valid && !l.desk.receive(e, c) {
@@ -327,6 +329,27 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 		}
 	}
 	return answer{}, false
+}
+
+// tell implements lane.
+func (l *httpLane) tell(ctx context.Context, method string, params []byte) error {
+	req, err := l.newRequest(ctx, http.MethodPost, notificationBody(method, params))
+	if err != nil {
+		return err
+	}
+	if l.hop != nil {
+		req.Header.Set("Mcp-Method", method)
+	}
+	resp, err := l.control.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return &statusError{status: resp.StatusCode}
+	}
+	return nil
 }
 
 // post sends a notification in the background. Nobody waits for it.

@@ -208,7 +208,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	name := orText(who.Name, "unnamed")
 	one := &server{
-		cfg: parent.cfg, of: parent, client: who, capabilities: bytes.Clone(says.ClientCapabilities), timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
+		cfg: parent.cfg, of: parent, client: who, says: keepHop(says), timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
 		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {}, onRestate: parent.onRestate,
@@ -246,6 +246,12 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		i.running.Go(func() { i.endWith(one) })
 	}
 	return one
+}
+
+// keepHop is what outlives the request in which a client said it.
+func keepHop(says tool.Hop) tool.Hop {
+	says.ClientCapabilities, says.LogLevel = bytes.Clone(says.ClientCapabilities), nil
+	return says
 }
 
 // endWith ends one as soon as its session ends. Nobody waits for its calls any more.

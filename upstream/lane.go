@@ -22,6 +22,9 @@ type lane interface {
 	// cancel tells the server that nobody waits for c any more, drops c and returns at once.
 	cancel(ctx context.Context, c *laneCall, reason string)
 
+	// tell sends a notification of a client, and returns once the server has it or will not. params are nil where it has none.
+	tell(ctx context.Context, method string, params []byte) error
+
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 
@@ -82,6 +85,9 @@ type laneCall struct {
 
 	// notify receives the log messages on the call's own stream, in order with its progress. Nil where nobody listens.
 	notify func(tool.Notification)
+
+	session string // key of the session that it belongs to
+	listens bool   // it is a subscriptions/listen of a client's own
 
 	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
 

@@ -28,6 +28,8 @@ const (
 	noteCancelled     = "notifications/cancelled"
 	noteProgress      = "notifications/progress"
 	noteToolsChanged  = "notifications/tools/list_changed"
+	noteInitialized   = "notifications/initialized"
+	noteRootsChanged  = "notifications/roots/list_changed"
 	noteMessage       = "notifications/message"
 	noteUpdated       = "notifications/resources/updated"
 	noteListenAcked   = "notifications/subscriptions/acknowledged"
@@ -172,10 +174,19 @@ func requestBody(id, method string, params []byte) []byte {
 	b := make([]byte, 0, len(params)+len(id)+len(method)+64)
 	b = append(b, `{"jsonrpc":"2.0","id":"`...)
 	b = append(b, id...)
-	b = append(b, `","method":"`...)
-	b = append(b, method...)
-	b = append(b, `","params":`...)
+	b = append(b, `","method":`...)
+	b = append(b, rawjson.Quote(method)...)
+	b = append(b, `,"params":`...)
 	b = append(b, params...)
+	return append(b, '}')
+}
+
+// notificationBody builds a notification; params are nil where it has none.
+func notificationBody(method string, params []byte) []byte {
+	b := append([]byte(`{"jsonrpc":"2.0","method":`), rawjson.Quote(method)...)
+	if params != nil {
+		b = append(append(b, `,"params":`...), params...)
+	}
 	return append(b, '}')
 }
 

@@ -17,8 +17,6 @@ const (
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaLogLevel     = "io.modelcontextprotocol/logLevel"
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
-
-	metaPrefix = "io.modelcontextprotocol/" // of all of them
 )
 
 // hop is what the hub says of itself in each request to a server of 2026-07-28.
@@ -63,7 +61,7 @@ func callMeta(meta json.RawMessage, token string, h *hop, client tool.Hop) ([]by
 	}
 	// What the client's hop said must not contradict what this one says.
 	out, _, err = rawjson.DeleteFunc(out, func(m rawjson.Member) bool {
-		return strings.HasPrefix(m.Name(), metaPrefix)
+		return tool.OfHop(m.Name())
 	})
 	if err != nil {
 		return nil, err
@@ -82,7 +80,7 @@ func withoutHop(params json.RawMessage) (json.RawMessage, error) {
 	if !ok || !rawjson.IsObject(meta) {
 		return params, nil
 	}
-	rest, some, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return strings.HasPrefix(m.Name(), metaPrefix) })
+	rest, some, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
 	if err != nil || !some {
 		return params, err
 	}

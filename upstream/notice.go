@@ -30,50 +30,93 @@ func (s *server) heard(sess *session, e envelope, c *laneCall) {
 			return
 		}
 	}
+	listens := c != nil && c.listens
 	switch method {
 	case noteListenAcked:
-		sess.watch.heard(e)
-		return
-	case noteMessage:
-		if s.isolation != nil {
-			return // of the connection that only lists: it belongs to nobody's session
+		if !listens {
+			sess.watch.heard(e)
+			return
 		}
 	case noteUpdated:
 		if sess.book.isEmpty() {
 			return // nobody asked
 		}
-	default:
-		return
+	case noteProgress:
+		if token, ours := e.progressToken(); !ours || !sess.lasting.has(token) {
+			return // it comes too late, or is for nobody
+		}
+	case noteCancelled, noteInitialized, noteRootsChanged:
+		return // none that a server sends, or not here
+	case tool.NoteTask:
+		if !listens {
+			return // nobody asked
+		}
+	}
+	if s.isolation != nil && method != noteUpdated {
+		return // of the connection that only lists: it belongs to nobody's session
 	}
 	n, about, ok := s.notification(method, e)
 	if !ok {
 		s.notices.refuse(s)
 		return
 	}
-	if method == noteMessage && c != nil && c.notify != nil {
+	if method != noteUpdated && c != nil && c.notify != nil {
 		c.remark(n)
 		return
 	}
 	s.notices.put(n, about)
 }
 
+// isUnheardOf reports whether the hub does not know what a server means by a notification.
+func isUnheardOf(method string) bool {
+	switch method {
+	case noteListenAcked, noteMessage, noteUpdated, noteProgress, noteCancelled, noteInitialized, noteRootsChanged, tool.NoteTask,
+		tool.NoteTaskStatus, tool.NoteElicited:
+		return false
+	}
+	for k := range kinds {
+		if method == k.changed() {
+			return false
+		}
+	}
+	return true
+}
+
 // notification makes of a server's message what is told of it, if it is well-formed. about is the resource of an update.
 func (s *server) notification(method string, e envelope) (n tool.Notification, about string, ok bool) {
-	if len(e.params) > maxNotice || !e.valid || !rawjson.IsObject(e.params) {
+	n = tool.Notification{Server: s.cfg.ID, Session: s.client.Key, Method: method}
+	if len(e.params) > maxNotice || !e.valid || method == "" || len(method) > maxMethod {
 		return n, "", false
 	}
-	if method == noteUpdated {
-		if about = text(e.params, "uri"); about == "" {
-			return n, "", false
-		}
-	} else if _, has := rawjson.Get(e.params, "data"); !has || text(e.params, "level") == "" {
+	known, well := true, true
+	switch method {
+	case noteUpdated:
+		about = text(e.params, "uri")
+		well = about != ""
+	case noteMessage:
+		_, has := rawjson.Get(e.params, "data")
+		well = has && text(e.params, "level") != ""
+	case tool.NoteTaskStatus:
+		well = text(e.params, "taskId") != ""
+	case tool.NoteElicited:
+		well = text(e.params, "elicitationId") != ""
+	case noteProgress, noteListenAcked:
+	case tool.NoteTask:
+		well = text(e.params, "taskId") != ""
+	default:
+		known = false
+	}
+	if !known && e.params == nil {
+		return n, "", true
+	}
+	if !well || !rawjson.IsObject(e.params) {
 		return n, "", false
 	}
 	params, err := withoutHop(e.params)
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}
-	n = tool.Notification{Server: s.cfg.ID, Session: s.client.Key, Method: method, Params: params}
+	n.Params = params
 	return n, about, err == nil
 }
 
@@ -85,7 +128,7 @@ type notices struct {
 
 	mu      sync.Mutex
 	queue   []notice
-	logs    int // log messages in queue
+	logs    int // in queue, but for updates
 	size    int // of those, in bytes
 	updates map[string]bool
 	busy    bool
@@ -93,7 +136,7 @@ type notices struct {
 	broken  int
 }
 
-// notice is one that waits. about is the resource of an update, "" for a log message.
+// notice is one that waits. about is the resource of an update, "" for all else.
 type notice struct {
 	note  tool.Notification
 	about string
@@ -158,8 +201,8 @@ func (q *notices) refuse(s *server) {
 	}
 }
 
-// OnNotification registers f to be told what servers say on their own: notifications/message, unless it came on a call's
-// own stream and went to its Notify, and notifications/resources/updated of what was subscribed to. Those of one
+// OnNotification registers f to be told what servers say on their own: changes of what was subscribed to, and all else that
+// is no affair of the connection itself, unless it came on a call's own stream and went to its Notify. Those of one
 // connection come in order and one at a time, those of several concurrently. f returns quickly: what a server says
 // meanwhile is kept within bounds, and beyond these lost. Of Params, the keys of _meta that belong to the hop are left
 // out. It is called before Start.

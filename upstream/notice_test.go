@@ -148,7 +148,7 @@ func TestNotificationsOfNoCall(t *testing.T) {
 		h.ready(t, "s")
 		good := message(`{"level":"info","data":"good"}`)
 		bad := []string{message(`{"level":"info"}`), message(`{"data":1}`), message(`{"level":7,"data":1}`), message(`[]`), message(`7`),
-			`{"jsonrpc":"2.0","method":"notifications/message"}`, `{"jsonrpc":"2.0","method":"notifications/unheard_of","params":{}}`,
+			`{"jsonrpc":"2.0","method":"notifications/message"}`, `{"jsonrpc":"2.0","method":"notifications/unheard_of","params":[]}`,
 			message(`{"level":"info","data":"` + strings.Repeat("x", 1<<20) + `"}`),
 			`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a://b"}}`} // nobody asked
 		eventually(t, "the listeners are told", func() bool {

@@ -25,7 +25,7 @@ type offer struct {
 func (o offer) digest() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%d %s\n", len(o.Title), o.Title, len(o.Instructions), o.Instructions)
-	fmt.Fprintf(h, "%t\n", o.Abilities)
+	fmt.Fprintf(h, "%+v\n", o.Abilities)
 	for l, all := range o.Lists {
 		fmt.Fprintf(h, "%d %d\n", l, len(all))
 		for _, one := range all {
@@ -49,7 +49,7 @@ const (
 func (o offer) encode() []byte {
 	out := append([]byte(`{"`+keptTitle+`":`), rawjson.Quote(o.Title)...)
 	out = append(append(out, `,"`+keptInstructions+`":`...), rawjson.Quote(o.Instructions)...)
-	abilities, _ := json.Marshal(o.Abilities) // booleans always encode
+	abilities, _ := json.Marshal(o.Abilities) // booleans and texts always encode
 	out = append(append(out, `,"`+keptAbilities+`":`...), abilities...)
 	for l := range lists {
 		out = append(append(append(out, `,"`...), l.member()...), `":[`...)

@@ -41,6 +41,9 @@ func (x *order) params(token string, h *hop) (json.RawMessage, error) {
 
 // limitsOf is how long the server may take.
 func (s *server) limitsOf(x *order) callLimits {
+	if x.Method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
+		return callLimits{idle: s.timeouts.CallMax, most: s.timeouts.CallMax}
+	}
 	if x.call == nil {
 		return callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax} // those of tools are by their names
 	}
@@ -60,6 +63,9 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 	if slices.Contains(ownMethods(), r.Method) || r.Method == "" {
 		return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not forwarded", r.Method)}
 	}
+	if !fitsHeader(r.Method) {
+		return tool.Reply{}, errNoMethod(r.Method)
+	}
 	x := &order{Request: *r}
 	if x.Progress == nil {
 		x.Progress = ignoreProgress
@@ -69,6 +75,11 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 		x.name = text(r.Params, "uri")
 	case methodGetPrompt:
 		x.name = text(r.Params, "name")
+	case tool.MethodTaskGet, tool.MethodTaskCancel, tool.MethodTaskUpdate, tool.MethodTaskResult:
+		x.name = text(r.Params, "taskId")
+	}
+	if r.Unknown {
+		x.name = r.Name
 	}
 	return g.dispatch(ctx, x)
 }

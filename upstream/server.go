@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -44,7 +43,7 @@ type server struct {
 	of        *server      // the server that this is one client session's connection of; nil otherwise
 	client    tool.Session // that session: only its calls come here
 
-	capabilities json.RawMessage // of that session's client, as it gave them with the call that made the connection
+	says tool.Hop // of that session's client, as it said of itself with the call that made the connection
 
 	// Only run and what it calls use these.
 	older       bool        // the server is known to speak a revision before 2026-07-28

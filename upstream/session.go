@@ -17,7 +17,10 @@ type session struct {
 	hop     *hop   // nil below 2026-07-28
 	id      string // Mcp-Session-Id, or ""
 	info    mcp.InitializeResult
-	pid     int
+
+	declared []byte // the capabilities as the server wrote them; nil where that is not known
+	lasting  *lasting
+	pid      int
 
 	changed [kinds]chan struct{} // each has room for one: the server's tools, say, have changed
 	suspect chan struct{}        // has room for one: the server could not be reached
@@ -34,7 +37,7 @@ type session struct {
 }
 
 func newSession() *session {
-	s := &session{suspect: make(chan struct{}, 1), ended: make(chan struct{}), book: newBook()}
+	s := &session{lasting: &lasting{}, suspect: make(chan struct{}, 1), ended: make(chan struct{}), book: newBook()}
 	s.watch = newWatch(s.missed)
 	for k := range kinds {
 		s.changed[k] = make(chan struct{}, 1)
@@ -80,7 +83,8 @@ func poke(c chan struct{}) {
 }
 
 // established takes over what initialize or discover has said.
-func (s *session) established(sdk *mcp.ClientSession, hubVersion string) {
+func (s *session) established(sdk *mcp.ClientSession, said *declared, hubVersion string) {
+	s.declared = said.all()
 	s.id = sdk.ID()
 	if res := sdk.InitializeResult(); res != nil {
 		s.info = *res
@@ -129,8 +133,10 @@ func (s *session) abilities() tool.Abilities {
 	c := s.info.Capabilities
 	//lint:ignore SA1019 deprecated on 2026-07-28, and in use by servers of all revisions
 	logging := c.Logging != nil
+	tasks, extension := s.tasks()
 	return tool.Abilities{Prompts: c.Prompts != nil, Resources: c.Resources != nil, Completions: c.Completions != nil,
-		Logging: logging, Subscribe: c.Resources != nil && c.Resources.Subscribe}
+		Logging: logging, Subscribe: c.Resources != nil && c.Resources.Subscribe, Tasks: tasks, TaskExtension: extension,
+		Experimental: s.declares("experimental"), Extensions: s.declares("extensions")}
 }
 
 // offer is what the server says that it offers, without the lists.

@@ -90,6 +90,7 @@ type streamConn struct {
 	noise    atomic.Int64
 	noisy    *rate.Limiter
 	probe    probe
+	declared declared // of the server, in what it answers the SDK
 	desk     *desk
 	pings    atomic.Int64
 
@@ -289,6 +290,9 @@ func (c *streamConn) receiveOne(got received) {
 	if r, ok := m.(*jsonrpc.Response); ok && c.probe.answered(r.ID) {
 		return // too late: the SDK was told otherwise
 	}
+	if kind == kindResponse {
+		c.declared.note(e.result)
+	}
 	c.deliver(m)
 }
 
@@ -306,13 +310,34 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 		c.mu.Unlock()
 		if call != nil {
 			call.report(e.params)
+			return false
 		}
-		return false
 	case e.is(noteCancelled):
 		return !c.desk.canceled(e)
 	}
-	c.onNotification(e, nil)
+	call := c.listener(e)
+	if method, _ := rawjson.String(e.method); call == nil && isUnheardOf(method) {
+		var several bool
+		if call, several = c.desk.sole(); several {
+			return false // it may be about what is nobody else's business, and does not say whose it is
+		}
+	}
+	c.onNotification(e, call)
 	return false
+}
+
+// listener is the subscriptions/listen of a client's own that a notification names; nil for none.
+func (c *streamConn) listener(e envelope) *laneCall {
+	meta, ok := rawjson.Get(e.params, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := c.pending[text(meta, metaSubscription)]; call != nil && call.listens {
+		return call
+	}
+	return nil
 }
 
 // questions implements lane.
@@ -380,6 +405,26 @@ func (c *streamConn) cancel(_ context.Context, call *laneCall, reason string) {
 	c.remove(call.id)
 	if call.drop() {
 		_ = c.wire.post(outMessage{data: cancelBody(call.id, reason)}) // best effort: the caller has gone
+	}
+}
+
+// tell implements lane.
+func (c *streamConn) tell(ctx context.Context, method string, params []byte) error {
+	line, err := rawjson.Line(notificationBody(method, params))
+	if err != nil {
+		return err
+	}
+	out := outMessage{data: line, done: make(chan error, 1)}
+	if err := c.wire.post(out); err != nil {
+		return err
+	}
+	select {
+	case err := <-out.done:
+		return err
+	case <-c.closing:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -88,6 +88,7 @@ func TestPublishedServersEverything(t *testing.T) {
 				e.listen()
 				e.tools()
 				e.questions()
+				e.research()
 				e.resources()
 				e.prompts()
 				e.updates()
@@ -161,7 +162,6 @@ func (e *everythingClient) tools() {
 		{"get-tiny-image", `{}`, []string{`"type":"image"`, `image/png`}},
 		{"gzip-file-as-resource", `{"name":` + quoted(e.zipped()) + `,"data":"data:text/plain,hello","outputType":"resourceLink"}`,
 			[]string{`"type":"resource_link"`, `demo://resource/session/` + e.zipped()}},
-		{"simulate-research-query", `{"topic":"x"}`, []string{`task`}}, // wants to be called as a task, and says so
 	} {
 		response, _ := e.call(c.tool, c.args)
 		e.wants(c.tool, response, c.want...)

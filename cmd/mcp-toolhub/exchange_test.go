@@ -116,7 +116,7 @@ func (x *exchange) take(q asked) string {
 	return answer
 }
 
-// inSession is the whole call of a client with a session.
+// inSession is the whole request of a client with a session.
 func (x *exchange) inSession(r rawRequest) string {
 	x.w.t.Helper()
 	x.note(">", r.text())

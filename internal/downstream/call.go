@@ -39,28 +39,47 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		s.serveTurn(ctx, &turn{peer: p, work: &invocation{s, c}, params: m.params, from: server, reply: r, progress: progress})
 		return
 	}
-	open := s.openCall(p, server, progress.log(p.leastLevel()))
+	open := s.openCall(p, server, progress.says(p.leastLevel()))
 	defer open.leave()
 	q := s.questionerFor(p, r, server, progress.sent)
 	c.Ask, c.Progress, c.Notify = q.ask, progress.report(), open.notify(s)
+	if task, ok := rawjson.Get(m.params, "task"); ok && rawjson.IsObject(task) {
+		defer s.belongings.expect(server)()
+	}
 	outcome := s.deps.Pipeline.Invoke(ctx, c)
 	q.close()
 	open.leave()
 	progress.flush()
-	s.finishCall(ctx, p, server, r, outcome)
+	kept := s.keepTask(p, server, outcome, token)
+	defer kept.release()
+	s.finishCall(ctx, p, called{server, r, kept}, outcome)
 }
 
-// finishCall writes the outcome of a call to server on the client's wire.
-func (s *Server) finishCall(ctx context.Context, p peer, server string, r replier, outcome invoke.Outcome) {
+// called is a call that has an outcome.
+type called struct {
+	server string
+	wire   replier
+	task   *taskKept // that the server has made of it; nil for none
+}
+
+// finishCall writes the outcome of a call on the client's wire.
+func (s *Server) finishCall(ctx context.Context, p peer, to called, outcome invoke.Outcome) {
+	r := to.wire
 	if outcome.Err != nil {
-		r.refuse(labelledError(p.profile, server, outcome.Err))
+		s.elicitsFirst(p, to.server, outcome.Err)
+		r.refuse(labelledError(p.profile, to.server, outcome.Err))
 		return
 	}
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon() {
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
-		p.caller.remember(server, outcome.Result)
+		p.caller.remember(to.server, outcome.Result)
+	}
+	outcome, err := to.task.showTask(p, outcome)
+	if err != nil {
+		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task cannot be shown"})
+		return
 	}
 	if outcome.Status == tool.StatusNeedsInput {
 		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below
@@ -125,11 +144,11 @@ func (q *progressQueue) take(u tool.Progress) {
 	}
 }
 
-// log is what takes log messages, of a level or above.
-func (q *progressQueue) log(least int) func(level int, params json.RawMessage) {
-	return func(level int, params json.RawMessage) {
-		if level >= least {
-			q.add(noteMessage, params)
+// says is what takes what a server says of a call; log messages of a level or above.
+func (q *progressQueue) says(least int) func(saying) {
+	return func(n saying) {
+		if n.method != noteMessage || n.level >= least {
+			q.add(n.method, n.params)
 		}
 	}
 }

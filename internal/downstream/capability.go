@@ -20,7 +20,8 @@ func (s *Server) abilities(surface *tool.Surface) tool.Abilities {
 	able := f.Abilities
 	for _, st := range s.deps.Statuses() {
 		if !st.Known && (st.State == tool.ServerStarting || st.State == tool.ServerBackoff) && slices.Contains(f.Servers, st.Server) {
-			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true, Logging: true})
+			able = able.Or(tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true, Logging: true,
+				Tasks: tool.Tasks{Calls: true, List: true, Cancel: true}, TaskExtension: true})
 		}
 	}
 	return able
@@ -42,6 +43,7 @@ func (s *Server) describe(profile string) mcp.Middleware {
 					client.Name, client.Version = p.ClientInfo.Name, p.ClientInfo.Version
 				}
 				res.Capabilities, res.Instructions = s.description(profile, client)
+				return initializeResult{res, s.declared(profile, client)}, nil
 			case *mcp.DiscoverResult:
 				client := tool.Client{ProtocolVersion: modernVersion}
 				if p := req.GetParams(); p != nil {
@@ -52,6 +54,7 @@ func (s *Server) describe(profile string) mcp.Middleware {
 				}
 				res.Capabilities, res.Instructions = s.description(profile, client)
 				res.TTLMs, res.CacheScope = 0, "private" // as in lists: it is a matter of who asks, and of what servers do
+				return discoverResult{res, s.declared(profile, client)}, nil
 			}
 			return res, nil
 		}

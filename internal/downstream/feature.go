@@ -146,6 +146,8 @@ type onward struct {
 	within   string // the member of params that holds member; "" for params themselves
 	member   string
 	from, to string
+
+	unknown bool // the hub does not know the method; then nothing else in it
 }
 
 // params are the client's, with the name that the server knows.
@@ -173,12 +175,16 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 	}
 	token, meta := splitMeta(m.params)
 	queue := newProgressQueue(r, token)
-	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session}
+	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
+		Unknown: to.unknown}
+	if to.unknown {
+		request.Name = p.named
+	}
 	if p.modern && takesInput(m.method) {
 		s.serveTurn(ctx, &turn{peer: p, work: &errand{s, request, to.to}, params: params, from: to.server, reply: r, progress: queue})
 		return
 	}
-	call := s.openCall(p, to.server, queue.log(p.leastLevel()))
+	call := s.openCall(p, to.server, queue.says(p.leastLevel()))
 	defer call.leave()
 	request.Notify, request.Progress = call.notify(s), queue.report()
 	asks := s.questionerFor(p, r, to.server, queue.sent)
@@ -189,7 +195,8 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 	asks.close()
 	call.leave()
 	queue.flush()
-	s.finishForward(ctx, p, forwarded{to.server, m.method, r}, reply, err)
+	s.finishForward(ctx, p, forwarded{server: to.server, method: m.method, wire: r, asked: to.from, native: to.to, unknown: to.unknown},
+		reply, err)
 }
 
 // takesInput reports whether a server of 2026-07-28 may need input for requests of a method, besides tools/call.
@@ -201,6 +208,8 @@ func takesInput(method string) bool {
 type forwarded struct {
 	server, method string
 	wire           replier
+	asked, native  string // name or URI of what it is about, as the client and as the server know it
+	unknown        bool   // the hub does not know the method
 }
 
 // finishForward writes what a server answered on the client's wire.
@@ -210,11 +219,12 @@ func (s *Server) finishForward(ctx context.Context, p peer, to forwarded, reply 
 		if !reply.NeedsInput {
 			p.caller.remember(to.server, reply.Result)
 		}
-		result, err = s.resultOf(p, to.method, reply)
+		result, err = s.resultOf(p, to, reply)
 	}
 	if err != nil {
 		var rpc *tool.RPCError
 		if errors.As(err, &rpc) {
+			s.elicitsFirst(p, to.server, rpc)
 			err = labelledError(p.profile, to.server, rpc)
 		}
 		s.refuseOnward(ctx, to.wire, err)
@@ -226,7 +236,7 @@ func (s *Server) finishForward(ctx context.Context, p peer, to forwarded, reply 
 }
 
 // resultOf is a server's result as this client gets it.
-func (s *Server) resultOf(p peer, method string, reply tool.Reply) (json.RawMessage, error) {
+func (s *Server) resultOf(p peer, to forwarded, reply tool.Reply) (json.RawMessage, error) {
 	if !rawjson.IsObject(reply.Result) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}
@@ -234,8 +244,13 @@ func (s *Server) resultOf(p peer, method string, reply tool.Reply) (json.RawMess
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}
+	if isTaskMethod(to.method) {
+		if result, err = aboutTaskResult(p, to, result); err != nil {
+			return nil, err
+		}
+	}
 	if !p.modern {
-		if reply.Mapping.ProtocolVersion >= modernVersion {
+		if !to.unknown && reply.Mapping.ProtocolVersion >= modernVersion {
 			result, _, err = rawjson.Delete(result, "resultType")
 		}
 		return result, err
@@ -245,14 +260,14 @@ func (s *Server) resultOf(p peer, method string, reply tool.Reply) (json.RawMess
 			result, err = rawjson.Set(result, member, value)
 		}
 	}
-	if method == methodResourcesRead && !reply.NeedsInput {
+	if to.method == methodResourcesRead && !reply.NeedsInput {
 		// Who may read it is this hub's affair, so that no cache may share it. For how long it is good, its server knows.
 		if ttl, _ := rawjson.Get(result, "ttlMs"); len(ttl) == 0 || ttl[0] < '0' || ttl[0] > '9' {
 			set("ttlMs", []byte("0"))
 		}
 		set("cacheScope", []byte(`"private"`))
 	}
-	if kind, ok := rawjson.Get(result, "resultType"); !ok || !reply.NeedsInput && asksForInput(kind) {
+	if kind, ok := rawjson.Get(result, "resultType"); !ok || !to.unknown && !reply.NeedsInput && asksForInput(kind) {
 		set("resultType", []byte(`"complete"`))
 	}
 	meta, ok := rawjson.Get(result, "_meta")

@@ -301,7 +301,7 @@ func TestResultsOfNewerServers(t *testing.T) {
 func TestCapabilitiesAndInstructions(t *testing.T) {
 	t.Parallel()
 	const all = `"capabilities":{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},` +
-		`"tools":{"listChanged":true}},"instructions":"mine\n\na: be kind"`
+		`"tools":{"listChanged":true}%s},"instructions":"mine\n\na: be kind"`
 	for _, overHTTP := range []bool{false, true} {
 		v := &servers{}
 		f := behind(v)
@@ -326,7 +326,7 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 		}
 		for _, version := range generations() {
 			got := describe(version)
-			if !strings.Contains(got, all) || version == modernVersion && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
+			if !strings.Contains(got, fmt.Sprintf(all, anyTasks(version))) || version == modernVersion && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
 				t.Errorf("%s: %s", version, got)
 			}
 		}

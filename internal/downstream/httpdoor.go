@@ -93,7 +93,14 @@ func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
 
 // postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
 func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message) {
-	if !m.isRequest() || !onLane(m.method) {
+	if isCustomNote(d.profile, m) {
+		actor := actorFrom(r)
+		p := peer{profile: d.profile, actor: actor, session: callerSession(actor), modern: true}
+		p.actor.Client.ProtocolVersion = r.Header.Get(headerVersion)
+		d.passNote(w, r, p, m)
+		return
+	}
+	if !m.isRequest() || !d.server.serves(d.profile, m.method) {
 		d.delegate(d.stateless, w, r, m)
 		return
 	}
@@ -109,6 +116,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 		return
 	}
 	p.caller = d.server.callers.get(p.session)
+	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
 	if m.method == methodToolsCall {
 		if refusal := d.server.checkParams(p, m, r.Header); refusal != nil {
 			reply.refuse(refusal)
@@ -127,7 +135,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 				Message: "the hub has as many sessions as hub.http.max_sessions allows: try again later"}))
 			return
 		}
-		if m.isRequest() && onLane(m.method) {
+		if m.isRequest() && d.server.serves(d.profile, m.method) {
 			writeJSON(w, http.StatusBadRequest, errorText(m.id, invalidRequest(
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.method, headerSession))))
 			return
@@ -140,7 +148,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 	}
 	d.inSession(w, r, func(s *session) {
 		switch {
-		case m.isRequest() && onLane(m.method):
+		case m.isRequest() && d.server.serves(d.profile, m.method):
 			if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
 				http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
 					strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
@@ -152,6 +160,8 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			reply.gone = r.Context().Done()
 			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 			d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
+		case isCustomNote(d.profile, m):
+			d.passNote(w, r, peer{profile: d.profile, actor: s.actor, session: s.whole(), hop: tool.Hop{ClientCapabilities: s.capabilities}}, m)
 		case m.isResponse():
 			d.server.takeResponse(&s.questions, m)
 			w.WriteHeader(http.StatusAccepted)
@@ -164,6 +174,17 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			d.delegate(d.stateful, w, r, m)
 		}
 	})
+}
+
+// passNote sends a notification on that the hub does not know. The client may go on once the server has it.
+func (d *httpDoor) passNote(w http.ResponseWriter, r *http.Request, p peer, m message) {
+	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || !d.server.enter() {
+		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
+		return
+	}
+	defer d.server.calls.Done()
+	d.server.passNote(context.WithoutCancel(r.Context()), p, m)
+	w.WriteHeader(http.StatusAccepted)
 }
 
 // servedBySDK reports whether the SDK knows the method. Over HTTP it refuses others with a plain text before 2026-07-28,
@@ -256,6 +277,9 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 		return mismatch(fmt.Sprintf("%s header %q does not match method %q of the body", headerMethod, v, m.method))
 	}
 	member := map[string]string{methodToolsCall: "name", methodPromptsGet: "name", methodResourcesRead: "uri"}[m.method]
+	if namesTask(m.method) {
+		member = "taskId"
+	}
 	if member == "" {
 		return nil
 	}

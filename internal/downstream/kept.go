@@ -15,9 +15,9 @@ type kept struct {
 	lost int64 // those that made room for others, or found none
 }
 
-// saying is a report of progress or a log message.
+// saying is a notification of a server that belongs to a call.
 type saying struct {
-	log    bool
+	method string
 	level  int // of a log message
 	params json.RawMessage
 }
@@ -30,7 +30,7 @@ const (
 )
 
 // add keeps one. Where there is no room, the oldest progress goes first, because a later report makes up for it, and then
-// the oldest log message.
+// the oldest of all.
 func (k *kept) add(n saying) {
 	if len(n.params) > maxKeptBytes {
 		k.lost++
@@ -40,7 +40,7 @@ func (k *kept) add(n saying) {
 	k.all = append(k.all, n)
 	k.size += len(n.params)
 	for len(k.all) > maxKept || k.size > maxKeptBytes {
-		i := max(0, slices.IndexFunc(k.all, func(n saying) bool { return !n.log }))
+		i := max(0, slices.IndexFunc(k.all, func(n saying) bool { return n.method == noteProgress }))
 		k.size -= len(k.all[i].params)
 		k.all = slices.Delete(k.all, i, i+1)
 		k.lost++
@@ -50,13 +50,13 @@ func (k *kept) add(n saying) {
 // tell passes one on to the request that attends the work. k.mu is held.
 func (k *parkable) tell(n saying) {
 	switch {
-	case n.log && n.level < k.least:
+	case n.method == noteMessage && n.level < k.least:
 	case k.turn == nil:
 		k.kept.add(n)
-	case n.log:
-		k.turn.progress.add(noteMessage, n.params)
-	default:
+	case n.method == noteProgress:
 		k.turn.progress.take(tool.Progress{Params: n.params})
+	default:
+		k.turn.progress.add(n.method, n.params)
 	}
 }
 
@@ -64,14 +64,14 @@ func (k *parkable) tell(n saying) {
 func (k *parkable) report(u tool.Progress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.tell(saying{params: u.Params})
+	k.tell(saying{method: noteProgress, params: u.Params})
 }
 
-// log passes a log message on, likewise.
-func (k *parkable) log(level int, params json.RawMessage) {
+// say passes anything else on, likewise.
+func (k *parkable) say(n saying) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.tell(saying{log: true, level: level, params: params})
+	k.tell(n)
 }
 
 // attach makes t the request that attends the work. It gets what was kept first; lost is how much could not be kept.

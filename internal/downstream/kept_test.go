@@ -152,9 +152,9 @@ func TestKept(t *testing.T) {
 		left  int
 		first json.RawMessage
 	}{
-		{"by size, progress first", []saying{{log: true, params: half}, {params: half}, {params: json.RawMessage("1")}}, 2, half},
-		{"then logs", []saying{{log: true, params: half}, {log: true, params: half}, {log: true, params: json.RawMessage("1")}}, 2, half},
-		{"too large by itself", []saying{{params: json.RawMessage("1")}, {params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
+		{"by size, progress first", []saying{{method: noteMessage, params: half}, {method: noteProgress, params: half}, {method: noteProgress, params: json.RawMessage("1")}}, 2, half},
+		{"then logs", []saying{{method: noteMessage, params: half}, {method: noteMessage, params: half}, {method: noteMessage, params: json.RawMessage("1")}}, 2, half},
+		{"too large by itself", []saying{{method: noteProgress, params: json.RawMessage("1")}, {method: noteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
 	} {
 		var k kept
 		for _, n := range c.add {

@@ -151,6 +151,7 @@ func (t *listeners) tellLocked() {
 type listenTo struct {
 	tools, prompts, resources bool
 	uris                      []string
+	others                    []rawjson.Member // what else is asked for
 }
 
 func readListen(params json.RawMessage) (want listenTo, refusal *tool.RPCError) {
@@ -189,6 +190,8 @@ func readListen(params json.RawMessage) (want listenTo, refusal *tool.RPCError) 
 			if err != nil {
 				fault = "resourceSubscriptions must be an array"
 			}
+		default:
+			want.others = append(want.others, m)
 		}
 		return fault == ""
 	})
@@ -219,13 +222,19 @@ func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
 	defer s.listeners.remove(l)
 	made := s.makeAll(ctx, p, surface, want.uris, l.out)
 	defer s.endEach(ctx, made)
-	agreed, err := l.out.tagged(acknowledged(want, made))
+	far, refusal := s.listenFar(ctx, p, surface, want.others, l.out)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	defer far.stop()
+	agreed, err := l.out.tagged(acknowledged(want, made, far.agreed()))
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
 	}
 	r.notify(noteAcknowledged, agreed)
-	for standing := want.tools || want.prompts || want.resources || len(made) > 0; standing; {
+	for standing := want.tools || want.prompts || want.resources || len(made) > 0 || far.some(); standing; {
 		select {
 		case <-l.out.wake:
 			l.out.drain(r.notify, ctx.Done())
@@ -253,7 +262,7 @@ func (s *Server) listenEnd(id json.RawMessage) json.RawMessage {
 }
 
 // acknowledged are the params that say what is listened to.
-func acknowledged(want listenTo, made []*subscription) json.RawMessage {
+func acknowledged(want listenTo, made []*subscription, others []rawjson.Change) json.RawMessage {
 	out := []byte(`{"notifications":{`)
 	member := func(name, value string) {
 		if out[len(out)-1] != '{' {
@@ -279,6 +288,9 @@ func acknowledged(want listenTo, made []*subscription) json.RawMessage {
 			out = append(out, rawjson.Quote(sub.shown)...)
 		}
 		out = append(out, ']')
+	}
+	for _, o := range others {
+		member(o.Name, string(o.Value))
 	}
 	return append(out, "}}"...)
 }

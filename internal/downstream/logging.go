@@ -161,18 +161,32 @@ func (s *Server) heard(n tool.Notification) {
 		s.logged(n)
 	case noteUpdated:
 		s.updated(n)
+	default:
+		if !isKnownNote(n.Method) {
+			s.unheard(n)
+			return
+		}
+		s.belongings.tell(n, nil)
 	}
 }
 
 // notify takes in what a server says on the call's own stream.
 func (c *openCall) notify(s *Server) func(tool.Notification) {
 	return func(n tool.Notification) {
-		if n.Method != noteMessage {
-			s.heard(n)
+		switch {
+		case n.Method == noteMessage:
+		case n.Method == noteUpdated:
+			s.updated(n)
+			return
+		case isKnownNote(n.Method):
+			s.belongings.tell(n, c)
+			return
+		default:
+			c.custom(n)
 			return
 		}
 		if level, params, ok := logMessage(n, c.view); ok {
-			c.log(level, params)
+			c.say(saying{method: noteMessage, level: level, params: params})
 		}
 	}
 }

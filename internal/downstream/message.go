@@ -100,11 +100,13 @@ func errorText(id json.RawMessage, e *tool.RPCError) []byte {
 	return append(append(out, body...), '}')
 }
 
-// notificationText is the notification method with params.
+// notificationText is the notification method with params, where there are any.
 func notificationText(method string, params json.RawMessage) []byte {
 	out := append([]byte(`{"jsonrpc":"2.0","method":`), rawjson.Quote(method)...)
-	out = append(out, `,"params":`...)
-	return append(append(out, params...), '}')
+	if params != nil {
+		out = append(append(out, `,"params":`...), params...)
+	}
+	return append(out, '}')
 }
 
 // requestText is the request method with params, where there are any.

@@ -100,6 +100,9 @@ func (o *outbox) tagged(params json.RawMessage) (json.RawMessage, error) {
 	if o.tag == nil {
 		return params, nil
 	}
+	if params == nil {
+		params = json.RawMessage("{}")
+	}
 	meta, ok := rawjson.Get(params, "_meta")
 	if !ok || !rawjson.IsObject(meta) {
 		meta = json.RawMessage("{}")

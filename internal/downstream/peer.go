@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -34,6 +33,7 @@ type peer struct {
 	// questions are the hub's open requests to this client; nil where it takes none.
 	questions *questions
 	caller    *caller         // what is kept for the sender between its requests
+	named     string          // what the Mcp-Name header says, decoded; "" where there is none
 	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 
@@ -71,6 +71,7 @@ func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
 		defer done()
 		ctx, r = opened, &releasing{replier: r, release: done}
 	}
+	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
 	s.askLevel(&p)
 	serve(ctx, p, m, r)
 }
@@ -99,6 +100,10 @@ func (s *Server) lane(p peer, method string) func(context.Context, peer, message
 		return s.complete
 	}
 	switch {
+	case isTaskMethod(method):
+		return s.taskLane(p, method)
+	case isCustom(p.profile, method):
+		return s.pass
 	case p.modern && method == methodListen:
 		return s.listen
 	case p.modern: // subscriptions/listen and a level in each request have taken the place of these
@@ -152,6 +157,7 @@ const (
 	noteToolListChanged     = "notifications/tools/list_changed"
 	notePromptListChanged   = "notifications/prompts/list_changed"
 	noteResourceListChanged = "notifications/resources/list_changed"
+	noteRootsListChanged    = "notifications/roots/list_changed"
 )
 
 // onLane reports whether the hub itself serves method.
@@ -161,7 +167,7 @@ func onLane(method string) bool {
 		methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel, methodListen:
 		return true
 	}
-	return false
+	return isTaskMethod(method)
 }
 
 // metaVersion is the protocol revision that a request's own _meta names; "" where it names none.
@@ -227,7 +233,7 @@ func splitMeta(params json.RawMessage) (token, onward json.RawMessage) {
 	token, _ = rawjson.Get(meta, "progressToken")
 	onward, _, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool {
 		name := m.Name()
-		return name == "progressToken" || strings.HasPrefix(name, hopPrefix)
+		return name == "progressToken" || tool.OfHop(name)
 	})
 	if err != nil || len(onward) < 2 || empty(onward) {
 		return token, nil

@@ -198,6 +198,7 @@ func (q *questioner) send(question tool.Question) (asked, *tool.RPCError) {
 	if q.peer.questions == nil || q.peer.questions.isOver() {
 		return asked{}, unreachable()
 	}
+	q.server.elicits(q.peer, q.from, question.Params)
 	id, answered, ok := q.peer.questions.add()
 	if !ok {
 		return asked{}, &tool.RPCError{Code: tool.CodeInternalError,

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -39,7 +38,7 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	if !ok || !rawjson.IsObject(meta) {
 		meta = json.RawMessage(`{}`)
 	}
-	meta, _, err = rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return strings.HasPrefix(m.Name(), hopPrefix) })
+	meta, _, err = rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}

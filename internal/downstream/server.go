@@ -63,6 +63,7 @@ type Server struct {
 	levels        levels
 	listeners     listeners
 	subscriptions subscriptions
+	belongings    belongings
 
 	mu       sync.Mutex
 	draining bool

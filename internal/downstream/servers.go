@@ -18,6 +18,13 @@ type Servers interface {
 	// Forward sends a request on to its server and returns the server's answer.
 	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
 
+	// Notify sends a notification on, and returns when the server has it or will not.
+	Notify(ctx context.Context, r *tool.Request) error
+
+	// Listen keeps a subscriptions/listen open at a server until ctx ends or the server refuses it, which is the error. agreed
+	// is told, each time that it is opened, what the server agrees to, and said what it says.
+	Listen(ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification)) error
+
 	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
 	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
 	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
@@ -36,6 +43,7 @@ func direct(profile string) bool { return strings.HasPrefix(profile, directPrefi
 // caller is what the hub keeps for one client session, or on revisions without sessions for whoever calls.
 type caller struct {
 	session tool.Session
+	view    string  // the profile of a session; "" on revisions without
 	out     *outbox // what waits for the session's standing stream; nil where it has none
 
 	mu            sync.Mutex
@@ -77,13 +85,13 @@ type openCall struct {
 	server  string
 	session string // its key
 	view    bool   // a direct view: messages need not say which server they are of
-	log     func(level int, params json.RawMessage)
+	say     func(saying)
 	calls   *openCalls
 }
 
-// openCall notes that server works for p from now on, and that log takes its log messages.
-func (s *Server) openCall(p peer, server string, log func(level int, params json.RawMessage)) *openCall {
-	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), log: log, calls: &s.open}
+// openCall notes that server works for p from now on, and that say takes what it says meanwhile.
+func (s *Server) openCall(p peer, server string, say func(saying)) *openCall {
+	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, calls: &s.open}
 	o := c.calls
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +144,7 @@ func withoutHop(object json.RawMessage) (json.RawMessage, error) {
 	if !ok || !rawjson.IsObject(meta) {
 		return object, nil
 	}
-	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return strings.HasPrefix(m.Name(), hopPrefix) })
+	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
 	if err != nil || !changed {
 		return object, err
 	}
@@ -153,6 +161,12 @@ type noServers struct{}
 func (noServers) Forward(_ context.Context, r *tool.Request) (tool.Reply, error) {
 	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", r.Method)}
 }
+
+func (noServers) Listen(context.Context, *tool.Request, func(json.RawMessage), func(tool.Notification)) error {
+	return nil
+}
+
+func (noServers) Notify(context.Context, *tool.Request) error { return nil }
 
 func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.Hop) error {
 	return &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "subscriptions are not served"}

@@ -184,7 +184,7 @@ func (s *Server) watchSessions(profile string) mcp.Middleware {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			res, err := next(ctx, method, req)
 			actor, isHTTP := ctx.Value(actorKey{}).(tool.Actor)
-			init, ok := res.(*mcp.InitializeResult)
+			init, ok := res.(initializeResult)
 			if err != nil || method != methodInitialize || !isHTTP || !ok {
 				return res, err
 			}
@@ -207,7 +207,7 @@ func (s *Server) watchSessions(profile string) mcp.Middleware {
 
 // addSession enters a session, which is told of changes from now on.
 func (s *Server) addSession(sess *session) {
-	sess.caller = &caller{session: sess.whole(), out: newOutbox(nil)}
+	sess.caller = &caller{session: sess.whole(), out: newOutbox(nil), view: sess.profile}
 	leave := s.join(sess.profile, sess.actor.Client, sess.caller)
 	s.sessions.add(sess, leave)
 }
@@ -219,5 +219,6 @@ func (s *Server) join(profile string, client tool.Client, c *caller) (leave func
 	return func() {
 		s.listeners.remove(l)
 		s.levels.drop(c.session.Key)
+		s.belongings.drop(c.session.Key)
 	}
 }

@@ -41,6 +41,7 @@ type stdioDoor struct {
 	questions questions
 	lanes     sync.WaitGroup // lane requests of this client
 	caller    *caller
+	sequel    sequel
 	inputEnd  chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
@@ -67,7 +68,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		caller: &caller{session: session, out: newOutbox(nil)}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
+		caller: &caller{session: session, out: newOutbox(nil), view: profile}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
 		open: make(map[string]func(pieces) bool)}
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
 	if err != nil {
@@ -244,7 +245,7 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
 func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) (written bool)) {
 	switch {
-	case m.isRequest() && onLane(m.method):
+	case m.isRequest() && d.server.serves(d.profile, m.method):
 		p, refusal := d.peer(m)
 		if refusal != nil {
 			reply(pieces{errorText(m.id, refusal)})
@@ -263,20 +264,45 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 		}
 		p.inflight = nil
 		done = sync.OnceFunc(done)
+		behind := d.sequel.before()
 		d.lanes.Go(func() {
 			defer d.server.calls.Done()
 			defer done()
+			behind()
 			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text pieces) bool {
 				done() // the client may use the id again once it has the answer
 				return reply(text)
 			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
+	case isCustomNote(d.profile, m):
+		d.passNote(ctx, m)
 	case m.isResponse(): // the SDK asks nothing of a client
 		d.server.takeResponse(&d.questions, m)
 	default:
 		d.forward(ctx, m, reply)
 	}
+}
+
+// passNote sends a notification on that the hub does not know, in the order of the wire.
+func (d *stdioDoor) passNote(ctx context.Context, m message) {
+	p, refusal := d.peer(m)
+	d.mu.Lock()
+	stateless := d.initID == ""
+	d.mu.Unlock()
+	if stateless { // notifications do not say of which revision they are
+		p.modern, p.actor.Client.ProtocolVersion, refusal = true, modernVersion, nil
+	}
+	if refusal != nil || !d.server.enter() {
+		return
+	}
+	m.params = bytes.Clone(m.params)
+	d.lanes.Add(1)
+	d.sequel.after(func() {
+		defer d.lanes.Done()
+		defer d.server.calls.Done()
+		d.server.passNote(ctx, p, m)
+	})
 }
 
 // stdioActor is whoever started the hub.

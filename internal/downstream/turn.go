@@ -86,7 +86,7 @@ func (s *Server) startParkable(ctx context.Context, t *turn) *parkable {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the work does
 	k := &parkable{turn: t, least: t.peer.leastLevel(), invocation: t.invocation, cancel: cancel,
 		asked: make(chan struct{}, 1), done: make(chan struct{})}
-	at := s.openCall(t.peer, t.from, k.log) // while it is parked, too: the server works on it
+	at := s.openCall(t.peer, t.from, k.say) // while it is parked, too: the server works on it
 	k.notify = at.notify(s)
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {

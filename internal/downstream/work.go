@@ -71,7 +71,9 @@ func (w *invocation) answer(ctx context.Context, t *turn, o outcome) {
 	if o.needs != nil {
 		o.invoked = invoke.Outcome{InvocationID: t.invocation, Status: tool.StatusNeedsInput, Result: o.needs}
 	}
-	w.server.finishCall(ctx, t.peer, t.from, t.reply, o.invoked)
+	kept := w.server.keepTask(t.peer, t.from, o.invoked, t.progress.token)
+	defer kept.release()
+	w.server.finishCall(ctx, t.peer, called{t.from, t.reply, kept}, o.invoked)
 }
 
 // errand is the work of a request that goes on to a server. Between two rounds nothing of it is left.
@@ -113,5 +115,5 @@ func (w *errand) answer(ctx context.Context, t *turn, o outcome) {
 	if o.needs != nil {
 		o.reply.Result, o.reply.NeedsInput, o.reply.Free = o.needs, true, nil
 	}
-	w.server.finishForward(ctx, t.peer, forwarded{w.request.Server, w.request.Method, t.reply}, o.reply, o.err)
+	w.server.finishForward(ctx, t.peer, forwarded{server: w.request.Server, method: w.request.Method, wire: t.reply}, o.reply, o.err)
 }

@@ -22,6 +22,8 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 	}
 	inv.setResult(inv.reply)
 	inv.outcome.Free = inv.reply.Free
+	inv.outcome.Task, inv.outcome.Session = inv.reply.Task, inv.reply.Session
+	inv.outcome.RequestID = inv.reply.Mapping.JSONRPCRequestID
 	inv.outcome.Revision = inv.reply.Mapping.ProtocolVersion
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.moveTo(tool.StatusFailed)

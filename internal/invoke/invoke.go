@@ -63,6 +63,10 @@ type Outcome struct {
 	Object       rawjson.Object  // Result, read; the zero value where it is no JSON object
 	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
 
+	// Task is the id of the task that the server has made of the call, as Result tells: the invocation ends with that, and the
+	// task goes on. Session and RequestID are where it was made: see tool.Reply and tool.ExternalMapping.
+	Task, Session, RequestID string
+
 	// Revision is the protocol revision that the executor's side of the call speaks, where it speaks MCP.
 	Revision string
 

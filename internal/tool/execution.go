@@ -50,6 +50,12 @@ type Hop struct {
 	// capabilities of the initialize request on older revisions.
 	ClientCapabilities json.RawMessage
 
+	// Revision is the protocol revision that the client speaks.
+	Revision string
+
+	// Direct says that the client sees one server alone: whatever it says of itself can reach that.
+	Direct bool
+
 	LogLevel json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]; before 2026-07-28 what the session has asked for
 }
 
@@ -72,6 +78,12 @@ type Reply struct {
 
 	// NeedsInput says that Result is of type input_required: the call goes on with the client's next request.
 	NeedsInput bool
+
+	// Task is the id of the task that the server has made of a tools/call; Result is then what tells of it. "" for none.
+	Task string
+
+	// Session is the key of the session whose own connection the reply came over; "" for one that is shared.
+	Session string
 
 	// Mapping are the native ids of the call on the executor's side, for external_mappings of the invocation.
 	Mapping ExternalMapping

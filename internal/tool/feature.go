@@ -1,6 +1,9 @@
 package tool
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // Offer is a prompt, a resource or a resource template as its server listed it. It is immutable once published.
 type Offer struct {
@@ -29,12 +32,33 @@ type Abilities struct {
 	Subscribe   bool // to single resources
 	Completions bool
 	Logging     bool
+
+	Tasks         Tasks // of protocol 2025-11-25
+	TaskExtension bool  // the extension TaskExtension, of 2026-07-28
+
+	// Experimental and Extensions are the members of these names of a server's capabilities, JSON objects as it wrote them;
+	// "" where it wrote none. They say nothing of a surface of several servers.
+	Experimental string `json:",omitempty"`
+	Extensions   string `json:",omitempty"`
+}
+
+// Tasks is what a server of 2025-11-25 says that it can do with tasks.
+type Tasks struct {
+	Calls  bool // tools/call as a task
+	List   bool
+	Cancel bool
 }
 
 // Or is what either can do.
 func (a Abilities) Or(b Abilities) Abilities {
 	return Abilities{Prompts: a.Prompts || b.Prompts, Resources: a.Resources || b.Resources, Subscribe: a.Subscribe || b.Subscribe,
-		Completions: a.Completions || b.Completions, Logging: a.Logging || b.Logging}
+		Completions: a.Completions || b.Completions, Logging: a.Logging || b.Logging, Tasks: a.Tasks.or(b.Tasks),
+		TaskExtension: a.TaskExtension || b.TaskExtension, Experimental: cmp.Or(a.Experimental, b.Experimental),
+		Extensions: cmp.Or(a.Extensions, b.Extensions)}
+}
+
+func (t Tasks) or(o Tasks) Tasks {
+	return Tasks{Calls: t.Calls || o.Calls, List: t.List || o.List, Cancel: t.Cancel || o.Cancel}
 }
 
 // Features is what a surface offers besides tools, at one moment. It is immutable and safe for concurrent use.
@@ -94,13 +118,18 @@ type Request struct {
 	InRounds bool               // see Execution
 	Notify   func(Notification) // see Execution
 	Progress func(Progress)     // nil where nobody asked for it
+
+	// Unknown says that the hub does not know the method: nothing in the server's result means anything to it. Name is then
+	// what the client's Mcp-Name header said.
+	Unknown bool
+	Name    string
 }
 
-// Notification is something that a server said on its own to whom it may concern: notifications/message or
-// notifications/resources/updated.
+// Notification is something that a server said on its own to whom it may concern: log messages, changes of resources, what
+// becomes of tasks and elicitations, and whatever the hub does not know.
 type Notification struct {
 	Server  string
 	Session string // key of the session to whose own connection it belongs; "" where the connection is shared
 	Method  string
-	Params  json.RawMessage
+	Params  json.RawMessage // nil where there are none
 }

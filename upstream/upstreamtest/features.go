@@ -16,8 +16,8 @@ import (
 //	{"error": E, …}    the JSON-RPC error E, byte for byte
 //	any other params   {"method": M, "params": P}, P byte for byte
 //
-// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "die" and
-// "ask" as the tools.
+// after what the name or uri asks for: "progress" is two progress reports, "log" a log message, "hang" no answer, "begin" a
+// progress report and no answer, "die" and "ask" as the tools.
 type Features struct {
 	Prompts   []json.RawMessage
 	Resources []json.RawMessage
@@ -66,10 +66,12 @@ type listener struct {
 
 // filter is what a subscriptions/listen asks for.
 type filter struct {
-	Tools     bool     `json:"toolsListChanged,omitempty"`
-	Prompts   bool     `json:"promptsListChanged,omitempty"`
-	Resources bool     `json:"resourcesListChanged,omitempty"`
-	URIs      []string `json:"resourceSubscriptions,omitempty"`
+	Tools     bool            `json:"toolsListChanged,omitempty"`
+	Prompts   bool            `json:"promptsListChanged,omitempty"`
+	Resources bool            `json:"resourcesListChanged,omitempty"`
+	URIs      []string        `json:"resourceSubscriptions,omitempty"`
+	TaskIDs   []string        `json:"taskIds,omitempty"`
+	Acme      json.RawMessage `json:"acmeThings,omitempty"` // an extension's: taken as it is
 	id        json.RawMessage
 }
 
@@ -135,6 +137,7 @@ func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
 			p.subscribed[uri]--
 		}
 	}()
+	defer p.listenToTasks(&f, send)()
 	agreed, _ := json.Marshal(f)
 	stop := p.listen(listener{send, &f})
 	defer stop()
@@ -152,7 +155,7 @@ const Refused = "fake://refused"
 
 // blocks reports whether requests of the method may take long.
 func blocks(method string) bool {
-	return method == "tools/call" || method == "subscriptions/listen" || method == "prompts/get" || method == "resources/read" ||
+	return strings.HasPrefix(method, "acme/") || method == "tasks/result" || method == "tools/call" || method == "subscriptions/listen" || method == "prompts/get" || method == "resources/read" ||
 		method == "completion/complete"
 }
 
@@ -171,6 +174,10 @@ func (p *peer) feature(m message, gone <-chan struct{}, send func([]byte)) bool 
 		return true
 	case list != "" && offered:
 		send(response(m.ID, "result", p.page(list, m.Params.Cursor)))
+		return true
+	}
+	if strings.HasPrefix(m.Method, "acme/") {
+		p.answer(m, gone, send)
 		return true
 	}
 	switch m.Method {
@@ -216,6 +223,11 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 	var params struct{ Answer, Error json.RawMessage }
 	_ = json.Unmarshal(m.params, &params)
 	switch m.Params.Name + m.Params.URI {
+	case "begin":
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0}}`,
+			m.Params.Meta.ProgressToken))
+		p.sleep(m.ID, 1<<40, gone)
+		return
 	case "hang":
 		p.sleep(m.ID, 1<<40, gone)
 		return
@@ -280,6 +292,12 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 		p.announce("notifications/"+kind+"/list_changed", "")
 	case "update":
 		p.announce("notifications/resources/updated", args.URI)
+	case "finish":
+		p.finishTask(m.Params.Arguments["task"])
+	case "noted":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"noted":[%s]}}`, bytes.Join(toBytes(p.noted), []byte(","))), true
 	case "wishes":
 		return p.wishes(), true
 	default:

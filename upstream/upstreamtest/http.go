@@ -298,7 +298,7 @@ func (h *Handler) postSSE(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
-	if blocks(m.Method) {
+	if m.ID != nil && blocks(m.Method) {
 		go h.peer.handle(m, h.gone, send)
 		return
 	}

@@ -1,6 +1,7 @@
 package upstreamtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -48,13 +49,15 @@ type peer struct {
 	next       int
 	deaf       bool
 	asking     asking
+	tasks      tasks
+	noted      []json.RawMessage
 }
 
 func newPeer(s Script) *peer {
 	lists := s.Features.all()
 	lists["tools"] = s.tools()
 	return &peer{script: s, lists: lists, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
-		subscribed: map[string]int{}, asking: newAsking()}
+		subscribed: map[string]int{}, asking: newAsking(), tasks: newTasks()}
 }
 
 // listen adds a place that notifications go to, until the function it returns is called.
@@ -83,6 +86,10 @@ func (p *peer) toListeners(line []byte) {
 	}
 	p.mu.Unlock()
 	for _, l := range all {
+		if l.filter != nil { // what it says of the stream
+			l.send(bytes.ReplaceAll(line, []byte(`"$LISTEN"`), l.filter.id))
+			continue
+		}
 		l.send(line)
 	}
 }
@@ -110,6 +117,11 @@ func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 	if m.Method == "" {
 		p.asking.answered(m)
 	}
+	if m.ID == nil && strings.HasPrefix(m.Method, "acme/") {
+		p.mu.Lock()
+		p.noted = append(p.noted, m.raw)
+		p.mu.Unlock()
+	}
 	if m.ID == nil || m.Method == "" || p.ignores(m) {
 		return
 	}
@@ -134,7 +146,7 @@ func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 	case "subscriptions/listen":
 		p.listenFor(m, gone, send)
 	default:
-		if !p.feature(m, gone, send) {
+		if !p.feature(m, gone, send) && !p.aboutTask(m, gone, send) {
 			send(response(m.ID, "error", []byte(`{"code":-32601,"message":"method not found"}`)))
 		}
 	}
@@ -161,7 +173,7 @@ func (p *peer) hello(more string) []byte {
 	if p.script.Has(NoTools) {
 		capabilities = `"experimental":{}`
 	}
-	capabilities = "{" + capabilities + p.script.Features.capabilities() + "}"
+	capabilities = "{" + capabilities + p.script.Features.capabilities() + p.taskCapability() + p.script.Capabilities + "}"
 	name := p.script.Name
 	if name == "" {
 		name = "fake"
@@ -206,6 +218,9 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	switch m.Params.Name {
 	case "echo":
 		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"params":%s}}`, m.params)
+	case "task":
+		p.newTask(m, send)
+		return
 	case "raw":
 		result = args["result"]
 	case "fail":

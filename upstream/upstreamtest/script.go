@@ -30,9 +30,15 @@
 //	answers   all responses that questions got, as structuredContent.answers
 //	rounds    {"key": K, "results": [R]}: answers the nth call with the same K with the nth R, byte for byte, and after
 //	          that with the params of all those calls as structuredContent.received
+//	task      {"text": T, "ask": Q}: as a task only: it goes on until it is finished, and then has T as its text. With Q, the
+//	          params of an elicitation, it needs that answered first, which goes before T
+//	finish    {"task": I}: finishes the task I, tells of its status and before that of its progress, answers
+//	noted     every notification of clients whose method begins with acme/, as structuredContent.noted
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.
+//
+// Requests of methods that begin with acme/ are answered as those of Features are.
 //
 // Every other tool answers {"content":[{"type":"text","text":"ok"}]}.
 package upstreamtest
@@ -81,6 +87,9 @@ type Script struct {
 	PageSize  int               // tools on a page; 0: all on one
 
 	Features Features // what it offers besides tools
+
+	Tasks        bool   // offers tasks: of 2025-11-25, or as the extension of 2026-07-28; see the tools about tasks
+	Capabilities string // further members of its capabilities, raw, with a comma before each
 
 	// Results are what tools answer, byte for byte, by name; before what the tools above do.
 	Results map[string]json.RawMessage

@@ -179,7 +179,7 @@ func (p *peer) readLines(in io.Reader, gone chan struct{}, send func([]byte)) {
 		if m.Method == "server/discover" && p.script.Has(ExitsOnDiscover) {
 			os.Exit(1)
 		}
-		if blocks(m.Method) {
+		if m.ID != nil && blocks(m.Method) {
 			go p.handle(m, gone, send)
 		} else {
 			p.handle(m, gone, send)

@@ -1,0 +1,173 @@
+package downstream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// What the hub does not know, of extensions that are none of its business, passes between a server and the clients of its
+// direct view. Elsewhere nobody could say which server is meant.
+
+// serves reports whether the hub itself serves requests of method to clients of profile. The SDK serves the others, or none.
+func (s *Server) serves(profile, method string) bool {
+	return onLane(method) || isCustom(profile, method)
+}
+
+// isCustom reports whether requests of method are passed on because the hub does not know them.
+func isCustom(profile, method string) bool {
+	if !direct(profile) || onLane(method) || servedBySDK(method) {
+		return false
+	}
+	switch method {
+	case tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // which servers ask of clients
+		return false
+	}
+	return true
+}
+
+// isCustomNote reports whether notifications of clients of profile are passed on for that reason.
+func isCustomNote(profile string, m message) bool {
+	if !direct(profile) || m.id != nil || m.method == "" {
+		return false
+	}
+	switch m.method {
+	case noteInitialized, noteCancelled, noteProgress, noteRootsListChanged:
+		return false
+	}
+	return true
+}
+
+// soleServer is the server of a direct view.
+func (s *Server) soleServer(p peer) (string, *tool.RPCError) {
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	if err != nil {
+		return "", &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
+	}
+	if surface.Features == nil || len(surface.Features.Servers) != 1 {
+		return "", &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "no server takes this here"}
+	}
+	return surface.Features.Servers[0], nil
+}
+
+// pass serves a request that the hub does not know: the server does.
+func (s *Server) pass(ctx context.Context, p peer, m message, r replier) {
+	server, refusal := s.soleServer(p)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	s.forward(ctx, p, m, r, onward{server: server, unknown: true})
+}
+
+// passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
+func (s *Server) passNote(ctx context.Context, p peer, m message) {
+	server, refusal := s.soleServer(p)
+	if refusal != nil {
+		return
+	}
+	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, true
+	params := m.params
+	if rawjson.IsNull(params) {
+		params = nil
+	}
+	err := s.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.method, Params: params, Hop: p.hop, Session: p.session})
+	if err != nil {
+		s.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method", clip(m.method), "error", err)
+	}
+}
+
+// clip is text that a stranger wrote, for the log.
+func clip(text string) string { return fmt.Sprintf("%.100s", text) }
+
+// unheard passes on a notification of a server that the hub does not know, and that belongs to no call.
+func (s *Server) unheard(n tool.Notification) {
+	params, err := cleanNote(n)
+	if err != nil {
+		return
+	}
+	s.listeners.each(func(l *listener) {
+		if l.profile == DirectView(n.Server) && (n.Session == "" || n.Session == l.caller.session.Key) {
+			l.out.put(note{method: n.Method, params: params})
+		}
+	})
+}
+
+// custom passes such a notification on with a call of a direct view.
+func (c *openCall) custom(n tool.Notification) {
+	if params, err := cleanNote(n); err == nil && c.view {
+		c.say(saying{method: n.Method, params: params})
+	}
+}
+
+func cleanNote(n tool.Notification) ([]byte, error) {
+	if n.Params == nil {
+		return nil, nil
+	}
+	return withoutHop(n.Params)
+}
+
+// isKnownNote reports whether the hub knows what servers mean by a notification.
+func isKnownNote(method string) bool {
+	switch method {
+	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited, noteToolListChanged,
+		notePromptListChanged, noteResourceListChanged:
+		return true
+	}
+	return false
+}
+
+// sequel keeps what one client sends after its notifications behind them, as far as the hub passes these on.
+type sequel struct {
+	mu   sync.Mutex
+	last chan struct{} // closed when the last notification has been passed on; nil where there was none
+}
+
+// passOnWithin is how long what follows a notification waits for it.
+const passOnWithin = 10 * time.Second
+
+// after returns what to wait for, and run's own end takes its place.
+func (q *sequel) after(run func()) {
+	q.mu.Lock()
+	before, mine := q.last, make(chan struct{})
+	q.last = mine
+	q.mu.Unlock()
+	go func() {
+		defer close(mine)
+		wait(before)
+		run()
+	}()
+}
+
+// before returns a function that waits until all notifications so far have been passed on.
+func (q *sequel) before() func() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last := q.last
+	if last == nil {
+		return func() {}
+	}
+	select {
+	case <-last:
+		q.last = nil
+		return func() {}
+	default:
+		return func() { wait(last) }
+	}
+}
+
+func wait(c <-chan struct{}) {
+	if c == nil {
+		return
+	}
+	timer := time.NewTimer(passOnWithin)
+	defer timer.Stop()
+	select {
+	case <-c:
+	case <-timer.C:
+	}
+}

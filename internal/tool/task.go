@@ -1,0 +1,33 @@
+package tool
+
+import "strings"
+
+// TaskExtension is the extension by which servers of 2026-07-28 make tasks of calls.
+const TaskExtension = "io.modelcontextprotocol/tasks"
+
+// Methods about tasks. A task is known to the caller whose call it was made of, and to nobody else.
+const (
+	MethodTaskGet    = "tasks/get"
+	MethodTaskResult = "tasks/result" // 2025-11-25
+	MethodTaskList   = "tasks/list"   // 2025-11-25
+	MethodTaskCancel = "tasks/cancel"
+	MethodTaskUpdate = "tasks/update" // 2026-07-28
+)
+
+// Notifications of a server about something that it has named by an id before.
+const (
+	NoteTaskStatus = "notifications/tasks/status" // 2025-11-25
+	NoteTask       = "notifications/tasks"        // 2026-07-28, to those who listen
+	NoteElicited   = "notifications/elicitation/complete"
+	NoteProgress   = "notifications/progress" // of a call that has become a task
+)
+
+// MetaRelatedTask is the key of _meta that says which task a message belongs to.
+const MetaRelatedTask = metaPrefix + "related-task"
+
+const metaPrefix = "io.modelcontextprotocol/"
+
+// OfHop reports whether a key of _meta belongs to one hop, and is not passed on. Those of tasks are for both ends.
+func OfHop(key string) bool {
+	return strings.HasPrefix(key, metaPrefix) && key != MetaRelatedTask && key != metaPrefix+"model-immediate-response"
+}

@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Listen keeps a subscriptions/listen of a client's own open at a server of 2026-07-28, for what the hub does not listen to
+// itself: r.Params hold what it asks for. It is opened again when it ends, the server's connection is lost or the server is
+// started anew, until ctx ends or the server refuses it; the refusal is the error, and nil stands for the end of ctx. agreed
+// is told each time what the server has agreed to, said what it says then, both one at a time, in order and quickly.
+func (g *Group) Listen(
+	ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification),
+) error {
+	pause := listenPauseMin
+	for {
+		began := time.Now()
+		x := &order{Request: *r, name: methodListen}
+		x.Method, x.Progress = methodListen, ignoreProgress
+		x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) answer {
+			return s.listenFor(ctx, sess, x, func(n tool.Notification) {
+				if n.Method != noteListenAcked {
+					said(n)
+				} else if filter, ok := rawjson.Get(n.Params, "notifications"); ok && rawjson.IsObject(filter) {
+					agreed(filter)
+				}
+			})
+		}
+		_, err := g.dispatch(ctx, x)
+		var rpc *tool.RPCError
+		var f *tool.Failure
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &rpc):
+			return err
+		case errors.As(err, &f) && f.Code == "unknown_server":
+			return err
+		}
+		if time.Since(began) > listenPauseMax {
+			pause = listenPauseMin
+		}
+		timer := time.NewTimer(jitter(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+		pause = min(pause*2, listenPauseMax)
+	}
+}
+
+// listenFor is one subscriptions/listen over sess, to its end.
+func (s *server) listenFor(ctx context.Context, sess *session, x *order, said func(tool.Notification)) answer {
+	if sess.hop == nil {
+		return answer{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server takes no subscriptions/listen"}}
+	}
+	id := s.nextID()
+	params, err := requestParams(&x.Request, id, sess.hop)
+	if err != nil {
+		return answer{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
+	}
+	c := newLaneCall(id, methodListen, params)
+	c.notify, c.listens = said, true
+	sess.lane.send(ctx, c)
+	for {
+		select {
+		case <-c.ready:
+			reports, done := c.take()
+			for _, r := range reports {
+				if r.progress == nil {
+					said(r.note)
+				}
+			}
+			if done != nil {
+				return *done
+			}
+		case <-s.retired: // whoever takes its place is asked
+			sess.lane.cancel(ctx, c, "renewed")
+			return answer{err: errRetired}
+		case <-s.stopping:
+			sess.lane.cancel(ctx, c, "the client is stopping")
+			return endedFailure(c, errClosed)
+		case <-ctx.Done():
+			sess.lane.cancel(ctx, c, "nobody listens any more")
+			return answer{err: canceled(ctx, true)}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package upstream
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	maxTaskID  = 1 << 10 // bytes
+	maxLasting = 1000    // of one session
+)
+
+// lasting are the calls of a session of up to 2025-11-25 whose progress may go on after their answer, because they have
+// become tasks, or still may. The zero value is ready.
+type lasting struct {
+	mu    sync.Mutex
+	known map[string]bool // by progress token
+	order []string
+}
+
+func (l *lasting) add(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.known = make(map[string]bool)
+	}
+	l.known[token] = true
+	l.order = append(l.order, token)
+	if len(l.order) > maxLasting {
+		delete(l.known, l.order[0])
+		l.order = slices.Delete(l.order, 0, 1)
+	}
+}
+
+func (l *lasting) remove(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, token)
+	if i := slices.Index(l.order, token); i >= 0 {
+		l.order = slices.Delete(l.order, i, i+1)
+	}
+}
+
+func (l *lasting) has(token string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[token]
+}
+
+// asTask is the params of a call with what they say of tasks: "task" is of 2025-11-25, and means nothing from clients of
+// other revisions. The error says that the tool cannot be called by such a client.
+func (s *server) asTask(x *order, sess *session) (asks bool, err error) {
+	if x.call == nil || sess.hop != nil {
+		return false, nil
+	}
+	_, asks = ability(x.Params, "task")
+	if x.Hop.Revision == newestWithSession {
+		return asks, nil // the server says itself what is missing
+	}
+	if asks && sess.abilities().Tasks.Calls {
+		params, _, err := rawjson.Delete(x.Params, "task")
+		if err != nil {
+			return false, err
+		}
+		x.Params = params
+	}
+	execution, _ := rawjson.Get(x.call.Tool.Declaration, "execution")
+	if text(execution, "taskSupport") == "required" {
+		return false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
+			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this client does not speak: "+
+				"call it from a client that does", x.name, s.cfg.ID)}
+	}
+	return false, nil
+}
+
+// withTask notes in the reply to a call which task the server has made of it. asked says that the client asked for one, as on
+// 2025-11-25.
+func (s *server) withTask(x *order, reply tool.Reply, asked bool) (tool.Reply, error) {
+	if x.call == nil || reply.Result == nil {
+		return reply, nil
+	}
+	at := reply.Result
+	if reply.Mapping.ProtocolVersion < modernVersion {
+		var has bool
+		if at, has = ability(reply.Result, "task"); !asked || !has {
+			return reply, nil
+		}
+	} else if text(reply.Result, "resultType") != "task" {
+		return reply, nil
+	}
+	none := tool.Reply{Mapping: reply.Mapping}
+	id := text(at, "taskId")
+	switch {
+	case id == "" || len(id) > maxTaskID:
+		return none, invalidAnswer(fmt.Sprintf("tells of a task that has no id of 1 to %d bytes", maxTaskID)).err
+	case reply.Mapping.ProtocolVersion >= modernVersion && !declaresTasks(x.Hop):
+		// "A server MUST NOT return CreateTaskResult to a client that did not include the extension capability".
+		return none, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true, Message: fmt.Sprintf(
+			"server %q made a task of %q, and this client did not say that it can follow one: it may have taken effect. "+
+				"Report this to whoever maintains the server", s.cfg.ID, x.name)}
+	}
+	reply.Task = id
+	return reply, nil
+}
+
+// declaresTasks reports whether a client has said in its request that it can follow tasks of 2026-07-28.
+func declaresTasks(h tool.Hop) bool {
+	if h.Revision < modernVersion {
+		return false
+	}
+	extensions, _ := ability(h.ClientCapabilities, "extensions")
+	_, ok := ability(extensions, tool.TaskExtension)
+	return ok
+}
