@@ -31,19 +31,18 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	token, meta := splitMeta(m.params)
 	progress := newProgressQueue(r, token)
 	server := serverOf(surface, name)
-	open := s.openCall(p, server, progress)
-	defer open.leave()
 	c := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
-		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Notify: open.notify(s),
+		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session,
 	}
 	if p.modern {
-		s.serveTurn(ctx, &turn{peer: p, work: &invocation{s, c}, params: m.params, from: server, reply: r, progress: progress,
-			notify: c.Notify})
+		s.serveTurn(ctx, &turn{peer: p, work: &invocation{s, c}, params: m.params, from: server, reply: r, progress: progress})
 		return
 	}
+	open := s.openCall(p, server, progress.log(p.leastLevel()))
+	defer open.leave()
 	q := s.questionerFor(p, r, server, progress.sent)
-	c.Ask, c.Progress = q.ask, progress.report()
+	c.Ask, c.Progress, c.Notify = q.ask, progress.report(), open.notify(s)
 	outcome := s.deps.Pipeline.Invoke(ctx, c)
 	q.close()
 	open.leave()
@@ -123,6 +122,15 @@ func (q *progressQueue) take(u tool.Progress) {
 	}
 	if params, err := rawjson.Set(u.Params, "progressToken", q.token); err == nil {
 		q.add(noteProgress, params)
+	}
+}
+
+// log is what takes log messages, of a level or above.
+func (q *progressQueue) log(least int) func(level int, params json.RawMessage) {
+	return func(level int, params json.RawMessage) {
+		if level >= least {
+			q.add(noteMessage, params)
+		}
 	}
 }
 

@@ -173,15 +173,14 @@ func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to o
 	}
 	token, meta := splitMeta(m.params)
 	queue := newProgressQueue(r, token)
-	call := s.openCall(p, to.server, queue)
-	defer call.leave()
-	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
-		Notify: call.notify(s), Progress: queue.report()}
+	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session}
 	if p.modern && takesInput(m.method) {
-		s.serveTurn(ctx, &turn{peer: p, work: &errand{s, request, to.to}, params: params, from: to.server, reply: r, progress: queue,
-			notify: request.Notify})
+		s.serveTurn(ctx, &turn{peer: p, work: &errand{s, request, to.to}, params: params, from: to.server, reply: r, progress: queue})
 		return
 	}
+	call := s.openCall(p, to.server, queue.log(p.leastLevel()))
+	defer call.leave()
+	request.Notify, request.Progress = call.notify(s), queue.report()
 	asks := s.questionerFor(p, r, to.server, queue.sent)
 	if !p.modern {
 		request.Ask = asks.ask

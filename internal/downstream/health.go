@@ -15,13 +15,14 @@ type Health struct {
 	Waiting  int                 `json:"waiting_calls,omitempty"`     // for the next request of a client of 2026-07-28
 	Asking   int                 `json:"open_questions,omitempty"`    // of servers, to clients with HTTP sessions
 	Strays   int64               `json:"dropped_responses,omitempty"` // of clients, to no question that is open for them
+	Lost     int64               `json:"lost_reports,omitempty"`      // of servers, while their calls waited for clients
 	Servers  []tool.ServerStatus `json:"servers"`
 }
 
 // Health is the state of the hub and of each upstream server.
 func (s *Server) Health() Health {
 	h := Health{Status: "ready", Sessions: s.sessions.count(), Servers: s.deps.Statuses(),
-		Waiting: s.rounds.count(), Asking: s.sessions.questions(), Strays: s.strays.Load()}
+		Waiting: s.rounds.count(), Asking: s.sessions.questions(), Strays: s.strays.Load(), Lost: s.lost.Load()}
 	if s.deps.Problems != nil {
 		h.Problems = s.deps.Problems()
 	}

@@ -171,8 +171,8 @@ func (c *openCall) notify(s *Server) func(tool.Notification) {
 			s.heard(n)
 			return
 		}
-		if level, params, ok := logMessage(n, c.view); ok && level >= c.least {
-			c.queue.add(noteMessage, params)
+		if level, params, ok := logMessage(n, c.view); ok {
+			c.log(level, params)
 		}
 	}
 }

@@ -54,6 +54,7 @@ type Server struct {
 	sessions   *sessions
 	rounds     *rounds
 	strays     atomic.Int64   // responses of clients that answered no open question
+	lost       atomic.Int64   // of what servers said while their calls waited for clients
 	calls      sync.WaitGroup // lane requests being served, at every door
 	settings   atomic.Pointer[settings]
 

@@ -77,14 +77,13 @@ type openCall struct {
 	server  string
 	session string // its key
 	view    bool   // a direct view: messages need not say which server they are of
-	least   int    // level of the log messages that are wanted
-	queue   *progressQueue
+	log     func(level int, params json.RawMessage)
 	calls   *openCalls
 }
 
-// openCall notes that server works for p from now on, and that what it says on the way goes through queue.
-func (s *Server) openCall(p peer, server string, queue *progressQueue) *openCall {
-	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), least: p.leastLevel(), queue: queue, calls: &s.open}
+// openCall notes that server works for p from now on, and that log takes its log messages.
+func (s *Server) openCall(p peer, server string, log func(level int, params json.RawMessage)) *openCall {
+	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), log: log, calls: &s.open}
 	o := c.calls
 	o.mu.Lock()
 	defer o.mu.Unlock()

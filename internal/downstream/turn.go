@@ -22,7 +22,6 @@ type turn struct {
 	from     string          // the server
 	reply    replier
 	progress *progressQueue
-	notify   func(tool.Notification) // nil where nobody listens
 
 	invocation tool.InvocationID // the name of the work, which is that of its first turn
 	before     *outcome          // what the round before needed; nil in the first
@@ -65,10 +64,14 @@ type parkable struct {
 	done       chan struct{} // closed when outcome is set
 	outcome    outcome
 
-	mu   sync.Mutex
-	turn *turn // the request that attends; nil while parked
-	open []*parkedQuestion
-	last int
+	notify func(tool.Notification) // what the server says on the work's own stream, besides progress
+
+	mu    sync.Mutex
+	turn  *turn // the request that attends; nil while parked
+	least int   // level of the log messages that the latest request wants
+	kept  kept  // what the server has said while parked
+	open  []*parkedQuestion
+	last  int
 }
 
 // parkedQuestion is a question that the client has not answered.
@@ -81,12 +84,16 @@ type parkedQuestion struct {
 // startParkable starts the work of t, or the next round of it.
 func (s *Server) startParkable(ctx context.Context, t *turn) *parkable {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the work does
-	k := &parkable{turn: t, invocation: t.invocation, cancel: cancel, asked: make(chan struct{}, 1), done: make(chan struct{})}
+	k := &parkable{turn: t, least: t.peer.leastLevel(), invocation: t.invocation, cancel: cancel,
+		asked: make(chan struct{}, 1), done: make(chan struct{})}
+	at := s.openCall(t.peer, t.from, k.log) // while it is parked, too: the server works on it
+	k.notify = at.notify(s)
 	s.calls.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 	go func() {
 		defer s.calls.Done()
 		defer cancel(nil)
 		defer close(k.done)
+		defer at.leave()
 		k.outcome = s.runSafely(ctx, t, k)
 	}()
 	return k
@@ -145,31 +152,6 @@ func (k *parkable) look() {
 	}
 }
 
-// report passes progress to the request that attends the call. What comes while there is none is nobody's.
-func (k *parkable) report(u tool.Progress) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.turn != nil {
-		k.turn.progress.take(u)
-	}
-}
-
-// notify passes a notification on, likewise.
-func (k *parkable) notify(n tool.Notification) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.turn != nil && k.turn.notify != nil {
-		k.turn.notify(n)
-	}
-}
-
-// attach makes t what progress and notifications go to. After attach(nil) nothing more goes to the one before.
-func (k *parkable) attach(t *turn) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.turn = t
-}
-
 // answerWith gives the answers to the questions that they name. Questions without one stay open.
 func (k *parkable) answerWith(responses json.RawMessage) {
 	k.mu.Lock()
@@ -215,16 +197,24 @@ func (k *parkable) inputRequests(t *turn) json.RawMessage {
 	return append(out, '}')
 }
 
-// attend serves a turn with what becomes of the work: its outcome, or a question of its server.
+// attach makes a turn the one that attends the work.
+func (s *Server) attach(t *turn, k *parkable) {
+	if lost := k.attach(t); lost > 0 {
+		s.lost.Add(lost)
+		s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the oldest of it is lost",
+			"server", t.from, "lost", lost)
+	}
+}
+
+// attend serves the turn that is attached with what becomes of the work: its outcome, or a question of its server.
 func (s *Server) attend(ctx context.Context, t *turn, k *parkable) {
-	k.attach(t)
 	// "Disconnection SHALL be interpreted as cancellation": of the request that is open, and so of its call.
 	stop := context.AfterFunc(ctx, func() { k.cancel(context.Cause(ctx)) })
 	defer stop()
 	for {
 		select {
 		case <-k.done:
-			k.attach(nil)
+			k.detach()
 			t.progress.flush()
 			s.concludeTurn(ctx, t, k.outcome)
 			return
@@ -243,17 +233,17 @@ func (s *Server) park(ctx context.Context, t *turn, k *parkable, stop func() boo
 	if requests == nil || !stop() {
 		return false
 	}
-	k.attach(nil)
+	k.detach()
 	t.progress.flush()
 	c := t.claim()
 	c.Kind = kindParked
 	text, failure := s.hold(ctx, c, nil, &round{
 		resume: func(ctx context.Context, next *turn, _ json.RawMessage) {
 			responses, _ := rawjson.Get(next.params, "inputResponses")
-			k.attach(next) // first: the server may go on at once, and what it says then is for this request
+			next.invocation = k.invocation
+			s.attach(next, k) // first: the server may go on at once, and what it says then is for this request
 			k.answerWith(responses)
 			k.look()
-			next.invocation = k.invocation
 			s.attend(ctx, next, k)
 		},
 		end: func(why *tool.Failure) {
