@@ -339,12 +339,12 @@ const (
 	responsePatience = 30 * time.Second // for a response, which may be large
 )
 
-// respond answers a request of the server in the background. It may come from a call that outlives the session, as the
+// respond answers a request of the server, or tells it something, in the background. It may come from a call that outlives the session, as the
 // flights do.
 func (l *httpLane) respond(ctx context.Context, body []byte) {
 	if l.responses.Add(1) > maxResponses {
 		l.responses.Add(-1)
-		l.log.Warn("a response to the server was dropped: too many others are under way")
+		l.log.Warn("a message to the server was dropped: too many others are under way")
 		return
 	}
 	l.server.flights.Go(func() {
@@ -352,6 +352,9 @@ func (l *httpLane) respond(ctx context.Context, body []byte) {
 		l.deliver(ctx, body, responsePatience)
 	})
 }
+
+// say implements lane.
+func (l *httpLane) say(ctx context.Context, body []byte) { l.respond(ctx, body) }
 
 // questions implements lane.
 func (l *httpLane) questions() *desk { return l.desk }

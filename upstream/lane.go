@@ -22,6 +22,9 @@ type lane interface {
 	// cancel tells the server that nobody waits for c any more, drops c and returns at once.
 	cancel(ctx context.Context, c *laneCall, reason string)
 
+	// say sends a notification of the hub's own wording and returns at once.
+	say(ctx context.Context, body []byte)
+
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 

@@ -26,6 +26,7 @@ const (
 	methodRead        = "resources/read"
 	methodGetPrompt   = "prompts/get"
 	noteCancelled     = "notifications/cancelled"
+	noteRootsChanged  = "notifications/roots/list_changed"
 	noteProgress      = "notifications/progress"
 	noteToolsChanged  = "notifications/tools/list_changed"
 	noteMessage       = "notifications/message"

@@ -325,6 +325,9 @@ func (c *streamConn) respond(body []byte) {
 	}
 }
 
+// say implements lane.
+func (c *streamConn) say(_ context.Context, body []byte) { c.respond(body) }
+
 // deliver queues a message for the SDK.
 func (c *streamConn) deliver(m jsonrpc.Message) {
 	select {

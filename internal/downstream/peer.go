@@ -145,6 +145,7 @@ const (
 
 	noteInitialized         = "notifications/initialized"
 	noteCancelled           = "notifications/cancelled"
+	noteRootsChanged        = "notifications/roots/list_changed"
 	noteProgress            = "notifications/progress"
 	noteMessage             = "notifications/message"
 	noteUpdated             = "notifications/resources/updated"

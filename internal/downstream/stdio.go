@@ -272,6 +272,8 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
+	case m.method == noteRootsChanged && m.id == nil:
+		d.server.deps.Servers.RootsChanged(ctx, d.session, m.params)
 	case m.isResponse(): // the SDK asks nothing of a client
 		d.server.takeResponse(&d.questions, m)
 	default:

@@ -66,6 +66,7 @@ const (
 	RefusesFeatures  Behaviour = "refuses_features"  // answers these with an error
 	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
 	AsksEarly        Behaviour = "asks_early"        // asks for roots, with the id "early", once it is initialised
+	AsksAgain        Behaviour = "asks_again"        // asks for roots, with an id that begins with again, when it is told that they have changed
 )
 
 // Script says how a fake server behaves. The zero value is an honest server of protocol 2025-11-25.
