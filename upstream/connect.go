@@ -92,7 +92,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess.pid = proc.pid()
 	s.setPID(sess.pid)
 	lines := newLineWire(proc.stdin, proc.stdout, s.limits().Message)
-	conn := newStreamConn(lines, s.probeTime(), s.hearing(sess), s.log, s.redact)
+	conn := newStreamConn(lines, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watchChild(sess, conn, proc, lines.broken) })
 	sess.shut = func(kill <-chan struct{}) {
@@ -190,7 +190,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		return nil, connectFault(s.cfg, err, s.redact)
 	}
 	sess := newSession()
-	conn := newStreamConn(wire, s.probeTime(), s.hearing(sess), s.log, s.redact)
+	conn := newStreamConn(wire, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
@@ -252,7 +252,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 	l := &httpLane{
 		server: s.http, calls: s.http.client(s.http.pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.limits().Message,
-		onNotification: s.hearing(sess), onEnd: sess.end, onSuspect: sess.suspected,
+		onNotification: s.hearing(sess), losses: s.losses, onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	life := context.WithoutCancel(ctx)
 	l.desk = newDesk(func(body []byte) { l.respond(life, body) })

@@ -42,8 +42,9 @@ type httpLane struct {
 	limit   int // bytes of one response or event
 
 	onNotification func(e envelope, c *laneCall) // see server.heard
-	onEnd          func(*fault)                  // the session cannot be used any more
-	onSuspect      func()                        // the server could not be reached: the session may be over
+	losses         *losses
+	onEnd          func(*fault) // the session cannot be used any more
+	onSuspect      func()       // the server could not be reached: the session may be over
 
 	desk       *desk
 	background sync.WaitGroup                // notifications and the listener
@@ -318,13 +319,15 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 			l.desk.canceled(e)
 		} else if !e.is(noteProgress) {
 			l.onNotification(e, c)
-		} else if token, ours := e.progressToken(); ours && token == c.id && e.valid {
-			c.report(e.params)
+		} else if token, ours := e.progressToken(); e.isBadProgress() || ours && token == c.id && !c.report(e.params) {
+			l.losses.add()
 		}
 	case kindRequest:
 		if e.valid && !l.desk.receive(e, c) {
 			l.respond(ctx, replyBody(e))
 		}
+	default:
+		l.losses.add()
 	}
 	return answer{}, false
 }

@@ -221,6 +221,7 @@ func (l *httpLane) readEvents(
 	for {
 		ev, err := events.next()
 		if errors.Is(err, errEventTooLarge) {
+			l.losses.add()
 			l.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(l.limit))
 			err = events.skip()
 			if large := (*oversize)(nil); errors.As(err, &large) {
@@ -239,6 +240,8 @@ func (l *httpLane) readEvents(
 			l.desk.canceled(e)
 		case kind == kindNotification:
 			l.onNotification(e, nil)
+		case kind == kindNone && len(ev.data) > 0 || kind == kindRequest && !e.valid:
+			l.losses.add()
 		case kind == kindRequest && e.valid:
 			if !l.desk.receive(e, nil) {
 				l.respond(ctx, replyBody(e))

@@ -215,8 +215,8 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
 		wishes: parent.wishes, leveled: make(chan struct{}, 1),
-		notices: &notices{tell: parent.notices.tell, run: parent.notices.run},
-		state:   tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
+		notices: &notices{tell: parent.notices.tell, run: parent.notices.run, losses: parent.losses}, losses: parent.losses,
+		state: tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
 	}
 	one.cfg.Lazy, one.cfg.IdleStop = false, parent.cfg.sessionIdle()
 	if parent.http != nil {

@@ -39,6 +39,7 @@ type server struct {
 	wishes  *wishes       // of all clients
 	leveled chan struct{} // has room for one: the log level that they wish for is another
 	notices *notices
+	losses  *losses // of all its connections
 
 	isolation *isolation   // the connections of client sessions; nil where they share this one
 	of        *server      // the server that this is one client session's connection of; nil otherwise
@@ -553,6 +554,7 @@ func (s *server) ownStatus() tool.ServerStatus {
 		Server: s.cfg.ID, Transport: string(s.cfg.Transport), State: s.state, Since: s.since,
 		LastError: s.lastErr, Hint: s.hint, PID: s.pid, Restarts: s.restarts,
 		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
+		Dropped: s.losses.count(),
 	}
 	if s.asleep && st.Hint == "" {
 		st.Hint = "starts when one of its tools is called"
@@ -572,6 +574,7 @@ func (s *server) ownStatus() tool.ServerStatus {
 	}
 	if l := s.listing; l != nil {
 		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
+		st.Prompts, st.Resources, st.Templates = len(l.catalog.Prompts), len(l.catalog.Resources), len(l.catalog.Templates)
 		st.Cached, st.Known = l.catalog.Pending, !s.foreign
 	}
 	return st

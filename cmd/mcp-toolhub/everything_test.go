@@ -141,7 +141,9 @@ func (e *everythingClient) wants(what, response string, parts ...string) {
 
 // zipped is the name of a resource that the client has the server add. No other client's is: one of the same name in
 // another session takes this one's away, because server-everything keeps a single list of them.
-func (e *everythingClient) zipped() string { return fmt.Sprintf("of-%s-%t.gz", e.wire.version, e.shared) }
+func (e *everythingClient) zipped() string {
+	return fmt.Sprintf("of-%s-%t.gz", e.wire.version, e.shared)
+}
 
 func (e *everythingClient) tools() {
 	e.t.Helper()
