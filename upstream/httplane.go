@@ -148,6 +148,9 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 		l.onEnd(&fault{what: "the server has forgotten the session", lost: true})
 		return answer{err: f, status: status, lost: true}
 	}
+	if l.isForeign(status, body) && c.method != methodDiscover {
+		l.onSuspect()
+	}
 	if status != http.StatusTooManyRequests {
 		if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && e.valid {
 			a := errorAnswer(e.err)
@@ -156,6 +159,17 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 		}
 	}
 	return answer{err: f, status: status}
+}
+
+// isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28 any more, as after it was
+// replaced: one that says nothing about the request itself.
+func (l *httpLane) isForeign(status int, body []byte) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		e, kind := open(body)
+		return l.hop != nil && (kind != kindResponse || rawjson.IsNull(e.id))
+	}
+	return false
 }
 
 // forgotten reports whether the status means that the server no longer knows the session, as it does after a restart:
@@ -394,8 +408,14 @@ func (l *httpLane) newPing() *laneCall {
 // ping implements lane.
 func (l *httpLane) ping(ctx context.Context) error {
 	c := l.newPing()
-	if l.hop != nil {
-		c.method = methodDiscover // 2026-07-28 has no ping
+	if l.hop == nil {
+		return pingError(l.exchange(ctx, c))
 	}
-	return pingError(l.exchange(ctx, c))
+	c.method = methodDiscover // 2026-07-28 has no ping
+	a := l.exchange(ctx, c)
+	var rpc *tool.RPCError
+	if errors.As(a.err, &rpc) && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound || rpc.Code == tool.CodeMethodNotFound) {
+		return errors.New("the server does not speak protocol 2026-07-28 any more")
+	}
+	return pingError(a)
 }

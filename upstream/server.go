@@ -49,6 +49,8 @@ type server struct {
 
 	// Only run and what it calls use these.
 	older       bool        // the server is known to speak a revision before 2026-07-28
+	dear        bool        // and does not say so when it is asked: that takes long to find out
+	untried     bool        // it is other connections that know
 	olderNext   bool        // the attempt failed with server/discover unanswered
 	endsOnProbe bool        // the server ends when it is asked server/discover
 	attempts    []time.Time // starts within the last hour

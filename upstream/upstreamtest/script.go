@@ -73,6 +73,7 @@ const (
 type Script struct {
 	Name         string // serverInfo.name; default "fake"
 	Modern       bool   // speaks 2026-07-28 and answers server/discover; otherwise it is an unknown method there
+	Turned       string // a file: while there is one at a start, it is the other way round (stdio)
 	Instructions string
 	Behaviours   []Behaviour
 
