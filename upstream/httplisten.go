@@ -158,6 +158,9 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 		case kind == kindNotification && e.is(noteListenAcked):
 			s.watch.acknowledged(s.version, e)
 			s.taken(true)
+			if again {
+				s.watch.lapsed()
+			}
 		case kind == kindResponse:
 			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
 			s.refused(raw, errNotStanding)
@@ -207,6 +210,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	}
 	if again && lastID == "" {
 		w.missed()
+		w.lapsed()
 	}
 	return l.readEvents(ctx, resp.Body, lastID, func([]byte, envelope, envelopeKind) bool { return true }), true
 }

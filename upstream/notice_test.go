@@ -315,7 +315,8 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
-// TestSubscriptionsSurviveAReconnect checks that a server which was lost is asked again for everything.
+// TestSubscriptionsSurviveAReconnect checks that a server which was lost is asked again for everything, and that updates which
+// it may not have been able to tell are made up for: once it is asked again, and not before.
 func TestSubscriptionsSurviveAReconnect(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
@@ -338,14 +339,23 @@ func TestSubscriptionsSurviveAReconnect(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if n := len(all.all()); n > 0 {
+				t.Fatalf("told %d times of what has not changed", n)
+			}
 			lose(h)
 			eventually(t, "subscribed again", func() bool {
 				reply, err := h.call(t.Context(), "s", "wishes", `{}`)
 				return err == nil && fmt.Sprint(wishesIn(t, reply.Result).Subscribed) == "[x://0 x://1 x://2]"
 			})
+			eventually(t, "what may have changed is told", func() bool {
+				return all.about("x://0") > 0 && all.about("x://1") > 0 && all.about("x://2") > 0
+			})
+			if n := all.all()[0]; n.Server != "s" || n.Session != "" || !strings.HasPrefix(string(n.Params), `{"uri":"x://`) || len(n.Params) > 20 {
+				t.Errorf("told %+v", n)
+			}
 			eventually(t, "an update is told", func() bool {
 				h.mustCall(t, "s", "update", `{"uri":"x://1"}`)
-				return all.about("x://1") > 0
+				return slices.ContainsFunc(all.all(), func(n tool.Notification) bool { return string(n.Params) == `{"uri":"x://1","x":1.50}` })
 			})
 			eventually(t, "the level is set again", func() bool {
 				levels := h.wishes(t).Levels
@@ -520,5 +530,33 @@ func TestSubscriptionBringsWhatTheClientCan(t *testing.T) {
 	}
 	if len(offered) != 2 || offered[1] != `{"sampling":{},"elicitation":{"url":{}}}` {
 		t.Errorf("the server was offered %q", offered)
+	}
+}
+
+// TestStandingStreamThatBreaks checks that a stream which is opened again, over the same connection, makes up for the updates
+// that it may have missed.
+func TestStandingStreamThatBreaks(t *testing.T) {
+	t.Parallel()
+	for _, isModern := range []bool{false, true} {
+		t.Run(versionOf(isModern), func(t *testing.T) {
+			t.Parallel()
+			cfg, fake := overHTTP(t, "s", upstreamtest.Options{Script: upstreamtest.Script{Modern: isModern, Features: full()}})
+			h, all := hear(t, cfg)
+			st := h.ready(t, "s")
+			if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{Key: "k"}, tool.Hop{}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the stream stands", func() bool {
+				h.mustCall(t, "s", "update", `{"uri":"x://1"}`)
+				return all.about("x://1") > 0
+			})
+			fake.Cut()
+			eventually(t, "what may have changed is told", func() bool {
+				return slices.ContainsFunc(all.all(), func(n tool.Notification) bool { return string(n.Params) == `{"uri":"x://1"}` })
+			})
+			if now := h.status("s"); now.Restarts != st.Restarts {
+				t.Errorf("%d restarts", now.Restarts)
+			}
+		})
 	}
 }

@@ -55,6 +55,10 @@ type server struct {
 	endsOnProbe bool        // the server ends when it is asked server/discover
 	attempts    []time.Time // starts within the last hour
 
+	// Only resubscribe uses these.
+	reported *book           // of the latest session
+	owed     map[string]bool // resources that an earlier one reported on, and none since
+
 	publishing sync.Mutex        // one catalog at a time
 	kept       [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
 
@@ -441,6 +445,11 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	}
 	if listens := sess.hasToListen(); listens || s.hearsQuestions(sess) {
 		// Before listing: what changes in between is told.
+		sess.watch.lapsed = func() {
+			for _, uri := range sess.book.all() {
+				s.makeUp(uri)
+			}
+		}
 		listening, stop := context.WithCancel(ctx)
 		shut := sess.shut
 		sess.shut = func(kill <-chan struct{}) {
