@@ -40,6 +40,12 @@ func (s *server) offers() *mcp.ClientCapabilities {
 	return &mcp.ClientCapabilities{}
 }
 
+// tellsRoots reports whether the server has been told that it will be told when the client's roots change.
+func (s *server) tellsRoots() bool {
+	roots := s.offers().RootsV2
+	return roots != nil && roots.ListChanged
+}
+
 // offersAll reports whether a server that asks for anything would be told that it may.
 func offersAll(c *mcp.ClientCapabilities) bool {
 	return c.Sampling != nil && c.Elicitation != nil && c.RootsV2 != nil

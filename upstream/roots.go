@@ -32,7 +32,7 @@ func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 	if sess == nil || sess.isOver() || sess.hop != nil {
 		return
 	}
-	if roots := s.offers().RootsV2; roots == nil || !roots.ListChanged {
+	if !s.tellsRoots() {
 		return
 	}
 	body := []byte(`{"jsonrpc":"2.0","method":"` + noteRootsChanged + `"}`)
