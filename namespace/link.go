@@ -83,14 +83,41 @@ func renamed(declaration json.RawMessage, member, shown string) (json.RawMessage
 	return rawjson.Set(declaration, member, value)
 }
 
+// metaPage is where the first drafts of the extension (MCP Apps) had the URI of a tool's page; then it is in the member
+// resourceUri of metaUI.
+const (
+	metaUI   = "ui"
+	metaPage = "ui/resourceUri"
+)
+
+// repaged returns a tool's declaration with page as the URI of its user interface, wherever it names one.
+func repaged(declaration json.RawMessage, page string) (json.RawMessage, error) {
+	meta, _ := rawjson.Get(declaration, "_meta")
+	var err error
+	if _, has := rawjson.Get(meta, metaPage); has {
+		meta, err = rawjson.Set(meta, metaPage, rawjson.Quote(page))
+	}
+	if ui, ok := rawjson.Get(meta, metaUI); ok && rawjson.IsObject(ui) && err == nil {
+		if _, has := rawjson.Get(ui, "resourceUri"); has {
+			if ui, err = rawjson.Set(ui, "resourceUri", rawjson.Quote(page)); err == nil {
+				meta, err = rawjson.Set(meta, metaUI, ui)
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(declaration, "_meta", meta)
+}
+
 // pageOf returns the URI of the resource that a tool's declaration names as its user interface (MCP Apps), or "".
 func pageOf(declaration json.RawMessage) string {
 	meta, ok := rawjson.Get(declaration, "_meta")
 	if !ok || !rawjson.IsObject(meta) {
 		return ""
 	}
-	value, _ := rawjson.Get(meta, "ui/resourceUri") // of the extension's first drafts
-	if ui, ok := rawjson.Get(meta, "ui"); ok && rawjson.IsObject(ui) {
+	value, _ := rawjson.Get(meta, metaPage)
+	if ui, ok := rawjson.Get(meta, metaUI); ok && rawjson.IsObject(ui) {
 		if v, ok := rawjson.Get(ui, "resourceUri"); ok {
 			value = v
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -23,6 +24,7 @@ type selection struct {
 	twins    []*entry // refused, but nobody else gets their names
 	excluded []tool.Exclusion
 	digest   [sha256.Size]byte // of all from which lists are made, other than the profile
+	pages    map[string]bool   // looks of the user interfaces that do not say by themselves whose they are
 }
 
 // take selects from sp.
@@ -67,14 +69,39 @@ func (s *selection) sum() {
 	sum.Sum(s.digest[:0])
 }
 
+// disown makes the pages of these looks ones that tools are to name in the hub's form. It belongs to the digest.
+func (s *selection) disown(pages map[string]bool) {
+	if len(pages) == 0 {
+		return
+	}
+	s.pages = pages
+	sum := sha256.New()
+	sum.Write(s.digest[:])
+	for _, e := range s.visible {
+		if s.pageIn(e) != "" {
+			fmt.Fprintf(sum, "%q", e.name)
+		}
+	}
+	sum.Sum(s.digest[:0])
+}
+
+// pageIn is the page that e's declaration is to name here; "" where it stays as it is.
+func (s *selection) pageIn(e *entry) string {
+	if e.page == "" || !s.pages[lookOf(normalURI(e.page))] {
+		return ""
+	}
+	return hubPage(e.server, e.page)
+}
+
 // same reports whether s shows and refuses exactly what old does.
 func (s *selection) same(old *selection) bool {
-	return slices.Equal(s.visible, old.visible) && slices.Equal(s.excluded, old.excluded)
+	return slices.Equal(s.visible, old.visible) && slices.Equal(s.excluded, old.excluded) && maps.Equal(s.pages, old.pages)
 }
 
 // row is one line of a tools/list.
 type row struct {
 	shown       string
+	page        string // that the declaration names instead of the origin's; "" where it names that
 	declaration json.RawMessage
 	digest      [sha256.Size]byte // of declaration
 }
@@ -113,8 +140,11 @@ func (s *selection) lay(style Style, rows map[*entry]row) laid {
 			continue
 		}
 		r, ok := rows[e]
-		if !ok || r.shown != shown[i] {
+		if page := s.pageIn(e); !ok || r.shown != shown[i] || r.page != page {
 			declaration, err := declare(e.declaration, shown[i], s.dresses[i])
+			if err == nil && page != "" {
+				declaration, err = repaged(declaration, page)
+			}
 			if err != nil {
 				l.excluded = append(l.excluded, tool.Exclusion{
 					Tool: string(e.name), Origin: e.server, Code: codeDeclaration,
@@ -122,7 +152,7 @@ func (s *selection) lay(style Style, rows map[*entry]row) laid {
 				})
 				continue
 			}
-			r = row{shown: shown[i], declaration: declaration, digest: sha256.Sum256(declaration)}
+			r = row{shown: shown[i], page: page, declaration: declaration, digest: sha256.Sum256(declaration)}
 		}
 		l.names.add(len(l.entries), e, shown[i], s.dresses[i])
 		if s.direct {

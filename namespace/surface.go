@@ -109,8 +109,41 @@ func (v *view) finish() {
 			v.pages = append(v.pages, tool.Offer{Server: e.server, Native: e.page})
 		}
 	}
+	if v.sole == "" {
+		v.tools.disown(disputedPages(v.origins, v.pages))
+	}
 	origins, pages, sole := v.origins, v.pages, v.sole // the shelf may outlive the view
 	v.shelf = sync.OnceValue(func() *shelf { return newShelf(origins, pages, sole) })
+}
+
+// disputedPages are the looks of the pages that another server of the surface claims as well, or that are of the hub's own
+// form: by themselves they do not say whose they are.
+func disputedPages(origins []*origin, pages []tool.Offer) map[string]bool {
+	if len(pages) == 0 {
+		return nil
+	}
+	owners := make(map[string]string, len(pages)) // by look
+	disputed := make(map[string]bool)
+	claim := func(look, server string) {
+		if owner, ok := owners[look]; ok && owner != server {
+			disputed[look] = true
+		}
+	}
+	for _, p := range pages {
+		look := lookOf(normalURI(p.Native))
+		if claim(look, p.Server); isHubURI(look) {
+			disputed[look] = true
+		}
+		owners[look] = p.Server
+	}
+	for _, o := range origins {
+		for _, list := range [...][]*link{o.resources, o.templates} {
+			for _, l := range list {
+				claim(l.look, o.server)
+			}
+		}
+	}
+	return disputed
 }
 
 // same reports whether v shows exactly what old shows, so that old can stay.
@@ -182,7 +215,8 @@ func (v *view) build(style Style, old *built) *built {
 	tools := v.tools.lay(style, old.tools)
 	listed := make([]tool.Listed, 0, len(tools.entries))
 	for i, e := range tools.entries {
-		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool, Declaration: tools.rows[i].declaration})
+		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool, Declaration: tools.rows[i].declaration,
+			Page: tools.rows[i].page})
 	}
 	prompts := v.prompts.lay(style, old.prompts)
 	b := &built{tools: tools.kept(), prompts: prompts.kept()}

@@ -22,8 +22,34 @@ func hubURI(server, native string) string {
 // hub's form of the native one's expansion.
 func hubTemplate(server, native string) string { return hubScheme + "://" + server + "/" + native }
 
-// splitURI takes a URI of the hub's scheme apart.
+// Pages of user interfaces (MCP Apps) are known by their scheme: hosts refuse a tool whose page has another one. So the
+// hub's form of ui://<rest> in the declaration of a tool keeps it: ui://toolhub/<server>/<rest>.
+const (
+	pageScheme = "ui://"
+	pageLead   = pageScheme + hubScheme + "/"
+)
+
+// hubPage is hubURI for the page of a tool. splitURI is its inverse, too.
+func hubPage(server, native string) string {
+	rest, ok := strings.CutPrefix(native, pageScheme)
+	if ok && isPlainURI(rest) {
+		return pageLead + server + "/" + rest
+	}
+	return pageLead + server + "/~" + escapeAll(native)
+}
+
+// splitURI takes a URI of the hub's own forms apart.
 func splitURI(uri string) (server, native string, ok bool) {
+	if len(uri) >= len(pageLead) && strings.EqualFold(uri[:len(pageLead)], pageLead) {
+		server, native, ok = strings.Cut(uri[len(pageLead):], "/")
+		if !ok || server == "" || isTemplate(native) {
+			return "", "", false
+		}
+		if encoded, isEncoded := strings.CutPrefix(native, "~"); isEncoded {
+			return strings.ToLower(server), unescape(encoded), true
+		}
+		return strings.ToLower(server), pageScheme + native, true
+	}
 	const lead = hubScheme + "://"
 	if len(uri) < len(lead) || !strings.EqualFold(uri[:len(lead)], lead) {
 		return "", "", false
@@ -286,8 +312,10 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// isHubURI reports whether a URI of this look is one of the hub's own scheme.
-func isHubURI(look string) bool { return strings.HasPrefix(look, hubScheme+":") }
+// isHubURI reports whether a URI of this look is of one of the hub's own forms.
+func isHubURI(look string) bool {
+	return strings.HasPrefix(look, hubScheme+":") || strings.HasPrefix(look, pageLead)
+}
 
 // isPageURI reports whether normal is the URI of a user interface (MCP Apps).
 func isPageURI(normal string) bool { return strings.HasPrefix(normal, "ui:") }

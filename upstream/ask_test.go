@@ -573,7 +573,7 @@ func TestCapabilitiesOffered(t *testing.T) {
 	const client = `{"tasks":{"list":{}},"experimental":{"x":{}},"elicitation":{"form":{"y":1}},"roots":{"listChanged":true},` +
 		`"extensions":{"io.modelcontextprotocol/ui":{"n":12345678901234567890},"odd":1},"sampling":{"context":{}}}`
 	const ofClient = `{"extensions":{"io.modelcontextprotocol/ui":{"n":12345678901234567890}},"sampling":{"context":{}},` +
-		`"elicitation":{"form":{}},"roots":{}}`
+		`"elicitation":{"form":{}},"roots":{"listChanged":true}}`
 	for name, c := range map[string]struct {
 		way      way
 		isolated bool

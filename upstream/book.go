@@ -154,12 +154,26 @@ func (s *server) keepWishes(ctx context.Context, sess *session) {
 	}
 }
 
-// resubscribe tells a new session of all subscriptions that there are.
+// resubscribe tells a new session of all subscriptions that there are. What an earlier session reported on may have changed
+// while there was none: that is told then as if the server had.
 func (s *server) resubscribe(ctx context.Context, sess *session) {
 	uris := s.wishes.of(s)
+	owed := make(map[string]bool)
+	for _, uri := range uris {
+		owed[uri] = s.owed[uri] || s.reported != nil && s.reported.has(uri)
+	}
+	s.owed, s.reported = owed, sess.book
 	if len(uris) == 0 {
 		return
 	}
+	defer func() {
+		for _, uri := range uris {
+			if s.owed[uri] && sess.book.has(uri) {
+				delete(s.owed, uri)
+				s.makeUp(uri)
+			}
+		}
+	}()
 	limits := callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax}
 	if sess.hop != nil && s.subscribeAll(ctx, sess, uris, limits) {
 		return
@@ -169,6 +183,11 @@ func (s *server) resubscribe(ctx context.Context, sess *session) {
 			s.log.Warn("a subscription could not be renewed: changes of that resource are not told", "error", s.redact.text(a.err.Error()))
 		}
 	}
+}
+
+// makeUp tells that a resource may have changed while the server could not say so.
+func (s *server) makeUp(uri string) {
+	s.notices.put(tool.Notification{Server: s.cfg.ID, Session: s.client.Key, Method: noteUpdated, Params: uriParams(uri)}, uri)
 }
 
 // subscribeAll is subscribe for many, in one request of 2026-07-28.

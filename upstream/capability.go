@@ -20,7 +20,9 @@ func isQuestion(method string) bool {
 
 // offers is what the hub says in initialize that its side can do. A connection of one client's own offers what that client
 // can; a shared one over Streamable HTTP everything, because there each question names the call that it belongs to by the
-// stream that it comes on; another shared one nothing, because nobody could tell whom the server asks.
+// stream that it comes on; another shared one nothing, because nobody could tell whom the server asks. That roots change
+// (listChanged) is said on a connection of a client's own alone: on a shared one there are as many roots as clients, and a
+// server that asked for them again, during no call, could not be answered.
 //
 // The connection that only lists for an isolated server offers everything, too: there are servers that list a tool only to
 // those who can answer what it asks.
@@ -36,6 +38,12 @@ func (s *server) offers() *mcp.ClientCapabilities {
 		}
 	}
 	return &mcp.ClientCapabilities{}
+}
+
+// tellsRoots reports whether the server has been told that it will be told when the client's roots change.
+func (s *server) tellsRoots() bool {
+	roots := s.offers().RootsV2
+	return roots != nil && roots.ListChanged
 }
 
 // offersAll reports whether a server that asks for anything would be told that it may.
@@ -73,8 +81,9 @@ func clientOffer(says tool.Hop) *mcp.ClientCapabilities {
 			c.Elicitation.URL = &mcp.URLElicitationCapabilities{}
 		}
 	}
-	if _, ok := ability(raw, "roots"); ok {
-		c.RootsV2 = &mcp.RootCapabilities{}
+	if of, ok := ability(raw, "roots"); ok {
+		changes, _ := rawjson.Get(of, "listChanged")
+		c.RootsV2 = &mcp.RootCapabilities{ListChanged: string(changes) == "true"}
 	}
 	c.Extensions = named(raw, "extensions")
 	delete(c.Extensions, tool.TaskExtension) // of 2026-07-28: these servers have tasks of another kind

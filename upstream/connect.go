@@ -41,12 +41,19 @@ func (s *server) connect(ctx context.Context) (*session, *fault) {
 			}
 		}
 		// A server that failed as an older one may have been replaced by one that is not.
-		s.older, s.endsOnProbe = !s.older && s.olderNext, false
+		s.older, s.endsOnProbe = !s.spares() && s.olderNext, false
+		s.dear, s.untried = s.older, false
 		return nil, f
 	}
-	s.older = sess.version < modernVersion
+	s.dear = s.dear && s.spares() || sess.unanswered
+	s.older, s.untried = sess.version < modernVersion, false
 	return sess, nil
 }
+
+// spares reports whether the server is spared the question for its generation. Whoever answers it at once is asked again at
+// each reconnect: it may have become one of the other generation meanwhile. Whoever does not answer costs seconds, and is
+// asked again when it fails as what it was. The first connection of a session knows from others.
+func (s *server) spares() bool { return s.older && (s.dear || s.untried) }
 
 // initialize lets the SDK do its part over transport: the version, and who the two sides are.
 func (s *server) initialize(ctx context.Context, transport mcp.Transport, older bool) (*mcp.ClientSession, error) {
@@ -68,7 +75,7 @@ func (s *server) initialize(ctx context.Context, transport mcp.Transport, older 
 // connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are
 // started again and spared the question.
 func (s *server) connectStdio(ctx context.Context) (*session, *fault) {
-	older := s.older || s.endsOnProbe
+	older := s.spares() || s.endsOnProbe
 	sess, probed, f := s.startChild(ctx, older)
 	s.olderNext = probed
 	if f == nil || older || !probed || ctx.Err() != nil {
@@ -92,7 +99,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess.pid = proc.pid()
 	s.setPID(sess.pid)
 	lines := newLineWire(proc.stdin, proc.stdout, s.limits().Message)
-	conn := newStreamConn(lines, s.probeTime(), s.hearing(sess), s.log, s.redact)
+	conn := newStreamConn(lines, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watchChild(sess, conn, proc, lines.broken) })
 	sess.shut = func(kill <-chan struct{}) {
@@ -114,6 +121,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 		return nil, probed, f
 	}
 	sess.established(sdk, &conn.declared, s.hubVersion)
+	sess.unanswered = conn.probe.isUnanswered()
 	conn.hop = sess.hop
 	s.openDesk(sess, conn)
 	shut := sess.shut
@@ -190,7 +198,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		return nil, connectFault(s.cfg, err, s.redact)
 	}
 	sess := newSession()
-	conn := newStreamConn(wire, s.probeTime(), s.hearing(sess), s.log, s.redact)
+	conn := newStreamConn(wire, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
@@ -220,6 +228,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		return nil, f
 	}
 	sess.established(sdk, &conn.declared, s.hubVersion)
+	sess.unanswered = conn.probe.isUnanswered()
 	conn.hop = sess.hop
 	s.openDesk(sess, conn)
 	return sess, nil
@@ -235,7 +244,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 		HTTPClient: client,
 		// The lane listens itself: the SDK gives the whole session up after a few streams that were cut.
 		DisableStandaloneSSE: true,
-	}, s.older)
+	}, s.spares())
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -249,10 +258,11 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 	}
 	sess := newSession()
 	sess.established(sdk, control.settle(), s.hubVersion)
+	sess.unanswered = control.unanswered.Load()
 	l := &httpLane{
 		server: s.http, calls: s.http.client(s.http.pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.limits().Message,
-		onNotification: s.hearing(sess), onEnd: sess.end, onSuspect: sess.suspected,
+		onNotification: s.hearing(sess), losses: s.losses, onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	life := context.WithoutCancel(ctx)
 	l.desk = newDesk(func(body []byte) { l.respond(life, body) })

@@ -56,8 +56,9 @@ type desk struct {
 	rule   deskRule
 	calls  []*laneCall // in flight, in the order in which they began
 	open   map[string]*inquiry
-	early  []*inquiry // came before the first call: some servers ask for roots as soon as they are initialised
+	early  []*inquiry // came before a call: some servers ask for roots as soon as they are initialised, or told of others
 	begun  bool       // there was a call
+	again  bool       // the server has been told that the roots have changed, and has not asked for them since
 	number int        // of questions so far
 }
 
@@ -99,6 +100,14 @@ func (d *desk) begin(c *laneCall) {
 	}
 }
 
+// expectRoots notes that the server is about to be told that the client's roots have changed: it may ask for them when no
+// call is in flight. The next call's client answers then, as it does for what came before the first call.
+func (d *desk) expectRoots() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.again = true
+}
+
 // end notes that nobody waits for c any more. Its open questions are answered with an error.
 func (d *desk) end(c *laneCall) {
 	d.mu.Lock()
@@ -135,7 +144,7 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 	if call == nil && (d.rule == deskOfClient || d.rule == deskOfCaller && len(d.calls) == 1) {
 		call = d.latest()
 	}
-	early := call == nil && own && !d.begun
+	early := call == nil && own && (!d.begun || d.again && method == tool.MethodRoots)
 	params, err := rawjson.Line(e.params)
 	switch {
 	case early:
@@ -157,6 +166,9 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 		return &errTooLong
 	case err != nil || e.params != nil && !rawjson.IsObject(e.params):
 		return &errBadRequest
+	}
+	if method == tool.MethodRoots {
+		d.again = false
 	}
 	d.number++
 	q := &inquiry{id: e.id, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}

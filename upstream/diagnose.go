@@ -23,6 +23,7 @@ const (
 	StepInitialize = "initialize" // who it is and which protocol it speaks
 	StepList       = "list"       // all pages of tools/list
 	StepSchemas    = "schemas"    // what of that is admitted
+	StepFeatures   = "features"   // all pages of the lists of prompts, resources and templates, where the server has them
 	StepPing       = "ping"       // it still answers
 )
 
@@ -203,6 +204,9 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.admit(offer{Lists: [lists][]json.RawMessage{toolList: raw}}))) {
 		return
 	}
+	if (sess.offers(promptKind) || sess.offers(resourceKind)) && !d.features(ctx, sess) {
+		return
+	}
 	f = s.verify(ctx, sess)
 	if ctx.Err() == nil {
 		d.done(Step{Name: StepPing, Detail: "answered"}, f)
@@ -230,6 +234,41 @@ func (d *diagnosis) schemas(l *listing) (Step, *fault) {
 		return step, &fault{what: step.Detail, hint: "correct the tools on the server, or report this to whoever maintains it"}
 	}
 	return step, nil
+}
+
+// features is the step that lists what there is besides tools. A list that cannot be read costs nothing but itself, as it
+// does in a Group, and is said.
+func (d *diagnosis) features(ctx context.Context, sess *session) bool {
+	s := d.server
+	var o offer
+	var found []string
+	step := Step{Name: StepFeatures}
+	line := func(format string, args ...any) {
+		step.Lines = append(step.Lines, s.redact.text(fmt.Sprintf(format, args...)))
+	}
+	for l := promptList; l < lists; l++ {
+		if !sess.offers(l.kind()) {
+			continue
+		}
+		raw, f := s.list(ctx, sess, l)
+		if ctx.Err() != nil {
+			return false
+		}
+		if f != nil && sess.isOver() {
+			return d.done(step, sess.reason)
+		}
+		if f != nil {
+			line("not listed: %ss: %s: %s", l.noun(), f.what, f.hint)
+			continue
+		}
+		o.Lists[l] = raw
+		found = append(found, count(len(raw), l.noun()))
+	}
+	for _, e := range s.admit(o).catalog.Excluded {
+		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
+	}
+	step.Detail = orText(strings.Join(found, ", "), "none can be listed")
+	return d.done(step, nil)
 }
 
 func count(n int, noun string) string {

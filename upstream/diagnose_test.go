@@ -73,6 +73,38 @@ func TestDiagnoseHealthy(t *testing.T) {
 	}
 }
 
+// Lists other than that of tools are walked through where the server has them; one that fails is said, and costs itself.
+func TestDiagnoseFeatures(t *testing.T) {
+	t.Parallel()
+	raw := func(texts ...string) (all []json.RawMessage) {
+		for _, text := range texts {
+			all = append(all, json.RawMessage(text))
+		}
+		return all
+	}
+	all := upstreamtest.Features{Prompts: raw(`{"name":"p"}`, `{"name":"q"}`, `{"name":""}`), Resources: raw(`{"uri":"x:y","name":"r"}`),
+		Templates: raw(`{"uriTemplate":"x:{y}","name":"t"}`)}
+	for name, c := range map[string]struct {
+		script upstreamtest.Script
+		want   []string
+	}{
+		"all":     {upstreamtest.Script{Features: all}, []string{"+features 3 prompts, 1 resource, 1 resource template |", "excluded: prompt #3 (invalid_name)", "+ping"}},
+		"prompts": {upstreamtest.Script{Features: upstreamtest.Features{Prompts: raw(`{"name":"p"}`)}}, []string{"+features 1 prompt |  | \n", "+ping"}},
+		"refused": {upstreamtest.Script{Features: all, Behaviours: []upstreamtest.Behaviour{upstreamtest.RefusesFeatures}},
+			[]string{"+features none can be listed |", "not listed: prompts: prompts/list was refused", "not listed: resource templates: ", "see the server's own log", "+ping"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, text := diagnose(t, stdio("s", c.script))
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q does not stand in\n%s", want, text)
+				}
+			}
+		})
+	}
+}
+
 func TestDiagnoseFailures(t *testing.T) {
 	t.Parallel()
 	short := func(cfg upstream.ServerConfig) upstream.ServerConfig {

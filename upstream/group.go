@@ -118,6 +118,7 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 
 // newServer makes a server that has not been started. before is the one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
+	lost := &losses{}
 	s := &server{
 		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: g.version, guards: g.guards,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
@@ -127,8 +128,9 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		settled:   make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		over:   make(chan struct{}),
-		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go},
-		state: tool.ServerStopped, since: time.Now(),
+		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: lost},
+		losses: lost,
+		state:  tool.ServerStopped, since: time.Now(),
 	}
 	switch sc.Transport {
 	case StreamableHTTP, SSE:

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -115,7 +116,9 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 type controlTransport struct {
 	next     http.RoundTripper
 	patience time.Duration
-	limit    int // bytes of one response
+
+	unanswered atomic.Bool // server/discover was, in time
+	limit      int         // bytes of one response
 
 	mu      sync.Mutex
 	closed  bool
@@ -151,7 +154,10 @@ func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 	discover := req.Header.Get("Mcp-Method") == methodDiscover
 	if discover {
-		timer := time.AfterFunc(t.patience, cancel)
+		timer := time.AfterFunc(t.patience, func() {
+			t.unanswered.Store(true)
+			cancel()
+		})
 		defer timer.Stop()
 	}
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))

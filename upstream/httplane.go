@@ -42,8 +42,9 @@ type httpLane struct {
 	limit   int // bytes of one response or event
 
 	onNotification func(e envelope, c *laneCall) // see server.heard
-	onEnd          func(*fault)                  // the session cannot be used any more
-	onSuspect      func()                        // the server could not be reached: the session may be over
+	losses         *losses
+	onEnd          func(*fault) // the session cannot be used any more
+	onSuspect      func()       // the server could not be reached: the session may be over
 
 	desk       *desk
 	background sync.WaitGroup                // notifications and the listener
@@ -147,6 +148,9 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 		l.onEnd(&fault{what: "the server has forgotten the session", lost: true})
 		return answer{err: f, status: status, lost: true}
 	}
+	if l.isForeign(status, body) && c.method != methodDiscover {
+		l.onSuspect()
+	}
 	if status != http.StatusTooManyRequests {
 		if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && e.valid {
 			a := errorAnswer(e.err)
@@ -155,6 +159,17 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 		}
 	}
 	return answer{err: f, status: status}
+}
+
+// isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28 any more, as after it was
+// replaced: one that says nothing about the request itself.
+func (l *httpLane) isForeign(status int, body []byte) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		e, kind := open(body)
+		return l.hop != nil && (kind != kindResponse || rawjson.IsNull(e.id))
+	}
+	return false
 }
 
 // forgotten reports whether the status means that the server no longer knows the session, as it does after a restart:
@@ -318,15 +333,21 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 			l.desk.canceled(e)
 		} else if !e.is(noteProgress) {
 			l.onNotification(e, c)
-		} else if token, ours := e.progressToken(); ours && token == c.id && e.valid {
-			c.report(e.params)
-		} else if ours && e.valid {
+		} else if token, ours := e.progressToken(); e.isBadProgress() {
+			l.losses.add()
+		} else if ours && token == c.id {
+			if !c.report(e.params) {
+				l.losses.add()
+			}
+		} else if ours {
 			l.onNotification(e, c) // of a call that has become a task
 		}
 	case kindRequest:
 		if e.valid && !l.desk.receive(e, c) {
 			l.respond(ctx, replyBody(e))
 		}
+	default:
+		l.losses.add()
 	}
 	return answer{}, false
 }
@@ -362,12 +383,12 @@ const (
 	responsePatience = 30 * time.Second // for a response, which may be large
 )
 
-// respond answers a request of the server in the background. It may come from a call that outlives the session, as the
+// respond answers a request of the server, or tells it something, in the background. It may come from a call that outlives the session, as the
 // flights do.
 func (l *httpLane) respond(ctx context.Context, body []byte) {
 	if l.responses.Add(1) > maxResponses {
 		l.responses.Add(-1)
-		l.log.Warn("a response to the server was dropped: too many others are under way")
+		l.log.Warn("a message to the server was dropped: too many others are under way")
 		return
 	}
 	l.server.flights.Go(func() {
@@ -375,6 +396,9 @@ func (l *httpLane) respond(ctx context.Context, body []byte) {
 		l.deliver(ctx, body, responsePatience)
 	})
 }
+
+// say implements lane.
+func (l *httpLane) say(ctx context.Context, body []byte) { l.respond(ctx, body) }
 
 // questions implements lane.
 func (l *httpLane) questions() *desk { return l.desk }
@@ -411,8 +435,14 @@ func (l *httpLane) newPing() *laneCall {
 // ping implements lane.
 func (l *httpLane) ping(ctx context.Context) error {
 	c := l.newPing()
-	if l.hop != nil {
-		c.method = methodDiscover // 2026-07-28 has no ping
+	if l.hop == nil {
+		return pingError(l.exchange(ctx, c))
 	}
-	return pingError(l.exchange(ctx, c))
+	c.method = methodDiscover // 2026-07-28 has no ping
+	a := l.exchange(ctx, c)
+	var rpc *tool.RPCError
+	if errors.As(a.err, &rpc) && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound || rpc.Code == tool.CodeMethodNotFound) {
+		return errors.New("the server does not speak protocol 2026-07-28 any more")
+	}
+	return pingError(a)
 }

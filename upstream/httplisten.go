@@ -158,6 +158,9 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 		case kind == kindNotification && e.is(noteListenAcked):
 			s.watch.acknowledged(s.version, e)
 			s.taken(true)
+			if again {
+				s.watch.lapsed()
+			}
 		case kind == kindResponse:
 			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
 			s.refused(raw, errNotStanding)
@@ -207,6 +210,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	}
 	if again && lastID == "" {
 		w.missed()
+		w.lapsed()
 	}
 	return l.readEvents(ctx, resp.Body, lastID, func([]byte, envelope, envelopeKind) bool { return true }), true
 }
@@ -221,6 +225,7 @@ func (l *httpLane) readEvents(
 	for {
 		ev, err := events.next()
 		if errors.Is(err, errEventTooLarge) {
+			l.losses.add()
 			l.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(l.limit))
 			err = events.skip()
 			if large := (*oversize)(nil); errors.As(err, &large) {
@@ -239,6 +244,8 @@ func (l *httpLane) readEvents(
 			l.desk.canceled(e)
 		case kind == kindNotification:
 			l.onNotification(e, nil)
+		case kind == kindNone && len(ev.data) > 0 || kind == kindRequest && !e.valid:
+			l.losses.add()
 		case kind == kindRequest && e.valid:
 			if !l.desk.receive(e, nil) {
 				l.respond(ctx, replyBody(e))

@@ -26,15 +26,15 @@ type isolation struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	life    context.Context            // of the connections; nil until the server is started
-	shut    bool                       // no connection is made any more
-	open    map[string]*server         // by the session's key
-	closing map[*server]struct{}       // not in use any more, and not gone yet
-	moved   chan struct{}              // closed and replaced when one is gone
-	failed  []time.Time                // starts that failed within the last hour, of all sessions
-	bar     *fault                     // why no connection is made for now; nil where nothing is wrong
-	barEnd  time.Time                  // of bar; zero: when something has changed
-	known   struct{ older, ends bool } // what earlier connections have learnt: see server.older and endsOnProbe
+	life    context.Context                  // of the connections; nil until the server is started
+	shut    bool                             // no connection is made any more
+	open    map[string]*server               // by the session's key
+	closing map[*server]struct{}             // not in use any more, and not gone yet
+	moved   chan struct{}                    // closed and replaced when one is gone
+	failed  []time.Time                      // starts that failed within the last hour, of all sessions
+	bar     *fault                           // why no connection is made for now; nil where nothing is wrong
+	barEnd  time.Time                        // of bar; zero: when something has changed
+	known   struct{ older, dear, ends bool } // what earlier connections have learnt: see server.older, dear and endsOnProbe
 }
 
 func newIsolation(s *server) *isolation {
@@ -211,12 +211,12 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		cfg: parent.cfg, of: parent, client: who, says: keepHop(says), timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
-		older: i.known.older, endsOnProbe: i.known.ends, onChange: func() {}, onRestate: parent.onRestate,
+		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends, onChange: func() {}, onRestate: parent.onRestate,
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
 		wishes: parent.wishes, leveled: make(chan struct{}, 1),
-		notices: &notices{tell: parent.notices.tell, run: parent.notices.run},
-		state:   tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
+		notices: &notices{tell: parent.notices.tell, run: parent.notices.run, losses: parent.losses}, losses: parent.losses,
+		state: tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
 	}
 	one.cfg.Lazy, one.cfg.IdleStop = false, parent.cfg.sessionIdle()
 	if parent.http != nil {
@@ -324,10 +324,10 @@ func (i *isolation) stopFor(f *fault, d time.Duration) {
 }
 
 // learn keeps what a connection that was made has shown of the server.
-func (i *isolation) learn(older, endsOnProbe bool) {
+func (i *isolation) learn(older, dear, endsOnProbe bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.known.older, i.known.ends = older, endsOnProbe
+	i.known.older, i.known.dear, i.known.ends = older, dear, endsOnProbe
 	i.bar = nil
 }
 
@@ -392,9 +392,9 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) 
 func (s *server) teach() {
 	switch {
 	case s.of != nil:
-		s.of.isolation.learn(s.older, s.endsOnProbe)
+		s.of.isolation.learn(s.older, s.dear, s.endsOnProbe)
 	case s.isolation != nil:
-		s.isolation.learn(s.older, s.endsOnProbe)
+		s.isolation.learn(s.older, s.dear, s.endsOnProbe)
 	}
 }
 

@@ -25,6 +25,9 @@ type lane interface {
 	// tell sends a notification of a client, and returns once the server has it or will not. params are nil where it has none.
 	tell(ctx context.Context, method string, params []byte) error
 
+	// say sends a notification of the hub's own wording and returns at once.
+	say(ctx context.Context, body []byte)
+
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 
@@ -135,11 +138,14 @@ func (c *laneCall) drop() (sent bool) {
 // sent reports whether the server may have received the request.
 func (c *laneCall) sent() bool { return c.state.Load() == callSent }
 
-// report queues a progress report. It never blocks, so that one slow consumer does not stop the reader of a stream.
-func (c *laneCall) report(params json.RawMessage) {
-	if len(params) <= maxProgress {
-		c.queue(report{progress: params})
+// report queues a progress report, unless that is too large. It never blocks, so that one slow consumer does not stop the
+// reader of a stream.
+func (c *laneCall) report(params json.RawMessage) (taken bool) {
+	if len(params) > maxProgress {
+		return false
 	}
+	c.queue(report{progress: params})
+	return true
 }
 
 // remark queues a log message, as report does.

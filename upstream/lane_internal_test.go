@@ -63,7 +63,7 @@ func testConn(w wire, onListChanged func()) *streamConn {
 			onListChanged()
 		}
 	}
-	return newStreamConn(w, time.Second, hear, quiet(), newRedactor(ServerConfig{}))
+	return newStreamConn(w, time.Second, ear{heard: hear}, quiet(), newRedactor(ServerConfig{}))
 }
 
 func testServer() *server {

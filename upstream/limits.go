@@ -120,6 +120,7 @@ func (s *server) limits() Limits { return s.cfg.Limits.withDefaults(s.cfg.Transp
 
 // receiveOversize tells whoever waits for a message that it was too large: the call, or the SDK.
 func (c *streamConn) receiveOversize(large *oversize) {
+	c.losses.add()
 	c.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(large.limit))
 	e, kind := open(large.response)
 	if kind != kindResponse {
@@ -135,6 +136,7 @@ func (c *streamConn) receiveOversize(large *oversize) {
 // oversizeAnswer is the answer of a call whose response is too large.
 func (l *httpLane) oversizeAnswer() answer {
 	large := &oversize{limit: l.limit}
+	l.losses.add()
 	l.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(large.limit))
 	return answer{err: large.failure()}
 }

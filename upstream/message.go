@@ -120,6 +120,13 @@ func (e envelope) progressToken() (string, bool) {
 	return token, ok && strings.HasPrefix(token, idPrefix)
 }
 
+// isBadProgress reports whether a notifications/progress is malformed: it names no call, or is no well-formed JSON.
+func (e envelope) isBadProgress() bool {
+	value, _ := rawjson.Get(e.params, "progressToken")
+	_, text := rawjson.String(value)
+	return !e.valid || !text && (len(value) == 0 || value[0] != '-' && (value[0] < '0' || value[0] > '9'))
+}
+
 // answerOf turns a response into an answer. It must be valid in full, because the result goes on to clients inside other
 // messages and must not be able to break them.
 func answerOf(e envelope) answer {

@@ -132,8 +132,8 @@ type notices struct {
 	size    int // of those, in bytes
 	updates map[string]bool
 	busy    bool
-	dropped int
 	broken  int
+	losses  *losses
 }
 
 // notice is one that waits. about is the resource of an update, "" for all else.
@@ -150,7 +150,7 @@ func (q *notices) put(n tool.Notification, about string) {
 	case about != "" && q.updates[about]:
 		return
 	case about != "" && len(q.updates) >= maxNotices, about == "" && (q.logs >= maxNotices || q.size+len(n.Params) > maxNoticeBytes):
-		q.dropped++
+		q.losses.add()
 		return
 	case about != "":
 		if q.updates == nil {
@@ -192,6 +192,7 @@ func (q *notices) drain() {
 
 // refuse counts a malformed notification.
 func (q *notices) refuse(s *server) {
+	q.losses.add()
 	q.mu.Lock()
 	q.broken++
 	n := q.broken

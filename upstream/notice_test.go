@@ -164,6 +164,37 @@ func TestNotificationsOfNoCall(t *testing.T) {
 	})
 }
 
+// TestWhatIsDroppedIsCounted checks the count that an operator sees: of what is malformed or too large, and of nothing else.
+func TestWhatIsDroppedIsCounted(t *testing.T) {
+	t.Parallel()
+	progress := func(params string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/progress","params":` + params + `}`
+	}
+	long := strings.Repeat("x", 1<<20)
+	bad := []string{message(`{"level":"info"}`), message(`7`), `{"jsonrpc":"2.0","method":"notifications/message"}`,
+		progress(`{"progress":1}`), progress(`[]`), `{"jsonrpc":"2.0","method":"notifications/progress"}`,
+		progress(`{"progressToken":$ID,"progress":1,"message":"` + long + `"}`), progress(`{"progressToken":null,"progress":1}`),
+		`nonsense`, `{"jsonrpc":"1.0","method":"x"}`, `[]`[:1]}
+	good := []string{progress(`{"progressToken":$ID,"progress":1}`), progress(`{"progressToken":"late","progress":1}`), progress(`{"progressToken":7,"progress":1}`),
+		message(`{"level":"info","data":1}`), `{"jsonrpc":"2.0","method":"notifications/unheard_of"}`}
+	eachWay(t, func(t *testing.T, w way) {
+		if w.http != nil && (w.http.JSON || w.http.Pretty || w.http.EventIDs) {
+			return // there is no stream, or nothing but JSON on it, or nothing new
+		}
+		cfg := w.config(t, "s")
+		h, _ := hear(t, cfg)
+		h.ready(t, "s")
+		h.mustCall(t, "s", "say", saying(3, good...))
+		h.mustCall(t, "s", "say", saying(1, bad...))
+		h.mustCall(t, "s", "echo", `{}`)
+		want := int64(len(bad))
+		eventually(t, "it is counted", func() bool { return h.status("s").Dropped >= want })
+		if got := h.status("s"); got.Dropped != want || got.State != tool.ServerReady || got.Restarts != 0 {
+			t.Errorf("%d are dropped, want %d; %+v", got.Dropped, want, got)
+		}
+	})
+}
+
 // TestFloodOfLogMessages checks that a listener which is slow costs the calls nothing, and the hub little.
 func TestFloodOfLogMessages(t *testing.T) {
 	t.Parallel()
@@ -284,7 +315,8 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
-// TestSubscriptionsSurviveAReconnect checks that a server which was lost is asked again for everything.
+// TestSubscriptionsSurviveAReconnect checks that a server which was lost is asked again for everything, and that updates which
+// it may not have been able to tell are made up for: once it is asked again, and not before.
 func TestSubscriptionsSurviveAReconnect(t *testing.T) {
 	t.Parallel()
 	for _, w := range ways() {
@@ -307,14 +339,23 @@ func TestSubscriptionsSurviveAReconnect(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if n := len(all.all()); n > 0 {
+				t.Fatalf("told %d times of what has not changed", n)
+			}
 			lose(h)
 			eventually(t, "subscribed again", func() bool {
 				reply, err := h.call(t.Context(), "s", "wishes", `{}`)
 				return err == nil && fmt.Sprint(wishesIn(t, reply.Result).Subscribed) == "[x://0 x://1 x://2]"
 			})
+			eventually(t, "what may have changed is told", func() bool {
+				return all.about("x://0") > 0 && all.about("x://1") > 0 && all.about("x://2") > 0
+			})
+			if n := all.all()[0]; n.Server != "s" || n.Session != "" || !strings.HasPrefix(string(n.Params), `{"uri":"x://`) || len(n.Params) > 20 {
+				t.Errorf("told %+v", n)
+			}
 			eventually(t, "an update is told", func() bool {
 				h.mustCall(t, "s", "update", `{"uri":"x://1"}`)
-				return all.about("x://1") > 0
+				return slices.ContainsFunc(all.all(), func(n tool.Notification) bool { return string(n.Params) == `{"uri":"x://1","x":1.50}` })
 			})
 			eventually(t, "the level is set again", func() bool {
 				levels := h.wishes(t).Levels
@@ -504,5 +545,33 @@ func TestSubscriptionBringsWhatTheClientCan(t *testing.T) {
 	}
 	if len(offered) != 2 || offered[1] != `{"sampling":{},"elicitation":{"url":{}}}` {
 		t.Errorf("the server was offered %q", offered)
+	}
+}
+
+// TestStandingStreamThatBreaks checks that a stream which is opened again, over the same connection, makes up for the updates
+// that it may have missed.
+func TestStandingStreamThatBreaks(t *testing.T) {
+	t.Parallel()
+	for _, isModern := range []bool{false, true} {
+		t.Run(versionOf(isModern), func(t *testing.T) {
+			t.Parallel()
+			cfg, fake := overHTTP(t, "s", upstreamtest.Options{Script: upstreamtest.Script{Modern: isModern, Features: full()}})
+			h, all := hear(t, cfg)
+			st := h.ready(t, "s")
+			if err := h.Subscribe(t.Context(), "s", "x://1", tool.Session{Key: "k"}, tool.Hop{}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the stream stands", func() bool {
+				h.mustCall(t, "s", "update", `{"uri":"x://1"}`)
+				return all.about("x://1") > 0
+			})
+			fake.Cut()
+			eventually(t, "what may have changed is told", func() bool {
+				return slices.ContainsFunc(all.all(), func(n tool.Notification) bool { return string(n.Params) == `{"uri":"x://1"}` })
+			})
+			if now := h.status("s"); now.Restarts != st.Restarts {
+				t.Errorf("%d restarts", now.Restarts)
+			}
+		})
 	}
 }

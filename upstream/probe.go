@@ -66,6 +66,13 @@ func (p *probe) asked() bool {
 	return p.sent
 }
 
+// isUnanswered reports whether server/discover was answered in the server's stead.
+func (p *probe) isUnanswered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.expired
+}
+
 func (p *probe) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,6 +38,7 @@ type server struct {
 	wishes  *wishes       // of all clients
 	leveled chan struct{} // has room for one: the log level that they wish for is another
 	notices *notices
+	losses  *losses // of all its connections
 
 	isolation *isolation   // the connections of client sessions; nil where they share this one
 	of        *server      // the server that this is one client session's connection of; nil otherwise
@@ -47,9 +48,15 @@ type server struct {
 
 	// Only run and what it calls use these.
 	older       bool        // the server is known to speak a revision before 2026-07-28
+	dear        bool        // and does not say so when it is asked: that takes long to find out
+	untried     bool        // it is other connections that know
 	olderNext   bool        // the attempt failed with server/discover unanswered
 	endsOnProbe bool        // the server ends when it is asked server/discover
 	attempts    []time.Time // starts within the last hour
+
+	// Only resubscribe uses these.
+	reported *book           // of the latest session
+	owed     map[string]bool // resources that an earlier one reported on, and none since
 
 	publishing sync.Mutex        // one catalog at a time
 	kept       [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
@@ -437,6 +444,11 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	}
 	if listens := sess.hasToListen(); listens || s.hearsQuestions(sess) {
 		// Before listing: what changes in between is told.
+		sess.watch.lapsed = func() {
+			for _, uri := range sess.book.all() {
+				s.makeUp(uri)
+			}
+		}
 		listening, stop := context.WithCancel(ctx)
 		shut := sess.shut
 		sess.shut = func(kill <-chan struct{}) {
@@ -533,47 +545,6 @@ func (s *server) verify(ctx context.Context, sess *session) *fault {
 		return sess.reason
 	}
 	return connectFault(s.cfg, causeOf(err), s.redact)
-}
-
-// status is what a person can see of the server.
-func (s *server) status() tool.ServerStatus {
-	st := s.ownStatus()
-	if s.isolation != nil {
-		s.isolation.report(&st)
-	}
-	return st
-}
-
-// ownStatus is status without the connections of client sessions.
-func (s *server) ownStatus() tool.ServerStatus {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := tool.ServerStatus{
-		Server: s.cfg.ID, Transport: string(s.cfg.Transport), State: s.state, Since: s.since,
-		LastError: s.lastErr, Hint: s.hint, PID: s.pid, Restarts: s.restarts,
-		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
-	}
-	if s.asleep && st.Hint == "" {
-		st.Hint = "starts when one of its tools is called"
-		if s.isolation != nil {
-			st.Hint = "each session gets a connection of its own when it calls one of the tools"
-		}
-	}
-	if !s.nextTry.IsZero() {
-		next := s.nextTry
-		st.NextTry = &next
-	}
-	if sess := s.previous; sess != nil {
-		st.ProtocolVersion = sess.version
-		if info := sess.info.ServerInfo; info != nil {
-			st.ServerName, st.ServerVersion = cleanText(info.Name), cleanText(info.Version)
-		}
-	}
-	if l := s.listing; l != nil {
-		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
-		st.Cached, st.Known = l.catalog.Pending, !s.foreign
-	}
-	return st
 }
 
 // catalog is what the server offers as far as is known.

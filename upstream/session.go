@@ -15,12 +15,13 @@ type session struct {
 	lane    lane
 	version string // negotiated
 	hop     *hop   // nil below 2026-07-28
-	id      string // Mcp-Session-Id, or ""
-	info    mcp.InitializeResult
 
-	declared []byte // the capabilities as the server wrote them; nil where that is not known
-	lasting  *lasting
-	pid      int
+	unanswered bool   // the server did not answer server/discover in time
+	id         string // Mcp-Session-Id, or ""
+	info       mcp.InitializeResult
+	declared   []byte // the capabilities as the server wrote them; nil where that is not known
+	lasting    *lasting
+	pid        int
 
 	changed [kinds]chan struct{} // each has room for one: the server's tools, say, have changed
 	suspect chan struct{}        // has room for one: the server could not be reached

@@ -88,6 +88,7 @@ type streamConn struct {
 	endOnce  sync.Once
 	requests atomic.Int32 // of the server, unanswered
 	noise    atomic.Int64
+	losses   *losses
 	noisy    *rate.Limiter
 	probe    probe
 	declared declared // of the server, in what it answers the SDK
@@ -104,13 +105,14 @@ type streamConn struct {
 // newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
 // that the server does not know it.
 func newStreamConn(
-	w wire, patience time.Duration, onNotification func(envelope, *laneCall), log *slog.Logger, r *redactor,
+	w wire, patience time.Duration, to ear, log *slog.Logger, r *redactor,
 ) *streamConn {
 	c := &streamConn{
 		wire:           w,
 		log:            log,
 		redact:         r,
-		onNotification: onNotification,
+		onNotification: to.heard,
+		losses:         to.losses,
 		toSDK:          make(chan jsonrpc.Message, sdkBacklog),
 		closing:        make(chan struct{}),
 		ended:          make(chan struct{}),
@@ -303,13 +305,18 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 	case e.is(noteProgress):
 		token, ours := e.progressToken()
 		if !ours || !e.valid {
+			if e.isBadProgress() {
+				c.losses.add()
+			}
 			return false
 		}
 		c.mu.Lock()
 		call := c.pending[token]
 		c.mu.Unlock()
 		if call != nil {
-			call.report(e.params)
+			if !call.report(e.params) {
+				c.losses.add()
+			}
 			return false
 		}
 	case e.is(noteCancelled):
@@ -350,6 +357,9 @@ func (c *streamConn) respond(body []byte) {
 	}
 }
 
+// say implements lane.
+func (c *streamConn) say(_ context.Context, body []byte) { c.respond(body) }
+
 // deliver queues a message for the SDK.
 func (c *streamConn) deliver(m jsonrpc.Message) {
 	select {
@@ -360,6 +370,7 @@ func (c *streamConn) deliver(m jsonrpc.Message) {
 
 // drop counts something that the server should not have sent, and logs it now and then.
 func (c *streamConn) drop(what string, raw []byte) {
+	c.losses.add()
 	n := c.noise.Add(1)
 	if c.noisy.Allow() {
 		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",

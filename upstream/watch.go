@@ -14,6 +14,7 @@ import (
 type watch struct {
 	changes [kinds]bool // which list_changed are asked for; set before listening
 	missed  func()      // told when changes may have been announced while nobody listened
+	lapsed  func()      // told when updates of resources may have been, once they are listened to again; set before listening
 
 	renew chan struct{} // has room for one: asks for something else than before
 

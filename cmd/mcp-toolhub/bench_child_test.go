@@ -23,7 +23,7 @@ const raceOptions = "atexit_sleep_ms=0"
 
 // benchSpec describes one process of a benchmark, or where a process listens that runs already.
 type benchSpec struct {
-	Role    string      `json:"role,omitempty"`    // echo, raw (servers); splice, sdk, hub (proxies)
+	Role    string      `json:"role,omitempty"`    // echo, raw, streams (servers); splice, sdk, hub (proxies)
 	Door    string      `json:"door,omitempty"`    // http or stdio: what it speaks to its clients
 	URL     string      `json:"url,omitempty"`     // of a server that runs already; all else is empty then
 	Tools   int         `json:"tools,omitempty"`   // raw: how many tools it lists
@@ -92,6 +92,10 @@ func runProfiled(spec benchSpec) error {
 func runRole(spec benchSpec) error {
 	ctx := context.Background()
 	switch spec.Role {
+	case "streams":
+		serveProbe()
+		serveStreams()
+		return nil
 	case "echo":
 		return serveEcho(ctx, spec.Door)
 	case "raw":

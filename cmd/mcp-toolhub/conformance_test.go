@@ -26,6 +26,20 @@ type conformanceRun struct {
 	// upstream is the server of the hub's config that stands behind the view; "" for the suite's client mode.
 	upstream string
 	merged   bool // against /mcp, where that server is one of several
+
+	// why says of checks that are missing through the hub why that is right.
+	why map[string]string
+}
+
+// sameList is the check that is missing on /mcp, and why.
+func sameList() map[string]string {
+	return map[string]string{
+		"server-stateless: sep-2575-server-sends-tools-list-changed-on-subscription ServerSendsToolsListChangedOnSubscription": "" +
+			"it is one of those that go by names (it calls `test_trigger_tool_change`). That tool adds a tool, and does so for the second " +
+			"time here: the server says list_changed, and its list is the same as before. A client of several servers is told when " +
+			"its surface differs, and of no more; that is so when the tool is added for the first time. A client of the direct view is " +
+			"told whatever its server says, and there the check passes.",
+	}
 }
 
 // conformanceRuns are what the hub is held to.
@@ -42,7 +56,7 @@ func conformanceRuns() []conformanceRun {
 		{name: "2026-07-28-http", revision: rev2026, through: "server over HTTP", least: 163, choose: required(rev2026), upstream: "modern"},
 		{name: "2026-07-28-stdio", revision: rev2026, through: "server over stdio", least: 163, choose: required(rev2026), upstream: "modernpipe"},
 		{name: "2026-07-28-merged", revision: rev2026, through: "several servers, on /mcp", least: 163, merged: true,
-			choose: required(rev2026), upstream: "modern"},
+			choose: required(rev2026), upstream: "modern", why: sameList()},
 		{name: "2025-11-25-merged", revision: rev2025, through: "several servers, on /mcp", least: 82, merged: true,
 			choose: all(rev2025), upstream: "legacy"},
 		{name: "2026-07-28-client", revision: rev2026, through: "client mode", least: 40,
@@ -203,7 +217,11 @@ func report(t *testing.T, rows []conformanceRow) {
 			t.Logf("conformance: %s: missing: %s (%s)", row.run.name, name, row.missing[name])
 		}
 		if len(row.known) > 0 {
-			fmt.Fprintf(&names, "\n%s, %s:\n\n- %s\n", row.run.revision, row.run.through, strings.Join(row.known, "\n- "))
+			fmt.Fprintf(&names, "\n%s, %s:\n", row.run.revision, row.run.through)
+			for _, name := range row.known {
+				fmt.Fprintf(&names, "\n- %s", strings.TrimSuffix(name+": "+row.run.why[name], ": "))
+			}
+			names.WriteString("\n")
 		}
 	}
 	if names.Len() == 0 {

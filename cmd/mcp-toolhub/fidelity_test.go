@@ -355,11 +355,12 @@ var oddTools = []string{
 func TestFidelityOfDeclarations(t *testing.T) {
 	t.Parallel()
 	all := farServers(t)
-	var tools []json.RawMessage
-	for _, d := range append([]string{string(upstreamtest.Tool("echo"))}, oddTools...) {
-		tools = append(tools, json.RawMessage(d))
-	}
+	declared := append([]string{string(upstreamtest.Tool("echo"))}, oddTools...)
 	for id, modern := range map[string]bool{"odd25": false, "odd26": true} {
+		var tools []json.RawMessage
+		for _, d := range declared { // a page that both had would be named in a form that tells whose it is
+			tools = append(tools, json.RawMessage(strings.ReplaceAll(d, "ui://x", "ui://"+id)))
+		}
 		script := upstreamtest.Script{Modern: modern, Tools: tools, PageSize: 2}
 		all = append(all, far{id: id, entry: child(script), direct: func(t testing.TB) *wire {
 			return wireFake(t, script, generation(modern)).open()
@@ -377,7 +378,7 @@ func TestFidelityOfDeclarations(t *testing.T) {
 			}
 		}
 	}
-	if len(want) != 2*len(tools) {
+	if len(want) != 2*len(declared) {
 		t.Fatalf("%d tools were listed directly", len(want))
 	}
 	eachClient(t, all, func(t *testing.T, client *wire) {

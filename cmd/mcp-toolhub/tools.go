@@ -138,6 +138,9 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 	for _, r := range l.Tool.Repairs {
 		fmt.Fprintf(a.std.out, "repaired: %s: %s\n", r.Part, printable(r.Reason))
 	}
+	if l.Page != "" {
+		fmt.Fprintf(a.std.out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
+	}
 	fmt.Fprintf(a.std.out, "\n%s\n\ninput schema:\n", printable(l.Tool.Description))
 	var schema bytes.Buffer
 	if err := json.Indent(&schema, l.Tool.InputSchema, "", "  "); err != nil {

@@ -36,7 +36,7 @@ func isCustomNote(profile string, m message) bool {
 		return false
 	}
 	switch m.method {
-	case noteInitialized, noteCancelled, noteProgress, noteRootsListChanged:
+	case noteInitialized, noteCancelled, noteProgress, noteRootsChanged:
 		return false
 	}
 	return true

@@ -42,6 +42,10 @@ func (v *servers) Unsubscribe(_ context.Context, server, uri string, _ tool.Sess
 	return nil
 }
 
+func (v *servers) RootsChanged(_ context.Context, who tool.Session, params json.RawMessage) {
+	v.note(fmt.Sprintf("roots %s %s", strings.SplitN(who.Key, "/", 2)[0], orNull(params)))
+}
+
 func (v *servers) SetLogLevel(level string)                    { v.note("level " + level) }
 func (v *servers) OnNotification(tell func(tool.Notification)) { v.tell = tell }
 

@@ -167,6 +167,9 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			w.WriteHeader(http.StatusAccepted)
 		case m.method == noteCancelled && m.id == nil && s.inflight.cancel(m.params):
 			w.WriteHeader(http.StatusAccepted)
+		case m.method == noteRootsChanged && m.id == nil:
+			d.server.deps.Servers.RootsChanged(r.Context(), s.whole(), m.params)
+			w.WriteHeader(http.StatusAccepted)
 		case m.isRequest() && !servedBySDK(m.method):
 			writeJSON(w, http.StatusOK, errorText(m.id, &tool.RPCError{Code: tool.CodeMethodNotFound,
 				Message: fmt.Sprintf("method %q is not served", m.method)}))

@@ -150,6 +150,7 @@ const (
 
 	noteInitialized         = "notifications/initialized"
 	noteCancelled           = "notifications/cancelled"
+	noteRootsChanged        = "notifications/roots/list_changed"
 	noteProgress            = "notifications/progress"
 	noteMessage             = "notifications/message"
 	noteUpdated             = "notifications/resources/updated"
@@ -157,7 +158,6 @@ const (
 	noteToolListChanged     = "notifications/tools/list_changed"
 	notePromptListChanged   = "notifications/prompts/list_changed"
 	noteResourceListChanged = "notifications/resources/list_changed"
-	noteRootsListChanged    = "notifications/roots/list_changed"
 )
 
 // onLane reports whether the hub itself serves method.

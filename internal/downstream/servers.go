@@ -29,6 +29,10 @@ type Servers interface {
 	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
 	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
 
+	// RootsChanged tells the servers that keep the roots of a session's client that these have changed. It does not wait
+	// for them.
+	RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage)
+
 	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
 	SetLogLevel(level string)
 
@@ -173,5 +177,6 @@ func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.H
 }
 
 func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
+func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage)     {}
 func (noServers) SetLogLevel(string)                                              {}
 func (noServers) OnNotification(func(tool.Notification))                          {}

@@ -275,6 +275,8 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 			}})
 		})
 	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
+	case m.method == noteRootsChanged && m.id == nil:
+		d.server.deps.Servers.RootsChanged(ctx, d.session, m.params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
 	case m.isResponse(): // the SDK asks nothing of a client

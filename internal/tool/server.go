@@ -27,13 +27,17 @@ type ServerStatus struct {
 	ServerVersion   string      `json:"server_version,omitempty"`
 	PID             int         `json:"pid,omitempty"`
 	Restarts        int         `json:"restarts"`
-	Tools           int         `json:"tools"`            // admitted
+	Tools           int         `json:"tools"` // admitted
+	Prompts         int         `json:"prompts"`
+	Resources       int         `json:"resources"`
+	Templates       int         `json:"templates"`
 	Cached          bool        `json:"cached,omitempty"` // the tools are those of an earlier start
 	Known           bool        `json:"-"`                // it is known what the server offers, now or at an earlier start
 	Repaired        int         `json:"repaired"`
 	Excluded        []Exclusion `json:"excluded,omitempty"`
 	Calls           int64       `json:"calls"`
 	Errors          int64       `json:"errors"`
+	Dropped         int64       `json:"dropped,omitempty"` // messages of the server: malformed, too large, or too many to be passed on
 	InFlight        int         `json:"in_flight"`
 	Isolation       string      `json:"isolation,omitempty"` // "session" where each client session has a connection of its own
 	Sessions        int         `json:"sessions"`            // such connections, open or opening

@@ -7,6 +7,10 @@ type Listed struct {
 	Name        string          // the name shown, in the surface's style
 	Tool        *Tool           // never nil
 	Declaration json.RawMessage // Tool.Declaration with the shown name and the profile's overrides; all else byte for byte
+
+	// Page is the URI of the tool's user interface as Declaration names it, where that is not the server's own because another
+	// server claims that, too; "" otherwise.
+	Page string
 }
 
 // Surface is the set of tools that one kind of caller sees, at one moment. It is immutable and safe for concurrent use.

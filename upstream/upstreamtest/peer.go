@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -94,6 +95,16 @@ func (p *peer) toListeners(line []byte) {
 	}
 }
 
+// askAgain asks everybody who listens for roots, each under an id of its own.
+func (p *peer) askAgain() {
+	p.mu.Lock()
+	all := maps.Clone(p.listeners)
+	p.mu.Unlock()
+	for n, l := range all {
+		l.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"again-%d","method":"roots/list"}`, n))
+	}
+}
+
 func parse(raw []byte) (m message, ok bool) {
 	var outer struct {
 		Params json.RawMessage `json:"params"`
@@ -113,6 +124,9 @@ func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 	}
 	if m.Method == "notifications/initialized" && p.script.Has(AsksEarly) {
 		p.toListeners([]byte(`{"jsonrpc":"2.0","id":"early","method":"roots/list"}`))
+	}
+	if m.Method == "notifications/roots/list_changed" && p.script.Has(AsksAgain) {
+		p.askAgain()
 	}
 	if m.Method == "" {
 		p.asking.answered(m)

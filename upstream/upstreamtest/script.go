@@ -73,12 +73,14 @@ const (
 	RefusesFeatures  Behaviour = "refuses_features"  // answers these with an error
 	Chatty           Behaviour = "chatty"            // writes 1,000 lines to stderr at start (stdio)
 	AsksEarly        Behaviour = "asks_early"        // asks for roots, with the id "early", once it is initialised
+	AsksAgain        Behaviour = "asks_again"        // asks for roots, with an id that begins with again, when it is told that they have changed
 )
 
 // Script says how a fake server behaves. The zero value is an honest server of protocol 2025-11-25.
 type Script struct {
 	Name         string // serverInfo.name; default "fake"
 	Modern       bool   // speaks 2026-07-28 and answers server/discover; otherwise it is an unknown method there
+	Turned       string // a file: while there is one at a start, it is the other way round (stdio)
 	Instructions string
 	Behaviours   []Behaviour
 

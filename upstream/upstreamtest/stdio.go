@@ -122,6 +122,9 @@ func serve(s Script, in io.Reader, out io.Writer) int {
 			fmt.Fprintf(os.Stderr, "\x1b[31mline %d\x1b[0m\n", i)
 		}
 	}
+	if _, err := os.Stat(s.Turned); err == nil {
+		s.Modern = !s.Modern
+	}
 	p := newPeer(s)
 	p.die = func() { os.Exit(7) }
 	if s.Has(Stubborn) {

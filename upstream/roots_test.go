@@ -1,0 +1,146 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// TestRootsChanged checks who is told that a client's roots have changed, in which words, and that the server which then
+// asks for them is answered, though no call is in flight: by the next one's client.
+func TestRootsChanged(t *testing.T) {
+	t.Parallel()
+	const note = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"`
+	news := json.RawMessage("{\"_meta\":{\"io.modelcontextprotocol/x\":1,\"n\":12345678901234567890},\n\"y\":\"\\u003c\"}")
+	for name, c := range map[string]struct {
+		script   upstreamtest.Script
+		http     *upstreamtest.Options
+		shared   bool
+		says     string
+		news     json.RawMessage
+		want     string // notification; "" for none
+		answered bool
+	}{
+		"stdio":              {says: everything, news: news, want: note + `,"params":{"_meta":{"n":12345678901234567890},"y":"\u003c"}}`, answered: true},
+		"sse":                {http: &upstreamtest.Options{SSE: true}, says: everything, want: note + `}`, answered: true},
+		"http":               {http: &upstreamtest.Options{}, says: everything, news: json.RawMessage(`[`), want: note + `}`, answered: true},
+		"client without":     {says: `{"roots":{}}`},
+		"client of nothing":  {says: `{}`},
+		"shared stdio":       {shared: true, says: everything},
+		"shared http":        {shared: true, http: &upstreamtest.Options{}, says: everything},
+		"2026-07-28 on http": {script: upstreamtest.Script{Modern: true}, http: &upstreamtest.Options{}, says: everything},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script := withAsking(c.script)
+			script.Behaviours = []upstreamtest.Behaviour{upstreamtest.AsksAgain}
+			script.Record = filepath.Join(t.TempDir(), "received")
+			cfg := stdio("s", script)
+			var far *upstreamtest.Handler
+			if c.http != nil {
+				o := *c.http
+				o.Script = script
+				cfg, far = overHTTP(t, "s", o)
+			}
+			cfg.Isolated = !c.shared
+			h := start(t, cfg)
+			var asked atomic.Int64
+			roots := tool.Answer{Result: json.RawMessage(`{"roots":[{"uri":"file:///new"}]}`)}
+			ann := caller{name: "ann", says: c.says, ask: func(ctx context.Context, q []tool.Question) ([]tool.Answer, error) {
+				asked.Add(1)
+				return always(roots)(ctx, q)
+			}}
+			calls := func(native string) {
+				t.Helper()
+				if _, err := ann.call(t.Context(), h, native, `{"ms":20}`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			calls("echo")
+			h.RootsChanged(t.Context(), tool.Session{Key: "test/bob", Name: "bob"}, nil) // who has no connection
+			h.RootsChanged(t.Context(), tool.Session{Key: "test/ann", Name: "ann"}, c.news)
+			if c.answered {
+				eventually(t, "the client is asked", func() bool { calls("sleep"); return asked.Load() > 0 })
+				eventually(t, "the server is answered", func() bool {
+					return slices.ContainsFunc(ann.answers(t, h, "answers", `{}`), func(a string) bool {
+						return strings.HasPrefix(a, `{"jsonrpc":"2.0","id":"again-`) && strings.HasSuffix(a, `"result":{"roots":[{"uri":"file:///new"}]}}`)
+					})
+				})
+			}
+			calls("echo")
+			var told []string
+			for _, line := range gotBy(t, far, script.Record) {
+				if strings.Contains(line, "roots/list_changed") {
+					told = append(told, line)
+				}
+			}
+			if c.want == "" && len(told) > 0 || c.want != "" && !slices.Equal(told, []string{c.want}) {
+				t.Errorf("told %q, want %s", told, c.want)
+			}
+			if n := asked.Load(); !c.answered && n > 0 {
+				t.Errorf("asked %d times", n)
+			}
+		})
+	}
+}
+
+// gotBy is what a server got: far over HTTP, or else the one that records it.
+func gotBy(t testing.TB, far *upstreamtest.Handler, record string) (lines []string) {
+	t.Helper()
+	if far != nil {
+		for _, r := range far.Requests() {
+			lines = append(lines, string(r.Body))
+		}
+		return lines
+	}
+	data, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(data), "\n")
+}
+
+// TestRootsAreAskedForOnce checks that the news lets one question come outside of calls, and none of another kind.
+func TestRootsAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	script := withAsking(upstreamtest.Script{})
+	script.Tools = append(script.Tools, upstreamtest.Tool("answer"))
+	cfg := stdio("s", script)
+	cfg.Isolated = true
+	h := start(t, cfg)
+	ann := caller{name: "ann", says: everything, ask: always(tool.Answer{Result: json.RawMessage(`{"roots":[]}`)})}
+	late := func(id, method string) { // asks as soon as its call has been answered
+		t.Helper()
+		text, _ := json.Marshal(`{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}` + "\n" +
+			`{"jsonrpc":"2.0","id":"` + id + `","method":"` + method + `","params":{}}`)
+		if _, err := ann.call(t.Context(), h, "answer", `{"text":`+string(text)+`}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late("first", tool.MethodRoots)
+	h.RootsChanged(t.Context(), tool.Session{Key: "test/ann"}, nil)
+	late("second", tool.MethodSample)
+	late("third", tool.MethodRoots)
+	late("fourth", tool.MethodRoots)
+	var all []string
+	eventually(t, "all are answered", func() bool {
+		if _, err := ann.call(t.Context(), h, "echo", `{}`); err != nil {
+			t.Fatal(err)
+		}
+		all = ann.answers(t, h, "answers", `{}`)
+		return len(all) == 4
+	})
+	for id, want := range map[string]string{"first": "-32600", "second": "-32600", "third": `"roots":[]`, "fourth": "-32600"} {
+		if !slices.ContainsFunc(all, func(a string) bool { return strings.Contains(a, `"id":"`+id+`"`) && strings.Contains(a, want) }) {
+			t.Errorf("%s: want %s in %q", id, want, all)
+		}
+	}
+}

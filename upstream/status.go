@@ -1,0 +1,46 @@
+package upstream
+
+import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+
+// status is what a person can see of the server.
+func (s *server) status() tool.ServerStatus {
+	st := s.ownStatus()
+	if s.isolation != nil {
+		s.isolation.report(&st)
+	}
+	return st
+}
+
+// ownStatus is status without the connections of client sessions.
+func (s *server) ownStatus() tool.ServerStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := tool.ServerStatus{
+		Server: s.cfg.ID, Transport: string(s.cfg.Transport), State: s.state, Since: s.since,
+		LastError: s.lastErr, Hint: s.hint, PID: s.pid, Restarts: s.restarts,
+		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
+		Dropped: s.losses.count(),
+	}
+	if s.asleep && st.Hint == "" {
+		st.Hint = "starts when one of its tools is called"
+		if s.isolation != nil {
+			st.Hint = "each session gets a connection of its own when it calls one of the tools"
+		}
+	}
+	if !s.nextTry.IsZero() {
+		next := s.nextTry
+		st.NextTry = &next
+	}
+	if sess := s.previous; sess != nil {
+		st.ProtocolVersion = sess.version
+		if info := sess.info.ServerInfo; info != nil {
+			st.ServerName, st.ServerVersion = cleanText(info.Name), cleanText(info.Version)
+		}
+	}
+	if l := s.listing; l != nil {
+		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
+		st.Prompts, st.Resources, st.Templates = len(l.catalog.Prompts), len(l.catalog.Resources), len(l.catalog.Templates)
+		st.Cached, st.Known = l.catalog.Pending, !s.foreign
+	}
+	return st
+}
