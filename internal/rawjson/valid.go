@@ -21,17 +21,7 @@ func Parse(text []byte, name string) (o, member Object, ok bool) {
 	if !v.whole() {
 		return Object{}, Object{}, false
 	}
-	if !IsObject(text) {
-		return Object{}, Object{}, true
-	}
-	o = Object{text: text, members: v.members}
-	if value := v.text[v.from:v.to]; IsObject(value) {
-		member = Object{text: value, members: v.inner}
-		for i := range v.inner {
-			m := &v.inner[i]
-			m.start, m.end, m.valueAt = m.start-v.from, m.end-v.from, m.valueAt-v.from
-		}
-	}
+	o, member = v.objects()
 	return o, member, true
 }
 
@@ -49,16 +39,26 @@ type checker struct {
 	inner   []Member
 	from    int // where the value of the last member called name is
 	to      int
+
+	pause *pause // where to go on once there is more; nil for a text that is complete
 }
 
 // whole checks all of the text.
 func (v *checker) whole() bool {
+	i, ok := v.value(skipSpace(v.text, 0))
+	return ok && v.rest(i)
+}
+
+// rest checks what follows a value that has ended before i.
+func (v *checker) rest(i int) (ok bool) {
 	text := v.text
-	i, ok := v.value(skipSpace(text, 0))
-	if !ok {
-		return false
-	}
 	for v.depth > 0 {
+		if i >= len(text) {
+			return false // a number may go on
+		}
+		if v.pause != nil {
+			v.pauseAt(i, false)
+		}
 		if v.keep && v.depth <= 2 {
 			v.ended(i)
 		}
@@ -79,6 +79,22 @@ func (v *checker) whole() bool {
 		}
 	}
 	return skipSpace(text, i) == len(text)
+}
+
+// objects returns the text, which was checked, and its member name as objects.
+func (v *checker) objects() (o, member Object) {
+	if !IsObject(v.text) {
+		return Object{}, Object{}
+	}
+	o = Object{text: v.text, members: v.members}
+	if value := v.text[v.from:v.to]; IsObject(value) {
+		member = Object{text: value, members: v.inner}
+		for i := range v.inner {
+			m := &v.inner[i]
+			m.start, m.end, m.valueAt = m.start-v.from, m.end-v.from, m.valueAt-v.from
+		}
+	}
+	return o, member
 }
 
 // open enters an object or array. ok is false where that is one level too many.
@@ -121,7 +137,7 @@ func (v *checker) key(i int) (next int, ok bool) {
 		return i, false
 	}
 	start := i
-	if i, ok = checkString(v.text, i+1); !ok {
+	if i, ok = v.string(i + 1); !ok {
 		return i, false
 	}
 	end := i - 1
@@ -172,10 +188,13 @@ func (v *checker) value(i int) (next int, ok bool) {
 		if i >= len(v.text) {
 			return i, false
 		}
+		if v.pause != nil {
+			v.pauseAt(i, true)
+		}
 		c := v.text[i]
 		switch c {
 		case '"':
-			return checkString(v.text, i+1)
+			return v.string(i + 1)
 		case 't':
 			return checkWord(v.text, i, "true")
 		case 'f':
@@ -201,6 +220,14 @@ func (v *checker) value(i int) (next int, ok bool) {
 			return i, false
 		}
 	}
+}
+
+// string checks the string whose inside begins at i, and returns the index after it.
+func (v *checker) string(i int) (next int, ok bool) {
+	if v.pause != nil {
+		return v.pause.string(v.text, i)
+	}
+	return checkString(v.text, i)
 }
 
 func checkWord(text []byte, i int, word string) (next int, ok bool) {
@@ -241,7 +268,8 @@ func digits(text []byte, i int) (next int, ok bool) {
 	return next, next > i
 }
 
-// checkString checks the string whose inside begins at i, and returns the index after its closing quote. Text with many
+// checkString checks the string whose inside begins at i, and returns the index after its closing quote. Where it is no
+// string, or does not end, next is an index from which on it would have to go on. Text with many
 // escapes, as source code has them, is common: so it goes on in blocks of eight right behind one, and takes larger
 // blocks only where several have held nothing.
 func checkString(text []byte, i int) (next int, ok bool) {
@@ -262,7 +290,9 @@ func checkString(text []byte, i int) (next int, ok bool) {
 		case '\\':
 			if i+1 < len(text) && isShortEscape(text[i+1]) {
 				i += 2
-			} else if i, ok = checkEscape(text, i+1); !ok {
+			} else if next, ok = checkEscape(text, i+1); ok {
+				i = next
+			} else {
 				return i, false
 			}
 			clean = 0
@@ -275,9 +305,10 @@ func checkString(text []byte, i int) (next int, ok bool) {
 		case c == '"':
 			return i + 1, true
 		case c == '\\':
-			if i, ok = checkEscape(text, i+1); !ok {
+			if next, ok = checkEscape(text, i+1); !ok {
 				return i, false
 			}
+			i = next
 		case c < 0x20:
 			return i, false
 		default:
