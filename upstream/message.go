@@ -57,6 +57,15 @@ const (
 
 // open takes the envelope off raw. Where raw is malformed in its values alone, there is an envelope that says so.
 func open(raw []byte) (envelope, envelopeKind) {
+	message, result, ok := rawjson.Parse(raw, memberResult)
+	return openParsed(raw, message, result, ok)
+}
+
+// memberResult is the member of a response whose own members are read with it.
+const memberResult = "result"
+
+// openParsed is open of raw that was parsed.
+func openParsed(raw []byte, message, result rawjson.Object, ok bool) (envelope, envelopeKind) {
 	var e envelope
 	version := false
 	take := func(m rawjson.Member) bool {
@@ -69,7 +78,7 @@ func open(raw []byte) (envelope, envelopeKind) {
 			e.method = m.Value
 		case "params":
 			e.params = m.Value
-		case "result":
+		case memberResult:
 			e.result = m.Value
 		case "error":
 			e.err = m.Value
@@ -77,7 +86,7 @@ func open(raw []byte) (envelope, envelopeKind) {
 		return true
 	}
 	var err error
-	if message, result, ok := rawjson.Parse(raw, "result"); ok {
+	if ok {
 		e.valid, e.object = true, result
 		for _, m := range message.Members() {
 			take(m)
