@@ -204,7 +204,7 @@ func (a answer) in(got received) answer {
 		return a
 	}
 	if ahead := got.ahead; ahead != nil && ahead.digest != nil {
-		if len(ahead.of) == len(a.result) && &ahead.of[0] == &a.result[0] {
+		if isSame(ahead.of, a.result) {
 			a.got, a.digest = got, ahead.digest
 			return a
 		}

@@ -140,15 +140,24 @@ func answerOf(e envelope) answer {
 	case !rawjson.IsObject(e.result):
 		return invalidAnswer("has a result that is no object")
 	}
+	if !isSame(e.result, e.object.Text()) { // there are two, and the key of one is written with escapes
+		e.object = rawjson.Object{}
+	}
+	if e.object.OneLine() {
+		return answer{result: e.result, object: e.object}
+	}
 	result, err := rawjson.Line(e.result)
 	if err != nil {
 		return invalidAnswer("is no well-formed JSON")
 	}
-	if len(result) != len(e.object.Text()) { // it was written as one line
+	if !isSame(result, e.result) { // it was written as one line
 		e.object = rawjson.Object{}
 	}
 	return answer{result: result, object: e.object}
 }
+
+// isSame reports whether a and b are the same bytes in memory.
+func isSame(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func errorAnswer(raw []byte) answer {
 	var fields struct {

@@ -61,7 +61,7 @@ func (s *Server) finishCall(ctx context.Context, p peer, server string, r replie
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
-		p.caller.remember(server, outcome.Result)
+		p.caller.remember(server, outcome.Result, outcome.Object)
 	}
 	if outcome.Status == tool.StatusNeedsInput {
 		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below

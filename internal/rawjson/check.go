@@ -69,7 +69,7 @@ func (c *Check) run(text []byte) bool {
 	if !p.value {
 		return v.rest(p.at)
 	}
-	i, ok := v.value(skipSpace(text, p.at))
+	i, ok := v.value(v.space(p.at))
 	return ok && v.rest(i)
 }
 
