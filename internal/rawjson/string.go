@@ -5,22 +5,18 @@ import (
 	"math/bits"
 )
 
-// longString is up to how many bytes a string is read in words of eight. Most strings are no longer; for those that are,
+// longString is how many bytes of a string are read in words of eight. Most strings are no longer; for those that are,
 // blocks of 64 are faster, however many escapes they have.
-const longString = 48
+const longString = 64
 
 // checkString checks the string whose inside begins at i, and returns the index after its closing quote. Where it is no
 // string, or does not end, next is an index from which on it would have to go on.
 func checkString(text []byte, i int) (next int, ok bool) {
-	long := i + longString
-	for len(text)-i >= 8 {
-		if i >= long && len(text)-i >= 64 {
-			if next, end := checkBlocks(text, i); end != stringGoesOn {
-				return next, end == stringEnds
-			} else {
-				i, long = next, len(text)
-				continue
-			}
+	for long := i + longString; len(text)-i >= 8; {
+		if i >= long {
+			i = skipBlocks(text, i)
+			long = i + longString
+			continue
 		}
 		found := special(binary.LittleEndian.Uint64(text[i:]))
 		if found == 0 {
@@ -61,16 +57,9 @@ func checkString(text []byte, i int) (next int, ok bool) {
 	return i, false
 }
 
-// What checkBlocks found.
-const (
-	stringGoesOn = iota // in less than a block
-	stringEnds
-	stringBreaks
-)
-
-// checkBlocks checks blocks of 64 bytes of the inside of a string from i on. Which bytes of a block need a look is found
-// out without a branch, as a bit for each: where escapes come irregularly, a branch for each word costs the most time.
-func checkBlocks(text []byte, i int) (next, end int) {
+// skipWords is skipBlocks for every processor. Which bytes of a block need a look is found out without a branch, as a bit
+// for each: where escapes come irregularly, a branch for each word costs the most time.
+func skipWords(text []byte, i int) int {
 	for len(text)-i >= 64 {
 		b := (*[64]byte)(text[i:])
 		found := marks(b[0:]) | marks(b[8:])<<8 | marks(b[16:])<<16 | marks(b[24:])<<24 |
@@ -78,30 +67,15 @@ func checkBlocks(text []byte, i int) (next, end int) {
 		step := 64
 		for found != 0 {
 			at := bits.TrailingZeros64(found)
-			switch b[at] {
-			case '"':
-				return i + at + 1, stringEnds
-			case '\\':
-				after := at + 2
-				if i+at+1 >= len(text) {
-					return i + at, stringGoesOn
-				}
-				if !isShortEscape(text[i+at+1]) {
-					to, ok := checkEscape(text, i+at+1)
-					if !ok {
-						return i + at, stringBreaks
-					}
-					after = to - i
-				}
-				step = max(step, after)
-				found = found >> after << after
-			default:
-				return i + at, stringBreaks // a control character
+			if b[at] != '\\' || i+at+1 >= len(text) || !isShortEscape(text[i+at+1]) {
+				return i + at
 			}
+			step = max(step, at+2)
+			found = found >> (at + 2) << (at + 2)
 		}
 		i += step
 	}
-	return i, stringGoesOn
+	return i
 }
 
 // checkEscape checks what follows a backslash.
@@ -117,7 +91,7 @@ func checkEscape(text []byte, i int) (next int, ok bool) {
 			return i, false
 		}
 		for _, c := range text[i+1 : i+5] {
-			if c-'0' > 9 && (c|0x20)-'a' > 5 {
+			if !isHex(c) {
 				return i, false
 			}
 		}
@@ -125,6 +99,8 @@ func checkEscape(text []byte, i int) (next int, ok bool) {
 	}
 	return i, false
 }
+
+func isHex(c byte) bool { return c-'0' <= 9 || (c|0x20)-'a' <= 5 }
 
 const (
 	each = 0x0101010101010101
@@ -143,7 +119,7 @@ func special(x uint64) uint64 {
 func marks(b []byte) uint64 {
 	x := binary.LittleEndian.Uint64(b)
 	low := x &^ high
-	// A sum has its high bit set where the byte is none of them, and no sum carries into the next byte.
+	// A sum has its high bit set where the byte is none of those, and carries nothing into the next byte.
 	ordinary := ((low ^ each*'"') + ^uint64(high)) & ((low ^ each*'\\') + ^uint64(high)) & (low + each*0x60)
 	// The factor moves the high bit of byte k to bit 56+k.
 	return (^(ordinary | x) & high) * 0x0002040810204081 >> 56
