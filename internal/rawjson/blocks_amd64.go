@@ -19,7 +19,8 @@ type classes struct {
 func classify(text *byte, out *classes, n int)
 
 // skipBlocks returns an index from i on, where the inside of a string begins or goes on, before which that neither ends
-// nor is wrong. It goes in blocks of 64 bytes, and stops before one that needs a closer look.
+// nor is wrong. It goes in blocks of 64 bytes, and stops before one that needs a closer look. The index may be amid the
+// digits of an escape, all of which are right then.
 func skipBlocks(text []byte, i int) int {
 	if !cpu.X86.HasAVX2 {
 		return skipWords(text, i)
