@@ -58,7 +58,7 @@ func (l *lineReader) line() (gathering, error) {
 			return line, err
 		}
 		switch {
-		case l.at == l.end && line.memory != nil && len(line.bytes) <= l.limit:
+		case l.at == l.end && line.memory != nil:
 			ended = l.readInto(&line)
 		case l.at == l.end:
 			l.at = 0

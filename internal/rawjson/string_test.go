@@ -63,10 +63,12 @@ func TestStrings(t *testing.T) {
 		checkSkips(t, text)
 		sameAsStandard(t, append(append([]byte(`["`), text...), `"]`...))
 	}
-	long := bytes.Repeat([]byte(`plain text \n and \"more\" of it, `), 100)
-	for name, skip := range skips() { // or nothing would be gained
-		if to := skip(long, 0); to < len(long)-64 {
-			t.Errorf("%s stops at %d of %d", name, to, len(long))
+	for _, escape := range []string{`\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`} {
+		long := []byte(strings.Repeat("plain text "+escape, 100))
+		for name, skip := range skips() { // or nothing would be gained
+			if to := skip(long, 0); to < len(long)-64 {
+				t.Errorf("%s: %s stops at %d of %d", escape, name, to, len(long))
+			}
 		}
 	}
 }
