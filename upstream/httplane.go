@@ -190,7 +190,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
-	got, err := readBody(resp, int64(l.limit), &l.server.memories)
+	got, err := readBody(resp, int64(l.limit), &l.server.memories, c.isAwaited)
 	if errors.Is(err, errTooLarge) {
 		return l.oversizeAnswer()
 	}
@@ -203,15 +203,14 @@ func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Respons
 	if got.text = bytes.TrimSpace(got.text); len(got.text) > 0 && got.text[0] == '[' {
 		got.text = responseIn(got.text, c.id)
 	}
-	digest := digestAhead(got.text)
-	e, kind := open(got.text)
+	e, kind := got.open()
 	if kind != kindResponse {
 		return invalidAnswer("is no JSON-RPC response")
 	}
 	if id, ours := e.laneID(); !rawjson.IsNull(e.id) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return c.answerOf(got.text, e).in(got, digest)
+	return c.answerOf(got.text, e).in(got)
 }
 
 // responseIn returns the response to id in a batch, or nil.
@@ -228,11 +227,11 @@ func responseIn(batch []byte, id string) (found []byte) {
 }
 
 // readBody reads a whole body of at most limit bytes.
-func readBody(resp *http.Response, limit int64, from *memories) (received, error) {
+func readBody(resp *http.Response, limit int64, from *memories, awaited awaited) (received, error) {
 	if resp.ContentLength > limit {
 		return received{}, errTooLarge
 	}
-	g := gathering{from: from}
+	g := gathering{from: from, look: &lookout{awaited: awaited}}
 	// One byte more than the body has, so that its end is found without more room.
 	g.reserve(int(max(resp.ContentLength, bytes.MinRead-1)) + 1)
 	_, err := g.ReadFrom(io.LimitReader(resp.Body, limit+1))
@@ -247,6 +246,7 @@ func readBody(resp *http.Response, limit int64, from *memories) (received, error
 func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
 	defer func() { _ = body.Close() }()
 	events := newSSEReader(body, l.limit, &l.server.memories)
+	events.look.awaited = c.isAwaited
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.next()
@@ -279,7 +279,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 		}
 		_ = body.Close()
 		body, events = rest, newSSEReader(rest, l.limit, &l.server.memories)
-		events.lastID = lastID
+		events.lastID, events.look.awaited = lastID, c.isAwaited
 	}
 }
 
@@ -320,13 +320,12 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 	if (ev.name != "" && ev.name != "message") || len(ev.data) == 0 {
 		return answer{}, false
 	}
-	digest := digestAhead(ev.data)
-	e, kind := open(ev.data)
+	got := ev.received(&l.server.memories)
+	e, kind := got.open()
 	switch kind {
 	case kindResponse:
 		if id, _ := e.laneID(); id == c.id || rawjson.IsNull(e.id) {
-			got := received{text: ev.data, from: &l.server.memories, memory: ev.memory}
-			return c.answerOf(ev.data, e).in(got, digest), true
+			return c.answerOf(ev.data, e).in(got), true
 		}
 	case kindNotification:
 		if e.is(noteCancelled) {

@@ -135,6 +135,9 @@ func (c *laneCall) drop() (sent bool) {
 	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.Load() == callSent
 }
 
+// isAwaited implements awaited for a response that comes over the call's own stream.
+func (c *laneCall) isAwaited(id string) bool { return id == "" || id == c.id }
+
 // sent reports whether the server may have received the request.
 func (c *laneCall) sent() bool { return c.state.Load() == callSent }
 

@@ -5,12 +5,11 @@ import (
 	"io"
 	"sync"
 	"weak"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 const (
-	// minMemory is the size from which on a message is read into memory that is used again, or of which there is a digest.
+	// minMemory is the size from which on a message is read into memory that is used again, is checked while it is being
+	// read, and has a digest of its result.
 	minMemory = 128 << 10
 	// maxFree is how many memories wait for their next use.
 	maxFree = 4
@@ -65,6 +64,7 @@ type received struct {
 	text   []byte
 	from   *memories
 	memory *memory // nil for a text that is not large
+	ahead  *ahead  // nil for a text of which nothing was done while it was being read
 }
 
 // free gives the memory back, if nobody reads the text or a part of it any more.
@@ -79,6 +79,9 @@ type gathering struct {
 	from   *memories
 	bytes  []byte
 	memory *memory // holds bytes; nil while they are few
+
+	look  *lookout // on what is gathered; nil where there is none
+	ahead *ahead   // what was done so far; nil while nothing was
 }
 
 func (g *gathering) append(part []byte) {
@@ -86,6 +89,20 @@ func (g *gathering) append(part []byte) {
 		g.grow(len(part))
 	}
 	g.bytes = append(g.bytes, part...)
+	g.added()
+}
+
+// added follows each addition to bytes.
+func (g *gathering) added() {
+	if g.memory == nil {
+		return
+	}
+	if g.ahead == nil {
+		g.ahead = g.look.begin(g.bytes)
+	}
+	if g.ahead != nil {
+		g.ahead.more(g.bytes)
+	}
 }
 
 // grow makes room for more bytes.
@@ -109,7 +126,10 @@ func (g *gathering) grow(more int) {
 
 // received is the message, of which text is the part that matters.
 func (g *gathering) received(text []byte) received {
-	return received{text: text, from: g.from, memory: g.memory}
+	if g.ahead != nil {
+		g.ahead.all = g.bytes
+	}
+	return received{text: text, from: g.from, memory: g.memory, ahead: g.ahead}
 }
 
 // reserve makes room for size bytes in all.
@@ -122,14 +142,14 @@ func (g *gathering) reserve(size int) {
 	g.bytes = append(g.memory.bytes[:0], g.bytes...)
 }
 
+// maxRead is how much is read at once: what was read is looked at while it is still in the processor's cache, and while
+// the server writes more.
+const maxRead = 256 << 10
+
 // ReadFrom implements io.ReaderFrom.
 func (g *gathering) ReadFrom(r io.Reader) (n int64, err error) {
 	for {
-		if len(g.bytes) == cap(g.bytes) {
-			g.grow(bytes.MinRead)
-		}
-		m, err := r.Read(g.bytes[len(g.bytes):cap(g.bytes)])
-		g.bytes = g.bytes[:len(g.bytes)+m]
+		m, err := g.read(r, maxRead)
 		n += int64(m)
 		if err == io.EOF {
 			return n, nil
@@ -140,59 +160,15 @@ func (g *gathering) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// digesting is the digest of a result that is being computed on another core, while the message is checked.
-type digesting struct {
-	of   []byte
-	done chan struct{}
-	sum  string
-}
-
-// digestAhead starts the digest of the result in a large response. That is taken to be its last member, as it nearly
-// always is: whoever knows the response must ask isOf. It returns nil for any other message.
-func digestAhead(message []byte) *digesting {
-	if len(message) < minMemory {
-		return nil
+// read reads once, at most so many bytes.
+func (g *gathering) read(r io.Reader, most int) (n int, err error) {
+	if len(g.bytes) == cap(g.bytes) {
+		g.grow(bytes.MinRead)
 	}
-	const key = `"result":`
-	at := bytes.Index(message[:256], []byte(key))
-	end := bytes.LastIndexByte(message, '}')
-	if at < 0 || end < at+len(key) {
-		return nil
+	n, err = r.Read(g.bytes[len(g.bytes):min(cap(g.bytes), len(g.bytes)+most)])
+	g.bytes = g.bytes[:len(g.bytes)+n]
+	if n > 0 {
+		g.added()
 	}
-	return digestOf(bytes.TrimSpace(message[at+len(key) : end]))
-}
-
-func digestOf(text []byte) *digesting {
-	d := &digesting{of: text, done: make(chan struct{})}
-	go func() {
-		defer close(d.done)
-		d.sum = tool.Digest(text)
-	}()
-	return d
-}
-
-// isOf reports whether the digest is of this very text.
-func (d *digesting) isOf(text []byte) bool {
-	return d != nil && len(text) > 0 && len(text) == len(d.of) && &text[0] == &d.of[0]
-}
-
-func (d *digesting) wait() string {
-	<-d.done
-	return d.sum
-}
-
-// in is the answer with what belongs to a large result: the memory that it was read into, and its digest. ahead is the
-// digest that was begun for the message, or nil.
-func (a answer) in(got received, ahead *digesting) answer {
-	if len(a.result) < minMemory {
-		return a
-	}
-	if !ahead.isOf(a.result) {
-		if ahead != nil {
-			ahead.wait() // it reads the memory that the answer is going to free
-		}
-		ahead = digestOf(a.result)
-	}
-	a.got, a.digest = got, ahead
-	return a
+	return n, err
 }

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"io"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 func TestMemories(t *testing.T) {
@@ -76,35 +73,5 @@ func TestGathering(t *testing.T) {
 	broken := gathering{from: &m}
 	if _, err := broken.ReadFrom(iotest.ErrReader(io.ErrUnexpectedEOF)); err != io.ErrUnexpectedEOF {
 		t.Errorf("error %v", err)
-	}
-}
-
-// TestDigestAhead checks that an answer has the digest of its own result, also where that is not where it is looked for.
-func TestDigestAhead(t *testing.T) {
-	t.Parallel()
-	result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", minMemory) + `"}]}`
-	for _, raw := range []string{
-		`{"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
-		` { "jsonrpc" : "2.0" , "id" : "toolhub-1" , "result":  ` + result + ` } `,
-		`{"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `,"more":{}}`,
-		`{"result":` + result + `,"jsonrpc":"2.0","id":"toolhub-1"}`,
-		`{"a":"\"result\":","x\"result":0,"jsonrpc":"2.0","id":"toolhub-1","result" :` + result + `}`,
-		`{"result":{},"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
-		`{"` + strings.Repeat("long", 100) + `":0,"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
-	} {
-		got := received{text: []byte(raw), from: new(memories), memory: new(memory)}
-		ahead := digestAhead(got.text)
-		e, kind := open(got.text)
-		a := answerOf(e).in(got, ahead)
-		if kind != kindResponse || string(a.result) != result || a.digest == nil || a.digest.wait() != tool.Digest([]byte(result)) ||
-			a.got.memory != got.memory {
-			t.Errorf("%.100s: answer %.100s, digest %v", raw, a.result, a.digest)
-		}
-		if string(a.object.Text()) != result {
-			t.Errorf("%.100s: read %.100s", raw, a.object.Text())
-		}
-	}
-	if digestAhead([]byte(`{"result":{}}`)) != nil {
-		t.Error("a small message has a digest")
 	}
 }

@@ -59,6 +59,15 @@ const (
 
 // open takes the envelope off raw. Where raw is malformed in its values alone, there is an envelope that says so.
 func open(raw []byte) (envelope, envelopeKind) {
+	message, result, ok := rawjson.Parse(raw, memberResult)
+	return openParsed(raw, message, result, ok)
+}
+
+// memberResult is the member of a response whose own members are read with it.
+const memberResult = "result"
+
+// openParsed is open of raw that was parsed.
+func openParsed(raw []byte, message, result rawjson.Object, ok bool) (envelope, envelopeKind) {
 	var e envelope
 	version := false
 	take := func(m rawjson.Member) bool {
@@ -71,7 +80,7 @@ func open(raw []byte) (envelope, envelopeKind) {
 			e.method = m.Value
 		case "params":
 			e.params = m.Value
-		case "result":
+		case memberResult:
 			e.result = m.Value
 		case "error":
 			e.err = m.Value
@@ -79,7 +88,7 @@ func open(raw []byte) (envelope, envelopeKind) {
 		return true
 	}
 	var err error
-	if message, result, ok := rawjson.Parse(raw, "result"); ok {
+	if ok {
 		e.valid, e.object = true, result
 		for _, m := range message.Members() {
 			take(m)
@@ -140,15 +149,24 @@ func answerOf(e envelope) answer {
 	case !rawjson.IsObject(e.result):
 		return invalidAnswer("has a result that is no object")
 	}
+	if !isSame(e.result, e.object.Text()) { // there are two, and the key of one is written with escapes
+		e.object = rawjson.Object{}
+	}
+	if e.object.OneLine() {
+		return answer{result: e.result, object: e.object}
+	}
 	result, err := rawjson.Line(e.result)
 	if err != nil {
 		return invalidAnswer("is no well-formed JSON")
 	}
-	if len(result) != len(e.object.Text()) { // it was written as one line
+	if !isSame(result, e.result) { // it was written as one line
 		e.object = rawjson.Object{}
 	}
 	return answer{result: result, object: e.object}
 }
+
+// isSame reports whether a and b are the same bytes in memory.
+func isSame(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func errorAnswer(raw []byte) answer {
 	var fields struct {

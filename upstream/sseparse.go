@@ -25,7 +25,13 @@ type sseEvent struct {
 	id     string  // the stream's last event id, up to and including this event
 	data   []byte  // its own
 	memory *memory // that holds data; nil where data is not large, or of several lines
+	ahead  *ahead  // what was done with data while it was being read; likewise
 	retry  time.Duration
+}
+
+// received is the message that is the event's data.
+func (ev sseEvent) received(from *memories) received {
+	return received{text: ev.data, from: from, memory: ev.memory, ahead: ev.ahead}
 }
 
 // sseReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
@@ -33,6 +39,7 @@ type sseReader struct {
 	r     io.Reader
 	limit int
 	from  *memories
+	look  lookout // on the data of events
 
 	buf    []byte // what was read; buf[at:end] is not consumed
 	at     int
@@ -48,7 +55,7 @@ type sseReader struct {
 }
 
 func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
-	return &sseReader{r: r, limit: limit, from: from, buf: make([]byte, minSSEBuffer)}
+	return &sseReader{r: r, limit: limit, from: from, look: lookout{behind: "data:"}, buf: make([]byte, minSSEBuffer)}
 }
 
 // next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
@@ -81,9 +88,10 @@ func (s *sseReader) next() (sseEvent, error) {
 		switch string(field) {
 		case "data":
 			if ev.data == nil {
-				ev.data, ev.memory = value, got.memory // ours: nothing is copied for the usual event of one line
+				// Ours: nothing is copied for the usual event of one line.
+				ev.data, ev.memory, ev.ahead = value, got.memory, got.ahead
 			} else {
-				ev.data, ev.memory = append(append(ev.data, '\n'), value...), nil
+				ev.data, ev.memory, ev.ahead = append(append(ev.data, '\n'), value...), nil, nil
 			}
 			some = true
 		case "event":
@@ -130,7 +138,7 @@ func (s *sseReader) skip() error {
 // line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
 // it returns what was read of it, and errEventTooLarge.
 func (s *sseReader) line(limit int) (received, error) {
-	line := gathering{from: s.from}
+	line := gathering{from: s.from, look: &s.look}
 	for {
 		part, ended, err := s.chunk()
 		if err != nil {

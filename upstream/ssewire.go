@@ -92,7 +92,8 @@ func openSSE(life context.Context, client *http.Client, target *url.URL, limit i
 	}
 }
 
-func (w *sseWire) read() (received, error) {
+func (w *sseWire) read(awaited awaited) (received, error) {
+	w.events.look.awaited = awaited
 	for {
 		ev, err := w.events.next()
 		if errors.Is(err, errEventTooLarge) {
@@ -102,7 +103,7 @@ func (w *sseWire) read() (received, error) {
 			return received{}, err
 		}
 		if (ev.name == "" || ev.name == "message") && len(ev.data) > 0 {
-			return received{text: ev.data, from: w.events.from, memory: ev.memory}, nil
+			return ev.received(w.events.from), nil
 		}
 	}
 }

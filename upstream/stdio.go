@@ -2,14 +2,11 @@ package upstream
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 const (
@@ -62,7 +59,10 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
 	return w
 }
 
-func (w *lineWire) read() (received, error) { return w.lines.next() }
+func (w *lineWire) read(awaited awaited) (received, error) {
+	w.lines.look.awaited = awaited
+	return w.lines.next()
+}
 
 func (w *lineWire) post(m outMessage) error {
 	select {
@@ -221,58 +221,4 @@ func (w *lineWire) release() {
 	w.close()
 	_ = w.out.Close()
 	w.writing.Wait()
-}
-
-// lineReader reads lines of at most limit bytes.
-type lineReader struct {
-	r     *bufio.Reader
-	limit int
-	from  memories
-}
-
-func newLineReader(r io.Reader, limit int) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
-}
-
-// next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
-// limit is read to its end, dropped, and reported as an *oversize. A last line without line break counts.
-func (l *lineReader) next() (received, error) {
-	for {
-		line, err := l.line()
-		var large *oversize
-		if errors.As(err, &large) {
-			return received{}, err
-		}
-		if trimmed := bytes.TrimSpace(line.bytes); len(trimmed) > 0 {
-			return line.received(trimmed), nil
-		}
-		if err != nil {
-			return received{}, err
-		}
-	}
-}
-
-func (l *lineReader) line() (gathering, error) {
-	line := gathering{from: &l.from}
-	var skip *rawjson.Skim // not nil once the line is too large
-	for {
-		part, err := l.r.ReadSlice('\n')
-		if skip == nil && len(line.bytes)+len(part) > l.limit {
-			skip = &rawjson.Skim{}
-			skip.Add(line.bytes)
-			line = gathering{}
-		}
-		if skip != nil {
-			skip.Add(part)
-		} else {
-			line.append(part)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if skip != nil {
-			return gathering{}, newOversize(l.limit, skip)
-		}
-		return line, err
-	}
 }

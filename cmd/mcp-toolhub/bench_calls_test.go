@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,8 +126,8 @@ func throughput(b *testing.B, mode, via string, clients int) {
 	reportCPU(b, t, before)
 }
 
-// BenchmarkLarge is the time of a call with a large result, the proxy's CPU time for it, and the most memory that the
-// proxy ever had.
+// BenchmarkLarge is the time of a call with a large result, also of the fastest one and the median, the proxy's CPU time
+// for it, and the most memory that the proxy ever had.
 func BenchmarkLarge(b *testing.B) {
 	eachTarget(b, benchVias, func(b *testing.B, mode, via string) {
 		for i, blob := range blobSizes {
@@ -137,12 +138,18 @@ func BenchmarkLarge(b *testing.B) {
 				params := benchCall(name, rawArguments(i))
 				b.SetBytes(int64(blob.mib) << 20)
 				before := t.cpuNow()
+				var took []time.Duration
 				for b.Loop() {
+					start := time.Now()
 					answer, err := c.request("tools/call", params)
 					if err != nil || len(answer) < blob.mib<<20*9/10 {
 						b.Fatalf("%s answered %.300s, %v", name, answer, err)
 					}
+					took = append(took, time.Since(start))
 				}
+				slices.Sort(took) // where others use the machine, too, the mean says more of them
+				b.ReportMetric(took[0].Seconds()*1e3, "ms-best")
+				b.ReportMetric(took[len(took)/2].Seconds()*1e3, "ms-median")
 				if t.proxy != nil {
 					b.ReportMetric((t.cpuNow()-before)/float64(b.N)*1e3, "cpu-ms/call")
 				}

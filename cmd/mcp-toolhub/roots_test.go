@@ -77,7 +77,13 @@ func checkRootsRecord(t *testing.T, file string, told int) {
 	if n := strings.Count(record, note); n != told || strings.Count(record, "roots/list_changed") != told {
 		t.Errorf("%s: told %d times, want %d:\n%s", filepath.Base(file), n, told, record)
 	}
-	if n := strings.Count(record, `"listChanged":true`); n != told {
-		t.Errorf("%s: offered %d times, want %d", filepath.Base(file), n, told)
+	offered := 0
+	for line := range strings.Lines(record) { // besides, server/discover may have said it first
+		if strings.Contains(line, `"method":"initialize"`) && strings.Contains(line, `"listChanged":true`) {
+			offered++
+		}
+	}
+	if offered != told {
+		t.Errorf("%s: offered %d times, want %d", filepath.Base(file), offered, told)
 	}
 }

@@ -32,14 +32,14 @@ func splitBatch(text []byte, version string) ([][]byte, error) {
 
 // joinBatch is the response to a batch.
 func joinBatch(answers []pieces) pieces {
-	out := pieces{[]byte("[")}
+	out := [][]byte{[]byte("[")}
 	for i, a := range answers {
 		if i > 0 {
 			out = append(out, []byte(","))
 		}
-		out = append(out, a...)
+		out = append(out, a.parts...)
 	}
-	return append(out, []byte("]"))
+	return pieces{parts: append(out, []byte("]"))}
 }
 
 // receiveBatch answers the requests of a batch together, when all of them are done.
@@ -57,7 +57,7 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 		m, refusal := parseMessage(part)
 		switch {
 		case refusal != nil:
-			b.expect()(pieces{errorText(m.id, refusal)})
+			b.expect()(whole(errorText(m.id, refusal)))
 		case m.isRequest() && m.method != methodListen: // which has no end to wait for
 			d.dispatch(ctx, m, b.expect())
 		default:
@@ -83,7 +83,7 @@ func (b *batch) expect() func(pieces) (written bool) {
 	b.mu.Unlock()
 	return func(text pieces) bool {
 		b.mu.Lock()
-		if text != nil { // of a cancelled request
+		if text.parts != nil { // of a cancelled request
 			b.answers = append(b.answers, text)
 		}
 		b.mu.Unlock()

@@ -74,7 +74,7 @@ func (s *Server) finishCall(ctx context.Context, p peer, to called, outcome invo
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
-		p.caller.remember(to.server, outcome.Result)
+		p.caller.remember(to.server, outcome.Result, outcome.Object)
 	}
 	outcome, err := to.task.showTask(p, outcome)
 	if err != nil {

@@ -217,7 +217,8 @@ func (s *Server) finishForward(ctx context.Context, p peer, to forwarded, reply 
 	var result json.RawMessage
 	if err == nil {
 		if !reply.NeedsInput {
-			p.caller.remember(to.server, reply.Result)
+			object, _ := reply.Object.(rawjson.Object)
+			p.caller.remember(to.server, reply.Result, object)
 		}
 		result, err = s.resultOf(p, to, reply)
 	}
@@ -230,7 +231,7 @@ func (s *Server) finishForward(ctx context.Context, p peer, to forwarded, reply 
 		s.refuseOnward(ctx, to.wire, err)
 		return
 	}
-	if to.wire.answer(pieces{result}) && reply.Free != nil {
+	if to.wire.answer(whole(result)) && reply.Free != nil {
 		reply.Free()
 	}
 }

@@ -422,7 +422,7 @@ func TestSilentResponsesStayOpen(t *testing.T) {
 		r := newHTTPReply(w, &http.Request{}, json.RawMessage(`1`), true)
 		r.keepAlive()
 		time.Sleep(2*quietFor + time.Second) // virtual
-		r.answer(pieces{[]byte(`{}`)})
+		r.answer(whole([]byte(`{}`)))
 		r.close()
 		want := ": waiting\n\n: waiting\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
 		if got := w.body.String(); got != want {
@@ -451,7 +451,7 @@ func TestTheClientChoosesTheForm(t *testing.T) {
 	} {
 		w := &slowWriter{header: make(http.Header)}
 		r := newHTTPReply(w, &http.Request{Header: http.Header{"Accept": c.accept}}, json.RawMessage(`1`), c.modern)
-		r.answer(pieces{[]byte(`{}`)})
+		r.answer(whole([]byte(`{}`)))
 		r.close()
 		if got := w.body.String(); got != c.want {
 			t.Errorf("accept %q: wrote %q, want %q", c.accept, got, c.want)
@@ -565,7 +565,7 @@ func TestResultsForOlderClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := pieces(o.With(older(o)...)).joined(); string(got) != want {
+		if got := (pieces{parts: o.With(older(o)...)}).joined(); string(got) != want {
 			t.Errorf("older(%s) = %s", result, got)
 		}
 	}

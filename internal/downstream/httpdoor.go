@@ -336,7 +336,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 		rec := &recorder{header: make(http.Header)}
 		m, refusal := parseMessage(part)
 		if refusal != nil {
-			answers = append(answers, pieces{errorText(m.id, refusal)})
+			answers = append(answers, whole(errorText(m.id, refusal)))
 			continue
 		}
 		d.postLegacy(rec, withBody(r, part), m)
@@ -344,7 +344,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 			w.Header().Set(headerSession, id)
 		}
 		if m.isRequest() {
-			answers = append(answers, pieces{rec.message(m.id)})
+			answers = append(answers, whole(rec.message(m.id)))
 		}
 	}
 	if len(answers) == 0 {

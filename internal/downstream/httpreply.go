@@ -59,7 +59,7 @@ func (r *httpReply) keepAlive() {
 			return
 		}
 		r.openStream()
-		r.write(pieces{[]byte(": waiting\n\n")})
+		r.write(whole([]byte(": waiting\n\n")))
 		r.timer.Reset(quietFor)
 	})
 }
@@ -70,7 +70,7 @@ func (r *httpReply) begin() {
 	defer r.mu.Unlock()
 	if r.w != nil {
 		r.openStream()
-		r.write(nil) // the header alone
+		r.write(pieces{}) // the header alone
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *httpReply) notify(method string, params json.RawMessage) {
 		return
 	}
 	r.openStream()
-	r.event(pieces{notificationText(method, params)})
+	r.event(whole(notificationText(method, params)))
 }
 
 // request implements replier. An answer to a batch is one JSON text, without a place for requests.
@@ -108,7 +108,7 @@ func (r *httpReply) request(id json.RawMessage, method string, params json.RawMe
 	default:
 	}
 	r.openStream()
-	r.event(pieces{requestText(id, method, params)})
+	r.event(whole(requestText(id, method, params)))
 	return true
 }
 
@@ -121,7 +121,7 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 	if r.modern {
 		status = statusOf(err.Code)
 	}
-	r.finish(status, pieces{errorText(r.id, err)})
+	r.finish(status, whole(errorText(r.id, err)))
 }
 
 // abandon implements replier: an HTTP request is always answered.
@@ -187,7 +187,7 @@ func (r *httpReply) event(text pieces) (written bool) {
 func (r *httpReply) write(text pieces) (written bool) {
 	control := http.NewResponseController(r.w)
 	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
-	for _, part := range text {
+	for _, part := range text.parts {
 		if _, err := r.w.Write(part); err != nil {
 			return false
 		}
@@ -196,7 +196,7 @@ func (r *httpReply) write(text pieces) (written bool) {
 }
 
 // writeJSON answers a request with one JSON text.
-func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, pieces{text}) }
+func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, whole(text)) }
 
 // writePieces is writeJSON. written is false where the client may not have all of it.
 func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) {
@@ -204,7 +204,7 @@ func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) 
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
 	w.Header().Set("Content-Length", strconv.Itoa(text.size()))
 	w.WriteHeader(status)
-	for _, part := range text {
+	for _, part := range text.parts {
 		if _, err := w.Write(part); err != nil {
 			return false // a client that is gone is noticed by the HTTP server
 		}

@@ -86,7 +86,7 @@ func (s *Server) list(p peer, m message, r replier, kind func(*Server, peer, *to
 		out = append(append(out, rawjson.Quote(mcp.MetaKeyServerInfo)...), ':')
 		out = append(append(out, s.serverInfo...), '}')
 	}
-	r.answer(pieces{append(out, '}')})
+	r.answer(whole(append(out, '}')))
 }
 
 // declaration is the tool as this client can take it. Before 2026-07-28 an output schema describes an object: a client of

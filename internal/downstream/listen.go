@@ -249,7 +249,7 @@ func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
 			standing = false
 		}
 	}
-	r.answer(pieces{s.listenEnd(m.id)})
+	r.answer(whole(s.listenEnd(m.id)))
 }
 
 // listenEnd is the result that says that a subscription has ended in good order.

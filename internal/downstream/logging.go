@@ -68,7 +68,7 @@ func (s *Server) setLevel(p peer, m message, r replier) {
 	p.caller.level = logLevels()[n]
 	p.caller.mu.Unlock()
 	s.levels.want(p.session.Key, n, 0)
-	r.answer(pieces{[]byte("{}")})
+	r.answer(whole([]byte("{}")))
 }
 
 // askLevel makes a request say to servers which log messages its sender wants, and keeps servers that know a level for the

@@ -9,14 +9,20 @@ import (
 
 // pieces is a JSON text in parts that are written one after the other, so that a long result is not copied to be put
 // into its response. Nobody changes a part.
-type pieces [][]byte
+type pieces struct {
+	parts   [][]byte
+	oneLine bool // it is known that no part holds a line break
+}
+
+// whole is a text in one part.
+func whole(text []byte) pieces { return pieces{parts: [][]byte{text}} }
 
 // maxJoined is the size up to which a text is put together before it is written: one write costs less than several.
 const maxJoined = 64 << 10
 
 func (p pieces) size() int {
 	size := 0
-	for _, part := range p {
+	for _, part := range p.parts {
 		size += len(part)
 	}
 	return size
@@ -24,14 +30,14 @@ func (p pieces) size() int {
 
 // joined is the text in one part.
 func (p pieces) joined() []byte {
-	if len(p) == 1 {
-		return p[0]
+	if len(p.parts) == 1 {
+		return p.parts[0]
 	}
 	return p.appendTo(make([]byte, 0, p.size()))
 }
 
 func (p pieces) appendTo(out []byte) []byte {
-	for _, part := range p {
+	for _, part := range p.parts {
 		out = append(out, part...)
 	}
 	return out
@@ -40,27 +46,37 @@ func (p pieces) appendTo(out []byte) []byte {
 // framed is the text between before and after: in one part unless it is large.
 func (p pieces) framed(before, after string) pieces {
 	if size := p.size() + len(before) + len(after); size <= maxJoined {
-		return pieces{append(p.appendTo(append(make([]byte, 0, size), before...)), after...)}
+		return whole(append(p.appendTo(append(make([]byte, 0, size), before...)), after...))
 	}
-	out := make(pieces, 0, len(p)+2)
+	out := make([][]byte, 0, len(p.parts)+2)
 	if before != "" {
 		out = append(out, []byte(before))
 	}
-	return append(append(out, p...), []byte(after))
+	return pieces{parts: append(append(out, p.parts...), []byte(after))}
 }
 
 // line is the text in a form that a line-based wire can carry, as rawjson.Line has it.
 func (p pieces) line() (pieces, error) {
-	for _, part := range p {
-		if bytes.IndexByte(part, '\n') >= 0 || bytes.IndexByte(part, '\r') >= 0 {
+	if p.oneLine {
+		return p, nil
+	}
+	for _, part := range p.parts {
+		if hasBreak(part) {
 			text, err := rawjson.Line(p.joined())
-			return pieces{text}, err
+			return whole(text), err
 		}
 	}
 	return p, nil
 }
 
+func hasBreak(text []byte) bool {
+	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
+}
+
 // answerText is the response with result to the request with id.
 func answerText(id json.RawMessage, result pieces) pieces {
-	return result.framed(`{"jsonrpc":"2.0","id":`+string(idOrNull(id))+`,"result":`, "}")
+	before := `{"jsonrpc":"2.0","id":` + string(idOrNull(id)) + `,"result":`
+	text := result.framed(before, "}")
+	text.oneLine = result.oneLine && !hasBreak([]byte(before))
+	return text
 }

@@ -14,18 +14,27 @@ import (
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, maxJoined - 4, maxJoined, 3 * maxJoined} {
-		p := pieces{[]byte("{"), []byte(strings.Repeat(" ", n)), []byte("}")}
+		p := pieces{parts: [][]byte{[]byte("{"), []byte(strings.Repeat(" ", n)), []byte("}")}}
 		framed := p.framed("<", ">")
 		if want := "<{" + strings.Repeat(" ", n) + "}>"; string(framed.joined()) != want || framed.size() != len(want) {
 			t.Errorf("%d bytes: framed %.20q", n, framed.joined())
 		}
-		if small := n+4 <= maxJoined; small != (len(framed) == 1) {
-			t.Errorf("%d bytes are written in %d parts", n, len(framed))
+		if small := n+4 <= maxJoined; small != (len(framed.parts) == 1) {
+			t.Errorf("%d bytes are written in %d parts", n, len(framed.parts))
 		}
 	}
-	line, err := pieces{[]byte("{\"a\":"), []byte("\n1}")}.line()
+	line, err := pieces{parts: [][]byte{[]byte("{\"a\":"), []byte("\n1}")}}.line()
 	if err != nil || string(line.joined()) != `{"a":1}` {
 		t.Errorf("line %s, %v", line.joined(), err)
+	}
+	for id, want := range map[string]bool{"1": true, "\"a\"": true, "\n1": false} {
+		known := pieces{parts: [][]byte{[]byte(`{"a":`), []byte(`1}`)}, oneLine: true}
+		if text := answerText([]byte(id), known); text.oneLine != want {
+			t.Errorf("the response to %q is known to be one line: %v", id, text.oneLine)
+		}
+		if text := answerText([]byte(id), whole([]byte(`{}`))); text.oneLine {
+			t.Errorf("the response to %q is said to be one line", id)
+		}
 	}
 }
 

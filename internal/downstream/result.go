@@ -28,11 +28,11 @@ type invocationMeta struct {
 func (s *Server) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	result := o.Object
 	if result.Text() == nil {
-		return nil, errors.New("no JSON object")
+		return pieces{}, errors.New("no JSON object")
 	}
 	about, err := json.Marshal(invocationMeta{string(o.InvocationID), string(o.Status), string(o.Class), o.JournalFailed})
 	if err != nil {
-		return nil, fmt.Errorf("describe invocation: %w", err)
+		return pieces{}, fmt.Errorf("describe invocation: %w", err)
 	}
 	meta, ok := result.Get("_meta")
 	if !ok || !rawjson.IsObject(meta) {
@@ -40,14 +40,14 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	}
 	meta, _, err = rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
 	if err != nil {
-		return nil, fmt.Errorf("clean _meta of result: %w", err)
+		return pieces{}, fmt.Errorf("clean _meta of result: %w", err)
 	}
 	if meta, err = rawjson.Set(meta, metaInvocation, about); err != nil {
-		return nil, fmt.Errorf("add to _meta of result: %w", err)
+		return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
 	}
 	if p.modern {
 		if meta, err = rawjson.Set(meta, mcp.MetaKeyServerInfo, s.serverInfo); err != nil {
-			return nil, fmt.Errorf("add to _meta of result: %w", err)
+			return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
 		}
 	}
 	changes := append(make([]rawjson.Change, 0, 3), rawjson.Change{Name: "_meta", Value: meta})
@@ -61,7 +61,11 @@ func (s *Server) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	case o.Revision >= modernVersion:
 		changes = append(changes, older(result)...)
 	}
-	return result.With(changes...), nil
+	oneLine := result.OneLine()
+	for _, c := range changes {
+		oneLine = oneLine && !hasBreak(c.Value)
+	}
+	return pieces{result.With(changes...), oneLine}, nil
 }
 
 // asksForInput reports whether a result is of type input_required. One that a server up to 2025-11-25 calls so is none: it

@@ -237,9 +237,9 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 	d.dispatch(ctx, m, d.write)
 }
 
-// write sends the response to a single request; nil is the response to a cancelled one.
+// write sends the response to a single request; one without parts is the response to a cancelled one.
 func (d *stdioDoor) write(text pieces) (written bool) {
-	return text != nil && d.writePieces(text) == nil
+	return text.parts != nil && d.writePieces(text) == nil
 }
 
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
@@ -248,18 +248,18 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 	case m.isRequest() && d.server.serves(d.profile, m.method):
 		p, refusal := d.peer(m)
 		if refusal != nil {
-			reply(pieces{errorText(m.id, refusal)})
+			reply(whole(errorText(m.id, refusal)))
 			return
 		}
 		if !d.server.enter() {
-			reply(pieces{errorText(m.id, errDraining())})
+			reply(whole(errorText(m.id, errDraining())))
 			return
 		}
 		// Before the next line is read: it may cancel this call.
 		ctx, done, refusal := p.inflight.add(ctx, m.id)
 		if refusal != nil {
 			d.server.calls.Done()
-			reply(pieces{errorText(m.id, refusal)})
+			reply(whole(errorText(m.id, refusal)))
 			return
 		}
 		p.inflight = nil
@@ -333,7 +333,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (
 	}
 	msg, err := jsonrpc.DecodeMessage(m.text)
 	if err != nil {
-		reply(pieces{errorText(m.id, invalidRequest("not a request, notification or response"))})
+		reply(whole(errorText(m.id, invalidRequest("not a request, notification or response"))))
 		return
 	}
 	var initializing chan struct{}
@@ -342,7 +342,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (
 		d.mu.Lock()
 		if _, open := d.open[key]; open {
 			d.mu.Unlock()
-			reply(pieces{errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key)))})
+			reply(whole(errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key)))))
 			return
 		}
 		if mask != nil {
@@ -447,7 +447,7 @@ func (d *stdioDoor) Write(_ context.Context, msg jsonrpc.Message) error {
 		if reply == nil {
 			return d.writeLine(text)
 		}
-		reply(pieces{text})
+		reply(whole(text))
 		return nil
 	}
 	return d.writeLine(text)
@@ -502,7 +502,7 @@ func (d *stdioDoor) Close() error {
 func (d *stdioDoor) SessionID() string { return "" }
 
 // writeLine writes one message. The first failure stays: the client is gone.
-func (d *stdioDoor) writeLine(text []byte) error { return d.writePieces(pieces{text}) }
+func (d *stdioDoor) writeLine(text []byte) error { return d.writePieces(whole(text)) }
 
 func (d *stdioDoor) writePieces(text pieces) error {
 	text, err := text.line()
@@ -515,7 +515,7 @@ func (d *stdioDoor) writePieces(text pieces) error {
 	if d.broken != nil {
 		return d.broken
 	}
-	for _, part := range text {
+	for _, part := range text.parts {
 		if _, err := d.out.Write(part); err != nil {
 			d.broken = fmt.Errorf("write to client: %w", err)
 			d.inflight.cancelAll()
@@ -542,10 +542,10 @@ func (r *stdioReplier) request(id json.RawMessage, method string, params json.Ra
 }
 
 func (r *stdioReplier) abandon() bool {
-	r.reply(nil)
+	r.reply(pieces{})
 	return true
 }
 
 func (r *stdioReplier) answer(result pieces) (written bool) { return r.reply(answerText(r.id, result)) }
 
-func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(pieces{errorText(r.id, err)}) }
+func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(whole(errorText(r.id, err))) }

@@ -162,7 +162,7 @@ func (s *Server) subscribe(ctx context.Context, p peer, m message, r replier) {
 			return
 		}
 	}
-	r.answer(pieces{[]byte("{}")})
+	r.answer(whole([]byte("{}")))
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
@@ -183,7 +183,7 @@ func (s *Server) unsubscribe(ctx context.Context, p peer, m message, r replier) 
 		case <-ctx.Done():
 		}
 	}
-	r.answer(pieces{[]byte("{}")})
+	r.answer(whole([]byte("{}")))
 }
 
 // turnOf returns the session's subscription to fresh.shown, which is fresh where there was none, for the one who may

@@ -244,7 +244,7 @@ func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 	if ctx.Err() != nil && r.abandon() {
 		return
 	}
-	r.answer(pieces{append(out, "]}"...)})
+	r.answer(whole(append(out, "]}"...)))
 }
 
 // tasksOf lists those of a server's tasks that are wanted. A server that does not answer is left out.

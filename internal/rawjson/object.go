@@ -7,11 +7,13 @@ import "bytes"
 type Object struct {
 	text    []byte
 	members []Member
+	keys    uint64 // one bit for each key within, see keyBit; all bits where they are not known
+	oneLine bool   // it is known that there is no line break
 }
 
 // ReadObject reads the members of an object.
 func ReadObject(text []byte) (Object, error) {
-	o := Object{text: text, members: make([]Member, 0, 4)}
+	o := Object{text: text, members: make([]Member, 0, 4), keys: ^uint64(0)}
 	err := Members(text, func(m Member) bool {
 		o.members = append(o.members, m)
 		return true
@@ -20,6 +22,21 @@ func ReadObject(text []byte) (Object, error) {
 		return Object{}, err
 	}
 	return o, nil
+}
+
+// OneLine reports whether it is known that the text holds no line break.
+func (o Object) OneLine() bool { return o.oneLine }
+
+// MayHold reports whether the object, or one within it, may have a member whose key is written as key. False is certain,
+// unless o is the zero value.
+func (o Object) MayHold(key string) bool { return o.text == nil || o.keys&keyBit([]byte(key)) != 0 }
+
+// keyBit is the bit that stands for a key, and for a few others.
+func keyBit(key []byte) uint64 {
+	if len(key) == 0 {
+		return 1
+	}
+	return 1 << ((uint(len(key)) + 5*uint(key[0]) + 11*uint(key[len(key)-1])) % 64)
 }
 
 // Text is the object as it was read; nil of the zero value.

@@ -13,6 +13,7 @@ func objectTexts() []string {
 		`{}`, ` { } `, `{"a":1}`, `{"a":1,"b":2}`, `{"b":2,"a":1}`, `{ "b" : 2 , "a" : 1 , "c" : 3 } `, `{"a":1,"a":2}`,
 		`{"a":1,"b":2,"a":3,"b":4}`, `{"b":1,"a":2,"c":3,"a":4,"a":5}`, `{"\u0061":1,"b":{"a":2}}`, `{"x":"\\\"}","a":[{"a":1}],"b":{}}`,
 		"{\n\t\"a\":\r\n1,\n\"b\":[]\n}\n", `{"x":{"a":{}},"y":[[],{"b":1}],"z":"a"}`, `{"a":{"b":[1,2,{"c":"d"}]},"e":-1.5e3,"f":null}`,
+		"{\n\"b\":\r[],\"a\": {\"b\":[{}]}\n}", "{\"a\":{\"b\":\n1}}", "{\"a\":{\"b\":1\r}}",
 	}
 }
 
@@ -40,6 +41,11 @@ func checkObject(t *testing.T, text []byte) {
 	} else if (err != nil || !bytes.Contains(text, []byte(`\`))) && (err == nil) != (inner.Text() != nil) {
 		t.Fatalf("Parse(%q): %v, but %+v within", text, err, inner)
 	}
+	checkKnown(t, o)
+	checkKnown(t, inner)
+	if breaks := bytes.ContainsAny(inner.Text(), "\r\n"); inner.Text() != nil && inner.OneLine() == breaks {
+		t.Fatalf("Parse(%q): OneLine() = %v", text, inner.OneLine())
+	}
 	for _, name := range []string{"a", "b", "absent"} {
 		got, ok := o.Get(name)
 		want, exists := Get(text, name)
@@ -66,6 +72,38 @@ func checkObject(t *testing.T, text []byte) {
 		if len(changes) < 2 && !bytes.Equal(got, want) || !bytes.Equal(compact(t, got), compact(t, want)) {
 			t.Fatalf("%q with %q = %q, want %q", text, changes, got, want)
 		}
+	}
+}
+
+// checkKnown checks what o says of itself without another look at its text.
+func checkKnown(t *testing.T, o Object) {
+	t.Helper()
+	if o.OneLine() && bytes.ContainsAny(o.Text(), "\r\n") {
+		t.Fatalf("%q is said to be one line", o.Text())
+	}
+	for _, m := range o.Members() {
+		if !o.MayHold(string(m.Key)) {
+			t.Fatalf("%q is said to hold no %q", o.Text(), m.Key)
+		}
+		if deeper, err := ReadObject(m.Value); err == nil {
+			for _, m := range deeper.Members() {
+				if !o.MayHold(string(m.Key)) {
+					t.Fatalf("%q is said to hold no %q", o.Text(), m.Key)
+				}
+			}
+		}
+	}
+}
+
+func TestMayHold(t *testing.T) {
+	t.Parallel()
+	_, result, _ := Parse([]byte(`{"jsonrpc":"2.0","id":1,"a":{"content":[{"type":"text","text":"the \"uri\" is"}]}}`), "a")
+	if result.MayHold("uri") || !result.MayHold("text") {
+		t.Error("the keys within are not known")
+	}
+	read, err := ReadObject([]byte(`{"a":{}}`))
+	if err != nil || !read.MayHold("uri") || !(Object{}).MayHold("uri") {
+		t.Error("keys are said to be known that nobody looked for")
 	}
 }
 

@@ -1,10 +1,5 @@
 package rawjson
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
-
 // Valid reports whether text is one JSON value with nothing but white space around it, nested at most MaxDepth deep. It
 // accepts what encoding/json accepts, to that depth: like there, strings may hold bytes that are no UTF-8.
 //
@@ -21,17 +16,7 @@ func Parse(text []byte, name string) (o, member Object, ok bool) {
 	if !v.whole() {
 		return Object{}, Object{}, false
 	}
-	if !IsObject(text) {
-		return Object{}, Object{}, true
-	}
-	o = Object{text: text, members: v.members}
-	if value := v.text[v.from:v.to]; IsObject(value) {
-		member = Object{text: value, members: v.inner}
-		for i := range v.inner {
-			m := &v.inner[i]
-			m.start, m.end, m.valueAt = m.start-v.from, m.end-v.from, m.valueAt-v.from
-		}
-	}
+	o, member = v.objects()
 	return o, member, true
 }
 
@@ -49,20 +34,35 @@ type checker struct {
 	inner   []Member
 	from    int // where the value of the last member called name is
 	to      int
+	keys    uint64 // see Object
+	breaks  int    // line breaks between tokens; some of them may count twice
+	before  int    // of these, before the value of the last of members
+
+	oneLine bool // there is none between from and to
+
+	pause *pause // where to go on once there is more; nil for a text that is complete
 }
 
 // whole checks all of the text.
 func (v *checker) whole() bool {
+	i, ok := v.value(v.space(0))
+	return ok && v.rest(i)
+}
+
+// rest checks what follows a value that has ended before i.
+func (v *checker) rest(i int) (ok bool) {
 	text := v.text
-	i, ok := v.value(skipSpace(text, 0))
-	if !ok {
-		return false
-	}
 	for v.depth > 0 {
+		if i >= len(text) {
+			return false // a number may go on
+		}
+		if v.pause != nil {
+			v.pauseAt(i, false)
+		}
 		if v.keep && v.depth <= 2 {
 			v.ended(i)
 		}
-		i = skipSpace(text, i)
+		i = v.space(i)
 		if i >= len(text) {
 			return false
 		}
@@ -73,12 +73,49 @@ func (v *checker) whole() bool {
 		case c != ',':
 			return false
 		default:
-			if i, ok = v.element(skipSpace(text, i+1)); !ok {
+			if i, ok = v.element(v.space(i + 1)); !ok {
 				return false
 			}
 		}
 	}
-	return skipSpace(text, i) == len(text)
+	return v.space(i) == len(text)
+}
+
+// objects returns the text, which was checked, and its member name as objects.
+func (v *checker) objects() (o, member Object) {
+	if !IsObject(v.text) {
+		return Object{}, Object{}
+	}
+	o = Object{text: v.text, members: v.members, keys: v.keys, oneLine: v.breaks == 0}
+	if value := v.text[v.from:v.to]; IsObject(value) {
+		member = Object{text: value, members: v.inner, keys: v.keys, oneLine: v.oneLine}
+		for i := range v.inner {
+			m := &v.inner[i]
+			m.start, m.end, m.valueAt = m.start-v.from, m.end-v.from, m.valueAt-v.from
+		}
+	}
+	return o, member
+}
+
+// space returns the index, from i on, of what is no white space.
+func (v *checker) space(i int) int {
+	if i < len(v.text) && v.text[i] > ' ' {
+		return i
+	}
+	return v.spaces(i)
+}
+
+func (v *checker) spaces(i int) int {
+	for ; i < len(v.text); i++ {
+		switch v.text[i] {
+		case ' ', '\t':
+		case '\n', '\r':
+			v.breaks++
+		default:
+			return i
+		}
+	}
+	return i
 }
 
 // open enters an object or array. ok is false where that is one level too many.
@@ -121,16 +158,20 @@ func (v *checker) key(i int) (next int, ok bool) {
 		return i, false
 	}
 	start := i
-	if i, ok = checkString(v.text, i+1); !ok {
+	if i, ok = v.string(i + 1); !ok {
 		return i, false
 	}
 	end := i - 1
-	i = skipSpace(v.text, i)
+	i = v.space(i)
 	if i >= len(v.text) || v.text[i] != ':' {
 		return i, false
 	}
-	i = skipSpace(v.text, i+1)
-	if v.keep && v.depth <= 2 {
+	i = v.space(i + 1)
+	if !v.keep {
+		return i, true
+	}
+	v.keys |= keyBit(v.text[start+1 : end])
+	if v.depth <= 2 {
 		v.begins(Member{Key: v.text[start+1 : end], start: start, valueAt: i})
 	}
 	return i, true
@@ -142,7 +183,7 @@ func (v *checker) begins(m Member) {
 	case v.depth == 1:
 		v.members = append(v.members, m)
 		if v.within = string(m.Key) == v.name; v.within {
-			v.inner = v.inner[:0]
+			v.inner, v.before = v.inner[:0], v.breaks
 		}
 	case v.within:
 		v.inner = append(v.inner, m)
@@ -161,7 +202,7 @@ func (v *checker) ended(i int) {
 	m := &kept[len(kept)-1]
 	m.end, m.Value = i, v.text[m.valueAt:i]
 	if v.depth == 1 && v.within {
-		v.from, v.to = m.valueAt, i
+		v.from, v.to, v.oneLine = m.valueAt, i, v.breaks == v.before
 	}
 }
 
@@ -172,10 +213,13 @@ func (v *checker) value(i int) (next int, ok bool) {
 		if i >= len(v.text) {
 			return i, false
 		}
+		if v.pause != nil {
+			v.pauseAt(i, true)
+		}
 		c := v.text[i]
 		switch c {
 		case '"':
-			return checkString(v.text, i+1)
+			return v.string(i + 1)
 		case 't':
 			return checkWord(v.text, i, "true")
 		case 'f':
@@ -189,7 +233,7 @@ func (v *checker) value(i int) (next int, ok bool) {
 		default:
 			return checkNumber(v.text, i)
 		}
-		i = skipSpace(v.text, i+1)
+		i = v.space(i + 1)
 		if i < len(v.text) && v.text[i] == v.closer() {
 			v.depth--
 			return i + 1, true
@@ -201,6 +245,14 @@ func (v *checker) value(i int) (next int, ok bool) {
 			return i, false
 		}
 	}
+}
+
+// string checks the string whose inside begins at i, and returns the index after it.
+func (v *checker) string(i int) (next int, ok bool) {
+	if v.pause != nil {
+		return v.pause.string(v.text, i)
+	}
+	return checkString(v.text, i)
 }
 
 func checkWord(text []byte, i int, word string) (next int, ok bool) {
@@ -239,103 +291,4 @@ func digits(text []byte, i int) (next int, ok bool) {
 		next++
 	}
 	return next, next > i
-}
-
-// checkString checks the string whose inside begins at i, and returns the index after its closing quote. Text with many
-// escapes, as source code has them, is common: so it goes on in blocks of eight right behind one, and takes larger
-// blocks only where several have held nothing.
-func checkString(text []byte, i int) (next int, ok bool) {
-	clean := 0
-	for len(text)-i >= 8 {
-		found := special(binary.LittleEndian.Uint64(text[i:]))
-		if found == 0 {
-			i += 8
-			if clean++; clean >= 4 {
-				i, clean = skipOrdinary(text, i), 0
-			}
-			continue
-		}
-		i += bits.TrailingZeros64(found) / 8
-		switch text[i] {
-		case '"':
-			return i + 1, true
-		case '\\':
-			if i+1 < len(text) && isShortEscape(text[i+1]) {
-				i += 2
-			} else if i, ok = checkEscape(text, i+1); !ok {
-				return i, false
-			}
-			clean = 0
-		default:
-			return i, false // a control character
-		}
-	}
-	for i < len(text) {
-		switch c := text[i]; {
-		case c == '"':
-			return i + 1, true
-		case c == '\\':
-			if i, ok = checkEscape(text, i+1); !ok {
-				return i, false
-			}
-		case c < 0x20:
-			return i, false
-		default:
-			i++
-		}
-	}
-	return i, false
-}
-
-// checkEscape checks what follows a backslash.
-func checkEscape(text []byte, i int) (next int, ok bool) {
-	if i >= len(text) {
-		return i, false
-	}
-	switch text[i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 1, true
-	case 'u':
-		if len(text)-i < 5 {
-			return i, false
-		}
-		for _, c := range text[i+1 : i+5] {
-			if c-'0' > 9 && (c|0x20)-'a' > 5 {
-				return i, false
-			}
-		}
-		return i + 5, true
-	}
-	return i, false
-}
-
-// skipOrdinary returns an index, from i on, before which there is no quote, backslash or control character, in steps of
-// 32.
-func skipOrdinary(text []byte, i int) int {
-	for ; len(text)-i >= 32; i += 32 {
-		block := text[i : i+32 : i+32]
-		if special(binary.LittleEndian.Uint64(block))|special(binary.LittleEndian.Uint64(block[8:]))|
-			special(binary.LittleEndian.Uint64(block[16:]))|special(binary.LittleEndian.Uint64(block[24:])) != 0 {
-			break
-		}
-	}
-	return i
-}
-
-// special has the high bit of each byte set that is a quote, a backslash or a control character. Bytes above the first
-// such byte may be marked too, because subtraction borrows; the lowest mark is always right.
-func special(x uint64) uint64 {
-	const each, high = 0x0101010101010101, 0x8080808080808080
-	quote, backslash := x^each*'"', x^each*'\\'
-	return ((x-each*0x20)&^x | (quote-each)&^quote | (backslash-each)&^backslash) & high
-}
-
-// isShortEscape reports whether c makes an escape together with the backslash before it.
-func isShortEscape(c byte) bool {
-	const low = 1<<'"' | 1<<'/'
-	const high = 1<<('\\'-64) | 1<<('b'-64) | 1<<('f'-64) | 1<<('n'-64) | 1<<('r'-64) | 1<<('t'-64)
-	if c < 64 {
-		return uint64(low)>>c&1 == 1
-	}
-	return c < 128 && uint64(high)>>(c-64)&1 == 1
 }

@@ -3,6 +3,7 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -61,11 +62,26 @@ func FuzzValid(f *testing.F) {
 	})
 }
 
+// mixedText is a string whose escapes come without a pattern, as they do in files.
+func mixedText(size int) []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	text := []byte(`{"text":"`)
+	for len(text) < size {
+		for range r.IntN(40) {
+			text = append(text, byte('a'+r.IntN(26)))
+		}
+		text = append(text, []string{`\n`, `\"`, `\n\t\t`, `\\`, `é`, `\u00e9`}[r.IntN(6)]...)
+	}
+	return append(text, `"}`...)
+}
+
 func BenchmarkValid(b *testing.B) {
 	small := []byte(`{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello","times":3},` +
 		`"_meta":{"progressToken":"p-17"}}}`)
 	large := append(append([]byte(`{"text":"`), bytes.Repeat([]byte("All work and no play. "), 1<<19)...), `"}`...)
-	for name, text := range map[string][]byte{"small": small, "large": large} {
+	const line = `func lookup(name string) (*entry, error) {\n\treturn find(\"entries\", name) // größer\n`
+	escapes := append(append([]byte(`{"text":"`), bytes.Repeat([]byte(line), 1<<17)...), `"}`...)
+	for name, text := range map[string][]byte{"small": small, "large": large, "escapes": escapes, "mixed": mixedText(10 << 20)} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
