@@ -34,8 +34,10 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":    "turns catalogs into surfaces",
 		"internal/rawjson": "writes shown names into raw declarations",
 	},
-	"policy":  {"internal/tool": "decisions are records"},
-	"persist": {"internal/tool": "the journal holds records"},
+	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
+	"deferred/eval":   {"deferred/search": "is what it measures"},
+	"policy":          {"internal/tool": "decisions are records"},
+	"persist":         {"internal/tool": "the journal holds records"},
 	"internal/code": {
 		"internal/tool":    "is an executor with a catalog",
 		"internal/rawjson": "reads raw arguments",

@@ -1,0 +1,208 @@
+package search
+
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+// Index holds the tools of all servers. Adding or replacing a server costs what that server's tools cost, whatever else
+// is there. All its methods are safe for concurrent use; texts are analysed outside of the lock.
+type Index struct {
+	rank    ranking
+	lexicon lexicon
+
+	mu      sync.RWMutex
+	docs    []doc // slots; a removed tool's slot is used again
+	free    []uint32
+	live    int
+	servers map[string]*shard
+	slots   []*shard // by shard.slot; nil where free
+	terms   map[string]uint32
+	entries []entry // by term
+	spare   []uint32
+	names   map[string][]uint32 // folded names to documents
+}
+
+// doc is one tool in the index.
+type doc struct {
+	shard *shard // nil: the slot is free
+	src   *Document
+	name  string // folded
+}
+
+// shard is one server's part of the index.
+type shard struct {
+	Server
+	slot  uint32
+	docs  []uint32
+	terms []uint32 // each term that its documents or it itself are listed under, once
+	names []string // each folded name that its documents are listed under, once
+}
+
+// entry is where a term occurs.
+type entry struct {
+	text    string
+	docs    []posting
+	servers []posting // by shard.slot
+}
+
+// posting is one occurrence: the weighted and normalised frequency over all fields, and which fields they were.
+type posting struct {
+	at     uint32
+	tf     float32
+	fields fieldSet
+}
+
+// New returns an empty index.
+func New(o Options) *Index {
+	return &Index{
+		rank: newRanking(o.Without), lexicon: newLexicon(),
+		servers: make(map[string]*shard), terms: make(map[string]uint32), names: make(map[string][]uint32),
+	}
+}
+
+// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts.
+func (x *Index) Put(s Server, docs []Document) {
+	docs = lastOfEach(docs)
+	analysed := make([]analysis, len(docs))
+	for i := range docs {
+		analysed[i] = x.rank.document(&docs[i], &s, x.lexicon)
+	}
+	own := x.rank.server(&s, x.lexicon)
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(s.Name)
+	sh := &shard{Server: s, slot: x.shardSlot()}
+	x.servers[s.Name], x.slots[sh.slot] = sh, sh
+	used := make(map[uint32]bool)
+	for i := range docs {
+		at := x.docSlot()
+		x.docs[at] = doc{shard: sh, src: &docs[i], name: fold(docs[i].Name)}
+		sh.docs = append(sh.docs, at)
+		for _, t := range analysed[i].terms {
+			id := x.term(t.text)
+			used[id] = true
+			x.entries[id].docs = append(x.entries[id].docs, posting{at, t.tf, t.fields})
+		}
+		for _, name := range analysed[i].names {
+			if !slices.Contains(x.names[name], at) {
+				x.names[name] = append(x.names[name], at)
+				sh.names = append(sh.names, name)
+			}
+		}
+	}
+	for _, t := range own {
+		id := x.term(t.text)
+		used[id] = true
+		x.entries[id].servers = append(x.entries[id].servers, posting{sh.slot, t.tf, t.fields})
+	}
+	for id := range used {
+		sh.terms = append(sh.terms, id)
+	}
+	slices.Sort(sh.terms)
+	x.live += len(docs)
+}
+
+// Remove takes a server and all its tools out of the index.
+func (x *Index) Remove(server string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(server)
+}
+
+// Len is the number of tools in the index.
+func (x *Index) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.live
+}
+
+func (x *Index) remove(server string) {
+	sh := x.servers[server]
+	if sh == nil {
+		return
+	}
+	delete(x.servers, server)
+	x.slots[sh.slot] = nil
+	for _, id := range sh.terms {
+		e := &x.entries[id]
+		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.docs[p.at].shard == sh })
+		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at == sh.slot })
+		if len(e.docs)+len(e.servers) == 0 {
+			x.forgetTerm(id)
+		}
+	}
+	for _, name := range sh.names {
+		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.docs[at].shard == sh })
+		if len(x.names[name]) == 0 {
+			delete(x.names, name)
+		}
+	}
+	for _, at := range sh.docs {
+		x.docs[at] = doc{}
+	}
+	x.free = append(x.free, sh.docs...)
+	x.live -= len(sh.docs)
+}
+
+func (x *Index) term(text string) uint32 {
+	if id, ok := x.terms[text]; ok {
+		return id
+	}
+	var id uint32
+	if n := len(x.spare); n > 0 {
+		id, x.spare = x.spare[n-1], x.spare[:n-1]
+	} else {
+		id = uint32(len(x.entries))
+		x.entries = append(x.entries, entry{})
+	}
+	x.entries[id] = entry{text: text}
+	x.terms[text] = id
+	return id
+}
+
+func (x *Index) forgetTerm(id uint32) {
+	delete(x.terms, x.entries[id].text)
+	x.entries[id] = entry{}
+	x.spare = append(x.spare, id)
+}
+
+func (x *Index) docSlot() uint32 {
+	if n := len(x.free); n > 0 {
+		at := x.free[n-1]
+		x.free = x.free[:n-1]
+		return at
+	}
+	x.docs = append(x.docs, doc{})
+	return uint32(len(x.docs) - 1)
+}
+
+func (x *Index) shardSlot() uint32 {
+	if i := slices.Index(x.slots, nil); i >= 0 {
+		return uint32(i)
+	}
+	x.slots = append(x.slots, nil)
+	return uint32(len(x.slots) - 1)
+}
+
+// lastOfEach is docs without those that another with the same ID follows.
+func lastOfEach(docs []Document) []Document {
+	last := make(map[string]int, len(docs))
+	for i := range docs {
+		last[docs[i].ID] = i
+	}
+	out := make([]Document, 0, len(last))
+	for i := range docs {
+		if last[docs[i].ID] == i {
+			out = append(out, docs[i])
+		}
+	}
+	return out
+}
+
+// idf is how much a term tells that df of n have.
+func idf(df, n int) float64 {
+	return math.Log(1 + (float64(n)-float64(df)+0.5)/(float64(df)+0.5))
+}
