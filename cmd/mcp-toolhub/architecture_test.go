@@ -34,6 +34,11 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":    "turns catalogs into surfaces",
 		"internal/rawjson": "writes shown names into raw declarations",
 	},
+	"deferred": {
+		"internal/tool":    "splits surfaces, executes tool_search",
+		"internal/rawjson": "reads raw declarations",
+		"deferred/search":  "the ranking",
+	},
 	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"policy":          {"internal/tool": "decisions are records"},
@@ -62,6 +67,7 @@ var mayImport = map[string]map[string]string{
 		"namespace":           "its Profile",
 		"persist":             "its JournalConfig",
 		"internal/code":       "its Config",
+		"deferred":            "its Config",
 		"internal/downstream": "its Config",
 	},
 }

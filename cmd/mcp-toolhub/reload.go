@@ -100,6 +100,9 @@ func (h *hub) apply(next *config.Settings) error {
 	if err != nil {
 		return err
 	}
+	if err := next.Deferred.Check(); err != nil {
+		return err
+	}
 	if err := h.group.Apply(next.Upstream); err != nil {
 		return err
 	}
@@ -109,10 +112,17 @@ func (h *hub) apply(next *config.Settings) error {
 	}
 	h.updating.Lock()
 	h.put(next, toolset)
-	names.Update(h.catalogs())
+	catalogs := h.catalogs()
+	h.loader.Update(catalogs)
+	names.Update(catalogs)
 	before := h.names.Swap(names)
+	held, err := h.loader.Apply(next.Deferred)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.views())
-	h.announce(names.Since(before))
-	return nil
+	changes := names.Since(before)
+	for _, profile := range held {
+		changes = append(changes, namespace.Change{Profile: profile, Tools: true})
+	}
+	h.announce(changes)
+	return err
 }

@@ -42,8 +42,11 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 		origins = append(origins, server.ID)
 	}
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
+	s.Deferred = r.deferred(f.deferred)
+	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
 		p := r.profile(e, slices.Concat(origins, toolsets()))
+		s.Deferred.Profiles[p.Name] = r.deferral(e.value.deferred, s.Deferred.Default)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
 		} else {

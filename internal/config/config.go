@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -33,6 +34,7 @@ type Settings struct {
 
 	Upstream   upstream.Config     // Self and Version are left to cmd
 	Profiles   []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
+	Deferred   deferred.Config     // of every profile
 	Journal    persist.JournalConfig
 	Code       code.Config
 	Downstream downstream.Config // Version is left to cmd

@@ -27,6 +27,8 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
 	}
+	to := addressee(surface, name, m.params)
+	m.params, name = to.params, to.name
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)
 	progress := newProgressQueue(r, token)
@@ -36,6 +38,10 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	c := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
 		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session, Notify: open.notify(s),
+		Via: to.via, SelectionRef: to.ref,
+	}
+	if !p.modern && p.caller != nil {
+		c.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if p.modern {
 		s.serveTurn(ctx, &turn{peer: p, work: &invocation{s, c}, params: m.params, from: server, reply: r, progress: progress,

@@ -2,6 +2,15 @@ package tool
 
 import "time"
 
+// The hub's own tools that serve a surface of which something is deferred.
+const (
+	MetaSearch Name = "tool_search"
+	MetaCall   Name = "tool_call"
+)
+
+// MetaSelectionRef is the key of a call's _meta under which a client gives the selection_ref of a deferred tool.
+const MetaSelectionRef = "toolhub/selectionRef"
+
 // Loaded are the deferred tools that one client session has the declarations of. It is safe for concurrent use.
 type Loaded interface {
 	// Digest returns the SchemaDigest of the declaration that the session has of a tool; ok is false where it has none.

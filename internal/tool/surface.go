@@ -22,11 +22,14 @@ type Surface struct {
 	// Deferred are tools that can be found and called but are not listed, in the order in which they would be.
 	Deferred []Listed
 
+	// MaxTools is how many tools the client is known to take at once; 0 where that is not known.
+	MaxTools int
+
 	names    map[string]*Listed
 	meta     map[string]*Listed
 	metaOver bool // meta goes before names
 	aliases  map[string]*Listed
-	deferred map[Name]bool
+	deferred map[Name]*Listed
 }
 
 // NewSurface returns the surface of listed, which it keeps. names maps every name that resolves (shown, canonical and
@@ -64,6 +67,8 @@ type Split struct {
 	// Listed is what the list shows: tools of the surface, and of Meta those that belong there. Deferred are the others.
 	Listed, Deferred []Listed
 
+	MaxTools int // see Surface
+
 	// Meta are the hub's own tools, by name. Where anything is deferred, their names are theirs; otherwise they resolve
 	// where nobody else has the name.
 	Meta map[string]*Listed
@@ -76,16 +81,22 @@ type Split struct {
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
-	out.aliases = split.Aliases
-	out.meta, out.metaOver, out.deferred = split.Meta, len(split.Deferred) > 0, make(map[Name]bool, len(split.Deferred))
-	for _, l := range split.Deferred {
-		out.deferred[l.Tool.Name] = true
+	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
+	out.meta, out.metaOver, out.deferred = split.Meta, len(split.Deferred) > 0, make(map[Name]*Listed, len(split.Deferred))
+	for i := range split.Deferred {
+		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]
 	}
 	return &out
 }
 
 // IsDeferred reports whether the tool of that canonical name is one of Deferred.
-func (s *Surface) IsDeferred(name Name) bool { return s.deferred[name] }
+func (s *Surface) IsDeferred(name Name) bool { return s.deferred[name] != nil }
+
+// HeldBack returns the one of Deferred that has that canonical name, as it would be listed.
+func (s *Surface) HeldBack(name Name) (*Listed, bool) {
+	l := s.deferred[name]
+	return l, l != nil
+}
 
 // IsMeta reports whether l is a tool of the hub's own that serves this surface.
 func (s *Surface) IsMeta(l *Listed) bool { return s.meta[string(l.Tool.Name)] == l }
