@@ -87,6 +87,8 @@ type splitting struct {
 
 	costs  map[*byte]int
 	tokens int // of all tools
+
+	declared int // of the tools that are listed because they say that they must be
 }
 
 func (p *splitting) split() *split {
@@ -96,10 +98,10 @@ func (p *splitting) split() *split {
 	var deferred []tool.Listed
 	reasons := make(map[tool.Name]string)
 	for _, t := range p.full.Listed {
+		pinned := p.pinned(t)
 		if isMetaName(t.Name) && why != "" { // in style native, or by the profile's own naming
 			t = p.renamed(t)
 		}
-		pinned := p.pinned(t)
 		if why == "" || pinned != "" {
 			listed = append(listed, t)
 			reasons[t.Tool.Name] = first(pinned, reasonAll)
@@ -192,10 +194,22 @@ func (p *splitting) pinned(t tool.Listed) string {
 		return reasonConfig
 	case a.interfaced:
 		return reasonInterface
-	case a.alwaysLoad:
+	case a.alwaysLoad && p.declared+p.cost(t) <= p.settings.Budget/declaredShare:
+		p.declared += p.cost(t)
 		return reasonDeclared
 	}
 	return ""
+}
+
+// declaredShare is the part of the budget, one in so many, that servers get which say themselves that their tools must
+// always be loaded: every client pays for that, whatever it works on, and servers are not asked whom they stand beside.
+const declaredShare = 10
+
+func (p *splitting) cost(t tool.Listed) int {
+	if len(t.Declaration) == 0 {
+		return 0
+	}
+	return p.costs[&t.Declaration[0]]
 }
 
 // isMetaName reports whether a name could be taken for one of the hub's own.
