@@ -57,7 +57,7 @@ func (x *Index) search(ctx context.Context, q Query) Answer {
 	x.named(q.Text, &s.docs)
 	best := x.best(&s.docs, q, max(candidates, q.limit()))
 	x.rerank(a, best)
-	return x.answer(best, q)
+	return x.answer(best, &s.docs, q)
 }
 
 // candidates is how many of the best are looked at closely.
@@ -223,36 +223,42 @@ func (x *Index) nameCover(a *asked, at uint32) float64 {
 }
 
 // answer writes the answer.
-func (x *Index) answer(best []found, q Query) Answer {
+func (x *Index) answer(best []found, t *tally, q Query) Answer {
 	var a Answer
 	best = best[:min(len(best), q.limit())]
 	for _, f := range best {
 		a.Hits = append(a.Hits, Hit{ID: x.docs[f.at].src.ID, Score: f.score, Fields: f.fields.names()})
 	}
-	a.Neighbours = x.neighbours(best, q)
+	a.Neighbours = x.neighbours(best, t, q)
 	return a
 }
 
-// neighbours are other tools of the first two servers among the hits, each server's in order of ID.
-func (x *Index) neighbours(hits []found, q Query) []string {
-	var slots []uint32
-	taken := make(map[string]bool)
+// neighbours are other tools of the first two servers among the hits: those that matched best, then in order of ID.
+func (x *Index) neighbours(hits []found, t *tally, q Query) []string {
+	var slots, taken []uint32
 	for _, f := range hits {
-		taken[x.docs[f.at].src.ID] = true
+		taken = append(taken, f.at)
 		if slot := x.owners[f.at]; len(slots) < 2 && !slices.Contains(slots, slot) {
 			slots = append(slots, slot)
 		}
 	}
-	var out []string
+	var others []found
 	for _, slot := range slots {
-		ids := make([]string, 0, len(x.slots[slot].docs))
 		for _, at := range x.slots[slot].docs {
-			if id := x.docs[at].src.ID; !taken[id] && (q.Within == nil || q.Within(id)) {
-				ids = append(ids, id)
+			if !slices.Contains(taken, at) {
+				others = append(others, found{at: at, score: float64(t.score[at])})
 			}
 		}
-		slices.SortFunc(ids, strings.Compare)
-		out = append(out, ids...)
 	}
-	return out[:min(len(out), maxNeighbours)]
+	slices.SortFunc(others, x.byScore)
+	var out []string
+	for _, f := range others {
+		if len(out) == maxNeighbours {
+			break
+		}
+		if id := x.docs[f.at].src.ID; q.Within == nil || q.Within(id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }

@@ -84,34 +84,36 @@ func (x *Index) Put(s Server, docs []Document) {
 	x.remove(s.Name)
 	sh := &shard{slot: x.shardSlot()}
 	x.servers[s.Name], x.slots[sh.slot] = sh, sh
-	used := make(map[uint32]bool)
 	for i := range docs {
-		x.insert(sh, &docs[i], &analysed[i], used)
+		x.insert(sh, &docs[i], &analysed[i])
 	}
 	for _, t := range own {
 		id := x.term(t.text)
-		used[id] = true
-		x.entries[id].servers = append(x.entries[id].servers, posting{sh.slot, t.tf, t.fields})
-	}
-	for id := range used {
+		e := &x.entries[id]
+		e.servers = append(e.servers, posting{sh.slot, t.tf, t.fields})
 		sh.terms = append(sh.terms, id)
 	}
 	slices.Sort(sh.terms)
+	sh.terms = slices.Clip(slices.Compact(sh.terms))
 	x.live += len(docs)
 }
 
 // insert adds one document of a shard.
-func (x *Index) insert(sh *shard, d *Document, a *analysis, used map[uint32]bool) {
+func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 	at := x.docSlot()
 	kept := &x.docs[at]
 	*kept = doc{src: *d, lower: a.lower, does: a.does}
 	kept.src.Schema, kept.src.Aliases = nil, nil
+	kept.name = make([]uint32, 0, len(a.name))
 	x.owners[at] = sh.slot
 	sh.docs = append(sh.docs, at)
 	for _, t := range a.terms {
 		id := x.term(t.text)
-		used[id] = true
-		x.entries[id].docs = append(x.entries[id].docs, posting{at, t.tf, t.fields})
+		e := &x.entries[id]
+		if n := len(e.docs); n == 0 || x.owners[e.docs[n-1].at] != sh.slot {
+			sh.terms = append(sh.terms, id) // the shard's first under this term
+		}
+		e.docs = append(e.docs, posting{at, t.tf, t.fields})
 	}
 	for _, w := range a.name {
 		kept.name = append(kept.name, x.terms[w])

@@ -72,7 +72,7 @@ func (s fieldSet) names() []string {
 const identifiers fieldSet = 1<<fieldName | 1<<fieldAlias | 1<<fieldProperty | 1<<fieldEnum | 1<<fieldServer
 
 // paired are fields whose neighbouring words are indexed as pairs. They are the short ones.
-const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldAlias | 1<<fieldSummary | 1<<fieldServer |
+const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldAlias | 1<<fieldServer |
 	1<<fieldServerTitle
 
 // fieldWeight is how a word counts in a field: its weight where the field is up to pivot words long, less where it is

@@ -46,14 +46,14 @@ func (x *Index) Regexp(ctx context.Context, re *regexp.Regexp, q Query) Answer {
 			continue
 		}
 		if ctx.Err() != nil || tried%16 == 15 && time.Since(started) > patternTime {
-			notes = append(notes, fmt.Sprintf("the pattern was tried on %d of %d tools in the time there is: write a word or two that the tool's "+
-				"name or description must hold, or search by words", tried, x.live))
+			notes = append(notes, fmt.Sprintf("the pattern was tried on %d of %d tools in the time there is: "+
+				"write a word into it that the tool's name or description must hold, or search by words", tried, x.live))
 			break
 		}
 		tried++
 		x.match(re, literals, at, &t)
 	}
-	a := x.answer(x.best(&t, q, q.limit()), q)
+	a := x.answer(x.best(&t, q, q.limit()), &t, q)
 	a.Notes = notes
 	return a
 }
@@ -68,10 +68,11 @@ func (x *Index) match(re *regexp.Regexp, literals []string, at int, t *tally) {
 	if len(literals) > 0 && !containsAny(d.lower, literals) {
 		return
 	}
+	description := d.src.Description[:min(len(d.src.Description), maxMatched)]
 	for _, in := range [...]struct {
 		field field
 		text  string
-	}{{fieldName, d.src.Name}, {fieldTitle, d.src.Title}, {fieldDescription, d.src.Description[:min(len(d.src.Description), maxMatched)]}} {
+	}{{fieldName, d.src.Name}, {fieldTitle, d.src.Title}, {fieldDescription, description}} {
 		if in.text != "" && re.MatchString(in.text) {
 			t.score[at] += float32(x.rank.fields[in.field].weight)
 			t.fields[at] |= 1 << in.field
