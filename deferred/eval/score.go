@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 )
 
-// depth is how many hits are asked for.
-const depth = 10
+const (
+	depth = 10 // hits that are asked for
+	shown = 5  // of them, those that a model gets
+)
 
 // Figures are means over queries; shares are between 0 and 1.
 type Figures struct {
@@ -57,21 +60,33 @@ type Report struct {
 	Misses  []Miss             `json:"misses,omitempty"`
 }
 
+// Bench is what is measured.
+type Bench struct {
+	Catalog *Catalog
+	Queries []Query
+	// Tokens estimates how many tokens a text is; nil: a quarter of its bytes.
+	Tokens func(text []byte) int
+}
+
 // Run asks every query of an index of the catalog, one after the other, until ctx ends.
-func Run(ctx context.Context, c *Catalog, x *search.Index, queries []Query) (Report, error) {
-	r := Report{Tools: len(c.Full), Servers: len(c.Servers), Kinds: make(map[string]Figures)}
-	for _, full := range c.Full {
-		r.Tokens.FullList += tokens(full)
+func (b Bench) Run(ctx context.Context, x *search.Index) (Report, error) {
+	r := Report{Tools: len(b.Catalog.Full), Servers: len(b.Catalog.Servers), Kinds: make(map[string]Figures)}
+	if b.Tokens == nil {
+		b.Tokens = func(text []byte) int { return (len(text) + 3) / 4 }
+	}
+	for _, full := range b.Catalog.Full {
+		r.Tokens.FullList += b.Tokens(full)
 	}
 	var took []time.Duration
-	for _, q := range queries {
-		if err := ctx.Err(); err != nil {
-			return r, context.Cause(ctx)
+	for _, q := range b.Queries {
+		if ctx.Err() != nil {
+			return r, fmt.Errorf("measure: %w", context.Cause(ctx))
 		}
 		start := time.Now()
-		a := x.Search(ctx, search.Query{Text: q.Text, Limit: depth})
+		a := x.Search(ctx, search.Query{Text: q.Text, Limit: shown})
 		took = append(took, time.Since(start))
-		f, miss := judge(q, a)
+		deep := x.Search(ctx, search.Query{Text: q.Text, Limit: depth})
+		f, miss := judge(q, deep.Hits, view(a))
 		r.Overall.add(f)
 		kind := r.Kinds[q.Kind]
 		kind.add(f)
@@ -79,40 +94,48 @@ func Run(ctx context.Context, c *Catalog, x *search.Index, queries []Query) (Rep
 		if miss != nil {
 			r.Misses = append(r.Misses, *miss)
 		}
-		r.Tokens.Answer += float64(c.answerTokens(a))
+		r.Tokens.Answer += float64(b.answerTokens(a))
 	}
 	r.Overall.mean()
 	for k, f := range r.Kinds {
 		f.mean()
 		r.Kinds[k] = f
 	}
-	r.Tokens.Answer = round(r.Tokens.Answer / float64(len(queries)))
-	r.Tokens.Share = round(r.Tokens.Answer / float64(r.Tokens.FullList))
+	r.Tokens.Answer = round(r.Tokens.Answer / float64(max(1, len(b.Queries))))
+	r.Tokens.Share = round(r.Tokens.Answer / float64(max(1, r.Tokens.FullList)))
 	slices.Sort(took)
 	r.Latency = Latency{quantile(took, 0.5), quantile(took, 0.95)}
 	return r, nil
 }
 
+// view is what a model sees of an answer: the tools and their neighbours' names.
+func view(a search.Answer) []string {
+	var ids []string
+	for _, h := range a.Hits {
+		ids = append(ids, h.ID)
+	}
+	return append(ids, a.Neighbours...)
+}
+
 // judge scores one answer.
-func judge(q Query, a search.Answer) (Figures, *Miss) {
+func judge(q Query, hits []search.Hit, view []string) (Figures, *Miss) {
 	f := Figures{Queries: 1}
-	ids := make([]string, len(a.Hits))
-	for i, h := range a.Hits {
+	ids := make([]string, len(hits))
+	for i, h := range hits {
 		ids[i] = h.ID
 	}
-	view := append(slices.Clone(ids[:min(5, len(ids))]), a.Neighbours...)
-	miss := &Miss{ID: q.ID, Kind: q.Kind, Query: q.Text, Found: ids[:min(5, len(ids))]}
+	miss := &Miss{ID: q.ID, Kind: q.Kind, Query: q.Text, Found: ids[:min(shown, len(ids))]}
 	each := 1 / float64(len(q.Groups))
 	var gain, ideal float64
 	for i, group := range q.Groups {
-		if i < 5 {
+		if i < shown {
 			ideal += 1 / math.Log2(float64(i)+2)
 		}
 		if slices.ContainsFunc(view, func(id string) bool { return slices.Contains(group, id) }) {
 			f.InView += each
 		}
 		rank := slices.IndexFunc(ids, func(id string) bool { return slices.Contains(group, id) })
-		if rank < 0 || rank >= 5 {
+		if rank < 0 || rank >= shown {
 			miss.Missed = append(miss.Missed, group[0])
 		}
 		if rank < 0 {
@@ -127,7 +150,7 @@ func judge(q Query, a search.Answer) (Figures, *Miss) {
 				*at.sum += each
 			}
 		}
-		if rank < 5 {
+		if rank < shown {
 			gain += 1 / math.Log2(float64(rank)+2)
 		}
 	}
@@ -167,17 +190,14 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return round(float64(sorted[max(at, 0)].Microseconds()) / 1000)
 }
 
-// answerTokens estimates what a model reads of an answer of five.
-func (c *Catalog) answerTokens(a search.Answer) int {
+// answerTokens estimates what a model reads of an answer of five: their declarations and their neighbours' names.
+func (b *Bench) answerTokens(a search.Answer) int {
 	sum := 0
-	for _, h := range a.Hits[:min(5, len(a.Hits))] {
-		sum += tokens(c.Full[h.ID])
+	for _, h := range a.Hits {
+		sum += b.Tokens(b.Catalog.Full[h.ID])
 	}
 	for _, id := range a.Neighbours {
-		sum += tokens([]byte(id)) + 1
+		sum += b.Tokens([]byte(id)) + 1
 	}
 	return sum
 }
-
-// tokens estimates how many tokens a text is: about four bytes of JSON each.
-func tokens(text []byte) int { return (len(text) + 3) / 4 }

@@ -10,10 +10,12 @@ import (
 // is there. All its methods are safe for concurrent use; texts are analysed outside of the lock.
 type Index struct {
 	rank    ranking
-	lexicon lexicon
+	lexicon *lexicon
+	pool    sync.Pool // of *scratch
 
 	mu      sync.RWMutex
-	docs    []doc // slots; a removed tool's slot is used again
+	docs    []doc    // slots; a removed tool's slot is used again
+	owners  []uint32 // of each slot: the shard's slot, or nobody
 	free    []uint32
 	live    int
 	servers map[string]*shard
@@ -22,22 +24,26 @@ type Index struct {
 	entries []entry // by term
 	spare   []uint32
 	names   map[string][]uint32 // folded names to documents
+	grams   map[gram][]uint32   // pieces of the words that are known, unstemmed
 }
 
 // doc is one tool in the index.
 type doc struct {
-	shard *shard // nil: the slot is free
-	src   *Document
-	name  string // folded
+	src   Document // without its schema and aliases, which are not needed again
+	lower string   // what patterns are tried on, in lower case
+	name  []uint32 // the terms of its name
+	does  actions
 }
+
+// nobody owns a free slot.
+const nobody = ^uint32(0)
 
 // shard is one server's part of the index.
 type shard struct {
-	Server
 	slot  uint32
 	docs  []uint32
 	terms []uint32 // each term that its documents or it itself are listed under, once
-	names []string // each folded name that its documents are listed under, once
+	names []string // the folded names that its documents are listed under
 }
 
 // entry is where a term occurs.
@@ -56,10 +62,12 @@ type posting struct {
 
 // New returns an empty index.
 func New(o Options) *Index {
-	return &Index{
-		rank: newRanking(o.Without), lexicon: newLexicon(),
-		servers: make(map[string]*shard), terms: make(map[string]uint32), names: make(map[string][]uint32),
+	x := &Index{
+		rank: newRanking(o.Without), servers: make(map[string]*shard), terms: make(map[string]uint32),
+		names: make(map[string][]uint32), grams: make(map[gram][]uint32),
 	}
+	x.lexicon = newLexicon(&x.rank)
+	return x
 }
 
 // Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts.
@@ -74,35 +82,46 @@ func (x *Index) Put(s Server, docs []Document) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.remove(s.Name)
-	sh := &shard{Server: s, slot: x.shardSlot()}
+	sh := &shard{slot: x.shardSlot()}
 	x.servers[s.Name], x.slots[sh.slot] = sh, sh
-	used := make(map[uint32]bool)
 	for i := range docs {
-		at := x.docSlot()
-		x.docs[at] = doc{shard: sh, src: &docs[i], name: fold(docs[i].Name)}
-		sh.docs = append(sh.docs, at)
-		for _, t := range analysed[i].terms {
-			id := x.term(t.text)
-			used[id] = true
-			x.entries[id].docs = append(x.entries[id].docs, posting{at, t.tf, t.fields})
-		}
-		for _, name := range analysed[i].names {
-			if !slices.Contains(x.names[name], at) {
-				x.names[name] = append(x.names[name], at)
-				sh.names = append(sh.names, name)
-			}
-		}
+		x.insert(sh, &docs[i], &analysed[i])
 	}
 	for _, t := range own {
 		id := x.term(t.text)
-		used[id] = true
-		x.entries[id].servers = append(x.entries[id].servers, posting{sh.slot, t.tf, t.fields})
-	}
-	for id := range used {
+		e := &x.entries[id]
+		e.servers = append(e.servers, posting{sh.slot, t.tf, t.fields})
 		sh.terms = append(sh.terms, id)
 	}
 	slices.Sort(sh.terms)
+	sh.terms = slices.Clip(slices.Compact(sh.terms))
 	x.live += len(docs)
+}
+
+// insert adds one document of a shard.
+func (x *Index) insert(sh *shard, d *Document, a *analysis) {
+	at := x.docSlot()
+	kept := &x.docs[at]
+	*kept = doc{src: *d, lower: a.lower, does: a.does}
+	kept.src.Schema, kept.src.Aliases = nil, nil
+	kept.name = make([]uint32, 0, len(a.name))
+	x.owners[at] = sh.slot
+	sh.docs = append(sh.docs, at)
+	for _, t := range a.terms {
+		id := x.term(t.text)
+		e := &x.entries[id]
+		if n := len(e.docs); n == 0 || x.owners[e.docs[n-1].at] != sh.slot {
+			sh.terms = append(sh.terms, id) // the shard's first under this term
+		}
+		e.docs = append(e.docs, posting{at, t.tf, t.fields})
+	}
+	for _, w := range a.name {
+		kept.name = append(kept.name, x.terms[w])
+	}
+	for _, name := range a.names {
+		x.names[name] = append(x.names[name], at)
+		sh.names = append(sh.names, name)
+	}
 }
 
 // Remove takes a server and all its tools out of the index.
@@ -128,20 +147,21 @@ func (x *Index) remove(server string) {
 	x.slots[sh.slot] = nil
 	for _, id := range sh.terms {
 		e := &x.entries[id]
-		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.docs[p.at].shard == sh })
+		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.owners[p.at] == sh.slot })
 		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at == sh.slot })
 		if len(e.docs)+len(e.servers) == 0 {
 			x.forgetTerm(id)
 		}
 	}
 	for _, name := range sh.names {
-		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.docs[at].shard == sh })
+		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.owners[at] == sh.slot })
 		if len(x.names[name]) == 0 {
 			delete(x.names, name)
 		}
 	}
 	for _, at := range sh.docs {
 		x.docs[at] = doc{}
+		x.owners[at] = nobody
 	}
 	x.free = append(x.free, sh.docs...)
 	x.live -= len(sh.docs)
@@ -160,11 +180,13 @@ func (x *Index) term(text string) uint32 {
 	}
 	x.entries[id] = entry{text: text}
 	x.terms[text] = id
+	x.addGrams(id)
 	return id
 }
 
 func (x *Index) forgetTerm(id uint32) {
 	delete(x.terms, x.entries[id].text)
+	x.removeGrams(id)
 	x.entries[id] = entry{}
 	x.spare = append(x.spare, id)
 }
@@ -175,7 +197,7 @@ func (x *Index) docSlot() uint32 {
 		x.free = x.free[:n-1]
 		return at
 	}
-	x.docs = append(x.docs, doc{})
+	x.docs, x.owners = append(x.docs, doc{}), append(x.owners, nobody)
 	return uint32(len(x.docs) - 1)
 }
 

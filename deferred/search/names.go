@@ -2,14 +2,12 @@ package search
 
 import (
 	"cmp"
-	"context"
-	"regexp"
 	"slices"
 	"strings"
 )
 
 // Names are the IDs of the tools that name names, in order of ID: their own name, ID, an alias, or server and name
-// together, whatever its case and separators.
+// together, whatever its case and separators. within is as in Query.
 func (x *Index) Names(name string, within func(id string) bool) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -23,78 +21,66 @@ func (x *Index) Names(name string, within func(id string) bool) []string {
 	return out
 }
 
-// Nearest are the IDs of at most n tools whose names are most like name, the most alike first.
+// minLikeness is how much of two names must be the same for one to be offered in place of the other.
+const minLikeness = 0.4
+
+// Nearest are the IDs of at most n tools whose names are most like name, the most alike first. within is as in Query.
 func (x *Index) Nearest(name string, n int, within func(id string) bool) []string {
+	if len(name) > maxTextBytes {
+		return nil
+	}
+	want := make(map[gram]bool)
+	for _, g := range grams(fold(name)) {
+		want[g] = true
+	}
+	type near struct {
+		id       string
+		likeness float64
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	want := trigrams(fold(name))
-	type near struct {
-		id    string
-		alike float64
-	}
 	var all []near
 	for folded, docs := range x.names {
-		alike := overlap(want, trigrams(folded))
-		if alike < 0.3 {
+		likeness := resemblance(want, folded)
+		if likeness < minLikeness {
 			continue
 		}
 		for _, at := range docs {
-			all = append(all, near{x.docs[at].src.ID, alike})
+			if id := x.docs[at].src.ID; within == nil || within(id) {
+				all = append(all, near{id, likeness})
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b near) int { return cmp.Or(cmp.Compare(b.alike, a.alike), strings.Compare(a.id, b.id)) })
+	slices.SortFunc(all, func(a, b near) int { return cmp.Or(cmp.Compare(b.likeness, a.likeness), strings.Compare(a.id, b.id)) })
 	var out []string
 	for _, c := range all {
 		if len(out) == n {
 			break
 		}
-		if !slices.Contains(out, c.id) && (within == nil || within(c.id)) {
+		if !slices.Contains(out, c.id) {
 			out = append(out, c.id)
 		}
 	}
 	return out
 }
 
-// trigrams are a word's three-letter pieces, its ends marked.
-func trigrams(w string) map[string]bool {
-	runes := []rune("^" + w + "$")
-	out := make(map[string]bool)
-	for i := 0; i+3 <= len(runes); i++ {
-		out[string(runes[i:i+3])] = true
+// resemblance is the share of their pieces that two names have in common.
+func resemblance(want map[gram]bool, folded string) float64 {
+	if d := len(folded) + 1 - len(want); d > 2*len(want) {
+		return 0 // far longer
 	}
-	return out
-}
-
-// overlap is the share of two sets that they have in common (Dice).
-func overlap(a, b map[string]bool) float64 {
-	if len(a)+len(b) == 0 {
-		return 0
-	}
-	both := 0
-	for g := range a {
-		if b[g] {
+	both, n := 0, 0
+	g := gram{'^', '^', '^'}
+	next := func(r rune) {
+		g = gram{g[1], g[2], r}
+		n++
+		if want[g] {
 			both++
 		}
 	}
-	return 2 * float64(both) / float64(len(a)+len(b))
-}
-
-// Regexp finds tools by a pattern over name, title and description.
-func (x *Index) Regexp(ctx context.Context, re *regexp.Regexp, q Query) Answer {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	t := &tally{make([]float64, len(x.docs)), make([]fieldSet, len(x.docs))}
-	for at := range x.docs {
-		if x.docs[at].shard == nil || ctx.Err() != nil {
-			continue
-		}
-		d := x.docs[at].src
-		for f, text := range map[field]string{fieldName: d.Name, fieldTitle: d.Title, fieldDescription: d.Description} {
-			if text != "" && re.MatchString(text) {
-				t.score[at] += x.rank.fields[f].weight
-				t.fields[at] |= 1 << f
-			}
-		}
+	for _, r := range folded {
+		next(r)
 	}
-	return x.answer(t, q)
+	next('$')
+	return 2 * float64(min(both, len(want))) / float64(len(want)+n)
 }

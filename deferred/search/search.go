@@ -53,7 +53,7 @@ type Hit struct {
 // Answer is what was found, best first; equal scores are in order of ID.
 type Answer struct {
 	Hits       []Hit
-	Neighbours []string // IDs of other tools of the first two servers in Hits, capped
+	Neighbours []string // IDs of other tools of the first two servers in Hits, those that match best first, at most 20
 	Notes      []string // what the asker should know of how it was found, for instance that something was left out
 }
 

@@ -9,21 +9,22 @@ import (
 type word struct {
 	text  string // lower case
 	parts int    // of a whole camelCase word: how many of the words behind it are its parts
-	part  bool   // of the whole word before it
 }
 
 // Bounds on what one text adds to the index or to a query: strangers write them.
 const (
-	maxWordRunes = 40
+	maxWordBytes = 48
 	maxTextBytes = 8 << 10
 )
 
-// words cuts a text into words: at everything that is no letter or digit and where camelCase says so. Han, kana and
-// Hangul, written without spaces, come as overlapping pairs. Numbers are left out: they are values, not subjects.
-func words(text string, into []word) []word {
+// words cuts a text into words: at everything that is no letter or digit and, in identifiers, where camelCase says so.
+// Han, kana and Hangul, written without spaces, come as overlapping pairs. Numbers are values, not subjects, and are left
+// out but for those of three and more digits in identifiers, which may be a name.
+func words(text string, identifier bool) []word {
 	if len(text) > maxTextBytes {
 		text = text[:maxTextBytes]
 	}
+	into := make([]word, 0, len(text)/6+1)
 	start, kind := -1, other
 	for i, r := range text {
 		k := kindOf(r)
@@ -31,7 +32,7 @@ func words(text string, into []word) []word {
 			continue
 		}
 		if start >= 0 {
-			into = cut(text[start:i], kind, into)
+			into = cut(text[start:i], kind, into, identifier)
 			start = -1
 		}
 		kind = k
@@ -40,7 +41,7 @@ func words(text string, into []word) []word {
 		}
 	}
 	if start >= 0 {
-		into = cut(text[start:], kind, into)
+		into = cut(text[start:], kind, into, identifier)
 	}
 	return into
 }
@@ -69,39 +70,45 @@ func kindOf(r rune) runeKind {
 }
 
 // cut adds the words of a run of one kind.
-func cut(run string, kind runeKind, into []word) []word {
+func cut(run string, kind runeKind, into []word, identifier bool) []word {
 	if kind == unspaced {
-		runes := []rune(run)
-		if len(runes) == 1 {
-			return append(into, word{text: run})
-		}
-		for i := range len(runes) - 1 {
-			into = append(into, word{text: string(runes[i : i+2])})
-		}
-		return into
+		return cutUnspaced([]rune(run), into)
 	}
-	if len(run) > 4*maxWordRunes {
+	if len(run) > 4*maxWordBytes {
 		return into // no word: an encoded value
 	}
-	humps := camel(run)
 	whole := strings.ToLower(run)
+	humps := []string{run}
+	if identifier {
+		humps = camel(run)
+	}
 	if len(humps) == 1 {
-		if isNumber(whole) || len([]rune(whole)) > maxWordRunes {
+		if len(whole) > maxWordBytes || isNumber(whole) && (!identifier || len(whole) < 3) {
 			return into
 		}
 		return append(into, word{text: whole})
 	}
 	at := len(into)
-	if len(whole) <= maxWordRunes {
+	if len(whole) <= maxWordBytes {
 		into = append(into, word{text: whole})
 	}
 	for _, h := range humps {
-		if h = strings.ToLower(h); !isNumber(h) {
-			into = append(into, word{text: h, part: len(whole) <= maxWordRunes})
+		if h = strings.ToLower(h); !isNumber(h) && len(h) <= maxWordBytes {
+			into = append(into, word{text: h})
 		}
 	}
-	if len(whole) <= maxWordRunes {
+	if len(whole) <= maxWordBytes {
 		into[at].parts = len(into) - at - 1
+	}
+	return into
+}
+
+func cutUnspaced(runes []rune, into []word) []word {
+	if len(runes) == 1 {
+		return append(into, word{text: string(runes)})
+	}
+	for i := range len(runes) - 1 {
+		into = append(into, word{text: string(runes[i : i+2])})
 	}
 	return into
 }
@@ -109,6 +116,9 @@ func cut(run string, kind runeKind, into []word) []word {
 // camel cuts where a capital follows a small letter or digit, and before the last capital of several that a small
 // letter follows: HTTPServer is HTTP and Server.
 func camel(run string) []string {
+	if !strings.ContainsFunc(run, unicode.IsUpper) {
+		return []string{run}
+	}
 	var parts []string
 	runes := []rune(run)
 	start := 0
