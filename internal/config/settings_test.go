@@ -139,7 +139,8 @@ func TestExampleUncommented(t *testing.T) {
 		t.Errorf("the first line does not name the schema: %s", first)
 	}
 	text := regexp.MustCompile(`(?m)^( *)# ( *)([a-z_A-Z]+:( |$)|- )`).ReplaceAllString(string(data), "$1$2$3")
-	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "GITHUB_TOKEN": "t", "HUB_TOKEN_ALICE": "0123456789abcdef"})
+	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "GITHUB_TOKEN": "t", "HUB_TOKEN_ALICE": "0123456789abcdef",
+		"HUB_REF_KEY": "0123456789abcdef"})
 	s, err := config.Parse("x.yaml", []byte(text), vars)
 	if err != nil {
 		t.Fatal(err)
