@@ -43,6 +43,7 @@ func TestSearch(t *testing.T) {
 		`{"query":"select:serch_orders"}`:                           {querySelect, "", "serch_orders", "select"},
 		`{"query":"select:tool_search,mcp.zoo.feed"}`:               {querySelect, "mcp.zoo.feed", "tool_search", "call"},
 		`{"query":"select:feed","servers":["mail"]}`:                {querySelect, "", "feed", "select"},
+		`{"query":"select:mcp.zoo.feed","servers":["mail"]}`:        {querySelect, "", "mcp.zoo.feed", "select"},
 		`{"query":"select:feed,feed,mcp.zoo.feed"}`:                 {querySelect, "mcp.zoo.feed", "", "call"},
 		`{"query":"regex:^(refund|feed)$","limit":50}`:              {queryRegex, "mcp.shop.refund mcp.zoo.feed", "", "call"},
 		`{"query":"regex:nothing+"}`:                                {queryRegex, "", "", "rephrase"},
@@ -152,6 +153,13 @@ func TestHidden(t *testing.T) {
 	if _, ok := s.Resolve("mcp.shop.refund"); ok {
 		t.Error("a hidden tool resolves")
 	}
+	cfg := always()
+	cfg.Default.Hints = []Hint{{Match: "mcp.mail.list_folders", Aliases: []string{"mcp.shop.refund"}}} // the name of a hidden one
+	aliased := newLoader(t, cfg, Options{}, all)
+	s = aliased.Surface(surfaceOf("p", seen, nil), tool.Client{})
+	if r, _ := ask(t, aliased, s, `{"query":"order"}`, nil, nil); len(r.Matches) != 0 {
+		t.Errorf("what is said of a hidden tool finds %s", matchNames(r))
+	}
 }
 
 // TestProfilesOfTheirOwn: hints count for the profile that gives them, and names that a profile gives are found.
@@ -190,6 +198,9 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	l.Update(catalogsOf(tools[2:]))
 	if r, _ := ask(t, l, l.Surface(surfaceOf("own", tools[2:], nil), tool.Client{}), `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {
 		t.Errorf("zebra after mail has gone: %s", matchNames(r))
+	}
+	if n := l.indexes["own"].Len(); n != 3 {
+		t.Errorf("%d tools are indexed after mail has gone", n)
 	}
 }
 

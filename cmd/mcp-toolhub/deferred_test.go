@@ -116,8 +116,14 @@ func TestSelectionRefs(t *testing.T) {
 	check("none", ann.callWith("mcp.far.change", `{}`, ""), `schema_not_loaded`)
 	check("nothing ran", ann.callWith("mcp.far.change", `{}`, "x"), `"status":"blocked","error_class":"schema_not_loaded"`)
 
+	echo := ann.load("mcp.far.echo").Matches[0].Ref
+	if got := ann.result("mcp.far.echo", `{}`, `"toolhub/selectionRef":`+quoted(echo)+`,"x":1`); !strings.Contains(got, `"x":1`) ||
+		strings.Contains(got, "selectionRef") {
+		t.Errorf("the server is told of refs: %s", got)
+	}
+
 	v.restart()
-	ann, bob = v.modernPerson(t, "/mcp", annToken), v.modernPerson(t, "/mcp", bobToken)
+	ann = v.modernPerson(t, "/mcp", annToken)
 	check("after a restart", ann.callWith("mcp.far.change", `{}`, ref), `"text":"changed"`)
 
 	// the key of before is kept beside a new one
@@ -228,6 +234,16 @@ func TestListsStayAsTheyAre(t *testing.T) {
 	}
 	if result := other.result("mcp.far.change", `{}`, ""); !strings.Contains(result, "changed") {
 		t.Errorf("in another session, the second time: %s", result)
+	}
+	v.configure(map[string]any{"far": farScript(farSchema)}, map[string]any{"deferred": map[string]any{"mode": "never"}})
+	if err := v.waitFor(regexp.MustCompile(`config is applied`)); err != nil {
+		t.Fatal(err)
+	}
+	if m := await(t, stream); !strings.Contains(m, "notifications/tools/list_changed") {
+		t.Errorf("told after the mode has changed: %s", m)
+	}
+	if after := list(other); strings.Contains(after, "tool_search") || !strings.Contains(after, `"mcp.far.raw"`) {
+		t.Errorf("after the mode has changed: %s", after)
 	}
 }
 
