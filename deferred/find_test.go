@@ -36,7 +36,7 @@ func TestSearch(t *testing.T) {
 		`{"query":"nourish"}`:                                       {queryKeyword, "mcp.zoo.feed", "", "call"},
 		`{"query":"mcp.zoo.feed","limit":1}`:                        {queryKeyword, "mcp.zoo.feed", "", "call"},
 		`{"query":"reimburse","limit":1}`:                           {queryKeyword, "mcp.shop.refund", "", "call"},
-		`{"query":"order","servers":["zoo"]}`:                       {queryKeyword, "", "", "rephrase"},
+		`{"query":"order","servers":[" Zoo"]}`:                      {queryKeyword, "", "", "rephrase"},
 		`{"query":"xyzzy"}`:                                         {queryKeyword, "", "", "rephrase"},
 		`{"query":"select:mcp.zoo.feed, Search-Orders"}`:            {querySelect, "mcp.zoo.feed mcp.shop.search_orders", "", "call"},
 		`{"query":"SELECT:reimburse"}`:                              {querySelect, "mcp.shop.refund", "", "call"},

@@ -53,7 +53,10 @@ func readQuery(arguments json.RawMessage) (query, error) {
 	if err := json.Unmarshal(arguments, &a); err != nil {
 		return query{}, refused("the arguments do not fit tool_search's inputSchema")
 	}
-	q := query{text: a.Query, kind: queryKeyword, servers: a.Servers, limit: defaultLimit, detail: first(a.Detail, detailFull)}
+	q := query{text: a.Query, kind: queryKeyword, limit: defaultLimit, detail: first(a.Detail, detailFull)}
+	for _, s := range a.Servers {
+		q.servers = append(q.servers, strings.ToLower(strings.TrimSpace(s))) // as ids are
+	}
 	if a.Limit != nil {
 		q.limit = min(max(*a.Limit, 1), maxLimit)
 	}

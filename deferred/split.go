@@ -52,14 +52,16 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before}).split()
 	s.generation = generation
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now := l.splits[key]; now != nil && now.full == full && now.generation == generation {
+	now := l.splits[key]
+	if now != nil && now.full == full && now.generation == generation {
+		l.mu.Unlock()
 		return now.out // somebody was quicker
 	}
-	if now := l.splits[key]; now == nil || now.out.Digest != s.out.Digest {
-		l.report(now, s)
-	}
 	l.splits[key] = s
+	l.mu.Unlock()
+	if now == nil || now.out.Digest != s.out.Digest {
+		l.report(now, s) // may wait for a disk: nobody else is to wait with it
+	}
 	return s.out
 }
 
@@ -67,8 +69,8 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 func (l *Loader) report(before, s *split) {
 	now := l.opts.Now()
 	s.record.CreatedAt = now
-	kind, data := tool.EventSurfaceCreated, map[string]any{"surface_id": string(s.out.ID), "loaded": len(s.record.LoadedTools),
-		"deferred": len(s.record.DeferredTools), "excluded": len(s.record.ExcludedTools)}
+	kind, data := tool.EventSurfaceCreated, map[string]any{"surface_id": string(s.out.ID), "loaded": len(s.out.Listed),
+		"deferred": len(s.out.Deferred), "excluded": len(s.record.ExcludedTools)}
 	if before != nil {
 		kind = tool.EventSurfaceUpdated
 		data["previous"] = string(before.out.ID)
@@ -214,7 +216,15 @@ func (p *splitting) cost(t tool.Listed) int {
 
 // isMetaName reports whether a name could be taken for one of the hub's own.
 func isMetaName(name string) bool {
-	bare := strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
+	if len(name) > 2*len(tool.MetaSearch) {
+		return false
+	}
+	bare := strings.ToLower(strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' {
+			return -1
+		}
+		return r
+	}, name))
 	return bare == "toolsearch" || bare == "toolcall"
 }
 
@@ -247,6 +257,10 @@ func (p *splitting) aliases() map[string]*tool.Listed {
 	return out
 }
 
+// maxRecorded is how many deferred tools stand by name in the record of a surface. Of more, it says whose they are: a server
+// that has any has all of them there, but for those that are listed.
+const maxRecorded = 1000
+
 func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]string) tool.SurfaceRecord {
 	r := tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: s.ID, Scope: "profile:" + s.Profile,
 		Producer: tool.EventSource, LoadedTools: make([]tool.SurfaceTool, 0, len(s.Listed)),
@@ -258,10 +272,19 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 		loaded += estimate(t.Declaration)
 	}
 	for _, t := range s.Deferred {
-		r.DeferredTools = append(r.DeferredTools, t.Tool.Name)
+		name := t.Tool.Name
+		if len(s.Deferred) > maxRecorded {
+			// A record of each change must not push everything else out of the journal.
+			name = tool.Name(strings.TrimSuffix(string(name), t.Tool.Native) + "*")
+			if n := len(r.DeferredTools); n > 0 && r.DeferredTools[n-1] == name {
+				continue
+			}
+		}
+		r.DeferredTools = append(r.DeferredTools, name)
 	}
 	r.SelectionPolicy = map[string]any{"mode": string(p.settings.Mode), "budget_tokens": p.budget(), "style": s.Style,
-		"estimated_tokens": p.tokens, "loaded_tokens": loaded, "deferred_reason": tool.ReasonDeferred}
+		"estimated_tokens": p.tokens, "loaded_tokens": loaded, "deferred_reason": tool.ReasonDeferred,
+		"deferred_total": len(s.Deferred)}
 	if p.rule.name != "" {
 		r.Model = map[string]any{"client": p.rule.name}
 		if p.rule.cap > 0 {

@@ -131,6 +131,21 @@ func TestSplitFollows(t *testing.T) {
 	}
 }
 
+// TestLargeRecord: the record of a surface does not grow with it without end.
+func TestLargeRecord(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{maxRecorded: maxRecorded, maxRecorded + 100: 11} { // 100 tools a server
+		var j journal
+		l := newLoader(t, Config{}, Options{Record: j.record}, manyTools(n))
+		l.Surface(surfaceOf("p", manyTools(n), nil), tool.Client{})
+		r := j.all[0].(tool.SurfaceRecord)
+		if len(r.DeferredTools) != want || r.SelectionPolicy["deferred_total"] != n || want == 11 && r.DeferredTools[10] != "mcp.server10.*" {
+			t.Errorf("of %d deferred tools %d stand in the record, %q", n, len(r.DeferredTools), r.DeferredTools[len(r.DeferredTools)-1])
+		}
+		checkSchemas(t, j.all)
+	}
+}
+
 // TestMetaNames: nobody takes the hub's own names where they are listed, and nobody loses a name where they are not.
 func TestMetaNames(t *testing.T) {
 	t.Parallel()

@@ -435,10 +435,10 @@ func (w *wire) call(name, args, meta string) rawRequest {
 
 // through is a call of a client that calls deferred tools: it searches the tool first, once.
 func (w *wire) through(name, args string) (string, string) {
-	w.t.Helper()
 	if w.refs == nil {
 		return name, args
 	}
+	w.t.Helper()
 	if w.refs[name] == "" {
 		members := `"name":"tool_search","arguments":{"detail":"names","query":` + quoted("select:"+name) + `}`
 		messages := w.send(rawRequest{id: w.nextID(), method: "tools/call", params: w.params(members, ""), name: "tool_search"})

@@ -74,7 +74,7 @@ type SurfaceRecord struct {
 	CreatedAt       time.Time      `json:"created_at"`
 	Producer        string         `json:"producer"`
 	LoadedTools     []SurfaceTool  `json:"loaded_tools"`
-	DeferredTools   []Name         `json:"deferred_tools"` // reason of all: ReasonDeferred
+	DeferredTools   []Name         `json:"deferred_tools"` // or, of very many, globs over names; reason of all: ReasonDeferred
 	BlockedTools    []SurfaceTool  `json:"blocked_tools"`
 	ExcludedTools   []Exclusion    `json:"excluded_tools"`
 	SelectionPolicy map[string]any `json:"selection_policy"`
