@@ -77,6 +77,7 @@ func (x *Index) score(a *asked, s *scratch) {
 		x.credit(c, i, x.live, &s.docs, func(e *entry) []posting { return e.docs })
 		if x.rank.on(ServerPrior) {
 			x.credit(c, i, len(x.servers), &s.servers, func(e *entry) []posting { return e.servers })
+			x.creditNamed(c, &s.servers)
 		}
 	}
 	if !x.rank.on(ServerPrior) {
@@ -108,6 +109,40 @@ func (x *Index) credit(c *concept, bit, n int, t *tally, list func(*entry) []pos
 			t.best[p.at] = 0
 			t.fields[p.at] |= p.fields
 			t.mask[p.at] |= 1 << bit
+		}
+	}
+}
+
+// creditNamed adds to the servers that a concept names, the more so the less other servers' tools speak of it: "on GitHub"
+// names a server, "time" hardly.
+func (x *Index) creditNamed(c *concept, t *tally) {
+	if !x.rank.on(NamedServer) {
+		return
+	}
+	for _, v := range c.words {
+		e := &x.entries[v.term]
+		if strings.Contains(e.text, "=") {
+			continue
+		}
+		var slots []uint32
+		for _, p := range e.servers {
+			if p.fields&(1<<fieldServer|1<<fieldServerTitle) != 0 {
+				slots = append(slots, p.at)
+			}
+		}
+		if len(slots) == 0 {
+			continue
+		}
+		elsewhere := 0
+		for _, p := range e.docs {
+			if !slices.Contains(slots, x.owners[p.at]) {
+				elsewhere++
+			}
+		}
+		d := idf(elsewhere, x.live) / idf(0, x.live)
+		w := float32(x.rank.named * v.weight * d * d * idf(len(slots), len(x.servers)))
+		for _, slot := range slots {
+			t.score[slot] += w
 		}
 	}
 }
