@@ -35,6 +35,7 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "writes shown names into raw declarations",
 	},
 	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
+	"deferred/embed":  {"deferred/search": "is its Meaning"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"policy":          {"internal/tool": "decisions are records"},
 	"persist":         {"internal/tool": "the journal holds records"},

@@ -9,7 +9,7 @@ func (x *Index) Numbers() map[string]*float64 {
 		"coverage": &r.coverage, "name cover": &r.nameCover, "action": &r.action,
 	}
 	for i, name := range [numFields]string{"name", "title", "hint", "alias", "summary", "description", "property", "property text", "enum",
-		"server", "server title", "server text"} {
+		"server", "server title", "server text", "meaning"} {
 		out[name+" weight"] = &r.fields[i].weight
 	}
 	return out

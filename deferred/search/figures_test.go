@@ -91,7 +91,7 @@ func run(t *testing.T, sets []measured, o search.Options, prepare func(*search.I
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	sets := measurements(t)
-	if raceEnabled { // there is nothing concurrent in it: one set is enough to see that it runs
+	if underRace { // there is nothing concurrent in it: one set is enough to see that it runs
 		run(t, sets[:1], search.Options{}, nil)
 		return
 	}

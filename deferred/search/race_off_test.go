@@ -2,5 +2,5 @@
 
 package search_test
 
-// raceEnabled says that the race detector slows everything down, so that times say nothing.
-const raceEnabled = false
+// underRace says that the race detector slows everything down, so that times say nothing.
+const underRace = false

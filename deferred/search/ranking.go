@@ -48,6 +48,7 @@ const (
 	fieldServer
 	fieldServerTitle
 	fieldServerText
+	fieldMeaning // none that is indexed: the tool was found by meaning
 	numFields
 )
 
@@ -58,7 +59,7 @@ type fieldSet uint16
 func (s fieldSet) names() []string {
 	all := [numFields]string{
 		"name", "title", "search_hint", "alias", "description", "description", "parameter", "parameter", "parameter",
-		"server", "server", "server",
+		"server", "server", "server", "meaning",
 	}
 	var out []string
 	for f := range numFields {
