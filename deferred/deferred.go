@@ -213,7 +213,11 @@ func (l *Loader) indexFor(profile string) *index {
 	if x != nil {
 		return x
 	}
-	x = &index{Index: search.New(l.opts.Search), hints: hints}
+	options := l.opts.Search
+	if key != "" {
+		options.Meaning = nil // it holds one text for each tool: that of the index of all
+	}
+	x = &index{Index: search.New(options), hints: hints}
 	for _, o := range all {
 		x.put(o)
 	}

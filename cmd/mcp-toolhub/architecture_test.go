@@ -40,6 +40,7 @@ var mayImport = map[string]map[string]string{
 		"deferred/search":  "the ranking",
 	},
 	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
+	"deferred/embed":  {"deferred/search": "is its Meaning"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"policy":          {"internal/tool": "decisions are records"},
 	"persist":         {"internal/tool": "the journal holds records"},
@@ -68,6 +69,7 @@ var mayImport = map[string]map[string]string{
 		"persist":             "its JournalConfig",
 		"internal/code":       "its Config",
 		"deferred":            "its Config",
+		"deferred/embed":      "its Config",
 		"internal/downstream": "its Config",
 	},
 }

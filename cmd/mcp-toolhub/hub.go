@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
@@ -33,6 +35,7 @@ type hub struct {
 	pipeline *invoke.Pipeline
 	server   *downstream.Server
 	loader   *deferred.Loader
+	meaning  *embed.Store // nil where no embeddings are configured
 	started  time.Time
 
 	// What a reload replaces.
@@ -52,6 +55,11 @@ const maxSchemas = 20000
 // newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too.
 func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	h := &hub{logger: logger, started: time.Now()}
+	defer func() {
+		if err != nil && h.meaning != nil {
+			h.meaning.Close()
+		}
+	}()
 	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
@@ -122,8 +130,16 @@ func (h *hub) newLoader(s *config.Settings, key []byte) error {
 		}
 		keys = append(keys, old)
 	}
+	var options search.Options
+	if s.Embeddings.URL != "" {
+		store, err := embed.New(context.Background(), s.Embeddings) // until close
+		if err != nil {
+			return err
+		}
+		h.meaning, options.Meaning = store, store
+	}
 	var err error
-	h.loader, err = deferred.New(s.Deferred, deferred.Options{Keys: keys, Record: h.recordSurface})
+	h.loader, err = deferred.New(s.Deferred, deferred.Options{Keys: keys, Record: h.recordSurface, Search: options})
 	return err
 }
 
@@ -273,7 +289,11 @@ func (h *hub) problems() []string {
 func (h *hub) close(kill context.Context) error {
 	ctx, cancel := context.WithTimeout(kill, stopWithin)
 	defer cancel()
-	return errors.Join(h.group.Close(ctx), h.journal.Close())
+	err := h.group.Close(ctx)
+	if h.meaning != nil {
+		h.meaning.Close()
+	}
+	return errors.Join(err, h.journal.Close())
 }
 
 // stopWithin is how long upstream servers have to stop by themselves, all of them together.

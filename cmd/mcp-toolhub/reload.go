@@ -107,8 +107,8 @@ func (h *hub) apply(next *config.Settings) error {
 		return err
 	}
 	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
-		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name {
-		h.logger.Warn("changes of persist, hub.log and hub.name take effect at the next start")
+		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || next.Embeddings != was.Embeddings {
+		h.logger.Warn("changes of persist, hub.log, hub.name and deferred.embeddings take effect at the next start")
 	}
 	h.updating.Lock()
 	h.put(next, toolset)

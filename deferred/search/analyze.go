@@ -21,7 +21,11 @@ type weighedTerm struct {
 	text   string
 	tf     float32
 	fields fieldSet
+	again  fieldSet // where it comes more than once
 }
+
+// repeated is what a word counts that comes again in a field; more of it counts nothing.
+const repeated = 0.5
 
 // gather collects terms over fields.
 type gather struct {
@@ -67,6 +71,13 @@ func (g *gather) count(term string, f field, tf float32) {
 		i = len(g.out)
 		g.terms[term] = i
 		g.out = append(g.out, weighedTerm{text: term})
+	}
+	if g.out[i].fields&(1<<f) != 0 {
+		if g.out[i].again&(1<<f) != 0 {
+			return // who repeats what people ask for gains nothing
+		}
+		g.out[i].again |= 1 << f
+		tf *= float32(repeated)
 	}
 	g.out[i].tf += tf
 	g.out[i].fields |= 1 << f

@@ -41,7 +41,7 @@ type found struct {
 	mask   uint64
 }
 
-func (x *Index) search(ctx context.Context, q Query) Answer {
+func (x *Index) search(ctx context.Context, q Query, near []string) Answer {
 	if ctx.Err() != nil || x.live == 0 {
 		return Answer{}
 	}
@@ -57,6 +57,7 @@ func (x *Index) search(ctx context.Context, q Query) Answer {
 	x.named(q.Text, &s.docs)
 	best := x.best(&s.docs, q, max(candidates, q.limit()))
 	x.rerank(a, best)
+	best = x.fuse(best, near, q)
 	return x.answer(best, &s.docs, q)
 }
 
@@ -77,6 +78,7 @@ func (x *Index) score(a *asked, s *scratch) {
 		x.credit(c, i, x.live, &s.docs, func(e *entry) []posting { return e.docs })
 		if x.rank.on(ServerPrior) {
 			x.credit(c, i, len(x.servers), &s.servers, func(e *entry) []posting { return e.servers })
+			x.creditNamed(c, &s.servers)
 		}
 	}
 	if !x.rank.on(ServerPrior) {
@@ -108,6 +110,40 @@ func (x *Index) credit(c *concept, bit, n int, t *tally, list func(*entry) []pos
 			t.best[p.at] = 0
 			t.fields[p.at] |= p.fields
 			t.mask[p.at] |= 1 << bit
+		}
+	}
+}
+
+// creditNamed adds to the servers that a concept names, the more so the less other servers' tools speak of it: "on GitHub"
+// names a server, "time" hardly.
+func (x *Index) creditNamed(c *concept, t *tally) {
+	if !x.rank.on(NamedServer) {
+		return
+	}
+	for _, v := range c.words {
+		e := &x.entries[v.term]
+		if strings.Contains(e.text, "=") {
+			continue
+		}
+		var slots []uint32
+		for _, p := range e.servers {
+			if p.fields&(1<<fieldServer|1<<fieldServerTitle) != 0 {
+				slots = append(slots, p.at)
+			}
+		}
+		if len(slots) == 0 {
+			continue
+		}
+		elsewhere := 0
+		for _, p := range e.docs {
+			if !slices.Contains(slots, x.owners[p.at]) {
+				elsewhere++
+			}
+		}
+		d := idf(elsewhere, x.live) / idf(0, x.live)
+		w := float32(x.rank.named * v.weight * d * d * idf(len(slots), len(x.servers)))
+		for _, slot := range slots {
+			t.score[slot] += w
 		}
 	}
 }
@@ -204,6 +240,49 @@ func (x *Index) rerank(a *asked, best []found) {
 		}
 	}
 	slices.SortFunc(best, x.byScore)
+}
+
+// fused is how slowly a place further down counts less where two orders are made one (reciprocal rank fusion).
+const fused = 60
+
+// fuse makes one order of those by words and by meaning. A tool that is named stays first.
+func (x *Index) fuse(best []found, near []string, q Query) []found {
+	if len(near) == 0 {
+		return best
+	}
+	place := make(map[uint32]int, len(best))
+	for i := range best {
+		f := &best[i]
+		place[f.at] = i
+		if f.score < nameBonus {
+			f.score = 0
+		}
+		f.score += 1 / float64(fused+i)
+	}
+	for i, id := range near {
+		at, ok := x.ids[id]
+		if !ok || len(q.Servers) > 0 && !x.ofServers(at, q.Servers) {
+			continue
+		}
+		p, ok := place[at]
+		if !ok {
+			p = len(best)
+			best = append(best, found{at: at})
+		}
+		best[p].score += 1 / float64(fused+i)
+		best[p].fields |= 1 << fieldMeaning
+	}
+	slices.SortFunc(best, x.byScore)
+	return best
+}
+
+func (x *Index) ofServers(at uint32, names []string) bool {
+	for _, name := range names {
+		if sh := x.servers[name]; sh != nil && sh.slot == x.owners[at] {
+			return true
+		}
+	}
+	return false
 }
 
 // nameCover is the share of a tool's name that the question says.

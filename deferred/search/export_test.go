@@ -4,12 +4,12 @@ package search
 func (x *Index) Numbers() map[string]*float64 {
 	r := &x.rank
 	out := map[string]*float64{
-		"saturation": &r.saturation, "prior": &r.prior, "synonym": &r.synonym, "phrasing": &r.phrasing,
+		"saturation": &r.saturation, "prior": &r.prior, "named": &r.named, "synonym": &r.synonym, "phrasing": &r.phrasing,
 		"unstemmed": &r.unstemmed, "phrase": &r.phrase, "compound": &r.compound, "misspelt": &r.misspelt,
 		"coverage": &r.coverage, "name cover": &r.nameCover, "action": &r.action,
 	}
 	for i, name := range [numFields]string{"name", "title", "hint", "alias", "summary", "description", "property", "property text", "enum",
-		"server", "server title", "server text"} {
+		"server", "server title", "server text", "meaning"} {
 		out[name+" weight"] = &r.fields[i].weight
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 type Index struct {
 	rank    ranking
 	lexicon *lexicon
+	meaning Meaning
 	pool    sync.Pool // of *scratch
 
 	mu      sync.RWMutex
@@ -18,6 +19,7 @@ type Index struct {
 	owners  []uint32 // of each slot: the shard's slot, or nobody
 	free    []uint32
 	live    int
+	ids     map[string]uint32 // slots by ID, where there is a meaning
 	servers map[string]*shard
 	slots   []*shard // by shard.slot; nil where free
 	terms   map[string]uint32
@@ -63,8 +65,8 @@ type posting struct {
 // New returns an empty index.
 func New(o Options) *Index {
 	x := &Index{
-		rank: newRanking(o.Without), servers: make(map[string]*shard), terms: make(map[string]uint32),
-		names: make(map[string][]uint32), grams: make(map[gram][]uint32),
+		rank: newRanking(o.Without), meaning: o.Meaning, servers: make(map[string]*shard), terms: make(map[string]uint32),
+		names: make(map[string][]uint32), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
 	}
 	x.lexicon = newLexicon(&x.rank)
 	return x
@@ -78,6 +80,9 @@ func (x *Index) Put(s Server, docs []Document) {
 		analysed[i] = x.rank.document(&docs[i], &s, x.lexicon)
 	}
 	own := x.rank.server(&s, x.lexicon)
+	if x.meaning != nil {
+		x.meaning.Put(s, docs)
+	}
 
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -107,6 +112,9 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 	kept.name = make([]uint32, 0, len(a.name))
 	x.owners[at] = sh.slot
 	sh.docs = append(sh.docs, at)
+	if x.meaning != nil {
+		x.ids[d.ID] = at
+	}
 	for _, t := range a.terms {
 		id := x.term(t.text)
 		e := &x.entries[id]
@@ -126,6 +134,9 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 
 // Remove takes a server and all its tools out of the index.
 func (x *Index) Remove(server string) {
+	if x.meaning != nil {
+		x.meaning.Remove(server)
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.remove(server)
@@ -160,6 +171,7 @@ func (x *Index) remove(server string) {
 		}
 	}
 	for _, at := range sh.docs {
+		delete(x.ids, x.docs[at].src.ID)
 		x.docs[at] = doc{}
 		x.owners[at] = nobody
 	}

@@ -53,15 +53,10 @@ func (x *Index) read(text string) *asked {
 	r := reader{x: x, at: make(map[string]int)}
 	a := &asked{said: make(map[uint32]bool)}
 	stems := make([]string, len(all))
-	chatter := true
 	for i, w := range all {
 		stems[i] = x.rank.stem(w)
-		does := x.lexicon.actions[stems[i]]
-		if chatter && (does != 0 || !x.lexicon.stops[w]) {
-			a.wants = does // what the first word of substance says is to be done
-			chatter = false
-		}
 	}
+	a.wants = x.wants(all, stems)
 	onlyStops := !slices.ContainsFunc(all, func(w string) bool { return !x.lexicon.stops[w] })
 	prev := ""
 	for i, w := range all {
@@ -82,6 +77,27 @@ func (x *Index) read(text string) *asked {
 		}
 	}
 	return a
+}
+
+// wants is what the first word of substance says is to be done, or the words that begin there: "get rid of" is not to get.
+func (x *Index) wants(all, stems []string) actions {
+	for i, w := range all {
+		does := x.lexicon.actions[stems[i]]
+		if does == 0 && x.lexicon.stops[w] {
+			continue
+		}
+		for n := min(maxPhrase, len(stems)-i); n > 1; n-- {
+			var said actions
+			for _, other := range x.lexicon.synonyms[strings.Join(stems[i:i+n], " ")] {
+				said |= x.lexicon.actions[other]
+			}
+			if said != 0 {
+				return said
+			}
+		}
+		return does
+	}
+	return 0
 }
 
 // whole decides how camelCase words are read: whole where the index knows them so ("GitHub"), otherwise in parts.

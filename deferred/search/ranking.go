@@ -18,6 +18,7 @@ const (
 	Literals     Ingredient = "literals"      // paths, URLs and addresses are values, not subjects
 	ExactNames   Ingredient = "exact names"   // who names a tool gets it
 	ServerPrior  Ingredient = "server prior"  // what a server is called and says of itself
+	NamedServer  Ingredient = "named server"  // who names a server wants its tools
 	Coverage     Ingredient = "coverage"      // how much of the question a tool covers
 	NameCoverage Ingredient = "name coverage" // how much of a tool's name the question says
 	Actions      Ingredient = "actions"       // who wants to read does not mean a tool that deletes
@@ -27,7 +28,7 @@ const (
 func Ingredients() []Ingredient {
 	return []Ingredient{
 		Stemming, Unstemmed, StopWords, FieldWeights, Synonyms, Phrases, Compounds, Misspelling, Literals, ExactNames,
-		ServerPrior, Coverage, NameCoverage, Actions,
+		ServerPrior, NamedServer, Coverage, NameCoverage, Actions,
 	}
 }
 
@@ -47,6 +48,7 @@ const (
 	fieldServer
 	fieldServerTitle
 	fieldServerText
+	fieldMeaning // none that is indexed: the tool was found by meaning
 	numFields
 )
 
@@ -57,7 +59,7 @@ type fieldSet uint16
 func (s fieldSet) names() []string {
 	all := [numFields]string{
 		"name", "title", "search_hint", "alias", "description", "description", "parameter", "parameter", "parameter",
-		"server", "server", "server",
+		"server", "server", "server", "meaning",
 	}
 	var out []string
 	for f := range numFields {
@@ -88,6 +90,7 @@ type ranking struct {
 	// saturation is the weighted frequency at which a word counts half of what it could: repeating it adds less and less.
 	saturation float64
 	prior      float64 // what a server's own words count beside its tools'
+	named      float64 // what naming a server adds to its tools
 	synonym    float64 // what another word counts beside the word asked for
 	phrasing   float64 // what a word counts that stands for several of the question's
 	unstemmed  float64 // what the very form adds
@@ -101,7 +104,7 @@ type ranking struct {
 
 func newRanking(without []Ingredient) ranking {
 	r := ranking{
-		without: make(map[Ingredient]bool), saturation: 2, prior: 0.6, synonym: 0.8, phrasing: 0.8, unstemmed: 0.4,
+		without: make(map[Ingredient]bool), saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, phrasing: 0.8, unstemmed: 0.4,
 		phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2,
 		fields: [numFields]fieldWeight{
 			fieldName: {3, 3, 0.3}, fieldTitle: {3, 4, 0.3}, fieldHint: {3, 6, 0.3}, fieldAlias: {3, 3, 0.3},

@@ -12,7 +12,7 @@ import (
 const (
 	maxPattern      = 1000 // bytes
 	maxInstructions = 300  // of the program that a pattern is
-	maxMatched      = 2000 // bytes of a description that a pattern is tried on
+	maxMatched      = 1000 // bytes of a description that a pattern is tried on
 	patternTime     = 6 * time.Millisecond
 )
 
@@ -44,7 +44,7 @@ func (x *Index) Regexp(ctx context.Context, re *regexp.Regexp, q Query) Answer {
 		if x.owners[at] == nobody {
 			continue
 		}
-		if ctx.Err() != nil || tried%16 == 15 && time.Since(started) > patternTime {
+		if ctx.Err() != nil || tried > 0 && time.Since(started) > patternTime {
 			// How many there are is not said: not all of them are the caller's to know of.
 			notes = append(notes, "the pattern was tried on a part of the tools only, in the time there is: "+
 				"write a word into it that the tool's name or description must hold, or search by words")

@@ -33,6 +33,17 @@ type Server struct {
 type Options struct {
 	// Without leaves ingredients of the ranking out, to measure what they add. Unknown ones are ignored.
 	Without []Ingredient
+	// Meaning finds tools by meaning beside the words, if there is one; deferred/embed is.
+	Meaning Meaning
+}
+
+// Meaning finds tools by what a text means. Index calls its methods without holding a lock, Put and Remove as its own are
+// called.
+type Meaning interface {
+	Put(s Server, docs []Document)
+	Remove(server string)
+	// Near returns the IDs of at most n tools, the nearest first, or why it cannot, in words that the asker may see.
+	Near(ctx context.Context, text string, n int, within func(id string) bool) ([]string, error)
 }
 
 // Query asks for tools by words.
@@ -72,8 +83,19 @@ func (q *Query) limit() int {
 }
 
 // Search finds tools by words: a question, a task, keywords, or a name. It is safe for concurrent use, also with Put.
+// Where there is a Meaning it is asked, too, and Notes says so if it does not answer.
 func (x *Index) Search(ctx context.Context, q Query) Answer {
+	var near []string
+	var notes []string
+	if x.meaning != nil && ctx.Err() == nil && q.Text != "" {
+		var err error
+		if near, err = x.meaning.Near(ctx, q.Text, max(20, q.limit()), q.Within); err != nil {
+			notes = append(notes, "found by words alone: "+err.Error())
+		}
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.search(ctx, q)
+	a := x.search(ctx, q, near)
+	a.Notes = append(a.Notes, notes...)
+	return a
 }

@@ -14,8 +14,26 @@ type deferral struct {
 	alwaysLoad []located[string]
 	tools      []located[hint]
 
-	refTTL time.Duration
-	keys   []located[string]
+	refTTL     time.Duration
+	keys       []located[string]
+	embeddings located[embeddings]
+}
+
+type embeddings struct {
+	url, model, key string
+	timeout         time.Duration
+}
+
+func embeddingsShape() object[embeddings] {
+	return object[embeddings]{fields: []field[embeddings]{
+		must(key("url", `An OpenAI-compatible endpoint: "http://127.0.0.1:11434/v1/embeddings".`, text{expand: true, check: webURL},
+			func(e *embeddings) *string { return &e.url })),
+		must(key("model", "The model, by the name that the endpoint gives it.", expanded, func(e *embeddings) *string { return &e.model })),
+		key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", secret{},
+			func(e *embeddings) *string { return &e.key }),
+		key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout,
+			func(e *embeddings) *time.Duration { return &e.timeout }),
+	}}
 }
 
 type hint struct {
@@ -56,6 +74,8 @@ func deferredShape() object[deferral] {
 			"good: put a new one first and leave the old one for as long as ref_ttl. Hubs that serve the same clients share "+
 			"them. Default: a key in the state directory.",
 			list[located[string]]{in[string]{secret{}}}, func(d *deferral) *[]located[string] { return &d.keys }),
+		key("embeddings", "Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key is absent.",
+			in[embeddings]{embeddingsShape()}, func(d *deferral) *located[embeddings] { return &d.embeddings }),
 	)}
 }
 
