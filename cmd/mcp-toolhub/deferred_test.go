@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -366,5 +368,44 @@ func TestTwoThousandTools(t *testing.T) {
 	}
 	if strings.Contains(ann.tools()["tool_search"], "plant7") {
 		t.Error("tool_search still names a server that has gone")
+	}
+}
+
+// TestEmbeddings: with an endpoint tools are found by meaning, and while it fails by words; the answer says so, and the key
+// goes nowhere else.
+func TestEmbeddings(t *testing.T) {
+	t.Parallel()
+	var failing atomic.Bool
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var question struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&question); err != nil || r.Header.Get("Authorization") != "Bearer "+bobToken || failing.Load() {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		var data []any
+		for i, text := range question.Input {
+			vector := []float64{0, 1}
+			if strings.Contains(text, "zebra") || strings.Contains(text, "raw") {
+				vector = []float64{1, 0}
+			}
+			data = append(data, map[string]any{"index": i, "embedding": vector})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(endpoint.Close)
+	v := newVault(t, map[string]any{"far": farScript(farSchema)}, map[string]any{"deferred": map[string]any{"mode": "always",
+		"embeddings": map[string]any{"url": endpoint.URL, "model": "m", "key": "${file:bob}", "timeout": "10s"}}})
+	ann := v.modernPerson(t, "/mcp", annToken)
+	eventually(t, "zebra means raw", func() bool {
+		found := foundBy(t, ann.result("tool_search", `{"query":"zebra","limit":1}`, ""))
+		return len(found.Matches) == 1 && found.Matches[0].ID == "mcp.far.raw"
+	})
+	failing.Store(true)
+	result := ann.result("tool_search", `{"query":"changes of another kind","limit":1}`, "")
+	if found := foundBy(t, result); len(found.Matches) != 1 || found.Matches[0].ID != "mcp.far.change" || !strings.Contains(result, `"notes":[`) {
+		t.Errorf("while the endpoint fails: %s", result)
+	}
+	if strings.Contains(v.log()+result, bobToken) {
+		t.Error("the endpoint's key is told")
 	}
 }
