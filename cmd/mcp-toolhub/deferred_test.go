@@ -76,6 +76,11 @@ func (v *vault) restart() {
 	v.start()
 }
 
+// neverDeferred is for tests of what large lists hold.
+func neverDeferred() map[string]any {
+	return map[string]any{"deferred": map[string]any{"mode": "never"}}
+}
+
 var alwaysDeferred = map[string]any{"deferred": map[string]any{"mode": "always"}}
 
 // farScript is a server with the tools echo, raw and change, of which change has this schema.
