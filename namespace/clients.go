@@ -1,6 +1,6 @@
 package namespace
 
-import "strings"
+import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 
 // clientRule is what is known of the names that one client takes.
 type clientRule struct {
@@ -77,11 +77,9 @@ const protocolLimit = 128
 
 // autoStyle chooses the style for a client that the profile leaves to us. It depends on the client alone, never on the
 // names at hand: one long name that a server adds must not rename every other tool.
-func autoStyle(rules []clientRule, client string) Style {
-	client = strings.ToLower(strings.TrimSpace(client[:min(len(client), 64)]))
+func autoStyle(rules []clientRule, client tool.Client) Style {
 	for _, rule := range rules {
-		rest, ok := strings.CutPrefix(client, rule.name)
-		if !ok || rest != "" && isWord(rest[0]) {
+		if !client.Is(rule.name) {
 			continue
 		}
 		if rule.dots && rule.limit-rule.prefix >= protocolLimit {
@@ -91,6 +89,3 @@ func autoStyle(rules []clientRule, client string) Style {
 	}
 	return StyleCanonical
 }
-
-// isWord reports whether c continues a word: "zedtool" is not Zed, "zed-nightly" is.
-func isWord(c byte) bool { return isSafe(c) && c != '-' && c != '_' }

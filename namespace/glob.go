@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // checkGlob reports what is wrong with a pattern of a profile.
@@ -23,36 +25,6 @@ func checkGlob(pattern string) error {
 }
 
 func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
-
-// matchGlob reports whether pattern matches all of name: * is any run of characters, ? is one. It takes time in
-// proportion to the product of the lengths at worst, so no pattern can stall the hub.
-func matchGlob(pattern, name string) bool {
-	if !hasWildcard(pattern) {
-		return pattern == name
-	}
-	p, n := []rune(pattern), []rune(name)
-	i, j := 0, 0
-	star, resume := -1, 0
-	for j < len(n) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, resume = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == n[j]):
-			i++
-			j++
-		case star >= 0:
-			resume++
-			i, j = star+1, resume
-		default:
-			return false
-		}
-	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
-}
 
 // canBegin reports whether pattern matches any name that begins with prefix.
 func canBegin(pattern, prefix string) bool {
@@ -75,7 +47,7 @@ func canBegin(pattern, prefix string) bool {
 
 func matchAny(patterns []string, name string) bool {
 	for _, p := range patterns {
-		if matchGlob(p, name) {
+		if tool.MatchGlob(p, name) {
 			return true
 		}
 	}

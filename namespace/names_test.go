@@ -183,7 +183,7 @@ func FuzzNames(f *testing.F) {
 				t.Errorf("foldLook is not stable on %q", e.name)
 			}
 		}
-		matchGlob(native, native2)
+		tool.MatchGlob(native, native2)
 	})
 }
 
@@ -258,8 +258,8 @@ func TestGlob(t *testing.T) {
 		{"exact", "exactly", false},
 		{strings.Repeat("*a", 30) + "b", strings.Repeat("a", 3000), false},
 	} {
-		if got := matchGlob(c.pattern, c.name); got != c.want {
-			t.Errorf("matchGlob(%.40q, %.40q) = %v", c.pattern, c.name, got)
+		if got := tool.MatchGlob(c.pattern, c.name); got != c.want {
+			t.Errorf("tool.MatchGlob(%.40q, %.40q) = %v", c.pattern, c.name, got)
 		}
 	}
 }
@@ -277,12 +277,12 @@ func TestAutoStyle(t *testing.T) {
 		"": StyleCanonical, "my-agent": StyleCanonical, "zedtool": StyleCanonical, "not-claude": StyleCanonical,
 		"mcp-toolhub": StyleCanonical, strings.Repeat("é", 100): StyleCanonical,
 	} {
-		if got := autoStyle(rules, client); got != want {
+		if got := autoStyle(rules, tool.Client{Name: client}); got != want {
 			t.Errorf("autoStyle(%q) = %s, want %s", client, got, want)
 		}
 	}
 	wide := []clientRule{{name: "wide", dots: true, limit: 140, prefix: 10}}
-	if got := autoStyle(wide, "Wide"); got != StyleCanonical {
+	if got := autoStyle(wide, tool.Client{Name: "Wide"}); got != StyleCanonical {
 		t.Errorf("a client with room for dots and %d characters gets %s", protocolLimit, got)
 	}
 	for _, rule := range rules {

@@ -170,7 +170,7 @@ func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, 
 	}
 	style := v.profile.Style
 	if style == StyleAuto {
-		style = autoStyle(n.clients, client.Name)
+		style = autoStyle(n.clients, client)
 	}
 	return v.surface(style), nil
 }

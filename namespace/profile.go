@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // profile is a Profile that was checked, with the caller's slices copied.
@@ -97,7 +99,7 @@ func (p *profile) selects(canonical string) (dress, bool) {
 	}
 	var d dress
 	for _, o := range p.Tools {
-		if !matchGlob(o.Match, canonical) {
+		if !tool.MatchGlob(o.Match, canonical) {
 			continue
 		}
 		if o.Hide {
@@ -120,7 +122,7 @@ func (p *profile) selectsPrompt(canonical string) (dress, bool) {
 func (p *profile) reaches(prefix string) bool {
 	for _, pattern := range p.Exclude {
 		// One that matches the bare prefix and ends in a star matches whatever follows.
-		if strings.HasSuffix(pattern, "*") && matchGlob(pattern, prefix) {
+		if strings.HasSuffix(pattern, "*") && tool.MatchGlob(pattern, prefix) {
 			return false
 		}
 	}

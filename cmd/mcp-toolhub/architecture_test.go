@@ -34,8 +34,16 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":    "turns catalogs into surfaces",
 		"internal/rawjson": "writes shown names into raw declarations",
 	},
-	"policy":  {"internal/tool": "decisions are records"},
-	"persist": {"internal/tool": "the journal holds records"},
+	"deferred": {
+		"internal/tool":    "splits surfaces, executes tool_search",
+		"internal/rawjson": "reads raw declarations",
+		"deferred/search":  "the ranking",
+	},
+	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
+	"deferred/embed":  {"deferred/search": "is its Meaning"},
+	"deferred/eval":   {"deferred/search": "is what it measures"},
+	"policy":          {"internal/tool": "decisions are records"},
+	"persist":         {"internal/tool": "the journal holds records"},
 	"internal/code": {
 		"internal/tool":    "is an executor with a catalog",
 		"internal/rawjson": "reads raw arguments",
@@ -60,6 +68,8 @@ var mayImport = map[string]map[string]string{
 		"namespace":           "its Profile",
 		"persist":             "its JournalConfig",
 		"internal/code":       "its Config",
+		"deferred":            "its Config",
+		"deferred/embed":      "its Config",
 		"internal/downstream": "its Config",
 	},
 }

@@ -70,7 +70,7 @@ func startHeld(b *testing.B, servers map[string]any) *heldHub {
 }
 
 func heldSettings() map[string]any {
-	return map[string]any{"hub": map[string]any{"http": map[string]any{"max_sessions": 10_000}}}
+	return map[string]any{"deferred": neverDeferred()["deferred"], "hub": map[string]any{"http": map[string]any{"max_sessions": 10_000}}}
 }
 
 // report measures what the hub holds before and after more, which makes n of the unit.

@@ -107,11 +107,18 @@ func TestBridges(t *testing.T) {
 	t.Parallel()
 	config := configText(t, bridgeServers(t), nil)
 	hub := startHub(t, "hub.json", config)
+	deferring := startHub(t, "hub.json", configText(t, bridgeServers(t), map[string]any{"deferred": map[string]any{"mode": "always"}}))
 	t.Run("clients", func(t *testing.T) {
 		for _, version := range []string{rev2025March, rev2025June, rev2025, rev2026} {
 			t.Run("http "+version, func(t *testing.T) {
 				t.Parallel()
 				playBridges(t, wireHTTP(t, hub.url+"/mcp", version).able().open())
+			})
+			t.Run("tool_call "+version, func(t *testing.T) {
+				t.Parallel()
+				w := wireHTTP(t, deferring.url+"/mcp", version).able().open()
+				w.refs = map[string]string{}
+				playBridges(t, w)
 			})
 			t.Run("stdio "+version, func(t *testing.T) {
 				t.Parallel()
@@ -128,6 +135,10 @@ func TestBridges(t *testing.T) {
 		t.Errorf("the hub ended with %v", err)
 	}
 	checkJournal(t, filepath.Join(hub.cmd.Dir, "state"), 0)
+	if err := deferring.stop(); err != nil {
+		t.Errorf("the hub where tools are deferred ended with %v", err)
+	}
+	checkJournal(t, filepath.Join(deferring.cmd.Dir, "state"), 0)
 }
 
 // playBridges plays every kind of question between a client and all servers, and returns how many calls that were.
@@ -152,6 +163,9 @@ func playBridges(t *testing.T, w *wire) (calls int) {
 				c.checkNew(t, x.call("mcp."+server+".rounds", c.forNew(key)))
 			}
 			c.checkAsked(t, x, server)
+			if w.refs != nil { // its requests are others
+				continue
+			}
 			s := &scribe{t: t}
 			s.text.WriteString(strings.ReplaceAll(x.transcript(server), key, "KEY"))
 			s.compare("bridge-" + c.name + "-" + client + "-" + server[:3])
@@ -293,7 +307,8 @@ func recordSchemas(t testing.TB) map[tool.Object]*jsonschema.Schema {
 		return all
 	}
 	for kind, name := range map[tool.Object]string{tool.ObjectInvocation: "invocation", tool.ObjectResult: "result",
-		tool.ObjectProgress: "progress", tool.ObjectEvent: "event", tool.ObjectPermissionDecision: "permission-decision"} {
+		tool.ObjectProgress: "progress", tool.ObjectEvent: "event", tool.ObjectPermissionDecision: "permission-decision",
+		tool.ObjectSurface: "tool-surface", tool.ObjectDeferredRef: "deferred-tool"} {
 		schema, err := jsonschema.NewCompiler().Compile(filepath.Join(dir, "agenttool-"+name+".schema.json"))
 		if err != nil {
 			t.Fatal(err)

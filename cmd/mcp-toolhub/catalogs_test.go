@@ -126,7 +126,8 @@ func TestRecordedServersTogether(t *testing.T) {
 	for _, style := range []string{"canonical", "safe", "short", "native"} {
 		profiles[style] = map[string]any{"style": style}
 	}
-	hub := startHub(t, "hub.json", configText(t, servers, map[string]any{"profiles": profiles}))
+	hub := startHub(t, "hub.json", configText(t, servers, map[string]any{"profiles": profiles,
+		"deferred": map[string]any{"mode": "never"}}))
 	holders := map[string][]string{} // which servers have a tool of that name
 	total := 0
 	for _, r := range all {

@@ -42,6 +42,7 @@ func (x *exchange) note(sign, text string) { x.lines = append(x.lines, sign+" "+
 
 // request is the next request for the tool; more are members of its params.
 func (x *exchange) request(name, args, more string) rawRequest {
+	name, args = x.w.through(name, args)
 	x.ids++
 	return rawRequest{id: fmt.Sprintf(`"c%d"`, x.ids), method: "tools/call", name: name,
 		params: x.w.params(join(`"name":`+quoted(name), `"arguments":`+args, more), x.meta)}

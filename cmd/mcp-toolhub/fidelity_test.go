@@ -125,11 +125,13 @@ func entriesOf(all []far) map[string]any {
 	return entries
 }
 
-// eachClient runs check for every door and generation that clients come by, through hubs with the servers of all.
+// eachClient runs check for every door and generation that clients come by, through hubs with the servers of all. In one
+// of them every tool is deferred, and what is true of a call is true of one through tool_call.
 func eachClient(t *testing.T, all []far, check func(t *testing.T, client *wire)) {
 	t.Helper()
 	config := configText(t, entriesOf(all), nil)
 	hub := startHub(t, "hub.json", config)
+	deferring := startHub(t, "hub.json", configText(t, entriesOf(all), map[string]any{"deferred": map[string]any{"mode": "always"}}))
 	var wait []string
 	for _, f := range all {
 		wait = append(wait, "mcp."+f.id+".echo")
@@ -138,6 +140,12 @@ func eachClient(t *testing.T, all []far, check func(t *testing.T, client *wire))
 		t.Run("http "+version, func(t *testing.T) {
 			t.Parallel()
 			check(t, wireHTTP(t, hub.url+"/mcp", version).open())
+		})
+		t.Run("tool_call "+version, func(t *testing.T) {
+			t.Parallel()
+			client := wireHTTP(t, deferring.url+"/mcp", version).open()
+			client.refs = map[string]string{}
+			check(t, client)
 		})
 		t.Run("stdio "+version, func(t *testing.T) {
 			t.Parallel()
@@ -229,6 +237,7 @@ func TestFidelityOfRequests(t *testing.T) {
 		if w.modern() {
 			meta = join(meta, clientMeta+w.capabilities())
 		}
+		name, args = w.through(name, args)
 		params := fmt.Sprintf(around, quoted(name), args, meta)
 		messages := w.send(rawRequest{id: w.nextID(), method: "tools/call", name: name, params: params})
 		content, _ := memberOf(t, w.resultOf(messages[len(messages)-1]), "structuredContent")
@@ -382,7 +391,19 @@ func TestFidelityOfDeclarations(t *testing.T) {
 		t.Fatalf("%d tools were listed directly", len(want))
 	}
 	eachClient(t, all, func(t *testing.T, client *wire) {
+		if client.refs != nil {
+			if client.modern() {
+				return // no list ever shows there what was loaded
+			}
+			for name := range want {
+				client.load(name)
+			}
+		}
 		got := client.tools()
+		if client.refs != nil {
+			delete(got, "tool_search")
+			delete(got, "tool_call")
+		}
 		for name, declaration := range want {
 			if got[name] != declaration {
 				t.Errorf("%s\n got %s\nwant %s", name, got[name], declaration)

@@ -11,6 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
@@ -31,6 +34,8 @@ type hub struct {
 	journal  *persist.Journal
 	pipeline *invoke.Pipeline
 	server   *downstream.Server
+	loader   *deferred.Loader
+	meaning  *embed.Store // nil where no embeddings are configured
 	started  time.Time
 
 	// What a reload replaces.
@@ -50,6 +55,11 @@ const maxSchemas = 20000
 // newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too.
 func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	h := &hub{logger: logger, started: time.Now()}
+	defer func() {
+		if err != nil && h.meaning != nil {
+			h.meaning.Close()
+		}
+	}()
 	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
@@ -76,14 +86,19 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
 		return nil, err
 	}
-	h.pipeline, err = invoke.New(invoke.Options{
-		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h}},
-		Policy:    policy.New(), Journal: h.journal, Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger,
-	})
+	key, err := seal.LoadKey(filepath.Join(s.StateDir, stateKey))
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
-	key, err := seal.LoadKey(filepath.Join(s.StateDir, "state.key"))
+	if err := h.newLoader(s, key); err != nil {
+		return nil, errors.Join(err, h.journal.Close())
+	}
+	h.pipeline, err = invoke.New(invoke.Options{
+		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h},
+			string(tool.MetaSearch): h.loader, string(tool.MetaCall): h.loader},
+		Admit:  h.loader.Admit,
+		Policy: policy.New(), Journal: h.journal, Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger,
+	})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
@@ -95,6 +110,44 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	h.group.OnChange(h.refresh)
 	h.refresh()
 	return h, nil
+}
+
+// The keys of what clients carry, in the state directory. Renaming the one to the other makes the hub make another key,
+// while selection_refs of the old one stay good.
+const (
+	stateKey    = "state.key"
+	previousKey = "state.key.previous"
+)
+
+// newLoader makes what holds tools back and finds them.
+func (h *hub) newLoader(s *config.Settings, key []byte) error {
+	keys := [][]byte{key}
+	previous := filepath.Join(s.StateDir, previousKey)
+	if _, err := os.Stat(previous); err == nil {
+		old, err := seal.LoadKey(previous)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, old)
+	}
+	var options search.Options
+	if s.Embeddings.URL != "" {
+		store, err := embed.New(context.Background(), s.Embeddings) // until close
+		if err != nil {
+			return err
+		}
+		h.meaning, options.Meaning = store, store
+	}
+	var err error
+	h.loader, err = deferred.New(s.Deferred, deferred.Options{Keys: keys, Record: h.recordSurface, Search: options})
+	return err
+}
+
+// recordSurface gives the journal a surface that has come about. The request that brought it about does not wait for that.
+func (h *hub) recordSurface(records ...tool.Record) {
+	if err := h.journal.Append(context.Background(), records...); err != nil {
+		h.logger.Warn("a surface is not in the journal", "error", err)
+	}
 }
 
 // newToolset is the built-in toolset of the settings, or nil. What the hub itself writes is none of its business.
@@ -120,7 +173,11 @@ func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, er
 
 // Surface implements downstream.Surfaces.
 func (h *hub) Surface(profile string, client tool.Client) (*tool.Surface, error) {
-	return h.names.Load().Surface(profile, client)
+	full, err := h.names.Load().Surface(profile, client)
+	if err != nil {
+		return nil, err
+	}
+	return h.loader.Surface(full, client), nil
 }
 
 // limits are those of a server's entry.
@@ -164,7 +221,9 @@ func (h *hub) refresh() {
 	h.updating.Lock()
 	defer h.updating.Unlock()
 	changes := h.group.Changes()
-	all := h.names.Load().Update(h.catalogs())
+	catalogs := h.catalogs()
+	h.loader.Update(catalogs)
+	all := h.names.Load().Update(catalogs)
 	for _, said := range h.group.Restated() { // who sees that one server alone is told what it says
 		all = append(all, namespace.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
 			Prompts: said.Prompts, Resources: said.Resources})
@@ -230,7 +289,11 @@ func (h *hub) problems() []string {
 func (h *hub) close(kill context.Context) error {
 	ctx, cancel := context.WithTimeout(kill, stopWithin)
 	defer cancel()
-	return errors.Join(h.group.Close(ctx), h.journal.Close())
+	err := h.group.Close(ctx)
+	if h.meaning != nil {
+		h.meaning.Close()
+	}
+	return errors.Join(err, h.journal.Close())
 }
 
 // stopWithin is how long upstream servers have to stop by themselves, all of them together.

@@ -41,7 +41,7 @@ func TestLargestServer(t *testing.T) {
 		"pages": map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Script: upstreamtest.Script{Tools: tools, PageSize: 10, Modern: true}})},
 		"sse":   map[string]any{"type": "sse", "url": fakeHTTP(t, upstreamtest.Options{SSE: true, Script: upstreamtest.Script{Tools: tools}})},
 	}
-	hub := startHub(t, "hub.json", configText(t, servers, nil))
+	hub := startHub(t, "hub.json", configText(t, servers, neverDeferred()))
 	for id := range servers {
 		if st := hub.server(t, id); st.State != tool.ServerReady || st.Tools != largest || len(st.Excluded) != 0 {
 			t.Errorf("%s is %s with %d tools, excluded %v: %s", id, st.State, st.Tools, st.Excluded, st.LastError)

@@ -68,6 +68,7 @@ func TestScripts(t *testing.T) {
 			"stophub":   scriptStopHub,
 			"waitfor":   scriptWaitFor,
 			"waitready": scriptWaitReady,
+			"talk":      scriptTalk,
 		},
 	})
 }

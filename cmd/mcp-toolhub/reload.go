@@ -100,19 +100,29 @@ func (h *hub) apply(next *config.Settings) error {
 	if err != nil {
 		return err
 	}
+	if err := next.Deferred.Check(); err != nil {
+		return err
+	}
 	if err := h.group.Apply(next.Upstream); err != nil {
 		return err
 	}
 	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
-		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name {
-		h.logger.Warn("changes of persist, hub.log and hub.name take effect at the next start")
+		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || next.Embeddings != was.Embeddings {
+		h.logger.Warn("changes of persist, hub.log, hub.name and deferred.embeddings take effect at the next start")
 	}
 	h.updating.Lock()
 	h.put(next, toolset)
-	names.Update(h.catalogs())
+	catalogs := h.catalogs()
+	h.loader.Update(catalogs)
+	names.Update(catalogs)
 	before := h.names.Swap(names)
+	held, err := h.loader.Apply(next.Deferred)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.views())
-	h.announce(names.Since(before))
-	return nil
+	changes := names.Since(before)
+	for _, profile := range held {
+		changes = append(changes, namespace.Change{Profile: profile, Tools: true})
+	}
+	h.announce(changes)
+	return err
 }

@@ -31,7 +31,7 @@ func startConfig(t *testing.T, mark string) string {
 	for i := range honestServers {
 		servers[honestServer(i)] = child(upstreamtest.Script{Delay: honestDelay(i)}, mark)
 	}
-	return configText(t, servers, nil)
+	return configText(t, servers, neverDeferred())
 }
 
 // honestDelay is how long the i-th honest server waits before it does anything, for a network perhaps.

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
-const toolsHelp = `List, show and call tools: of a running hub with --url, otherwise of the servers in the
+const toolsHelp = `List, show, search and call tools: of a running hub with --url, otherwise of the servers in the
 config, which are started for the purpose and stopped again.
 
 The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
@@ -40,7 +40,7 @@ type toolbox interface {
 func (a *app) toolsCommand() *cobra.Command {
 	var f toolFlags
 	cmd := &cobra.Command{
-		Use: "tools", Short: "List, show and call tools", Long: toolsHelp, Args: cobra.NoArgs,
+		Use: "tools", Short: "List, show, search and call tools", Long: toolsHelp, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := cmd.PersistentFlags()
@@ -70,7 +70,7 @@ func (a *app) toolsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withToolbox(cmd.Context(), f, func(t toolbox) error { return a.showTool(t, f, args[0]) })
 		},
-	}, call)
+	}, call, a.searchCommand(&f))
 	return cmd
 }
 

@@ -80,6 +80,9 @@ type wire struct {
 	url     string // HTTP
 	session string
 	headers []string // sent with every request, in pairs
+
+	// refs makes the client call every tool through tool_call: by name, the selection_refs that it has found. Nil: it does not.
+	refs map[string]string
 }
 
 func (w *wire) modern() bool { return w.version >= rev2026 }
@@ -425,8 +428,61 @@ func (w *wire) open() *wire {
 
 // call is the request for a tool; args is a JSON text and meta the members of _meta.
 func (w *wire) call(name, args, meta string) rawRequest {
+	name, args = w.through(name, args)
 	members := join(`"name":`+quoted(name), `"arguments":`+args)
 	return rawRequest{id: w.nextID(), method: "tools/call", params: w.params(members, meta), name: name}
+}
+
+// through is a call of a client that calls deferred tools: it searches the tool first, once.
+func (w *wire) through(name, args string) (string, string) {
+	if w.refs == nil {
+		return name, args
+	}
+	w.t.Helper()
+	if w.refs[name] == "" {
+		members := `"name":"tool_search","arguments":{"detail":"names","query":` + quoted("select:"+name) + `}`
+		messages := w.send(rawRequest{id: w.nextID(), method: "tools/call", params: w.params(members, ""), name: "tool_search"})
+		found := foundBy(w.t, w.resultOf(messages[len(messages)-1]))
+		if len(found.Matches) != 1 {
+			w.t.Fatalf("%s is not found: %s", name, messages)
+		}
+		w.refs[name] = found.Matches[0].Ref
+	}
+	return "tool_call", `{"arguments":` + args + `,"selection_ref":` + quoted(w.refs[name]) + `,"name":` + quoted(name) + `}`
+}
+
+// load searches a tool by its name, with its declaration.
+func (w *wire) load(name string) searched {
+	w.t.Helper()
+	members := `"name":"tool_search","arguments":{"query":` + quoted("select:"+name) + `}`
+	messages := w.send(rawRequest{id: w.nextID(), method: "tools/call", params: w.params(members, ""), name: "tool_search"})
+	return foundBy(w.t, w.resultOf(messages[len(messages)-1]))
+}
+
+// searched is what a test reads of a tool_search_result.
+type searched struct {
+	Object  string
+	Kind    string `json:"query_type"`
+	Matches []struct {
+		Name, Server string
+		ID           string `json:"tool_id"`
+		Ref          string `json:"selection_ref"`
+		Declaration  json.RawMessage
+	}
+	Total   int                     `json:"total_deferred_tools"`
+	Pending []string                `json:"pending_providers"`
+	Next    struct{ Action string } `json:"next_action"`
+}
+
+// foundBy is the tool_search_result in a result of tool_search.
+func foundBy(t testing.TB, result string) (s searched) {
+	t.Helper()
+	structured, ok := memberOf(t, result, "structuredContent")
+	if !ok {
+		t.Fatalf("no tool_search_result: %.2000s", result)
+	}
+	mustDecode(t, structured, &s)
+	return s
 }
 
 // result calls a tool and returns the result, raw.

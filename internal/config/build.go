@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -42,8 +43,15 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 		origins = append(origins, server.ID)
 	}
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
+	s.Deferred = r.deferred(f.deferred)
+	if e := f.deferred.embeddings; e.present {
+		s.Embeddings = embed.Config{URL: e.value.url, Model: e.value.model, Key: e.value.key, Timeout: e.value.timeout,
+			Dir: filepath.Join(state, "embeddings")}
+	}
+	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
 		p := r.profile(e, slices.Concat(origins, toolsets()))
+		s.Deferred.Profiles[p.Name] = r.deferral(e.value.deferred, s.Deferred.Default)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
 		} else {

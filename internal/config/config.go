@@ -19,6 +19,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -33,6 +35,8 @@ type Settings struct {
 
 	Upstream   upstream.Config     // Self and Version are left to cmd
 	Profiles   []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
+	Deferred   deferred.Config     // of every profile
+	Embeddings embed.Config        // without a URL: none
 	Journal    persist.JournalConfig
 	Code       code.Config
 	Downstream downstream.Config // Version is left to cmd

@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
@@ -34,6 +37,8 @@ func TestEverySetting(t *testing.T) {
 	}
 	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
 	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
+	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
+		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
 		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
@@ -61,6 +66,12 @@ func TestEverySetting(t *testing.T) {
 				Exclude: []string{"mcp.*.delete_*"},
 				Tools:   []namespace.Override{{Match: "mcp.local.a", Name: "b", Title: "T", Description: "D"}}},
 		},
+		Deferred: deferred.Config{
+			Default: always, RefTTL: 7 * 24 * time.Hour, Keys: []string{set},
+			Profiles: map[string]deferred.Settings{"default": always, "small": {Mode: deferred.ModeNever, Budget: 5000,
+				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"})}},
+		},
+		Embeddings: embed.Config{URL: "https://example.com/v1", Model: "m", Key: set, Timeout: time.Second, Dir: filepath.Join(state, "embeddings")},
 		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
 			SyncWithin: 20 * time.Millisecond},
 		Code: code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here},
@@ -130,7 +141,8 @@ func TestExampleUncommented(t *testing.T) {
 		t.Errorf("the first line does not name the schema: %s", first)
 	}
 	text := regexp.MustCompile(`(?m)^( *)# ( *)([a-z_A-Z]+:( |$)|- )`).ReplaceAllString(string(data), "$1$2$3")
-	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "GITHUB_TOKEN": "t", "HUB_TOKEN_ALICE": "0123456789abcdef"})
+	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "GITHUB_TOKEN": "t", "HUB_TOKEN_ALICE": "0123456789abcdef",
+		"HUB_REF_KEY": "0123456789abcdef"})
 	s, err := config.Parse("x.yaml", []byte(text), vars)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ type file struct {
 	servers    []entry[server]
 	hub        hub
 	profiles   []entry[profile]
+	deferred   deferral
 	persist    struct{ journal journal }
 }
 
@@ -56,6 +57,7 @@ type profile struct {
 	style                     string
 	servers, include, exclude []located[string]
 	tools                     []located[override]
+	deferred                  deferral
 }
 
 type override struct {
@@ -101,8 +103,8 @@ func fileShape(foreign func(key string) bool) object[file] {
 			func(f *file) *[]entry[profile] { return &f.profiles }),
 		key("policy", "Permission rules: no settings in this version.",
 			object[struct{}]{unknown: "policy has no settings in this version: remove the key"}, ignored[file, struct{}]),
-		key("deferred", "Deferred loading: no settings in this version.",
-			object[struct{}]{unknown: "deferred has no settings in this version: remove the key"}, ignored[file, struct{}]),
+		key("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.", deferredShape(),
+			func(f *file) *deferral { return &f.deferred }),
 		key("persist", "What the hub keeps on disk.", persistShape(),
 			func(f *file) *struct{ journal journal } { return &f.persist }),
 	}
@@ -259,6 +261,8 @@ func profileShape() object[profile] {
 			func(p *profile) *[]located[string] { return &p.exclude }),
 		key("tools", "Changes to how tools are shown. The first that sets a field counts.",
 			list[located[override]]{in[override]{overrideShape()}}, func(p *profile) *[]located[override] { return &p.tools }),
+		key("deferred", "Which tools are held back until they are searched for, where it is otherwise than in deferred.",
+			object[deferral]{fields: deferralFields()}, func(p *profile) *deferral { return &p.deferred }),
 	}}
 }
 

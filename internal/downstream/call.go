@@ -27,6 +27,8 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
 	}
+	to := addressee(surface, name, m.params)
+	m.params, name = to.params, to.name
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)
 	progress := newProgressQueue(r, token)
@@ -34,6 +36,10 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	c := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
 		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session,
+		Via: to.via, SelectionRef: to.ref,
+	}
+	if !p.modern && p.caller != nil {
+		c.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if p.modern {
 		s.serveTurn(ctx, &turn{peer: p, work: &invocation{s, c}, params: m.params, from: server, reply: r, progress: progress})
@@ -52,18 +58,18 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	progress.flush()
 	kept := s.keepTask(p, server, outcome, token)
 	defer kept.release()
-	s.finishCall(ctx, p, called{server, r, kept}, outcome)
+	s.finishCall(ctx, p, finished{server, r, kept}, outcome)
 }
 
-// called is a call that has an outcome.
-type called struct {
+// finished is a call that has an outcome.
+type finished struct {
 	server string
 	wire   replier
 	task   *taskKept // that the server has made of it; nil for none
 }
 
 // finishCall writes the outcome of a call on the client's wire.
-func (s *Server) finishCall(ctx context.Context, p peer, to called, outcome invoke.Outcome) {
+func (s *Server) finishCall(ctx context.Context, p peer, to finished, outcome invoke.Outcome) {
 	r := to.wire
 	if outcome.Err != nil {
 		s.elicitsFirst(p, to.server, outcome.Err)

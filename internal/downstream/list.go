@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -23,9 +24,14 @@ type listing struct {
 }
 
 func toolListing(s *Server, p peer, surface *tool.Surface) listing {
-	return listing{member: "tools", length: len(surface.Listed),
-		name:        func(i int) string { return string(surface.Listed[i].Tool.Name) },
-		declaration: func(i int) json.RawMessage { return s.declaration(p, surface.Listed[i]) }}
+	listed := surface.Listed
+	if !p.modern && p.caller != nil {
+		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
+		listed = slices.Concat(listed, p.caller.listedBesides(surface))
+	}
+	return listing{member: "tools", length: len(listed),
+		name:        func(i int) string { return string(listed[i].Tool.Name) },
+		declaration: func(i int) json.RawMessage { return s.declaration(p, listed[i]) }}
 }
 
 func promptListing(_ *Server, _ peer, surface *tool.Surface) listing {

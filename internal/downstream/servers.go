@@ -53,6 +53,7 @@ type caller struct {
 	mu            sync.Mutex
 	level         string // of logging/setLevel; "" before it
 	links         links
+	loaded        loaded
 	subscriptions map[string]*subscription // by URI as the client wrote it; nil until the first
 	over          bool                     // the session has ended: it takes no more subscriptions
 }

@@ -73,7 +73,7 @@ func (w *invocation) answer(ctx context.Context, t *turn, o outcome) {
 	}
 	kept := w.server.keepTask(t.peer, t.from, o.invoked, t.progress.token)
 	defer kept.release()
-	w.server.finishCall(ctx, t.peer, called{t.from, t.reply, kept}, o.invoked)
+	w.server.finishCall(ctx, t.peer, finished{t.from, t.reply, kept}, o.invoked)
 }
 
 // errand is the work of a request that goes on to a server. Between two rounds nothing of it is left.

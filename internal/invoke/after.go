@@ -60,6 +60,9 @@ func (inv *invocation) mapFailure() {
 		return
 	}
 	content := append([]byte(`[{"type":"text","text":`), rawjson.Quote(f.Message)...)
+	if f.Detail != "" {
+		content = append(append(content, `},{"type":"text","text":`...), rawjson.Quote(f.Detail)...)
+	}
 	content = append(content, "}]"...)
 	result := append([]byte(`{"content":`), content...)
 	inv.setResult(tool.Reply{Result: append(result, `,"isError":true}`...)})

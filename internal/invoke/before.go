@@ -31,7 +31,19 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	inv.listed = l
 	inv.moveTo(tool.StatusSelected)
 	inv.event(tool.EventInvocationSelected, nil)
-	return nil
+	return p.admit(inv)
+}
+
+// admit refuses a call of a deferred tool whose declaration the caller has not got.
+func (p *Pipeline) admit(inv *invocation) error {
+	c := &inv.call
+	if p.opts.Admit == nil || !c.Surface.IsDeferred(inv.listed.Tool.Name) {
+		return nil
+	}
+	records, err := p.opts.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed, Actor: c.Actor,
+		SelectionRef: c.SelectionRef, Loaded: c.Loaded})
+	inv.pending = append(inv.pending, records...)
+	return err
 }
 
 // parseSchema checks the arguments against the tool's input schema before anything has an effect.

@@ -80,8 +80,15 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	return ex.Execute(ctx, &tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: inv.call.Params, Arguments: inv.callInput, Meta: inv.call.Meta,
 		Hop: inv.call.Hop, Session: inv.call.Session, Ask: x.asker(), InRounds: inv.call.InRounds, Notify: inv.call.Notify,
-		Progress: x.report,
+		Progress: x.report, Surface: inv.call.Surface, Actor: inv.call.Actor, Loaded: inv.call.Loaded, Record: x.note,
 	})
+}
+
+// note gives the journal what the executor brings about besides its result.
+func (x *execution) note(records ...tool.Record) {
+	if err := x.append(records...); err != nil {
+		x.pipeline.opts.Logger.Warn("records of a call are not in the journal", "invocation", x.inv.id, "error", err)
+	}
 }
 
 // becauseOf is err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.

@@ -56,9 +56,13 @@ func (p *Pipeline) begin(c Call) *invocation {
 
 // clientSide are the native ids of a call on the client's side.
 func clientSide(c Call) tool.ExternalMapping {
+	name := c.Name
+	if c.Via != "" {
+		name = c.Via
+	}
 	return tool.ExternalMapping{
 		Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session, ProtocolVersion: c.Actor.Client.ProtocolVersion,
-		Method: c.Method, ToolName: c.Name, JSONRPCRequestID: string(c.NativeCallID),
+		Method: c.Method, ToolName: name, JSONRPCRequestID: string(c.NativeCallID),
 	}
 }
 

@@ -42,6 +42,12 @@ type Call struct {
 	Actor        tool.Actor
 	Session      tool.Session // see tool.Execution
 
+	// Via is the name that the caller wrote where that was one of the hub's tool_call, and Name is what it stands for.
+	Via string
+
+	SelectionRef string      // see tool.DeferredCall
+	Loaded       tool.Loaded // see tool.Execution
+
 	// Invocation is the id, from tool.NewInvocationID, of a call whose door has to name it before it ends. "" leaves the
 	// choice to the pipeline.
 	Invocation tool.InvocationID
@@ -81,15 +87,20 @@ type Outcome struct {
 	JournalFailed bool
 }
 
-// Options are what a Pipeline works with. All fields but Limits and Now are needed.
+// Options are what a Pipeline works with. All fields but Admit, Limits and Now are needed.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
 	Policy    *policy.Engine
 	Journal   *persist.Journal
 	Schemas   *schema.Cache
 	Logger    *slog.Logger
-	Limits    func(server string) Limits // asked at each call; default: the defaults of Limits
-	Now       func() time.Time           // default time.Now
+
+	// Admit decides about calls of deferred tools: it returns nil, or the *tool.Failure that carries what the next call
+	// needs, and the records of that. Default: all are let through.
+	Admit func(tool.DeferredCall) ([]tool.Record, error)
+
+	Limits func(server string) Limits // asked at each call; default: the defaults of Limits
+	Now    func() time.Time           // default time.Now
 }
 
 // Pipeline runs invocations. It is safe for concurrent use and holds nothing of a call once that has ended.

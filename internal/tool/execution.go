@@ -39,6 +39,16 @@ type Execution struct {
 	// long. Nil where nobody listens.
 	Notify func(Notification)
 
+	// Surface is what the caller sees, and Actor who that is: for the hub's own tools, which answer about the surface.
+	Surface *Surface
+	Actor   Actor
+
+	// Loaded are the deferred tools that the session has the declarations of. Nil where there is no session to keep them.
+	Loaded Loaded
+
+	// Record gives the journal what the call brings about besides its result. It is never nil and safe for concurrent use.
+	Record func(...Record)
+
 	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
 	// never nil and does not block for long. Executors call it from one goroutine at a time.
 	Progress func(Progress)
@@ -160,6 +170,7 @@ type Failure struct {
 
 	RetryAfter     time.Duration // 0: not known
 	OutcomeUnknown bool          // the call may have run: it is never sent again unless its tool is idempotent
+	Detail         string        // a second text block of the result: JSON that the next call needs; "" for none
 	Cause          error         // for the log only; never sent to a client
 }
 

@@ -78,6 +78,7 @@ const (
 	ObjectPermissionDecision Object = "tool_permission_decision"
 	ObjectInputMutation      Object = "tool_input_mutation"
 	ObjectSurface            Object = "tool_surface"
+	ObjectDeferredRef        Object = "deferred_tool_ref"
 )
 
 // Record is one of the standard's objects, ready to be encoded as one JSON object. Its fields are not changed once it

@@ -23,7 +23,17 @@ type Surface struct {
 	Excluded []Exclusion
 	Features *Features // what it offers besides tools; nil: nothing
 
-	names map[string]*Listed
+	// Deferred are tools that can be found and called but are not listed, in the order in which they would be.
+	Deferred []Listed
+
+	// MaxTools is how many tools the client is known to take at once; 0 where that is not known.
+	MaxTools int
+
+	names    map[string]*Listed
+	meta     map[string]*Listed
+	metaOver bool // meta goes before names
+	aliases  map[string]*Listed
+	deferred map[Name]*Listed
 }
 
 // NewSurface returns the surface of listed, which it keeps. names maps every name that resolves (shown, canonical and
@@ -39,6 +49,58 @@ func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, ex
 
 // Resolve returns the tool that name stands for on this surface, by any of its names.
 func (s *Surface) Resolve(name string) (*Listed, bool) {
-	l, ok := s.names[name]
+	meta, isMeta := s.meta[name]
+	if isMeta && s.metaOver {
+		return meta, true
+	}
+	if l, ok := s.names[name]; ok {
+		return l, true
+	}
+	if isMeta {
+		return meta, true
+	}
+	l, ok := s.aliases[name]
 	return l, ok
 }
+
+// Split says which tools of a surface are held back, and which tools of the hub's own serve them.
+type Split struct {
+	ID     SurfaceID
+	Digest string
+
+	// Listed is what the list shows: tools of the surface, and of Meta those that belong there. Deferred are the others.
+	Listed, Deferred []Listed
+
+	MaxTools int // see Surface
+
+	// Meta are the hub's own tools, by name. Where anything is deferred, their names are theirs; otherwise they resolve
+	// where nobody else has the name.
+	Meta map[string]*Listed
+
+	// Aliases are further names of tools of the surface. They resolve where nobody has the name.
+	Aliases map[string]*Listed
+}
+
+// With returns s split in this way. What a name of a tool stands for stays the same, but for the names in Meta.
+func (s *Surface) With(split Split) *Surface {
+	out := *s
+	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
+	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
+	out.meta, out.metaOver, out.deferred = split.Meta, len(split.Deferred) > 0, make(map[Name]*Listed, len(split.Deferred))
+	for i := range split.Deferred {
+		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]
+	}
+	return &out
+}
+
+// IsDeferred reports whether the tool of that canonical name is one of Deferred.
+func (s *Surface) IsDeferred(name Name) bool { return s.deferred[name] != nil }
+
+// HeldBack returns the one of Deferred that has that canonical name, as it would be listed.
+func (s *Surface) HeldBack(name Name) (*Listed, bool) {
+	l := s.deferred[name]
+	return l, l != nil
+}
+
+// IsMeta reports whether l is a tool of the hub's own that serves this surface.
+func (s *Surface) IsMeta(l *Listed) bool { return s.meta[string(l.Tool.Name)] == l }

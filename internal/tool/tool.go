@@ -106,6 +106,18 @@ type Client struct {
 	ProtocolVersion string // negotiated, for instance "2025-11-25"
 }
 
+// Is reports whether the client says that it is the program of that name, given in lower case: by the whole of its name, or
+// by what stands before a character that continues no word. "zed-nightly" is Zed, "zedtool" is not.
+func (c Client) Is(program string) bool {
+	name := strings.ToLower(strings.TrimSpace(c.Name[:min(len(c.Name), 64)]))
+	rest, ok := strings.CutPrefix(name, program)
+	if !ok || rest == "" {
+		return ok
+	}
+	next := rest[0]
+	return (next < 'a' || next > 'z') && (next < '0' || next > '9')
+}
+
 // Actor is on whose behalf a call is made.
 type Actor struct {
 	Name    string // name of the bearer token, or "local" where there is no authentication

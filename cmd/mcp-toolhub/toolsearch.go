@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const searchHelp = `Search the tools as a model would with tool_search, whether they are deferred or not.
+
+QUERY is words for what you want to do, select:NAME,NAME for tools of these names, or regex:PATTERN (RE2).
+Exit code 0 where something was found, 1 otherwise.`
+
+// searchFlags are the flags of tools search.
+type searchFlags struct {
+	servers []string
+	limit   int
+	detail  string
+}
+
+func (a *app) searchCommand(f *toolFlags) *cobra.Command {
+	var s searchFlags
+	cmd := &cobra.Command{
+		Use: "search QUERY", Short: "Search the tools as a model would", Long: searchHelp, Args: cobra.MinimumNArgs(1),
+		Example: `  mcp-toolhub tools search add two numbers`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withToolbox(cmd.Context(), *f, func(t toolbox) error {
+				return a.searchTools(cmd.Context(), t, *f, s, strings.Join(args, " "))
+			})
+		},
+	}
+	cmd.Flags().StringSliceVar(&s.servers, "server", nil, "only tools of this `server`; may be given more than once")
+	cmd.Flags().IntVar(&s.limit, "limit", 10, "how many tools at most, 1 to 50")
+	cmd.Flags().StringVar(&s.detail, "detail", "signature", "with -o json: full, signature or names")
+	return cmd
+}
+
+func (a *app) searchTools(ctx context.Context, t toolbox, f toolFlags, s searchFlags, query string) error {
+	question := map[string]any{"query": query, "limit": s.limit, "detail": s.detail}
+	if len(s.servers) > 0 {
+		question["servers"] = s.servers
+	}
+	arguments, err := json.Marshal(question)
+	if err != nil {
+		return failed(err)
+	}
+	result, err := t.call(ctx, string(tool.MetaSearch), arguments, func(tool.Progress) {})
+	var rpc *tool.RPCError
+	switch {
+	case errors.As(err, &rpc):
+		return failed(fmt.Errorf("search: %s (JSON-RPC error %d): is that hub as new as this command?", printable(rpc.Message), rpc.Code))
+	case err != nil:
+		return failed(fmt.Errorf("search: %w", err))
+	}
+	if isError, _ := rawjson.Get(result, "isError"); string(isError) == "true" {
+		return &exitError{exitToolError, errors.New(printable(strings.TrimSpace(resultText(result))))}
+	}
+	structured, _ := rawjson.Get(result, "structuredContent")
+	var answer struct {
+		Matches []struct {
+			Name, Server, Signature, Summary string
+			Score                            float64
+			Why                              []string
+		}
+		Neighbours []string
+		Pending    []string `json:"pending_providers"`
+		Missing    []struct {
+			Name    string
+			Nearest []string
+		} `json:"missing_names"`
+		Notes []string
+	}
+	if err := json.Unmarshal(structured, &answer); err != nil {
+		return failed(fmt.Errorf("search: the answer cannot be read: %w", err))
+	}
+	found := error(nil)
+	if len(answer.Matches) == 0 {
+		found = &exitError{exitFailure, errors.New("nothing was found: use other words")}
+	}
+	if f.format == "json" {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, structured, "", "  "); err != nil {
+			return failed(err)
+		}
+		return errors.Join(a.print(indented.Bytes()), found)
+	}
+	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSCORE\tMATCHED\tDESCRIPTION")
+	for _, m := range answer.Matches {
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\n", printable(m.Name), m.Score, printable(strings.Join(m.Why, ",")), summary(m.Summary, 80))
+	}
+	if err := w.Flush(); err != nil {
+		return failed(err)
+	}
+	for _, m := range answer.Missing {
+		fmt.Fprintf(a.std.err, "no tool is called %q; the nearest: %s\n", m.Name, printable(strings.Join(m.Nearest, ", ")))
+	}
+	if len(answer.Pending) > 0 {
+		fmt.Fprintf(a.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))
+	}
+	for _, n := range answer.Notes {
+		fmt.Fprintln(a.std.err, printable(n))
+	}
+	return found
+}

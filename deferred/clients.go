@@ -1,0 +1,46 @@
+package deferred
+
+import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+
+// clientRule is what is known of how one client takes many tools.
+type clientRule struct {
+	name string // see tool.Client.Is
+
+	// cap is how many tools it takes at once; 0: not known.
+	cap int
+
+	// defers says that the client itself shows its model a part of the tools and has it search the rest. Two layers of
+	// search are worse than one, so such a client gets the whole list up to a budget that is patience times as large.
+	defers bool
+
+	// whole: it gets the whole list, however long, unless the mode is always. It needs all and shows it to no model.
+	whole bool
+}
+
+// patience is by how much larger the budget is for a client that defers by itself: what it keeps from its model costs
+// nothing but the names.
+const patience = 20
+
+// clientRules holds the clients that are known. The first row that matches counts; a client that is not here is held to
+// the budget alone.
+func clientRules() []clientRule {
+	return []clientRule{
+		{name: "claude-code", defers: true}, // measured with 2.1: names first, schemas by its own search
+		{name: "mcp-toolhub", whole: true},  // a hub that is a client of this one and defers itself, and the command line
+		{name: "cursor", cap: 40},
+		{name: "visual studio code", cap: 128}, // a request of its models takes no more
+		{name: "visual-studio-code", cap: 128},
+		{name: "code - oss", cap: 128},
+		{name: "vscodium", cap: 128},
+	}
+}
+
+// ruleOf is the rule for a client; the zero value where nothing is known of it.
+func ruleOf(rules []clientRule, client tool.Client) clientRule {
+	for _, r := range rules {
+		if client.Is(r.name) {
+			return r
+		}
+	}
+	return clientRule{}
+}

@@ -1,0 +1,123 @@
+package deferred
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Mode says when a surface holds tools back.
+type Mode string
+
+const (
+	ModeAuto   Mode = "auto"   // when its tools cost more than the budget, or are more than the client takes (default)
+	ModeAlways Mode = "always" // whenever there is a tool that may be held back
+	ModeNever  Mode = "never"
+)
+
+// DefaultBudget is what the tools of a surface may cost, in tokens, before mode auto holds them back.
+const DefaultBudget = 10000
+
+// DefaultRefTTL is how long a selection_ref is good.
+const DefaultRefTTL = 24 * time.Hour
+
+// Settings are those of one profile. The zero value is useful.
+type Settings struct {
+	Mode   Mode // default auto
+	Budget int  // tokens, estimated; default DefaultBudget
+
+	// AlwaysLoad are globs over canonical names of tools that are always listed.
+	AlwaysLoad []string
+
+	Hints []Hint
+}
+
+// Hint adds to how the tools that match it are found. All hints that match a tool count.
+type Hint struct {
+	Match   string   // glob over canonical names
+	Text    string   // words to find it by: the standard's search_hint
+	Aliases []string // further names, which resolve where no tool has them; Match must then select one tool
+}
+
+func (s Settings) withDefaults() Settings {
+	if s.Mode == "" {
+		s.Mode = ModeAuto
+	}
+	if s.Budget <= 0 {
+		s.Budget = DefaultBudget
+	}
+	return s
+}
+
+func (s Settings) equal(o Settings) bool {
+	return s.Mode == o.Mode && s.Budget == o.Budget && slices.Equal(s.AlwaysLoad, o.AlwaysLoad) && sameHints(s.Hints, o.Hints)
+}
+
+func sameHints(a, b []Hint) bool {
+	return slices.EqualFunc(a, b, func(a, b Hint) bool {
+		return a.Match == b.Match && a.Text == b.Text && slices.Equal(a.Aliases, b.Aliases)
+	})
+}
+
+// pinned reports whether the settings keep a tool on the list.
+func (s Settings) pinned(name tool.Name) bool {
+	return slices.ContainsFunc(s.AlwaysLoad, func(p string) bool { return tool.MatchGlob(p, string(name)) })
+}
+
+// Config is what a Loader works by.
+type Config struct {
+	Default  Settings            // of profiles that Profiles does not name
+	Profiles map[string]Settings // whole: what a profile takes over from the default stands here, too
+
+	// RefTTL is how long a selection_ref is good; default DefaultRefTTL, at most 10 years.
+	RefTTL time.Duration
+
+	// Keys sign selection_refs: random texts of at least 16 bytes. The first signs, and all of them verify, so that a key
+	// that was replaced stays good for as long as what it signed. Empty: the loader's own key.
+	Keys []string
+}
+
+func (c *Config) of(profile string) Settings {
+	if s, ok := c.Profiles[profile]; ok {
+		return s.withDefaults()
+	}
+	return c.Default.withDefaults()
+}
+
+// Check reports every fault of c, joined.
+func (c *Config) Check() error {
+	var faults []error
+	check := func(where string, s Settings) {
+		switch s.Mode {
+		case "", ModeAuto, ModeAlways, ModeNever:
+		default:
+			faults = append(faults, fmt.Errorf("%s: mode %q is unknown: use auto, always or never", where, s.Mode))
+		}
+		for _, h := range s.Hints {
+			if h.Match == "" || h.Text == "" && len(h.Aliases) == 0 {
+				faults = append(faults, fmt.Errorf("%s: a hint needs match, and hint or aliases", where))
+			}
+		}
+	}
+	check("deferred", c.Default)
+	for name, s := range c.Profiles {
+		check("profile "+name, s)
+	}
+	for i, k := range c.Keys {
+		if len(k) < minKey {
+			faults = append(faults, fmt.Errorf("deferred.keys[%d]: shorter than %d bytes: use a random one", i, minKey))
+		}
+	}
+	if c.RefTTL < 0 || c.RefTTL > maxRefTTL {
+		faults = append(faults, fmt.Errorf("deferred.ref_ttl: write a duration of up to %s", maxRefTTL))
+	}
+	return errors.Join(faults...)
+}
+
+const (
+	minKey    = 16
+	maxRefTTL = 10 * 365 * 24 * time.Hour
+)

@@ -1,0 +1,269 @@
+// Package deferred keeps what a model need not see out of its sight, and lets it find that: surfaces are split into tools
+// that are listed and tools that are deferred, tool_search finds the deferred ones, and a selection_ref carries what was
+// found to the call.
+//
+// A split depends on the profile's surface, its settings and what is known of the client, all of which every request
+// tells; so it is the same for everybody alike, on every replica, and needs no session. A selection_ref is a signed handle
+// over tool, schema, caller and expiry: who has one has been given the declaration, whichever replica gave it.
+//
+// Which tools a caller may see at all is decided before (package namespace), and what may be called afterwards (package
+// policy). Ranking is package search's. The loaded tools of a session are kept by the door that has the session.
+package deferred
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Options are what a Loader works with. The zero value is useful.
+type Options struct {
+	// Keys sign selection_refs where the config has none: the first signs, all verify. Empty: a random one, whose refs end
+	// with the loader.
+	Keys [][]byte
+
+	// Record takes the records of surfaces. It is called from the requests that bring them about. Nil: nobody wants them.
+	Record func(...tool.Record)
+
+	Search search.Options
+	Now    func() time.Time // default time.Now
+}
+
+// Loader splits surfaces, searches them, and decides about calls of deferred tools. It is safe for concurrent use.
+type Loader struct {
+	opts  Options
+	rules []clientRule
+
+	updating sync.Mutex // held by Apply, Update, and whoever makes an index
+
+	mu         sync.Mutex // guards what follows; held for moments
+	cfg        Config
+	refs       *signer
+	generation int // of what splits depend on besides their surface
+	origins    map[string]*origin
+	splits     map[splitKey]*split
+	indexes    map[string]*index // by profile whose hints they hold; "" is the default's
+	history    history
+}
+
+// origin is a catalog, and what it says of itself.
+type origin struct {
+	catalog tool.Catalog
+	says    string // what it says of itself, one line; "" where it says nothing
+}
+
+// New returns a loader that works by cfg and knows no tools.
+func New(cfg Config, o Options) (*Loader, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Record == nil {
+		o.Record = func(...tool.Record) {}
+	}
+	if len(o.Keys) == 0 {
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
+		o.Keys = [][]byte{key}
+	}
+	l := &Loader{opts: o, rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split),
+		indexes: make(map[string]*index), history: newHistory()}
+	_, err := l.Apply(cfg)
+	return l, err
+}
+
+// Apply puts another config into force and returns the profiles whose lists it may have changed.
+func (l *Loader) Apply(cfg Config) (changed []string, err error) {
+	if err := cfg.Check(); err != nil {
+		return nil, fmt.Errorf("read settings of deferred loading: %w", err)
+	}
+	if cfg.RefTTL == 0 {
+		cfg.RefTTL = DefaultRefTTL
+	}
+	keys := l.opts.Keys
+	if len(cfg.Keys) > 0 {
+		keys = nil
+		for _, k := range cfg.Keys {
+			keys = append(keys, []byte(k))
+		}
+	}
+	l.updating.Lock()
+	defer l.updating.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.cfg
+	l.cfg, l.refs = cfg, newSigner(keys, cfg.RefTTL, l.opts.Now)
+	l.generation++
+	for profile, s := range cfg.Profiles {
+		if !before.of(profile).equal(s.withDefaults()) {
+			changed = append(changed, profile)
+		}
+	}
+	for profile := range before.Profiles {
+		if _, ok := cfg.Profiles[profile]; !ok && !before.of(profile).equal(cfg.of(profile)) {
+			changed = append(changed, profile)
+		}
+	}
+	if !before.Default.equal(cfg.Default) {
+		l.indexes = make(map[string]*index)
+	}
+	for _, profile := range changed {
+		delete(l.indexes, profile)
+	}
+	slices.Sort(changed)
+	return changed, nil
+}
+
+// Update replaces what all origins offer. Only origins that differ from before are indexed. It is called before surfaces
+// show what is new, and what they no longer show is not found from then on.
+func (l *Loader) Update(catalogs []tool.Catalog) {
+	l.updating.Lock()
+	defer l.updating.Unlock()
+	l.mu.Lock()
+	next := make(map[string]*origin, len(catalogs))
+	var fresh []*origin
+	for _, c := range catalogs {
+		old := l.origins[c.Server]
+		o := &origin{catalog: c, says: oneLine(c.Instructions, maxSaid)}
+		next[c.Server] = o
+		if old == nil || old.says != o.says || old.catalog.Title != c.Title {
+			l.generation++
+		}
+		if old == nil || old.says != o.says || old.catalog.Title != c.Title ||
+			!slices.Equal(old.catalog.Tools, c.Tools) {
+			fresh = append(fresh, o)
+			l.history.note(c.Tools)
+		}
+	}
+	var gone []string
+	for server := range l.origins {
+		if next[server] == nil {
+			l.generation++
+			gone = append(gone, server)
+		}
+	}
+	l.origins = next
+	all := make([]*index, 0, len(l.indexes))
+	for _, x := range l.indexes {
+		all = append(all, x)
+	}
+	l.mu.Unlock()
+	for _, x := range all {
+		for _, server := range gone {
+			x.Remove(server)
+		}
+		for _, o := range fresh {
+			x.put(o)
+		}
+	}
+}
+
+// index is a search index with the hints of one profile.
+type index struct {
+	*search.Index
+	hints []Hint
+}
+
+func (x *index) put(o *origin) {
+	c := o.catalog
+	docs := make([]search.Document, 0, len(c.Tools))
+	for _, t := range c.Tools {
+		hint, aliases := hintOf(t, x.hints)
+		docs = append(docs, search.Document{ID: string(t.Name), Name: t.Native, Title: t.Title, Description: t.Description, Hint: hint,
+			Aliases: aliases, Schema: t.InputSchema, Digest: t.SchemaDigest})
+	}
+	x.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
+}
+
+// hintOf is what a tool is found by besides what it says of itself to everybody.
+func hintOf(t *tool.Tool, hints []Hint) (text string, aliases []string) {
+	texts := []string{annotations(t.Declaration).searchHint}
+	for _, h := range hints {
+		if tool.MatchGlob(h.Match, string(t.Name)) {
+			texts = append(texts, h.Text)
+			aliases = append(aliases, h.Aliases...)
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, " ")), aliases
+}
+
+// indexFor returns the index that profile is searched with, which is made at the first search.
+func (l *Loader) indexFor(profile string) *index {
+	key, hints := l.indexKey(profile)
+	l.mu.Lock()
+	x := l.indexes[key]
+	l.mu.Unlock()
+	if x != nil {
+		return x
+	}
+	l.updating.Lock()
+	defer l.updating.Unlock()
+	l.mu.Lock()
+	x = l.indexes[key]
+	all := make([]*origin, 0, len(l.origins))
+	for _, o := range l.origins {
+		all = append(all, o)
+	}
+	l.mu.Unlock()
+	if x != nil {
+		return x
+	}
+	options := l.opts.Search
+	if key != "" {
+		options.Meaning = nil // it holds one text for each tool: that of the index of all
+	}
+	x = &index{Index: search.New(options), hints: hints}
+	for _, o := range all {
+		x.put(o)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.indexes[key] = x
+	return x
+}
+
+// indexKey: profiles without hints of their own share an index.
+func (l *Loader) indexKey(profile string) (string, []Hint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	hints := l.cfg.of(profile).Hints
+	if sameHints(hints, l.cfg.Default.Hints) {
+		return "", hints
+	}
+	return profile, hints
+}
+
+// pending are the servers of a surface that have not answered yet, sorted.
+func (l *Loader) pending(s *tool.Surface) []string {
+	if s.Features == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, server := range s.Features.Servers {
+		if o := l.origins[server]; o != nil && o.catalog.Pending {
+			out = append(out, server)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (l *Loader) isPending(server string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.origins[server]
+	return o != nil && o.catalog.Pending
+}
+
+func (l *Loader) signer() *signer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refs
+}

@@ -1,0 +1,262 @@
+package embed_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
+)
+
+// endpoint is an embeddings endpoint whose vectors have an axis for each subject that it knows.
+type endpoint struct {
+	*httptest.Server
+	texts  atomic.Int64 // asked for so far
+	answer atomic.Pointer[http.HandlerFunc]
+}
+
+const secret = "sk-very-secret"
+
+func serve(t *testing.T) *endpoint {
+	t.Helper()
+	e := &endpoint{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if special := e.answer.Load(); special != nil {
+			(*special)(w, r)
+			return
+		}
+		var body struct {
+			Model string   `json:"model"`
+			Input []string `json:"input"`
+		}
+		if r.URL.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer "+secret ||
+			json.NewDecoder(r.Body).Decode(&body) != nil || body.Model != "subjects" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		type item struct {
+			Index     int       `json:"index"`
+			Embedding []float32 `json:"embedding"`
+		}
+		var data []item
+		for i, text := range body.Input {
+			e.texts.Add(1)
+			v := []float32{0, 0, 0, 0.01}
+			for axis, words := range []string{"weather rain umbrella storm", "invoice money owe", "picture paint fox"} {
+				for word := range strings.FieldsSeq(words) {
+					if strings.Contains(strings.ToLower(text), word) {
+						v[axis]++
+					}
+				}
+			}
+			data = append(data, item{i, v})
+		}
+		slices.Reverse(data) // the order is the indexes', not the answer's
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) store(t *testing.T, dir string, timeout time.Duration) *embed.Store {
+	t.Helper()
+	s, err := embed.New(t.Context(), embed.Config{URL: e.URL + "/v1", Model: "subjects", Key: secret, Dir: dir, Timeout: timeout, Rest: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func catalog(x *search.Index) {
+	x.Put(search.Server{Name: "sky"}, []search.Document{
+		{ID: "mcp.sky.forecast", Name: "forecast", Description: "Storm and weather.", Digest: "sha256:1"},
+		{ID: "mcp.sky.moon", Name: "moon", Description: "Phases.", Digest: "sha256:2"},
+	})
+	x.Put(search.Server{Name: "books"}, []search.Document{
+		{ID: "mcp.books.open_items", Name: "open_items", Description: "Invoice amounts.", Digest: "sha256:3"},
+		{ID: "mcp.books.carry", Name: "carry", Description: "Carry forward.", Digest: "sha256:4"},
+	})
+}
+
+func found(x *search.Index, text string) (ids, fields, notes []string) {
+	a := x.Search(context.Background(), search.Query{Text: text})
+	for _, h := range a.Hits {
+		ids = append(ids, h.ID)
+	}
+	if len(a.Hits) > 0 {
+		fields = a.Hits[0].Fields
+	}
+	return ids, fields, a.Notes
+}
+
+func TestFoundByMeaning(t *testing.T) {
+	t.Parallel()
+	e := serve(t)
+	s := e.store(t, "", time.Minute)
+	x := search.New(search.Options{Meaning: s})
+	catalog(x)
+	if err := s.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids, fields, notes := found(x, "umbrella?")
+	if len(ids) == 0 || ids[0] != "mcp.sky.forecast" || !slices.Contains(fields, "meaning") || len(notes) > 0 {
+		t.Errorf("no word in common: %q %q %q", ids, fields, notes)
+	}
+	if ids, _, _ = found(x, "carry umbrella"); len(ids) < 2 || !slices.Contains(ids[:2], "mcp.sky.forecast") || !slices.Contains(ids[:2], "mcp.books.carry") {
+		t.Errorf("words and meaning together: %q", ids)
+	}
+	if ids, _, _ = found(x, "mcp.books.carry"); ids[0] != "mcp.books.carry" {
+		t.Errorf("who is named is not first: %q", ids)
+	}
+	a := x.Search(t.Context(), search.Query{Text: "umbrella", Servers: []string{"books"}, Within: func(id string) bool { return id != "mcp.books.carry" }})
+	for _, h := range a.Hits {
+		if h.ID != "mcp.books.open_items" {
+			t.Errorf("%s is of another server, or hidden", h.ID)
+		}
+	}
+	before := e.texts.Load()
+	found(x, "umbrella?")
+	if now := e.texts.Load(); now != before {
+		t.Errorf("the same question was asked for again: %d texts, then %d", before, now)
+	}
+	x.Remove("sky")
+	if ids, _, _ = found(x, "umbrella?"); slices.Contains(ids, "mcp.sky.forecast") {
+		t.Errorf("removed, and found: %q", ids)
+	}
+}
+
+// TestVectorsOutliveTheProcess: only what changed is asked for again, and what is broken on the disk.
+func TestVectorsOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	e, dir := serve(t), t.TempDir()
+	fillAndCount := func(change func(*search.Index)) int64 {
+		before := e.texts.Load()
+		s := e.store(t, dir, time.Minute)
+		x := search.New(search.Options{Meaning: s})
+		catalog(x)
+		change(x)
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		return e.texts.Load() - before
+	}
+	if n := fillAndCount(func(*search.Index) {}); n != 4 {
+		t.Errorf("%d texts asked for at first, want 4", n)
+	}
+	if n := fillAndCount(func(*search.Index) {}); n != 0 {
+		t.Errorf("%d texts asked for again", n)
+	}
+	if n := fillAndCount(func(x *search.Index) {
+		x.Put(search.Server{Name: "sky"}, []search.Document{{ID: "mcp.sky.moon", Name: "moon", Description: "Phases.", Digest: "sha256:new"}})
+	}); n != 1 {
+		t.Errorf("%d texts asked for with another schema, want 1", n)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.f32"))
+	if err != nil || len(files) != 5 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	if err := os.WriteFile(files[0], []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(files[1], 3); err != nil {
+		t.Fatal(err)
+	}
+	if n := fillAndCount(func(*search.Index) {}); n > 2 {
+		t.Errorf("%d texts asked for with two files broken", n)
+	}
+}
+
+// TestTheEndpointFails: tools are found by words, the answer says so without the key, and a failed endpoint is left alone.
+func TestTheEndpointFails(t *testing.T) {
+	t.Parallel()
+	ended := t.Context().Done()
+	for what, special := range map[string]http.HandlerFunc{
+		"slow":          func(_ http.ResponseWriter, r *http.Request) { hold(r, ended) },
+		"slow to write": func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); hold(r, ended) },
+		"refuses":       func(w http.ResponseWriter, _ *http.Request) { http.Error(w, secret, http.StatusTooManyRequests) },
+		"moved": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusPermanentRedirect)
+		},
+		"no JSON":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"no vectors": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":[]}`)) },
+		"zero":       func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":[{"embedding":[0,0]}]}`)) },
+		"another's": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`{"data":[{"index":-1,"embedding":[1]}]}`))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			e := serve(t)
+			s := e.store(t, "", 50*time.Millisecond)
+			x := search.New(search.Options{Meaning: s})
+			catalog(x)
+			if err := s.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			e.answer.Store(&special)
+			for _, text := range []string{"the moon", "forecast of the moon"} {
+				ids, _, notes := found(x, text)
+				if !slices.Contains(ids, "mcp.sky.moon") || len(notes) != 1 || !strings.HasPrefix(notes[0], "found by words alone") {
+					t.Errorf("%q: %q %q", text, ids, notes)
+				}
+				if strings.Contains(strings.Join(notes, ""), secret) {
+					t.Errorf("the key is told: %q", notes)
+				}
+			}
+			e.answer.Store(nil)
+			asked := e.texts.Load()
+			if found(x, "moon again"); e.texts.Load() != asked {
+				t.Error("an endpoint that failed a moment ago is asked again")
+			}
+		})
+	}
+}
+
+// hold answers nothing until the asker has gone or the test ends. A server notices the first only once it has read the body.
+func hold(r *http.Request, never <-chan struct{}) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	select {
+	case <-r.Context().Done():
+	case <-never:
+	}
+}
+
+func TestCloseWhileAsking(t *testing.T) {
+	t.Parallel()
+	e := serve(t)
+	asked, never := make(chan struct{}, 1), make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	special := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- struct{}{}; hold(r, never) })
+	e.answer.Store(&special)
+	s := e.store(t, "", time.Minute)
+	catalog(search.New(search.Options{Meaning: s}))
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s.Wait(ctx) == nil {
+		t.Error("nothing is there, and nothing is waited for")
+	}
+	s.Close()
+	s.Close()
+}
+
+func TestConfigFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []embed.Config{{}, {URL: "ftp://x/", Model: "m"}, {URL: "http://", Model: "m"}, {URL: "http://x/"}, {URL: "::" + secret, Model: "m"}} {
+		if _, err := embed.New(t.Context(), c); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

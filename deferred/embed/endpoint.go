@@ -1,0 +1,140 @@
+package embed
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+)
+
+// maxAnswer bounds what is read of an answer: 64 vectors of some thousand numbers are a few megabytes.
+const maxAnswer = 32 << 20
+
+// maxDimensions bounds a vector.
+const maxDimensions = 16 << 10
+
+// ask gets the vectors of texts, each of length one. Errors hold neither the key nor what the endpoint wrote.
+func (s *Store) ask(ctx context.Context, texts []string) ([][]float32, error) {
+	body, err := json.Marshal(map[string]any{"model": s.config.Model, "input": texts, "encoding_format": "float"})
+	if err != nil {
+		return nil, fmt.Errorf("embeddings: write request: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.config.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("embeddings: url is no URL: write one that is")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if s.config.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+s.config.Key)
+	}
+	resp, err := s.config.Client.Do(req)
+	if err != nil {
+		var u *url.Error // names the URL, which may hold a secret
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		return nil, fmt.Errorf("embeddings: ask the endpoint: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // the connection is used again
+		return nil, fmt.Errorf("embeddings: the endpoint answers %d: check url, model and key", resp.StatusCode)
+	}
+	var answer struct {
+		Data []struct {
+			Index     int       `json:"index"`
+			Embedding []float32 `json:"embedding"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&answer); err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("embeddings: read the answer: %w", ctx.Err())
+		}
+		return nil, errors.New("embeddings: the answer is not that of an embeddings endpoint: check url")
+	}
+	out := make([][]float32, len(texts))
+	for _, d := range answer.Data {
+		if d.Index < 0 || d.Index >= len(out) || out[d.Index] != nil || !unit(d.Embedding) {
+			return nil, errors.New("embeddings: the answer has no usable vector for each text: check model")
+		}
+		out[d.Index] = d.Embedding
+	}
+	for _, v := range out {
+		if v == nil {
+			return nil, errors.New("embeddings: the answer lacks vectors: check model")
+		}
+	}
+	return out, nil
+}
+
+// unit makes a vector one of length one, if it can be.
+func unit(v []float32) bool {
+	sum := 0.0
+	for _, f := range v {
+		sum += float64(f) * float64(f)
+	}
+	if len(v) == 0 || len(v) > maxDimensions || sum == 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return false
+	}
+	length := float32(math.Sqrt(sum))
+	for i := range v {
+		v[i] /= length
+	}
+	return true
+}
+
+func (s *Store) file(key string) string { return filepath.Join(s.config.Dir, key[:2], key+".f32") }
+
+// load reads a vector from the disk; none if it is not there or not whole.
+func (s *Store) load(key string) []float32 {
+	if s.config.Dir == "" {
+		return nil
+	}
+	data, err := os.ReadFile(s.file(key))
+	if err != nil || len(data) == 0 || len(data)%4 != 0 || len(data) > 4*maxDimensions {
+		return nil
+	}
+	v := make([]float32, len(data)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	if !unit(v) {
+		return nil
+	}
+	return v
+}
+
+// save keeps a vector on the disk. Where that cannot be done it is asked for again after the next start, and no more is
+// lost.
+func (s *Store) save(key string, v []float32) {
+	if s.config.Dir == "" {
+		return
+	}
+	data := make([]byte, 0, 4*len(v))
+	for _, f := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
+	}
+	file := s.file(key)
+	if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
+		return
+	}
+	temp, err := os.CreateTemp(filepath.Dir(file), "new-*") // 0600
+	if err != nil {
+		return
+	}
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+	}
+}

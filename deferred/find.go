@@ -1,0 +1,188 @@
+package deferred
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// maxNearest is how many names are offered for one that nobody has.
+const maxNearest = 3
+
+// Execute runs tool_search on the surface of the call. tool_call gets here only where it names itself, or no tool: what it
+// stands for is put in its place before (see Call).
+func (l *Loader) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: source, ToolName: e.Tool.Native}}
+	if e.Tool.Name != tool.MetaSearch {
+		return reply, refused("tool_call calls other tools, not itself: give the name of a tool that tool_search found")
+	}
+	q, err := readQuery(e.Arguments)
+	if err != nil {
+		return reply, err
+	}
+	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, actor: e.Actor, detail: q.detail}
+	f.pending = l.pending(e.Surface)
+	f.find(ctx, l.indexFor(e.Surface.Profile))
+	if ctx.Err() != nil {
+		return reply, &tool.Failure{Class: tool.ClassCanceled, Message: "the search was canceled"}
+	}
+	if reply.Result, err = f.result(); err != nil {
+		return reply, fmt.Errorf("search tools: %w", err)
+	}
+	f.tell(e)
+	return reply, nil
+}
+
+// hit is a tool that was found.
+type hit struct {
+	listed   *tool.Listed
+	deferred bool
+	score    float64
+	why      []string
+	ref      string
+}
+
+// found is the answer to one query, while it is made.
+type found struct {
+	loader  *Loader
+	refs    *signer
+	query   query
+	surface *tool.Surface
+	actor   tool.Actor
+	detail  string
+
+	hits       []hit
+	neighbours []string // names shown
+	missing    []missing
+	pending    []string
+	notes      []string
+}
+
+// missing is a name that nobody has.
+type missing struct {
+	Name    string   `json:"name"`
+	Nearest []string `json:"nearest"`
+}
+
+// within reports whether the caller may find a tool. What it may not call is searched as if it did not exist.
+func (f *found) within(id string) bool { return f.tool(id) != nil }
+
+func (f *found) tool(id string) *tool.Listed {
+	l, ok := f.surface.Resolve(id)
+	if !ok || string(l.Tool.Name) != id || f.surface.IsMeta(l) {
+		return nil
+	}
+	return l
+}
+
+func (f *found) find(ctx context.Context, x *index) {
+	q := search.Query{Text: f.query.words, Limit: f.query.limit, Servers: f.query.servers, Within: f.within}
+	var a search.Answer
+	switch f.query.kind {
+	case querySelect:
+		f.selected(x)
+		return
+	case queryRegex:
+		a = x.Regexp(ctx, f.query.pattern, q)
+	default:
+		a = x.Search(ctx, q)
+		f.named(&a)
+	}
+	for _, h := range a.Hits {
+		if l := f.tool(h.ID); l != nil { // servers may have come or gone since
+			f.add(l, h.Score, h.Fields)
+		}
+	}
+	for _, id := range a.Neighbours {
+		if l := f.tool(id); l != nil {
+			f.neighbours = append(f.neighbours, shownName(f.surface, l))
+		}
+	}
+	f.notes = a.Notes
+}
+
+// named puts the tool first whose name the query is: profiles may give tools names that the index does not know.
+func (f *found) named(a *search.Answer) {
+	l, ok := f.surface.Resolve(f.query.words)
+	if !ok || f.surface.IsMeta(l) || len(f.query.servers) > 0 && !slices.Contains(f.query.servers, l.Tool.Server) {
+		return
+	}
+	id := string(l.Tool.Name)
+	h := search.Hit{ID: id, Score: 1, Fields: []string{"name"}}
+	for i, other := range a.Hits {
+		h.Score = max(h.Score, other.Score)
+		if other.ID == id {
+			a.Hits = slices.Delete(a.Hits, i, i+1)
+			break
+		}
+	}
+	a.Hits = append([]search.Hit{h}, a.Hits...)
+	a.Hits = a.Hits[:min(len(a.Hits), f.query.limit)]
+	a.Neighbours = slices.DeleteFunc(a.Neighbours, func(n string) bool { return n == id })
+}
+
+// selected finds tools by their names.
+func (f *found) selected(x *index) {
+	for _, name := range f.query.names {
+		if l, ok := f.surface.Resolve(name); ok && !f.surface.IsMeta(l) && f.ofServers(l) {
+			f.add(l, 1, []string{"name"})
+			continue
+		}
+		alike := x.Names(name, f.within)
+		some := false
+		for _, id := range alike {
+			if l := f.tool(id); l != nil && f.ofServers(l) {
+				f.add(l, 1, []string{"name"})
+				some = true
+			}
+		}
+		if some {
+			continue
+		}
+		m := missing{Name: name, Nearest: []string{}}
+		for _, id := range x.Nearest(name, maxNearest, f.within) {
+			if l := f.tool(id); l != nil {
+				m.Nearest = append(m.Nearest, shownName(f.surface, l))
+			}
+		}
+		f.missing = append(f.missing, m)
+	}
+}
+
+func (f *found) ofServers(l *tool.Listed) bool {
+	return len(f.query.servers) == 0 || slices.Contains(f.query.servers, l.Tool.Server)
+}
+
+func (f *found) add(l *tool.Listed, score float64, why []string) {
+	if slices.ContainsFunc(f.hits, func(h hit) bool { return h.listed == l }) || len(f.hits) >= maxSelected {
+		return
+	}
+	f.hits = append(f.hits, hit{listed: l, deferred: f.surface.IsDeferred(l.Tool.Name), score: score, why: why,
+		ref: f.refs.mint(l.Tool, f.actor.Ref())})
+}
+
+// tell records what was found, and notes what the session has loaded.
+func (f *found) tell(e *tool.Execution) {
+	var records []tool.Record
+	var loaded []*tool.Tool
+	by := finding{invocation: e.Invocation, actor: e.Actor, surface: e.Surface}
+	for _, h := range f.hits {
+		if !h.deferred {
+			continue
+		}
+		records = append(records, f.loader.records(by, h.listed, h.ref, false)...)
+		if f.detail == detailFull {
+			records = append(records, f.loader.records(by, h.listed, h.ref, true)...)
+			loaded = append(loaded, h.listed.Tool)
+		}
+	}
+	if e.Record != nil && len(records) > 0 {
+		e.Record(records...)
+	}
+	if e.Loaded != nil && len(loaded) > 0 {
+		e.Loaded.Load(loaded...)
+	}
+}

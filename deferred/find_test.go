@@ -1,0 +1,269 @@
+package deferred
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+func matchNames(r searchResult) string {
+	var out []string
+	for _, m := range r.Matches {
+		out = append(out, m.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	cfg := always()
+	cfg.Default.Hints = []Hint{{Match: "mcp.shop.refund", Text: "chargeback", Aliases: []string{"reimburse"}}}
+	cfg.Default.AlwaysLoad = []string{"mcp.mail.list_folders"}
+	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.", "", `"_meta":{"anthropic/searchHint":"nourish creatures"},"icons":[{"src":"data:,x"}],"outputSchema":{"type":"object"}`))
+	l := newLoader(t, cfg, Options{}, tools)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	for query, want := range map[string]struct{ kind, names, missing, next string }{
+		`{"query":"send an e-mail","limit":1}`:                      {queryKeyword, "mcp.mail.send_message", "", "call"},
+		`{"query":"send an e-mail","limit":1,"detail":"signature"}`: {queryKeyword, "mcp.mail.send_message", "", "call"},
+		`{"query":"chargeback"}`:                                    {queryKeyword, "mcp.shop.refund", "", "call"},
+		`{"query":"nourish"}`:                                       {queryKeyword, "mcp.zoo.feed", "", "call"},
+		`{"query":"mcp.zoo.feed","limit":1}`:                        {queryKeyword, "mcp.zoo.feed", "", "call"},
+		`{"query":"reimburse","limit":1}`:                           {queryKeyword, "mcp.shop.refund", "", "call"},
+		`{"query":"order","servers":[" Zoo"]}`:                      {queryKeyword, "", "", "rephrase"},
+		`{"query":"xyzzy"}`:                                         {queryKeyword, "", "", "rephrase"},
+		`{"query":"select:mcp.zoo.feed, Search-Orders"}`:            {querySelect, "mcp.zoo.feed mcp.shop.search_orders", "", "call"},
+		`{"query":"SELECT:reimburse"}`:                              {querySelect, "mcp.shop.refund", "", "call"},
+		`{"query":"select:serch_orders"}`:                           {querySelect, "", "serch_orders", "select"},
+		`{"query":"select:tool_search,mcp.zoo.feed"}`:               {querySelect, "mcp.zoo.feed", "tool_search", "call"},
+		`{"query":"select:feed","servers":["mail"]}`:                {querySelect, "", "feed", "select"},
+		`{"query":"select:mcp.zoo.feed","servers":["mail"]}`:        {querySelect, "", "mcp.zoo.feed", "select"},
+		`{"query":"select:feed,feed,mcp.zoo.feed"}`:                 {querySelect, "mcp.zoo.feed", "", "call"},
+		`{"query":"regex:^(refund|feed)$","limit":50}`:              {queryRegex, "mcp.shop.refund mcp.zoo.feed", "", "call"},
+		`{"query":"regex:nothing+"}`:                                {queryRegex, "", "", "rephrase"},
+		`{"query":"select:mcp.mail.list_folders"}`:                  {querySelect, "mcp.mail.list_folders", "", "call"},
+	} {
+		r, text := ask(t, l, s, query, nil, nil)
+		var missed []string
+		for _, m := range r.Missing {
+			missed = append(missed, m.Name)
+		}
+		if r.QueryType != want.kind || matchNames(r) != want.names || strings.Join(missed, " ") != want.missing || r.Next.Action != want.next {
+			t.Errorf("%s: %s: %s; missing %q; next %+v", query, r.QueryType, matchNames(r), missed, r.Next)
+		}
+		if r.TotalDeferred != 5 || r.Object != "tool_search_result" || r.Pending == nil || r.Neighbours == nil || r.Matches == nil || r.Missing == nil {
+			t.Errorf("%s: %+v", query, r)
+		}
+		for _, m := range r.Matches {
+			if !strings.Contains(text, m.Ref) || len(m.Why) == 0 || m.Score <= 0 {
+				t.Errorf("%s: %+v in %s", query, m, text)
+			}
+		}
+	}
+	r, _ := ask(t, l, s, `{"query":"select:serch_orders"}`, nil, nil)
+	if !slices.Contains(r.Missing[0].Nearest, "mcp.shop.search_orders") || !slices.Contains(r.Next.Names, "mcp.shop.search_orders") {
+		t.Errorf("nearest: %+v", r.Missing)
+	}
+	for _, bad := range []string{`{"query":"regex:("}`, `{"query":"regex:"}`, `{"query":"regex:` + strings.Repeat("a", maxPattern+1) + `"}`,
+		`{"query":"regex:((((a{900}){900}){900}){900})"}`, `{"query":"  "}`, `{"query":"select: , "}`, `{"query":"select:` + strings.Repeat("a,", maxSelected+1) + `"}`,
+		`{"query":7}`} {
+		_, err := l.Execute(t.Context(), &tool.Execution{Tool: &tool.Tool{Name: tool.MetaSearch}, Surface: s, Actor: ann(), Arguments: json.RawMessage(bad)})
+		var f *tool.Failure
+		if !errors.As(err, &f) || f.Class != tool.ClassInvalidArguments {
+			t.Errorf("%.40s: %v", bad, err)
+		}
+	}
+}
+
+// TestDetail: what of a tool is told, what that loads, and what is recorded.
+func TestDetail(t *testing.T) {
+	t.Parallel()
+	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.\nAt length.", "", `"_meta":{"x":1},"icons":[],"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}`))
+	l := newLoader(t, always(), Options{}, tools)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	for detail, want := range map[string]struct {
+		match  match
+		loaded bool
+		events []string
+	}{
+		"full": {match{State: "loaded", Declaration: json.RawMessage(`{"name":"mcp.zoo.feed","description":"Feeds animals.\nAt length.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}},"annotations":{"readOnlyHint":false}}`)}, true,
+			[]string{"tool.deferred.discovered", "tool.deferred.loaded"}},
+		"signature": {match{State: "discoverable", Signature: "mcp.zoo.feed(text?: string)", Summary: "Feeds animals."}, false, []string{"tool.deferred.discovered"}},
+		"names":     {match{State: "discoverable"}, false, []string{"tool.deferred.discovered"}},
+	} {
+		var j journal
+		loaded := session{}
+		r, _ := ask(t, l, s, fmt.Sprintf(`{"query":"select:feed","detail":%q}`, detail), loaded, &j)
+		want.match.Name, want.match.ToolID, want.match.Server, want.match.Score, want.match.Why = "mcp.zoo.feed", "mcp.zoo.feed", "zoo", 1, []string{"name"}
+		want.match.Ref = r.Matches[0].Ref
+		if !reflect.DeepEqual(r.Matches[0], want.match) {
+			t.Errorf("%s: %s\nwant %s", detail, jsonOf(r.Matches[0]), jsonOf(want.match))
+		}
+		if _, ok := loaded["mcp.zoo.feed"]; ok != want.loaded {
+			t.Errorf("%s: loaded: %v", detail, loaded)
+		}
+		if got := j.events(); !slices.Equal(got, want.events) {
+			t.Errorf("%s: %q", detail, got)
+		}
+		checkSchemas(t, j.all)
+		if _, err := l.Admit(callOf(t, s, "mcp.zoo.feed", want.match.Ref, nil)); err != nil {
+			t.Errorf("%s: its ref does not serve: %v", detail, err)
+		}
+	}
+}
+
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// TestHidden: to a caller who may not see them, tools and servers are as if they did not exist.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	all := shop()
+	seen := all[:2] // of mail; shop is hidden
+	with, without := newLoader(t, always(), Options{Keys: [][]byte{[]byte("k")}}, all), newLoader(t, always(), Options{Keys: [][]byte{[]byte("k")}}, seen)
+	for _, query := range []string{`{"query":"orders of customers"}`, `{"query":"mcp.shop.refund"}`, `{"query":"select:mcp.shop.refund,refund,search_order"}`,
+		`{"query":"regex:.*"}`, `{"query":"order","servers":["shop"]}`, `{"query":"order","servers":["no such server"]}`, `{"query":"message"}`} {
+		a, textA := ask(t, with, with.Surface(surfaceOf("p", seen, nil), tool.Client{}), query, nil, nil)
+		b, textB := ask(t, without, without.Surface(surfaceOf("p", seen, nil), tool.Client{}), query, nil, nil)
+		for i := range a.Matches { // the weight of words is that of all tools: no name or number of hidden ones is in it
+			a.Matches[i].Score = 0
+		}
+		for i := range b.Matches {
+			b.Matches[i].Score = 0
+		}
+		if jsonOf(a) != jsonOf(b) || textA != textB {
+			t.Errorf("%s tells them apart:\n%s\n%s", query, jsonOf(a), jsonOf(b))
+		}
+	}
+	s := with.Surface(surfaceOf("p", seen, nil), tool.Client{})
+	if strings.Contains(s.Listed[0].Tool.Description, "shop") {
+		t.Errorf("the description names a hidden server: %s", s.Listed[0].Tool.Description)
+	}
+	if _, ok := s.Resolve("mcp.shop.refund"); ok {
+		t.Error("a hidden tool resolves")
+	}
+	cfg := always()
+	cfg.Default.Hints = []Hint{{Match: "mcp.mail.list_folders", Aliases: []string{"mcp.shop.refund"}}} // the name of a hidden one
+	aliased := newLoader(t, cfg, Options{}, all)
+	s = aliased.Surface(surfaceOf("p", seen, nil), tool.Client{})
+	if r, _ := ask(t, aliased, s, `{"query":"order"}`, nil, nil); len(r.Matches) != 0 {
+		t.Errorf("what is said of a hidden tool finds %s", matchNames(r))
+	}
+}
+
+// TestProfilesOfTheirOwn: hints count for the profile that gives them, and names that a profile gives are found.
+func TestProfilesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	tools := shop()
+	cfg := Config{Default: Settings{Mode: ModeAlways}, Profiles: map[string]Settings{
+		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice"}},
+			{Match: "mcp.mail.list_folders", Aliases: []string{"twice"}}}}}}
+	l := newLoader(t, cfg, Options{}, tools)
+	named := func(t *tool.Tool) string {
+		if t.Native == "refund" {
+			return "money_back"
+		}
+		return string(t.Name)
+	}
+	own, other := l.Surface(surfaceOf("own", tools, named), tool.Client{}), l.Surface(surfaceOf("other", tools, nil), tool.Client{})
+	if r, _ := ask(t, l, own, `{"query":"zebra"}`, nil, nil); len(r.Matches) != 2 {
+		t.Errorf("zebra: %s", matchNames(r))
+	}
+	if r, _ := ask(t, l, other, `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {
+		t.Errorf("zebra elsewhere: %s", matchNames(r))
+	}
+	if r, _ := ask(t, l, own, `{"query":"money_back","limit":1}`, nil, nil); matchNames(r) != "money_back" {
+		t.Errorf("money_back: %s", matchNames(r))
+	}
+	if got, ok := own.Resolve("write"); !ok || got.Tool.Native != "send_message" {
+		t.Error("an alias does not resolve")
+	}
+	if _, ok := own.Resolve("twice"); ok {
+		t.Error("the alias of two tools resolves")
+	}
+	if _, ok := other.Resolve("write"); ok {
+		t.Error("an alias resolves elsewhere")
+	}
+	l.Update(catalogsOf(tools[2:]))
+	if r, _ := ask(t, l, l.Surface(surfaceOf("own", tools[2:], nil), tool.Client{}), `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {
+		t.Errorf("zebra after mail has gone: %s", matchNames(r))
+	}
+	if n := l.indexes["own"].Len(); n != 3 {
+		t.Errorf("%d tools are indexed after mail has gone", n)
+	}
+}
+
+// TestPending: servers that have not answered yet are named, those that the caller sees.
+func TestPending(t *testing.T) {
+	t.Parallel()
+	tools := shop()
+	l, err := New(always(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogs := append(catalogsOf(tools), tool.Catalog{Server: "hidden", Source: tool.SourceMCP, Pending: true})
+	catalogs[1].Pending = true // listed from an earlier start
+	l.Update(catalogs)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	var j journal
+	r, text := ask(t, l, s, `{"query":"xyzzy"}`, nil, nil)
+	if !slices.Equal(r.Pending, []string{"shop"}) || r.Next.Action != "wait" || !strings.Contains(text, "shop") {
+		t.Errorf("%+v", r)
+	}
+	if r, _ = ask(t, l, s, `{"query":"select:refund"}`, nil, &j); len(r.Matches) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if ref := j.all[0].(tool.DeferredRef); ref.LoadingState != tool.LoadingPending || ref.Pending != "shop" {
+		t.Errorf("%+v", ref)
+	}
+	checkSchemas(t, j.all)
+}
+
+// TestAtOnce: searches, splits and updates do not wait for each other in a circle, and none sees half of another.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	tools := shop()
+	l := newLoader(t, always(), Options{}, tools)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 30 {
+				some := tools[:2+(i+n)%4]
+				switch (i + n) % 4 {
+				case 0:
+					l.Update(catalogsOf(some))
+				case 1:
+					if _, err := l.Apply(always()); err != nil {
+						t.Error(err)
+					}
+				default:
+					s := l.Surface(surfaceOf(fmt.Sprint("p", n%3), some, nil), tool.Client{})
+					ask(t, l, s, `{"query":"an order or a message"}`, session{}, &journal{})
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestCallOfItself: tool_call that stands for nothing says so.
+func TestCallOfItself(t *testing.T) {
+	t.Parallel()
+	l := newLoader(t, always(), Options{}, shop())
+	_, err := l.Execute(t.Context(), &tool.Execution{Tool: &tool.Tool{Name: tool.MetaCall}, Arguments: json.RawMessage(`{"name":"tool_call"}`)})
+	var f *tool.Failure
+	if !errors.As(err, &f) || f.Class != tool.ClassInvalidArguments {
+		t.Error(err)
+	}
+}

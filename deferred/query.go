@@ -1,0 +1,109 @@
+package deferred
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// The kinds of queries.
+const (
+	queryKeyword = "keyword"
+	querySelect  = "select"
+	queryRegex   = "regex"
+)
+
+// How much of a hit is told.
+const (
+	detailFull      = "full"
+	detailSignature = "signature"
+	detailNames     = "names"
+)
+
+// Bounds of a query.
+const (
+	defaultLimit = 5
+	maxLimit     = 50
+	maxSelected  = 50
+	maxPattern   = 1000
+)
+
+// query is a question to tool_search, read.
+type query struct {
+	text    string // as it was asked
+	kind    string
+	words   string         // of a keyword query
+	names   []string       // of a select query
+	pattern *regexp.Regexp // of a regex query
+	servers []string
+	limit   int
+	detail  string
+}
+
+// readQuery reads the arguments of tool_search. The error is a *tool.Failure.
+func readQuery(arguments json.RawMessage) (query, error) {
+	var a struct {
+		Query, Detail string
+		Servers       []string
+		Limit         *int
+	}
+	if err := json.Unmarshal(arguments, &a); err != nil {
+		return query{}, refused("the arguments do not fit tool_search's inputSchema")
+	}
+	q := query{text: a.Query, kind: queryKeyword, limit: defaultLimit, detail: first(a.Detail, detailFull)}
+	for _, s := range a.Servers {
+		q.servers = append(q.servers, strings.ToLower(strings.TrimSpace(s))) // as ids are
+	}
+	if a.Limit != nil {
+		q.limit = min(max(*a.Limit, 1), maxLimit)
+	}
+	text := strings.TrimSpace(a.Query)
+	word, rest, found := strings.Cut(text, ":")
+	switch word = strings.ToLower(word); {
+	case found && word == querySelect:
+		q.kind = querySelect
+		return q, q.readNames(rest)
+	case found && word == queryRegex:
+		q.kind = queryRegex
+		return q, q.readPattern(rest)
+	case text == "":
+		return q, refused("query is empty: write what you want to do")
+	}
+	q.words = text
+	return q, nil
+}
+
+func (q *query) readNames(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			q.names = append(q.names, name)
+		}
+	}
+	switch {
+	case len(q.names) == 0:
+		return refused("select: needs names: select:NAME,NAME")
+	case len(q.names) > maxSelected:
+		return refused(fmt.Sprintf("select: takes %d names at most: ask in parts", maxSelected))
+	}
+	return nil
+}
+
+func (q *query) readPattern(text string) error {
+	text = strings.TrimSpace(text)
+	if text == "" || len(text) > maxPattern {
+		return refused(fmt.Sprintf("regex: needs a pattern of at most %d bytes", maxPattern))
+	}
+	pattern, err := regexp.Compile("(?i)" + text)
+	if err != nil {
+		return refused("the pattern is not one of RE2: " + err.Error() + ". Mend it, or search by words")
+	}
+	q.pattern = pattern
+	return nil
+}
+
+func refused(message string) error {
+	return &tool.Failure{Class: tool.ClassInvalidArguments, Message: message}
+}

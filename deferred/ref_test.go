@@ -1,0 +1,234 @@
+package deferred
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// call is a call of a deferred tool by ann.
+func callOf(t *testing.T, s *tool.Surface, name, ref string, loaded tool.Loaded) tool.DeferredCall {
+	t.Helper()
+	l, ok := s.Resolve(name)
+	if !ok {
+		t.Fatalf("no tool %q", name)
+	}
+	return tool.DeferredCall{Invocation: "inv_2", Surface: s, Listed: l, Actor: ann(), SelectionRef: ref, Loaded: loaded}
+}
+
+// refusal is what a refused call carries.
+func refusal(t *testing.T, err error) (code string, carried notLoaded) {
+	t.Helper()
+	var f *tool.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("not refused: %v", err)
+	}
+	if f.Class != tool.ClassSchemaNotLoaded || f.Message == "" {
+		t.Errorf("refused as %s: %q", f.Class, f.Message)
+	}
+	if err := json.Unmarshal([]byte(f.Detail), &carried); err != nil {
+		t.Fatalf("%v in %q", err, f.Detail)
+	}
+	return f.ErrorCode(), carried
+}
+
+func TestRefs(t *testing.T) {
+	t.Parallel()
+	clock := &at{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	tools := shop()
+	cfg := always()
+	cfg.Keys, cfg.RefTTL = []string{"the key of today, long", "the key of yesterday, long"}, time.Hour
+	l := newLoader(t, cfg, Options{Now: clock.now}, tools)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	mail, shop := tools[0], tools[2]
+	good := l.signer().mint(mail, ann().Ref())
+	if len(good) != refLength || l.signer().mint(mail, ann().Ref()) != good {
+		t.Errorf("refs %q and %q", good, l.signer().mint(mail, ann().Ref()))
+	}
+	flipped := func(i int) string {
+		b, _ := base64.RawURLEncoding.DecodeString(good)
+		b[i] ^= 1
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	byKey := func(key string) string {
+		return newSigner([][]byte{[]byte(key)}, time.Hour, clock.now).mint(mail, ann().Ref())
+	}
+	changed := newTool("mail", "send_message", "", `{"type":"object"}`, "")
+	for name, c := range map[string]struct{ ref, code string }{
+		"good":                     {good, ""},
+		"none":                     {"", codeNotLoaded},
+		"of yesterday's key":       {byKey("the key of yesterday, long"), ""},
+		"forged: another key":      {byKey("the key of another hub"), codeForeignRef},
+		"forged: expiry":           {flipped(3), codeForeignRef},
+		"forged: mark":             {flipped(5), codeForeignRef},
+		"forged: signature":        {flipped(20), codeForeignRef},
+		"forged: no ref at all":    {"please", codeForeignRef},
+		"forged: line break in it": {good[:31] + "\n", codeForeignRef},
+		"forged: longer":           {good + "AAAA", codeForeignRef},
+		"foreign":                  {l.signer().mint(mail, tool.Actor{Name: "bob", Door: "http"}.Ref()), codeForeignRef},
+		"foreign: another door":    {l.signer().mint(mail, tool.Actor{Name: "ann", Door: "stdio"}.Ref()), codeForeignRef},
+		"swapped":                  {l.signer().mint(shop, ann().Ref()), codeForeignRef},
+		"of another schema":        {l.signer().mint(changed, ann().Ref()), codeChanged},
+	} {
+		records, err := l.Admit(callOf(t, s, "mcp.mail.send_message", c.ref, nil))
+		if c.code == "" {
+			if err != nil || len(records) > 0 {
+				t.Errorf("%s: %v, %d records", name, err, len(records))
+			}
+			continue
+		}
+		code, carried := refusal(t, err)
+		if code != c.code || carried.Code != c.code || carried.Ref != good || carried.Name != "mcp.mail.send_message" {
+			t.Errorf("%s: %s, carrying %+v", name, code, carried)
+		}
+		checkSchemas(t, records)
+		if _, err := l.Admit(callOf(t, s, carried.Name, carried.Ref, nil)); err != nil {
+			t.Errorf("%s: what the error carries does not serve: %v", name, err)
+		}
+	}
+	clock.Time = clock.Add(2*time.Hour + time.Minute)
+	if code, _ := refusal(t, errOf(l.Admit(callOf(t, s, "mcp.mail.send_message", good, nil)))); code != codeExpired {
+		t.Errorf("two hours later: %s", code)
+	}
+}
+
+func errOf(_ []tool.Record, err error) error { return err }
+
+// TestRefsOutlive: a ref is good in another process with the same key, and not in one with another.
+func TestRefsOutlive(t *testing.T) {
+	t.Parallel()
+	tools := shop()
+	for name, c := range map[string]struct {
+		keys [][]byte
+		good bool
+	}{"the same": {[][]byte{[]byte("k1")}, true}, "rotated": {[][]byte{[]byte("k2"), []byte("k1")}, true}, "lost": {[][]byte{[]byte("k2")}, false}, "none": {nil, false}} {
+		before := newLoader(t, always(), Options{Keys: [][]byte{[]byte("k1")}}, tools)
+		ref := before.signer().mint(tools[1], ann().Ref())
+		after := newLoader(t, always(), Options{Keys: c.keys}, tools)
+		s := after.Surface(surfaceOf("p", tools, nil), tool.Client{})
+		if _, err := after.Admit(callOf(t, s, string(tools[1].Name), ref, nil)); (err == nil) != c.good {
+			t.Errorf("%s key: %v", name, err)
+		}
+	}
+}
+
+// TestChangedSchema: a tool that changes after its declaration went out is not called, and what is different is said.
+func TestChangedSchema(t *testing.T) {
+	t.Parallel()
+	before := shop()
+	l := newLoader(t, always(), Options{}, before)
+	ref := l.signer().mint(before[0], ann().Ref())
+	loaded := session{before[0].Name: before[0].SchemaDigest}
+	after := slices.Clone(before)
+	after[0] = newTool("mail", "send_message", "Sends an e-mail to somebody.", `{"type":"object","properties":{"to":{"type":"array","items":{"type":"string"}},"subject":{"type":"string"}},"required":["to","subject"]}`, "")
+	l.Update(catalogsOf(after[2:])) // the server goes away and comes back as another one
+	l.Update(catalogsOf(after))
+	s := l.Surface(surfaceOf("p", after, nil), tool.Client{})
+	want := []string{"to: string became string[]", "body was removed", "subject was added: string, required"}
+	for name, c := range map[string]tool.DeferredCall{"by ref": callOf(t, s, string(before[0].Name), ref, nil),
+		"by session": callOf(t, s, string(before[0].Name), "", loaded)} {
+		code, carried := refusal(t, errOf(l.Admit(c)))
+		if code != codeChanged || !slices.Equal(carried.Changes, want) || !strings.Contains(string(carried.Declaration), "subject") {
+			t.Errorf("%s: %s, %q", name, code, carried.Changes)
+		}
+	}
+	if _, err := l.Admit(callOf(t, s, string(before[0].Name), "", loaded)); err != nil {
+		t.Errorf("the second call of the session: %v", err)
+	}
+	fresh := newLoader(t, always(), Options{}, after) // knows nothing of before
+	if code, carried := refusal(t, errOf(fresh.Admit(callOf(t, s, string(before[0].Name), "", session{before[0].Name: "older"})))); code != codeChanged || carried.Changes != nil {
+		t.Errorf("%s, %q", code, carried.Changes)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newHistory()
+	for i := range maxRemembered + 10 {
+		h.note([]*tool.Tool{{Name: tool.Name("mcp.a." + string(rune('a'+i%26)) + strings.Repeat("x", i/26%100) + strings.Repeat("y", i/2600)), SchemaDigest: "1"}})
+	}
+	if len(h.latest) > maxRemembered {
+		t.Errorf("%d tools are remembered", len(h.latest))
+	}
+	for i := range 10 {
+		h.note([]*tool.Tool{{Name: "mcp.b.c", SchemaDigest: strings.Repeat("d", i)}})
+	}
+	if len(h.past["mcp.b.c"]) != maxPast {
+		t.Errorf("%d schemas of one tool are remembered", len(h.past["mcp.b.c"]))
+	}
+}
+
+func TestDifference(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		old, now string
+		want     []string
+	}{
+		{`{}`, `{"a":1}`, []string{"the schema is written differently"}},
+		{`{"properties":{"a":{"type":"string"}},"required":["a"]}`, `{"properties":{"a":{"type":"string"}}}`, []string{"a is optional now"}},
+		{`{"properties":{"a":{"enum":["x"]}}}`, `{"properties":{"a":{"enum":["x","y"]}},"required":["a"]}`, []string{"a is required now", `a: "x" became "x" | "y"`}},
+		{`{"properties":{"a":{"type":"string","description":"x"}}}`, `{"properties":{"a":{"type":"string"}}}`, []string{"a is described differently"}},
+		{`{"properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}}}}`, `{"properties":{"a":{"type":"object","properties":{"c":{}}}}}`,
+			[]string{"a.b was removed", "a.c was added: any, optional"}},
+		{`not json`, `[`, []string{"the schema is written differently"}},
+	} {
+		if got := difference(json.RawMessage(c.old), json.RawMessage(c.now)); !slices.Equal(got, c.want) {
+			t.Errorf("%s to %s: %q", c.old, c.now, got)
+		}
+	}
+	var many strings.Builder
+	for i := range 100 {
+		many.WriteString(`"p` + strings.Repeat("x", i) + `":{},`)
+	}
+	if got := difference(json.RawMessage(`{"properties":{`+many.String()+`"z":{}}}`), json.RawMessage(`{}`)); len(got) != maxChanges+1 {
+		t.Errorf("%d changes are told", len(got))
+	}
+}
+
+func TestTyped(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		``:                  "f()",
+		`{"type":"object"}`: "f()",
+		`{"properties":{"b":{"type":"integer","default":3},"a":{"type":"string"}},"required":["a"]}`:                                                 "f(a: string, b?: integer = 3)",
+		`{"properties":{"a":{"type":["string","null"]},"b":{"type":"array","items":{"enum":["x","y"]}}}}`:                                            `f(a?: string | null, b?: ("x" | "y")[])`,
+		`{"properties":{"a":{"anyOf":[{"type":"number"},{"const":"all"}]},"b":{"type":"object","properties":{"c":{"type":"boolean"}}}, "d": true }}`: `f(a?: number | "all", b?: {c?: boolean}, d?: any)`,
+		`{"properties":{"a":{"enum":[1,2,3,4,5,6,7,8]}}}`:                                                                                            "f(a?: 1 | 2 | 3 | 4 | 5 | 6 | …)",
+		`{"properties":{"e\u001b[2J":{"type":"x\u001b"}}}`:                                                                                           "f(e[2J?: x)",
+	} {
+		if got := typed("f", json.RawMessage(schema)); got != want {
+			t.Errorf("%s: %s, want %s", schema, got, want)
+		}
+	}
+}
+
+func FuzzSchemas(f *testing.F) {
+	f.Add(`{"properties":{"a":{"anyOf":[{"type":"number"},{"const":"all"}]}},"required":["a"]}`, `{"properties":{"a":{"items":{}}}}`)
+	f.Add(`{"properties":{"a":{"properties":{"a":{"properties":{"a":{"properties":{"a":{}}}}}}}}}`, `{"enum":[]}`)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if got := typed("f", json.RawMessage(a)); strings.ContainsAny(got, "\n\x1b") {
+			t.Errorf("%q", got)
+		}
+		if got := difference(json.RawMessage(a), json.RawMessage(b)); len(got) > maxChanges+1 || len(got) == 0 {
+			t.Errorf("%d changes", len(got))
+		}
+	})
+}
+
+func FuzzRef(f *testing.F) {
+	s := newSigner([][]byte{[]byte("key")}, time.Hour, time.Now)
+	tool1 := newTool("a", "b", "", "", "")
+	f.Add(s.mint(tool1, "ann"))
+	f.Add(strings.Repeat("A", refLength))
+	f.Fuzz(func(t *testing.T, ref string) {
+		if v, _ := s.check(ref, tool1, "bob"); v != refForeign {
+			t.Errorf("%q is taken from bob: %d", ref, v)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package search
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// analysis is what the index holds of one document.
+type analysis struct {
+	terms []weighedTerm
+	name  []string // stems of the name
+	names []string // folded
+	lower string
+	does  actions
+}
+
+// weighedTerm is a term with its frequency over all fields. Terms are stems; with "=" before them, words as they were
+// written; with a space inside, pairs of stems.
+type weighedTerm struct {
+	text   string
+	tf     float32
+	fields fieldSet
+	again  fieldSet // where it comes more than once
+}
+
+// repeated is what a word counts that comes again in a field; more of it counts nothing.
+const repeated = 0.5
+
+// gather collects terms over fields.
+type gather struct {
+	rank    *ranking
+	lexicon *lexicon
+	terms   map[string]int
+	out     []weighedTerm
+}
+
+func newGather(r *ranking, l *lexicon) *gather {
+	return &gather{rank: r, lexicon: l, terms: make(map[string]int)}
+}
+
+func (g *gather) add(f field, text string) {
+	if text == "" {
+		return
+	}
+	all := words(text, identifiers&(1<<f) != 0)
+	if len(all) == 0 {
+		return
+	}
+	w := g.rank.fields[f]
+	tf := float32(w.weight / (1 - w.share + w.share*math.Max(1, float64(len(all))/w.pivot)))
+	prev := ""
+	for _, one := range all {
+		s := g.rank.stem(one.text)
+		g.count(s, f, tf)
+		if g.rank.on(Unstemmed) {
+			g.count("="+one.text, f, tf)
+		}
+		if paired&(1<<f) != 0 && g.rank.on(Phrases) && one.parts == 0 && !g.lexicon.stops[one.text] {
+			if prev != "" {
+				g.count(prev+" "+s, f, tf)
+			}
+			prev = s
+		}
+	}
+}
+
+func (g *gather) count(term string, f field, tf float32) {
+	i, ok := g.terms[term]
+	if !ok {
+		i = len(g.out)
+		g.terms[term] = i
+		g.out = append(g.out, weighedTerm{text: term})
+	}
+	if g.out[i].fields&(1<<f) != 0 {
+		if g.out[i].again&(1<<f) != 0 {
+			return // who repeats what people ask for gains nothing
+		}
+		g.out[i].again |= 1 << f
+		tf *= float32(repeated)
+	}
+	g.out[i].tf += tf
+	g.out[i].fields |= 1 << f
+}
+
+// document analyses one tool.
+func (r *ranking) document(d *Document, s *Server, l *lexicon) analysis {
+	g := newGather(r, l)
+	g.add(fieldName, d.Name)
+	g.add(fieldTitle, d.Title)
+	g.add(fieldHint, d.Hint)
+	g.add(fieldAlias, strings.Join(d.Aliases, " "))
+	first, rest := firstSentence(d.Description)
+	g.add(fieldSummary, first)
+	g.add(fieldDescription, rest)
+	p := schemaWords(d.Schema)
+	g.add(fieldProperty, p.names)
+	g.add(fieldPropertyText, p.texts)
+	g.add(fieldEnum, p.enums)
+	a := analysis{terms: g.out, names: foldedNames(d, s)}
+	a.lower = strings.ToLower(d.Name + "\n" + d.Title + "\n" + d.Description[:min(len(d.Description), maxMatched)])
+	for _, w := range words(d.Name, true) {
+		if w.parts == 0 {
+			a.name = append(a.name, r.stem(w.text))
+		}
+	}
+	a.does = r.does(a.name, d.Title, first, l)
+	return a
+}
+
+// does is what a tool does, by the first or last word of its name, or else the first of its title or description.
+func (r *ranking) does(name []string, title, summary string, l *lexicon) actions {
+	var does actions
+	if n := len(name); n > 0 {
+		does = l.actions[name[0]] | l.actions[name[n-1]]
+	}
+	for _, text := range []string{title, summary} {
+		if does != 0 {
+			break
+		}
+		first, _, _ := strings.Cut(text, " ")
+		for _, w := range words(first, false) {
+			does |= l.actions[r.stem(w.text)]
+		}
+	}
+	return does
+}
+
+// server analyses what a server is called and says of itself.
+func (r *ranking) server(s *Server, l *lexicon) []weighedTerm {
+	g := newGather(r, l)
+	g.add(fieldServer, s.Name)
+	g.add(fieldServerTitle, s.Title)
+	g.add(fieldServerText, s.Description)
+	return g.out
+}
+
+// foldedNames are the names that a tool is found under by who names it.
+func foldedNames(d *Document, s *Server) []string {
+	names := []string{fold(d.Name), fold(d.ID), fold(s.Name + d.Name)}
+	for _, a := range d.Aliases {
+		names = append(names, fold(a))
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
+}
+
+// firstSentence cuts a description behind its first sentence, or its first line.
+func firstSentence(text string) (first, rest string) {
+	text = strings.TrimSpace(text)
+	end := len(text)
+	for _, mark := range []string{"\n", ". ", "。", "! ", "? "} {
+		if i := strings.Index(text[:end], mark); i > 0 {
+			end = i
+		}
+	}
+	return text[:end], text[end:]
+}

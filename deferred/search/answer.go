@@ -1,0 +1,343 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// tally is the score of every document, or of every server: by slot.
+type tally struct {
+	score  []float32
+	fields []fieldSet
+	mask   []uint64 // which concepts matched
+	best   []float32
+}
+
+// reset makes room for n, all zero.
+func (t *tally) reset(n int) {
+	if cap(t.score) < n {
+		n2 := n + n/4
+		*t = tally{make([]float32, n, n2), make([]fieldSet, n, n2), make([]uint64, n, n2), make([]float32, n, n2)}
+		return
+	}
+	t.score, t.fields, t.mask, t.best = t.score[:n], t.fields[:n], t.mask[:n], t.best[:n]
+	clear(t.score)
+	clear(t.fields)
+	clear(t.mask)
+	clear(t.best)
+}
+
+// scratch is the memory of one search.
+type scratch struct{ docs, servers tally }
+
+// found is one tool with its score.
+type found struct {
+	at     uint32
+	score  float64
+	fields fieldSet
+	mask   uint64
+}
+
+func (x *Index) search(ctx context.Context, q Query, near []string) Answer {
+	if ctx.Err() != nil || x.live == 0 {
+		return Answer{}
+	}
+	s, ok := x.pool.Get().(*scratch)
+	if !ok {
+		s = &scratch{}
+	}
+	defer x.pool.Put(s)
+	s.docs.reset(len(x.docs))
+	s.servers.reset(len(x.slots))
+	a := x.read(q.Text)
+	x.score(a, s)
+	x.named(q.Text, &s.docs)
+	best := x.best(&s.docs, q, max(candidates, q.limit()))
+	x.rerank(a, best)
+	best = x.fuse(best, near, q)
+	return x.answer(best, &s.docs, q)
+}
+
+// candidates is how many of the best are looked at closely.
+const candidates = 100
+
+// score adds up what every tool is credited with.
+func (x *Index) score(a *asked, s *scratch) {
+	left := maxPostings
+	for i := range a.concepts {
+		c := &a.concepts[i]
+		for _, v := range c.words {
+			left -= len(x.entries[v.term].docs)
+		}
+		if left < 0 {
+			break // the commonest words, which come last, tell least
+		}
+		x.credit(c, i, x.live, &s.docs, func(e *entry) []posting { return e.docs })
+		if x.rank.on(ServerPrior) {
+			x.credit(c, i, len(x.servers), &s.servers, func(e *entry) []posting { return e.servers })
+			x.creditNamed(c, &s.servers)
+		}
+	}
+	if !x.rank.on(ServerPrior) {
+		return
+	}
+	prior := float32(x.rank.prior)
+	for at, slot := range x.owners {
+		if slot != nobody && s.servers.score[slot] > 0 {
+			s.docs.score[at] += prior * s.servers.score[slot]
+			s.docs.fields[at] |= s.servers.fields[slot]
+			s.docs.mask[at] |= s.servers.mask[slot]
+		}
+	}
+}
+
+// credit adds the best of a concept's words to each score.
+func (x *Index) credit(c *concept, bit, n int, t *tally, list func(*entry) []posting) {
+	half := float32(x.rank.saturation)
+	for _, v := range c.words {
+		postings := list(&x.entries[v.term])
+		w := float32(v.weight * idf(len(postings), n))
+		for _, p := range postings {
+			t.best[p.at] = max(t.best[p.at], w*p.tf/(half+p.tf))
+		}
+	}
+	for _, v := range c.words {
+		for _, p := range list(&x.entries[v.term]) {
+			t.score[p.at] += t.best[p.at]
+			t.best[p.at] = 0
+			t.fields[p.at] |= p.fields
+			t.mask[p.at] |= 1 << bit
+		}
+	}
+}
+
+// creditNamed adds to the servers that a concept names, the more so the less other servers' tools speak of it: "on GitHub"
+// names a server, "time" hardly.
+func (x *Index) creditNamed(c *concept, t *tally) {
+	if !x.rank.on(NamedServer) {
+		return
+	}
+	for _, v := range c.words {
+		e := &x.entries[v.term]
+		if strings.Contains(e.text, "=") {
+			continue
+		}
+		var slots []uint32
+		for _, p := range e.servers {
+			if p.fields&(1<<fieldServer|1<<fieldServerTitle) != 0 {
+				slots = append(slots, p.at)
+			}
+		}
+		if len(slots) == 0 {
+			continue
+		}
+		elsewhere := 0
+		for _, p := range e.docs {
+			if !slices.Contains(slots, x.owners[p.at]) {
+				elsewhere++
+			}
+		}
+		d := idf(elsewhere, x.live) / idf(0, x.live)
+		w := float32(x.rank.named * v.weight * d * d * idf(len(slots), len(x.servers)))
+		for _, slot := range slots {
+			t.score[slot] += w
+		}
+	}
+}
+
+// nameBonus puts a tool that is named before all that are not.
+const nameBonus = 1000
+
+// maxNamed bounds how many chunks of a text are looked up as names.
+const maxNamed = 64
+
+// named puts the tools first whose name the text is, or which it names among other words in the spelling of programs.
+func (x *Index) named(text string, t *tally) {
+	if !x.rank.on(ExactNames) || len(text) > maxQueryBytes {
+		return
+	}
+	at := slices.Clone(x.names[fold(text)])
+	for i, chunk := range strings.Fields(text) {
+		if i == maxNamed {
+			break
+		}
+		chunk = strings.Trim(chunk, "\"'`()[]<>,;:!?.")
+		if strings.ContainsAny(chunk, "_-.") || len(camel(chunk)) > 1 {
+			at = append(at, x.names[fold(chunk)]...)
+		}
+	}
+	slices.Sort(at)
+	for _, at := range slices.Compact(at) {
+		t.score[at] += nameBonus
+		t.fields[at] |= 1 << fieldName
+	}
+}
+
+// best are the n best that the asker may find, best first.
+func (x *Index) best(t *tally, q Query, n int) []found {
+	var only map[uint32]bool
+	if len(q.Servers) > 0 {
+		only = make(map[uint32]bool)
+		for _, name := range q.Servers {
+			if sh := x.servers[name]; sh != nil {
+				only[sh.slot] = true
+			}
+		}
+	}
+	best := make([]found, 0, 2*n)
+	least := float32(0)
+	for at, score := range t.score {
+		if score <= least || x.owners[at] == nobody || only != nil && !only[x.owners[at]] {
+			continue
+		}
+		if q.Within != nil && !q.Within(x.docs[at].src.ID) {
+			continue
+		}
+		best = append(best, found{uint32(at), float64(score), t.fields[at], t.mask[at]})
+		if len(best) == 2*n {
+			slices.SortFunc(best, x.byScore)
+			best = best[:n]
+			// A later one of the same score may have the smaller ID: it must still come in.
+			least = float32(best[n-1].score) * (1 - 1e-6)
+		}
+	}
+	slices.SortFunc(best, x.byScore)
+	return best[:min(len(best), n)]
+}
+
+// byScore orders what was found: best first, ties by ID.
+func (x *Index) byScore(a, b found) int {
+	if a.score != b.score {
+		return cmp.Compare(b.score, a.score)
+	}
+	return strings.Compare(x.docs[a.at].src.ID, x.docs[b.at].src.ID)
+}
+
+// rerank looks at the candidates closely: how much of the question each covers, how much of its name the question says,
+// and whether it does what is wanted.
+func (x *Index) rerank(a *asked, best []found) {
+	total := 0.0
+	for _, c := range a.concepts {
+		total += c.value
+	}
+	for i := range best {
+		f := &best[i]
+		if x.rank.on(Coverage) && total > 0 {
+			covered := 0.0
+			for m := f.mask; m != 0; m &= m - 1 {
+				covered += a.concepts[bits.TrailingZeros64(m)].value
+			}
+			f.score *= 1 + x.rank.coverage*covered/total
+		}
+		if x.rank.on(NameCoverage) {
+			f.score *= 1 + x.rank.nameCover*x.nameCover(a, f.at)
+		}
+		if does := x.docs[f.at].does; does != 0 && a.wants != 0 && does&a.wants == 0 {
+			f.score *= 1 - x.rank.action
+		}
+	}
+	slices.SortFunc(best, x.byScore)
+}
+
+// fused is how slowly a place further down counts less where two orders are made one (reciprocal rank fusion).
+const fused = 60
+
+// fuse makes one order of those by words and by meaning. A tool that is named stays first.
+func (x *Index) fuse(best []found, near []string, q Query) []found {
+	if len(near) == 0 {
+		return best
+	}
+	place := make(map[uint32]int, len(best))
+	for i := range best {
+		f := &best[i]
+		place[f.at] = i
+		if f.score < nameBonus {
+			f.score = 0
+		}
+		f.score += 1 / float64(fused+i)
+	}
+	for i, id := range near {
+		at, ok := x.ids[id]
+		if !ok || len(q.Servers) > 0 && !x.ofServers(at, q.Servers) {
+			continue
+		}
+		p, ok := place[at]
+		if !ok {
+			p = len(best)
+			best = append(best, found{at: at})
+		}
+		best[p].score += 1 / float64(fused+i)
+		best[p].fields |= 1 << fieldMeaning
+	}
+	slices.SortFunc(best, x.byScore)
+	return best
+}
+
+func (x *Index) ofServers(at uint32, names []string) bool {
+	for _, name := range names {
+		if sh := x.servers[name]; sh != nil && sh.slot == x.owners[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// nameCover is the share of a tool's name that the question says.
+func (x *Index) nameCover(a *asked, at uint32) float64 {
+	all, said := 0.0, 0.0
+	for _, id := range x.docs[at].name {
+		w := idf(len(x.entries[id].docs), x.live)
+		all += w
+		if a.said[id] {
+			said += w
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return said / all
+}
+
+// answer writes the answer.
+func (x *Index) answer(best []found, t *tally, q Query) Answer {
+	var a Answer
+	best = best[:min(len(best), q.limit())]
+	for _, f := range best {
+		a.Hits = append(a.Hits, Hit{ID: x.docs[f.at].src.ID, Score: f.score, Fields: f.fields.names()})
+	}
+	a.Neighbours = x.neighbours(best, t, q)
+	return a
+}
+
+// neighbours are other tools of the first two servers among the hits: those that matched best, then in order of ID.
+func (x *Index) neighbours(hits []found, t *tally, q Query) []string {
+	var slots, taken []uint32
+	for _, f := range hits {
+		taken = append(taken, f.at)
+		if slot := x.owners[f.at]; len(slots) < 2 && !slices.Contains(slots, slot) {
+			slots = append(slots, slot)
+		}
+	}
+	var others []found
+	for _, slot := range slots {
+		for _, at := range x.slots[slot].docs {
+			if !slices.Contains(taken, at) {
+				others = append(others, found{at: at, score: float64(t.score[at])})
+			}
+		}
+	}
+	slices.SortFunc(others, x.byScore)
+	var out []string
+	for _, f := range others {
+		if len(out) == maxNeighbours {
+			break
+		}
+		if id := x.docs[f.at].src.ID; q.Within == nil || q.Within(id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}

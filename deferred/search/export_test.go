@@ -1,0 +1,16 @@
+package search
+
+// Numbers are those of the ranking, by name: for tests that change one.
+func (x *Index) Numbers() map[string]*float64 {
+	r := &x.rank
+	out := map[string]*float64{
+		"saturation": &r.saturation, "prior": &r.prior, "named": &r.named, "synonym": &r.synonym, "phrasing": &r.phrasing,
+		"unstemmed": &r.unstemmed, "phrase": &r.phrase, "compound": &r.compound, "misspelt": &r.misspelt,
+		"coverage": &r.coverage, "name cover": &r.nameCover, "action": &r.action,
+	}
+	for i, name := range [numFields]string{"name", "title", "hint", "alias", "summary", "description", "property", "property text", "enum",
+		"server", "server title", "server text", "meaning"} {
+		out[name+" weight"] = &r.fields[i].weight
+	}
+	return out
+}

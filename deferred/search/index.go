@@ -1,0 +1,242 @@
+package search
+
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+// Index holds the tools of all servers. Adding or replacing a server costs what that server's tools cost, whatever else
+// is there. All its methods are safe for concurrent use; texts are analysed outside of the lock.
+type Index struct {
+	rank    ranking
+	lexicon *lexicon
+	meaning Meaning
+	pool    sync.Pool // of *scratch
+
+	mu      sync.RWMutex
+	docs    []doc    // slots; a removed tool's slot is used again
+	owners  []uint32 // of each slot: the shard's slot, or nobody
+	free    []uint32
+	live    int
+	ids     map[string]uint32 // slots by ID, where there is a meaning
+	servers map[string]*shard
+	slots   []*shard // by shard.slot; nil where free
+	terms   map[string]uint32
+	entries []entry // by term
+	spare   []uint32
+	names   map[string][]uint32 // folded names to documents
+	grams   map[gram][]uint32   // pieces of the words that are known, unstemmed
+}
+
+// doc is one tool in the index.
+type doc struct {
+	src   Document // without its schema and aliases, which are not needed again
+	lower string   // what patterns are tried on, in lower case
+	name  []uint32 // the terms of its name
+	does  actions
+}
+
+// nobody owns a free slot.
+const nobody = ^uint32(0)
+
+// shard is one server's part of the index.
+type shard struct {
+	slot  uint32
+	docs  []uint32
+	terms []uint32 // each term that its documents or it itself are listed under, once
+	names []string // the folded names that its documents are listed under
+}
+
+// entry is where a term occurs.
+type entry struct {
+	text    string
+	docs    []posting
+	servers []posting // by shard.slot
+}
+
+// posting is one occurrence: the weighted and normalised frequency over all fields, and which fields they were.
+type posting struct {
+	at     uint32
+	tf     float32
+	fields fieldSet
+}
+
+// New returns an empty index.
+func New(o Options) *Index {
+	x := &Index{
+		rank: newRanking(o.Without), meaning: o.Meaning, servers: make(map[string]*shard), terms: make(map[string]uint32),
+		names: make(map[string][]uint32), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
+	}
+	x.lexicon = newLexicon(&x.rank)
+	return x
+}
+
+// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts.
+func (x *Index) Put(s Server, docs []Document) {
+	docs = lastOfEach(docs)
+	analysed := make([]analysis, len(docs))
+	for i := range docs {
+		analysed[i] = x.rank.document(&docs[i], &s, x.lexicon)
+	}
+	own := x.rank.server(&s, x.lexicon)
+	if x.meaning != nil {
+		x.meaning.Put(s, docs)
+	}
+
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(s.Name)
+	sh := &shard{slot: x.shardSlot()}
+	x.servers[s.Name], x.slots[sh.slot] = sh, sh
+	for i := range docs {
+		x.insert(sh, &docs[i], &analysed[i])
+	}
+	for _, t := range own {
+		id := x.term(t.text)
+		e := &x.entries[id]
+		e.servers = append(e.servers, posting{sh.slot, t.tf, t.fields})
+		sh.terms = append(sh.terms, id)
+	}
+	slices.Sort(sh.terms)
+	sh.terms = slices.Clip(slices.Compact(sh.terms))
+	x.live += len(docs)
+}
+
+// insert adds one document of a shard.
+func (x *Index) insert(sh *shard, d *Document, a *analysis) {
+	at := x.docSlot()
+	kept := &x.docs[at]
+	*kept = doc{src: *d, lower: a.lower, does: a.does}
+	kept.src.Schema, kept.src.Aliases = nil, nil
+	kept.name = make([]uint32, 0, len(a.name))
+	x.owners[at] = sh.slot
+	sh.docs = append(sh.docs, at)
+	if x.meaning != nil {
+		x.ids[d.ID] = at
+	}
+	for _, t := range a.terms {
+		id := x.term(t.text)
+		e := &x.entries[id]
+		if n := len(e.docs); n == 0 || x.owners[e.docs[n-1].at] != sh.slot {
+			sh.terms = append(sh.terms, id) // the shard's first under this term
+		}
+		e.docs = append(e.docs, posting{at, t.tf, t.fields})
+	}
+	for _, w := range a.name {
+		kept.name = append(kept.name, x.terms[w])
+	}
+	for _, name := range a.names {
+		x.names[name] = append(x.names[name], at)
+		sh.names = append(sh.names, name)
+	}
+}
+
+// Remove takes a server and all its tools out of the index.
+func (x *Index) Remove(server string) {
+	if x.meaning != nil {
+		x.meaning.Remove(server)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(server)
+}
+
+// Len is the number of tools in the index.
+func (x *Index) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.live
+}
+
+func (x *Index) remove(server string) {
+	sh := x.servers[server]
+	if sh == nil {
+		return
+	}
+	delete(x.servers, server)
+	x.slots[sh.slot] = nil
+	for _, id := range sh.terms {
+		e := &x.entries[id]
+		e.docs = slices.DeleteFunc(e.docs, func(p posting) bool { return x.owners[p.at] == sh.slot })
+		e.servers = slices.DeleteFunc(e.servers, func(p posting) bool { return p.at == sh.slot })
+		if len(e.docs)+len(e.servers) == 0 {
+			x.forgetTerm(id)
+		}
+	}
+	for _, name := range sh.names {
+		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.owners[at] == sh.slot })
+		if len(x.names[name]) == 0 {
+			delete(x.names, name)
+		}
+	}
+	for _, at := range sh.docs {
+		delete(x.ids, x.docs[at].src.ID)
+		x.docs[at] = doc{}
+		x.owners[at] = nobody
+	}
+	x.free = append(x.free, sh.docs...)
+	x.live -= len(sh.docs)
+}
+
+func (x *Index) term(text string) uint32 {
+	if id, ok := x.terms[text]; ok {
+		return id
+	}
+	var id uint32
+	if n := len(x.spare); n > 0 {
+		id, x.spare = x.spare[n-1], x.spare[:n-1]
+	} else {
+		id = uint32(len(x.entries))
+		x.entries = append(x.entries, entry{})
+	}
+	x.entries[id] = entry{text: text}
+	x.terms[text] = id
+	x.addGrams(id)
+	return id
+}
+
+func (x *Index) forgetTerm(id uint32) {
+	delete(x.terms, x.entries[id].text)
+	x.removeGrams(id)
+	x.entries[id] = entry{}
+	x.spare = append(x.spare, id)
+}
+
+func (x *Index) docSlot() uint32 {
+	if n := len(x.free); n > 0 {
+		at := x.free[n-1]
+		x.free = x.free[:n-1]
+		return at
+	}
+	x.docs, x.owners = append(x.docs, doc{}), append(x.owners, nobody)
+	return uint32(len(x.docs) - 1)
+}
+
+func (x *Index) shardSlot() uint32 {
+	if i := slices.Index(x.slots, nil); i >= 0 {
+		return uint32(i)
+	}
+	x.slots = append(x.slots, nil)
+	return uint32(len(x.slots) - 1)
+}
+
+// lastOfEach is docs without those that another with the same ID follows.
+func lastOfEach(docs []Document) []Document {
+	last := make(map[string]int, len(docs))
+	for i := range docs {
+		last[docs[i].ID] = i
+	}
+	out := make([]Document, 0, len(last))
+	for i := range docs {
+		if last[docs[i].ID] == i {
+			out = append(out, docs[i])
+		}
+	}
+	return out
+}
+
+// idf is how much a term tells that df of n have.
+func idf(df, n int) float64 {
+	return math.Log(1 + (float64(n)-float64(df)+0.5)/(float64(df)+0.5))
+}

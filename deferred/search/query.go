@@ -1,0 +1,238 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// concept is one thing that a query asks for, in all the words for it; a tool is credited with the best of them.
+type concept struct {
+	words []variant
+	value float64 // what the best of its words can count
+}
+
+// variant is one word for a concept.
+type variant struct {
+	term   uint32
+	weight float64
+}
+
+// Bounds of one query: whoever asks writes it.
+const (
+	maxQueryBytes = 4 << 10
+	maxConcepts   = 64      // one bit each of a mask
+	maxUnknown    = 4       // unknown words for which a resemblance is sought
+	maxPostings   = 250_000 // looked at in one search
+)
+
+// asked is a query as the index understands it.
+type asked struct {
+	concepts []concept // the most telling first
+	said     map[uint32]bool
+	wants    actions
+}
+
+// reader turns a text into concepts.
+type reader struct {
+	x        *Index
+	concepts []concept
+	at       map[string]int // concepts by what they are
+	unknown  int
+}
+
+// read understands a query. The caller holds the lock.
+func (x *Index) read(text string) *asked {
+	if len(text) > maxQueryBytes {
+		text = text[:maxQueryBytes]
+	}
+	if x.rank.on(Literals) {
+		text = withoutLiterals(text)
+	}
+	all := x.whole(words(text, true))
+	r := reader{x: x, at: make(map[string]int)}
+	a := &asked{said: make(map[uint32]bool)}
+	stems := make([]string, len(all))
+	for i, w := range all {
+		stems[i] = x.rank.stem(w)
+	}
+	a.wants = x.wants(all, stems)
+	onlyStops := !slices.ContainsFunc(all, func(w string) bool { return !x.lexicon.stops[w] })
+	prev := ""
+	for i, w := range all {
+		if x.lexicon.stops[w] && !onlyStops {
+			continue
+		}
+		r.word(w, stems[i])
+		if prev != "" {
+			r.pair(prev, stems[i])
+		}
+		prev = stems[i]
+	}
+	r.phrasings(stems)
+	a.concepts = r.best()
+	for _, c := range a.concepts {
+		for _, v := range c.words {
+			a.said[v.term] = true
+		}
+	}
+	return a
+}
+
+// wants is what the first word of substance says is to be done, or the words that begin there: "get rid of" is not to get.
+func (x *Index) wants(all, stems []string) actions {
+	for i, w := range all {
+		does := x.lexicon.actions[stems[i]]
+		if does == 0 && x.lexicon.stops[w] {
+			continue
+		}
+		for n := min(maxPhrase, len(stems)-i); n > 1; n-- {
+			var said actions
+			for _, other := range x.lexicon.synonyms[strings.Join(stems[i:i+n], " ")] {
+				said |= x.lexicon.actions[other]
+			}
+			if said != 0 {
+				return said
+			}
+		}
+		return does
+	}
+	return 0
+}
+
+// whole decides how camelCase words are read: whole where the index knows them so ("GitHub"), otherwise in parts.
+func (x *Index) whole(all []word) []string {
+	out := make([]string, 0, len(all))
+	for i := 0; i < len(all); i++ {
+		w := all[i]
+		if w.parts == 0 {
+			out = append(out, w.text)
+			continue
+		}
+		if _, known := x.terms[x.rank.stem(w.text)]; known {
+			out = append(out, w.text)
+			i += w.parts
+		}
+	}
+	return out
+}
+
+// best are the concepts that the index knows, the most telling first, as many as there is room for.
+func (r *reader) best() []concept {
+	for i := range r.concepts {
+		c := &r.concepts[i]
+		for _, v := range c.words {
+			e := &r.x.entries[v.term]
+			c.value = max(c.value, v.weight*idf(max(1, len(e.docs)), r.x.live))
+		}
+	}
+	known := slices.DeleteFunc(r.concepts, func(c concept) bool { return len(c.words) == 0 })
+	slices.SortStableFunc(known, func(a, b concept) int { return cmp.Compare(b.value, a.value) })
+	return known[:min(len(known), maxConcepts)]
+}
+
+// concept is the place of the concept that key is.
+func (r *reader) concept(key string) int {
+	i, ok := r.at[key]
+	if !ok {
+		i = len(r.concepts)
+		r.at[key] = i
+		r.concepts = append(r.concepts, concept{})
+	}
+	return i
+}
+
+// say adds a word to a concept if the index knows it.
+func (r *reader) say(concept int, term string, weight float64) bool {
+	id, ok := r.x.terms[term]
+	if ok {
+		c := &r.concepts[concept]
+		c.words = append(c.words, variant{id, weight})
+	}
+	return ok
+}
+
+func (r *reader) word(w, s string) {
+	if _, twice := r.at[s]; twice {
+		return
+	}
+	rank := &r.x.rank
+	c := r.concept(s)
+	known := r.say(c, s, 1)
+	for _, other := range r.x.lexicon.synonyms[s] {
+		known = r.say(c, other, rank.synonym) || known
+	}
+	if known {
+		if _, ok := r.x.terms["="+w]; ok {
+			r.say(r.concept("="+w), "="+w, rank.unstemmed)
+		}
+		return
+	}
+	if rank.on(Compounds) && r.split(c, w) {
+		return
+	}
+	if rank.on(Misspelling) && r.unknown < maxUnknown {
+		r.unknown++
+		for _, a := range r.x.alike(w) {
+			r.say(c, rank.stem(a.word), rank.misspelt*a.likeness)
+		}
+	}
+}
+
+// split reads an unknown word as two known ones.
+func (r *reader) split(concept int, w string) bool {
+	for i := len(w) - 2; i > 2; i-- {
+		front, back := r.x.rank.stem(w[:i]), r.x.rank.stem(w[i:])
+		_, ok := r.x.terms[front]
+		_, ok2 := r.x.terms[back]
+		if ok && ok2 {
+			r.say(concept, front, r.x.rank.compound)
+			if _, twice := r.at[back]; !twice {
+				r.say(r.concept(back), back, r.x.rank.compound)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// pair reads two neighbouring words as the phrase that they may be, and as the one word that others write.
+func (r *reader) pair(a, b string) {
+	if r.x.rank.on(Phrases) {
+		if _, ok := r.x.terms[a+" "+b]; ok {
+			r.once(a+" "+b, r.x.rank.phrase)
+		}
+	}
+	if r.x.rank.on(Compounds) && len(a)+len(b) > 5 {
+		if _, ok := r.x.terms[a+b]; ok {
+			r.once(a+b, r.x.rank.compound)
+		}
+	}
+}
+
+// once adds a term that is a concept of its own.
+func (r *reader) once(term string, weight float64) {
+	if _, twice := r.at[term]; !twice {
+		r.say(r.concept(term), term, weight)
+	}
+}
+
+// phrasings adds what others call things that the query says in several words, stop words included.
+func (r *reader) phrasings(stems []string) {
+	for i := range stems {
+		for n := 2; n <= maxPhrase && i+n <= len(stems); n++ {
+			key := strings.Join(stems[i:i+n], " ")
+			others := r.x.lexicon.synonyms[key]
+			if len(others) == 0 {
+				continue
+			}
+			if _, twice := r.at["~"+key]; twice {
+				continue
+			}
+			c := r.concept("~" + key)
+			for _, other := range others {
+				r.say(c, other, r.x.rank.phrasing)
+			}
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package search_test
+
+// underRace says that the race detector slows everything down, so that times say nothing.
+const underRace = false

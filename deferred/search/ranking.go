@@ -1,0 +1,134 @@
+package search
+
+import "slices"
+
+// Ingredient is a part of the ranking that can be left out, to measure what it adds.
+type Ingredient string
+
+// The ingredients of the ranking. docs/search.md says what each of them adds.
+const (
+	Stemming     Ingredient = "stemming"      // inflections of a word are one
+	Unstemmed    Ingredient = "unstemmed"     // the very form counts beside the stem
+	StopWords    Ingredient = "stop words"    // grammar and chatter count nothing
+	FieldWeights Ingredient = "field weights" // a word in the name tells more than one in a parameter's description
+	Synonyms     Ingredient = "synonyms"      // other words for it count, too
+	Phrases      Ingredient = "phrases"       // words that stand side by side in both
+	Compounds    Ingredient = "compounds"     // database, data base and CosmosDB
+	Misspelling  Ingredient = "misspelling"   // words that nobody knows are read as those they resemble
+	Literals     Ingredient = "literals"      // paths, URLs and addresses are values, not subjects
+	ExactNames   Ingredient = "exact names"   // who names a tool gets it
+	ServerPrior  Ingredient = "server prior"  // what a server is called and says of itself
+	NamedServer  Ingredient = "named server"  // who names a server wants its tools
+	Coverage     Ingredient = "coverage"      // how much of the question a tool covers
+	NameCoverage Ingredient = "name coverage" // how much of a tool's name the question says
+	Actions      Ingredient = "actions"       // who wants to read does not mean a tool that deletes
+)
+
+// Ingredients are all of them, in the order in which docs/search.md lists them.
+func Ingredients() []Ingredient {
+	return []Ingredient{
+		Stemming, Unstemmed, StopWords, FieldWeights, Synonyms, Phrases, Compounds, Misspelling, Literals, ExactNames,
+		ServerPrior, NamedServer, Coverage, NameCoverage, Actions,
+	}
+}
+
+// field is a part of what describes a tool or its server.
+type field uint8
+
+const (
+	fieldName field = iota
+	fieldTitle
+	fieldHint
+	fieldAlias
+	fieldSummary // the description's first sentence
+	fieldDescription
+	fieldProperty
+	fieldPropertyText
+	fieldEnum
+	fieldServer
+	fieldServerTitle
+	fieldServerText
+	fieldMeaning // none that is indexed: the tool was found by meaning
+	numFields
+)
+
+// fieldSet is a set of fields.
+type fieldSet uint16
+
+// names are what hits call the fields, the most telling first.
+func (s fieldSet) names() []string {
+	all := [numFields]string{
+		"name", "title", "search_hint", "alias", "description", "description", "parameter", "parameter", "parameter",
+		"server", "server", "server", "meaning",
+	}
+	var out []string
+	for f := range numFields {
+		if s&(1<<f) != 0 && !slices.Contains(out, all[f]) {
+			out = append(out, all[f])
+		}
+	}
+	return out
+}
+
+// identifiers are fields whose texts are written for programs: camelCase is cut and numbers are kept.
+const identifiers fieldSet = 1<<fieldName | 1<<fieldAlias | 1<<fieldProperty | 1<<fieldEnum | 1<<fieldServer
+
+// paired are fields whose neighbouring words are indexed as pairs. They are the short ones.
+const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldAlias | 1<<fieldServer |
+	1<<fieldServerTitle
+
+// fieldWeight is how a word counts in a field: its weight where the field is up to pivot words long, less where it is
+// longer, the more so the larger share is (0: not at all, 1: half of it in a text of twice the pivot). Pivots are fixed and
+// not averages, so that adding a server changes nothing that is indexed of the others.
+type fieldWeight struct{ weight, pivot, share float64 }
+
+// ranking is every number of the ranking. They were chosen where the measured figures are flat: half or twice of one
+// changes little, see docs/search.md.
+type ranking struct {
+	without map[Ingredient]bool
+	fields  [numFields]fieldWeight
+	// saturation is the weighted frequency at which a word counts half of what it could: repeating it adds less and less.
+	saturation float64
+	prior      float64 // what a server's own words count beside its tools'
+	named      float64 // what naming a server adds to its tools
+	synonym    float64 // what another word counts beside the word asked for
+	phrasing   float64 // what a word counts that stands for several of the question's
+	unstemmed  float64 // what the very form adds
+	phrase     float64 // what a pair of words adds
+	compound   float64 // what the parts or the whole of a compound count
+	misspelt   float64 // what a word counts for the one that it resembles, at most
+	coverage   float64 // by how much a tool gains that covers the whole question
+	nameCover  float64 // by how much one gains whose whole name the question says
+	action     float64 // by how much one loses that does something else
+}
+
+func newRanking(without []Ingredient) ranking {
+	r := ranking{
+		without: make(map[Ingredient]bool), saturation: 2, prior: 0.6, named: 0.7, synonym: 0.8, phrasing: 0.8, unstemmed: 0.4,
+		phrase: 0.3, compound: 0.6, misspelt: 0.8, coverage: 0.5, nameCover: 0.35, action: 0.2,
+		fields: [numFields]fieldWeight{
+			fieldName: {3, 3, 0.3}, fieldTitle: {3, 4, 0.3}, fieldHint: {3, 6, 0.3}, fieldAlias: {3, 3, 0.3},
+			fieldSummary: {1.5, 12, 0.5}, fieldDescription: {1, 30, 0.7},
+			fieldProperty: {0.6, 8, 0.6}, fieldPropertyText: {0.5, 40, 0.7}, fieldEnum: {0.3, 10, 0.7},
+			fieldServer: {3, 2, 0.3}, fieldServerTitle: {2, 2, 0.3}, fieldServerText: {1, 20, 0.7},
+		},
+	}
+	for _, w := range without {
+		r.without[w] = true
+	}
+	if !r.on(FieldWeights) {
+		for i := range r.fields {
+			r.fields[i].weight = 1
+		}
+	}
+	return r
+}
+
+func (r *ranking) on(i Ingredient) bool { return !r.without[i] }
+
+func (r *ranking) stem(w string) string {
+	if !r.on(Stemming) {
+		return w
+	}
+	return stem(w)
+}

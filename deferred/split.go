@@ -1,0 +1,334 @@
+package deferred
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// directPrefix begins the names of direct views: one server as it is, of which nothing is ever held back.
+const directPrefix = "s/"
+
+// Why a tool is listed.
+const (
+	reasonMeta      = "meta_tool"
+	reasonConfig    = "always_load"
+	reasonDeclared  = "declared_always_load"
+	reasonInterface = "user_interface"
+	reasonAll       = "nothing_deferred"
+)
+
+// splitKey is what a split depends on besides the surface and the config.
+type splitKey struct{ profile, style, client string }
+
+// split is a surface that was split, and what the next one can take over. It is immutable.
+type split struct {
+	full       *tool.Surface
+	generation int
+	out        *tool.Surface
+	costs      map[*byte]int // tokens of each declaration, by where it is
+	record     tool.SurfaceRecord
+}
+
+// Surface returns full as client sees it: split, where there is so much that it should be, and in any case with the hub's
+// own tools. The same surface is returned as long as nothing changes. A direct view is returned as it is.
+func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
+	if strings.HasPrefix(full.Profile, directPrefix) {
+		return full
+	}
+	rule := ruleOf(l.rules, client)
+	key := splitKey{full.Profile, full.Style, rule.name}
+	l.mu.Lock()
+	before, generation, settings := l.splits[key], l.generation, l.cfg.of(full.Profile)
+	origins := l.origins
+	l.mu.Unlock()
+	if before != nil && before.full == full && before.generation == generation {
+		return before.out
+	}
+	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before}).split()
+	s.generation = generation
+	l.mu.Lock()
+	now := l.splits[key]
+	if now != nil && now.full == full && now.generation == generation {
+		l.mu.Unlock()
+		return now.out // somebody was quicker
+	}
+	l.splits[key] = s
+	l.mu.Unlock()
+	if now == nil || now.out.Digest != s.out.Digest {
+		l.report(now, s) // may wait for a disk: nobody else is to wait with it
+	}
+	return s.out
+}
+
+// report records a surface that has come about.
+func (l *Loader) report(before, s *split) {
+	now := l.opts.Now()
+	s.record.CreatedAt = now
+	kind, data := tool.EventSurfaceCreated, map[string]any{"surface_id": string(s.out.ID), "loaded": len(s.out.Listed),
+		"deferred": len(s.out.Deferred), "excluded": len(s.record.ExcludedTools)}
+	if before != nil {
+		kind = tool.EventSurfaceUpdated
+		data["previous"] = string(before.out.ID)
+	}
+	l.opts.Record(s.record, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
+		Source: tool.EventSource, Subject: string(s.out.ID), Time: now, Data: data})
+}
+
+// splitting is the making of one split.
+type splitting struct {
+	full     *tool.Surface
+	settings Settings
+	rule     clientRule
+	origins  map[string]*origin
+	before   *split
+
+	costs  map[*byte]int
+	tokens int // of all tools
+
+	declared int // of the tools that are listed because they say that they must be
+}
+
+func (p *splitting) split() *split {
+	p.weigh()
+	why := p.reason()
+	var listed []tool.Listed
+	var deferred []tool.Listed
+	reasons := make(map[tool.Name]string)
+	for _, t := range p.full.Listed {
+		pinned := p.pinned(t)
+		if isMetaName(t.Name) && why != "" { // in style native, or by the profile's own naming
+			t = p.renamed(t)
+		}
+		if why == "" || pinned != "" {
+			listed = append(listed, t)
+			reasons[t.Tool.Name] = first(pinned, reasonAll)
+			continue
+		}
+		deferred = append(deferred, t)
+	}
+	meta := p.meta(deferred)
+	if len(deferred) > 0 {
+		listed = append([]tool.Listed{*meta[string(tool.MetaSearch)], *meta[string(tool.MetaCall)]}, listed...)
+		reasons[tool.MetaSearch], reasons[tool.MetaCall] = reasonMeta, reasonMeta
+	} else {
+		why = ""
+	}
+	digest := p.digest(meta, listed, deferred)
+	s := &split{full: p.full, costs: p.costs}
+	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
+		Meta: meta, Aliases: p.aliases(), MaxTools: p.rule.cap})
+	s.record = p.record(s.out, why, reasons)
+	return s
+}
+
+// digest tells splits apart. Where nothing is deferred, it is the full surface's.
+func (p *splitting) digest(meta map[string]*tool.Listed, listed, deferred []tool.Listed) string {
+	if len(deferred) == 0 {
+		return p.full.Digest
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n%s\n", p.full.Digest, meta[string(tool.MetaSearch)].Declaration)
+	for _, t := range listed {
+		fmt.Fprintf(&text, "%q\n", t.Tool.Name)
+	}
+	return tool.Digest([]byte(text.String()))
+}
+
+// weigh estimates what the tools cost. What was weighed before is not weighed again.
+func (p *splitting) weigh() {
+	p.costs = make(map[*byte]int, len(p.full.Listed))
+	for _, t := range p.full.Listed {
+		if len(t.Declaration) == 0 {
+			continue
+		}
+		at := &t.Declaration[0]
+		cost, known := 0, false
+		if p.before != nil {
+			cost, known = p.before.costs[at]
+		}
+		if !known {
+			cost = estimate(t.Declaration)
+		}
+		p.costs[at] = cost
+		p.tokens += cost
+	}
+}
+
+// Why tools are deferred.
+const (
+	becauseMode   = "mode_always"
+	becauseBudget = "over_token_budget"
+	becauseCap    = "over_client_tool_cap"
+)
+
+// reason is why the surface is to be split; "" where it is not.
+func (p *splitting) reason() string {
+	switch {
+	case p.settings.Mode == ModeNever || p.rule.whole:
+		return ""
+	case p.settings.Mode == ModeAlways:
+		return becauseMode
+	case p.tokens > p.budget():
+		return becauseBudget
+	case p.rule.cap > 0 && len(p.full.Listed) > p.rule.cap:
+		return becauseCap
+	}
+	return ""
+}
+
+func (p *splitting) budget() int {
+	if p.rule.defers {
+		return p.settings.Budget * patience
+	}
+	return p.settings.Budget
+}
+
+// pinned is why a tool is never deferred; "" where it may be.
+func (p *splitting) pinned(t tool.Listed) string {
+	a := annotations(t.Declaration)
+	switch {
+	case p.settings.pinned(t.Tool.Name):
+		return reasonConfig
+	case a.interfaced:
+		return reasonInterface
+	case a.alwaysLoad && p.declared+p.cost(t) <= p.settings.Budget/declaredShare:
+		p.declared += p.cost(t)
+		return reasonDeclared
+	}
+	return ""
+}
+
+// declaredShare is the part of the budget, one in so many, that servers get which say themselves that their tools must
+// always be loaded: every client pays for that, whatever it works on, and servers are not asked whom they stand beside.
+const declaredShare = 10
+
+func (p *splitting) cost(t tool.Listed) int {
+	if len(t.Declaration) == 0 {
+		return 0
+	}
+	return p.costs[&t.Declaration[0]]
+}
+
+// isMetaName reports whether a name could be taken for one of the hub's own.
+func isMetaName(name string) bool {
+	if len(name) > 2*len(tool.MetaSearch) {
+		return false
+	}
+	bare := strings.ToLower(strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r == '.' {
+			return -1
+		}
+		return r
+	}, name))
+	return bare == "toolsearch" || bare == "toolcall"
+}
+
+// renamed shows a tool under its canonical name: the name that it would have is the hub's own on this surface.
+func (p *splitting) renamed(t tool.Listed) tool.Listed {
+	declaration, err := rawjson.Set(t.Declaration, "name", rawjson.Quote(string(t.Tool.Name)))
+	if err == nil {
+		t.Name, t.Declaration = string(t.Tool.Name), declaration
+	}
+	return t
+}
+
+// aliases are the further names that the settings give tools. One that two tools would have is nobody's.
+func (p *splitting) aliases() map[string]*tool.Listed {
+	out := make(map[string]*tool.Listed)
+	for _, h := range p.settings.Hints {
+		for _, alias := range h.Aliases {
+			l, ok := p.full.Resolve(h.Match)
+			if other := out[alias]; !ok || string(l.Tool.Name) != h.Match || other != nil && other != l {
+				l = nil
+			}
+			out[alias] = l
+		}
+	}
+	for alias, l := range out {
+		if l == nil {
+			delete(out, alias)
+		}
+	}
+	return out
+}
+
+// maxRecorded is how many deferred tools stand by name in the record of a surface. Of more, it says whose they are: a server
+// that has any has all of them there, but for those that are listed.
+const maxRecorded = 1000
+
+func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]string) tool.SurfaceRecord {
+	r := tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: s.ID, Scope: "profile:" + s.Profile,
+		Producer: tool.EventSource, LoadedTools: make([]tool.SurfaceTool, 0, len(s.Listed)),
+		DeferredTools: make([]tool.Name, 0, len(s.Deferred)), BlockedTools: []tool.SurfaceTool{},
+		ExcludedTools: append([]tool.Exclusion{}, s.Excluded...), SurfaceReason: first(why, reasonAll), Digest: s.Digest}
+	loaded := 0
+	for _, t := range s.Listed {
+		r.LoadedTools = append(r.LoadedTools, tool.SurfaceTool{ToolID: t.Tool.Name, Name: t.Name, Reason: reasons[t.Tool.Name]})
+		loaded += estimate(t.Declaration)
+	}
+	for _, t := range s.Deferred {
+		name := t.Tool.Name
+		if len(s.Deferred) > maxRecorded {
+			// A record of each change must not push everything else out of the journal.
+			name = tool.Name(strings.TrimSuffix(string(name), t.Tool.Native) + "*")
+			if n := len(r.DeferredTools); n > 0 && r.DeferredTools[n-1] == name {
+				continue
+			}
+		}
+		r.DeferredTools = append(r.DeferredTools, name)
+	}
+	r.SelectionPolicy = map[string]any{"mode": string(p.settings.Mode), "budget_tokens": p.budget(), "style": s.Style,
+		"estimated_tokens": p.tokens, "loaded_tokens": loaded, "deferred_reason": tool.ReasonDeferred,
+		"deferred_total": len(s.Deferred)}
+	if p.rule.name != "" {
+		r.Model = map[string]any{"client": p.rule.name}
+		if p.rule.cap > 0 {
+			r.Model["max_tools"] = p.rule.cap
+		}
+		if p.rule.defers {
+			r.Model["defers_itself"] = true
+		}
+	}
+	return r
+}
+
+// annotated is what a tool's _meta says of deferring it.
+type annotated struct {
+	alwaysLoad, interfaced bool
+	searchHint             string
+}
+
+// maxHint bounds a tool's own search hint.
+const maxHint = 300
+
+func annotations(declaration json.RawMessage) annotated {
+	var a annotated
+	if !bytes.Contains(declaration, []byte(`"_meta"`)) {
+		return a
+	}
+	meta, ok := rawjson.Get(declaration, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return a
+	}
+	always, _ := rawjson.Get(meta, "anthropic/alwaysLoad")
+	a.alwaysLoad = string(always) == "true"
+	hint, _ := rawjson.Get(meta, "anthropic/searchHint")
+	text, _ := rawjson.String(hint)
+	a.searchHint = oneLine(text, maxHint)
+	ui, hasUI := rawjson.Get(meta, "ui")
+	_, hasPage := rawjson.Get(meta, "ui/resourceUri") // as it was written first
+	a.interfaced = hasUI && rawjson.IsObject(ui) || hasPage
+	return a
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+)
+
+// deferral is the key deferred, of the file or of a profile.
+type deferral struct {
+	mode       string
+	budget     int
+	alwaysLoad []located[string]
+	tools      []located[hint]
+
+	refTTL     time.Duration
+	keys       []located[string]
+	embeddings located[embeddings]
+}
+
+type embeddings struct {
+	url, model, key string
+	timeout         time.Duration
+}
+
+func embeddingsShape() object[embeddings] {
+	return object[embeddings]{fields: []field[embeddings]{
+		must(key("url", `An OpenAI-compatible endpoint: "http://127.0.0.1:11434/v1/embeddings".`, text{expand: true, check: webURL},
+			func(e *embeddings) *string { return &e.url })),
+		must(key("model", "The model, by the name that the endpoint gives it.", expanded, func(e *embeddings) *string { return &e.model })),
+		key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", secret{},
+			func(e *embeddings) *string { return &e.key }),
+		key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout,
+			func(e *embeddings) *time.Duration { return &e.timeout }),
+	}}
+}
+
+type hint struct {
+	match, text located[string]
+	aliases     []located[string]
+}
+
+func deferralFields() []field[deferral] {
+	return []field[deferral]{
+		key("mode", `"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
+			text{oneOf: []string{string(deferred.ModeAuto), string(deferred.ModeAlways), string(deferred.ModeNever)}},
+			func(d *deferral) *string { return &d.mode }),
+		key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).", number{1, 10_000_000},
+			func(d *deferral) *int { return &d.budget }),
+		key("always_load", `Tools that are never held back, as globs over canonical names: "mcp.github.get_*".`,
+			list[located[string]]{in[string]{text{check: nameGlob}}}, func(d *deferral) *[]located[string] { return &d.alwaysLoad }),
+		key("tools", "What tools are found by besides what they say themselves. All that match count.",
+			list[located[hint]]{in[hint]{hintShape()}}, func(d *deferral) *[]located[hint] { return &d.tools }),
+	}
+}
+
+func hintShape() object[hint] {
+	return object[hint]{fields: []field[hint]{
+		must(key("match", "Which tools, as a glob over canonical names.", in[string]{text{check: nameGlob}},
+			func(h *hint) *located[string] { return &h.match })),
+		key("hint", "Words to find them by.", in[string]{plainText}, func(h *hint) *located[string] { return &h.text }),
+		key("aliases", "Further names, for searches and calls. match must then be one tool.",
+			list[located[string]]{in[string]{text{pattern: shownName, want: "letters, digits and _ . -, 64 at most"}}},
+			func(h *hint) *[]located[string] { return &h.aliases }),
+	}}
+}
+
+func deferredShape() object[deferral] {
+	return object[deferral]{fields: append(deferralFields(),
+		key("ref_ttl", `How long a selection_ref is good: "24h" (default), "7d".`,
+			duration{min: time.Minute, max: 366 * 24 * time.Hour, days: true}, func(d *deferral) *time.Duration { return &d.refTTL }),
+		key("keys", "Keys of selection_refs, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. The first signs, all are "+
+			"good: put a new one first and leave the old one for as long as ref_ttl. Hubs that serve the same clients share "+
+			"them. Default: a key in the state directory.",
+			list[located[string]]{in[string]{secret{}}}, func(d *deferral) *[]located[string] { return &d.keys }),
+		key("embeddings", "Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key is absent.",
+			in[embeddings]{embeddingsShape()}, func(d *deferral) *located[embeddings] { return &d.embeddings }),
+	)}
+}
+
+// deferred makes the settings of deferred loading, but for those of profiles.
+func (r *reader) deferred(d deferral) deferred.Config {
+	c := deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings), RefTTL: d.refTTL}
+	for _, k := range d.keys {
+		c.Keys = append(c.Keys, k.value)
+	}
+	return c
+}
+
+// deferral makes the settings of one profile: what it does not say is as in usual, and its patterns come on top.
+func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings {
+	s := usual
+	s.AlwaysLoad, s.Hints = slices.Clone(usual.AlwaysLoad), slices.Clone(usual.Hints)
+	if d.mode != "" {
+		s.Mode = deferred.Mode(d.mode)
+	}
+	if d.budget != 0 {
+		s.Budget = d.budget
+	}
+	for _, p := range d.alwaysLoad {
+		r.canonical(p, nil)
+		s.AlwaysLoad = append(s.AlwaysLoad, p.value)
+	}
+	for _, t := range d.tools {
+		h := deferred.Hint{Match: t.value.match.value, Text: t.value.text.value}
+		for _, a := range t.value.aliases {
+			h.Aliases = append(h.Aliases, a.value)
+		}
+		r.canonical(t.value.match, nil)
+		switch {
+		case !t.ok:
+		case len(h.Aliases) > 0 && wildcard(h.Match):
+			faultOf(r, t.value.match, "aliases for a match with wildcards", "let match be the canonical name of one tool")
+		case h.Text == "" && len(h.Aliases) == 0:
+			faultOf(r, t, "adds nothing", "add hint or aliases")
+		}
+		s.Hints = append(s.Hints, h)
+	}
+	return s
+}

@@ -1,0 +1,135 @@
+package downstream
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// called is what a tools/call asks for.
+type called struct {
+	name   string
+	via    string // "tool_call" where the caller has put the call into that; "" otherwise
+	ref    string // the selection_ref that came with it
+	params json.RawMessage
+}
+
+// addressee reads a call of name. A call of the hub's tool_call becomes the call that it stands for, as if the caller had
+// made that: everything else of the request stays. One that says no name, or not in the right way, is tool_call's own, and
+// fails by its schema; so a name that nobody has, or that is hidden, is refused like any other.
+func addressee(surface *tool.Surface, name string, params json.RawMessage) called {
+	c := called{name: name, params: params}
+	meta, _ := rawjson.Get(params, "_meta")
+	if rawjson.IsObject(meta) {
+		ref, _ := rawjson.Get(meta, tool.MetaSelectionRef)
+		c.ref, _ = rawjson.String(ref)
+	}
+	l, ok := surface.Resolve(name)
+	if !ok || l.Tool.Name != tool.MetaCall || !surface.IsMeta(l) {
+		return c
+	}
+	args, _ := rawjson.Get(params, "arguments")
+	if !rawjson.IsObject(args) {
+		return c
+	}
+	raw, _ := rawjson.Get(args, "name")
+	inner, isText := rawjson.String(raw)
+	ref, hasRef := rawjson.Get(args, "selection_ref")
+	refText, refIsText := rawjson.String(ref)
+	arguments, fits := innerArguments(args)
+	if !isText || inner == "" || !fits || hasRef && !refIsText {
+		return c
+	}
+	next, err := rawjson.Set(params, "name", raw)
+	if err == nil {
+		next, err = rawjson.Set(next, "arguments", arguments)
+	}
+	if err != nil {
+		return c
+	}
+	c.name, c.via, c.params = inner, name, next
+	if hasRef {
+		c.ref = refText
+	}
+	return c
+}
+
+// innerArguments are those of the tool that tool_call is to call. Models are known to write the object as a string.
+func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
+	inner, ok := rawjson.Get(args, "arguments")
+	if !ok || rawjson.IsNull(inner) {
+		return json.RawMessage("{}"), true
+	}
+	if text, isText := rawjson.String(inner); isText {
+		inner = []byte(text)
+		if !rawjson.Valid(inner) {
+			return nil, false
+		}
+	}
+	return inner, rawjson.IsObject(inner)
+}
+
+// loaded are the deferred tools that a session has the declarations of. It is guarded by the caller's mu.
+type loaded struct {
+	digests map[tool.Name]string
+	order   []tool.Name // the latest last
+}
+
+// maxLoaded bounds them; the oldest are forgotten.
+const maxLoaded = 500
+
+// Digest implements tool.Loaded.
+func (c *caller) Digest(name tool.Name) (digest string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	digest, ok = c.loaded.digests[name]
+	return digest, ok
+}
+
+// Load implements tool.Loaded. A client that reads its list again finds there what is new.
+func (c *caller) Load(tools ...*tool.Tool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, news := &c.loaded, false
+	if l.digests == nil {
+		l.digests = make(map[tool.Name]string)
+	}
+	for _, t := range tools {
+		digest, known := l.digests[t.Name]
+		news = news || !known || digest != t.SchemaDigest
+		l.digests[t.Name] = t.SchemaDigest
+		if !known {
+			l.order = append(l.order, t.Name)
+		}
+	}
+	for len(l.order) > maxLoaded {
+		delete(l.digests, l.order[0])
+		l.order = slices.Delete(l.order, 0, 1)
+	}
+	if news && c.out != nil {
+		c.out.put(note{key: noteToolListChanged, method: noteToolListChanged, params: json.RawMessage("{}")})
+	}
+}
+
+// listedBesides are the tools that the session has loaded and the surface does not list, in the order in which they were
+// loaded: so a list grows at its end. Where the client takes no more tools, they are the latest. Whoever gets the list has
+// their present declarations.
+func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []tool.Listed
+	for _, name := range c.loaded.order {
+		if l, ok := surface.HeldBack(name); ok {
+			out = append(out, *l)
+		}
+	}
+	if room := surface.MaxTools - len(surface.Listed); surface.MaxTools > 0 && len(out) > max(room, 0) {
+		out = out[len(out)-max(room, 0):]
+	}
+	for _, l := range out {
+		c.loaded.digests[l.Tool.Name] = l.Tool.SchemaDigest
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package tool
+
+import "time"
+
+// The hub's own tools that serve a surface of which something is deferred.
+const (
+	MetaSearch Name = "tool_search"
+	MetaCall   Name = "tool_call"
+)
+
+// MetaSelectionRef is the key of a call's _meta under which a client gives the selection_ref of a deferred tool.
+const MetaSelectionRef = "toolhub/selectionRef"
+
+// Loaded are the deferred tools that one client session has the declarations of. It is safe for concurrent use.
+type Loaded interface {
+	// Digest returns the SchemaDigest of the declaration that the session has of a tool; ok is false where it has none.
+	Digest(name Name) (digest string, ok bool)
+
+	// Load notes that the session gets the present declarations of tools.
+	Load(tools ...*Tool)
+}
+
+// DeferredCall is a call of a tool that the caller's list does not show.
+type DeferredCall struct {
+	Invocation   InvocationID
+	Surface      *Surface
+	Listed       *Listed
+	Actor        Actor
+	SelectionRef string // as the caller gave it; "" for none
+	Loaded       Loaded // nil where there is no session
+}
+
+// LoadingState is where a deferred tool stands.
+type LoadingState string
+
+// The loading states of the standard, all of them.
+const (
+	LoadingLoaded       LoadingState = "loaded"
+	LoadingDeferred     LoadingState = "deferred"
+	LoadingDiscoverable LoadingState = "discoverable"
+	LoadingPending      LoadingState = "pending_provider"
+	LoadingUnavailable  LoadingState = "unavailable"
+)
+
+// ReasonDeferred is why a tool is not listed.
+const ReasonDeferred = "deferred_until_discovered"
+
+// DeferredRef is the standard's deferred_tool_ref: a tool that somebody has found or got the declaration of.
+type DeferredRef struct {
+	Head
+	ToolID           Name         `json:"tool_id"`
+	Name             string       `json:"name"` // as the caller's surface shows it
+	Namespace        string       `json:"namespace,omitempty"`
+	SearchHint       string       `json:"search_hint,omitempty"`
+	Source           string       `json:"source,omitempty"`
+	SchemaVisibility string       `json:"schema_visibility"` // "loaded" where the declaration went out, or "deferred"
+	LoadingState     LoadingState `json:"loading_state"`
+	Reason           string       `json:"reason,omitempty"`
+	Pending          string       `json:"pending_provider_or_server,omitempty"`
+	SelectionRef     string       `json:"selection_ref,omitempty"`
+	SchemaDigest     string       `json:"schema_digest"`
+	InvocationID     InvocationID `json:"invocation_id,omitempty"` // of the call that found or loaded it
+	ActorRef         string       `json:"actor_ref,omitempty"`
+	CreatedAt        time.Time    `json:"created_at"`
+}
+
+func (DeferredRef) RecordObject() Object { return ObjectDeferredRef }
+
+// SurfaceRecord is the standard's tool_surface: what one kind of caller sees from now on.
+type SurfaceRecord struct {
+	Head
+	SurfaceID       SurfaceID      `json:"surface_id"`
+	Scope           string         `json:"scope"` // "profile:<name>"
+	CreatedAt       time.Time      `json:"created_at"`
+	Producer        string         `json:"producer"`
+	LoadedTools     []SurfaceTool  `json:"loaded_tools"`
+	DeferredTools   []Name         `json:"deferred_tools"` // or, of very many, globs over names; reason of all: ReasonDeferred
+	BlockedTools    []SurfaceTool  `json:"blocked_tools"`
+	ExcludedTools   []Exclusion    `json:"excluded_tools"`
+	SelectionPolicy map[string]any `json:"selection_policy"`
+	Model           map[string]any `json:"model_capabilities,omitempty"`
+	SurfaceReason   string         `json:"surface_reason"`
+	Digest          string         `json:"digest"`
+}
+
+// SurfaceTool is a tool of a surface, and why it stands where it does.
+type SurfaceTool struct {
+	ToolID Name   `json:"tool_id"`
+	Name   string `json:"name"`
+	Reason string `json:"reason"` // machine-readable
+}
+
+func (SurfaceRecord) RecordObject() Object { return ObjectSurface }
