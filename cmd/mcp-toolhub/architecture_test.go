@@ -34,7 +34,15 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":    "turns catalogs into surfaces",
 		"internal/rawjson": "writes shown names into raw declarations",
 	},
-	"policy":  {"internal/tool": "decisions are records"},
+	"policy": {"internal/tool": "decisions are records"},
+	"policy/facts": {
+		"internal/tool":    "facts are about tools, and become records",
+		"internal/rawjson": "reads annotations and schemas",
+	},
+	"policy/target": {
+		"policy/facts":     "which arguments name something outside is a fact about the tool",
+		"internal/rawjson": "reads raw arguments",
+	},
 	"persist": {"internal/tool": "the journal holds records"},
 	"internal/code": {
 		"internal/tool":    "is an executor with a catalog",
