@@ -18,6 +18,7 @@ const modulePath = "github.com/mcp-toolhub/mcp-toolhub"
 // reason. Tests may import more, but for packages above their own.
 var mayImport = map[string]map[string]string{
 	"internal/tool":        {},
+	"internal/glob":        {},
 	"internal/rawjson":     {},
 	"internal/guard":       {},
 	"internal/seal":        {},
@@ -33,6 +34,7 @@ var mayImport = map[string]map[string]string{
 	"namespace": {
 		"internal/tool":    "turns catalogs into surfaces",
 		"internal/rawjson": "writes shown names into raw declarations",
+		"internal/glob":    "patterns of profiles",
 	},
 	"policy": {"internal/tool": "decisions are records"},
 	"policy/facts": {
