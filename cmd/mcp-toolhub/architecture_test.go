@@ -36,7 +36,13 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "writes shown names into raw declarations",
 		"internal/glob":    "patterns of profiles",
 	},
-	"policy": {"internal/tool": "decisions are records"},
+	"policy": {
+		"internal/tool":    "decisions are records",
+		"internal/rawjson": "conditions read raw arguments",
+		"internal/glob":    "patterns of rules",
+		"policy/facts":     "rules are about what tools can do",
+		"policy/target":    "rules and grants are about what calls are aimed at",
+	},
 	"policy/facts": {
 		"internal/tool":    "facts are about tools, and become records",
 		"internal/rawjson": "reads annotations and schemas",
