@@ -93,7 +93,7 @@ func newConditions() (*conditions, error) {
 				if !ok1 || !ok2 {
 					return types.NewErr("under takes two strings")
 				}
-				return types.Bool(isUnder(p, d))
+				return under(p, d)
 			}))),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
@@ -105,6 +105,18 @@ func newConditions() (*conditions, error) {
 		return nil, fmt.Errorf("prepare conditions: %w", err)
 	}
 	return &conditions{env}, nil
+}
+
+// under is the function of conditions: whether the path p is dir or beneath it. An address is beneath no directory; a path
+// that is relative or not normalised leads nobody knows where, which is an error and so counts against the call.
+func under(p, dir string) ref.Val {
+	switch {
+	case isNormal(p) && isNormal(dir):
+		return types.Bool(isUnder(p, dir))
+	case strings.Contains(p, "://"):
+		return types.False
+	}
+	return types.NewErr("under: a path is not absolute or not normalised: use the resolved path of targets")
 }
 
 // condition is a compiled one. It is safe for concurrent use.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -31,7 +30,7 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 	}
 	switch s.Kind {
 	case target.Path:
-		return s.Remote == t.Remote && s.Under != "" && isUnder(t.Resolved, s.Under)
+		return s.Remote == t.Remote && isNormal(t.Resolved) && isUnder(t.Resolved, s.Under)
 	case target.URL:
 		return s.Host != "" && s.Host == t.Host
 	case target.Command:
@@ -108,17 +107,36 @@ func runsAnything(executable string) bool {
 	return false
 }
 
-// isUnder reports whether the normalised path p is dir or beneath it. It knows the separators of all systems, because a
-// path on another machine may be of another one.
+// isUnder reports whether the normalised path p is dir or beneath it. What kind of path it is shows from its beginning, and
+// not from the system that the hub runs on: a path on another machine may be of another system.
 func isUnder(p, dir string) bool {
 	if dir == "" || !strings.HasPrefix(p, dir) {
 		return false
 	}
-	rest := p[len(dir):]
-	return rest == "" || isSeparator(dir[len(dir)-1]) || isSeparator(rest[0])
+	rest, windows := p[len(dir):], p[0] != '/'
+	return rest == "" || isSeparator(dir[len(dir)-1], windows) || isSeparator(rest[0], windows)
 }
 
-func isSeparator(b byte) bool { return b == '/' || b == '\\' && filepath.Separator == '\\' }
+func isSeparator(b byte, windows bool) bool { return b == '/' || windows && b == '\\' }
+
+// isNormal reports whether p is an absolute path without dot segments and doubled separators: comparing any other one with
+// a directory says nothing about where it leads.
+func isNormal(p string) bool {
+	windows := len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') || strings.HasPrefix(p, `\\`)
+	if !windows && !strings.HasPrefix(p, "/") {
+		return false
+	}
+	rest := p
+	if windows {
+		rest = strings.ReplaceAll(p[2:], `\`, "/")
+	}
+	for i, segment := range strings.Split(strings.TrimSuffix(rest, "/"), "/") {
+		if segment == "." || segment == ".." || segment == "" && i > 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // digestCall is the digest of exactly this call: its arguments and what they resolve to here and now.
 func digestCall(r *Request) string {
