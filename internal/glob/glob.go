@@ -35,7 +35,14 @@ func HasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?"
 // Match reports whether pattern matches all of name. It allocates nothing and takes time in proportion to the product of
 // the lengths at worst, so no pattern can stall the hub.
 func Match(pattern, name string) bool {
-	i, j := 0, 0
+	i := 0
+	for i < len(pattern) && pattern[i] != '*' && pattern[i] != '?' {
+		if i == len(name) || pattern[i] != name[i] { // most patterns are about another tool: be done with them soon
+			return false
+		}
+		i++
+	}
+	j := i
 	star, resume := -1, 0
 	for j < len(name) {
 		n, nameSize := decode(name[j:])
