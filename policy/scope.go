@@ -41,6 +41,9 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 	return false
 }
 
+// maxScopes bounds what a person has to read of one grant.
+const maxScopes = 64
+
 // scopesOf are the scopes of a grant for r, ok false where only exactly these arguments can be granted: a command that
 // cannot be told or that runs whatever it is given, or a target that could not be normalised.
 func scopesOf(r *Request, exact []string, directory func(string) string) (scopes []Scope, ok bool) {
@@ -68,6 +71,9 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 		}
 		if !containsScope(scopes, s) {
 			scopes = append(scopes, s)
+		}
+		if len(scopes) > maxScopes {
+			return nil, false
 		}
 	}
 	return scopes, true

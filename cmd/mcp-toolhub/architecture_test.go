@@ -43,6 +43,10 @@ var mayImport = map[string]map[string]string{
 		"policy/facts":     "rules are about what tools can do",
 		"policy/target":    "rules and grants are about what calls are aimed at",
 	},
+	"policy/approval": {
+		"internal/tool": "questions are about invocations",
+		"policy":        "answers are its choices",
+	},
 	"policy/facts": {
 		"internal/tool":    "facts are about tools, and become records",
 		"internal/rawjson": "reads annotations and schemas",
