@@ -184,6 +184,8 @@ func (d *derivation) derive(f *Facts) {
 	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Interactive }); ok {
 		f.Interactive = v
 	}
+	f.Concurrent = d.concurrent(f)
+	f.Sensitive = d.shape.sensitive
 	f.Risk = d.risk(f)
 	f.Access = d.access(f)
 	f.WriteEffects = d.writeEffects(f)
@@ -214,7 +216,7 @@ func (d *derivation) blockers() (mask, string) {
 			why = "it runs what its caller writes"
 		}
 	}
-	if d.shape.command && says && d.name.lead != reads {
+	if d.shape.command && says {
 		hard |= 1 << executes // a command line is no query
 		why = "it runs a command"
 	}
@@ -328,6 +330,17 @@ func (d *derivation) idempotent(f *Facts) Fact[bool] {
 		return Fact[bool]{true, f.ReadOnly.Origin, "it is read-only"}
 	}
 	return Fact[bool]{false, Inferred, "nothing says that a second call changes nothing"}
+}
+
+// concurrent: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
+func (d *derivation) concurrent(f *Facts) Fact[bool] {
+	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Concurrent }); ok {
+		return v
+	}
+	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.name.browser && !d.prose.browser {
+		return Fact[bool]{true, f.ReadOnly.Origin, "it is read-only"}
+	}
+	return Fact[bool]{false, Inferred, "nothing says that two calls can run side by side"}
 }
 
 func (d *derivation) has(kind string) bool {

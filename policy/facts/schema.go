@@ -27,7 +27,8 @@ type shape struct {
 	method     bool // takes the name of a method, any
 	body       bool // takes what a request carries
 	queries    []property
-	outputFile bool // takes the name of a file to write to
+	sensitive  []string // pointers of secrets
+	outputFile bool     // takes the name of a file to write to
 }
 
 // whyStore is the reason of an argument that is a path, but not of a file system.
@@ -35,15 +36,16 @@ const whyStore = "a path in a repository or bucket"
 
 // property is one property of a schema, as far as it is looked at.
 type property struct {
-	pointer string
-	words   []string
-	name    string
-	schema  []byte
-	format  string
-	types   string // "string", "boolean" …, or "" for several or none
-	prose   string // lower case, cut
-	has     enums
-	remote  bool // stands beside the name of a repository or bucket
+	pointer   string
+	words     []string
+	name      string
+	schema    []byte
+	format    string
+	types     string // "string", "boolean" …, or "" for several or none
+	prose     string // lower case, cut
+	has       enums
+	writeOnly bool
+	remote    bool // stands beside the name of a repository or bucket
 }
 
 type enums struct {
@@ -156,6 +158,8 @@ func (s *shape) property(m rawjson.Member, pointer string, remote bool) property
 				value = value[:maxPropertyProse]
 			}
 			p.prose = strings.ToLower(string(value))
+		case "writeOnly", "x-sensitive":
+			p.writeOnly = p.writeOnly || string(m.Value) == "true"
 		case "enum":
 			p.has.read(m.Value)
 		case "const":
@@ -227,6 +231,9 @@ func (s *shape) judge(p *property) {
 		return
 	}
 	last, first := p.words[len(p.words)-1], p.words[0]
+	if p.secret(last) {
+		s.sensitive = append(s.sensitive, p.pointer)
+	}
 	if p.has.effects.any() && chooses(last) {
 		s.choice(p)
 	}
@@ -254,6 +261,26 @@ func (s *shape) judge(p *property) {
 		s.queries = append(s.queries, *p)
 	}
 	s.argument(p, last)
+}
+
+// secret reports whether p holds what nobody else should see.
+func (p *property) secret(last string) bool {
+	if p.format == "password" || p.writeOnly {
+		return p.types != "boolean"
+	}
+	if p.types != "" && p.types != "string" && p.types != "object" && p.types != "array" {
+		return false
+	}
+	switch last {
+	case "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "cookie",
+		"cookies", "token", "pin", "cvv", "privatekey", "dsn":
+		return !strings.Contains(p.prose, "page token") && !strings.Contains(p.prose, "pagination")
+	case "key":
+		return slices.ContainsFunc(p.words, func(w string) bool { return w == "api" || w == "private" || w == "secret" || w == "access" })
+	case "string":
+		return slices.Contains(p.words, "connection")
+	}
+	return false
 }
 
 // chooses reports whether a property whose name ends in word says what the tool is to do.
@@ -365,12 +392,20 @@ func (p *property) kind(last string) (kind, why string) {
 	return p.described()
 }
 
-// path tells paths of files from other paths.
-func (p *property) path(last string) (kind, why string) {
+// otherPath reports whether the paths that p speaks of are none of a file system.
+func (p *property) otherPath() bool {
 	for _, other := range []string{"dot notation", "json path", "jsonpath", "xpath", "url path", "api path", "http path", "field path"} {
 		if strings.Contains(p.prose, other) {
-			return "", ""
+			return true
 		}
+	}
+	return false
+}
+
+// path tells paths of files from other paths.
+func (p *property) path(last string) (kind, why string) {
+	if p.otherPath() {
+		return "", ""
 	}
 	if p.remote && last != "cwd" && last != "workdir" && !p.output() {
 		return ArgumentResource, whyStore
@@ -414,7 +449,7 @@ func (p *property) described() (kind, why string) {
 	case p.has.any || p.prose == "":
 	case strings.Contains(p.prose, "path to") || strings.Contains(p.prose, "absolute path") || strings.Contains(p.prose, "file path") ||
 		strings.Contains(p.prose, "directory path") || strings.Contains(p.prose, "path of the file"):
-		if !p.remote {
+		if !p.remote && !p.otherPath() {
 			return ArgumentPath, why0
 		}
 	case strings.Contains(p.prose, "sql query") || strings.Contains(p.prose, "sql statement") || strings.Contains(p.prose, "javascript code") ||
