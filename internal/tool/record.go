@@ -78,6 +78,13 @@ const (
 	ObjectPermissionDecision Object = "tool_permission_decision"
 	ObjectInputMutation      Object = "tool_input_mutation"
 	ObjectSurface            Object = "tool_surface"
+	ObjectDeclaration        Object = "tool_declaration"
+	ObjectInterface          Object = "tool_interface"
+	ObjectExecutionProfile   Object = "tool_execution_profile"
+	ObjectPermissionProfile  Object = "tool_permission_profile"
+	ObjectInputContract      Object = "tool_input_contract"
+	ObjectOutputContract     Object = "tool_output_contract"
+	ObjectSchedulerPolicy    Object = "tool_scheduler_policy"
 )
 
 // Record is one of the standard's objects, ready to be encoded as one JSON object. Its fields are not changed once it

@@ -25,6 +25,7 @@ type Override struct {
 	Filesystem  *bool `yaml:"filesystem"`
 	Command     *bool `yaml:"command"`
 	Interactive *bool `yaml:"interactive"`
+	Concurrent  *bool `yaml:"concurrency_safe"`
 
 	Risk         string   `yaml:"risk"`          // low, medium, high or critical
 	Access       []string `yaml:"access"`        // replaces the access kinds

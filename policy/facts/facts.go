@@ -11,6 +11,7 @@ package facts
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -66,6 +67,8 @@ type Facts struct {
 	Command     Fact[bool] // runs commands, code or queries that the caller writes
 	Interactive Fact[bool] // needs a person at a screen to go on
 
+	Concurrent Fact[bool] // two calls can run side by side
+
 	Risk         Fact[string]
 	Access       Fact[[]string] // access kinds: read write delete execute network filesystem browser message
 	WriteEffects Fact[[]string] // create update delete send execute upload; unknown where nothing is known; none of a reader
@@ -73,6 +76,7 @@ type Facts struct {
 	Lifecycle    Fact[string]
 
 	Arguments []Argument // those that name something outside, in the order of the schema
+	Sensitive []string   // JSON pointers of arguments that hold secrets: shown masked, recorded redacted
 	Tags      []string   // sorted: exactly one of readonly and write, and what else holds
 
 	declared *tool.Tool
@@ -103,7 +107,14 @@ const (
 type Options struct {
 	Trust     bool       // the operator vouches for the annotations of this server
 	Overrides []Override // of Config.Tools; the first that sets a fact counts for that fact
-	Aliases   []string   // other names under which the tool answers, for its records
+
+	// The rest is for the records alone.
+	Aliases        []string      // other names under which the tool answers
+	AlwaysLoad     bool          // never deferred
+	Timeout        time.Duration // of one call; 0: not known
+	MaxInlineChars int           // of a result that reaches the model as it is; 0: no bound
+	Credentials    []string      // names of the credentials that its server needs, never their values
+	Channel        string        // how a person is asked: "elicitation", "queue" …; "" where nobody is
 }
 
 // Of derives the facts of t. It takes well under 50 microseconds for a declaration of ordinary size, keeps t and o, and
