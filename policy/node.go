@@ -249,8 +249,11 @@ func (r *reader) fields(n *node, key string, known []string, set func(name, key 
 }
 
 func join(key, name string) string {
-	if key == "" {
+	switch {
+	case key == "":
 		return name
+	case name == "":
+		return key
 	}
 	return key + "." + name
 }
