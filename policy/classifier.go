@@ -288,19 +288,19 @@ func (c *Classifier) run(ctx context.Context, question []byte) ([]byte, error) {
 	if answer.over {
 		return nil, errors.New("the answer is larger than 64 KiB")
 	}
-	return answer.Bytes(), nil
+	return answer.kept.Bytes(), nil
 }
 
-// bounded keeps maxOpinion bytes and drops what follows.
+// bounded keeps maxOpinion bytes and drops what follows. The buffer is no embedded one: its ReadFrom would pass by the
+// bound.
 type bounded struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	over bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxOpinion {
-		b.over = true
+	if b.over = b.over || b.kept.Len()+len(p) > maxOpinion; b.over {
 		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	return b.kept.Write(p)
 }
