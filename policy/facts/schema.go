@@ -357,6 +357,9 @@ func programs(last string) bool {
 
 // kind says what p names; "" for nothing outside.
 func (p *property) kind(last string) (kind, why string) {
+	if p.has.any {
+		return "", "" // one of a few words
+	}
 	switch p.format {
 	case "uri", "url", "iri", "uri-reference", "iri-reference":
 		return ArgumentURL, "its format"
@@ -371,9 +374,6 @@ func (p *property) kind(last string) (kind, why string) {
 	case "host", "hostname", "hosts", "domain", "domains":
 		return ArgumentHost, "its name"
 	case "command", "commands", "cmd", "argv", "shell":
-		if p.has.any {
-			return "", "" // one of a few
-		}
 		return ArgumentCommand, "its name"
 	case "path", "paths", "file", "files", "filename", "filenames", "filepath", "filepaths", "dir", "dirs", "directory",
 		"directories", "folder", "folders", "cwd", "workdir":
@@ -422,7 +422,7 @@ func (p *property) isCode(last string) bool {
 	case "sql", "script", "javascript", "js", "snippet", "statement", "cypher", "pipeline":
 		return true
 	case "function":
-		return !p.has.any
+		return true
 	case "expression":
 		return !strings.Contains(p.prose, "cron") && !strings.Contains(p.prose, "regular")
 	case "code":
@@ -446,7 +446,7 @@ func (p *property) isCode(last string) bool {
 func (p *property) described() (kind, why string) {
 	const why0 = "its description"
 	switch {
-	case p.has.any || p.prose == "":
+	case p.prose == "":
 	case strings.Contains(p.prose, "path to") || strings.Contains(p.prose, "absolute path") || strings.Contains(p.prose, "file path") ||
 		strings.Contains(p.prose, "directory path") || strings.Contains(p.prose, "path of the file"):
 		if !p.remote && !p.otherPath() {
@@ -478,4 +478,22 @@ func (p *property) output() bool {
 		}
 	}
 	return false
+}
+
+// Undeclared returns the kind of an argument that the tool's schema does not know, by its name and, where it is a string, its
+// value; "" for one that names nothing outside. Schemas are often open, and a few name no argument at all.
+func Undeclared(name, value string) string {
+	p := property{name: name, words: split(name)}
+	if len(p.words) > 0 {
+		if kind, _ := p.kind(p.words[len(p.words)-1]); kind != "" {
+			return kind
+		}
+	}
+	switch {
+	case strings.HasPrefix(value, "/"), strings.HasPrefix(value, "~/"), strings.HasPrefix(value, `\\`):
+		return ArgumentPath
+	case strings.Contains(value, "://") && !strings.ContainsAny(value, " \n"):
+		return ArgumentURL
+	}
+	return ""
 }
