@@ -236,18 +236,18 @@ func TestArgumentsInDisguise(t *testing.T) {
 	root, _ := tree(t)
 	p := plan(t, "write", `"path":{"type":"string"},"text":{"type":"string"},"edits":{"type":"array","items":{"type":"object","properties":{"file_path":{"type":"string"}}}}`)
 	for arguments, want := range map[string]string{
-		`{"path":"a","path":"b"}`:                        "/path a, /path b repeated_key",
-		`{"PATH":"a"}`:                                   "/PATH a key_variant",
-		`{"\u0070ath":"a"}`:                              "/path a",
-		`{"path":["a","b"]}`:                             "/path/0 a, /path/1 b",
-		`{"path":{"x":1}}`:                               "/path fault",
-		`{"path":7}`:                                     "/path fault",
-		`{"path":null}`:                                  "",
-		`{"text":"/etc/passwd"}`:                         "",
+		`{"path":"a","path":"b"}`: "/path a, /path b repeated_key",
+		`{"PATH":"a"}`:            "/PATH a key_variant",
+		`{"\u0070ath":"a"}`:       "/path a",
+		`{"path":["a","b"]}`:      "/path/0 a, /path/1 b",
+		`{"path":{"x":1}}`:        "/path fault",
+		`{"path":7}`:              "/path fault",
+		`{"path":null}`:           "",
+		`{"text":"/etc/passwd"}`:  "",
 		`{"edits":[{"file_path":"a"},{"file_path":"b"}]}`: "/edits/0/file_path a, /edits/1/file_path b",
-		`{"edits":{"file_path":"a"}}`:                    "/edits fault",
-		`{"output_file":"a"}`:                            "/output_file a undeclared",
-		`{"x":"/etc/passwd","y":"plain","z":"ftp://h/"}`: "/x passwd undeclared, /z  undeclared",
+		`{"edits":{"file_path":"a"}}`:                     "/edits fault",
+		`{"output_file":"a"}`:                             "/output_file a undeclared",
+		`{"x":"/etc/passwd","y":"plain","z":"ftp://h/"}`:  "/x passwd undeclared, /z  undeclared",
 	} {
 		var got []string
 		for _, tg := range resolve(t, p, arguments, root) {
