@@ -233,10 +233,10 @@ func hostName(t *Target, host string) (name, fault string) {
 	if fault != "" {
 		return "", fault
 	}
-	if trimmed := strings.TrimSuffix(name, "."); trimmed != name {
-		name = trimmed
+	if strings.Contains(name, "..") || strings.HasPrefix(name, ".") {
+		return "", "holds an empty part in its host: write the host itself"
 	}
-	if name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "..") || len(name) > 253 {
+	if name = strings.TrimSuffix(name, "."); name == "" || len(name) > 253 {
 		return "", "names no host: write the whole address"
 	}
 	labels := strings.Split(name, ".")

@@ -108,7 +108,7 @@ func realDir(dir string) string {
 		return ""
 	}
 	var t Target
-	follow(&t, dir)
+	follow(&t, dir, Root{})
 	if t.Fault != "" {
 		return ""
 	}
@@ -237,7 +237,7 @@ func (l *Limits) Sensitive(t *Target) string {
 }
 
 func (l *Limits) writable(path string, root Root) bool {
-	if root.Dir != "" && Within(path, realDir(root.Dir)) {
+	if Within(path, root.dir()) {
 		return true
 	}
 	for _, dir := range l.roots {

@@ -38,7 +38,7 @@ func paths(t Target, text string, root Root) []Target {
 		return []Target{t}
 	}
 	lexical := filepath.Clean(full)
-	follow(&t, full)
+	follow(&t, full, root)
 	if !strings.Contains(full, "..") || t.Fault != "" {
 		return []Target{t}
 	}
@@ -46,7 +46,7 @@ func paths(t Target, text string, root Root) []Target {
 	other := t
 	other.Notes = slices.Clone(t.Notes)
 	other.Resolved = ""
-	follow(&other, lexical)
+	follow(&other, lexical, root)
 	if other.Resolved == t.Resolved {
 		return []Target{t}
 	}
@@ -193,10 +193,9 @@ func shortName(name string) bool {
 
 // follow sets what full, absolute, is once every link on it is followed, as far as it exists. What does not exist yet is
 // taken as it is written.
-func follow(t *Target, full string) {
-	volume := filepath.VolumeName(full)
-	at := volume + string(filepath.Separator)
-	todo := strings.Split(filepath.ToSlash(full[len(volume):]), "/")
+func follow(t *Target, full string, root Root) {
+	at, rest := root.start(full)
+	todo := strings.Split(filepath.ToSlash(rest), "/")
 	links, missing := 0, false
 	for len(todo) > 0 {
 		name := todo[0]
@@ -241,7 +240,7 @@ func follow(t *Target, full string) {
 			}
 			t.Notes = addNote(t.Notes, Symlink)
 			if filepath.IsAbs(link) {
-				volume = filepath.VolumeName(link)
+				volume := filepath.VolumeName(link)
 				at = volume + string(filepath.Separator)
 				link = link[len(volume):]
 			}

@@ -87,7 +87,34 @@ func tree(tb testing.TB) (root target.Root, outside string) {
 	link("circle", filepath.Join(project, "circle"))
 	link(filepath.Join(top, "home", ".ssh"), filepath.Join(project, "keys"))
 	link("src/a.go", filepath.Join(project, "inside.go"))
-	return target.Root{Dir: project, Home: filepath.Join(top, "home")}, outside
+	return target.NewRoot(project, filepath.Join(top, "home")), outside
+}
+
+// TestRoot: a root that was followed once, and one that is followed each time, lead to the same paths.
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	made, _ := tree(t)
+	link := filepath.Join(filepath.Dir(made.Dir), "link")
+	must(t, os.Symlink(made.Dir, link))
+	for _, root := range []target.Root{made, {Dir: made.Dir, Home: made.Home}, target.NewRoot(link, made.Home), {Dir: link, Home: made.Home}} {
+		for given, want := range map[string]string{"src/a.go": filepath.Join(made.Dir, "src", "a.go"), "../x": filepath.Join(filepath.Dir(made.Dir), "x"),
+			filepath.Join(root.Dir, "inside.go"): filepath.Join(made.Dir, "src", "a.go"), root.Dir + "2": root.Dir + "2"} {
+			got := one(t, given, root)
+			if got.Resolved != want || got.Fault != "" {
+				t.Errorf("%q in %q: %+v, want %q", given, root.Dir, got, want)
+			}
+			if found := limits(t, target.Config{}).Judge([]target.Target{got}, root); (len(found) == 0) != strings.HasPrefix(want, made.Dir+"/") {
+				t.Errorf("%q in %q: %+v", given, root.Dir, found)
+			}
+		}
+	}
+	for given, want := range map[string]string{"tmp": "/tmp", "/": "/", "..": "/"} {
+		if real, err := filepath.EvalSymlinks(want); runtime.GOOS == "linux" && err == nil && real == want {
+			if got := one(t, given, target.NewRoot("/", "")); got.Resolved != want {
+				t.Errorf("%q in /: %+v", given, got)
+			}
+		}
+	}
 }
 
 func TestPathAttacks(t *testing.T) {

@@ -12,6 +12,8 @@
 package target
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -91,6 +93,38 @@ type Root struct {
 	Dir    string // absolute: the working directory of whoever opens the paths; "" where that is not known
 	Home   string // what "~" stands for; "" where that is not known
 	Remote bool   // paths are those of another machine: they are cleaned, and nothing is looked up
+
+	real string // Dir with every link followed; "" where NewRoot has not made it
+}
+
+// NewRoot returns the root of calls whose paths are opened on this machine, with the links in dir followed once and not for
+// each call. It is made anew when dir may lead elsewhere.
+func NewRoot(dir, home string) Root {
+	r := Root{Dir: dir, Home: home}
+	if filepath.IsAbs(dir) {
+		r.Dir = filepath.Clean(dir)
+		r.real = realDir(r.Dir)
+	}
+	return r
+}
+
+// start returns where following full begins: at its top, or at the root if that lies on the way and is known.
+func (r Root) start(full string) (at, rest string) {
+	if r.real != "" {
+		if rest, ok := strings.CutPrefix(full, r.Dir); ok && (rest == "" || os.IsPathSeparator(rest[0]) || r.real == r.Dir && os.IsPathSeparator(r.Dir[len(r.Dir)-1])) {
+			return r.real, rest
+		}
+	}
+	volume := filepath.VolumeName(full)
+	return volume + string(filepath.Separator), full[len(volume):]
+}
+
+// dir is the real directory of the root; "" where it is not known.
+func (r Root) dir() string {
+	if r.real != "" {
+		return r.real
+	}
+	return realDir(r.Dir)
 }
 
 // Plan says which arguments of one tool are targets. It is immutable and safe for concurrent use.
