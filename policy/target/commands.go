@@ -78,7 +78,8 @@ func base(program string) string {
 func wrapper(name string) bool {
 	switch name {
 	case "sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "cmd", "powershell", "pwsh", "env", "sudo", "doas", "su",
-		"nohup", "nice", "ionice", "time", "timeout", "xargs", "find", "parallel", "watch", "strace", "ltrace", "gdb", "ssh", "docker",
+		"nohup", "nice", "ionice", "time", "timeout",
+		"xargs", "find", "parallel", "watch", "strace", "ltrace", "gdb", "ssh", "docker",
 		"podman", "kubectl", "nsenter", "chroot", "unshare", "setsid", "stdbuf", "script", "expect", "python", "perl", "ruby", "node",
 		"deno", "bun", "php", "lua", "awk", "gawk", "osascript", "wscript", "cscript", "mshta", "rundll", "npx", "uvx", "pipx", "make",
 		"git", "vim", "vi", "ed", "emacs", "tar", "rsync", "npm", "pnpm", "yarn", "go", "cargo":

@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -255,6 +256,10 @@ func TestLimits(t *testing.T) {
 		if worst.Code != c.code || worst.Behavior != c.behaviour || worst.Blocked != c.blocked || worst.Reason == "" {
 			t.Errorf("%q: %+v, want %s %s %q", c.given, worst, c.behaviour, c.code, c.blocked)
 		}
+	}
+	must(t, os.Symlink("src/a.go", filepath.Join(root.Dir, ".env"))) // called so, and something else
+	if found := l.Judge(resolve(t, read, map[string]string{"path": ".env"}, root), root); len(found) != 1 || found[0].Code != target.Sensitive {
+		t.Errorf("a link with a sensitive name: %+v", found)
 	}
 	more := limits(t, target.Config{AllowedWriteRoots: []string{filepath.Join(root.Dir, "out")}}) // a link
 	if found := more.Judge(resolve(t, write, map[string]string{"path": "out/x"}, root), root); len(found) > 0 {

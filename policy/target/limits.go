@@ -135,7 +135,8 @@ func newHostRule(text string, domain bool) (hostRule, error) {
 		return hostRule{}, fmt.Errorf("%q is no host: write a name, an address, *.name, or a network like 10.0.0.0/8", text)
 	}
 	found := hosts(Target{Given: name}, name)
-	if len(found) != 1 || found[0].Fault != "" || found[0].Host == "" || found[0].Resolved != found[0].Host && !strings.Contains(found[0].Host, ":") {
+	if len(found) != 1 || found[0].Fault != "" || found[0].Host == "" ||
+		found[0].Resolved != found[0].Host && !strings.Contains(found[0].Host, ":") {
 		return hostRule{}, fmt.Errorf("%q is no host: write a name or an address without scheme, user and port", text)
 	}
 	return hostRule{name: found[0].Host, self: !wild, below: wild || domain}, nil
@@ -176,7 +177,8 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 	for i := range targets {
 		t := &targets[i]
 		add := func(behavior tool.Behavior, code, blocked, format string, args ...any) {
-			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: blocked, Reason: fmt.Sprintf(format, args...)})
+			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: blocked,
+				Reason: fmt.Sprintf(format, args...)})
 		}
 		if t.Fault != "" {
 			add(tool.Deny, Unresolved, t.Resolved, "argument %s %s", t.Argument, t.Fault)

@@ -97,8 +97,8 @@ func absolute(t *Target, text string, root Root) (full, fault string) {
 	case strings.HasPrefix(slashed, "$HOME/"), strings.HasPrefix(slashed, "${HOME}/"), slashed == "$HOME", slashed == "${HOME}":
 		_, rest, _ := strings.Cut(slashed, "HOME")
 		return home(t, strings.TrimPrefix(rest, "}"), root)
-	case strings.HasPrefix(slashed, "$"), strings.Contains(slashed, "${"), strings.Contains(slashed, "$("), strings.Contains(slashed, "`"),
-		percentVariable(slashed):
+	case strings.HasPrefix(slashed, "$"), strings.Contains(slashed, "${"), strings.Contains(slashed, "$("),
+		strings.Contains(slashed, "`"), percentVariable(slashed):
 		return text, "holds a variable or a command, which a shell would replace: write the path itself"
 	case slashed == "~", strings.HasPrefix(slashed, "~/"):
 		return home(t, slashed[1:], root)
@@ -113,7 +113,8 @@ func absolute(t *Target, text string, root Root) (full, fault string) {
 	if strings.ContainsAny(text, "*?{") {
 		t.Notes = append(t.Notes, Wildcard)
 	}
-	if filepath.IsAbs(text) || root.Remote && (strings.HasPrefix(slashed, "/") || len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/') {
+	drive := len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/'
+	if filepath.IsAbs(text) || root.Remote && (strings.HasPrefix(slashed, "/") || drive) {
 		return slashed, ""
 	}
 	if root.Dir == "" {

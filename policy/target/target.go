@@ -111,7 +111,9 @@ func NewRoot(dir, home string) Root {
 // start returns where following full begins: at its top, or at the root if that lies on the way and is known.
 func (r Root) start(full string) (at, rest string) {
 	if r.real != "" {
-		if rest, ok := strings.CutPrefix(full, r.Dir); ok && (rest == "" || os.IsPathSeparator(rest[0]) || r.real == r.Dir && os.IsPathSeparator(r.Dir[len(r.Dir)-1])) {
+		rest, ok := strings.CutPrefix(full, r.Dir)
+		whole := rest == "" || os.IsPathSeparator(rest[0]) || os.IsPathSeparator(r.Dir[len(r.Dir)-1])
+		if ok && whole {
 			return r.real, rest
 		}
 	}
