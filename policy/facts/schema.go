@@ -14,7 +14,8 @@ const (
 	maxProperties    = 1000
 	maxPropertyProse = 600  // bytes of the description of one property
 	maxEnum          = 200  // values of one enumeration
-	maxWork          = 5000 // steps through schemas and references, of 4 KiB each: references can multiply
+	maxReferences    = 60   // references looked up, each as often as the schema has 4 KiB
+	maxWork          = 1000 // steps through schemas and references, of 4 KiB each: references can multiply
 )
 
 // shape is what an input schema shows.
@@ -22,6 +23,8 @@ type shape struct {
 	evidence
 	root       []byte
 	work       int
+	references int
+	barren     []string // references that need not be followed again
 	following  []string // references that lead to where reading is now
 	arguments  []Argument
 	properties int
@@ -124,9 +127,10 @@ func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
 // schema nest is for whoever calls, and they are looked for one level deep.
 func (s *shape) reference(value []byte, pointer string, depth int, remote bool) {
 	ref, _ := rawjson.String(value)
-	if slices.Contains(s.following, ref) {
+	if slices.Contains(s.following, ref) || slices.Contains(s.barren, ref) {
 		return
 	}
+	before, cut := len(s.arguments)+len(s.sensitive), s.beyond
 	schema, ok := s.at(ref)
 	if !ok {
 		s.beyond = true
@@ -135,12 +139,15 @@ func (s *shape) reference(value []byte, pointer string, depth int, remote bool) 
 	s.following = append(s.following, ref)
 	s.object(schema, pointer, depth+1, remote)
 	s.following = s.following[:len(s.following)-1]
+	if len(s.arguments)+len(s.sensitive) == before && s.beyond == cut && len(s.following) == 0 {
+		s.barren = append(s.barren, ref) // what it shows is known, and it holds no argument at any place
+	}
 }
 
 // at returns the part of the schema that a reference within it names.
 func (s *shape) at(ref string) ([]byte, bool) {
 	rest, ok := strings.CutPrefix(ref, "#")
-	if s.work += 1 + len(s.root)/4096; s.work > maxWork {
+	if s.references += 1 + len(s.root)/4096; s.references > maxReferences {
 		return nil, false
 	}
 	schema := s.root
