@@ -53,6 +53,7 @@ var mayImport = map[string]map[string]string{
 	},
 	"policy/target": {
 		"policy/facts":     "which arguments name something outside is a fact about the tool",
+		"internal/tool":    "findings ask or deny, in the vocabulary's words",
 		"internal/rawjson": "reads raw arguments",
 	},
 	"persist": {"internal/tool": "the journal holds records"},

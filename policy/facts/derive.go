@@ -197,7 +197,7 @@ func (d *derivation) derive(f *Facts) {
 // blockers is all that stands against taking the tool for read-only by inference, and why.
 func (d *derivation) blockers() (mask, string) {
 	hard := d.name.hard | d.prose.hard | d.shape.hard
-	soft := d.name.soft | d.prose.soft | d.shape.soft
+	soft := d.name.soft | d.prose.soft
 	why := d.name.why
 	for _, w := range []string{d.shape.why, d.prose.why} {
 		if why == "" {

@@ -2,9 +2,11 @@ package facts_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -130,16 +132,17 @@ func TestArguments(t *testing.T) {
 	t.Parallel()
 	for property, want := range map[string]string{
 		`"path":{"type":"string"}`: "/path path",
-		`"repo_path":{"type":"string"},"repo":{"type":"string"},"owner":{"type":"string"}`:                                  "/repo_path resource,/repo resource,/owner resource",
-		`"files":{"type":"array","items":{"type":"string"}}`:                                                                "/files/* path",
-		`"files":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"}}}}`:                        "/files/*/path path",
-		`"a/b~c":{"type":"string","format":"uri"}`:                                                                          "/a~1b~0c url",
-		`"opts":{"type":"object","properties":{"target":{"type":"string","description":"Absolute path"}}}`:                  "/opts/target path",
-		`"opts":{"oneOf":[{"properties":{"url":{"type":"string"}}},{"properties":{"url":{}}}]}`:                             "/opts/url url",
-		`"command":{"type":"array","items":{"type":"string"}}`:                                                              "/command/* command",
-		`"mode":{"type":"string"},"n":{"type":"integer"},"text":{"type":"string"}`:                                          "",
-		`"issue_id":{"type":"integer"}`:                                                                                     "/issue_id resource",
-		`"jq":{"type":"string","description":"a jsonpath to the field"},"path":{"type":"string","description":"JSON path"}`: "",
+		`"repo_path":{"type":"string"},"repo":{"type":"string"},"owner":{"type":"string"}`:                                                                   "/repo_path resource,/repo resource,/owner resource",
+		`"files":{"type":"array","items":{"type":"string"}}`:                                                                                                 "/files/* path",
+		`"files":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"}}}}`:                                                         "/files/*/path path",
+		`"a/b~c":{"type":"string","format":"uri"}`:                                                                                                           "/a~1b~0c url",
+		`"opts":{"type":"object","properties":{"target":{"type":"string","description":"Absolute path"}}}`:                                                   "/opts/target path",
+		`"opts":{"oneOf":[{"properties":{"url":{"type":"string"}}},{"properties":{"url":{}}}]}`:                                                              "/opts/url url",
+		`"command":{"type":"array","items":{"type":"string"}}`:                                                                                               "/command/* command",
+		`"mode":{"type":"string"},"n":{"type":"integer"},"text":{"type":"string"}`:                                                                           "",
+		`"edit":{"$ref":"#/$defs/e"},"to":{"$ref":"#/$defs/p"}},"$defs":{"e":{"properties":{"file":{"type":"string"}}},"p":{"type":"string","format":"uri"}`: "/edit/file path,/to url",
+		`"issue_id":{"type":"integer"}`:                                                                                                                      "/issue_id resource",
+		`"jq":{"type":"string","description":"a jsonpath to the field"},"path":{"type":"string","description":"JSON path"}`:                                  "",
 	} {
 		f := facts.Of(made(t, "get_thing", "", property, ""), facts.Options{})
 		var got []string
@@ -233,6 +236,24 @@ func TestConfig(t *testing.T) {
 		if !strings.Contains(err.Error(), path) {
 			t.Errorf("no fault at %s in:\n%v", path, err)
 		}
+	}
+}
+
+// TestReferencesThatMultiply: a short schema may have a great many paths through it.
+func TestReferencesThatMultiply(t *testing.T) {
+	t.Parallel()
+	var defs []string
+	for i := range 11 {
+		ref := fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, i+1)
+		defs = append(defs, fmt.Sprintf(`"d%d":{"allOf":[%s]}`, i, strings.Join(slices.Repeat([]string{ref}, 50), ",")))
+	}
+	tl := made(t, "get_thing", "", `},"allOf":[{"$ref":"#/$defs/d0"}],"$defs":{`+strings.Join(defs, ","), "")
+	began := time.Now()
+	if f := facts.Of(tl, facts.Options{}); f.ReadOnly.Value {
+		t.Errorf("%+v", f.ReadOnly)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %s", took)
 	}
 }
 

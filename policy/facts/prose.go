@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,14 +10,6 @@ type mask uint16
 
 func (m mask) has(e effect) bool { return m&(1<<e) != 0 }
 func (m mask) any() bool         { return m != 0 }
-
-// worst is the last effect of the set in the order of their declaration.
-func (m mask) worst() effect {
-	if m == 0 {
-		return noEffect
-	}
-	return effect(bits.Len16(uint16(m)) - 1)
-}
 
 // evidence is what texts show of the effects of a tool.
 type evidence struct {
@@ -219,7 +210,8 @@ func (r *reader) clause(word, kept string) {
 		r.add(verb{effect: e}, strings.Clone(word), where)
 		return
 	}
-	if r.arbitr && (word == "code" || word == "javascript" || word == "sql" || word == "commands" || word == "shell" || word == "python") {
+	if r.arbitr && (word == "code" || word == "javascript" || word == "sql" || word == "commands" || word == "shell" ||
+		word == "python") {
 		r.add(verb{effect: executes}, "arbitrary "+strings.Clone(word), where)
 	}
 	able := r.previous[1] == "can" || r.previous[1] == "may" || r.previous[1] == "will" || r.previous[1] == "also"

@@ -12,13 +12,20 @@ import (
 const (
 	maxSchemaDepth   = 12
 	maxProperties    = 1000
-	maxPropertyProse = 600 // bytes of the description of one property
-	maxEnum          = 200 // values of one enumeration
+	maxPropertyProse = 600  // bytes of the description of one property
+	maxEnum          = 200  // values of one enumeration
+	maxReferences    = 60   // references looked up, each as often as the schema has 4 KiB
+	maxWork          = 1000 // steps through schemas and references, of 4 KiB each: references can multiply
 )
 
 // shape is what an input schema shows.
 type shape struct {
 	evidence
+	root       []byte
+	work       int
+	references int
+	barren     []string // references that need not be followed again
+	following  []string // references that lead to where reading is now
 	arguments  []Argument
 	properties int
 	beyond     bool // there is more of it than was read
@@ -39,7 +46,6 @@ type property struct {
 	pointer   string
 	words     []string
 	name      string
-	schema    []byte
 	format    string
 	types     string // "string", "boolean" …, or "" for several or none
 	prose     string // lower case, cut
@@ -58,6 +64,7 @@ type enums struct {
 // readSchema reads an input schema.
 func readSchema(schema []byte) shape {
 	var s shape
+	s.root = schema
 	s.object(schema, "", 0, false)
 	address := slices.ContainsFunc(s.arguments, func(a Argument) bool { return a.Kind == ArgumentURL })
 	if address && s.method {
@@ -71,7 +78,8 @@ func readSchema(schema []byte) shape {
 
 // object reads the properties of a schema and of those that it is made of.
 func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
-	if depth > maxSchemaDepth {
+	s.work += 1 + len(schema)/4096
+	if depth > maxSchemaDepth || s.work > maxWork {
 		s.beyond = true
 		return
 	}
@@ -91,8 +99,10 @@ func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
 			}
 		case "items", "prefixItems":
 			s.items(m.Value, pointer, depth, remote)
-		case "$ref", "$dynamicRef":
-			s.beyond = s.beyond || pointer == "" && depth == 0
+		case "$ref":
+			s.reference(m.Value, pointer, depth, remote)
+		case "$dynamicRef", "$recursiveRef", "patternProperties", "dependentSchemas":
+			s.beyond = true
 		}
 		return true
 	})
@@ -111,6 +121,43 @@ func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
 		s.object(m.Value, pointer+"/"+escapePointer(p.name), depth+1, remote)
 		return true
 	})
+}
+
+// reference reads what a reference leads to. One that leads to where it stands says nothing new: how deep arguments of such a
+// schema nest is for whoever calls, and they are looked for one level deep.
+func (s *shape) reference(value []byte, pointer string, depth int, remote bool) {
+	ref, _ := rawjson.String(value)
+	if slices.Contains(s.following, ref) || slices.Contains(s.barren, ref) {
+		return
+	}
+	before, cut := len(s.arguments)+len(s.sensitive), s.beyond
+	schema, ok := s.at(ref)
+	if !ok {
+		s.beyond = true
+		return
+	}
+	s.following = append(s.following, ref)
+	s.object(schema, pointer, depth+1, remote)
+	s.following = s.following[:len(s.following)-1]
+	if len(s.arguments)+len(s.sensitive) == before && s.beyond == cut && len(s.following) == 0 {
+		s.barren = append(s.barren, ref) // what it shows is known, and it holds no argument at any place
+	}
+}
+
+// at returns the part of the schema that a reference within it names.
+func (s *shape) at(ref string) ([]byte, bool) {
+	rest, ok := strings.CutPrefix(ref, "#")
+	if s.references += 1 + len(s.root)/4096; s.references > maxReferences {
+		return nil, false
+	}
+	schema := s.root
+	for step := range strings.SplitSeq(strings.TrimPrefix(rest, "/"), "/") {
+		if step == "" || !ok {
+			continue
+		}
+		schema, ok = rawjson.Get(schema, strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
+	}
+	return schema, ok
 }
 
 func (s *shape) items(value []byte, pointer string, depth int, remote bool) {
@@ -143,10 +190,18 @@ func storeBeside(properties []byte) bool {
 
 func (s *shape) property(m rawjson.Member, pointer string, remote bool) property {
 	name := m.Name()
-	p := property{name: name, words: split(name), schema: m.Value, remote: remote,
+	p := property{name: name, words: split(name), remote: remote,
 		pointer: pointer + "/" + escapePointer(name)}
 	items := []byte(nil)
-	_ = rawjson.Members(m.Value, func(m rawjson.Member) bool {
+	schema := m.Value
+	if ref, ok := rawjson.Get(schema, "$ref"); ok {
+		if text, isText := rawjson.String(ref); isText {
+			if there, found := s.at(text); found {
+				schema = there
+			}
+		}
+	}
+	_ = rawjson.Members(schema, func(m rawjson.Member) bool {
 		switch string(m.Key) {
 		case "type":
 			p.types, _ = rawjson.String(m.Value)
@@ -357,6 +412,9 @@ func programs(last string) bool {
 
 // kind says what p names; "" for nothing outside.
 func (p *property) kind(last string) (kind, why string) {
+	if p.has.any {
+		return "", "" // one of a few words
+	}
 	switch p.format {
 	case "uri", "url", "iri", "uri-reference", "iri-reference":
 		return ArgumentURL, "its format"
@@ -371,9 +429,6 @@ func (p *property) kind(last string) (kind, why string) {
 	case "host", "hostname", "hosts", "domain", "domains":
 		return ArgumentHost, "its name"
 	case "command", "commands", "cmd", "argv", "shell":
-		if p.has.any {
-			return "", "" // one of a few
-		}
 		return ArgumentCommand, "its name"
 	case "path", "paths", "file", "files", "filename", "filenames", "filepath", "filepaths", "dir", "dirs", "directory",
 		"directories", "folder", "folders", "cwd", "workdir":
@@ -394,12 +449,7 @@ func (p *property) kind(last string) (kind, why string) {
 
 // otherPath reports whether the paths that p speaks of are none of a file system.
 func (p *property) otherPath() bool {
-	for _, other := range []string{"dot notation", "json path", "jsonpath", "xpath", "url path", "api path", "http path", "field path"} {
-		if strings.Contains(p.prose, other) {
-			return true
-		}
-	}
-	return false
+	return p.says("dot notation", "json path", "jsonpath", "xpath", "url path", "api path", "http path", "field path")
 }
 
 // path tells paths of files from other paths.
@@ -422,22 +472,16 @@ func (p *property) isCode(last string) bool {
 	case "sql", "script", "javascript", "js", "snippet", "statement", "cypher", "pipeline":
 		return true
 	case "function":
-		return !p.has.any
+		return true
 	case "expression":
 		return !strings.Contains(p.prose, "cron") && !strings.Contains(p.prose, "regular")
 	case "code":
 		if len(p.words) > 1 && !slices.Contains(p.words, "source") {
 			return strings.Contains(p.prose, "execut") || strings.Contains(p.prose, " run")
 		}
-		for _, other := range []string{"country", "language code", "iso", "currency", "status", "postal", "zip", "airport", "verification"} {
-			if strings.Contains(p.prose, other) {
-				return false
-			}
-		}
-		return true
+		return !p.says("country", "language code", "iso", "currency", "status", "postal", "zip", "airport", "verification")
 	case "query", "queries", "q", "mutation", "filter":
-		return strings.Contains(p.prose, "sql") || strings.Contains(p.prose, "cypher") || strings.Contains(p.prose, "graphql") ||
-			strings.Contains(p.prose, "mutation") || strings.Contains(p.prose, "execut") || last == "mutation"
+		return last == "mutation" || p.says("sql", "cypher", "graphql", "mutation", "execut")
 	}
 	return false
 }
@@ -446,18 +490,16 @@ func (p *property) isCode(last string) bool {
 func (p *property) described() (kind, why string) {
 	const why0 = "its description"
 	switch {
-	case p.has.any || p.prose == "":
-	case strings.Contains(p.prose, "path to") || strings.Contains(p.prose, "absolute path") || strings.Contains(p.prose, "file path") ||
-		strings.Contains(p.prose, "directory path") || strings.Contains(p.prose, "path of the file"):
+	case p.prose == "":
+	case p.says("path to", "absolute path", "file path", "directory path", "path of the file"):
 		if !p.remote && !p.otherPath() {
 			return ArgumentPath, why0
 		}
-	case strings.Contains(p.prose, "sql query") || strings.Contains(p.prose, "sql statement") || strings.Contains(p.prose, "javascript code") ||
-		strings.Contains(p.prose, "code to execute") || strings.Contains(p.prose, "code to run") || strings.Contains(p.prose, "python code"):
+	case p.says("sql query", "sql statement", "javascript code", "code to execute", "code to run", "python code"):
 		return ArgumentCode, why0
-	case strings.Contains(p.prose, "shell command") || strings.Contains(p.prose, "command to execute") || strings.Contains(p.prose, "command to run"):
+	case p.says("shell command", "command to execute", "command to run"):
 		return ArgumentCommand, why0
-	case strings.Contains(p.prose, "url of") || strings.Contains(p.prose, "url to") || strings.Contains(p.prose, "repository url"):
+	case p.says("url of", "url to", "repository url"):
 		return ArgumentURL, why0
 	}
 	return "", ""
@@ -471,11 +513,29 @@ func (p *property) output() bool {
 			return true
 		}
 	}
-	for _, phrase := range []string{"to save", "save to", "saved to", "written to", "write to", "to write", "will be saved", "to store", "save the",
-		"save result", "save output", "output file"} {
-		if strings.Contains(p.prose, phrase) {
-			return true
+	return p.says("to save", "save to", "saved to", "written to", "write to", "to write", "will be saved", "to store", "save the",
+		"save result", "save output", "output file")
+}
+
+// says reports whether the description of p holds one of the phrases.
+func (p *property) says(phrases ...string) bool {
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(p.prose, phrase) })
+}
+
+// Undeclared returns the kind of an argument that the tool's schema does not know, by its name and, where it is a string, its
+// value; "" for one that names nothing outside. Schemas are often open, and a few name no argument at all.
+func Undeclared(name, value string) string {
+	p := property{name: name, words: split(name)}
+	if len(p.words) > 0 {
+		if kind, _ := p.kind(p.words[len(p.words)-1]); kind != "" {
+			return kind
 		}
 	}
-	return false
+	switch {
+	case strings.HasPrefix(value, "/"), strings.HasPrefix(value, "~/"), strings.HasPrefix(value, `\\`):
+		return ArgumentPath
+	case strings.Contains(value, "://") && !strings.ContainsAny(value, " \n"):
+		return ArgumentURL
+	}
+	return ""
 }

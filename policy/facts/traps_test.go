@@ -3,6 +3,7 @@ package facts_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -101,6 +102,14 @@ func TestWhatIsNotReadOnly(t *testing.T) {
 		{"list_files", "Use this tool to delete files", ""},
 		{"list_files", "Lists files. This action cannot be undone.", ""},
 		{"list_files", "PERMANENTLY DELETE files", ""},
+		{"list_files", "Lists files. Not only lists, deletes them.", ""},
+		{"list_files", "List files. " + strings.Repeat("It is long. ", 2000), ""},
+		{"get_items", "Get items", `"options":{"$ref":"#/$defs/o"}},"$defs":{"o":{"properties":{"purge":{"type":"boolean"}}}`},
+		{"get_items", "Get items", `"options":{"$ref":"https://example.com/schema"}`},
+		{"get_items", "Get items", `"options":{"$ref":"#/$defs/none"}`},
+		{"get_items", "Get items", `"a":{"patternProperties":{".":{"type":"boolean"}}}`},
+		{"get_items", "Get items", strings.Repeat(`"a":{"properties":{`, 20) + strings.Repeat("}}", 20)},
+		{"get_items", "Get items", `"a":{"properties":{` + strings.Repeat(`"b":{},`, 1500) + `"c":{}}}`},
 	} {
 		f := facts.Of(made(t, c.name, c.description, c.properties, ""), facts.Options{})
 		if f.ReadOnly.Value {
@@ -131,6 +140,7 @@ func TestWhatIsReadOnly(t *testing.T) {
 		{"fetch", "Fetch a URL", `"url":{"type":"string"},"method":{"type":"string","enum":["GET","HEAD"]}`},
 		{"generate_chart", "Generate a chart", `"data":{"type":"array"}`},
 		{"search_code", "Search code", `"query":{"type":"string"},"language_code":{"type":"string"}`},
+		{"get_tree", "Get a tree", `"node":{"$ref":"#/$defs/n"}},"$defs":{"n":{"properties":{"child":{"$ref":"#/$defs/n"}}}`},
 		{"get_file", "Get a file", `"path":{"type":"string","description":"path to the file"}`},
 	} {
 		f := facts.Of(made(t, c.name, c.description, c.properties, ""), facts.Options{})
