@@ -6,13 +6,14 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // What a decision can come from besides the sources of rules.
 const (
 	sourceDefault = "default"       // no rule speaks
 	sourceMode    = "mode"          // the mode forbids writing
-	sourceLimit   = "limit"         // a Finding
+	sourceLimit   = "limit"         // a finding of package target
 	sourceSession = "session_grant" // an answer for this session
 	sourceAlways  = "always_grant"  // an answer for good
 	sourceOracle  = "classifier"
@@ -28,9 +29,9 @@ type verdict struct {
 	note     string   // what the mode made of it
 	refs     []string // rules and grants behind it, the deciding one first
 	failed   string   // why the condition of the deciding rule could not be evaluated
-	blocked  string   // path that it is about
+	blocked  string   // path or host that it is about
 	once     bool     // the question is asked every time
-	exact    []string // targets that only a grant for that very path covers
+	exact    []string // sensitive paths: only a grant for that very path covers them
 	mode     Mode
 	now      time.Time
 
@@ -88,7 +89,7 @@ func (s *state) forbid(sub *subject, v *verdict) bool {
 		}
 	}
 	for i := range sub.Findings {
-		if f := &sub.Findings[i]; f.Then != tool.Ask {
+		if f := &sub.Findings[i]; f.Behavior != tool.Ask { // a limit never allows
 			v.limit(f, tool.Deny)
 			return true
 		}
@@ -126,7 +127,9 @@ func (s *state) permit(sub *subject, v *verdict) {
 	for i := range sub.Findings {
 		f := &sub.Findings[i] // all of them ask
 		v.limit(f, tool.Ask)
-		v.exact = append(v.exact, f.Target)
+		if f.Code == target.Sensitive {
+			v.exact = append(v.exact, f.Target.Resolved)
+		}
 	}
 	for _, c := range s.strict[s.asks:] {
 		matched, err := c.matches(sub)
@@ -176,14 +179,12 @@ func (v *verdict) rule(c *compiled, err error) {
 	v.message = fmt.Sprintf("the condition of rule %s cannot be evaluated, which counts against the call", c.ref)
 }
 
-func (v *verdict) limit(f *Finding, then tool.Behavior) {
+func (v *verdict) limit(f *target.Finding, then tool.Behavior) {
 	if v.behavior != "" {
 		return
 	}
-	v.behavior, v.source, v.kind, v.message = then, sourceLimit, "limit", f.Message
-	if f.Path {
-		v.blocked = f.Target
-	}
+	v.behavior, v.source, v.kind, v.message = then, sourceLimit, "limit", f.Reason
+	v.blocked = f.Blocked
 }
 
 // grant makes the verdict that of grant g.

@@ -24,7 +24,7 @@ type Explanation struct {
 	Trusted  bool                    `json:"trusted"`
 	ReadOnly facts.Fact[bool]        `json:"read_only"`
 	Targets  []target.Target         `json:"targets,omitempty"`
-	Findings []Finding               `json:"findings,omitempty"`
+	Findings []target.Finding        `json:"findings,omitempty"`
 	Rules    []Looked                `json:"rules"` // in the order of sources, then of the file
 	Grants   []LookedGrant           `json:"grants,omitempty"`
 	HiddenBy string                  `json:"hidden_by,omitempty"` // the rule or mode that keeps the tool from the surface
@@ -86,7 +86,9 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	}
 	var exact []string
 	for _, f := range r.Findings {
-		exact = append(exact, f.Target)
+		if f.Code == target.Sensitive {
+			exact = append(exact, f.Target.Resolved)
+		}
 	}
 	for _, g := range s.settings.Grants.List() {
 		if g.Tool == r.Tool.Name {
@@ -136,6 +138,9 @@ func (x *Explanation) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, " (%s)", plainText(t.Fault))
 		}
 		b.WriteString("\n")
+	}
+	for _, f := range x.Findings {
+		fmt.Fprintf(&b, "  limit       %s: %s\n", f.Behavior, plainText(f.Reason))
 	}
 	x.writeRules(&b)
 	_, err := io.WriteString(w, b.String())

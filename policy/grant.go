@@ -64,6 +64,9 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 	}
 	for i := range r.Targets {
 		t := &r.Targets[i]
+		if isUnbounded(t) {
+			return false
+		}
 		within := slices.ContainsFunc(g.Scopes, func(s Scope) bool {
 			return s.same(t, r.CWD) && (s.Write || !t.Write) && (s.Under == t.Resolved || !contains(exact, t.Resolved))
 		})

@@ -31,24 +31,15 @@ import (
 type Request struct {
 	Invocation tool.InvocationID
 	Tool       *tool.Tool
-	Facts      *facts.Facts    // of Tool; nil: nothing is known of it, which is taken for the worst
-	Targets    []target.Target // what Input is aimed at, normalised
-	Findings   []Finding       // what the limits on paths and hosts say of Targets
-	Input      json.RawMessage // the standard's permission_input
-	Meta       json.RawMessage // the call's _meta
+	Facts      *facts.Facts     // of Tool; nil: nothing is known of it, which is taken for the worst
+	Targets    []target.Target  // what Input is aimed at, normalised
+	Findings   []target.Finding // what the limits on paths and hosts hold against Targets
+	Input      json.RawMessage  // the standard's permission_input
+	Meta       json.RawMessage  // the call's _meta
 	Actor      tool.Actor
 	Profile    string
 	CWD        string    // where the call would run
 	Now        time.Time // zero: the time of the decision
-}
-
-// Finding is what a limit that is no rule (a sensitive path, a write outside the allowed roots, a host that is not listed)
-// says of one target.
-type Finding struct {
-	Then    tool.Behavior `json:"then"`           // tool.Ask or tool.Deny; anything else is taken for tool.Deny
-	Target  string        `json:"target"`         // Resolved of the target
-	Path    bool          `json:"path,omitempty"` // it is a path: the decision names it as blocked_path
-	Message string        `json:"message"`        // one sentence, ends in what to do
 }
 
 // Settings is what an Engine decides by. The zero value has no rules: defaults and mode decide alone.

@@ -67,7 +67,7 @@ func (d dice) request() policy.Request {
 		r.Targets = []target.Target{{Kind: target.Path, Resolved: "/p/a", Write: d.IntN(2) == 0}}
 	}
 	if d.IntN(5) == 0 {
-		r.Findings = []policy.Finding{{Then: pick(d, tool.Ask, tool.Deny), Target: "/p/a", Message: "limit"}}
+		r.Findings = []target.Finding{{Behavior: pick(d, tool.Ask, tool.Deny), Blocked: "/p/a", Reason: "limit"}}
 	}
 	return r
 }

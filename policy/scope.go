@@ -41,6 +41,22 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 	return false
 }
 
+// isUnbounded reports whether a target may reach further than its spelling says, so that no scope holds it: what runs any
+// program, stands for several paths, is read differently by different programs, or writes to a file that has other names.
+func isUnbounded(t *target.Target) bool {
+	for _, n := range t.Notes {
+		switch n {
+		case target.ShellText, target.Wrapper, target.Code, target.Wildcard, target.KeyVariant, target.Repeated:
+			return true
+		case target.HardLink:
+			if t.Write {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // maxScopes bounds what a person has to read of one grant.
 const maxScopes = 64
 
@@ -66,7 +82,7 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 		case target.Resource:
 			s.Resource, s.Argument = t.Resolved, t.Argument
 		}
-		if !s.same(t, r.CWD) {
+		if !s.same(t, r.CWD) || isUnbounded(t) {
 			return nil, false
 		}
 		if !containsScope(scopes, s) {

@@ -234,7 +234,7 @@ func (r *reader) behavior(n *node, key string) tool.Behavior {
 
 func (r *reader) target(n *node, key string) target.Target {
 	var t target.Target
-	known := []string{"kind", "argument", "resolved", "host", "executable", "write", "remote", "fault"}
+	known := []string{"kind", "argument", "resolved", "host", "executable", "write", "remote", "notes", "fault"}
 	r.fields(n, key, known, func(name, key string, value *node) {
 		switch name {
 		case "kind":
@@ -252,6 +252,10 @@ func (r *reader) target(n *node, key string) target.Target {
 			t.Write = r.truth(value, key)
 		case "remote":
 			t.Remote = r.truth(value, key)
+		case "notes":
+			for _, word := range r.words(value, key) {
+				t.Notes = append(t.Notes, target.Note(word))
+			}
 		case "fault":
 			t.Fault = r.word(value, key)
 		}
@@ -259,18 +263,20 @@ func (r *reader) target(n *node, key string) target.Target {
 	return t
 }
 
-func (r *reader) finding(n *node, key string) Finding {
-	var f Finding
-	r.fields(n, key, []string{"then", "target", "path", "message"}, func(name, key string, value *node) {
+// finding reads what a limit holds against a target: a sensitive path, where the table does not say otherwise.
+func (r *reader) finding(n *node, key string) target.Finding {
+	f := target.Finding{Code: target.Sensitive}
+	r.fields(n, key, []string{"then", "code", "target", "message"}, func(name, key string, value *node) {
 		switch name {
 		case "then":
-			f.Then = r.behavior(value, key)
+			f.Behavior = r.behavior(value, key)
 		case "target":
-			f.Target = r.word(value, key)
-		case "path":
-			f.Path = r.truth(value, key)
+			f.Blocked = r.word(value, key)
+			f.Target.Resolved = f.Blocked
+		case "code":
+			f.Code = r.word(value, key)
 		case "message":
-			f.Message = r.word(value, key)
+			f.Reason = r.word(value, key)
 		}
 	})
 	return f
