@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -64,7 +65,7 @@ func sameHints(a, b []Hint) bool {
 
 // pinned reports whether the settings keep a tool on the list.
 func (s Settings) pinned(name tool.Name) bool {
-	return slices.ContainsFunc(s.AlwaysLoad, func(p string) bool { return tool.MatchGlob(p, string(name)) })
+	return slices.ContainsFunc(s.AlwaysLoad, func(p string) bool { return glob.Match(p, string(name)) })
 }
 
 // Config is what a Loader works by.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -184,7 +185,7 @@ func (x *index) put(o *origin) {
 func hintOf(t *tool.Tool, hints []Hint) (text string, aliases []string) {
 	texts := []string{annotations(t.Declaration).searchHint}
 	for _, h := range hints {
-		if tool.MatchGlob(h.Match, string(t.Name)) {
+		if glob.Match(h.Match, string(t.Name)) {
 			texts = append(texts, h.Text)
 			aliases = append(aliases, h.Aliases...)
 		}

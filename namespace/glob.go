@@ -1,22 +1,15 @@
 package namespace
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 )
 
 // checkGlob reports what is wrong with a pattern of a profile.
 func checkGlob(pattern string) error {
-	switch {
-	case pattern == "":
-		return errors.New("the pattern is empty: write a name, or * for all")
-	case strings.TrimSpace(pattern) != pattern:
-		return fmt.Errorf("the pattern %q begins or ends in white space: remove it", pattern)
-	case strings.ContainsAny(pattern, "[]{}\\"):
-		return fmt.Errorf("the pattern %q holds one of []{}\\, which mean nothing here: use * and ? only", pattern)
+	if err := glob.Check(pattern); err != nil {
+		return err
 	}
 	if r, found := hidden(pattern); found {
 		return fmt.Errorf("the pattern %+q holds the invisible character %U: remove it", pattern, r)
@@ -24,32 +17,10 @@ func checkGlob(pattern string) error {
 	return nil
 }
 
-func hasWildcard(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
+func hasWildcard(pattern string) bool { return glob.HasWildcard(pattern) }
 
-// canBegin reports whether pattern matches any name that begins with prefix.
-func canBegin(pattern, prefix string) bool {
-	p := []rune(pattern)
-	at := map[int]bool{0: true} // how much of pattern may be used up
-	for _, r := range prefix {
-		next := make(map[int]bool)
-		for i := range at {
-			for ; i < len(p) && p[i] == '*'; i++ {
-				next[i] = true // the star takes r
-			}
-			if i < len(p) && (p[i] == '?' || p[i] == r) {
-				next[i+1] = true
-			}
-		}
-		at = next
-	}
-	return len(at) > 0
-}
+func matchGlob(pattern, name string) bool { return glob.Match(pattern, name) }
 
-func matchAny(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if tool.MatchGlob(p, name) {
-			return true
-		}
-	}
-	return false
-}
+func canBegin(pattern, prefix string) bool { return glob.CanBegin(pattern, prefix) }
+
+func matchAny(patterns []string, name string) bool { return glob.MatchAny(patterns, name) }

@@ -183,7 +183,7 @@ func FuzzNames(f *testing.F) {
 				t.Errorf("foldLook is not stable on %q", e.name)
 			}
 		}
-		tool.MatchGlob(native, native2)
+		matchGlob(native, native2)
 	})
 }
 
@@ -258,8 +258,8 @@ func TestGlob(t *testing.T) {
 		{"exact", "exactly", false},
 		{strings.Repeat("*a", 30) + "b", strings.Repeat("a", 3000), false},
 	} {
-		if got := tool.MatchGlob(c.pattern, c.name); got != c.want {
-			t.Errorf("tool.MatchGlob(%.40q, %.40q) = %v", c.pattern, c.name, got)
+		if got := matchGlob(c.pattern, c.name); got != c.want {
+			t.Errorf("matchGlob(%.40q, %.40q) = %v", c.pattern, c.name, got)
 		}
 	}
 }

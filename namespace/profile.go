@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // profile is a Profile that was checked, with the caller's slices copied.
@@ -99,7 +97,7 @@ func (p *profile) selects(canonical string) (dress, bool) {
 	}
 	var d dress
 	for _, o := range p.Tools {
-		if !tool.MatchGlob(o.Match, canonical) {
+		if !matchGlob(o.Match, canonical) {
 			continue
 		}
 		if o.Hide {
@@ -122,7 +120,7 @@ func (p *profile) selectsPrompt(canonical string) (dress, bool) {
 func (p *profile) reaches(prefix string) bool {
 	for _, pattern := range p.Exclude {
 		// One that matches the bare prefix and ends in a star matches whatever follows.
-		if strings.HasSuffix(pattern, "*") && tool.MatchGlob(pattern, prefix) {
+		if strings.HasSuffix(pattern, "*") && matchGlob(pattern, prefix) {
 			return false
 		}
 	}

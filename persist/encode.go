@@ -180,7 +180,21 @@ func (e *encoder) decision(r *tool.PermissionDecision) {
 	e.optText(`,"source":`, r.Source)
 	e.optMap(`,"reason":`, r.Reason)
 	optTexts(e, `,"rule_refs":`, r.RuleRefs)
+	optTexts(e, `,"policy_refs":`, r.PolicyRefs)
+	e.optRaw(`,"updated_input":`, r.UpdatedInput)
+	e.optText(`,"updated_input_ref":`, r.UpdatedInputRef)
+	if r.UserModified {
+		e.bool(`,"user_modified":`, true)
+	}
+	optList(e, `,"suggested_updates":`, r.SuggestedUpdates, func(e *encoder, value *any) { e.any("", *value) })
+	e.optMap(`,"pending_classifier_check":`, r.PendingClassifierCheck)
+	e.optText(`,"blocked_path":`, r.BlockedPath)
+	optList(e, `,"content_blocks":`, r.ContentBlocks, func(e *encoder, value *map[string]any) { e.any("", *value) })
+	e.optText(`,"accept_feedback":`, r.AcceptFeedback)
 	e.time(`,"decided_at":`, r.DecidedAt)
+	if r.ExpiresAt != nil {
+		e.time(`,"expires_at":`, *r.ExpiresAt)
+	}
 	e.end()
 }
 

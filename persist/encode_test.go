@@ -95,6 +95,10 @@ func fill(random *rand.Rand, v reflect.Value) {
 		v.SetString(pick("plain", "<a href=\"x\">&amp;</a>", "tab\tline\nreturn\rback\\\b\f\x00\x1f\x7f",
 			"\u2028 \u2029 é 漢 😀 \ufffd",
 			"bad \xff\xc3", "\xe2\x80", strings.Repeat("long ", 50)))
+	case reflect.Interface:
+		v.Set(reflect.ValueOf([]any{"<&>", 7, map[string]any{"b": "<", "a": nil}, struct {
+			Tool string `json:"tool"`
+		}{"mcp.a.b"}}[random.IntN(4)]))
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:

@@ -90,6 +90,12 @@ func records() []tool.Record {
 		all = append(all, tool.PermissionDecision{Head: tool.HeadOf(tool.ObjectPermissionDecision),
 			DecisionID: tool.NewDecisionID(), InvocationID: tool.NewInvocationID(), Behavior: b, DecidedAt: at, RuleRefs: []string{"rule"}})
 	}
+	all = append(all, tool.PermissionDecision{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.NewDecisionID(),
+		InvocationID: tool.NewInvocationID(), Behavior: tool.Ask, DecidedAt: at, PolicyRefs: []string{"policy:sha256:0"},
+		UpdatedInput: json.RawMessage(`{"a":1}`), UpdatedInputRef: "sha256:0;bytes=7", UserModified: true,
+		SuggestedUpdates:       []any{map[string]any{"type": "add_grant"}, struct{ Tool string }{"t"}},
+		PendingClassifierCheck: map[string]any{"classifier": "c"}, BlockedPath: "/p",
+		ContentBlocks: []map[string]any{{"type": "text", "text": "no"}}, AcceptFeedback: "yes", ExpiresAt: &at})
 	return all
 }
 

@@ -1,35 +1,235 @@
-// Package policy decides whether a call may run.
+// Package policy decides whether a call may run: by rules, by what is known of the tool, by what people have answered
+// before, and by the mode of the hub.
 //
-// At present it has no rules: every call is allowed, and each decision says so in its reason. What protects a hub is
-// therefore who can reach it, which tools its profiles show, and what its upstream servers refuse. The pipeline asks
-// for a decision before every call all the same and records it, so that rules take effect for every door at once.
+// Rules come from several sources, and the strictest one that matches a call counts: deny beats ask beats passthrough beats
+// allow, whoever wrote them. Where no rule speaks, tools that only read and reach no network are allowed if they belong to
+// a trusted server or to the hub itself, and everything else is asked about. The mode says what happens to what would be
+// asked. Grants, which are people's answers, answer the question "ask"; they answer no deny.
+//
+// Everything fails closed. A condition that cannot be evaluated counts against the call: a rule that denies then denies, and
+// every other one asks. That includes a condition on an argument that the call does not have: write has(arguments.x) where
+// that is meant to be harmless. A rule set with a fault is refused as a whole.
+//
+// Decide looks at memory alone and is quick. What takes time stands beside it: Classify asks an external program, Settle
+// turns a person's answer into a decision, and Grants keeps answers in a file.
 package policy
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // Request is what a decision is about. Nothing in it is changed.
 type Request struct {
 	Invocation tool.InvocationID
 	Tool       *tool.Tool
-	Input      json.RawMessage // the standard's permission_input
+	Facts      *facts.Facts     // of Tool; nil: nothing is known of it, which is taken for the worst
+	Targets    []target.Target  // what Input is aimed at, normalised
+	Findings   []target.Finding // what the limits on paths and hosts hold against Targets
+	Input      json.RawMessage  // the standard's permission_input
+	Meta       json.RawMessage  // the call's _meta
 	Actor      tool.Actor
+	Profile    string
+	CWD        string    // where the call would run
+	Now        time.Time // zero: the time of the decision
+}
+
+// Settings is what an Engine decides by. The zero value has no rules: defaults and mode decide alone.
+type Settings struct {
+	Mode       Mode        // "": client over stdio, default elsewhere
+	Sets       []Set       // in any order; several of one source are taken together
+	Grants     *Grants     // nil: nobody's answers are remembered
+	Classifier *Classifier // nil: none is asked
+
+	// Directory says which directory a grant for the path resolved covers: resolved itself where it is a directory, the
+	// one that holds it otherwise; resolved where that would be too wide. It is called when a question is about to be
+	// asked, and may look at the file system. Nil: grants cover the exact path and what is beneath it. See DirectoryOf.
+	Directory func(resolved string) string
 }
 
 // Engine makes permission decisions. It is safe for concurrent use.
-type Engine struct{}
+type Engine struct{ state atomic.Pointer[state] }
 
-// New returns an engine without rules: it allows every call.
+// state is one version of the policy. It is immutable.
+type state struct {
+	settings Settings
+	strict   []*compiled // rules that deny, then rules that ask, those that ask every time first
+	asks     int         // index in strict where those that ask begin
+	rest     []*compiled // rules that allow or pass through
+	all      []*compiled // in the order of sources, then of the file
+	version  string
+	refs     []string // version, as records name it
+}
+
+// New returns an engine that allows every call, until Apply is called.
 func New() *Engine { return &Engine{} }
 
-// Decide returns the decision about r, ready to be recorded. It always comes to one: a rule that cannot be evaluated
-// must deny, so there is no error that a caller could pass over. ctx bounds how long it may take.
-func (e *Engine) Decide(ctx context.Context, r Request) tool.PermissionDecision {
+// Compile returns an engine that decides by s. The error is a Problems.
+func Compile(s Settings) (*Engine, error) {
+	e := New()
+	if err := e.Apply(s); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Apply makes the engine decide by s from the next decision on. If s has a fault nothing changes, and the error, a
+// Problems, names every one of them.
+func (e *Engine) Apply(s Settings) error {
+	next, err := compileState(s)
+	if err != nil {
+		return err
+	}
+	e.state.Store(next)
+	return nil
+}
+
+// Version is a digest of all rules, the mode and the classifier's settings: an approval holds for one version. Grants are
+// not part of it, because an answer to one question must not withdraw the others. It is "" for an engine of New.
+func (e *Engine) Version() string {
+	if s := e.state.Load(); s != nil {
+		return s.version
+	}
+	return ""
+}
+
+// Problems is every problem of Settings.
+type Problems []error
+
+// Error is one line for each problem.
+func (p Problems) Error() string { return errors.Join(p...).Error() }
+
+// Unwrap gives each problem to errors.As.
+func (p Problems) Unwrap() []error { return p }
+
+func compileState(s Settings) (*state, error) {
+	var problems Problems
+	if !s.Mode.isValid() {
+		problems = append(problems, fmt.Errorf("mode: %q is none: write default, client, read_only, plan or accept_all", string(s.Mode)))
+	}
+	merged := make(map[Source][]Rule)
+	for _, set := range s.Sets {
+		if !isSource(set.Source) {
+			problems = append(problems, fmt.Errorf("rules: %q is no source of rules", string(set.Source)))
+		}
+		merged[set.Source] = append(merged[set.Source], set.Rules...)
+	}
+	env, err := newConditions()
+	if err != nil {
+		return nil, Problems{err}
+	}
+	next := &state{settings: s}
+	for _, source := range Sources() {
+		list, found := compileRules(source, merged[source], env)
+		for _, p := range found {
+			place := merged[source][p.Rule].Place
+			if place == "" {
+				place = fmt.Sprintf("%s rule %d", source, p.Rule+1)
+			}
+			problems = append(problems, fmt.Errorf("%s: %w", place, p))
+		}
+		for i := range list {
+			next.all = append(next.all, &list[i])
+		}
+	}
+	if s.Classifier != nil {
+		if err := s.Classifier.config.Problems(); err != nil {
+			problems = append(problems, fmt.Errorf("classifier: %w", err))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	next.arrange()
+	next.version = digestSettings(&s, next.all)
+	next.refs = []string{"policy:" + next.version}
+	return next, nil
+}
+
+// arrange sorts the rules into the order in which they are asked: a rule that denies ends the search.
+func (s *state) arrange() {
+	pick := func(want func(*compiled) bool) {
+		for _, c := range s.all {
+			if want(c) {
+				s.strict = append(s.strict, c)
+			}
+		}
+	}
+	pick(func(c *compiled) bool { return c.Then == tool.Deny })
+	s.asks = len(s.strict)
+	pick(func(c *compiled) bool { return c.Then == tool.Ask && c.EveryTime })
+	pick(func(c *compiled) bool { return c.Then == tool.Ask && !c.EveryTime })
+	for _, c := range s.all {
+		if c.Then == tool.Allow || c.Then == tool.Passthrough {
+			s.rest = append(s.rest, c)
+		}
+	}
+}
+
+func isSource(s Source) bool {
+	for _, known := range Sources() {
+		if s == known {
+			return true
+		}
+	}
+	return false
+}
+
+// digestSettings is Engine.Version.
+func digestSettings(s *Settings, rules []*compiled) string {
+	type ruleOf struct {
+		Source Source
+		Rule   Rule
+	}
+	all := struct {
+		Mode       Mode
+		Rules      []ruleOf
+		Classifier *ClassifierConfig
+	}{Mode: s.Mode}
+	for _, c := range rules {
+		r := c.Rule
+		r.Place = "" // a line added above a rule does not change it
+		all.Rules = append(all.Rules, ruleOf{c.source, r})
+	}
+	if s.Classifier != nil {
+		all.Classifier = &s.Classifier.config
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		text = fmt.Append(nil, all) // cannot be: nothing in it but strings and numbers
+	}
+	return "sha256:" + tool.Digest(text)
+}
+
+// Decide returns the decision about r, ready to be recorded. It always comes to one, so there is no error that a caller
+// could pass over. It waits for nothing.
+//
+// tool.Ask with a PendingClassifierCheck means that Classify has to be called for the decision that counts; who does not
+// call it asks a person.
+func (e *Engine) Decide(_ context.Context, r Request) tool.PermissionDecision {
+	s := e.state.Load()
+	if s == nil {
+		return allowAll(&r)
+	}
+	return s.decide(&r)
+}
+
+func (s *state) decide(r *Request) tool.PermissionDecision {
+	v := s.judge(r)
+	s.deferToClassifier(r, &v)
+	return s.record(r, &v)
+}
+
+// allowAll is the decision of an engine of New.
+func allowAll(r *Request) tool.PermissionDecision {
 	return tool.PermissionDecision{
 		Head:         tool.HeadOf(tool.ObjectPermissionDecision),
 		DecisionID:   tool.NewDecisionID(),

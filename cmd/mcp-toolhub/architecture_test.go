@@ -18,6 +18,7 @@ const modulePath = "github.com/mcp-toolhub/mcp-toolhub"
 // reason. Tests may import more, but for packages above their own.
 var mayImport = map[string]map[string]string{
 	"internal/tool":        {},
+	"internal/glob":        {},
 	"internal/rawjson":     {},
 	"internal/guard":       {},
 	"internal/seal":        {},
@@ -33,8 +34,30 @@ var mayImport = map[string]map[string]string{
 	"namespace": {
 		"internal/tool":    "turns catalogs into surfaces",
 		"internal/rawjson": "writes shown names into raw declarations",
+		"internal/glob":    "patterns of profiles",
+	},
+	"policy": {
+		"internal/tool":    "decisions are records",
+		"internal/rawjson": "conditions read raw arguments",
+		"internal/glob":    "patterns of rules",
+		"policy/facts":     "rules are about what tools can do",
+		"policy/target":    "rules and grants are about what calls are aimed at",
+	},
+	"policy/approval": {
+		"internal/tool": "questions are about invocations",
+		"policy":        "answers are its choices",
+	},
+	"policy/facts": {
+		"internal/tool":    "facts are about tools, and become records",
+		"internal/rawjson": "reads annotations and schemas",
+	},
+	"policy/target": {
+		"policy/facts":     "which arguments name something outside is a fact about the tool",
+		"internal/tool":    "findings ask or deny, in the vocabulary's words",
+		"internal/rawjson": "reads raw arguments",
 	},
 	"deferred": {
+		"internal/glob":    "patterns of what is always loaded",
 		"internal/tool":    "splits surfaces, executes tool_search",
 		"internal/rawjson": "reads raw declarations",
 		"deferred/search":  "the ranking",
@@ -42,7 +65,6 @@ var mayImport = map[string]map[string]string{
 	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
 	"deferred/embed":  {"deferred/search": "is its Meaning"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
-	"policy":          {"internal/tool": "decisions are records"},
 	"persist":         {"internal/tool": "the journal holds records"},
 	"internal/code": {
 		"internal/tool":    "is an executor with a catalog",

@@ -79,6 +79,13 @@ const (
 	ObjectInputMutation      Object = "tool_input_mutation"
 	ObjectSurface            Object = "tool_surface"
 	ObjectDeferredRef        Object = "deferred_tool_ref"
+	ObjectDeclaration        Object = "tool_declaration"
+	ObjectInterface          Object = "tool_interface"
+	ObjectExecutionProfile   Object = "tool_execution_profile"
+	ObjectPermissionProfile  Object = "tool_permission_profile"
+	ObjectInputContract      Object = "tool_input_contract"
+	ObjectOutputContract     Object = "tool_output_contract"
+	ObjectSchedulerPolicy    Object = "tool_scheduler_policy"
 )
 
 // Record is one of the standard's objects, ready to be encoded as one JSON object. Its fields are not changed once it
@@ -204,7 +211,7 @@ type Event struct {
 // EventSource is the source of every event of the hub.
 const EventSource = "mcp-toolhub"
 
-// PermissionDecision is the standard's tool_permission_decision.
+// PermissionDecision is the standard's tool_permission_decision, with every member that the specification names.
 type PermissionDecision struct {
 	Head
 	DecisionID   DecisionID     `json:"decision_id"`
@@ -214,7 +221,20 @@ type PermissionDecision struct {
 	Source       string         `json:"source,omitempty"`
 	Reason       map[string]any `json:"reason,omitempty"`
 	RuleRefs     []string       `json:"rule_refs,omitempty"`
-	DecidedAt    time.Time      `json:"decided_at"`
+	PolicyRefs   []string       `json:"policy_refs,omitempty"` // the version of the policy that decided
+
+	// What a person changed while approving: the input that is to be used instead, here or elsewhere.
+	UpdatedInput    json.RawMessage `json:"updated_input,omitempty"`
+	UpdatedInputRef string          `json:"updated_input_ref,omitempty"`
+	UserModified    bool            `json:"user_modified,omitempty"`
+
+	SuggestedUpdates       []any            `json:"suggested_updates,omitempty"`        // what would spare the question next time; each an object
+	PendingClassifierCheck map[string]any   `json:"pending_classifier_check,omitempty"` // a classifier has still to be asked
+	BlockedPath            string           `json:"blocked_path,omitempty"`             // the path that the decision is about
+	ContentBlocks          []map[string]any `json:"content_blocks,omitempty"`           // what the person says to the model, denying
+	AcceptFeedback         string           `json:"accept_feedback,omitempty"`          // what the person says to the model, allowing
+	DecidedAt              time.Time        `json:"decided_at"`
+	ExpiresAt              *time.Time       `json:"expires_at,omitempty"`
 }
 
 // Behavior is the outcome of a permission decision.

@@ -1,0 +1,448 @@
+// Package approval holds the questions about calls that wait for a person, and their answers. Doors put questions and
+// answers through it: the client that is asked, the command line in another terminal, the HTTP API.
+//
+// Nothing of it is written anywhere: pending questions survive no restart, so that nothing runs on an answer to a question
+// that nobody remembers. An answer is bound to who asked, to what exactly and to the policy that asked; whoever resumes
+// presents that again, once.
+package approval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+// ID names a question, "apr_…". Knowing it gives nobody the right to answer: doors check who does.
+type ID string
+
+// Binding is what an approval is bound to. Two questions whose bindings are equal are one question; an answer is good for
+// a call only if its binding is equal when it resumes.
+type Binding struct {
+	Actor     string    `json:"actor"` // tool.Actor.Ref
+	Session   string    `json:"-"`     // the caller's session: it stays within the hub
+	Server    string    `json:"server"`
+	Tool      tool.Name `json:"tool"`
+	Schema    string    `json:"schema"`    // digest of the tool's declaration, so that a tool that has changed is another one
+	Arguments string    `json:"arguments"` // digest of the arguments and of what they resolve to
+	Policy    string    `json:"policy"`    // policy.Engine.Version
+	Profile   string    `json:"profile,omitempty"`
+	CWD       string    `json:"cwd,omitempty"`
+}
+
+// Question is what a person is asked about. What strangers wrote (title, arguments, targets) is data to be shown as such.
+type Question struct {
+	Binding    Binding
+	Invocation tool.InvocationID
+	Decision   tool.DecisionID // the decision that asks
+
+	Reason    string          // why the hub asks, in its own words
+	Risk      string          // of the tool's facts
+	Tags      []string        // of the tool's facts
+	Client    string          // what the client calls itself
+	Shown     []byte          // arguments as JSON with secrets masked; cut after 8 KiB
+	Targets   []string        // what the call is aimed at, for people; the first 32
+	Suggested []any           // of the decision: what "always" would mean
+	Choices   []policy.Choice // that may be given; nil: all of them
+	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
+}
+
+// State is where a question stands.
+type State string
+
+const (
+	Pending  State = "pending"
+	Answered State = "answered"
+	Expired  State = "expired"  // nobody answered in time, which denies
+	Canceled State = "canceled" // nobody waits for the answer any more
+	Closed   State = "closed"   // the hub stops, which denies
+)
+
+// View is a question as people see it. It is a copy.
+type View struct {
+	ID          ID                `json:"id"`
+	State       State             `json:"state"`
+	Binding     Binding           `json:"binding"`
+	Invocation  tool.InvocationID `json:"invocation_id"` // the first that asked
+	Decision    tool.DecisionID   `json:"decision_id"`
+	Reason      string            `json:"reason"`
+	Risk        string            `json:"risk,omitempty"`
+	Tags        []string          `json:"tags,omitempty"`
+	Client      string            `json:"client,omitempty"`
+	Arguments   string            `json:"arguments_text"` // JSON text, cut where Cut says so
+	Cut         bool              `json:"cut,omitempty"`
+	Targets     []string          `json:"targets,omitempty"`
+	MoreTargets int               `json:"more_targets,omitempty"`
+	Suggested   []any             `json:"suggested_updates,omitempty"`
+	Choices     []policy.Choice   `json:"choices"`
+	Waiting     int               `json:"waiting"` // calls that the answer is for
+	Asked       time.Time         `json:"asked_at"`
+	Expires     time.Time         `json:"expires_at"`
+	Answer      *Answer           `json:"answer,omitempty"`
+}
+
+// Answer is what a person, or the passing of time, made of a question.
+type Answer struct {
+	Choice   policy.Choice `json:"choice"`
+	Sentence string        `json:"sentence,omitempty"` // to the model
+	By       string        `json:"by"`                 // who, and through which door
+	At       time.Time     `json:"at"`
+
+	// Arguments replace those of the call, nil where the person left them alone. They are an input mutation: validated
+	// again, and judged again.
+	Arguments []byte `json:"-"`
+}
+
+// Why a question or an answer is refused.
+var (
+	ErrFull     = errors.New("too many questions are open: answer some, or raise the limit")
+	ErrUnknown  = errors.New("no such question: list the open ones; after a restart of the hub none is left")
+	ErrAnswered = errors.New("the question was answered already: the first answer counts")
+	ErrExpired  = errors.New("the question has expired, which denied the call: let it be made again")
+	ErrCanceled = errors.New("the call was canceled while it waited: there is nothing left to answer")
+	ErrClosed   = errors.New("the hub is stopping: nothing is asked and nothing runs")
+	ErrChoice   = errors.New("this answer is not among those that the question offers: see its choices")
+	ErrBinding  = errors.New("the approval was given for another call: ask again")
+	ErrUsed     = errors.New("the approval was used already: ask again")
+)
+
+// Options bound the queue. The zero value is useful.
+type Options struct {
+	Max        int           // questions open at a time; default 1,000
+	MaxCaller  int           // of them, of one caller; default a quarter of Max, at least 1
+	MaxWaiting int           // calls that may wait for one question; default 100
+	Timeout    time.Duration // until no answer means deny; default 5 min
+	Keep       int           // settled questions that are still shown and refuse answers by name; default 200
+}
+
+// Bounds of what is kept of one question.
+const (
+	maxShown    = 8 << 10
+	maxTargets  = 32
+	maxText     = 1 << 10
+	maxSentence = 4 << 10
+	maxEdited   = 1 << 20
+)
+
+// Approvals is the questions of one hub. It is safe for concurrent use. Close ends it.
+type Approvals struct {
+	opts Options
+
+	mu       sync.Mutex
+	closed   bool
+	open     map[Binding]*question
+	byID     map[ID]*question
+	callers  map[string]int
+	settled  []*question // oldest first
+	watchers map[*watcher]bool
+	serial   uint64
+}
+
+// question is one open or settled question. Its fields are guarded by Approvals.mu.
+type question struct {
+	view    View
+	order   uint64
+	timer   *time.Timer
+	done    chan struct{} // closed when it is settled
+	edited  []byte
+	waiting int
+}
+
+// New returns an empty queue.
+func New(o Options) *Approvals {
+	o.Max = cmp.Or(max(o.Max, 0), 1000)
+	o.MaxCaller = cmp.Or(max(o.MaxCaller, 0), max(o.Max/4, 1))
+	o.MaxWaiting = cmp.Or(max(o.MaxWaiting, 0), 100)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 5*time.Minute)
+	o.Keep = cmp.Or(max(o.Keep, 0), 200)
+	return &Approvals{opts: o, open: make(map[Binding]*question), byID: make(map[ID]*question), callers: make(map[string]int),
+		watchers: make(map[*watcher]bool)}
+}
+
+// Ask puts a question, or joins the equal one that is open already: then the time that is left is that one's. Whoever asks
+// must Wait for the ticket or Leave it.
+func (a *Approvals) Ask(q Question) (*Ticket, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil, ErrClosed
+	}
+	if open := a.open[q.Binding]; open != nil {
+		if open.waiting >= a.opts.MaxWaiting {
+			return nil, ErrFull
+		}
+		open.waiting++
+		open.view.Waiting = open.waiting
+		a.tell(Changed, open)
+		return &Ticket{approvals: a, question: open, binding: q.Binding}, nil
+	}
+	if len(a.open) >= a.opts.Max || a.callers[q.Binding.Actor] >= a.opts.MaxCaller {
+		return nil, ErrFull
+	}
+	timeout := a.opts.Timeout
+	if q.Timeout > 0 {
+		timeout = min(timeout, q.Timeout)
+	}
+	a.serial++
+	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1}
+	asked.view.Asked = time.Now().UTC()
+	asked.view.Expires = asked.view.Asked.Add(timeout)
+	asked.timer = time.AfterFunc(timeout, func() { a.expire(asked) })
+	a.open[q.Binding], a.byID[asked.view.ID] = asked, asked
+	a.callers[q.Binding.Actor]++
+	a.tell(Asked, asked)
+	return &Ticket{approvals: a, question: asked, binding: q.Binding}, nil
+}
+
+// viewOf copies what is kept of a question: never more than a bounded part of it, and nothing of the caller's memory.
+func viewOf(q *Question) View {
+	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
+		Reason: cut(q.Reason, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Waiting: 1,
+		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
+		Suggested: slices.Clone(q.Suggested), Choices: slices.Clone(q.Choices)}
+	if v.Choices == nil {
+		v.Choices = policy.Choices()
+	}
+	for _, t := range q.Tags[:min(len(q.Tags), maxTargets)] {
+		v.Tags = append(v.Tags, cut(t, maxText))
+	}
+	for _, t := range q.Targets[:min(len(q.Targets), maxTargets)] {
+		v.Targets = append(v.Targets, cut(t, maxText))
+	}
+	v.MoreTargets = len(q.Targets) - len(v.Targets)
+	return v
+}
+
+// cut returns a copy of at most n bytes of text, whole characters.
+func cut(text string, n int) string {
+	if len(text) > n {
+		text = text[:n]
+	}
+	return strings.Clone(strings.ToValidUTF8(text, "\ufffd"))
+}
+
+// Answer answers the open question id. The first answer counts: every later one is refused, as are answers that come after
+// the call was canceled or the time was over, and the error says which.
+func (a *Approvals) Answer(id ID, answer Answer) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.byID[id]
+	if q == nil {
+		return ErrUnknown
+	}
+	if err := q.refusal(); err != nil {
+		return err
+	}
+	if !time.Now().Before(q.view.Expires) { // the timer is about to say so
+		a.settle(q, Expired, Answer{Choice: policy.DenyOnce, By: "timeout"})
+		return ErrExpired
+	}
+	if !slices.Contains(q.view.Choices, answer.Choice) || !answer.Choice.IsValid() {
+		return ErrChoice
+	}
+	if len(answer.Arguments) > maxEdited {
+		return fmt.Errorf("the changed arguments are larger than %d bytes: change less", maxEdited)
+	}
+	if len(answer.Arguments) > 0 && !answer.Choice.Allows() {
+		return fmt.Errorf("a call that is denied has no arguments to change: leave them out")
+	}
+	answer.Sentence, answer.By = cut(answer.Sentence, maxSentence), cut(answer.By, maxText)
+	a.settle(q, Answered, answer)
+	return nil
+}
+
+// refusal says why the question takes no answer, nil if it does.
+func (q *question) refusal() error {
+	switch q.view.State {
+	case Pending:
+		return nil
+	case Expired:
+		return ErrExpired
+	case Canceled:
+		return ErrCanceled
+	case Closed:
+		return ErrClosed
+	}
+	return ErrAnswered
+}
+
+func (a *Approvals) expire(q *question) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settle(q, Expired, Answer{Choice: policy.DenyOnce, By: "timeout"})
+}
+
+// settle is the one place where a question stops being open.
+func (a *Approvals) settle(q *question, state State, answer Answer) {
+	if q.view.State != Pending {
+		return
+	}
+	q.timer.Stop()
+	answer.At = time.Now().UTC()
+	q.edited, answer.Arguments = slices.Clone(answer.Arguments), nil
+	q.view.State, q.view.Answer = state, &answer
+	delete(a.open, q.view.Binding)
+	if a.callers[q.view.Binding.Actor]--; a.callers[q.view.Binding.Actor] <= 0 {
+		delete(a.callers, q.view.Binding.Actor)
+	}
+	a.settled = append(a.settled, q)
+	for len(a.settled) > a.opts.Keep {
+		delete(a.byID, a.settled[0].view.ID)
+		a.settled[0] = nil
+		a.settled = a.settled[1:]
+	}
+	close(q.done)
+	a.tell(Settled, q)
+}
+
+// List returns the open questions, oldest first.
+func (a *Approvals) List() []View {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.list()
+}
+
+// list is List with a.mu held.
+func (a *Approvals) list() []View {
+	all := make([]*question, 0, len(a.open))
+	for _, q := range a.open {
+		all = append(all, q)
+	}
+	slices.SortFunc(all, func(x, y *question) int { return cmp.Compare(x.order, y.order) })
+	list := make([]View, len(all))
+	for i, q := range all {
+		list[i] = q.copy()
+	}
+	return list
+}
+
+// Get returns the question id, also if it was settled lately.
+func (a *Approvals) Get(id ID) (View, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q := a.byID[id]; q != nil {
+		return q.copy(), nil
+	}
+	return View{}, ErrUnknown
+}
+
+func (q *question) copy() View {
+	v := q.view
+	v.Tags, v.Targets = slices.Clone(v.Tags), slices.Clone(v.Targets)
+	v.Suggested, v.Choices = slices.Clone(v.Suggested), slices.Clone(v.Choices)
+	if v.Answer != nil {
+		answer := *v.Answer
+		v.Answer = &answer
+	}
+	return v
+}
+
+// Close denies every open question and ends every stream. Nothing can be asked or answered afterwards.
+func (a *Approvals) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for _, q := range a.open {
+		a.settle(q, Closed, Answer{Choice: policy.DenyOnce, By: "hub"})
+	}
+	for w := range a.watchers {
+		w.end()
+		delete(a.watchers, w)
+	}
+}
+
+// Ticket is one call's place at a question.
+type Ticket struct {
+	approvals *Approvals
+	question  *question
+	binding   Binding
+
+	// Guarded by approvals.mu.
+	left bool
+	used bool
+}
+
+// ID is the question's.
+func (t *Ticket) ID() ID { return t.question.view.ID }
+
+// Expires is when no answer means deny.
+func (t *Ticket) Expires() time.Time { return t.question.view.Expires }
+
+// Done is closed when the question is settled.
+func (t *Ticket) Done() <-chan struct{} { return t.question.done }
+
+// Wait returns when the question is settled: nil, or ErrExpired, ErrClosed or the cause of ctx's end. Redeem then gives
+// the answer. A call whose ctx ends has left.
+func (t *Ticket) Wait(ctx context.Context) error {
+	select {
+	case <-t.question.done:
+	case <-ctx.Done():
+		t.Leave()
+		return context.Cause(ctx)
+	}
+	t.approvals.mu.Lock()
+	defer t.approvals.mu.Unlock()
+	if t.question.view.State == Answered {
+		return nil
+	}
+	return t.question.refusal()
+}
+
+// Leave gives up the place: the call was canceled. When the last one leaves, the question is withdrawn, and an answer that
+// comes later is refused. Leaving twice, or after the answer, changes nothing.
+func (t *Ticket) Leave() {
+	a := t.approvals
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t.left {
+		return
+	}
+	t.left = true
+	q := t.question
+	if q.view.State != Pending {
+		return
+	}
+	q.waiting--
+	if q.view.Waiting = q.waiting; q.waiting > 0 {
+		a.tell(Changed, q)
+		return
+	}
+	a.settle(q, Canceled, Answer{Choice: policy.DenyOnce, By: "caller"})
+}
+
+// Redeem gives the answer to the call that it was given for: now is what the call is bound to at this moment, and must be
+// what it was when it asked. An answer that allows is good once for each ticket, and until the question's time is over.
+// Whatever stands in the way is an error, and means deny.
+func (t *Ticket) Redeem(now Binding) (Answer, error) {
+	a := t.approvals
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := t.question
+	switch {
+	case a.closed:
+		return Answer{}, ErrClosed
+	case t.left:
+		return Answer{}, ErrCanceled
+	case q.view.State == Pending:
+		return Answer{}, errors.New("the question is not answered yet: wait for it")
+	case q.view.State != Answered:
+		return Answer{}, q.refusal()
+	case t.used:
+		return Answer{}, ErrUsed
+	case now != t.binding:
+		return Answer{}, ErrBinding
+	case !time.Now().Before(q.view.Expires):
+		return Answer{}, ErrExpired
+	}
+	t.used = true
+	answer := *q.view.Answer
+	answer.Arguments = slices.Clone(q.edited)
+	return answer, nil
+}

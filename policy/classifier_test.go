@@ -1,0 +1,210 @@
+package policy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+// TestMain lets the test program be a classifier's command: it echoes what CLASSIFIER_SAYS holds.
+func TestMain(m *testing.M) {
+	if says := os.Getenv("CLASSIFIER_SAYS"); says != "" {
+		os.Exit(beClassifier(says))
+	}
+	os.Exit(m.Run())
+}
+
+func beClassifier(says string) int {
+	question, err := io.ReadAll(os.Stdin)
+	if err != nil || !json.Valid(question) {
+		return 2
+	}
+	switch says {
+	case "silence":
+		// A grandchild that holds the pipe must not hold up the call.
+		child := exec.Command("sleep", "60")
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			return 2
+		}
+		fmt.Fprintln(os.Stderr, child.Process.Pid)
+		if file := os.Getenv("PID_FILE"); file != "" {
+			if err := os.WriteFile(file, fmt.Append(nil, child.Process.Pid), 0o600); err != nil {
+				return 2
+			}
+		}
+		select {}
+	case "failure":
+		return 3
+	}
+	fmt.Print(says)
+	return 0
+}
+
+// classifiers are both kinds of classifier that say the same: the two implementations pass the same tests.
+func classifiers(t *testing.T, says string, c policy.ClassifierConfig) map[string]policy.ClassifierConfig {
+	t.Helper()
+	stop := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question, err := io.ReadAll(r.Body)
+		switch {
+		case err != nil || !json.Valid(question) || r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer key":
+			w.WriteHeader(http.StatusTeapot)
+		case says == "silence":
+			select {
+			case <-stop:
+			case <-r.Context().Done():
+			}
+		case says == "failure":
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			io.WriteString(w, says)
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(stop) })
+	byCommand, byHTTP := c, c
+	byCommand.Command, byCommand.Env = []string{os.Args[0]}, []string{"CLASSIFIER_SAYS=" + says, "PATH=" + os.Getenv("PATH")}
+	byHTTP.URL, byHTTP.Headers = server.URL+"/secret-path", map[string]string{"Authorization": "Bearer key"}
+	return map[string]policy.ClassifierConfig{"command": byCommand, "http": byHTTP}
+}
+
+func TestClassifiers(t *testing.T) {
+	t.Parallel()
+	allow := policy.Rule{ID: "ok", Match: []string{"mcp.ok.*"}, Then: tool.Allow}
+	deny := policy.Rule{ID: "no", Match: []string{"mcp.no.*"}, Then: tool.Deny}
+	each := policy.Rule{ID: "each", Match: []string{"mcp.each.*"}, Then: tool.Ask, EveryTime: true}
+	for _, c := range []struct {
+		says           string
+		config         policy.ClassifierConfig
+		mode           policy.Mode
+		ok, other, one tool.Behavior // of a call that a rule allows, of one that is asked about, of one asked every time
+		failure        string
+	}{
+		{says: `{"behavior":"deny","confidence":0.9,"reason":"looks like a leak"}`, ok: tool.Deny, other: tool.Deny, one: tool.Deny},
+		{says: `{"behavior":"ask"}`, ok: tool.Ask, other: tool.Ask, one: tool.Ask},
+		{says: `{"behavior":"allow","confidence":1}`, ok: tool.Allow, other: tool.Ask, one: tool.Ask},
+		{says: `{"behavior":"allow","confidence":1}`, config: policy.ClassifierConfig{MayAllow: true}, ok: tool.Allow, other: tool.Allow, one: tool.Ask},
+		{says: `{"behavior":"allow","confidence":0.8}`, config: policy.ClassifierConfig{MayAllow: true, MinConfidence: 0.9}, ok: tool.Allow, other: tool.Ask, one: tool.Ask},
+		{says: `{"behavior":"allow"}`, config: policy.ClassifierConfig{MayAllow: true, MinConfidence: 0.9}, ok: tool.Allow, other: tool.Ask, one: tool.Ask},
+		{says: `{"behavior":"passthrough"}`, config: policy.ClassifierConfig{MayAllow: true}, ok: tool.Ask, other: tool.Ask, one: tool.Ask, failure: "none of allow, ask and deny"},
+		{says: `{"behavior":"allow","confidence":7}`, config: policy.ClassifierConfig{MayAllow: true}, ok: tool.Ask, other: tool.Ask, one: tool.Ask, failure: "confidence"},
+		{says: `no JSON`, config: policy.ClassifierConfig{MayAllow: true}, ok: tool.Ask, other: tool.Ask, one: tool.Ask, failure: "no JSON object"},
+		{says: `{"behavior":"allow","reason":"` + strings.Repeat("x", 70<<10) + `"}`, config: policy.ClassifierConfig{MayAllow: true}, ok: tool.Ask, other: tool.Ask, one: tool.Ask, failure: "64 KiB"},
+		{says: "failure", config: policy.ClassifierConfig{MayAllow: true}, ok: tool.Ask, other: tool.Ask, one: tool.Ask, failure: "3"},
+		{says: "silence", config: policy.ClassifierConfig{MayAllow: true, Timeout: 300 * time.Millisecond}, ok: tool.Ask, other: tool.Ask, one: tool.Ask, failure: "no answer within"},
+		{says: `{"behavior":"ask"}`, mode: policy.ModeClient, ok: tool.Passthrough, other: tool.Passthrough, one: tool.Passthrough},
+		{says: `{"behavior":"deny"}`, mode: policy.ModeAcceptAll, ok: tool.Deny, other: tool.Deny, one: tool.Deny},
+		{says: `{"behavior":"ask"}`, mode: policy.ModeAcceptAll, ok: tool.Allow, other: tool.Allow, one: tool.Allow},
+	} {
+		for kind, config := range classifiers(t, c.says, c.config) {
+			e := compile(t, policy.Settings{Mode: c.mode, Sets: user(allow, deny, each), Classifier: policy.NewClassifier(config)})
+			for name, want := range map[tool.Name]tool.Behavior{"mcp.ok.x": c.ok, "mcp.other.x": c.other, "mcp.each.x": c.one, "mcp.no.x": tool.Deny} {
+				d := e.Classify(t.Context(), writer(name))
+				checkRecord(t, d)
+				if d.Behavior != want || d.PendingClassifierCheck != nil {
+					t.Errorf("%s says %.60s: %s is %s %v, want %s", kind, c.says, name, d.Behavior, d.Reason, want)
+				}
+				opinion, ok := d.Reason["classifier"].(*policy.Opinion)
+				if name == "mcp.no.x" {
+					if ok {
+						t.Errorf("%s was asked about a call that is denied", kind)
+					}
+					continue
+				}
+				if !ok || c.failure != "3" && !strings.Contains(opinion.Failure, c.failure) || (opinion.Failure != "") != (c.failure != "") {
+					t.Errorf("%s says %.60s: recorded %+v", kind, c.says, opinion)
+				}
+				if text := fmt.Sprintf("%+v", d); strings.Contains(text, "secret-path") || strings.Contains(text, "Bearer") {
+					t.Errorf("%s: the record holds a secret: %s", kind, text)
+				}
+			}
+		}
+	}
+}
+
+// TestDecideLeavesTheClassifierToClassify: who does not ask it asks a person.
+func TestDecideLeavesTheClassifierToClassify(t *testing.T) {
+	t.Parallel()
+	e := compile(t, policy.Settings{
+		Sets: user(policy.Rule{Match: []string{"mcp.ok.*"}, Then: tool.Allow}, policy.Rule{Match: []string{"mcp.no.*"}, Then: tool.Deny}),
+		Classifier: policy.NewClassifier(policy.ClassifierConfig{URL: "http://127.0.0.1:1/", Match: []string{"mcp.ok.*", "mcp.no.*"},
+			Tags: []string{"write"}}),
+	})
+	if d := decides(t, e, writer("mcp.ok.x"), tool.Ask, ""); d.PendingClassifierCheck["classifier"] != "http:127.0.0.1:1" {
+		t.Errorf("%+v", d)
+	}
+	if d := decides(t, e, writer("mcp.no.x"), tool.Deny, "user"); d.PendingClassifierCheck != nil {
+		t.Errorf("%+v", d)
+	}
+	if d := decides(t, e, writer("mcp.else.x"), tool.Ask, "default"); d.PendingClassifierCheck != nil {
+		t.Errorf("a classifier is asked about what it is not for: %+v", d)
+	}
+	if d := e.Classify(t.Context(), writer("mcp.ok.x")); d.Behavior != tool.Ask {
+		t.Errorf("nobody answers there, and yet: %+v", d)
+	}
+}
+
+// TestACanceledCallDoesNotWaitForTheClassifier, and its processes end.
+func TestACanceledCallDoesNotWaitForTheClassifier(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no process groups")
+	}
+	config := classifiers(t, "silence", policy.ClassifierConfig{Timeout: time.Minute})["command"]
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	config.Env = append(config.Env, "PID_FILE="+pidFile)
+	e := compile(t, policy.Settings{Classifier: policy.NewClassifier(config)})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan tool.PermissionDecision)
+	go func() { done <- e.Classify(ctx, writer("mcp.x.y")) }()
+	var pid int
+	for deadline := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(deadline); runtime.Gosched() {
+		if text, err := os.ReadFile(pidFile); err == nil {
+			if _, err := fmt.Sscan(string(text), &pid); err != nil {
+				pid = 0
+			}
+		}
+	}
+	cancel()
+	if d := <-done; d.Behavior != tool.Ask {
+		t.Errorf("%+v", d)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(state), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d outlives the question", pid)
+		}
+	}
+}
+
+func TestClassifierProblems(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]policy.ClassifierConfig{
+		"either a command or a url": {Command: []string{"a"}, URL: "http://x/"},
+		"no address":                {URL: "ftp://x/"},
+		"the program is empty":      {Command: []string{""}},
+		"timeout":                   {Command: []string{"a"}, Timeout: time.Hour},
+		"min_confidence":            {Command: []string{"a"}, MinConfidence: 1.5},
+		"match":                     {Command: []string{"a"}, Match: []string{"[x]"}},
+	} {
+		if err := c.Problems(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// What a decision can come from besides the sources of rules.
+const (
+	sourceDefault = "default"       // no rule speaks
+	sourceMode    = "mode"          // the mode forbids writing
+	sourceLimit   = "limit"         // a finding of package target
+	sourceSession = "session_grant" // an answer for this session
+	sourceAlways  = "always_grant"  // an answer for good
+	sourceOracle  = "classifier"
+	sourcePerson  = "person"
+)
+
+// verdict is a decision before it becomes a record.
+type verdict struct {
+	behavior tool.Behavior
+	source   string
+	kind     string   // type of the reason: rule, default, mode, limit, grant, classifier, approval
+	message  string   // one sentence
+	note     string   // what the mode made of it
+	refs     []string // rules and grants behind it, the deciding one first
+	failed   string   // why the condition of the deciding rule could not be evaluated
+	blocked  string   // path or host that it is about
+	once     bool     // the question is asked every time
+	exact    []string // sensitive paths: only a grant for that very path covers them
+	mode     Mode
+	now      time.Time
+
+	classifier *Opinion // what the classifier said
+	pending    bool     // the classifier has still to be asked
+}
+
+// judge comes to a verdict. It looks at memory alone.
+func (s *state) judge(r *Request) verdict {
+	sub := prepare(r)
+	v := verdict{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
+	if s.forbid(sub, &v) {
+		return v
+	}
+	s.permit(sub, &v)
+	if v.behavior == tool.Ask && !v.once {
+		if g := s.settings.Grants.find(r, &v, tool.Allow); g != nil {
+			v.grant(g)
+			return v
+		}
+	}
+	v.mode.apply(&v, r)
+	return v
+}
+
+// prepare fills in what a request may leave out.
+func prepare(r *Request) *subject {
+	if r.Tool == nil {
+		r.Tool = &tool.Tool{Name: tool.UnknownTool}
+	}
+	if r.Facts == nil {
+		r.Facts = unknownFacts(r.Tool)
+	}
+	now := r.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	return &subject{Request: r, now: now}
+}
+
+// unknownFacts is the worst: what is taken for true of a tool of which nothing is known.
+func unknownFacts(t *tool.Tool) *facts.Facts {
+	yes := facts.Fact[bool]{Value: true, Origin: facts.Inferred, Why: "nothing is known of the tool"}
+	return &facts.Facts{Tool: t.Name, Server: t.Server, Destructive: yes, OpenWorld: yes, Network: yes,
+		Risk: facts.Fact[string]{Value: facts.RiskHigh, Origin: facts.Inferred, Why: yes.Why}, Tags: []string{"unknown", "write"}}
+}
+
+// forbid looks for whatever denies the call: nothing that is looked at later can allow it again.
+func (s *state) forbid(sub *subject, v *verdict) bool {
+	for _, c := range s.strict[:s.asks] {
+		matched, err := c.matches(sub)
+		if matched || err != nil {
+			v.rule(c, err)
+			return true
+		}
+	}
+	for i := range sub.Findings {
+		if f := &sub.Findings[i]; f.Behavior != tool.Ask { // a limit never allows
+			v.limit(f, tool.Deny)
+			return true
+		}
+	}
+	if g := s.settings.Grants.find(sub.Request, v, tool.Deny); g != nil {
+		v.grant(g)
+		return true
+	}
+	if v.mode.forbidsWriting() && writes(sub.Request) {
+		v.behavior, v.source, v.kind = tool.Deny, sourceMode, "mode"
+		v.message = "the hub is in mode read_only: nothing may be changed; use a tool that only reads"
+		if v.mode == ModePlan {
+			v.message = "the hub is in mode plan: describe the change instead of making it; tools that only read are free to use"
+		}
+		return true
+	}
+	return false
+}
+
+// writes reports whether the call is not known to read only.
+func writes(r *Request) bool {
+	if !r.Facts.ReadOnly.Value {
+		return true
+	}
+	for i := range r.Targets {
+		if r.Targets[i].Write {
+			return true
+		}
+	}
+	return false
+}
+
+// permit comes to ask, passthrough or allow, by rules, limits and defaults.
+func (s *state) permit(sub *subject, v *verdict) {
+	for i := range sub.Findings {
+		f := &sub.Findings[i] // all of them ask
+		v.limit(f, tool.Ask)
+		if f.Code == target.Sensitive {
+			v.exact = append(v.exact, f.Target.Resolved)
+		}
+	}
+	for _, c := range s.strict[s.asks:] {
+		matched, err := c.matches(sub)
+		if !matched && err == nil {
+			continue
+		}
+		if v.behavior == "" {
+			v.rule(c, err)
+		} else {
+			v.refs = append(v.refs, c.ref)
+		}
+		v.once = v.once || c.EveryTime
+		break // the first asks every time if any of them does
+	}
+	if v.behavior != "" {
+		return
+	}
+	for _, c := range s.rest {
+		matched, err := c.matches(sub)
+		switch {
+		case err != nil:
+			v.rule(c, err)
+			return
+		case matched && (v.behavior == "" || v.behavior == tool.Allow && c.Then == tool.Passthrough):
+			v.rule(c, nil)
+		}
+	}
+	if v.behavior == "" {
+		v.byDefault(sub.Request)
+	}
+}
+
+// rule makes the verdict that of rule c. err is why its condition could not be evaluated.
+func (v *verdict) rule(c *compiled, err error) {
+	v.behavior, v.source, v.kind, v.refs = c.Then, string(c.source), "rule", []string{c.ref}
+	v.message = c.Reason
+	if v.message == "" {
+		v.message = "rule " + c.ref + " says " + string(c.Then)
+	}
+	if err == nil {
+		return
+	}
+	v.failed = err.Error()
+	if c.Then != tool.Deny {
+		v.behavior = tool.Ask
+	}
+	v.message = fmt.Sprintf("the condition of rule %s cannot be evaluated, which counts against the call", c.ref)
+}
+
+func (v *verdict) limit(f *target.Finding, then tool.Behavior) {
+	if v.behavior != "" {
+		return
+	}
+	v.behavior, v.source, v.kind, v.message = then, sourceLimit, "limit", f.Reason
+	v.blocked = f.Blocked
+}
+
+// grant makes the verdict that of grant g.
+func (v *verdict) grant(g *Grant) {
+	v.behavior, v.kind, v.source = g.Then, "grant", sourceAlways
+	if g.session != nil {
+		v.source = sourceSession
+	}
+	v.message = "a person allowed this before"
+	if g.Then == tool.Deny {
+		v.message = "a person denied this for good"
+		if g.Says != "" {
+			v.message = g.Says
+		}
+	}
+	v.refs = append([]string{"grant/" + g.ID}, v.refs...)
+	v.blocked = ""
+}
+
+// byDefault is what holds where no rule speaks.
+func (v *verdict) byDefault(r *Request) {
+	f := r.Facts
+	v.behavior, v.source, v.kind = tool.Ask, sourceDefault, "default"
+	switch {
+	case f.Has(dangerous):
+		v.message = "no rule speaks of this tool, and it is tagged dangerous"
+	case writes(r):
+		v.message = "no rule speaks of this tool, and it is not known to read only"
+	case f.Network.Value || f.Has("network"):
+		v.message = "no rule speaks of this tool, and it reaches the network"
+	case !f.Trusted && r.Tool.Name.Source() == tool.SourceMCP:
+		v.message = "no rule speaks of this tool, and its server is not trusted"
+	default:
+		v.behavior = tool.Allow
+		v.message = "no rule speaks of this tool; it only reads, and its origin is trusted"
+	}
+}
+
+// Hides reports whether nothing that a caller could send to the tool would ever be allowed, so that a surface need not show
+// it, and by which rule or mode. A rule hides if it denies whatever the arguments, the targets and the time are.
+func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.Actor) (rule string, hidden bool) {
+	s := e.state.Load()
+	if s == nil {
+		return "", false
+	}
+	sub := prepare(&Request{Tool: t, Facts: f, Profile: profile, Actor: actor})
+	for _, c := range s.strict[:s.asks] {
+		if !c.isStatic() {
+			continue
+		}
+		if matched, err := c.matches(sub); matched || err != nil {
+			return c.ref, true
+		}
+	}
+	if mode := s.settings.Mode.Of(actor.Door); mode.forbidsWriting() && writes(sub.Request) {
+		return "mode/" + string(mode), true
+	}
+	return "", false
+}

@@ -1,0 +1,135 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const explained = `rules:
+  - {id: other, match: mcp.git.*, then: deny}
+  - {id: tagged, match: "mcp.fs.*", tags: network, then: deny}
+  - {id: late, match: "mcp.fs.*", when: "time.getHours() > 20", then: deny}
+  - {id: broken, match: "mcp.fs.*", when: "arguments.mode == 'w'", then: allow}
+  - {id: home, match: "mcp.fs.*", when: "targets.all(t, under(t.resolved, '/home/ann'))", then: ask, reason: "Ann's home is asked about."}
+  - {id: fine, match: "*", profile: review, then: allow}
+`
+
+// TestExplainText compares the rendering with a golden file: an ask with a grant that does not cover it, a name that would
+// steer a terminal, and a denial.
+func TestExplainText(t *testing.T) {
+	t.Parallel()
+	set, err := policy.ParseRules(policy.User, "rules.yaml", []byte(explained))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := openGrants(t, policy.GrantOptions{})
+	grant := grantFor("mcp.fs.write", "/srv")
+	grant.ID = "grt_1"
+	if _, err := g.AddSession("s1", grant); err != nil {
+		t.Fatal(err)
+	}
+	e := compile(t, policy.Settings{Sets: []policy.Set{set}, Grants: g})
+	var text strings.Builder
+	r := write("/home/ann/\x1b[2Ja.txt")
+	r.Profile, r.Actor.Name = "review\n", "ann\x1b[31m"
+	r.Now = noon()
+	x := e.Explain(t.Context(), r)
+	if err := x.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	r = writer("mcp.git.push")
+	r.Now = noon()
+	text.WriteString("\n")
+	x = e.Explain(t.Context(), r)
+	if err := x.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "\x1b") {
+		t.Error("the text steers the terminal")
+	}
+	if _, err := json.Marshal(x); err != nil {
+		t.Error(err)
+	}
+	const golden = "testdata/explain.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || string(want) != text.String() {
+		t.Errorf("%v\ngot:\n%s\nwant:\n%s", err, text.String(), want)
+	}
+}
+
+// TestHides: only what denies whatever is sent hides.
+func TestHides(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		rule policy.Rule
+		mode policy.Mode
+		want string
+	}{
+		{"plain deny", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, Then: tool.Deny}, "", "user/d"},
+		{"another tool", policy.Rule{ID: "d", Match: []string{"mcp.y.*"}, Then: tool.Deny}, "", ""},
+		{"an ask", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, Then: tool.Ask}, "", ""},
+		{"by arguments", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, When: "arguments.a == 1", Then: tool.Deny}, "", ""},
+		{"by targets", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, When: "targets.size() == 0", Then: tool.Deny}, "", ""},
+		{"by time", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, When: "time.getHours() >= 0", Then: tool.Deny}, "", ""},
+		{"by _meta", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, When: "_meta.size() == 0", Then: tool.Deny}, "", ""},
+		{"by session", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, When: `actor.session == "s1"`, Then: tool.Deny}, "", ""},
+		{"by a mixture", policy.Rule{ID: "d", Match: []string{"mcp.x.*"}, When: `actor.name == "ann" && actor.client == ""`, Then: tool.Deny}, "", ""},
+		{"by the tool", policy.Rule{ID: "d", When: `!tool.read_only`, Then: tool.Deny}, "", "user/d"},
+		{"not by the tool", policy.Rule{ID: "d", When: `tool.read_only`, Then: tool.Deny}, "", ""},
+		{"by the actor", policy.Rule{ID: "d", When: `actor.name == "ann" && profile == "p"`, Then: tool.Deny}, "", "user/d"},
+		{"not this actor", policy.Rule{ID: "d", When: `actor.name == "bob"`, Then: tool.Deny}, "", ""},
+		{"fails always", policy.Rule{ID: "d", When: `tool.tags[99] == ""`, Then: tool.Deny}, "", "user/d"},
+		{"mode", policy.Rule{ID: "d", Match: []string{"*"}, Then: tool.Allow}, policy.ModeReadOnly, "mode/read_only"},
+		{"profile", policy.Rule{ID: "d", Match: []string{"*"}, Profile: []string{"q"}, Then: tool.Deny}, "", ""},
+	} {
+		e := compile(t, policy.Settings{Mode: c.mode, Sets: user(c.rule)})
+		r := writer("mcp.x.write")
+		if rule, hidden := e.Hides(r.Tool, r.Facts, "p", r.Actor); rule != c.want || hidden != (c.want != "") {
+			t.Errorf("%s: hidden %t by %q, want %q", c.name, hidden, rule, c.want)
+		}
+	}
+	if _, hidden := policy.New().Hides(writer("mcp.x.y").Tool, nil, "", tool.Actor{}); hidden {
+		t.Error("an engine without a policy hides")
+	}
+}
+
+// TestNothingIsKnown: without facts and without a tool, nothing is allowed.
+func TestNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	e := compile(t, policy.Settings{})
+	decides(t, e, policy.Request{Actor: tool.Actor{Door: "http"}}, tool.Ask, "default")
+	known := policy.Request{Tool: &tool.Tool{Name: "code.read_file", Server: "code"}}
+	decides(t, e, known, tool.Ask, "default")
+	known.Facts = facts.Of(known.Tool, facts.Options{})
+	known.Targets = []target.Target{{Kind: target.Path, Resolved: "/p"}}
+	decides(t, e, known, tool.Ask, "default")
+}
+
+func TestTheLoudModeIsLoud(t *testing.T) {
+	t.Parallel()
+	for _, m := range policy.Modes() {
+		if loud := strings.Contains(m.Warning(), "EVERY CALL"); loud != (m == policy.ModeAcceptAll) {
+			t.Errorf("%s: %q", m, m.Warning())
+		}
+	}
+	d := decides(t, compile(t, policy.Settings{Mode: policy.ModeAcceptAll}), writer("mcp.x.y"), tool.Allow, "default")
+	if d.Mode != "accept_all" || !strings.Contains(d.Reason["mode"].(string), "WITHOUT ASKING") {
+		t.Errorf("%+v", d)
+	}
+}

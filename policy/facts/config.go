@@ -1,0 +1,168 @@
+package facts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Config is what the operator says of tools. The zero value says nothing.
+type Config struct {
+	Tools []Override `yaml:"tools"`
+}
+
+// Override sets facts of the tools that match it. The first override that sets a fact counts for that fact.
+type Override struct {
+	Match string `yaml:"match"` // glob over canonical names: * is any run of characters, dots included, and ? one
+
+	ReadOnly    *bool `yaml:"read_only"`   // true: also not destructive
+	Destructive *bool `yaml:"destructive"` // true: also not read-only
+	Idempotent  *bool `yaml:"idempotent"`
+	OpenWorld   *bool `yaml:"open_world"`
+	Network     *bool `yaml:"network"`
+	Filesystem  *bool `yaml:"filesystem"`
+	Command     *bool `yaml:"command"`
+	Interactive *bool `yaml:"interactive"`
+	Concurrent  *bool `yaml:"concurrency_safe"`
+
+	Risk         string   `yaml:"risk"`          // low, medium, high or critical
+	Access       []string `yaml:"access"`        // replaces the access kinds
+	WriteEffects []string `yaml:"write_effects"` // replaces the write effects
+	Kind         string   `yaml:"kind"`          // the standard's tool_kind
+	Lifecycle    string   `yaml:"lifecycle"`     // draft, available, disabled, requires_setup, deprecated or retired
+	Tags         []string `yaml:"tags"`          // added; "dangerous" makes a tool dangerous, "readonly" and "write" are facts
+
+	// Arguments says what arguments name, by JSON pointer: path, url, host, command, code, resource or none.
+	Arguments map[string]string `yaml:"arguments"`
+}
+
+// Fault is one thing that is wrong with a Config.
+type Fault struct {
+	Path    string // of keys: tools[2].risk
+	Problem string // ends in what to do
+}
+
+func (f *Fault) Error() string { return f.Path + ": " + f.Problem }
+
+// Validate reports every fault of c, each as a *Fault, joined; nil where there is none. It changes nothing.
+func (c Config) Validate() error {
+	var faults []error
+	for i, o := range c.Tools {
+		at := fmt.Sprintf("tools[%d]", i)
+		o.check(func(key, format string, args ...any) {
+			faults = append(faults, &Fault{Path: at + "." + key, Problem: fmt.Sprintf(format, args...)})
+		})
+	}
+	return errors.Join(faults...)
+}
+
+func (o Override) check(fault func(key, format string, args ...any)) {
+	switch {
+	case o.Match == "":
+		fault("match", "the pattern is empty: write a canonical name, or * for all tools")
+	case strings.ContainsAny(o.Match, `[]{}\`):
+		fault("match", "the pattern %q holds one of []{}\\, which mean nothing here: use * and ? only", o.Match)
+	case strings.ContainsFunc(o.Match, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }):
+		fault("match", "the pattern %+q holds white space or an invisible character: remove it", o.Match)
+	}
+	if isTrue(o.ReadOnly) && isTrue(o.Destructive) {
+		fault("destructive", "a read-only tool destroys nothing: set only one of read_only and destructive")
+	}
+	if isTrue(o.ReadOnly) && isTrue(o.Command) {
+		fault("command", "a tool that runs what its caller writes is not read-only: set only one of read_only and command")
+	}
+	if isTrue(o.ReadOnly) && len(o.WriteEffects) > 0 {
+		fault("write_effects", "a read-only tool has no write effects: remove them, or read_only")
+	}
+	if slices.Contains(o.Tags, tagReadOnly) || slices.Contains(o.Tags, tagWrite) {
+		fault("tags", "readonly and write are facts, not words to add: use read_only")
+	}
+	oneOf := func(key, value string, allowed []string) {
+		if value != "" && !slices.Contains(allowed, value) {
+			fault(key, "%q is none of the values that there are: write one of %s", value, strings.Join(allowed, ", "))
+		}
+	}
+	oneOf("risk", o.Risk, riskLevels())
+	oneOf("kind", o.Kind, toolKinds())
+	oneOf("lifecycle", o.Lifecycle, []string{Draft, Available, Disabled, RequiresSetup, Deprecated, Retired})
+	for i, v := range o.Access {
+		oneOf(fmt.Sprintf("access[%d]", i), v, accessKinds())
+	}
+	for i, v := range o.WriteEffects {
+		oneOf(fmt.Sprintf("write_effects[%d]", i), v, writeEffects())
+	}
+	for i, v := range o.Tags {
+		if strings.TrimSpace(v) != v || v == "" {
+			fault(fmt.Sprintf("tags[%d]", i), "the tag %q is empty or begins or ends in white space: write a word", v)
+		}
+	}
+	for pointer, kind := range o.Arguments {
+		if !strings.HasPrefix(pointer, "/") {
+			fault("arguments", "the argument %q is no JSON pointer: write /%s", pointer, pointer)
+		}
+		oneOf("arguments."+pointer, kind, argumentKinds())
+	}
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// Vocabulary that both the derivation and the config keep to.
+
+func riskLevels() []string { return []string{RiskLow, RiskMedium, RiskHigh, RiskCritical} }
+
+// toolKinds are the standard's initial tool_kind values.
+func toolKinds() []string {
+	return []string{"function", "mcp_tool", "openapi_operation", "native_tool", "browser_action", "shell_command",
+		"code_execution", "file_operation", "web_search", "retrieval", "model_task", "skill_tool", "peer_agent_tool",
+		"policy_check", "artifact_operation", "evidence_export", "custom"}
+}
+
+func accessKinds() []string {
+	return []string{"read", "write", "delete", "execute", "network", "filesystem", "browser", "message"}
+}
+
+func writeEffects() []string {
+	return []string{"create", "update", "delete", "send", "execute", "upload", "unknown"}
+}
+
+func argumentKinds() []string {
+	return []string{ArgumentPath, ArgumentURL, ArgumentHost, ArgumentCommand, ArgumentCode, ArgumentResource, ArgumentNone}
+}
+
+// Tags with a meaning.
+const (
+	tagReadOnly    = "readonly"
+	tagWrite       = "write"
+	tagUnknown     = "unknown" // nothing shows what it does: taken for a write
+	tagDangerous   = "dangerous"
+	tagDestructive = "destructive"
+	tagNetwork     = "network"
+	tagFilesystem  = "filesystem"
+	tagCommand     = "command"
+	tagBrowser     = "browser"
+	tagOpenWorld   = "openworld"
+)
+
+// matchGlob reports whether pattern matches all of name: * is any run of characters, ? is one. It takes time in proportion
+// to the product of the lengths at worst.
+func matchGlob(pattern, name string) bool {
+	i, j, star, resume := 0, 0, -1, 0
+	for j < len(name) {
+		switch {
+		case i < len(pattern) && pattern[i] == '*':
+			star, resume = i, j
+			i++
+		case i < len(pattern) && (pattern[i] == '?' || pattern[i] == name[j]):
+			i++
+			j++
+		case star >= 0:
+			resume++
+			i, j = star+1, resume
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[i:], "*") == ""
+}

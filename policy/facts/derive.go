@@ -1,0 +1,395 @@
+package facts
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// derivation is what is gathered of one tool on the way to its Facts.
+type derivation struct {
+	tool      *tool.Tool
+	options   Options
+	trusted   bool
+	overrides []Override // those that match
+
+	hints      hints
+	deprecated bool // the declaration says so
+	name       name
+	prose      prose
+	shape      shape
+}
+
+// hints are the tool's annotations; nil where it says nothing.
+type hints struct{ readOnly, destructive, idempotent, openWorld *bool }
+
+// name is what the name of a tool shows.
+type name struct {
+	evidence
+	lead         effect // of its first verb, where that changes nothing
+	verbless     bool
+	saysReadOnly bool
+	network      bool
+	browser      bool
+	derivative   bool
+	files        bool
+	readLast     bool // ends in a verb that reads, after nouns that are verbs as well: pull_request_read
+	query        bool // speaks of a query
+	database     bool // speaks of a database
+}
+
+func (d *derivation) read() {
+	for _, o := range d.options.Overrides {
+		if matchGlob(o.Match, string(d.tool.Name)) {
+			d.overrides = append(d.overrides, o)
+		}
+	}
+	d.annotations()
+	d.name = readName(d.tool.Native, d.tool.Server)
+	d.prose = readProse(d.tool.Description, d.name.lead == reads || d.name.lead == inspects)
+	d.shape = readSchema(d.tool.InputSchema)
+	if d.name.readLast && (d.prose.lead.effect == reads || d.prose.saysReadOnly) {
+		d.name.soft, d.name.lead = 0, reads
+	}
+	if d.name.query && (d.name.database || d.prose.database) {
+		d.shape.queriesAreCode()
+	}
+}
+
+func (d *derivation) annotations() {
+	var annotations []byte
+	_ = rawjson.Members(d.tool.Declaration, func(m rawjson.Member) bool {
+		switch {
+		case m.Is("annotations"):
+			annotations = m.Value
+		case m.Is("deprecated"):
+			d.deprecated = string(m.Value) == "true"
+		}
+		return true
+	})
+	if annotations == nil {
+		return
+	}
+	_ = rawjson.Members(annotations, func(m rawjson.Member) bool {
+		value := bytes.Equal(m.Value, []byte("true"))
+		if !value && !bytes.Equal(m.Value, []byte("false")) {
+			return true // no boolean says nothing
+		}
+		switch m.Name() {
+		case "readOnlyHint":
+			d.hints.readOnly = &value
+		case "destructiveHint":
+			d.hints.destructive = &value
+		case "idempotentHint":
+			d.hints.idempotent = &value
+		case "openWorldHint":
+			d.hints.openWorld = &value
+		case "deprecated":
+			d.deprecated = value
+		}
+		return true
+	})
+}
+
+// readName reads a tool's own name, but for the name of its server at the beginning.
+func readName(native, server string) name {
+	n := name{verbless: true}
+	words := split(native)
+	own := split(server)
+	for len(words) > 1 && (slices.Contains(own, words[0])) {
+		words = words[1:]
+	}
+	first := true
+	for i, w := range words {
+		if w == "readonly" || w == "only" && i > 0 && words[i-1] == "read" {
+			n.saysReadOnly = true
+		}
+		n.network = n.network || networkWord(w)
+		n.browser = n.browser || browserWord(w)
+		n.derivative = n.derivative || derivative(w)
+		n.files = n.files || w == "file" || w == "files" || w == "directory" || w == "folder"
+		n.query = n.query || w == "query" || w == "sql"
+		n.database = n.database || databaseWord(w)
+		v := verbOf(w)
+		if w == "reader" {
+			v = verb{effect: reads}
+		}
+		if w == "check" && i+1 < len(words) && (words[i+1] == "out" || words[i+1] == "in") {
+			v = verb{effect: updates}
+		}
+		joined := i > 0 && (words[i-1] == "and" || words[i-1] == "or" || words[i-1] == "then")
+		if v.effect == noEffect || v.soft && !first && !joined && v.effect != destroys {
+			continue
+		}
+		n.verbless = false
+		if v.effect.writes() {
+			n.add(v, w, "its name holds")
+		} else if first {
+			n.lead = v.effect
+		}
+		n.readLast = i > 0 && i == len(words)-1 && (w == "read" || w == "reader" || w == "get") && !n.soft.has(destroys)
+		first = false
+	}
+	return n
+}
+
+// override returns the value that pick finds in the first override that sets it.
+func override[T any](d *derivation, pick func(*Override) (T, bool)) (Fact[T], bool) {
+	for i := range d.overrides {
+		if v, ok := pick(&d.overrides[i]); ok {
+			return Fact[T]{v, Configured, d.overrides[i].Match}, true
+		}
+	}
+	return Fact[T]{}, false
+}
+
+func (d *derivation) overrideBool(pick func(*Override) *bool) (Fact[bool], bool) {
+	return override(d, func(o *Override) (bool, bool) {
+		if b := pick(o); b != nil {
+			return *b, true
+		}
+		return false, false
+	})
+}
+
+func overrideWord[T ~string | ~[]string](d *derivation, pick func(*Override) T) (Fact[T], bool) {
+	return override(d, func(o *Override) (T, bool) {
+		v := pick(o)
+		return v, len(v) > 0
+	})
+}
+
+func (d *derivation) derive(f *Facts) {
+	f.Arguments = d.arguments()
+	f.Command = d.commandFact(f)
+	f.ReadOnly = d.readOnly()
+	if f.ReadOnly.Value && f.Command.Value && f.Command.Origin == Configured {
+		f.ReadOnly = Fact[bool]{false, Configured, f.Command.Why}
+	}
+	f.Destructive = d.destructive(f)
+	if f.Destructive.Value && f.Destructive.Origin == Configured {
+		f.ReadOnly = Fact[bool]{false, Configured, f.Destructive.Why}
+	}
+	for i := range f.Arguments {
+		f.Arguments[i].Write = f.Arguments[i].Write || !f.ReadOnly.Value
+	}
+	f.Idempotent = d.idempotent(f)
+	f.Network = d.network(f)
+	f.Filesystem = d.filesystem(f)
+	f.OpenWorld = d.openWorld(f)
+	f.Interactive = Fact[bool]{false, Inferred, "nothing says that it needs a person"}
+	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Interactive }); ok {
+		f.Interactive = v
+	}
+	f.Concurrent = d.concurrent(f)
+	f.Sensitive = d.shape.sensitive
+	f.Risk = d.risk(f)
+	f.Access = d.access(f)
+	f.WriteEffects = d.writeEffects(f)
+	f.Kind = d.kind(f)
+	f.Lifecycle = d.lifecycle()
+	f.Tags = d.tags(f)
+}
+
+// blockers is all that stands against taking the tool for read-only by inference, and why.
+func (d *derivation) blockers() (mask, string) {
+	hard := d.name.hard | d.prose.hard | d.shape.hard
+	soft := d.name.soft | d.prose.soft
+	why := d.name.why
+	for _, w := range []string{d.shape.why, d.prose.why} {
+		if why == "" {
+			why = w
+		}
+	}
+	says := d.prose.saysReadOnly || d.name.saysReadOnly
+	inspected := d.name.lead == inspects
+	switch {
+	case says:
+		// "Run a read-only SQL query": what it runs is said to change nothing.
+		hard, soft = hard&^(1<<executes), 0
+	case d.shape.command, d.shape.code && !inspected:
+		hard |= 1 << executes
+		if why == "" {
+			why = "it runs what its caller writes"
+		}
+	}
+	if d.shape.command && says {
+		hard |= 1 << executes // a command line is no query
+		why = "it runs a command"
+	}
+	return hard | soft, why
+}
+
+func (d *derivation) readOnly() Fact[bool] {
+	if v, ok := d.overrideBool(func(o *Override) *bool { return o.ReadOnly }); ok {
+		return v
+	}
+	if slices.Contains(d.tool.Tags, tagWrite) {
+		return Fact[bool]{false, Configured, "tag write"}
+	}
+	switch {
+	case d.hints.readOnly != nil && !*d.hints.readOnly:
+		return Fact[bool]{false, Declared, "readOnlyHint is false"}
+	case isTrue(d.hints.destructive):
+		return Fact[bool]{false, Declared, "destructiveHint"}
+	case d.trusted && isTrue(d.hints.readOnly):
+		if why, contradicted := d.contradiction(); contradicted {
+			return Fact[bool]{false, Inferred, "readOnlyHint, but " + why}
+		}
+		return Fact[bool]{true, Declared, "readOnlyHint"}
+	}
+	return d.inferReadOnly()
+}
+
+// contradiction says what outweighs even the readOnlyHint of a trusted origin: a name that destroys, or a program text
+// that nobody calls harmless. An override outweighs that.
+func (d *derivation) contradiction() (string, bool) {
+	says := d.prose.saysReadOnly || d.name.saysReadOnly
+	switch {
+	case d.name.hard.has(destroys):
+		return d.name.why, true
+	case (d.shape.code || d.shape.command) && !says && d.name.lead != inspects && d.tool.Name.Source() == tool.SourceMCP:
+		return "it runs what its caller writes", true
+	}
+	return "", false
+}
+
+func (d *derivation) inferReadOnly() Fact[bool] {
+	no := func(why string) Fact[bool] { return Fact[bool]{false, Inferred, why} }
+	yes := func(why string) Fact[bool] { return Fact[bool]{true, Inferred, why} }
+	if against, why := d.blockers(); against.any() {
+		return no(why)
+	}
+	if d.shape.beyond || d.prose.tooLong {
+		return no("there is more of its declaration than was read")
+	}
+	lead, where := d.name.lead, "its name begins with a verb that reads"
+	if d.name.verbless {
+		lead, where = d.prose.lead.effect, "its description begins with a verb that reads"
+	}
+	switch {
+	case d.prose.saysReadOnly || d.name.saysReadOnly:
+		return yes("it is said to be read-only")
+	case lead == reads || lead == inspects:
+		return yes(where)
+	case lead == produces && (d.name.derivative || d.prose.derivative) && !d.has(ArgumentPath):
+		return yes("it hands back what it makes")
+	}
+	return no("nothing shows that it only reads")
+}
+
+// known reports whether anything shows what a tool does that is not read-only.
+func (d *derivation) known() bool {
+	against, _ := d.blockers()
+	return against.any() || d.hints.readOnly != nil || d.hints.destructive != nil
+}
+
+func (d *derivation) destructive(f *Facts) Fact[bool] {
+	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Destructive }); ok {
+		return v
+	}
+	if f.ReadOnly.Value {
+		return Fact[bool]{false, f.ReadOnly.Origin, "it is read-only"}
+	}
+	against, why := d.blockers()
+	switch {
+	case isTrue(d.hints.destructive):
+		return Fact[bool]{true, Declared, "destructiveHint"}
+	case d.trusted && d.hints.destructive != nil:
+		return Fact[bool]{false, Declared, "destructiveHint is false"}
+	case against.has(destroys) || f.Command.Value:
+		if why == "" {
+			why = f.Command.Why
+		}
+		return Fact[bool]{true, Inferred, why}
+	case against.any() && against&(1<<updates|1<<executes) == 0 && d.name.hard.any():
+		return Fact[bool]{false, Inferred, "it only adds: " + why}
+	}
+	return Fact[bool]{true, Inferred, "nothing says that it destroys nothing"}
+}
+
+// shown reports whether something shows that the tool destroys, other than that nobody says it does not.
+func (d *derivation) shown(f *Facts) bool {
+	against, _ := d.blockers()
+	return f.Destructive.Value && (f.Destructive.Origin != Inferred || against.has(destroys) || f.Command.Value)
+}
+
+func (d *derivation) idempotent(f *Facts) Fact[bool] {
+	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Idempotent }); ok {
+		return v
+	}
+	switch {
+	case d.hints.idempotent != nil && !*d.hints.idempotent:
+		return Fact[bool]{false, Declared, "idempotentHint is false"}
+	case d.trusted && d.hints.idempotent != nil:
+		return Fact[bool]{true, Declared, "idempotentHint"}
+	case f.ReadOnly.Value:
+		return Fact[bool]{true, f.ReadOnly.Origin, "it is read-only"}
+	}
+	return Fact[bool]{false, Inferred, "nothing says that a second call changes nothing"}
+}
+
+// concurrent: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
+func (d *derivation) concurrent(f *Facts) Fact[bool] {
+	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Concurrent }); ok {
+		return v
+	}
+	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.name.browser && !d.prose.browser {
+		return Fact[bool]{true, f.ReadOnly.Origin, "it is read-only"}
+	}
+	return Fact[bool]{false, Inferred, "nothing says that two calls can run side by side"}
+}
+
+func (d *derivation) has(kind string) bool {
+	return slices.ContainsFunc(d.shape.arguments, func(a Argument) bool { return a.Kind == kind })
+}
+
+func (d *derivation) commandFact(f *Facts) Fact[bool] {
+	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Command }); ok {
+		return v
+	}
+	for _, a := range f.Arguments {
+		if a.Kind == ArgumentCommand || a.Kind == ArgumentCode && d.name.lead != inspects {
+			return Fact[bool]{true, a.Origin, "the argument " + a.Pointer + " is run"}
+		}
+	}
+	if d.prose.hard.has(executes) && strings.Contains(d.prose.why, "arbitrary") {
+		return Fact[bool]{true, Inferred, d.prose.why}
+	}
+	return Fact[bool]{false, Inferred, "no argument is run"}
+}
+
+// arguments are those of the schema, as far as the operator does not say otherwise, and those that the operator adds.
+func (d *derivation) arguments() []Argument {
+	var out []Argument
+	said := make(map[string]bool)
+	for _, o := range d.overrides {
+		for _, pointer := range sortedKeys(o.Arguments) {
+			if said[pointer] {
+				continue
+			}
+			said[pointer] = true
+			if kind := o.Arguments[pointer]; kind != ArgumentNone {
+				out = append(out, Argument{Pointer: pointer, Kind: kind, Origin: Configured, Why: o.Match})
+			}
+		}
+	}
+	for _, a := range d.shape.arguments {
+		if !said[a.Pointer] {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

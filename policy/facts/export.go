@@ -1,0 +1,285 @@
+package facts
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// noSandbox: the hub starts servers and commands as they are.
+const noSandbox = "none"
+
+// progressSchema is what notifications/progress carry.
+const progressSchema = `{"type":"object","required":["progress"],"properties":{"progress":{"type":"number"},` +
+	`"total":{"type":"number"},"message":{"type":"string"}}}`
+
+func (f *Facts) ref(kind string) string { return string(f.Tool) + "/" + kind }
+
+func (f *Facts) namespace() string {
+	if source := f.Tool.Source(); source != tool.SourceMCP {
+		return source
+	}
+	return tool.SourceMCP + "." + f.Server
+}
+
+// Declaration is the tool's tool_declaration.
+func (f *Facts) Declaration() Declaration {
+	t := f.declared
+	return Declaration{
+		Head: tool.HeadOf(tool.ObjectDeclaration), ToolID: f.Tool, Namespace: f.namespace(), Name: t.Native,
+		Aliases: list(f.options.Aliases), SearchHint: f.SearchHint(), Title: t.Title, Description: t.Description,
+		Lifecycle: f.Lifecycle.Value, ToolKind: f.Kind.Value, Capabilities: f.capabilities(),
+		InputContract: f.InputContract(), OutputContract: f.OutputContract(), Interface: f.ref("interface"),
+		ExecutionProfile: f.ref("execution"), PermissionProfile: f.ref("permission"),
+		ExternalMappings: f.ExternalMappings(), Annotations: objectOnly(member(t.Declaration, "annotations")),
+		Tags: list(f.Tags), Origins: f.Origins(),
+	}
+}
+
+// InputContract is the tool's tool_input_contract. Hooks and prompts may change values, and add no members of their own: the
+// schema at run time is the model's.
+func (f *Facts) InputContract() InputContract {
+	t := f.declared
+	targets := make([]TargetField, len(f.Arguments))
+	for i, a := range f.Arguments {
+		targets[i] = TargetField(a)
+	}
+	return InputContract{
+		Head: tool.HeadOf(tool.ObjectInputContract), ModelSchema: objectOnly(t.InputSchema),
+		RuntimeSchema: objectOnly(t.InputSchema), SchemaDigest: t.SchemaDigest, Strict: f.strict(), ArgumentMode: "json_object",
+		Validation: f.validation(), Sensitive: list(f.Sensitive), InternalOnly: []string{},
+		MutationPolicy: "recorded_copies", Targets: targets,
+	}
+}
+
+// OutputContract is the tool's tool_output_contract. An MCP tool may answer with any content there is.
+func (f *Facts) OutputContract() OutputContract {
+	schema := objectOnly(f.declared.OutputSchema)
+	policy := "pass_through"
+	if f.options.MaxInlineChars > 0 {
+		policy = "preview_and_reference"
+	}
+	return OutputContract{
+		Head: tool.HeadOf(tool.ObjectOutputContract), Schema: schema, Structured: schema != nil,
+		ContentTypes: []string{"text", "image", "audio", "resource", "resource_link"},
+		MediaModes:   []string{"inline", "reference"}, SizePolicy: policy, MaxInline: f.options.MaxInlineChars,
+		Rendering: "model_content_is_the_result",
+	}
+}
+
+// ExecutionProfile is the tool's tool_execution_profile.
+func (f *Facts) ExecutionProfile() ExecutionProfile {
+	mcp := f.Tool.Source() == tool.SourceMCP
+	kind := "local"
+	switch {
+	case mcp:
+		kind = "mcp"
+	case f.Kind.Value == "shell_command":
+		kind = "shell"
+	}
+	support, _ := rawjson.String(member(member(f.declared.Declaration, "execution"), "taskSupport"))
+	return ExecutionProfile{
+		Head: tool.HeadOf(tool.ObjectExecutionProfile), ID: f.ref("execution"), Kind: kind, Progress: mcp, Cancel: true,
+		Retries: f.Idempotent.Value, Background: support == "optional" || support == "required", SandboxProfile: noSandbox,
+		TimeoutMS: f.options.Timeout.Milliseconds(), ExternalMappings: f.ExternalMappings(),
+	}
+}
+
+// PermissionProfile is the tool's tool_permission_profile.
+func (f *Facts) PermissionProfile() PermissionProfile {
+	required, reason := f.approval()
+	scope := "none_shown"
+	if f.Network.Value {
+		scope = "named_by_arguments"
+		if !f.hasArgument(ArgumentURL) && !f.hasArgument(ArgumentHost) || f.Command.Value {
+			scope = "open"
+		}
+	}
+	sensitivity := "unknown"
+	if len(f.Sensitive) > 0 {
+		sensitivity = "secret_arguments"
+	}
+	return PermissionProfile{
+		Head: tool.HeadOf(tool.ObjectPermissionProfile), ID: f.ref("permission"), RiskLevel: f.Risk.Value,
+		AccessKinds: list(f.Access.Value), WriteEffects: list(f.WriteEffects.Value), NetworkScope: scope,
+		TenantScope: f.namespace(), CredentialRefs: list(f.options.Credentials), SandboxProfile: noSandbox,
+		ApprovalRequired: required, ApprovalReason: reason, PermissionChannel: f.options.Channel,
+		RuleMatching:    []string{"tool_id", "tags", "server", "profile", "actor", "arguments", "targets", "_meta", "time"},
+		DataSensitivity: sensitivity, RetentionHint: "journal", RedactionRequired: len(f.Sensitive) > 0,
+		PolicyRefs: []string{}, Origins: f.Origins(),
+	}
+}
+
+// approval says whether a call is asked about where no rule speaks, and why.
+func (f *Facts) approval() (bool, string) {
+	switch {
+	case f.Has(tagDangerous):
+		return true, "it is dangerous"
+	case !f.ReadOnly.Value:
+		return true, "it is not known to be read-only: " + f.ReadOnly.Why
+	case !f.Trusted:
+		return true, "nobody vouches for its server"
+	}
+	return false, "a read-only tool of a trusted origin"
+}
+
+// SchedulerPolicy is the tool's tool_scheduler_policy: readers share their server, writers have it alone.
+func (f *Facts) SchedulerPolicy() SchedulerPolicy {
+	p := SchedulerPolicy{
+		Head: tool.HeadOf(tool.ObjectSchedulerPolicy), ID: f.ref("scheduler"), Scope: f.namespace(),
+		ConcurrencySafe: f.Concurrent.Value, MaxParallel: 1, Ordering: "serial", Yield: "progress_immediate_results_ordered",
+		Interrupt: "block", SiblingFailure: "cancel_dependent", ContextModifier: "forbid",
+		Locks: []ResourceLock{{Resource: f.namespace(), Mode: "exclusive"}},
+	}
+	if f.Concurrent.Value {
+		p.MaxParallel, p.Ordering, p.SiblingFailure = 0, "preserve_terminal_order", "ignore"
+		p.Locks[0].Mode = "shared"
+	}
+	return p
+}
+
+// ExternalMappings refer to the tool's own names on its server.
+func (f *Facts) ExternalMappings() []tool.ExternalMapping {
+	m := tool.ExternalMapping{Source: f.Tool.Source(), Role: "executor", ToolName: f.declared.Native}
+	if m.Source == tool.SourceMCP {
+		m.Role, m.ServerID, m.Method = "upstream", f.Server, "tools/call"
+	}
+	return []tool.ExternalMapping{m}
+}
+
+// Interface is the tool's tool_interface.
+func (f *Facts) Interface() Interface {
+	t := f.declared
+	title := t.Title
+	if title == "" {
+		title = t.Native
+	}
+	visibility := "loaded"
+	if f.Lifecycle.Value == Deferred {
+		visibility = "deferred"
+	}
+	return Interface{
+		Head: tool.HeadOf(tool.ObjectInterface), ID: f.ref("interface"),
+		ToolID: f.Tool, Name: t.Native, Aliases: list(f.options.Aliases), Namespace: f.namespace(),
+		NativeIDs: []string{t.Native}, UserFacingName: title,
+		SearchHint: f.SearchHint(), Description: t.Description, Capabilities: f.capabilities(), SchemaVisibility: visibility,
+		ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.options.AlwaysLoad,
+		ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(t.InputSchema), OutputSchema: objectOnly(t.OutputSchema),
+		Strict: f.strict(), IsEnabled: f.enabled(), RequiresSetup: f.Lifecycle.Value == RequiresSetup,
+		RequiredCredentials: list(f.options.Credentials), ModelRequirements: []string{}, FeatureGates: []string{},
+		SchemaValidation: f.validation(), ValueValidation: "by_executor", IOPreflightValidation: "targets", DenyBeforeIO: true,
+		IsReadOnly: f.ReadOnly.Value, IsDestructive: f.Destructive.Value, IsOpenWorld: f.OpenWorld.Value,
+		IsConcurrencySafe: f.Concurrent.Value, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
+		ClassifierInput: f.ClassifierInput(), Origins: f.Origins(),
+		PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool), PermissionChannel: f.options.Channel,
+		ExecutionProfile: f.ref("execution"), TimeoutMS: f.options.Timeout.Milliseconds(), AbortSemantics: "cancel_requested",
+		ProgressSchema: json.RawMessage(progressSchema), ContextModifierPolicy: "forbid",
+		ResultMapper: "pass_through", MaxInlineChars: f.options.MaxInlineChars, PersistencePolicy: f.ref("persistence"),
+		EmptyResultPolicy: "empty_content", RedactionPolicies: []string{}, Rendering: f.rendering(title),
+		ExternalMappings: f.ExternalMappings(),
+	}
+}
+
+func (f *Facts) rendering(title string) Rendering {
+	return Rendering{Summary: title, Activity: "Calls " + string(f.Tool), ProgressHint: "message_and_percent",
+		RejectedHint: "reason", ErrorHint: "message", SearchText: title + " " + string(f.Tool)}
+}
+
+// ClassifierInput is what a classifier needs to know of the tool besides a call's arguments; the standard wants it of every
+// tool that is of importance to safety, so only plain readers have none.
+func (f *Facts) ClassifierInput() string {
+	if f.ReadOnly.Value && f.Risk.Value == RiskLow {
+		return ""
+	}
+	return string(f.Tool) + " [" + strings.Join(f.Tags, " ") + "] risk " + f.Risk.Value
+}
+
+// Origins says of each fact of the records where it is from.
+func (f *Facts) Origins() map[string]FactOrigin {
+	of := func(f Fact[bool]) FactOrigin { return FactOrigin{f.Origin, f.Why} }
+	return map[string]FactOrigin{
+		"is_read_only": of(f.ReadOnly), "is_destructive": of(f.Destructive), "is_idempotent": of(f.Idempotent),
+		"is_open_world": of(f.OpenWorld), "is_concurrency_safe": of(f.Concurrent),
+		"requires_user_interaction": of(f.Interactive), "network": of(f.Network), "filesystem": of(f.Filesystem),
+		"command": of(f.Command), "risk_level": {f.Risk.Origin, f.Risk.Why}, "access_kinds": {f.Access.Origin, f.Access.Why},
+		"write_effects": {f.WriteEffects.Origin, f.WriteEffects.Why}, "tool_kind": {f.Kind.Origin, f.Kind.Why},
+		"lifecycle": {f.Lifecycle.Origin, f.Lifecycle.Why},
+	}
+}
+
+// SearchHint is a phrase of three to ten words that says what the tool is good for.
+func (f *Facts) SearchHint() string {
+	t := f.declared
+	if hint, ok := rawjson.String(member(member(t.Declaration, "_meta"), "anthropic/searchHint")); ok && hint != "" {
+		return hint
+	}
+	words := strings.Fields(t.Title)
+	if len(words) < 3 {
+		words = split(t.Native)
+	}
+	if len(words) < 3 {
+		for _, w := range strings.Fields(t.Description[:min(len(t.Description), 300)]) {
+			if len(words) == 8 {
+				break
+			}
+			words = append(words, strings.ToValidUTF8(w, ""))
+		}
+	}
+	return strings.Join(words[:min(len(words), 10)], " ")
+}
+
+func (f *Facts) capabilities() []string {
+	out := make([]string, len(f.Access.Value))
+	for i, kind := range f.Access.Value {
+		out[i] = "access:" + kind
+	}
+	return out
+}
+
+func (f *Facts) enabled() bool {
+	return f.Lifecycle.Value == Available || f.Lifecycle.Value == Deferred || f.Lifecycle.Value == Deprecated
+}
+
+func (f *Facts) hasArgument(kind string) bool {
+	for _, a := range f.Arguments {
+		if a.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// strict says whether arguments that the schema does not name are refused.
+func (f *Facts) strict() bool {
+	return f.validation() == tool.ValidateReject && string(member(f.declared.InputSchema, "additionalProperties")) == "false"
+}
+
+func (f *Facts) validation() tool.Validate {
+	if f.declared.Validate == "" {
+		return tool.ValidateReject
+	}
+	return f.declared.Validate
+}
+
+func member(object []byte, name string) []byte {
+	value, _ := rawjson.Get(object, name)
+	return value
+}
+
+// objectOnly returns text where it is a JSON object; the records have objects there or nothing.
+func objectOnly(text []byte) json.RawMessage {
+	if !rawjson.IsObject(text) || !rawjson.Valid(text) {
+		return nil
+	}
+	return text
+}
+
+// list returns list, and an empty one for nil: a record says that there is none.
+func list(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}

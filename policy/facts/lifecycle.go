@@ -1,0 +1,61 @@
+package facts
+
+import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+
+// State is where a tool stands in the hub at one moment, for one caller: what its declaration cannot say. The zero value
+// is a tool that can be called.
+type State struct {
+	Gone     bool             // its origin does not offer it any more: it is known from records only
+	Hidden   bool             // it exists, and this surface does not offer it
+	Setup    string           // what is missing before it can be called: a credential, a setting; "" for nothing
+	Server   tool.ServerState // of its origin; "" counts as ready
+	Deferred bool             // this surface does not list it, and finds it
+}
+
+// lifecycle is the state of the tool by itself: what the operator says, or whether it is deprecated.
+func (d *derivation) lifecycle() Fact[string] {
+	if v, ok := overrideWord(d, func(o *Override) string { return o.Lifecycle }); ok {
+		return v
+	}
+	switch {
+	case d.deprecated:
+		return Fact[string]{Deprecated, Declared, "its declaration says so"}
+	case d.prose.deprecated:
+		return Fact[string]{Deprecated, Inferred, "its description says so"}
+	}
+	return Fact[string]{Available, Inferred, "its origin offers it"}
+}
+
+// In returns the facts of the tool in a state: equal to f but for the lifecycle. What the operator configured as draft,
+// disabled or retired stays so; a state that keeps a tool from being called comes before deprecated, and that before
+// deferred.
+func (f *Facts) In(s State) *Facts {
+	out := *f
+	out.Lifecycle = f.in(s)
+	return &out
+}
+
+func (f *Facts) in(s State) Fact[string] {
+	own := f.Lifecycle
+	switch {
+	case s.Gone:
+		return Fact[string]{Retired, Inferred, "its origin does not offer it any more"}
+	case own.Value == Draft || own.Value == Disabled || own.Value == Retired || own.Value == RequiresSetup:
+		return own
+	case s.Hidden:
+		return Fact[string]{Disabled, Configured, "this surface does not offer it"}
+	case s.Server == tool.ServerStopped:
+		return Fact[string]{Disabled, Configured, "its server is stopped"}
+	case s.Setup != "":
+		return Fact[string]{RequiresSetup, Inferred, s.Setup}
+	case s.Server == tool.ServerNeedsAuth:
+		return Fact[string]{RequiresSetup, Inferred, "its server refuses the credentials"}
+	case s.Server == tool.ServerBackoff:
+		return Fact[string]{RequiresSetup, Inferred, "its server does not start"}
+	case own.Value == Deprecated:
+		return own
+	case s.Deferred:
+		return Fact[string]{Deferred, Configured, "this surface defers it"}
+	}
+	return own
+}

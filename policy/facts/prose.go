@@ -1,0 +1,329 @@
+package facts
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// mask is a set of effects.
+type mask uint16
+
+func (m mask) has(e effect) bool { return m&(1<<e) != 0 }
+func (m mask) any() bool         { return m != 0 }
+
+// evidence is what texts show of the effects of a tool.
+type evidence struct {
+	hard mask   // effects that a text names without doubt
+	soft mask   // effects that it names if its words mean what they may
+	why  string // the first word of hard or soft, and where it stands
+}
+
+func (e *evidence) add(v verb, word, where string) {
+	if !v.effect.writes() {
+		return
+	}
+	if e.why == "" {
+		e.why = where + ` "` + word + `"`
+	}
+	if v.soft {
+		e.soft |= 1 << v.effect
+	} else {
+		e.hard |= 1 << v.effect
+	}
+}
+
+// maxProse is how much of a description is read. A longer one is taken for one of which not everything is known.
+const maxProse = 16 << 10
+
+// prose is what a description shows.
+type prose struct {
+	evidence
+	lead         verb // the verb that the description begins with
+	saysReadOnly bool
+	deprecated   bool
+	network      bool
+	browser      bool
+	database     bool // the first sentence speaks of one
+	derivative   bool // the first sentence names something that is handed back
+	tooLong      bool
+}
+
+// reader goes through the words of a description.
+type reader struct {
+	prose
+	nameReads bool // the name's verb reads: a noun is a noun, then
+
+	sentence int // number of the sentence, from 0
+	inWords  int // words of this sentence so far
+	leadDone bool
+	leadIn   int // the sentence of the lead
+	negated  bool
+	previous [2]string // the two words before this one; shared strings or ""
+	after    bool      // a comma, slash or ampersand stands before this word
+	arbitr   bool      // the word before was "arbitrary"
+}
+
+// readProse reads a description; nameReads says that the name of the tool begins with a verb that only reads.
+func readProse(text string, nameReads bool) prose {
+	r := reader{nameReads: nameReads}
+	if len(text) > maxProse {
+		text, r.tooLong = text[:maxProse], true
+	}
+	var buffer [32]byte
+	quoted := false // between backticks
+	for i := 0; i < len(text); {
+		c := text[i]
+		if !isLetter(c) {
+			if c == '`' {
+				quoted = !quoted
+			}
+			r.punctuation(c, i+1 == len(text) || text[i+1] <= ' ')
+			i++
+			continue
+		}
+		start := i
+		identifier := quoted
+		for i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || strings.IndexByte("_-'", text[i]) >= 0) {
+			identifier = identifier || text[i] == '_'
+			i++
+		}
+		if !identifier && i-start <= len(buffer) {
+			word := buffer[:i-start]
+			for n := range word {
+				word[n] = lower(text[start+n])
+			}
+			r.word(string(word))
+		} else {
+			r.skip()
+		}
+	}
+	return r.prose
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + ('a' - 'A')
+	}
+	return c
+}
+
+func (r *reader) punctuation(c byte, last bool) {
+	switch c {
+	case '.', '!', '?', ';', ':':
+		if !last {
+			return
+		}
+	case '\n':
+	case ',', '/', '&', '+':
+		r.after = true
+		return
+	default:
+		return
+	}
+	if r.inWords > 0 {
+		r.sentence++
+		r.inWords, r.negated, r.after, r.arbitr = 0, false, false, false
+		r.previous = [2]string{}
+	}
+}
+
+// skip takes note of a word that is an identifier.
+func (r *reader) skip() {
+	r.inWords++
+	if !r.leadDone {
+		r.leadDone, r.leadIn = true, r.sentence
+	}
+	r.push("")
+}
+
+func (r *reader) push(kept string) {
+	r.previous[0], r.previous[1] = r.previous[1], kept
+	r.after, r.arbitr = false, kept == "arbitrary"
+}
+
+func (r *reader) word(word string) {
+	first := r.inWords == 0
+	r.inWords++
+	kept := particle(word) // never aliases word, which lies in a buffer
+	switch kept {
+	case "not", "never", "without", "cannot", "no", "nothing", "neither", "nor", "don't", "doesn't", "can't", "won't":
+		r.negated = true
+	case "only":
+		r.negated = r.negated && r.previous[1] != "not" // "not only reads but deletes"
+	case "but":
+		r.negated = false
+	}
+	if r.opening() {
+		r.network = r.network || networkWord(word)
+		r.browser = r.browser || browserWord(word)
+		r.database = r.database || databaseWord(word)
+		r.derivative = r.derivative || derivative(word)
+	}
+	r.statements(word, first)
+	switch {
+	case !r.leadDone && !filler(word):
+		r.begin(word)
+	case !r.negated:
+		r.clause(word, kept)
+	}
+	if kept == "" && r.leadDone && strings.HasSuffix(word, "ly") && len(word) > 4 {
+		return // "list, and optionally delete": an adverb parts nothing
+	}
+	r.push(kept)
+}
+
+// opening reports whether the sentence that begins with the tool's verb is not over yet.
+func (r *reader) opening() bool { return !r.leadDone || r.sentence == r.leadIn }
+
+// begin takes the verb that the description begins with.
+func (r *reader) begin(word string) {
+	r.leadDone, r.leadIn = true, r.sentence
+	if base, ok := thirdPerson(word); ok {
+		word = base
+	}
+	r.lead = verbOf(word)
+	v := r.lead
+	if !v.effect.writes() || v.soft && r.nameReads && v.effect != destroys {
+		return
+	}
+	r.add(v, strings.Clone(word), "the description begins with")
+}
+
+// clause looks for verbs that say what the tool does besides.
+func (r *reader) clause(word, kept string) {
+	const where = "the description says"
+	joined := r.after || r.previous[1] == "and" || r.previous[1] == "or" || r.previous[1] == "then"
+	if base, ok := thirdPerson(word); ok {
+		v := verbOf(base)
+		subject := joined || r.inWords == 1 || r.previous[1] == "tool" || r.previous[1] == "it" || r.previous[1] == "this" ||
+			r.previous[1] == "that" || r.previous[1] == "which" || r.previous[1] == "also"
+		if !v.soft && (subject || !pluralNoun(word)) {
+			r.add(v, strings.Clone(word), where)
+		}
+		return
+	}
+	if e := participle(word); e != noEffect && r.previous[1] == "be" &&
+		(r.previous[0] == "will" || r.previous[0] == "may" || r.previous[0] == "would") {
+		r.add(verb{effect: e}, strings.Clone(word), where)
+		return
+	}
+	if r.arbitr && (word == "code" || word == "javascript" || word == "sql" || word == "commands" || word == "shell" ||
+		word == "python") {
+		r.add(verb{effect: executes}, "arbitrary "+strings.Clone(word), where)
+	}
+	able := r.previous[1] == "can" || r.previous[1] == "may" || r.previous[1] == "will" || r.previous[1] == "also"
+	v := verbOf(word)
+	switch {
+	case r.opening() && (joined || able) && (!v.soft || v.effect == destroys || joined && !r.nameReads):
+		r.add(v, strings.Clone(word), where)
+	case able && v.effect == destroys && !v.soft:
+		r.add(v, strings.Clone(word), where)
+	}
+}
+
+// statements looks for what a description says of the tool in so many words.
+func (r *reader) statements(word string, first bool) {
+	switch word {
+	case "read-only", "readonly":
+		if !r.negated {
+			r.saysReadOnly = true
+		}
+	case "only":
+		if r.previous[1] == "read" && !r.negated {
+			r.saysReadOnly = true
+		}
+	case "mode", "replica", "user", "credentials", "unless", "except", "connection":
+		if r.previous[1] == "read-only" || r.previous[1] == "only" {
+			r.saysReadOnly = false // "in read-only mode": of something else
+		}
+	case "deprecated":
+		if first && r.sentence == 0 || r.previous == [2]string{"tool", "is"} {
+			r.deprecated = true
+		}
+	case "irreversible", "irreversibly", "undone":
+		if word != "undone" || r.previous == [2]string{"cannot", "be"} {
+			r.add(verb{effect: destroys}, strings.Clone(word), "the description says")
+		}
+	}
+}
+
+// filler reports whether a description may begin with word without having said anything yet.
+func filler(word string) bool {
+	if strings.HasSuffix(word, "ly") && hardVerb(word) == noEffect {
+		return true
+	}
+	switch word {
+	case "this", "tool", "function", "command", "that", "which", "will", "can", "is", "be", "used", "to", "use", "helps",
+		"help", "lets", "allows", "you", "a", "an", "the", "purpose", "it", "for", "perform", "performs", "fast", "and":
+		return true
+	}
+	return word[0] >= utf8.RuneSelf // an emoji, or a language that is not read here
+}
+
+// particle returns the words that the reader remembers, as constants; "" for all others.
+func particle(word string) string {
+	switch word {
+	case "not":
+		return "not"
+	case "never":
+		return "never"
+	case "without":
+		return "without"
+	case "cannot":
+		return "cannot"
+	case "no":
+		return "no"
+	case "nothing":
+		return "nothing"
+	case "neither":
+		return "neither"
+	case "nor":
+		return "nor"
+	case "don't", "doesn't", "can't", "won't":
+		return "don't"
+	case "only":
+		return "only"
+	case "but":
+		return "but"
+	case "and":
+		return "and"
+	case "or":
+		return "or"
+	case "then":
+		return "then"
+	case "tool":
+		return "tool"
+	case "it":
+		return "it"
+	case "this":
+		return "this"
+	case "that":
+		return "that"
+	case "which":
+		return "which"
+	case "also":
+		return "also"
+	case "be":
+		return "be"
+	case "is":
+		return "is"
+	case "will":
+		return "will"
+	case "may":
+		return "may"
+	case "can":
+		return "can"
+	case "would":
+		return "would"
+	case "read":
+		return "read"
+	case "read-only", "readonly":
+		return "read-only"
+	case "arbitrary":
+		return "arbitrary"
+	}
+	return ""
+}

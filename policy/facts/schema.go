@@ -1,0 +1,541 @@
+package facts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// Bounds of how much of a schema is read. Whatever lies beyond them is unknown, and a tool with it is not read-only by
+// inference.
+const (
+	maxSchemaDepth   = 12
+	maxProperties    = 1000
+	maxPropertyProse = 600  // bytes of the description of one property
+	maxEnum          = 200  // values of one enumeration
+	maxReferences    = 60   // references looked up, each as often as the schema has 4 KiB
+	maxWork          = 1000 // steps through schemas and references, of 4 KiB each: references can multiply
+)
+
+// shape is what an input schema shows.
+type shape struct {
+	evidence
+	root       []byte
+	work       int
+	references int
+	barren     []string // references that need not be followed again
+	following  []string // references that lead to where reading is now
+	arguments  []Argument
+	properties int
+	beyond     bool // there is more of it than was read
+	command    bool // takes a command
+	code       bool // takes a program text
+	method     bool // takes the name of a method, any
+	body       bool // takes what a request carries
+	queries    []property
+	sensitive  []string // pointers of secrets
+	outputFile bool     // takes the name of a file to write to
+}
+
+// whyStore is the reason of an argument that is a path, but not of a file system.
+const whyStore = "a path in a repository or bucket"
+
+// property is one property of a schema, as far as it is looked at.
+type property struct {
+	pointer   string
+	words     []string
+	name      string
+	format    string
+	types     string // "string", "boolean" …, or "" for several or none
+	prose     string // lower case, cut
+	has       enums
+	writeOnly bool
+	remote    bool // stands beside the name of a repository or bucket
+}
+
+type enums struct {
+	any     bool
+	effects mask
+	word    string
+	unsafe  bool // among them an HTTP method that changes something
+}
+
+// readSchema reads an input schema.
+func readSchema(schema []byte) shape {
+	var s shape
+	s.root = schema
+	s.object(schema, "", 0, false)
+	address := slices.ContainsFunc(s.arguments, func(a Argument) bool { return a.Kind == ArgumentURL })
+	if address && s.method {
+		s.add(verb{effect: updates}, "method", "it takes the HTTP")
+	}
+	if address && s.body {
+		s.add(verb{effect: sends}, "body", "it sends the")
+	}
+	return s
+}
+
+// object reads the properties of a schema and of those that it is made of.
+func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
+	s.work += 1 + len(schema)/4096
+	if depth > maxSchemaDepth || s.work > maxWork {
+		s.beyond = true
+		return
+	}
+	var properties []byte
+	_ = rawjson.Members(schema, func(m rawjson.Member) bool {
+		switch string(m.Key) {
+		case "properties":
+			properties = m.Value
+		case "allOf", "anyOf", "oneOf":
+			_ = rawjson.Elements(m.Value, func(v []byte) bool {
+				s.object(v, pointer, depth+1, remote)
+				return true
+			})
+		case "if", "then", "else", "additionalProperties":
+			if rawjson.IsObject(m.Value) {
+				s.object(m.Value, pointer, depth+1, remote)
+			}
+		case "items", "prefixItems":
+			s.items(m.Value, pointer, depth, remote)
+		case "$ref":
+			s.reference(m.Value, pointer, depth, remote)
+		case "$dynamicRef", "$recursiveRef", "patternProperties", "dependentSchemas":
+			s.beyond = true
+		}
+		return true
+	})
+	if properties == nil {
+		return
+	}
+	remote = remote || storeBeside(properties)
+	_ = rawjson.Members(properties, func(m rawjson.Member) bool {
+		s.properties++
+		if s.properties > maxProperties {
+			s.beyond = true
+			return false
+		}
+		p := s.property(m, pointer, remote)
+		s.judge(&p)
+		s.object(m.Value, pointer+"/"+escapePointer(p.name), depth+1, remote)
+		return true
+	})
+}
+
+// reference reads what a reference leads to. One that leads to where it stands says nothing new: how deep arguments of such a
+// schema nest is for whoever calls, and they are looked for one level deep.
+func (s *shape) reference(value []byte, pointer string, depth int, remote bool) {
+	ref, _ := rawjson.String(value)
+	if slices.Contains(s.following, ref) || slices.Contains(s.barren, ref) {
+		return
+	}
+	before, cut := len(s.arguments)+len(s.sensitive), s.beyond
+	schema, ok := s.at(ref)
+	if !ok {
+		s.beyond = true
+		return
+	}
+	s.following = append(s.following, ref)
+	s.object(schema, pointer, depth+1, remote)
+	s.following = s.following[:len(s.following)-1]
+	if len(s.arguments)+len(s.sensitive) == before && s.beyond == cut && len(s.following) == 0 {
+		s.barren = append(s.barren, ref) // what it shows is known, and it holds no argument at any place
+	}
+}
+
+// at returns the part of the schema that a reference within it names.
+func (s *shape) at(ref string) ([]byte, bool) {
+	rest, ok := strings.CutPrefix(ref, "#")
+	if s.references += 1 + len(s.root)/4096; s.references > maxReferences {
+		return nil, false
+	}
+	schema := s.root
+	for step := range strings.SplitSeq(strings.TrimPrefix(rest, "/"), "/") {
+		if step == "" || !ok {
+			continue
+		}
+		schema, ok = rawjson.Get(schema, strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
+	}
+	return schema, ok
+}
+
+func (s *shape) items(value []byte, pointer string, depth int, remote bool) {
+	if rawjson.IsObject(value) {
+		s.object(value, pointer+"/*", depth+1, remote)
+		return
+	}
+	_ = rawjson.Elements(value, func(v []byte) bool {
+		s.object(v, pointer+"/*", depth+1, remote)
+		return true
+	})
+}
+
+// storeBeside reports whether an object names a repository or bucket: paths beside it lie in there.
+func storeBeside(properties []byte) bool {
+	owner, repo, store := false, false, false
+	_ = rawjson.Members(properties, func(m rawjson.Member) bool {
+		switch string(m.Key) {
+		case "owner", "org", "organization":
+			owner = true
+		case "repo", "repository":
+			repo = true
+		case "bucket", "bucket_name", "bucketName", "project_id", "projectId", "fileKey":
+			store = true
+		}
+		return true
+	})
+	return owner && repo || store
+}
+
+func (s *shape) property(m rawjson.Member, pointer string, remote bool) property {
+	name := m.Name()
+	p := property{name: name, words: split(name), remote: remote,
+		pointer: pointer + "/" + escapePointer(name)}
+	items := []byte(nil)
+	schema := m.Value
+	if ref, ok := rawjson.Get(schema, "$ref"); ok {
+		if text, isText := rawjson.String(ref); isText {
+			if there, found := s.at(text); found {
+				schema = there
+			}
+		}
+	}
+	_ = rawjson.Members(schema, func(m rawjson.Member) bool {
+		switch string(m.Key) {
+		case "type":
+			p.types, _ = rawjson.String(m.Value)
+		case "format":
+			p.format, _ = rawjson.String(m.Value)
+		case "description":
+			value := m.Value
+			if len(value) > maxPropertyProse {
+				value = value[:maxPropertyProse]
+			}
+			p.prose = strings.ToLower(string(value))
+		case "writeOnly", "x-sensitive":
+			p.writeOnly = p.writeOnly || string(m.Value) == "true"
+		case "enum":
+			p.has.read(m.Value)
+		case "const":
+			p.has.value(m.Value)
+		case "items":
+			items = m.Value
+		}
+		return true
+	})
+	if p.types == "array" && items != nil {
+		p.pointer += "/*" // the elements are what names something; object adds its own
+		if value, ok := rawjson.Get(items, "enum"); ok {
+			p.has.read(value)
+		}
+		if value, ok := rawjson.Get(items, "format"); ok {
+			p.format, _ = rawjson.String(value)
+		}
+		element, _ := rawjson.Get(items, "type")
+		p.types, _ = rawjson.String(element)
+		if p.types == "object" || p.types == "array" {
+			p.types = "array"
+		}
+	}
+	return p
+}
+
+func escapePointer(name string) string {
+	if !strings.ContainsAny(name, "~/") {
+		return name
+	}
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+func (e *enums) read(values []byte) {
+	n := 0
+	_ = rawjson.Elements(values, func(v []byte) bool {
+		e.value(v)
+		n++
+		return n < maxEnum
+	})
+}
+
+func (e *enums) value(value []byte) {
+	text, ok := rawjson.String(value)
+	if !ok || text == "" {
+		return
+	}
+	e.any = true
+	switch strings.ToLower(text) {
+	case "post", "put", "patch", "delete":
+		e.unsafe = true
+	}
+	first := true
+	tokens(text, func(word []byte) {
+		if v := verbOf(string(word)); first && v.effect.writes() {
+			// A value that is one word is what is done, even if it is a noun elsewhere.
+			if whole := len(word) == len(text); !v.soft || whole {
+				e.effects |= 1 << v.effect
+				e.word = text
+			}
+		}
+		first = false
+	})
+}
+
+// judge takes the evidence of one property, and the argument that it is.
+func (s *shape) judge(p *property) {
+	if len(p.words) == 0 {
+		return
+	}
+	last, first := p.words[len(p.words)-1], p.words[0]
+	if p.secret(last) {
+		s.sensitive = append(s.sensitive, p.pointer)
+	}
+	if p.has.effects.any() && chooses(last) {
+		s.choice(p)
+	}
+	if p.types == "boolean" {
+		if v := verbOf(first); !v.soft && first != "enable" && first != "disable" {
+			s.add(v, p.name, "it has the switch")
+		}
+		return
+	}
+	if p.types == "number" || p.types == "integer" {
+		if last == "id" || last == "number" {
+			s.argue(p, ArgumentResource, "its name", false)
+		}
+		return
+	}
+	switch last {
+	case "method", "verb":
+		s.method = s.method || !p.has.any
+		if p.has.unsafe {
+			s.add(verb{effect: updates}, p.name, "it takes the HTTP")
+		}
+	case "body", "payload":
+		s.body = true
+	case "query", "statement", "q":
+		s.queries = append(s.queries, *p)
+	}
+	s.argument(p, last)
+}
+
+// secret reports whether p holds what nobody else should see.
+func (p *property) secret(last string) bool {
+	if p.format == "password" || p.writeOnly {
+		return p.types != "boolean"
+	}
+	if p.types != "" && p.types != "string" && p.types != "object" && p.types != "array" {
+		return false
+	}
+	switch last {
+	case "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "cookie",
+		"cookies", "token", "pin", "cvv", "privatekey", "dsn":
+		return !strings.Contains(p.prose, "page token") && !strings.Contains(p.prose, "pagination")
+	case "key":
+		return slices.ContainsFunc(p.words, func(w string) bool { return w == "api" || w == "private" || w == "secret" || w == "access" })
+	case "string":
+		return slices.Contains(p.words, "connection")
+	}
+	return false
+}
+
+// chooses reports whether a property whose name ends in word says what the tool is to do.
+func chooses(word string) bool {
+	switch word {
+	case "action", "actions", "operation", "operations", "mode", "method", "command", "op", "cmd", "verb", "subcommand", "type",
+		"task", "event":
+		return true
+	}
+	return false
+}
+
+func (s *shape) choice(p *property) {
+	for e := creates; e <= executes; e++ {
+		if p.has.effects.has(e) {
+			s.add(verb{effect: e}, p.has.word, "it can be told to")
+		}
+	}
+}
+
+// argument takes p for an argument if it names something outside.
+func (s *shape) argument(p *property, last string) {
+	if p.types != "" && p.types != "string" && (p.types != "array" || !programs(last)) {
+		return
+	}
+	kind, why := p.kind(last)
+	if kind == "" {
+		return
+	}
+	write := false
+	switch kind {
+	case ArgumentCommand:
+		s.command = true
+	case ArgumentCode:
+		s.code = true
+	case ArgumentPath:
+		if p.output() {
+			s.outputFile, write = true, true
+			s.add(verb{effect: creates}, p.name, "it saves to the file")
+		}
+	}
+	s.argue(p, kind, why, write)
+}
+
+// argue adds an argument; one that several branches of a schema declare is one.
+func (s *shape) argue(p *property, kind, why string, write bool) {
+	for i, a := range s.arguments {
+		if a.Pointer == p.pointer && a.Kind == kind {
+			s.arguments[i].Write = a.Write || write
+			return
+		}
+	}
+	s.arguments = append(s.arguments, Argument{Pointer: p.pointer, Kind: kind, Write: write, Origin: Inferred, Why: why})
+}
+
+// queriesAreCode takes what is called a query for a program text: that of a database.
+func (s *shape) queriesAreCode() {
+	for i := range s.queries {
+		if p := &s.queries[i]; p.types == "string" || p.types == "" {
+			s.code = true
+			s.argue(p, ArgumentCode, "a query of a database", false)
+		}
+	}
+}
+
+// programs reports whether a value of the name is a program even where it is an array or object.
+func programs(last string) bool {
+	switch last {
+	case "pipeline", "argv", "command", "commands", "cmd", "args":
+		return true
+	}
+	return false
+}
+
+// kind says what p names; "" for nothing outside.
+func (p *property) kind(last string) (kind, why string) {
+	if p.has.any {
+		return "", "" // one of a few words
+	}
+	switch p.format {
+	case "uri", "url", "iri", "uri-reference", "iri-reference":
+		return ArgumentURL, "its format"
+	case "hostname", "idn-hostname", "ipv4", "ipv6":
+		return ArgumentHost, "its format"
+	case "path", "file-path", "directory-path", "file", "directory":
+		return ArgumentPath, "its format"
+	}
+	switch last {
+	case "url", "urls", "uri", "uris", "href", "webhook", "website", "endpoint":
+		return ArgumentURL, "its name"
+	case "host", "hostname", "hosts", "domain", "domains":
+		return ArgumentHost, "its name"
+	case "command", "commands", "cmd", "argv", "shell":
+		return ArgumentCommand, "its name"
+	case "path", "paths", "file", "files", "filename", "filenames", "filepath", "filepaths", "dir", "dirs", "directory",
+		"directories", "folder", "folders", "cwd", "workdir":
+		return p.path(last)
+	case "link", "dsn", "string":
+		if strings.Contains(p.prose, "url") || strings.Contains(p.prose, "connection string") || last == "dsn" {
+			return ArgumentURL, "its description"
+		}
+	case "id", "ids", "uuid", "slug", "repo", "repository", "owner", "database", "collection", "table", "bucket", "channel",
+		"project", "namespace", "key", "uid":
+		return ArgumentResource, "its name"
+	}
+	if p.isCode(last) {
+		return ArgumentCode, "its name"
+	}
+	return p.described()
+}
+
+// otherPath reports whether the paths that p speaks of are none of a file system.
+func (p *property) otherPath() bool {
+	return p.says("dot notation", "json path", "jsonpath", "xpath", "url path", "api path", "http path", "field path")
+}
+
+// path tells paths of files from other paths.
+func (p *property) path(last string) (kind, why string) {
+	if p.otherPath() {
+		return "", ""
+	}
+	if p.remote && last != "cwd" && last != "workdir" && !p.output() {
+		return ArgumentResource, whyStore
+	}
+	if (last == "file" || last == "files" || last == "folder") && strings.Contains(p.prose, "content") && !strings.Contains(p.prose, "path") {
+		return "", "" // the text of a file
+	}
+	return ArgumentPath, "its name"
+}
+
+// isCode tells texts that are carried out from texts that only describe.
+func (p *property) isCode(last string) bool {
+	switch last {
+	case "sql", "script", "javascript", "js", "snippet", "statement", "cypher", "pipeline":
+		return true
+	case "function":
+		return true
+	case "expression":
+		return !strings.Contains(p.prose, "cron") && !strings.Contains(p.prose, "regular")
+	case "code":
+		if len(p.words) > 1 && !slices.Contains(p.words, "source") {
+			return strings.Contains(p.prose, "execut") || strings.Contains(p.prose, " run")
+		}
+		return !p.says("country", "language code", "iso", "currency", "status", "postal", "zip", "airport", "verification")
+	case "query", "queries", "q", "mutation", "filter":
+		return last == "mutation" || p.says("sql", "cypher", "graphql", "mutation", "execut")
+	}
+	return false
+}
+
+// described looks for what the description of p says that it names.
+func (p *property) described() (kind, why string) {
+	const why0 = "its description"
+	switch {
+	case p.prose == "":
+	case p.says("path to", "absolute path", "file path", "directory path", "path of the file"):
+		if !p.remote && !p.otherPath() {
+			return ArgumentPath, why0
+		}
+	case p.says("sql query", "sql statement", "javascript code", "code to execute", "code to run", "python code"):
+		return ArgumentCode, why0
+	case p.says("shell command", "command to execute", "command to run"):
+		return ArgumentCommand, why0
+	case p.says("url of", "url to", "repository url"):
+		return ArgumentURL, why0
+	}
+	return "", ""
+}
+
+// output reports whether p names a file or directory that the tool writes to.
+func (p *property) output() bool {
+	for _, w := range p.words {
+		switch w {
+		case "output", "out", "save", "dest", "destination", "target", "export", "download", "local":
+			return true
+		}
+	}
+	return p.says("to save", "save to", "saved to", "written to", "write to", "to write", "will be saved", "to store", "save the",
+		"save result", "save output", "output file")
+}
+
+// says reports whether the description of p holds one of the phrases.
+func (p *property) says(phrases ...string) bool {
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(p.prose, phrase) })
+}
+
+// Undeclared returns the kind of an argument that the tool's schema does not know, by its name and, where it is a string, its
+// value; "" for one that names nothing outside. Schemas are often open, and a few name no argument at all.
+func Undeclared(name, value string) string {
+	p := property{name: name, words: split(name)}
+	if len(p.words) > 0 {
+		if kind, _ := p.kind(p.words[len(p.words)-1]); kind != "" {
+			return kind
+		}
+	}
+	switch {
+	case strings.HasPrefix(value, "/"), strings.HasPrefix(value, "~/"), strings.HasPrefix(value, `\\`):
+		return ArgumentPath
+	case strings.Contains(value, "://") && !strings.ContainsAny(value, " \n"):
+		return ArgumentURL
+	}
+	return ""
+}

@@ -1,0 +1,345 @@
+package policy
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Grant is a person's answer that is remembered. An allowing one covers a call if it is of the same caller to the same
+// tool with the same input schema, and every target of the call is within one of its scopes; a grant without scopes
+// therefore covers calls without targets alone. A denying one covers a call that reaches all of its scopes, whatever else
+// it does and whatever the schema has become.
+type Grant struct {
+	ID     string
+	Then   tool.Behavior // tool.Allow or tool.Deny
+	Tool   tool.Name
+	Schema string // SchemaDigest of the tool when it was granted; "" holds for any
+	Actor  string // tool.Actor.Ref of the caller
+	Scopes []Scope
+	Exact  string // digest of one call's arguments and targets, instead of scopes
+	Says   string // what the person said, for the model
+	By     string // who answered, and where
+
+	Created time.Time
+	Expires time.Time // zero: never. Session grants always expire.
+
+	session *string // the session it belongs to; nil: an always-grant
+}
+
+// Session is the session that the grant dies with, ok false for an always-grant. The session is "" where the protocol has
+// none: such a grant lives until it expires.
+func (g *Grant) Session() (id string, ok bool) {
+	if g.session == nil {
+		return "", false
+	}
+	return *g.session, true
+}
+
+func (g *Grant) expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
+
+// covers reports whether the grant answers r. exact are targets that need a grant of their own.
+func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
+	if g.Actor != r.Actor.Ref() || g.expired(now) || g.session != nil && *g.session != r.Actor.Session {
+		return false
+	}
+	if g.Then == tool.Allow && g.Schema != "" && g.Schema != r.Tool.SchemaDigest {
+		return false
+	}
+	if g.Exact != "" {
+		return g.Exact == digestCall(r)
+	}
+	if len(g.Scopes) == 0 {
+		return len(r.Targets) == 0
+	}
+	if g.Then == tool.Deny {
+		return g.reaches(r)
+	}
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		if isUnbounded(t) {
+			return false
+		}
+		within := slices.ContainsFunc(g.Scopes, func(s Scope) bool {
+			return s.same(t, r.CWD) && (s.Write || !t.Write) && (s.Under == t.Resolved || !contains(exact, t.Resolved))
+		})
+		if !within {
+			return false
+		}
+	}
+	return len(r.Targets) > 0
+}
+
+// reaches reports whether r has a target within each scope.
+func (g *Grant) reaches(r *Request) bool {
+	for _, s := range g.Scopes {
+		hit := false
+		for i := range r.Targets {
+			hit = hit || s.same(&r.Targets[i], r.CWD) && (r.Targets[i].Write || !s.Write)
+		}
+		if !hit {
+			return false
+		}
+	}
+	return true
+}
+
+// GrantOptions says how long answers are remembered, and where. The zero value keeps them in memory.
+type GrantOptions struct {
+	File        string        // of the always-grants; "": an answer "always" holds for the session
+	SessionTime time.Duration // longest life of a session grant; default 12 h where there is a session, else 1 h
+	AlwaysTime  time.Duration // life of an always-grant; default 90 days, negative: no end
+	MaxSession  int           // session grants at a time, of all sessions; default 10,000
+}
+
+// Grants is what people have answered. It is safe for concurrent use; a nil *Grants holds nothing.
+type Grants struct {
+	opts GrantOptions
+	file *grantFile // nil without a file
+
+	sessionless time.Duration // life of a session grant where there is no session
+
+	mu      sync.RWMutex
+	session map[tool.Name][]*Grant
+	always  map[tool.Name][]*Grant
+	count   int // in session
+}
+
+// ErrNoGrant is returned for an id that no grant has.
+var ErrNoGrant = errors.New("no such grant: list the grants to see which there are")
+
+// ErrTooMany is returned when so many session grants are held that no further one is kept.
+var ErrTooMany = errors.New("too many answers are remembered for sessions: this one held once; revoke some")
+
+// OpenGrants returns the grants of o.File, which need not exist. A file with a fault is an error, Faults: without its
+// denials the hub would allow what a person forbade.
+func OpenGrants(o GrantOptions) (*Grants, error) {
+	sessionless := cmp.Or(max(o.SessionTime, 0), time.Hour)
+	o.SessionTime = cmp.Or(max(o.SessionTime, 0), 12*time.Hour)
+	o.AlwaysTime = cmp.Or(o.AlwaysTime, 90*24*time.Hour)
+	o.MaxSession = cmp.Or(max(o.MaxSession, 0), 10_000)
+	g := &Grants{opts: o, sessionless: sessionless, session: make(map[tool.Name][]*Grant), always: make(map[tool.Name][]*Grant)}
+	if o.File == "" {
+		return g, nil
+	}
+	g.file = &grantFile{path: o.File}
+	return g, g.Reload()
+}
+
+// Reload reads the file again: another hub may have written it, or a person. With a fault in the file, what was read
+// before still holds.
+func (g *Grants) Reload() error {
+	if g == nil || g.file == nil {
+		return nil
+	}
+	list, err := g.file.read()
+	if err != nil {
+		return err
+	}
+	g.setAlways(list)
+	return nil
+}
+
+func (g *Grants) setAlways(list []Grant) {
+	always := make(map[tool.Name][]*Grant)
+	for i := range list {
+		always[list[i].Tool] = append(always[list[i].Tool], &list[i])
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.always = always
+}
+
+// find returns a grant that answers r with then, nil where there is none.
+func (g *Grants) find(r *Request, v *verdict, then tool.Behavior) *Grant {
+	if g == nil {
+		return nil
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, list := range [2][]*Grant{g.always[r.Tool.Name], g.session[r.Tool.Name]} {
+		for _, grant := range list {
+			if grant.Then == then && grant.covers(r, v.exact, v.now) {
+				return grant
+			}
+		}
+	}
+	return nil
+}
+
+// AddSession remembers grant until session ends or the grant expires. session is "" where the protocol has none.
+func (g *Grants) AddSession(session string, grant Grant) (Grant, error) {
+	now := grant.stamp()
+	life := g.opts.SessionTime
+	if session == "" {
+		life = g.sessionless
+	}
+	if end := now.Add(life); grant.Expires.IsZero() || grant.Expires.After(end) {
+		grant.Expires = end
+	}
+	grant.session = &session
+	if err := grant.check(); err != nil {
+		return Grant{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.count >= g.opts.MaxSession {
+		if g.drop(func(old *Grant) bool { return old.expired(now) }); g.count >= g.opts.MaxSession {
+			return Grant{}, ErrTooMany
+		}
+	}
+	g.session[grant.Tool] = append(slices.Clone(g.session[grant.Tool]), &grant)
+	g.count++
+	return grant, nil
+}
+
+// AddAlways remembers grant in the file. Without a file it is an error.
+func (g *Grants) AddAlways(grant Grant) (Grant, error) {
+	if g.file == nil {
+		return Grant{}, errors.New("remember an answer for good: there is no file of grants: configure one")
+	}
+	now := grant.stamp()
+	if grant.Expires.IsZero() && g.opts.AlwaysTime > 0 {
+		grant.Expires = now.Add(g.opts.AlwaysTime)
+	}
+	if err := grant.check(); err != nil {
+		return Grant{}, err
+	}
+	list, err := g.file.change(func(list []Grant) ([]Grant, error) {
+		list = slices.DeleteFunc(list, func(old Grant) bool { return old.expired(now) })
+		return append(list, grant), nil
+	})
+	if err != nil {
+		return Grant{}, err
+	}
+	g.setAlways(list)
+	return grant, nil
+}
+
+// stamp gives a new grant its id and time.
+func (g *Grant) stamp() time.Time {
+	if g.ID == "" {
+		g.ID = "grt_" + strings.ToLower(rand.Text())
+	}
+	if g.Created.IsZero() {
+		g.Created = time.Now().UTC().Truncate(time.Second)
+	}
+	return g.Created
+}
+
+// check refuses grants that could cover what nobody meant.
+func (g *Grant) check() error {
+	switch {
+	case g.Then != tool.Allow && g.Then != tool.Deny:
+		return fmt.Errorf("grant %s: %q is no answer: write allow or deny", g.ID, string(g.Then))
+	case g.Tool == "":
+		return fmt.Errorf("grant %s: there is no tool: write its canonical name", g.ID)
+	case strings.ContainsAny(string(g.Tool), "*?"):
+		return fmt.Errorf("grant %s: a grant is for one tool: write a rule for %q", g.ID, string(g.Tool))
+	case g.Actor == "":
+		return fmt.Errorf("grant %s: there is no actor: write one like actor:stdio/local", g.ID)
+	case g.Exact != "" && len(g.Scopes) > 0:
+		return fmt.Errorf("grant %s: exact arguments and scopes exclude each other: remove one of them", g.ID)
+	}
+	for _, s := range g.Scopes {
+		if s.Under == "" && s.Host == "" && s.Executable == "" && s.Resource == "" {
+			return fmt.Errorf("grant %s: a target of kind %q names nothing: write under, host, executable or resource", g.ID, s.Kind)
+		}
+	}
+	return nil
+}
+
+// List returns all grants that have not expired, always-grants first, oldest first.
+func (g *Grants) List() []Grant {
+	if g == nil {
+		return nil
+	}
+	now := time.Now()
+	var list []Grant
+	g.mu.RLock()
+	for _, from := range [2]map[tool.Name][]*Grant{g.always, g.session} {
+		for _, grants := range from {
+			for _, grant := range grants {
+				if !grant.expired(now) {
+					list = append(list, *grant)
+				}
+			}
+		}
+	}
+	g.mu.RUnlock()
+	slices.SortFunc(list, func(a, b Grant) int {
+		return cmp.Or(compareBool(a.session != nil, b.session != nil), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// Revoke forgets the grant with the id, from the file too. It returns ErrNoGrant where there is none.
+func (g *Grants) Revoke(id string) error {
+	g.mu.Lock()
+	dropped := g.drop(func(grant *Grant) bool { return grant.ID == id })
+	g.mu.Unlock()
+	if dropped > 0 {
+		return nil
+	}
+	if g.file == nil {
+		return ErrNoGrant
+	}
+	list, err := g.file.change(func(list []Grant) ([]Grant, error) {
+		before := len(list)
+		list = slices.DeleteFunc(list, func(grant Grant) bool { return grant.ID == id })
+		if len(list) == before {
+			return nil, ErrNoGrant
+		}
+		return list, nil
+	})
+	if err != nil {
+		return err
+	}
+	g.setAlways(list)
+	return nil
+}
+
+// EndSession forgets what was granted for the session. "" is no session and forgets nothing.
+func (g *Grants) EndSession(session string) {
+	if g == nil || session == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.drop(func(grant *Grant) bool { return *grant.session == session })
+}
+
+// drop removes session grants. The lists are replaced, because find may have handed out their elements.
+func (g *Grants) drop(gone func(*Grant) bool) (dropped int) {
+	for name, list := range g.session {
+		kept := make([]*Grant, 0, len(list))
+		for _, grant := range list {
+			if !gone(grant) {
+				kept = append(kept, grant)
+			}
+		}
+		dropped += len(list) - len(kept)
+		if g.session[name] = kept; len(kept) == 0 {
+			delete(g.session, name)
+		}
+	}
+	g.count -= dropped
+	return dropped
+}

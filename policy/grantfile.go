@@ -1,0 +1,241 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// grantFile is the file of always-grants. It is the hub's own: a person may read it and remove or add entries, but it is
+// written anew at every change, so comments do not survive. Several hubs may share it: a change is made under a lock, to
+// what the file holds at that moment, and the new file takes the old one's place in one step.
+type grantFile struct{ path string }
+
+const grantFileHead = `# What people have allowed or denied for good when mcp-toolhub asked them.
+# The hub writes this file anew at every change: comments of yours are not kept. To take an answer back, remove its entry.
+`
+
+// lockPatience is how long a change waits for another hub that changes the file.
+const lockPatience = 5 * time.Second
+
+// change replaces the grants of the file by what f makes of them, and returns these.
+func (g *grantFile) change(f func([]Grant) ([]Grant, error)) ([]Grant, error) {
+	if err := os.MkdirAll(filepath.Dir(g.path), 0o700); err != nil {
+		return nil, fmt.Errorf("change grants: %w", err)
+	}
+	unlock, err := lockFile(g.path+".lock", lockPatience)
+	if err != nil {
+		return nil, fmt.Errorf("change grants: %w", err)
+	}
+	defer unlock()
+	list, err := g.read()
+	if err != nil {
+		return nil, err
+	}
+	if list, err = f(list); err != nil {
+		return nil, err
+	}
+	if err := g.write(encodeGrants(list)); err != nil {
+		return nil, fmt.Errorf("write grants: %w", err)
+	}
+	return list, nil
+}
+
+// write replaces the file in one step. os.CreateTemp makes it readable for its owner alone.
+func (g *grantFile) write(text string) error {
+	dir, name := filepath.Split(g.path)
+	temporary, err := os.CreateTemp(dir, name+".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = temporary.WriteString(text)
+	if err == nil {
+		err = temporary.Sync()
+	}
+	err = errors.Join(err, temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), g.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary.Name()))
+	}
+	return nil
+}
+
+// read returns the grants of the file, none where there is no file.
+func (g *grantFile) read() ([]Grant, error) {
+	data, err := readFile(g.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read grants: %w", err)
+	}
+	return parseGrants(g.path, data)
+}
+
+func encodeGrants(list []Grant) string {
+	var b strings.Builder
+	b.WriteString(grantFileHead)
+	if len(list) == 0 {
+		b.WriteString("grants: []\n")
+		return b.String()
+	}
+	b.WriteString("grants:\n")
+	for _, g := range list {
+		entry := "  - "
+		put := func(key, value string) {
+			if value != "" {
+				b.WriteString(entry + key + ": " + value + "\n")
+				entry = "    "
+			}
+		}
+		quoted := func(key, text string) {
+			if text != "" {
+				put(key, yamlQuote(text))
+			}
+		}
+		put("id", yamlQuote(g.ID))
+		put("then", string(g.Then))
+		quoted("tool", string(g.Tool))
+		quoted("actor", g.Actor)
+		for i, s := range g.Scopes {
+			if i == 0 {
+				b.WriteString("    targets:\n")
+			}
+			b.WriteString("      - " + s.yaml() + "\n")
+		}
+		quoted("exact", g.Exact)
+		quoted("schema", g.Schema)
+		quoted("says", g.Says)
+		quoted("by", g.By)
+		quoted("created", stamp(g.Created))
+		quoted("expires", stamp(g.Expires))
+	}
+	return b.String()
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// yamlQuote writes a text in double quotes, as YAML and JSON both read it. What is no UTF-8 is replaced: such a text never
+// equals the one that it was made of, so the grant covers less, not more.
+func yamlQuote(text string) string {
+	return strings.ReplaceAll(string(rawjson.Quote(strings.ToValidUTF8(text, "\ufffd"))), "\u007f", `\u007f`)
+}
+
+// yaml is the scope on one line.
+func (s *Scope) yaml() string {
+	parts := []string{"kind: " + yamlQuote(string(s.Kind))}
+	for _, p := range []struct{ key, value string }{
+		{"under", s.Under}, {"host", s.Host}, {"executable", s.Executable}, {"cwd", s.CWD}, {"argument", s.Argument},
+		{"resource", s.Resource},
+	} {
+		if p.value != "" {
+			parts = append(parts, p.key+": "+yamlQuote(p.value))
+		}
+	}
+	if s.Remote {
+		parts = append(parts, "remote: true")
+	}
+	if s.Write {
+		parts = append(parts, "write: true")
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func parseGrants(file string, data []byte) ([]Grant, error) {
+	r := &reader{file: file}
+	var list []Grant
+	if root := r.tree(data); root != nil {
+		r.fields(root, "", []string{"grants"}, func(_, key string, value *node) {
+			r.list(value, key, func(_ int, key string, value *node) { list = append(list, r.grant(value, key)) })
+		})
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func grantKeys() []string {
+	return []string{"id", "then", "tool", "actor", "targets", "exact", "schema", "says", "by", "created", "expires"}
+}
+
+func (r *reader) grant(n *node, key string) Grant {
+	var g Grant
+	before := len(r.faults)
+	r.fields(n, key, grantKeys(), func(name, key string, value *node) {
+		switch name {
+		case "id":
+			g.ID = r.word(value, key)
+		case "then":
+			g.Then = tool.Behavior(r.word(value, key))
+		case "tool":
+			g.Tool = tool.Name(r.word(value, key))
+		case "actor":
+			g.Actor = r.word(value, key)
+		case "targets":
+			r.list(value, key, func(_ int, key string, value *node) { g.Scopes = append(g.Scopes, r.scope(value, key)) })
+		case "exact":
+			g.Exact = r.word(value, key)
+		case "schema":
+			g.Schema = r.word(value, key)
+		case "says":
+			g.Says = r.word(value, key)
+		case "by":
+			g.By = r.word(value, key)
+		case "created":
+			g.Created = r.instant(value, key)
+		case "expires":
+			g.Expires = r.instant(value, key)
+		}
+	})
+	if err := g.check(); err != nil && len(r.faults) == before {
+		r.fault(n, key, err.Error(), "")
+	}
+	if g.ID == "" && len(r.faults) == before {
+		r.fault(n, key, "the grant has no id, so it could not be revoked", "write id: and any word")
+	}
+	return g
+}
+
+func (r *reader) scope(n *node, key string) Scope {
+	var s Scope
+	known := []string{"kind", "under", "host", "executable", "cwd", "argument", "resource", "remote", "write"}
+	r.fields(n, key, known, func(name, key string, value *node) {
+		switch name {
+		case "kind":
+			s.Kind = target.Kind(r.word(value, key))
+		case "under":
+			s.Under = r.word(value, key)
+		case "host":
+			s.Host = r.word(value, key)
+		case "executable":
+			s.Executable = r.word(value, key)
+		case "cwd":
+			s.CWD = r.word(value, key)
+		case "argument":
+			s.Argument = r.word(value, key)
+		case "resource":
+			s.Resource = r.word(value, key)
+		case "remote":
+			s.Remote = r.truth(value, key)
+		case "write":
+			s.Write = r.truth(value, key)
+		}
+	})
+	return s
+}

@@ -1,0 +1,83 @@
+package policy
+
+import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+
+// Mode says what happens to calls that would be asked about. A rule that denies holds in every mode.
+type Mode string
+
+const (
+	// ModeDefault asks.
+	ModeDefault Mode = "default"
+
+	// ModeClient passes through to the client, which asks its own user: nobody wants two questions. Tools tagged dangerous
+	// are asked about all the same, because many clients let their users allow everything.
+	ModeClient Mode = "client"
+
+	// ModeReadOnly denies every tool that is not known to read only, rules that allow it or not.
+	ModeReadOnly Mode = "read_only"
+
+	// ModePlan denies as ModeReadOnly does; the difference is what the model is told: to plan, not to give up.
+	ModePlan Mode = "plan"
+
+	// ModeAcceptAll allows. Each decision says so, and so should whoever starts the hub: see Mode.Warning.
+	ModeAcceptAll Mode = "accept_all"
+)
+
+// Modes are all modes.
+func Modes() []Mode { return []Mode{ModeDefault, ModeClient, ModeReadOnly, ModePlan, ModeAcceptAll} }
+
+func (m Mode) isValid() bool {
+	if m == "" {
+		return true
+	}
+	for _, known := range Modes() {
+		if m == known {
+			return true
+		}
+	}
+	return false
+}
+
+// Of is the mode that holds at a door: without a mode, clients on stdio are passed through to and all others are asked.
+func (m Mode) Of(door string) Mode {
+	switch {
+	case m != "":
+		return m
+	case door == "stdio":
+		return ModeClient
+	}
+	return ModeDefault
+}
+
+// Warning is what a person must be told when the hub starts in this mode, "" where there is nothing.
+func (m Mode) Warning() string {
+	if m != ModeAcceptAll {
+		return ""
+	}
+	return "policy.mode is accept_all: EVERY CALL THAT WOULD BE ASKED ABOUT RUNS WITHOUT A QUESTION, " +
+		"writes and dangerous tools included; only rules that deny hold. Use mode default or client to be asked"
+}
+
+// forbidsWriting reports whether the mode denies everything that is not known to read only.
+func (m Mode) forbidsWriting() bool { return m == ModeReadOnly || m == ModePlan }
+
+// dangerous is the tag of tools that a mode does not pass through.
+const dangerous = "dangerous"
+
+// apply turns a verdict of ask or passthrough into what the mode makes of it.
+func (m Mode) apply(v *verdict, r *Request) {
+	switch {
+	case v.behavior == tool.Passthrough && r.Facts.Has(dangerous) && m != ModeAcceptAll:
+		v.behavior = tool.Ask
+		v.note = "the tool is tagged dangerous: it is asked about and not passed through"
+	case v.behavior != tool.Ask:
+	case m == ModeClient && r.Facts.Has(dangerous):
+		v.note = "the tool is tagged dangerous: it is asked about in mode client too"
+	case m == ModeClient:
+		v.behavior = tool.Passthrough
+		v.note = "mode client: the client asks its own user"
+	case m == ModeAcceptAll:
+		v.behavior = tool.Allow
+		v.note = "MODE ACCEPT_ALL: ALLOWED WITHOUT ASKING ANYBODY"
+	}
+}

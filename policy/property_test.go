@@ -1,0 +1,175 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// dice makes random policies and calls: few names and many rules, so that rules meet.
+type dice struct{ *rand.Rand }
+
+func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+
+func (d dice) rule(i int, then ...tool.Behavior) policy.Rule {
+	r := policy.Rule{ID: fmt.Sprint("r", i), Then: pick(d, then...), EveryTime: false}
+	r.Match = []string{pick(d, "*", "mcp.a.*", "mcp.*.x", "mcp.a.x", "mcp.b.?", "nothing")}
+	if d.IntN(3) == 0 {
+		r.Tags = []string{pick(d, "write", "readonly", "network")}
+	}
+	if d.IntN(3) == 0 {
+		r.Server = []string{pick(d, "a", "b", "*")}
+	}
+	if d.IntN(4) == 0 {
+		r.Actor = []string{pick(d, "ann", "b*")}
+	}
+	if d.IntN(4) == 0 {
+		r.Profile = []string{"review"}
+	}
+	if d.IntN(2) == 0 {
+		r.When = pick(d, "true", "false", "arguments.n > 5", `has(arguments.s) && arguments.s == "x"`, "arguments.none == 1",
+			"tool.read_only", `actor.name == "ann"`, "targets.exists(t, t.write)", "time.getHours() < 12", "1 / arguments.n > 0",
+			`"x" in _meta`, "targets[0].write")
+	}
+	if r.Then == tool.Ask {
+		r.EveryTime = d.IntN(3) == 0
+	}
+	return r
+}
+
+func anything() []tool.Behavior {
+	return []tool.Behavior{tool.Allow, tool.Ask, tool.Deny, tool.Passthrough}
+}
+
+func (d dice) sets(n int, then ...tool.Behavior) []policy.Set {
+	sets := []policy.Set{}
+	for i := range n {
+		sets = append(sets, policy.Set{Source: pick(d, policy.Sources()...), Rules: []policy.Rule{d.rule(i, then...)}})
+	}
+	return sets
+}
+
+func (d dice) request() policy.Request {
+	name := pick[tool.Name](d, "mcp.a.x", "mcp.a.y", "mcp.b.x", "mcp.b.z")
+	t := &tool.Tool{Name: name, Server: string(name[4:5]), Declaration: json.RawMessage(pick(d, `{}`, `{"annotations":{"readOnlyHint":true}}`))}
+	r := policy.Request{Tool: t, Facts: facts.Of(t, facts.Options{Trust: d.IntN(2) == 0}),
+		Actor: tool.Actor{Name: pick(d, "ann", "bob"), Door: pick(d, "http", "stdio", "cli")}, Profile: pick(d, "", "review"),
+		Input: json.RawMessage(pick(d, `{}`, `{"n":9}`, `{"n":0,"s":"x"}`, `{"n":1,"n":9}`, `[]`, `{"s":"y"}`)),
+		Meta:  json.RawMessage(pick(d, ``, `{"x":1}`))}
+	if d.IntN(2) == 0 {
+		r.Targets = []target.Target{{Kind: target.Path, Resolved: "/p/a", Write: d.IntN(2) == 0}}
+	}
+	if d.IntN(5) == 0 {
+		r.Findings = []target.Finding{{Behavior: pick(d, tool.Ask, tool.Deny), Blocked: "/p/a", Reason: "limit"}}
+	}
+	return r
+}
+
+func strictness(b tool.Behavior) int {
+	return slices.Index([]tool.Behavior{tool.Allow, tool.Passthrough, tool.Ask, tool.Deny}, b)
+}
+
+// TestAddingADenyLoosensNothing: a policy with one more rule that denies never answers less strictly, in any mode.
+func TestAddingADenyLoosensNothing(t *testing.T) {
+	t.Parallel()
+	denied := 0
+	for seed := range uint64(150) {
+		d := dice{rand.New(rand.NewPCG(seed, 1))}
+		s := policy.Settings{Mode: pick(d, append(policy.Modes(), "")...), Sets: d.sets(d.IntN(8), anything()...)}
+		before := compile(t, s)
+		rule := d.rule(100, tool.Deny)
+		s.Sets = append(slices.Clone(s.Sets), policy.Set{Source: pick(d, policy.Sources()...), Rules: []policy.Rule{rule}})
+		after := compile(t, s)
+		for range 40 {
+			r := d.request()
+			was, is := before.Decide(t.Context(), r), after.Decide(t.Context(), r)
+			if strictness(is.Behavior) < strictness(was.Behavior) {
+				t.Fatalf("seed %d: %s became %s by adding %+v\n%+v", seed, was.Behavior, is.Behavior, rule, r)
+			}
+			if is.Behavior != was.Behavior {
+				denied++
+			}
+		}
+	}
+	if denied < 100 {
+		t.Errorf("the rules that were added mattered %d times: the test looks at nothing", denied)
+	}
+}
+
+// TestOrderDoesNotMatter: neither within a source nor between them, for any behavior.
+func TestOrderDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(120) {
+		d := dice{rand.New(rand.NewPCG(seed, 2))}
+		sets := d.sets(2+d.IntN(8), anything()...)
+		one := compile(t, policy.Settings{Sets: sets})
+		shuffled := slices.Clone(sets)
+		d.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		other := compile(t, policy.Settings{Sets: shuffled})
+		for range 40 {
+			r := d.request()
+			a, b := one.Decide(t.Context(), r), other.Decide(t.Context(), r)
+			if a.Behavior != b.Behavior || len(a.SuggestedUpdates) != len(b.SuggestedUpdates) {
+				t.Fatalf("seed %d: %s %v, and %s %v in another order", seed, a.Behavior, a.RuleRefs, b.Behavior, b.RuleRefs)
+			}
+		}
+	}
+}
+
+// TestHiddenIsNeverAllowed: what a surface does not show for a rule is denied whatever is sent.
+func TestHiddenIsNeverAllowed(t *testing.T) {
+	t.Parallel()
+	hidden := 0
+	for seed := range uint64(120) {
+		d := dice{rand.New(rand.NewPCG(seed, 3))}
+		e := compile(t, policy.Settings{Mode: pick(d, append(policy.Modes(), "")...), Sets: d.sets(1+d.IntN(6), anything()...)})
+		for range 40 {
+			r := d.request()
+			if _, is := e.Hides(r.Tool, r.Facts, r.Profile, r.Actor); !is {
+				continue
+			}
+			hidden++
+			if got := e.Decide(t.Context(), r); got.Behavior != tool.Deny {
+				t.Fatalf("seed %d: hidden, but %s by %v", seed, got.Behavior, got.RuleRefs)
+			}
+		}
+	}
+	if hidden < 100 {
+		t.Errorf("%d calls to hidden tools: the test looks at nothing", hidden)
+	}
+}
+
+// TestExplainAgrees: an explanation's decision is the decision, and the rule that decides is among those that match.
+func TestExplainAgrees(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(80) {
+		d := dice{rand.New(rand.NewPCG(seed, 4))}
+		e := compile(t, policy.Settings{Sets: d.sets(1+d.IntN(6), anything()...)})
+		for range 10 {
+			r := d.request()
+			x, decided := e.Explain(t.Context(), r), e.Decide(t.Context(), r)
+			if x.Decision.Behavior != decided.Behavior || x.Decision.Source != decided.Source {
+				t.Fatalf("seed %d: %s, explained as %s", seed, decided.Behavior, x.Decision.Behavior)
+			}
+			decides := 0
+			for _, l := range x.Rules {
+				if l.Decides {
+					decides++
+				}
+				if l.Then == tool.Deny && l.Matched && decided.Behavior != tool.Deny {
+					t.Fatalf("seed %d: %s matches and denies, yet the call is %s", seed, l.Rule, decided.Behavior)
+				}
+			}
+			if want := len(decided.RuleRefs) > 0; (decides == 1) != want {
+				t.Fatalf("seed %d: %d rules decide, refs %v", seed, decides, decided.RuleRefs)
+			}
+		}
+	}
+}

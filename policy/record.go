@@ -1,0 +1,177 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// record turns a verdict into the standard's tool_permission_decision.
+func (s *state) record(r *Request, v *verdict) tool.PermissionDecision {
+	reason := make(map[string]any, 4)
+	reason["type"], reason["message"] = v.kind, v.message
+	if v.note != "" {
+		reason["mode"] = v.note
+	}
+	if v.failed != "" {
+		reason["condition_error"] = v.failed
+	}
+	if v.classifier != nil {
+		reason["classifier"] = v.classifier
+	}
+	d := tool.PermissionDecision{
+		Head:         tool.HeadOf(tool.ObjectPermissionDecision),
+		DecisionID:   tool.NewDecisionID(),
+		InvocationID: r.Invocation,
+		Behavior:     v.behavior,
+		Mode:         string(v.mode),
+		Source:       v.source,
+		Reason:       reason,
+		RuleRefs:     v.refs,
+		PolicyRefs:   s.refs,
+		BlockedPath:  v.blocked,
+		DecidedAt:    v.now.UTC(),
+	}
+	if v.behavior == tool.Allow {
+		d.BlockedPath = ""
+	}
+	if v.pending {
+		d.PendingClassifierCheck = map[string]any{"classifier": s.settings.Classifier.Name()}
+		return d
+	}
+	if v.behavior == tool.Ask && s.settings.Grants != nil && !v.once {
+		d.SuggestedUpdates = s.suggest(r, v)
+	}
+	return d
+}
+
+// SuggestedGrant is an element of a decision's suggested_updates: what would be remembered if the person chose so.
+type SuggestedGrant struct {
+	Type        string        `json:"type"`        // always add_grant
+	Choice      Choice        `json:"choice"`      // the answer that does it
+	Destination string        `json:"destination"` // session or always
+	Behavior    tool.Behavior `json:"behavior"`
+	Tool        tool.Name     `json:"tool"`
+	Targets     []Scope       `json:"targets,omitempty"`
+	Exact       string        `json:"exact,omitempty"` // digest of these arguments: nothing wider can be granted
+}
+
+// suggest lists what could be remembered. It is called when a person is about to be asked, and only then.
+func (s *state) suggest(r *Request, v *verdict) []any {
+	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
+	one := SuggestedGrant{Type: "add_grant", Choice: AllowSession, Destination: "session", Behavior: tool.Allow,
+		Tool: r.Tool.Name, Targets: scopes}
+	if !ok {
+		one.Targets, one.Exact = nil, digestCall(r)
+	}
+	list := []any{one}
+	if s.settings.Grants.file != nil {
+		one.Choice, one.Destination = AllowAlways, "always"
+		list = append(list, one)
+		one.Choice, one.Behavior = DenyAlways, tool.Deny
+		list = append(list, one)
+	}
+	return list
+}
+
+// DirectoryOf returns the function for Settings.Directory that looks at the file system: a path that is a directory is
+// covered itself, any other by the directory that holds it, except where that is a root, the directory home or one above
+// it: an answer about one file there must not be one about everything.
+func DirectoryOf(home string) func(resolved string) string {
+	return func(resolved string) string {
+		if info, err := os.Lstat(resolved); err == nil && info.IsDir() {
+			return resolved
+		}
+		dir := filepath.Dir(resolved)
+		if dir == resolved || filepath.Dir(dir) == dir || filepath.Dir(filepath.Dir(dir)) == filepath.Dir(dir) ||
+			home != "" && isUnder(filepath.Clean(home), dir) {
+			return resolved
+		}
+		return dir
+	}
+}
+
+// Choice is a person's answer to the question whether a call may run.
+type Choice string
+
+const (
+	AllowOnce    Choice = "allow_once"
+	AllowSession Choice = "allow_session"
+	AllowAlways  Choice = "allow_always"
+	DenyOnce     Choice = "deny_once"
+	DenyAlways   Choice = "deny_always"
+)
+
+// Choices are all choices.
+func Choices() []Choice { return []Choice{AllowOnce, AllowSession, AllowAlways, DenyOnce, DenyAlways} }
+
+// IsValid reports whether c is one of Choices.
+func (c Choice) IsValid() bool {
+	for _, known := range Choices() {
+		if c == known {
+			return true
+		}
+	}
+	return false
+}
+
+// Allows reports whether the call may run.
+func (c Choice) Allows() bool { return c == AllowOnce || c == AllowSession || c == AllowAlways }
+
+// Settlement is a person's answer on its way to a decision.
+type Settlement struct {
+	Choice   Choice
+	Sentence string // to the model; may be empty
+	By       string // who answered, and where: "http/ann", "elicitation"
+	Modified bool   // the person changed the arguments: Request.Input is what they became
+}
+
+// Settle turns a person's answer to the question about a call into the decision that counts. r is the call as it is now:
+// with the arguments that the person may have changed, and what these are aimed at. Whatever denies the call now denies it
+// still, and an answer that is none denies.
+//
+// An answer that is to be remembered becomes a grant; where that fails the answer holds once, the decision's reason says
+// not_remembered, and the error says why.
+func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error) {
+	s := e.state.Load()
+	if s == nil {
+		return allowAll(&r), nil
+	}
+	v := s.judge(&r)
+	if v.behavior == tool.Deny {
+		return s.record(&r, &v), nil
+	}
+	again := v // what the rules say now: a rule that asks every time keeps the answer from being remembered
+	v = verdict{behavior: tool.Deny, source: sourcePerson, kind: "approval", message: "a person denied this call",
+		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact, once: again.once}
+	if a.Choice.Allows() {
+		v.behavior, v.message = tool.Allow, "a person allowed this call"
+	} else if !a.Choice.IsValid() {
+		v.message = "the answer to the question is none that there is, so the call is denied"
+	}
+	g, err := s.remember(&r, &v, a)
+	d := s.record(&r, &v)
+	d.Reason["choice"] = string(a.Choice)
+	if a.By != "" {
+		d.Reason["by"] = a.By
+	}
+	if err != nil {
+		d.Reason["not_remembered"] = err.Error()
+	}
+	if g != nil {
+		d.RuleRefs = append([]string{"grant/" + g.ID}, d.RuleRefs...)
+		d.ExpiresAt = expiry(g)
+	}
+	if a.Modified {
+		d.UserModified, d.UpdatedInput = true, r.Input
+	}
+	if a.Sentence != "" {
+		if v.behavior == tool.Allow {
+			d.AcceptFeedback = a.Sentence
+		} else {
+			d.ContentBlocks = []map[string]any{{"type": "text", "text": a.Sentence}}
+		}
+	}
+	return d, err
+}

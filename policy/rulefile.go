@@ -1,0 +1,110 @@
+package policy
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// ReadRules reads the rule file at path. Its error is a Faults where the file can be read but is not right; then nothing
+// of it may be used. A file that does not exist is an error of os.
+func ReadRules(source Source, path string) (Set, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Set{}, fmt.Errorf("read rules: %w", err)
+	}
+	return ParseRules(source, path, data)
+}
+
+// readFile reads one byte more than is allowed at most: the parser then says that the file is too large.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// ParseRules reads a rule file: a mapping with the one key rules, in YAML or JSON. file is its name in faults.
+func ParseRules(source Source, file string, data []byte) (Set, error) {
+	r := &reader{file: file}
+	set := Set{Source: source}
+	if root := r.tree(data); root != nil {
+		r.fields(root, "", []string{"rules"}, func(_, key string, value *node) { set.Rules = r.rules(value, key) })
+	}
+	if err := r.err(); err != nil {
+		return Set{}, err
+	}
+	return set, nil
+}
+
+// rules reads and checks a list of rules.
+func (r *reader) rules(n *node, key string) []Rule {
+	var rules []Rule
+	var places []map[string]*node
+	r.list(n, key, func(_ int, key string, value *node) {
+		rule, where := r.rule(value, key)
+		rules, places = append(rules, rule), append(places, where)
+	})
+	before := len(r.faults)
+	if before > 0 {
+		return rules // what could not be read would be reported once more
+	}
+	for _, p := range CheckRules(rules) {
+		name, _, _ := strings.Cut(p.Key, "[")
+		place := places[p.Rule][p.Key]
+		if place == nil {
+			place = places[p.Rule][name]
+		}
+		if place == nil {
+			place = places[p.Rule][""]
+		}
+		r.fault(place, join(fmt.Sprintf("%s[%d]", key, p.Rule), p.Key), p.Message, p.Hint)
+	}
+	return rules
+}
+
+func ruleKeys() []string {
+	return []string{"id", "match", "tags", "server", "profile", "actor", "when", "then", "every_time", "reason"}
+}
+
+// rule reads one rule, and returns the places of its values by key.
+func (r *reader) rule(n *node, key string) (Rule, map[string]*node) {
+	rule := Rule{Place: fmt.Sprintf("%s:%d:%d", r.file, n.line, n.column)}
+	places := map[string]*node{"": n}
+	r.fields(n, key, ruleKeys(), func(name, key string, value *node) {
+		places[name] = value
+		for i, item := range value.items {
+			places[fmt.Sprintf("%s[%d]", name, i)] = item
+		}
+		switch name {
+		case "id":
+			rule.ID = r.word(value, key)
+		case "match":
+			rule.Match = r.words(value, key)
+		case "tags":
+			rule.Tags = r.words(value, key)
+		case "server":
+			rule.Server = r.words(value, key)
+		case "profile":
+			rule.Profile = r.words(value, key)
+		case "actor":
+			rule.Actor = r.words(value, key)
+		case "when":
+			if rule.When = r.word(value, key); strings.TrimSpace(rule.When) == "" {
+				r.fault(value, key, "the condition is empty", "remove the key, or write an expression that is true or false")
+			}
+		case "then":
+			rule.Then = tool.Behavior(r.word(value, key))
+		case "every_time":
+			rule.EveryTime = r.truth(value, key)
+		case "reason":
+			rule.Reason = r.word(value, key)
+		}
+	})
+	return rule, places
+}

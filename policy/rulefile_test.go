@@ -1,0 +1,171 @@
+package policy_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+func TestRuleFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	text := `# what holds here
+rules:
+  - id: no-deletes
+    match: [mcp.github.delete_*, "mcp.*.drop_*"]
+    then: deny
+    reason: Nothing is deleted.
+  - match: mcp.pay.*
+    tags: write
+    server: pay
+    profile: [ops]
+    actor: ann
+    when: |
+      arguments.amount > 100
+      && arguments.currency == "EUR"
+    then: ask
+    every_time: true
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := policy.ReadRules(policy.Managed, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Rules) != 2 || set.Source != policy.Managed {
+		t.Fatalf("%+v", set)
+	}
+	first, second := set.Rules[0], set.Rules[1]
+	if first.ID != "no-deletes" || len(first.Match) != 2 || first.Then != tool.Deny || first.Reason != "Nothing is deleted." ||
+		first.Place != file+":3:5" {
+		t.Errorf("%+v", first)
+	}
+	if second.Tags[0] != "write" || second.Server[0] != "pay" || second.Profile[0] != "ops" || second.Actor[0] != "ann" ||
+		!second.EveryTime || !strings.Contains(second.When, "EUR") || second.Then != tool.Ask {
+		t.Errorf("%+v", second)
+	}
+	if _, err := policy.ReadRules(policy.User, filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	if set, err := policy.ParseRules(policy.User, "x.json", []byte(`{"rules": [{"match": "*", "then": "deny"}]}`)); err != nil || len(set.Rules) != 1 {
+		t.Errorf("JSON: %+v, %v", set, err)
+	}
+	if set, err := policy.ParseRules(policy.User, "x", []byte("# nothing\n")); err != nil || len(set.Rules) != 0 {
+		t.Errorf("an empty file: %+v, %v", set, err)
+	}
+}
+
+// TestAFaultyRuleFileIsRefusedWhole holds the place and the sentence of every kind of fault.
+func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
+	t.Parallel()
+	const good = "rules:\n  - {id: good, match: a, then: deny}\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown key":         {good + "  - {match: b, then: deny, wen: x}\n", `f:3:28: rules[1].wen: unknown key; the keys here are id,`},
+		"unknown top":         {"rule: []\n", `f:1:1: rule: unknown key; the keys here are rules`},
+		"no behavior":         {good + "  - {match: b}\n", `f:3:5: rules[1].then: the rule does not say what happens;`},
+		"bad behavior":        {good + "  - match: b\n    then: dney\n", `f:4:11: rules[1].then: "dney" is no behavior; write allow`},
+		"matches all":         {good + "  - then: deny\n", `f:3:5: rules[1]: the rule does not say which calls it matches; write match: "*"`},
+		"bad pattern":         {good + "  - match: [b, 'x[1]']\n    then: deny\n", `f:3:16: rules[1].match[1]: the pattern "x[1]" holds one of []{}`},
+		"one bad pattern":     {good + "  - match: ' b'\n    then: deny\n", `f:3:12: rules[1].match: the pattern " b" begins or ends in white space`},
+		"empty list":          {good + "  - match: []\n    then: deny\n", `f:3:12: rules[1].match: the list is empty`},
+		"twin id":             {good + "  - {id: good, match: b, then: deny}\n", `f:3:10: rules[1].id: another rule of this source has the id "good"`},
+		"bad id":              {good + "  - {id: a/b, match: b, then: deny}\n", `f:3:10: rules[1].id: the id "a/b" is none`},
+		"bad condition":       {good + "  - match: b\n    when: arguments.x ==\n    then: deny\n", `f:4:11: rules[1].when: column 15 of the condition: Syntax error`},
+		"unknown variable":    {good + "  - match: b\n    when: args.x == 1\n    then: deny\n", `rules[1].when: column 1 of the condition: undeclared reference to 'args'`},
+		"unknown field":       {good + "  - match: b\n    when: tool.raed_only\n    then: deny\n", `rules[1].when: column 5 of the condition: undefined field 'raed_only'`},
+		"not a truth":         {good + "  - match: b\n    when: tool.name\n    then: deny\n", `rules[1].when: the condition is a string: write an expression that is true or false`},
+		"empty condition":     {good + "  - match: b\n    when: ''\n    then: deny\n", `rules[1].when: the condition is empty`},
+		"condition of a kind": {good + "  - match: b\n    when: true\n    then: deny\n", `rules[1].when: this is true or false and must be a text; put it in quotes`},
+		"every time":          {good + "  - {match: b, then: deny, every_time: true}\n", `rules[1].every_time: only a rule that asks can ask every time`},
+		"no truth":            {good + "  - {match: b, then: ask, every_time: 1}\n", `rules[1].every_time: this is a number and must be true or false`},
+		"twin key":            {good + "  - match: b\n    then: deny\n    then: allow\n", `f:5:5: then: this key stands here twice`},
+		"anchor":              {"rules:\n  - &a {match: b, then: deny}\n", `anchors, aliases, tags`},
+		"merge":               {"rules:\n  - {<<: {match: b}, then: deny}\n", `a key that is no plain word`},
+		"tag":                 {"rules:\n  - {match: !!binary aGk=, then: deny}\n", `anchors, aliases, tags`},
+		"no list":             {"rules: {match: b}\n", `rules: this is a mapping and must be a list`},
+		"no mapping":          {"rules: [b]\n", `rules[0]: this is a text and must be a mapping`},
+		"no YAML":             {"rules: [\n", `not valid YAML`},
+		"two documents":       {good + "---\nrules: []\n", `a second YAML document`},
+		"too deep":            {"rules: " + strings.Repeat("[", 200), `nested more than 100 levels`},
+		"too large":           {"#" + strings.Repeat("x", 2<<20), `larger than 1 MiB`},
+		"empty tag":           {good + "  - {tags: ['a b'], then: deny}\n", `rules[1].tags: the tag "a b" is no word`},
+	} {
+		set, err := policy.ParseRules(policy.User, "f", []byte(c.text))
+		var faults policy.Faults
+		if !errors.As(err, &faults) || len(set.Rules) != 0 {
+			t.Errorf("%s: got %v and %d rules, want faults alone", name, err, len(set.Rules))
+			continue
+		}
+		if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "f:") {
+			t.Errorf("%s:\ngot  %v\nwant %s", name, err, c.want)
+		}
+	}
+}
+
+// TestApplyRefusesWhole: a fault anywhere leaves the engine as it was.
+func TestApplyRefusesWhole(t *testing.T) {
+	t.Parallel()
+	e := compile(t, policy.Settings{Sets: user(policy.Rule{Match: []string{"*"}, Then: tool.Deny})})
+	before := e.Version()
+	err := e.Apply(policy.Settings{
+		Mode: "brave",
+		Sets: []policy.Set{
+			{Source: policy.User, Rules: []policy.Rule{{Match: []string{"*"}, Then: tool.Allow}, {Then: tool.Allow, Place: "f:7:3"}}},
+			{Source: "wizard"},
+		},
+		Classifier: policy.NewClassifier(policy.ClassifierConfig{}),
+	})
+	for _, want := range []string{`mode: "brave" is none`, "f:7:3: the rule does not say", `"wizard" is no source`, "either a command or a url"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if e.Version() != before || e.Decide(t.Context(), writer("mcp.x.y")).Behavior != tool.Deny {
+		t.Error("a refused policy has an effect")
+	}
+	if err := e.Apply(policy.Settings{Sets: user(policy.Rule{Match: []string{"*"}, Then: tool.Allow})}); err != nil {
+		t.Fatal(err)
+	}
+	if e.Version() == before || e.Decide(t.Context(), writer("mcp.x.y")).Behavior != tool.Allow {
+		t.Error("an applied policy has no effect")
+	}
+}
+
+// TestVersion: what changes a decision changes the version, and nothing else does.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	base := policy.Rule{ID: "a", Match: []string{"x"}, Then: tool.Ask}
+	version := func(s policy.Settings) string { return compile(t, s).Version() }
+	first := version(policy.Settings{Sets: user(base)})
+	moved := base
+	moved.Place = "elsewhere:1:1"
+	grants, err := policy.OpenGrants(policy.GrantOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version(policy.Settings{Sets: user(moved), Grants: grants}) != first {
+		t.Error("place or grants change the version")
+	}
+	other := base
+	other.When = "time.getHours() > 3"
+	every := base
+	every.EveryTime = true
+	seen := map[string]bool{first: true}
+	for name, s := range map[string]policy.Settings{
+		"condition": {Sets: user(other)}, "every time": {Sets: user(every)}, "none": {},
+		"source": {Sets: []policy.Set{{Source: policy.Managed, Rules: []policy.Rule{base}}}}, "mode": {Sets: user(base), Mode: policy.ModePlan},
+		"classifier": {Sets: user(base), Classifier: policy.NewClassifier(policy.ClassifierConfig{URL: "http://127.0.0.1/"})},
+	} {
+		if v := version(s); seen[v] {
+			t.Errorf("%s: the version %s is not new", name, v)
+		} else {
+			seen[v] = true
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// Scope is one target, or a range of targets, that a grant covers.
+type Scope struct {
+	Kind       target.Kind `json:"kind"`
+	Under      string      `json:"under,omitempty"`      // a path: it and what is beneath it
+	Host       string      `json:"host,omitempty"`       // of a URL
+	Executable string      `json:"executable,omitempty"` // of a command
+	CWD        string      `json:"cwd,omitempty"`        // where the command runs
+	Argument   string      `json:"argument,omitempty"`   // JSON pointer, of a resource: ids mean something in their place only
+	Resource   string      `json:"resource,omitempty"`   // the id
+	Remote     bool        `json:"remote,omitempty"`     // the path is on another machine
+	Write      bool        `json:"write,omitempty"`      // writing, too
+}
+
+// same reports whether the scope is about t, whatever of reading and writing.
+func (s *Scope) same(t *target.Target, cwd string) bool {
+	if s.Kind != t.Kind || t.Fault != "" {
+		return false
+	}
+	switch s.Kind {
+	case target.Path:
+		return s.Remote == t.Remote && isNormal(t.Resolved) && isUnder(t.Resolved, s.Under)
+	case target.URL:
+		return s.Host != "" && s.Host == t.Host
+	case target.Command:
+		return s.Executable != "" && s.Executable == t.Executable && s.CWD == cwd
+	case target.Resource:
+		return s.Resource != "" && s.Resource == t.Resolved && s.Argument == t.Argument
+	}
+	return false
+}
+
+// isUnbounded reports whether a target may reach further than its spelling says, so that no scope holds it: what runs any
+// program, stands for several paths, is read differently by different programs, or writes to a file that has other names.
+func isUnbounded(t *target.Target) bool {
+	for _, n := range t.Notes {
+		switch n {
+		case target.ShellText, target.Wrapper, target.Code, target.Wildcard, target.KeyVariant, target.Repeated:
+			return true
+		case target.HardLink:
+			if t.Write {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxScopes bounds what a person has to read of one grant.
+const maxScopes = 64
+
+// scopesOf are the scopes of a grant for r, ok false where only exactly these arguments can be granted: a command that
+// cannot be told or that runs whatever it is given, or a target that could not be normalised.
+func scopesOf(r *Request, exact []string, directory func(string) string) (scopes []Scope, ok bool) {
+	scopes = make([]Scope, 0, len(r.Targets))
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		s := Scope{Kind: t.Kind, Write: t.Write}
+		switch t.Kind {
+		case target.Path:
+			s.Under, s.Remote = t.Resolved, t.Remote
+			if directory != nil && !t.Remote && !contains(exact, t.Resolved) {
+				s.Under = directory(t.Resolved)
+			}
+		case target.URL:
+			s.Host = t.Host
+		case target.Command:
+			if s.Executable, s.CWD = t.Executable, r.CWD; runsAnything(t.Executable) {
+				return nil, false
+			}
+		case target.Resource:
+			s.Resource, s.Argument = t.Resolved, t.Argument
+		}
+		if !s.same(t, r.CWD) || isUnbounded(t) {
+			return nil, false
+		}
+		if !containsScope(scopes, s) {
+			scopes = append(scopes, s)
+		}
+		if len(scopes) > maxScopes {
+			return nil, false
+		}
+	}
+	return scopes, true
+}
+
+func contains(list []string, text string) bool {
+	for _, s := range list {
+		if s == text {
+			return true
+		}
+	}
+	return false
+}
+
+func containsScope(list []Scope, s Scope) bool {
+	for _, other := range list {
+		if s == other {
+			return true
+		}
+	}
+	return false
+}
+
+// runsAnything reports whether the program is one whose arguments are programs: a grant for it would be one for everything.
+func runsAnything(executable string) bool {
+	name := strings.ToLower(path.Base(strings.ReplaceAll(executable, `\`, "/")))
+	name = strings.TrimSuffix(name, ".exe")
+	name = strings.TrimRight(name, "0123456789.")
+	switch name {
+	case "", "sh", "bash", "zsh", "dash", "ash", "ksh", "csh", "tcsh", "fish", "busybox", "toybox", "cmd", "powershell", "pwsh",
+		"python", "pypy", "node", "nodejs", "deno", "bun", "bunx", "npx", "uvx", "pipx", "perl", "ruby", "php", "lua", "luajit", "tclsh",
+		"osascript", "awk", "gawk", "mawk", "nawk", "env", "sudo", "doas", "su", "runuser", "chroot", "nsenter", "unshare", "setsid",
+		"xargs", "parallel", "find", "fd", "nohup", "nice", "ionice", "timeout", "time", "stdbuf", "strace", "ltrace", "gdb", "watch",
+		"script", "expect", "tmux", "screen", "ssh", "wsl", "start", "eval", "exec", "at", "batch", "systemd-run":
+		return true
+	}
+	return false
+}
+
+// isUnder reports whether the normalised path p is dir or beneath it. What kind of path it is shows from its beginning, and
+// not from the system that the hub runs on: a path on another machine may be of another system.
+func isUnder(p, dir string) bool {
+	if dir == "" || !strings.HasPrefix(p, dir) {
+		return false
+	}
+	rest, windows := p[len(dir):], p[0] != '/'
+	return rest == "" || isSeparator(dir[len(dir)-1], windows) || isSeparator(rest[0], windows)
+}
+
+func isSeparator(b byte, windows bool) bool { return b == '/' || windows && b == '\\' }
+
+// isNormal reports whether p is an absolute path without dot segments and doubled separators: comparing any other one with
+// a directory says nothing about where it leads.
+func isNormal(p string) bool {
+	windows := len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') || strings.HasPrefix(p, `\\`)
+	if !windows && !strings.HasPrefix(p, "/") {
+		return false
+	}
+	rest := p
+	if windows {
+		rest = strings.ReplaceAll(p[2:], `\`, "/")
+	}
+	for i, segment := range strings.Split(strings.TrimSuffix(rest, "/"), "/") {
+		if segment == "." || segment == ".." || segment == "" && i > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// digestCall is the digest of exactly this call: its arguments and what they resolve to here and now.
+func digestCall(r *Request) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, r.Input); err != nil {
+		b.Reset()
+		b.Write(r.Input)
+	}
+	targets, err := json.Marshal(r.Targets)
+	if err != nil {
+		targets = nil // cannot be: nothing in it but strings
+	}
+	cwd, err := json.Marshal(r.CWD)
+	if err != nil {
+		cwd = nil
+	}
+	for _, part := range [][]byte{targets, cwd} {
+		b.WriteByte('\n') // stands in no compact JSON
+		b.Write(part)
+	}
+	return "sha256:" + tool.Digest(b.Bytes())
+}

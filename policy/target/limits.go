@@ -1,0 +1,276 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Config are the limits that the operator sets. The zero value lets calls write below their working directory only, takes
+// the default sensitive paths for sensitive, and limits no host.
+type Config struct {
+	AllowedWriteRoots []string `yaml:"allowed_write_roots"` // absolute directories, besides the call's own
+	AllowTempWrites   bool     `yaml:"allow_temp_writes"`   // in the directory for temporary files, too
+	SensitivePaths    []string `yaml:"sensitive_paths"`     // globs added to the default ones; without a leading slash they hold everywhere
+	ExemptPaths       []string `yaml:"exempt_paths"`        // globs that are not sensitive whatever else says so
+
+	// Hosts are exact names or addresses, *.name for what is below a name, or networks like 10.0.0.0/8. Domains are names with
+	// all that is below. What is denied is denied; where anything is allowed, all else is denied.
+	AllowedHosts   []string `yaml:"allowed_hosts"`
+	DeniedHosts    []string `yaml:"denied_hosts"`
+	AllowedDomains []string `yaml:"allowed_domains"`
+	DeniedDomains  []string `yaml:"denied_domains"`
+}
+
+// Fault is one thing that is wrong with a Config.
+type Fault struct {
+	Path    string // of keys: denied_hosts[2]
+	Problem string // ends in what to do
+}
+
+func (f *Fault) Error() string { return f.Path + ": " + f.Problem }
+
+// Validate reports every fault of c, each as a *Fault, joined; nil where there is none. It changes nothing and looks at no
+// file.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(key string, i int, format string, args ...any) {
+		faults = append(faults, &Fault{fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf(format, args...)})
+	}
+	for i, dir := range c.AllowedWriteRoots {
+		if !filepath.IsAbs(dir) {
+			fault("allowed_write_roots", i, "%q is no absolute path: write it in full", dir)
+		}
+	}
+	for key, globs := range map[string][]string{"sensitive_paths": c.SensitivePaths, "exempt_paths": c.ExemptPaths} {
+		for i, g := range globs {
+			if strings.Trim(g, "/ *") == "" || !doublestar.ValidatePattern(g) {
+				fault(key, i, "%q is no glob for some paths: write one, and close its brackets", g)
+			}
+		}
+	}
+	for key, list := range map[string][]string{"allowed_hosts": c.AllowedHosts, "denied_hosts": c.DeniedHosts,
+		"allowed_domains": c.AllowedDomains, "denied_domains": c.DeniedDomains} {
+		for i, h := range list {
+			if _, err := newHostRule(h, strings.HasSuffix(key, "domains")); err != nil {
+				fault(key, i, "%s", err)
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Limits are a Config ready for use. They are immutable and safe for concurrent use.
+type Limits struct {
+	roots                 []string // resolved
+	sensitive             *sensitive
+	allowHosts, denyHosts []hostRule
+}
+
+// NewLimits returns the limits of c; an error where Validate finds a fault. temp is the directory for temporary files.
+func NewLimits(c Config, temp string) (*Limits, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("limits of targets: %w", err)
+	}
+	l := &Limits{sensitive: newSensitive(c.SensitivePaths, c.ExemptPaths)}
+	roots := c.AllowedWriteRoots
+	if c.AllowTempWrites && temp != "" {
+		roots = append([]string{temp}, roots...)
+	}
+	for _, dir := range roots {
+		if real := realDir(dir); real != "" {
+			l.roots = append(l.roots, real)
+		}
+	}
+	add := func(to *[]hostRule, list []string, domain bool) {
+		for _, h := range list {
+			rule, _ := newHostRule(h, domain) // Validate has seen it
+			*to = append(*to, rule)
+		}
+	}
+	add(&l.allowHosts, c.AllowedHosts, false)
+	add(&l.allowHosts, c.AllowedDomains, true)
+	add(&l.denyHosts, c.DeniedHosts, false)
+	add(&l.denyHosts, c.DeniedDomains, true)
+	return l, nil
+}
+
+// realDir is dir with every link followed; "" where it cannot be told.
+func realDir(dir string) string {
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	var t Target
+	follow(&t, dir, Root{})
+	if t.Fault != "" {
+		return ""
+	}
+	return t.Resolved
+}
+
+// hostRule is one entry of a list of hosts.
+type hostRule struct {
+	name    string // "" for a network
+	self    bool   // the name itself
+	below   bool   // what is below it
+	network netip.Prefix
+}
+
+func newHostRule(text string, domain bool) (hostRule, error) {
+	if prefix, err := netip.ParsePrefix(text); err == nil && !domain {
+		return hostRule{network: prefix.Masked()}, nil
+	}
+	name, wild := strings.CutPrefix(text, "*.")
+	if wild && domain {
+		return hostRule{}, fmt.Errorf("%q has a wildcard, and a domain means all below it anyway: write %s", text, name)
+	}
+	if strings.ContainsAny(name, "*/@ ") || name == "" {
+		return hostRule{}, fmt.Errorf("%q is no host: write a name, an address, *.name, or a network like 10.0.0.0/8", text)
+	}
+	found := hosts(Target{Given: name}, name)
+	if len(found) != 1 || found[0].Fault != "" || found[0].Host == "" ||
+		found[0].Resolved != found[0].Host && !strings.Contains(found[0].Host, ":") {
+		return hostRule{}, fmt.Errorf("%q is no host: write a name or an address without scheme, user and port", text)
+	}
+	return hostRule{name: found[0].Host, self: !wild, below: wild || domain}, nil
+}
+
+func (r hostRule) matches(host string) bool {
+	if r.name == "" {
+		addr, err := netip.ParseAddr(host)
+		return err == nil && (r.network.Contains(addr) || r.network.Contains(embedded(addr)))
+	}
+	if r.self && host == r.name {
+		return true
+	}
+	return r.below && len(host) > len(r.name) && strings.HasSuffix(host, r.name) && host[len(host)-len(r.name)-1] == '.'
+}
+
+// Codes of findings.
+const (
+	Unresolved   = "target_unresolved"
+	Sensitive    = "sensitive_path"
+	OutsideRoots = "outside_write_roots"
+	HostDenied   = "host_denied"
+	HostUnlisted = "host_not_allowed"
+)
+
+// Finding is what the limits hold against one target.
+type Finding struct {
+	Target   Target
+	Code     string
+	Behavior tool.Behavior // tool.Ask or tool.Deny; deny where there is nobody to ask
+	Blocked  string        // the path or host, for policy.blocked_path
+	Reason   string        // one sentence for the person and the model
+}
+
+// Judge returns what the limits hold against the targets of a call, in their order; nothing where they hold nothing.
+func (l *Limits) Judge(targets []Target, root Root) []Finding {
+	var found []Finding
+	for i := range targets {
+		t := &targets[i]
+		add := func(behavior tool.Behavior, code, blocked, format string, args ...any) {
+			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: blocked,
+				Reason: fmt.Sprintf(format, args...)})
+		}
+		if t.Fault != "" {
+			add(tool.Deny, Unresolved, t.Resolved, "argument %s %s", t.Argument, t.Fault)
+		}
+		switch t.Kind {
+		case Path:
+			if class := l.Sensitive(t); class != "" {
+				add(tool.Ask, Sensitive, t.Resolved, "%q is a sensitive path (%s)", t.Resolved, class)
+			}
+			if t.Write && !t.Remote && t.Fault == "" && !l.writable(t.Resolved, root) {
+				add(tool.Ask, OutsideRoots, t.Resolved, "%q is outside of the directories that may be written to", t.Resolved)
+			}
+		case URL:
+			if t.Host == "" {
+				continue
+			}
+			if matchesAny(l.denyHosts, t.Host) {
+				add(tool.Deny, HostDenied, t.Host, "the host %q is denied", t.Host)
+			} else if len(l.allowHosts) > 0 && !matchesAny(l.allowHosts, t.Host) {
+				add(tool.Deny, HostUnlisted, t.Host, "the host %q is not among those that are allowed", t.Host)
+			}
+		}
+	}
+	return found
+}
+
+// Worst returns the finding that decides: the first that denies, or the first.
+func Worst(found []Finding) (Finding, bool) {
+	for _, f := range found {
+		if f.Behavior == tool.Deny {
+			return f, true
+		}
+	}
+	if len(found) == 0 {
+		return Finding{}, false
+	}
+	return found[0], true
+}
+
+func matchesAny(rules []hostRule, host string) bool {
+	for _, r := range rules {
+		if r.matches(host) {
+			return true
+		}
+	}
+	return false
+}
+
+// Sensitive returns why a path is sensitive: by what it really is, or by how the caller calls it; "" where it is not.
+func (l *Limits) Sensitive(t *Target) string {
+	if class := l.sensitive.class(t.Resolved, t.Write); class != "" {
+		return class
+	}
+	if t.Given == t.Resolved {
+		return ""
+	}
+	return l.sensitive.class(t.Given, t.Write)
+}
+
+func (l *Limits) writable(path string, root Root) bool {
+	if Within(path, root.dir()) {
+		return true
+	}
+	for _, dir := range l.roots {
+		if Within(path, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// Within reports whether path, resolved, is dir, resolved, or lies in it: by its spelling, or because one of the directories
+// that it lies in is the same as dir, as in file systems that do not care for letter case.
+func Within(path, dir string) bool {
+	if dir == "" || path == "" {
+		return false
+	}
+	if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)) {
+		return true
+	}
+	own, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	for at := path; ; {
+		if info, err := os.Lstat(at); err == nil && os.SameFile(info, own) {
+			return true
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return false
+		}
+		at = up
+	}
+}

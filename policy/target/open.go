@@ -1,0 +1,134 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+)
+
+// ErrChanged is what a path that was judged is not what it was any more: a link stands where none did.
+var ErrChanged = errors.New("the path has changed since it was judged: send the call again")
+
+// Again resolves the target once more and returns ErrChanged where that leads elsewhere. It serves whoever hands the path on
+// to another program; whoever opens it itself uses Open.
+func (t Target) Again(ctx context.Context, root Root) error {
+	if t.Kind != Path || t.Remote || t.Fault != "" {
+		return nil
+	}
+	r := &resolution{ctx: ctx, root: root}
+	r.text(Target{Argument: t.Argument, Write: t.Write}, facts.ArgumentPath, t.Given)
+	for _, now := range r.targets {
+		if now.Fault == "" && now.Resolved == t.Resolved {
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("resolve %q again: %w", t.Given, ErrChanged)
+}
+
+// OpenDir opens a resolved directory by descriptor, from the top of the file system on, and follows no link on the way: a
+// resolved path has none, so one that is there now was put there since. What is done through the returned root stays in
+// that directory, wherever its path leads by then. The caller closes it.
+func OpenDir(resolved string) (*os.Root, error) {
+	if !filepath.IsAbs(resolved) || filepath.Clean(resolved) != resolved {
+		return nil, fmt.Errorf("open directory %q: the path is not resolved: resolve it first", resolved)
+	}
+	volume := filepath.VolumeName(resolved)
+	at, err := os.OpenRoot(volume + string(filepath.Separator))
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(resolved[len(volume):], string(filepath.Separator)) {
+		if name == "" {
+			continue
+		}
+		next, err := enter(at, name)
+		at.Close()
+		if err != nil {
+			return nil, fmt.Errorf("open directory %q: %w", resolved, err)
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// enter opens the directory name in dir and makes sure that what was opened is what stands there, and no link.
+func enter(dir *os.Root, name string) (*os.Root, error) {
+	before, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !before.IsDir() {
+		return nil, notA(before, "directory")
+	}
+	next, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := next.Stat("."); err != nil || !os.SameFile(before, now) {
+		next.Close()
+		return nil, ErrChanged
+	}
+	return next, nil
+}
+
+func notA(info fs.FileInfo, what string) error {
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return ErrChanged
+	}
+	return fmt.Errorf("is no %s: send the path of one", what)
+}
+
+// Open opens a resolved file by descriptor as OpenDir does, with the flags of os.OpenFile. It opens regular files and
+// directories only, and makes what it creates regular; a file is truncated only once it is known to be the right one.
+func Open(resolved string, flag int, perm fs.FileMode) (*os.File, error) {
+	dir, err := OpenDir(filepath.Dir(resolved))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, err := openIn(dir, filepath.Base(resolved), flag, perm)
+	if err != nil {
+		return nil, fmt.Errorf("open %q: %w", resolved, err)
+	}
+	return f, nil
+}
+
+func openIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	before, err := dir.Lstat(name)
+	switch {
+	case err == nil && !before.Mode().IsRegular() && !before.IsDir():
+		return nil, notA(before, "regular file")
+	case err != nil && (!errors.Is(err, fs.ErrNotExist) || flag&os.O_CREATE == 0):
+		return nil, err
+	case err != nil:
+		flag |= os.O_EXCL // what appears in between is not ours
+	}
+	f, err := dir.OpenFile(name, flag&^os.O_TRUNC|noFollow, perm)
+	if err != nil {
+		if now, statErr := dir.Lstat(name); statErr == nil && now.Mode()&fs.ModeSymlink != 0 {
+			return nil, ErrChanged
+		}
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		var now fs.FileInfo
+		if now, err = dir.Lstat(name); err == nil && (!os.SameFile(info, now) || before != nil && !os.SameFile(info, before)) {
+			err = ErrChanged
+		}
+	}
+	if err == nil && flag&os.O_TRUNC != 0 && info.Mode().IsRegular() {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,224 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+)
+
+const (
+	maxTargets = 1000    // of one call; one more is a Fault
+	maxGiven   = 4 << 10 // bytes of a target's text that are kept
+	maxText    = 64 << 10
+)
+
+var errNoObject = errors.New("the arguments are no JSON object: send one")
+
+// Resolve returns the targets of one call: those of the schema in its order, then those of arguments that it does not know.
+// It returns an error where arguments is no JSON object, or ctx is done.
+func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root) ([]Target, error) {
+	if !rawjson.Valid(arguments) || !rawjson.IsObject(arguments) {
+		return nil, fmt.Errorf("resolve targets: %w", errNoObject)
+	}
+	r := &resolution{ctx: ctx, root: root}
+	for i := range p.arguments {
+		a := &p.arguments[i]
+		r.walk(arguments, a, 0, "", nil)
+	}
+	p.undeclared(r, arguments)
+	if r.err == nil {
+		r.err = ctx.Err()
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("resolve targets: %w", r.err)
+	}
+	return r.targets, nil
+}
+
+// resolution is one Resolve.
+type resolution struct {
+	ctx     context.Context
+	root    Root
+	targets []Target
+	err     error
+	full    bool
+}
+
+// walk follows the pointer of a from value, along every member that some program takes for the one it names: JSON lets a
+// key be repeated, and some decoders do not care for letter case.
+func (r *resolution) walk(value []byte, a *argument, step int, at string, notes []Note) {
+	if r.err != nil || r.full {
+		return
+	}
+	if step == len(a.steps) || a.Kind == facts.ArgumentCommand && step == len(a.steps)-1 && a.steps[step] == "*" {
+		r.value(value, a, at, notes)
+		return
+	}
+	name := a.steps[step]
+	if name == "*" {
+		i := 0
+		err := rawjson.Elements(value, func(v []byte) bool {
+			r.walk(v, a, step+1, at+"/"+strconv.Itoa(i), notes)
+			i++
+			return r.err == nil && !r.full
+		})
+		if err != nil && !rawjson.IsNull(value) {
+			r.value(value, a, at, notes) // one, where several may stand
+		}
+		return
+	}
+	seen := 0
+	_ = rawjson.Members(value, func(m rawjson.Member) bool {
+		own := m.Name()
+		if own != name && !strings.EqualFold(own, name) {
+			return true
+		}
+		with := notes
+		if own != name {
+			with = append(slices.Clone(notes), KeyVariant)
+		} else if seen++; seen > 1 {
+			with = append(slices.Clone(notes), Repeated)
+		}
+		r.walk(m.Value, a, step+1, at+"/"+escape(own), with)
+		return r.err == nil && !r.full
+	})
+}
+
+func escape(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// value adds the target that one value of an argument is.
+func (r *resolution) value(value []byte, a *argument, at string, notes []Note) {
+	if rawjson.IsNull(value) {
+		return
+	}
+	t := Target{Kind: kindOf(a.Kind), Argument: at, Write: a.Write, Notes: notes}
+	text, isText := rawjson.String(value)
+	switch {
+	case a.Kind == facts.ArgumentCommand && !isText:
+		r.add(argv(t, value))
+		return
+	case !isText && t.Kind == Resource && len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9'):
+		text = string(value)
+	case !isText && value[0] == '[':
+		i := 0
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			if v[0] != '[' {
+				r.value(v, a, at+"/"+strconv.Itoa(i), notes)
+			}
+			i++
+			return r.err == nil && !r.full
+		})
+		return
+	case !isText && (t.Kind == Resource || a.Kind == facts.ArgumentCode):
+		text = string(value)
+	case !isText:
+		t.Fault = "is no text: send a string"
+		r.add(t)
+		return
+	}
+	r.text(t, a.Kind, text)
+}
+
+func kindOf(argument string) Kind {
+	switch argument {
+	case facts.ArgumentPath:
+		return Path
+	case facts.ArgumentURL, facts.ArgumentHost:
+		return URL
+	case facts.ArgumentCommand, facts.ArgumentCode:
+		return Command
+	}
+	return Resource
+}
+
+// text normalises a text and adds the targets that it is.
+func (r *resolution) text(t Target, argument, text string) {
+	t.Given = cut(text)
+	if len(text) > maxText {
+		t.Fault = "is over 64 KiB long: send a shorter one"
+		r.add(t)
+		return
+	}
+	switch argument {
+	case facts.ArgumentPath:
+		r.add(paths(t, text, r.root)...)
+	case facts.ArgumentURL:
+		r.add(urls(t, text, r.root)...)
+	case facts.ArgumentHost:
+		r.add(hosts(t, text)...)
+	case facts.ArgumentCommand:
+		r.add(shellText(t, text))
+	case facts.ArgumentCode:
+		t.Resolved, t.Notes = t.Given, append(slices.Clone(t.Notes), Code)
+		r.add(t)
+	default:
+		t.Resolved = t.Given
+		r.add(t)
+	}
+}
+
+// cut keeps the beginning of a long text.
+func cut(text string) string {
+	if len(text) <= maxGiven {
+		return text
+	}
+	end := maxGiven
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+func (r *resolution) add(targets ...Target) {
+	for _, t := range targets {
+		if r.full {
+			return
+		}
+		if len(r.targets) == maxTargets {
+			r.full = true
+			t.Fault = fmt.Sprintf("the call names over %d targets: send fewer", maxTargets)
+		}
+		r.targets = append(r.targets, t)
+	}
+	if err := r.ctx.Err(); err != nil {
+		r.err = err
+	}
+}
+
+// undeclared looks at the arguments that the schema does not know: it may leave open what may come, or name nothing.
+func (p *Plan) undeclared(r *resolution, arguments []byte) {
+	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
+		name := m.Name()
+		if p.declared[name] || p.variant(name) {
+			return true
+		}
+		text, _ := rawjson.String(m.Value)
+		kind := facts.Undeclared(name, text)
+		if kind == "" {
+			return true
+		}
+		a := &argument{Argument: facts.Argument{Kind: kind, Write: p.write}}
+		r.value(m.Value, a, "/"+escape(name), []Note{Undeclared})
+		return r.err == nil && !r.full
+	})
+}
+
+// variant reports whether an argument that walk looks at is spelled like name but for letter case.
+func (p *Plan) variant(name string) bool {
+	for i := range p.arguments {
+		if strings.EqualFold(p.arguments[i].steps[0], name) {
+			return true
+		}
+	}
+	return false
+}

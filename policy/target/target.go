@@ -1,0 +1,161 @@
+// Package target finds what a call is aimed at: the paths, URLs, hosts, commands and resources that its arguments name, each
+// normalised so that two spellings of one thing are equal. Policy judges by what it returns, and grants are bound to it.
+//
+// What cannot be normalised is returned as a target with a Fault, and is within nothing: a target must not vanish because
+// it is written oddly. Where programs read one text in two ways, there are two targets, or a Fault.
+//
+// A file system does not stand still between check and use. Whoever uses a path itself calls Target.Again or, better,
+// Open, OpenDir or OpenParent, which go by descriptor and follow no link. An MCP server opens its paths itself: for it, what
+// is said here holds at the moment of the decision and no longer.
+//
+// The package follows no redirect and asks no name server: those are for whoever makes the connection.
+package target
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+)
+
+// Kind says what a target is.
+type Kind string
+
+const (
+	Path     Kind = "path"
+	URL      Kind = "url" // or a host alone
+	Command  Kind = "command"
+	Resource Kind = "resource"
+)
+
+// Target is one thing that a call is aimed at.
+type Target struct {
+	Kind     Kind   `json:"kind"`
+	Argument string `json:"argument"` // JSON pointer into the arguments
+	Given    string `json:"given"`    // as the caller wrote it; long ones are cut
+
+	// Resolved is the target in its one spelling. Of a path: absolute, clean, every link followed as far as the path exists.
+	// Of a URL: scheme, host, port and path. Of a command: its words. Of a resource: the id.
+	Resolved string `json:"resolved"`
+
+	Host       string `json:"host,omitempty"`       // lower case, ASCII, no trailing dot; IP addresses in their usual form
+	Executable string `json:"executable,omitempty"` // "" where it cannot be told, which is any program
+	Write      bool   `json:"write"`                // the call may write there
+	Remote     bool   `json:"remote,omitempty"`     // a path on another machine: nothing here was looked at
+	Notes      []Note `json:"notes,omitempty"`      // what is odd about it, for the person who is asked
+	Fault      string `json:"fault,omitempty"`      // why it has no one spelling; then Resolved says as much as is known
+}
+
+// Has reports whether the target carries the note.
+func (t *Target) Has(n Note) bool {
+	for _, note := range t.Notes {
+		if note == n {
+			return true
+		}
+	}
+	return false
+}
+
+// Note is something odd about a target.
+type Note string
+
+const (
+	Symlink     Note = "symlink"      // a link was followed
+	Lexical     Note = "lexical"      // what the path is for programs that take ".." before they follow links
+	Missing     Note = "missing"      // does not exist yet
+	HardLink    Note = "hard_link"    // the file has other names, which may lie anywhere
+	Special     Note = "special_file" // a device, pipe or socket
+	CaseTwin    Note = "case_twin"    // a name that differs in letter case only is there
+	UnicodeTwin Note = "unicode_twin" // a name that is the same text in other code points is there
+	Wildcard    Note = "wildcard"     // may stand for several paths
+	Unseen      Note = "unseen"       // the hub may not look there
+	Home        Note = "home"         // "~" was expanded, which not every program does
+
+	UserInfo   Note = "userinfo"     // the URL holds a user name or password
+	OddIP      Note = "odd_ip"       // an IP address in an unusual spelling
+	IDN        Note = "idn"          // a name with letters beyond ASCII
+	Loopback   Note = "loopback"     // the machine itself
+	Private    Note = "private"      // a private, shared or unique local address, or a name that is only valid inside
+	LinkLocal  Note = "link_local"   // among them the metadata services of clouds
+	NoScheme   Note = "no_scheme"    // https was assumed
+	ShellText  Note = "shell"        // a text for a shell: it may run anything
+	Wrapper    Note = "wrapper"      // a program whose arguments are another command
+	Code       Note = "code"         // a program text
+	KeyVariant Note = "key_variant"  // the key is spelled like an argument but for letter case
+	Repeated   Note = "repeated_key" // the key is there more than once
+	Undeclared Note = "undeclared"   // the schema does not know the argument
+)
+
+// Root is where the paths of a call start.
+type Root struct {
+	Dir    string // absolute: the working directory of whoever opens the paths; "" where that is not known
+	Home   string // what "~" stands for; "" where that is not known
+	Remote bool   // paths are those of another machine: they are cleaned, and nothing is looked up
+
+	real string // Dir with every link followed; "" where NewRoot has not made it
+}
+
+// NewRoot returns the root of calls whose paths are opened on this machine, with the links in dir followed once and not for
+// each call. It is made anew when dir may lead elsewhere.
+func NewRoot(dir, home string) Root {
+	r := Root{Dir: dir, Home: home}
+	if filepath.IsAbs(dir) {
+		r.Dir = filepath.Clean(dir)
+		r.real = realDir(r.Dir)
+	}
+	return r
+}
+
+// start returns where following full begins: at its top, or at the root if that lies on the way and is known.
+func (r Root) start(full string) (at, rest string) {
+	if r.real != "" {
+		rest, ok := strings.CutPrefix(full, r.Dir)
+		whole := rest == "" || os.IsPathSeparator(rest[0]) || os.IsPathSeparator(r.Dir[len(r.Dir)-1])
+		if ok && whole {
+			return r.real, rest
+		}
+	}
+	volume := filepath.VolumeName(full)
+	return volume + string(filepath.Separator), full[len(volume):]
+}
+
+// dir is the real directory of the root; "" where it is not known.
+func (r Root) dir() string {
+	if r.real != "" {
+		return r.real
+	}
+	return realDir(r.Dir)
+}
+
+// Plan says which arguments of one tool are targets. It is immutable and safe for concurrent use.
+type Plan struct {
+	arguments []argument
+	declared  map[string]bool // names of the schema's own properties
+	write     bool
+}
+
+type argument struct {
+	facts.Argument
+	steps []string // of the pointer, unescaped
+}
+
+// Find returns the plan of the tool that f is about. It is made once per tool.
+func Find(f *facts.Facts) *Plan {
+	p := &Plan{declared: make(map[string]bool), write: !f.ReadOnly.Value}
+	for _, a := range f.Arguments {
+		steps := strings.Split(strings.TrimPrefix(a.Pointer, "/"), "/")
+		for i, s := range steps {
+			steps[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
+		}
+		p.arguments = append(p.arguments, argument{a, steps})
+		p.declared[steps[0]] = true
+	}
+	properties, _ := rawjson.Get(f.Schema(), "properties")
+	_ = rawjson.Members(properties, func(m rawjson.Member) bool {
+		p.declared[m.Name()] = true
+		return true
+	})
+	return p
+}
