@@ -23,7 +23,7 @@ const (
 )
 
 // splitKey is what a split depends on besides the surface and the config.
-type splitKey struct{ profile, style, client string }
+type splitKey struct{ profile, style, client, audience string }
 
 // split is a surface that was split, and what the next one can take over. It is immutable.
 type split struct {
@@ -41,7 +41,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		return full
 	}
 	rule := ruleOf(l.rules, client)
-	key := splitKey{full.Profile, full.Style, rule.name}
+	key := splitKey{full.Profile, full.Style, rule.name, full.Audience}
 	l.mu.Lock()
 	before, generation, settings := l.splits[key], l.generation, l.cfg.of(full.Profile)
 	origins := l.origins

@@ -47,6 +47,13 @@ var mayImport = map[string]map[string]string{
 		"internal/tool": "questions are about invocations",
 		"policy":        "answers are its choices",
 	},
+	"policy/gate": {
+		"internal/tool":    "what is known of calls",
+		"internal/rawjson": "masks raw arguments",
+		"policy":           "its engine",
+		"policy/facts":     "of tools",
+		"policy/target":    "of calls",
+	},
 	"policy/facts": {
 		"internal/tool":    "facts are about tools, and become records",
 		"internal/rawjson": "reads annotations and schemas",
@@ -77,6 +84,8 @@ var mayImport = map[string]map[string]string{
 		"internal/schema":  "phase parse_schema",
 		"policy":           "phase permission",
 		"persist":          "the journal comes before the answer",
+		"policy/approval":  "asks people",
+		"policy/gate":      "what a decision is about",
 	},
 	"internal/downstream": {
 		"internal/tool":        "surfaces and errors",
@@ -84,6 +93,10 @@ var mayImport = map[string]map[string]string{
 		"internal/invoke":      "every call goes through the pipeline",
 		"internal/seal":        "requestState is carried by clients",
 		"internal/paramheader": "arguments that travel as headers",
+	},
+	"internal/control": {
+		"policy":          "remembered answers",
+		"policy/approval": "questions and answers",
 	},
 	"internal/config": {
 		"upstream":            "its Config",
@@ -93,6 +106,11 @@ var mayImport = map[string]map[string]string{
 		"deferred":            "its Config",
 		"deferred/embed":      "its Config",
 		"internal/downstream": "its Config",
+		"internal/tool":       "words of rules",
+		"policy":              "its rules and modes",
+		"policy/facts":        "its overrides",
+		"policy/target":       "its limits",
+		"policy/gate":         "its Config",
 	},
 }
 

@@ -235,7 +235,7 @@ func TestStopAnswersOpenCalls(t *testing.T) {
 	for _, version := range []string{rev2025, rev2026} {
 		t.Run("http "+version, func(t *testing.T) {
 			t.Parallel()
-			g := newGate(t)
+			g := newTurnstile(t)
 			hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry()}, nil))
 			w, answer := wireHTTP(t, hub.url+"/mcp", version).open(), make(chan string, 1)
 			go func() { answer <- w.result("mcp.g.gate", `{"who":"x"}`, "") }()
@@ -257,7 +257,7 @@ func TestStopAnswersOpenCalls(t *testing.T) {
 		})
 		t.Run("stdio "+version, func(t *testing.T) {
 			t.Parallel()
-			g := newGate(t)
+			g := newTurnstile(t)
 			w := wireHub(t, configText(t, map[string]any{"g": g.entry()}, nil), version).open()
 			w.ready("mcp.g.gate")
 			open := w.call("mcp.g.gate", `{"who":"x"}`, "")
@@ -285,7 +285,7 @@ func TestStopAnswersOpenCalls(t *testing.T) {
 // TestSecondSignalKills: the hub does not wait for a call that hangs when it is told twice.
 func TestSecondSignalKills(t *testing.T) {
 	t.Parallel()
-	g, mark := newGate(t), newMark(t)
+	g, mark := newTurnstile(t), newMark(t)
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry(),
 		"stubborn": child(script(upstreamtest.Stubborn, upstreamtest.HasDescendant), mark)},
 		map[string]any{"hub": map[string]any{"http": map[string]any{"drain_timeout": "10m"}}}))

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
-// gate is a scripted server over HTTP with a tool "gate" that answers when the test lets it, and says whom it answers.
-type gate struct {
+// turnstile is a scripted server over HTTP with a tool "gate" that answers when the test lets it, and says whom it answers.
+type turnstile struct {
 	url     string
 	reached chan string // who has come to the gate
 	left    chan string // whose request has been given up
@@ -23,9 +23,9 @@ type gate struct {
 	open map[string]chan struct{}
 }
 
-func newGate(t testing.TB) *gate {
+func newTurnstile(t testing.TB) *turnstile {
 	t.Helper()
-	g := &gate{reached: make(chan string, 100), left: make(chan string, 100), open: map[string]chan struct{}{}}
+	g := &turnstile{reached: make(chan string, 100), left: make(chan string, 100), open: map[string]chan struct{}{}}
 	g.url = fakeHTTP(t, upstreamtest.Options{
 		Script:    upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("gate"), upstreamtest.Tool("echo")}},
 		Intercept: g.intercept,
@@ -33,10 +33,10 @@ func newGate(t testing.TB) *gate {
 	return g
 }
 
-func (g *gate) entry() map[string]any { return map[string]any{"type": "http", "url": g.url} }
+func (g *turnstile) entry() map[string]any { return map[string]any{"type": "http", "url": g.url} }
 
 // lock is what holds the call of who.
-func (g *gate) lock(who string) chan struct{} {
+func (g *turnstile) lock(who string) chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open[who] == nil {
@@ -45,7 +45,7 @@ func (g *gate) lock(who string) chan struct{} {
 	return g.open[who]
 }
 
-func (g *gate) intercept(w http.ResponseWriter, r *http.Request, body []byte) bool {
+func (g *turnstile) intercept(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	var m struct {
 		ID     json.RawMessage
 		Params struct {
@@ -115,7 +115,7 @@ func checkOwnProgress(t *testing.T, w *wire, tool string, n int) {
 // A cancellation ends the call of the client that sent it, not one of the same id.
 func TestCancellationsNeverMeet(t *testing.T) {
 	t.Parallel()
-	g := newGate(t)
+	g := newTurnstile(t)
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry()}, nil))
 	answers := map[string]chan string{}
 	clients := map[string]*wire{}
@@ -148,7 +148,7 @@ func TestCancellationsNeverMeet(t *testing.T) {
 }
 
 // checkLeavingCancels: a client of 2026-07-28 that goes away ends its call and no other.
-func checkLeavingCancels(t *testing.T, url string, g *gate) {
+func checkLeavingCancels(t *testing.T, url string, g *turnstile) {
 	t.Helper()
 	stay, answer := wireHTTP(t, url+"/mcp", rev2026), make(chan string, 1)
 	go func() {

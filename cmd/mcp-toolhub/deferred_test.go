@@ -257,7 +257,7 @@ func TestListsStayAsTheyAre(t *testing.T) {
 // TestDeferredCancel: a call through tool_call is cancelled like any other.
 func TestDeferredCancel(t *testing.T) {
 	t.Parallel()
-	g := newGate(t)
+	g := newTurnstile(t)
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry()}, alwaysDeferred))
 	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
 	w.refs = map[string]string{}

@@ -23,7 +23,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -43,6 +42,7 @@ type hub struct {
 	bounds   atomic.Pointer[map[string]invoke.Limits] // of the settings, by server
 	toolset  atomic.Pointer[code.Toolset]             // nil where the config does not enable it
 	names    atomic.Pointer[namespace.Namespace]
+	permission
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 	updating      sync.Mutex
@@ -83,6 +83,9 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	}
 	h.put(s, toolset)
 	h.names.Store(names)
+	if err := h.openPermission(s); err != nil {
+		return nil, err
+	}
 	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
 		return nil, err
 	}
@@ -96,8 +99,9 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	h.pipeline, err = invoke.New(invoke.Options{
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h},
 			string(tool.MetaSearch): h.loader, string(tool.MetaCall): h.loader},
-		Admit:  h.loader.Admit,
-		Policy: policy.New(), Journal: h.journal, Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger,
+		Admit: h.loader.Admit,
+		Gate:  h.gate.Load, Approvals: h.approvals, QueueOpen: h.queueOpen, Present: h.present,
+		Journal: h.journal, Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
@@ -172,12 +176,15 @@ func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, er
 }
 
 // Surface implements downstream.Surfaces.
-func (h *hub) Surface(profile string, client tool.Client) (*tool.Surface, error) {
-	full, err := h.names.Load().Surface(profile, client)
+func (h *hub) Surface(profile string, caller tool.Actor) (*tool.Surface, error) {
+	full, err := h.names.Load().Surface(profile, caller.Client)
 	if err != nil {
 		return nil, err
 	}
-	return h.loader.Surface(full, client), nil
+	if caller.Door != "" {
+		full = h.gate.Load().Surface(full, caller)
+	}
+	return h.loader.Surface(full, caller.Client), nil
 }
 
 // limits are those of a server's entry.
@@ -222,6 +229,7 @@ func (h *hub) refresh() {
 	defer h.updating.Unlock()
 	changes := h.group.Changes()
 	catalogs := h.catalogs()
+	h.offer(catalogs)
 	h.loader.Update(catalogs)
 	all := h.names.Load().Update(catalogs)
 	for _, said := range h.group.Restated() { // who sees that one server alone is told what it says
@@ -289,7 +297,7 @@ func (h *hub) problems() []string {
 func (h *hub) close(kill context.Context) error {
 	ctx, cancel := context.WithTimeout(kill, stopWithin)
 	defer cancel()
-	err := h.group.Close(ctx)
+	err := errors.Join(h.closePermission(), h.group.Close(ctx))
 	if h.meaning != nil {
 		h.meaning.Close()
 	}

@@ -103,16 +103,23 @@ func (h *hub) apply(next *config.Settings) error {
 	if err := next.Deferred.Check(); err != nil {
 		return err
 	}
+	permitted, err := h.newGate(next)
+	if err != nil {
+		return err
+	}
 	if err := h.group.Apply(next.Upstream); err != nil {
 		return err
 	}
 	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
-		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || next.Embeddings != was.Embeddings {
-		h.logger.Warn("changes of persist, hub.log, hub.name and deferred.embeddings take effect at the next start")
+		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || next.Embeddings != was.Embeddings ||
+		was.Policy.Enabled && (next.Policy.SessionTime != was.Policy.SessionTime || next.Policy.AlwaysTime != was.Policy.AlwaysTime) {
+		h.logger.Warn("changes of persist, hub.log, hub.name, deferred.embeddings and the times of policy.ask take effect at the next start")
 	}
 	h.updating.Lock()
 	h.put(next, toolset)
+	h.gate.Store(permitted)
 	catalogs := h.catalogs()
+	h.offer(catalogs)
 	h.loader.Update(catalogs)
 	names.Update(catalogs)
 	before := h.names.Swap(names)
@@ -123,6 +130,12 @@ func (h *hub) apply(next *config.Settings) error {
 	for _, profile := range held {
 		changes = append(changes, namespace.Change{Profile: profile, Tools: true})
 	}
+	if !permitted.IsOpen() || was.Policy.Enabled { // what it hides may be other tools than before
+		for _, view := range h.views() {
+			changes = append(changes, namespace.Change{Profile: view, Tools: true})
+		}
+	}
 	h.announce(changes)
-	return err
+	h.warnOfMode(next)
+	return errors.Join(err, h.openControl(next))
 }

@@ -261,7 +261,7 @@ func TestSessionsBelongToTheirOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g := newGate(t)
+	g := newTurnstile(t)
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"g": g.entry()}, map[string]any{
 		"hub": map[string]any{"auth": map[string]any{"tokens": []map[string]any{
 			{"name": "ann", "token": "${file:" + filepath.Join(dir, "ann") + "}"},

@@ -79,6 +79,9 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 			return failed(fmt.Errorf("listen on %q: %w: choose another address with --http", address, err))
 		}
 	}
+	if err := h.serveApprovals(); err != nil {
+		return failed(err)
+	}
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	watching, stopWatching := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -153,8 +156,9 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 	return nil
 }
 
-// drain lets open calls end.
+// drain lets open calls end. Those that wait for a person are denied: nobody could answer what survives no restart.
 func (h *hub) drain(kill context.Context) {
+	h.approvals.Close()
 	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
 	defer cancel()
 	h.server.Drain(limit)

@@ -32,7 +32,7 @@ func (o ownTools) actor() tool.Actor {
 }
 
 func (o ownTools) surface() (*tool.Surface, error) {
-	return o.hub.Surface(o.profile, o.actor().Client)
+	return o.hub.Surface(o.profile, o.actor())
 }
 
 func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {

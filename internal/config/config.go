@@ -25,6 +25,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -39,6 +40,7 @@ type Settings struct {
 	Embeddings embed.Config        // without a URL: none
 	Journal    persist.JournalConfig
 	Code       code.Config
+	Policy     gate.Config
 	Downstream downstream.Config // Version is left to cmd
 	LogLevel   string            // debug, info (default), warn or error
 	LogFormat  string            // auto (default: text on a terminal, JSON otherwise), text or json

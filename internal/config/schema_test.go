@@ -86,7 +86,7 @@ func TestSchemaRefusesFaults(t *testing.T) {
 		"mcpServers: {a: {command: x, type: htp}}", "mcpServers: {a: {command: x, timeouts: {call: 30}}}",
 		"mcpServers: {a: {command: x, timeouts: {call: soon}}}", "servers: {a: {command: x, comand: y}}",
 		"hub: {auth: {tokens: [{name: a}]}}", "hub: {auth: {tokens: [{name: a, token: literal}]}}",
-		"profiles: {p: {style: natve}}", "profiles: {p: {tools: [{name: x}]}}", "policy: {rules: []}", "deferred: {x: 1}",
+		"profiles: {p: {style: natve}}", "profiles: {p: {tools: [{name: x}]}}", "policy: {rulez: []}", "policy: {rules: [{match: x}]}", "deferred: {x: 1}",
 		"persist: {journal: {max_bytes: lots}}", "hub: {http: {max_sessions: 0}}", "inputs: [{type: promptString}]",
 	} {
 		if s.Validate(instance(t, "x.yaml", []byte(text))) == nil {

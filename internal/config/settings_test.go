@@ -17,8 +17,13 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -39,6 +44,7 @@ func TestEverySetting(t *testing.T) {
 	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
 	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
+	yes := true
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
 		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
@@ -71,6 +77,22 @@ func TestEverySetting(t *testing.T) {
 			Profiles: map[string]deferred.Settings{"default": always, "small": {Mode: deferred.ModeNever, Budget: 5000,
 				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"})}},
 		},
+		Policy: gate.Config{Enabled: true, Mode: policy.ModeClient,
+			Sets: []policy.Set{
+				{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
+					Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
+					EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:74:7"}}},
+				{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
+					Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
+			Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
+				Arguments: map[string]string{"/to": "path"}}}},
+			Limits: target.Config{AllowedWriteRoots: []string{filepath.Join(here, "sub")}, AllowTempWrites: true,
+				SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
+				DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
+			Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
+				Env: []string{"HOME=" + here}, Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
+				MinConfidence: 0.8},
+			Channels: []gate.Channel{gate.ChannelQueue}, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour},
 		Embeddings: embed.Config{URL: "https://example.com/v1", Model: "m", Key: set, Timeout: time.Second, Dir: filepath.Join(state, "embeddings")},
 		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
 			SyncWithin: 20 * time.Millisecond},

@@ -15,6 +15,7 @@ type file struct {
 	hub        hub
 	profiles   []entry[profile]
 	deferred   deferral
+	policy     located[permission]
 	persist    struct{ journal journal }
 }
 
@@ -101,8 +102,8 @@ func fileShape(foreign func(key string) bool) object[file] {
 		key("profiles", "What clients see, by name of the profile. \"default\" is the one they get when they name none.",
 			mapping[profile]{of: profileShape(), key: profileName},
 			func(f *file) *[]entry[profile] { return &f.profiles }),
-		key("policy", "Permission rules: no settings in this version.",
-			object[struct{}]{unknown: "policy has no settings in this version: remove the key"}, ignored[file, struct{}]),
+		key("policy", "Which calls may run, and which a person is asked about. Without this key every call is allowed.",
+			in[permission]{policyShape()}, func(f *file) *located[permission] { return &f.policy }),
 		key("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.", deferredShape(),
 			func(f *file) *deferral { return &f.deferred }),
 		key("persist", "What the hub keeps on disk.", persistShape(),

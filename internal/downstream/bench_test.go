@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // far is what lies behind the server under test: one profile more than the default one, and tools that a script answers.
@@ -39,7 +39,7 @@ func (f *far) show(s *tool.Surface) {
 	f.surface = &shown
 }
 
-func (f *far) Surface(profile string, _ tool.Client) (*tool.Surface, error) {
+func (f *far) Surface(profile string, _ tool.Actor) (*tool.Surface, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.surface, nil
@@ -87,7 +87,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if f.execute == nil {
 		f.execute = echo
 	}
-	p, err := invoke.New(invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Policy: policy.New(), Journal: journal,
+	p, err := invoke.New(invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: gate.Open, Journal: journal,
 		Schemas: schema.NewCache(10), Logger: logger})
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(invalidParams(`"name" must be a non-empty string`))
 		return
 	}
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return

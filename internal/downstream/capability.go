@@ -64,7 +64,7 @@ func (s *Server) describe(profile string) mcp.Middleware {
 func (s *Server) description(profile string, client tool.Client) (*mcp.ServerCapabilities, string) {
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 	instructions := s.cfg().Instructions
-	surface, err := s.deps.Surfaces.Surface(profile, client)
+	surface, err := s.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
 	if err != nil || surface.Features == nil {
 		return caps, instructions
 	}

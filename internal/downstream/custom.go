@@ -44,7 +44,7 @@ func isCustomNote(profile string, m message) bool {
 
 // soleServer is the server of a direct view.
 func (s *Server) soleServer(p peer) (string, *tool.RPCError) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		return "", &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}

@@ -49,7 +49,7 @@ func withDeclared(result any, declared []rawjson.Change) ([]byte, error) {
 // declared are the capabilities of a surface that the SDK does not know: tasks where the client's revision has those of a
 // server, and on a direct view what is experimental and what extends the protocol, as the server wrote it.
 func (s *Server) declared(profile string, client tool.Client) (all []rawjson.Change) {
-	surface, err := s.deps.Surfaces.Surface(profile, client)
+	surface, err := s.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
 	if err != nil {
 		return nil
 	}

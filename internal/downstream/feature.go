@@ -19,7 +19,7 @@ func (s *Server) getPrompt(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(refusal)
 		return
 	}
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
@@ -49,7 +49,7 @@ func (s *Server) resourceOf(p peer, m message) (uri string, surface *tool.Surfac
 	if uri, refusal = textParam(m, "uri"); refusal != nil {
 		return "", nil, refusal
 	}
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		return "", nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}
@@ -77,7 +77,7 @@ func (s *Server) readResource(ctx context.Context, p peer, m message, r replier)
 
 // complete serves completion/complete: its ref says whose business it is.
 func (s *Server) complete(ctx context.Context, p peer, m message, r replier) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return

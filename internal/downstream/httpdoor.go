@@ -302,7 +302,7 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 // checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body says. A name that belongs
 // to no tool is the call's own affair.
 func (s *Server) checkParams(p peer, m message, h http.Header) *tool.RPCError {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		return nil
 	}

@@ -227,7 +227,7 @@ func (q *questioner) takeBack(w asked) {
 // labelled is question as the client gets it: an elicitation says to the person which server asks. All else stays byte
 // for byte. On a direct view it is plain who asks.
 func labelled(profile, server string, question tool.Question) tool.Question {
-	if question.Method != tool.MethodElicit || direct(profile) {
+	if question.Method != tool.MethodElicit || question.Own || direct(profile) {
 		return question
 	}
 	params := question.Params

@@ -28,8 +28,9 @@ import (
 
 // Surfaces tells what a caller sees. It is safe for concurrent use and quick: it is asked on every request.
 type Surfaces interface {
-	// Surface returns the surface of profile for client, or an error where there is no such profile.
-	Surface(profile string, client tool.Client) (*tool.Surface, error)
+	// Surface returns the surface of profile for the caller, or an error where there is no such profile. A caller without a
+	// Door is nobody in particular: then it is asked for what servers can do, and not for tools.
+	Surface(profile string, caller tool.Actor) (*tool.Surface, error)
 }
 
 // Deps are the parts that a Server works with.

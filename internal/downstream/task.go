@@ -57,7 +57,7 @@ func followsTasks(p peer) bool {
 
 // taskServers are the servers whose tasks the peer may have, or why it has none at all.
 func (s *Server) taskServers(p peer, method string) (servers []string, refusal *tool.RPCError) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor.Client)
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}

@@ -224,10 +224,12 @@ func (inv *invocation) record() tool.Invocation {
 		return r
 	}
 	r.ModelInput = inv.modelInput
-	if !rawjson.IsNull(inv.modelInput) || inv.observableInput == nil {
-		return r
+	if rawjson.IsNull(inv.modelInput) && inv.observableInput != nil {
+		r.ObservableInput = inv.observableInput
 	}
-	r.ObservableInput = inv.observableInput
+	if inv.approved != nil && inv.approved.edited {
+		inv.approved.record(&r, inv.permissionInput)
+	}
 	return r
 }
 

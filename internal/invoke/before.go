@@ -9,7 +9,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 // resolveTool finds the tool among those that the caller sees, by any of its names. A name that is hidden from the
@@ -58,6 +57,11 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: "arguments must be a JSON object"}
 	}
 	inv.observableInput = args
+	return p.validate(inv, args)
+}
+
+// validate checks arguments against the input schema of the invocation's tool.
+func (p *Pipeline) validate(inv *invocation, args json.RawMessage) error {
 	t := inv.listed.Tool
 	if t.Validate == tool.ValidateOff {
 		return nil
@@ -102,23 +106,6 @@ func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) er
 
 // preHooks is the place of pre_tool_use hooks; none can be configured.
 func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
-
-// permission asks the rule engine.
-func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
-	d := p.opts.Policy.Decide(ctx, policy.Request{
-		Invocation: inv.id, Tool: inv.listed.Tool, Input: inv.permissionInput, Actor: inv.call.Actor,
-	})
-	inv.pending = append(inv.pending, d)
-	inv.decisions = append(inv.decisions, d.DecisionID)
-	inv.event(tool.EventPermissionDecided, map[string]any{"behavior": string(d.Behavior), "decision_id": string(d.DecisionID)})
-	switch d.Behavior {
-	case tool.Allow, tool.Passthrough:
-		return nil
-	}
-	inv.moveTo(tool.StatusDenied)
-	return &tool.Failure{Class: tool.ClassPermissionDenied,
-		Message: "the hub's policy does not allow this call: ask the operator of the hub, or use another tool"}
-}
 
 // schedule waits until it is this caller's turn at the tool's server.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {

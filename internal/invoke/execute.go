@@ -72,6 +72,7 @@ func (p *Pipeline) announce(ctx context.Context, records []tool.Record) error {
 // callExecutor runs one execution: the call, or its next round.
 func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
 	x := &execution{pipeline: p, inv: inv, append: func(r ...tool.Record) error { return p.opts.Journal.Append(ctx, r...) }}
+	x.sequence = inv.reported
 	if inv.execution != nil {
 		x.sequence = inv.execution.sequence
 	}

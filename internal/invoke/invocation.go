@@ -27,6 +27,10 @@ type invocation struct {
 	decisions   []tool.DecisionID
 	mappings    []tool.ExternalMapping
 
+	// approved is what a person has allowed, so that an invocation that goes on after a pause is not asked about again.
+	approved *consent
+	reported int // progress records before execute
+
 	rounds  int // how often it has been paused
 	reply   tool.Reply
 	failure *tool.Failure  // why the invocation failed, in the hub's words

@@ -19,7 +19,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // Executor runs the tools of one source. Execute is called concurrently. It returns a *tool.RPCError where the tool's
@@ -87,10 +88,10 @@ type Outcome struct {
 	JournalFailed bool
 }
 
-// Options are what a Pipeline works with. All fields but Admit, Limits and Now are needed.
+// Options are what a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
-	Policy    *policy.Engine
+	Gate      func() *gate.Gate   // the permission settings in force
 	Journal   *persist.Journal
 	Schemas   *schema.Cache
 	Logger    *slog.Logger
@@ -99,20 +100,31 @@ type Options struct {
 	// needs, and the records of that. Default: all are let through.
 	Admit func(tool.DeferredCall) ([]tool.Record, error)
 
+	// Approvals are the questions that wait for people. Nil: nobody is asked, which denies what would be asked about.
+	Approvals *approval.Approvals
+
+	// QueueOpen reports whether somebody could answer questions in Approvals from elsewhere. Nil: nobody can.
+	QueueOpen func() bool
+
+	// Present returns the tool that is offered under the name at this moment; nil where there is none. Nil: tools do not
+	// change while a question is open.
+	Present func(tool.Name) *tool.Tool
+
 	Limits func(server string) Limits // asked at each call; default: the defaults of Limits
 	Now    func() time.Time           // default time.Now
 }
 
 // Pipeline runs invocations. It is safe for concurrent use and holds nothing of a call once that has ended.
 type Pipeline struct {
-	opts  Options
-	turns *scheduler
+	opts   Options
+	turns  *scheduler
+	asking askers
 }
 
 // New returns a pipeline.
 func New(o Options) (*Pipeline, error) {
-	if o.Policy == nil || o.Journal == nil || o.Schemas == nil || o.Logger == nil {
-		return nil, errors.New("new pipeline: policy, journal, schemas and logger are all needed")
+	if o.Gate == nil || o.Journal == nil || o.Schemas == nil || o.Logger == nil {
+		return nil, errors.New("new pipeline: gate, journal, schemas and logger are all needed")
 	}
 	if o.Now == nil {
 		o.Now = time.Now

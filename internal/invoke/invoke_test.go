@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // executorFunc is the far side of the pipeline.
@@ -50,7 +50,7 @@ func newBench(t testing.TB, validate tool.Validate, ex executorFunc) *bench {
 	listed := []tool.Listed{{Name: "mcp.s.t", Tool: &tool.Tool{Name: "mcp.s.t", Server: "s", Native: "t", Validate: validate,
 		InputSchema: input, SchemaDigest: tool.Digest(input)}}}
 	b.surface = tool.NewSurface("srf_x", "default", "canonical", "x", listed, nil, map[string]int{"mcp.s.t": 0, "s__t": 0})
-	b.Pipeline, err = New(Options{Executors: map[string]Executor{"mcp": ex}, Policy: policy.New(), Journal: b.journal,
+	b.Pipeline, err = New(Options{Executors: map[string]Executor{"mcp": ex}, Gate: gate.Open, Journal: b.journal,
 		Schemas: schema.NewCache(10), Logger: logger})
 	if err != nil {
 		t.Fatal(err)

@@ -45,11 +45,11 @@ type scheduler struct {
 	limits func(server string) Limits
 
 	mu    sync.Mutex
-	gates map[string]*gate
+	gates map[string]*entrance
 }
 
-// gate is the way into one server.
-type gate struct {
+// entrance is the way into one server.
+type entrance struct {
 	mu      sync.Mutex
 	running int
 	queued  int
@@ -72,15 +72,15 @@ func newScheduler(limits func(string) Limits) *scheduler {
 	if limits == nil {
 		limits = func(string) Limits { return Limits{} }
 	}
-	return &scheduler{limits: limits, gates: make(map[string]*gate)}
+	return &scheduler{limits: limits, gates: make(map[string]*entrance)}
 }
 
-func (s *scheduler) gate(server string) *gate {
+func (s *scheduler) gate(server string) *entrance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, ok := s.gates[server]
 	if !ok {
-		g = &gate{callers: make(map[string]*line)}
+		g = &entrance{callers: make(map[string]*line)}
 		s.gates[server] = g
 	}
 	return g
@@ -124,7 +124,7 @@ func (s *scheduler) enter(ctx context.Context, server, caller string) (leave fun
 }
 
 // join puts a call of caller at the end of the caller's line. g.mu is held.
-func (g *gate) join(caller string) *ticket {
+func (g *entrance) join(caller string) *ticket {
 	t := &ticket{admitted: make(chan struct{})}
 	l, ok := g.callers[caller]
 	if !ok {
@@ -138,7 +138,7 @@ func (g *gate) join(caller string) *ticket {
 }
 
 // giveUp takes a waiting call of caller out of its line. g.mu is held.
-func (g *gate) giveUp(caller string, t *ticket) {
+func (g *entrance) giveUp(caller string, t *ticket) {
 	l := g.callers[caller]
 	i := slices.Index(l.waiting, t)
 	l.waiting = slices.Delete(l.waiting, i, i+1)
@@ -151,7 +151,7 @@ func (g *gate) giveUp(caller string, t *ticket) {
 }
 
 // admit lets waiting calls in as long as there is room. g.mu is held.
-func (g *gate) admit(limits Limits) {
+func (g *entrance) admit(limits Limits) {
 	for g.running < limits.MaxParallel && len(g.turn) > 0 {
 		l := g.turn[0]
 		g.turn = g.turn[1:]
@@ -168,14 +168,14 @@ func (g *gate) admit(limits Limits) {
 	}
 }
 
-func (g *gate) waited(d time.Duration) {
+func (g *entrance) waited(d time.Duration) {
 	g.mu.Lock()
 	g.load.Waited += d
 	g.mu.Unlock()
 }
 
 // leave ends a call and lets the next one in.
-func (g *gate) leave(limits Limits, took time.Duration, failed bool) {
+func (g *entrance) leave(limits Limits, took time.Duration, failed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
@@ -208,7 +208,7 @@ func bucketTop(i int) time.Duration {
 }
 
 // percentile is the latency that a share of the calls did not exceed. g.mu is held.
-func (g *gate) percentile(share float64) time.Duration {
+func (g *entrance) percentile(share float64) time.Duration {
 	if g.load.Calls == 0 {
 		return 0
 	}

@@ -18,6 +18,9 @@ type Question struct {
 	Key    string          // tells the questions that are put together apart; the server's own on 2026-07-28
 	Method string          // one of the three
 	Params json.RawMessage // as the server sent them; nil where it sent none
+
+	// Own says that the hub itself asks, and not the server of the call: nothing is to say otherwise.
+	Own bool
 }
 
 // Answer is what the client answered to a Question: exactly one of Result and Err is set.

@@ -96,6 +96,7 @@ func (Invocation) RecordObject() Object         { return ObjectInvocation }
 func (Result) RecordObject() Object             { return ObjectResult }
 func (ProgressRecord) RecordObject() Object     { return ObjectProgress }
 func (Event) RecordObject() Object              { return ObjectEvent }
+func (InputMutation) RecordObject() Object      { return ObjectInputMutation }
 func (PermissionDecision) RecordObject() Object { return ObjectPermissionDecision }
 
 // Head is the first two members of every record.
@@ -235,6 +236,20 @@ type PermissionDecision struct {
 	AcceptFeedback         string           `json:"accept_feedback,omitempty"`          // what the person says to the model, allowing
 	DecidedAt              time.Time        `json:"decided_at"`
 	ExpiresAt              *time.Time       `json:"expires_at,omitempty"`
+}
+
+// InputMutation is the standard's tool_input_mutation: somebody changed the input of an invocation on its way.
+type InputMutation struct {
+	Head
+	MutationID    MutationID   `json:"mutation_id"`
+	InvocationID  InvocationID `json:"invocation_id"`
+	SourceType    string       `json:"source_type"` // hook, permission_prompt, adapter, migration or runtime
+	SourceRef     string       `json:"source_ref,omitempty"`
+	FromInputRef  string       `json:"from_input_ref,omitempty"`
+	ToInputRef    string       `json:"to_input_ref,omitempty"`
+	ChangedFields []string     `json:"changed_fields,omitempty"` // names of members of the arguments
+	Reason        string       `json:"reason,omitempty"`
+	CreatedAt     time.Time    `json:"created_at"`
 }
 
 // Behavior is the outcome of a permission decision.

@@ -26,6 +26,10 @@ type Surface struct {
 	// Deferred are tools that can be found and called but are not listed, in the order in which they would be.
 	Deferred []Listed
 
+	// Audience tells surfaces of one profile and style apart from which the policy leaves out other tools; "" where it leaves
+	// out none.
+	Audience string
+
 	// MaxTools is how many tools the client is known to take at once; 0 where that is not known.
 	MaxTools int
 
@@ -45,6 +49,37 @@ func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, ex
 		s.names[name] = &listed[i]
 	}
 	return s
+}
+
+// Without returns s, which nothing is split from yet, without the hidden tools. hidden says by canonical name what keeps
+// each out: the reason stands in Excluded, which no client sees.
+func (s *Surface) Without(hidden map[Name]string) *Surface {
+	out := *s
+	out.Listed = make([]Listed, 0, len(s.Listed))
+	out.Excluded = append([]Exclusion(nil), s.Excluded...)
+	at := make(map[Name]int, len(s.Listed))
+	text := []byte(s.Digest)
+	for _, l := range s.Listed {
+		by, hide := hidden[l.Tool.Name]
+		if !hide {
+			at[l.Tool.Name] = len(out.Listed)
+			out.Listed = append(out.Listed, l)
+			continue
+		}
+		text = append(append(text, '\n'), l.Tool.Name...)
+		out.Excluded = append(out.Excluded, Exclusion{Tool: string(l.Tool.Name), Origin: l.Tool.Server, Code: "policy_blocked",
+			Reason: "the policy never allows it (" + by + "): change that if it is to be offered"})
+	}
+	out.Digest = Digest(text)
+	out.Audience = out.Digest
+	out.ID = SurfaceID("srf_" + out.Digest[:26])
+	out.names = make(map[string]*Listed, len(s.names))
+	for name, l := range s.names {
+		if i, ok := at[l.Tool.Name]; ok {
+			out.names[name] = &out.Listed[i]
+		}
+	}
+	return &out
 }
 
 // Resolve returns the tool that name stands for on this surface, by any of its names.

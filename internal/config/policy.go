@@ -1,0 +1,374 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// permission is the key policy. What it holds is no secret: nothing in it is expanded but paths, and its faults may quote it.
+type permission struct {
+	mode       string
+	rules      []located[rule]
+	files      ruleFiles
+	tools      located[[]factsOf]
+	targets    located[target.Config]
+	classifier located[classifier]
+	ask        ask
+}
+
+type rule struct {
+	policy.Rule
+	then string
+}
+
+type ruleFiles struct{ managed, user, project located[string] }
+
+type ask struct {
+	channels                         []string
+	timeout, sessionTime, alwaysTime time.Duration
+}
+
+type factsOf struct {
+	facts.Override
+	arguments []entry[string]
+}
+
+type classifier struct {
+	policy.ClassifierConfig
+	headers []entry[string]
+	percent located[int]
+}
+
+// words is one string, or a list of strings.
+type words struct{ of text }
+
+func (s words) read(r *reader, n *node) ([]string, bool) {
+	if n.kind == kindText {
+		v, ok := s.of.read(r, n)
+		return []string{v}, ok
+	}
+	return list[string]{s.of}.read(r, n)
+}
+
+func (s words) schema(d defs) schema {
+	return schema{"anyOf": []schema{s.of.schema(d), list[string]{s.of}.schema(d)}}
+}
+
+func policyShape() object[permission] {
+	modes := make([]string, 0, 5)
+	for _, m := range policy.Modes() {
+		modes = append(modes, string(m))
+	}
+	return object[permission]{fields: []field[permission]{
+		key("mode", `What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the question `+
+			`to the client (the default over stdio), "read_only" and "plan" deny whatever writes, "accept_all" allows.`,
+			text{oneOf: modes}, func(p *permission) *string { return &p.mode }),
+		key("rules", "Your rules: deny beats ask beats allow, whatever their order.", list[located[rule]]{in[rule]{ruleShape()}},
+			func(p *permission) *[]located[rule] { return &p.rules }),
+		key("rule_files", "Files of further rules, by who wrote them. Each holds the one key rules.", ruleFilesShape(),
+			func(p *permission) *ruleFiles { return &p.files }),
+		key("tools", "What tools can do, where it is otherwise than they say or the hub infers. The first entry that says something counts.",
+			in[[]factsOf]{list[factsOf]{factsShape()}}, func(p *permission) *located[[]factsOf] { return &p.tools }),
+		key("targets", "Which paths and hosts calls may be aimed at.", in[target.Config]{targetsShape()},
+			func(p *permission) *located[target.Config] { return &p.targets }),
+		key("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
+			in[classifier]{classifierShape()}, func(p *permission) *located[classifier] { return &p.classifier }),
+		key("ask", "How people are asked, and how long their answers hold.", askShape(), func(p *permission) *ask { return &p.ask }),
+	}}
+}
+
+func ruleShape() object[rule] {
+	globs := words{text{check: nameGlob}}
+	behaviors := []string{string(tool.Allow), string(tool.Ask), string(tool.Deny), string(tool.Passthrough)}
+	return object[rule]{fields: []field[rule]{
+		key("id", "Its name in records (default: its number).", plainText, func(r *rule) *string { return &r.ID }),
+		key("match", `Tools, as globs over canonical names: "mcp.github.*".`, globs, func(r *rule) *[]string { return &r.Match }),
+		key("tags", "Tools with one of these tags: readonly, write, dangerous, network, filesystem … (tools show prints them).",
+			words{plainText}, func(r *rule) *[]string { return &r.Tags }),
+		key("server", "Tools of these servers or toolsets, as globs.", globs, func(r *rule) *[]string { return &r.Server }),
+		key("profile", "Calls through these profiles, as globs.", globs, func(r *rule) *[]string { return &r.Profile }),
+		key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication.`, globs,
+			func(r *rule) *[]string { return &r.Actor }),
+		key("when", "A CEL expression over arguments, targets, actor, tool, now and meta that must be true.", plainText,
+			func(r *rule) *string { return &r.When }),
+		must(key("then", "What happens.", text{oneOf: behaviors}, func(r *rule) *string { return &r.then })),
+		key("every_time", "With then: ask, no answer is remembered.", boolean{}, func(r *rule) *bool { return &r.EveryTime }),
+		key("reason", "Why: for people, and for the model where the rule denies.", plainText, func(r *rule) *string { return &r.Reason }),
+	}}
+}
+
+func ruleFilesShape() object[ruleFiles] {
+	file := in[string]{expanded}
+	return object[ruleFiles]{fields: []field[ruleFiles]{
+		key("managed", "Of whoever administers the machine.", file, func(f *ruleFiles) *located[string] { return &f.managed }),
+		key("user", "Of the user, besides rules.", file, func(f *ruleFiles) *located[string] { return &f.user }),
+		key("project", "Of the project.", file, func(f *ruleFiles) *located[string] { return &f.project }),
+	}}
+}
+
+func askShape() object[ask] {
+	channels := make([]string, 0, 2)
+	for _, c := range gate.Channels() {
+		channels = append(channels, string(c))
+	}
+	life := duration{min: time.Minute, max: 10 * 366 * 24 * time.Hour, days: true}
+	return object[ask]{fields: []field[ask]{
+		key("channels", "Who is asked, the first that can be: the client behind the call, or whoever answers `mcp-toolhub approvals` "+
+			"(default both, in this order).", list[string]{text{oneOf: channels}}, func(a *ask) *[]string { return &a.channels }),
+		key("timeout", "No answer for so long denies the call (default 5m).", duration{min: time.Second, max: 24 * time.Hour},
+			func(a *ask) *time.Duration { return &a.timeout }),
+		key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).", life,
+			func(a *ask) *time.Duration { return &a.sessionTime }),
+		key("always_time", "How long an answer for good holds (default 90d).", life, func(a *ask) *time.Duration { return &a.alwaysTime }),
+	}}
+}
+
+func targetsShape() object[target.Config] {
+	paths, names := list[string]{expanded}, list[string]{plainText}
+	return object[target.Config]{fields: []field[target.Config]{
+		key("allowed_write_roots", "Directories that calls may write to, besides their own working directory. Elsewhere they ask.", paths,
+			func(c *target.Config) *[]string { return &c.AllowedWriteRoots }),
+		key("allow_temp_writes", "Whether calls may write to the directory for temporary files (default false).", boolean{},
+			func(c *target.Config) *bool { return &c.AllowTempWrites }),
+		key("sensitive_paths", "Globs of paths that are asked about, besides the built-in ones (keys, credentials, .env …).", paths,
+			func(c *target.Config) *[]string { return &c.SensitivePaths }),
+		key("exempt_paths", "Globs of paths that are not sensitive whatever else says so.", paths,
+			func(c *target.Config) *[]string { return &c.ExemptPaths }),
+		key("allowed_hosts", "Hosts, *.name or networks that calls may be aimed at. Where any are given, all others are denied.", names,
+			func(c *target.Config) *[]string { return &c.AllowedHosts }),
+		key("denied_hosts", "Hosts, *.name or networks that calls may not be aimed at.", names,
+			func(c *target.Config) *[]string { return &c.DeniedHosts }),
+		key("allowed_domains", "Names that are allowed with all that is below them.", names,
+			func(c *target.Config) *[]string { return &c.AllowedDomains }),
+		key("denied_domains", "Names that are denied with all that is below them.", names,
+			func(c *target.Config) *[]string { return &c.DeniedDomains }),
+	}}
+}
+
+func classifierShape() object[classifier] {
+	return object[classifier]{fields: []field[classifier]{
+		key("command", "The program and its arguments. It gets the call as a JSON object on its standard input.",
+			list[string]{text{expand: true, check: noNUL}}, func(c *classifier) *[]string { return &c.Command }),
+		key("url", "Or the address that the call is posted to.", text{expand: true, check: webURL}, func(c *classifier) *string { return &c.URL }),
+		key("headers", "HTTP headers for the address.", mapping[string]{of: text{expand: true, empty: true, scalar: true, check: headerValue},
+			key: headerName}, func(c *classifier) *[]entry[string] { return &c.headers }),
+		key("timeout", "No answer for so long means ask (default 2s).", duration{min: time.Millisecond, max: time.Minute},
+			func(c *classifier) *time.Duration { return &c.Timeout }),
+		key("match", "Tools that it is asked about, as globs over canonical names (default all).", words{text{check: nameGlob}},
+			func(c *classifier) *[]string { return &c.Match }),
+		key("tags", "Tools with one of these tags.", words{plainText}, func(c *classifier) *[]string { return &c.Tags }),
+		key("may_allow", "Whether its allow spares the question (default false: it can only tighten).", boolean{},
+			func(c *classifier) *bool { return &c.MayAllow }),
+		key("min_confidence_percent", "An allow that is less sure than so many percent means ask.", in[int]{number{0, 100}},
+			func(c *classifier) *located[int] { return &c.percent }),
+	}}
+}
+
+func factsShape() object[factsOf] {
+	fields := []field[factsOf]{
+		must(key("match", "Which tools, as a glob over canonical names.", text{check: nameGlob}, func(f *factsOf) *string { return &f.Match })),
+		key("risk", "low, medium, high or critical.", plainText, func(f *factsOf) *string { return &f.Risk }),
+		key("access", "Access kinds: read, write, delete, execute, network, filesystem, browser, message.", list[string]{plainText},
+			func(f *factsOf) *[]string { return &f.Access }),
+		key("write_effects", "Write effects: create, update, delete, send, execute, upload, unknown.", list[string]{plainText},
+			func(f *factsOf) *[]string { return &f.WriteEffects }),
+		key("kind", "The kind of tool, in the standard's words.", plainText, func(f *factsOf) *string { return &f.Kind }),
+		key("lifecycle", "draft, available, disabled, requires_setup, deprecated or retired.", plainText,
+			func(f *factsOf) *string { return &f.Lifecycle }),
+		key("tags", `Further tags; "dangerous" makes a tool dangerous.`, list[string]{plainText}, func(f *factsOf) *[]string { return &f.Tags }),
+		key("arguments", "What arguments name, by JSON pointer: path, url, host, command, code, resource or none.", mapping[string]{of: plainText},
+			func(f *factsOf) *[]entry[string] { return &f.arguments }),
+	}
+	for _, flag := range factFlags() {
+		fields = append(fields, field[factsOf]{name: flag.name, doc: flag.doc, schema: boolean{}.schema,
+			read: func(r *reader, n *node, _ position, f *factsOf) bool {
+				v, ok := in[bool]{boolean{}}.read(r, n)
+				*flag.at(&f.Override) = &v.value
+				return ok && v.ok
+			}})
+	}
+	return object[factsOf]{fields: fields}
+}
+
+type factFlag struct {
+	name, doc string
+	at        func(*facts.Override) **bool
+}
+
+func factFlags() []factFlag {
+	return []factFlag{
+		{"read_only", "Whether it changes nothing.", func(o *facts.Override) **bool { return &o.ReadOnly }},
+		{"destructive", "Whether it may remove or replace what is there.", func(o *facts.Override) **bool { return &o.Destructive }},
+		{"idempotent", "Whether a second equal call changes nothing more.", func(o *facts.Override) **bool { return &o.Idempotent }},
+		{"open_world", "Whether it deals with things that no one has bounded.", func(o *facts.Override) **bool { return &o.OpenWorld }},
+		{"network", "Whether it reaches other machines.", func(o *facts.Override) **bool { return &o.Network }},
+		{"filesystem", "Whether it reads or writes files.", func(o *facts.Override) **bool { return &o.Filesystem }},
+		{"command", "Whether it runs what its caller writes.", func(o *facts.Override) **bool { return &o.Command }},
+		{"interactive", "Whether it needs a person at a screen.", func(o *facts.Override) **bool { return &o.Interactive }},
+		{"concurrency_safe", "Whether two calls can run side by side.", func(o *facts.Override) **bool { return &o.Concurrent }},
+	}
+}
+
+// policy makes the settings of permission, and reads the rule files.
+func (r *reader) policy(p located[permission]) gate.Config {
+	if !p.present {
+		return gate.Config{}
+	}
+	v := p.value
+	c := gate.Config{Enabled: true, Mode: policy.Mode(v.mode), AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
+		AlwaysTime: v.ask.alwaysTime}
+	for _, channel := range v.ask.channels {
+		c.Channels = append(c.Channels, gate.Channel(channel))
+	}
+	c.Sets = append(c.Sets, policy.Set{Source: policy.User, Rules: r.rules(v.rules)})
+	for _, file := range []struct {
+		source policy.Source
+		path   located[string]
+	}{{policy.Managed, v.files.managed}, {policy.User, v.files.user}, {policy.Project, v.files.project}} {
+		if file.path.ok {
+			c.Sets = append(c.Sets, r.ruleFile(file.source, file.path))
+		}
+	}
+	for _, t := range v.tools.value {
+		o := t.Override
+		for _, a := range t.arguments {
+			if o.Arguments == nil {
+				o.Arguments = make(map[string]string)
+			}
+			o.Arguments[a.name] = a.value
+		}
+		c.Tools.Tools = append(c.Tools.Tools, o)
+	}
+	if v.tools.ok && len(c.Tools.Tools) > 0 {
+		checkedBy(r, v.tools, "tools", c.Tools.Validate())
+	}
+	c.Limits = v.targets.value
+	for i, dir := range c.Limits.AllowedWriteRoots {
+		c.Limits.AllowedWriteRoots[i] = r.vars.path(dir)
+	}
+	if v.targets.ok {
+		checkedBy(r, v.targets, "", c.Limits.Validate())
+	}
+	c.Classifier = r.classifier(v.classifier)
+	return c
+}
+
+func (r *reader) classifier(c located[classifier]) *policy.ClassifierConfig {
+	if !c.present {
+		return nil
+	}
+	out := c.value.ClassifierConfig
+	for _, h := range c.value.headers {
+		if out.Headers == nil {
+			out.Headers = make(map[string]string)
+		}
+		out.Headers[h.name] = h.value
+	}
+	out.MinConfidence = float64(c.value.percent.value) / 100
+	for _, name := range []string{"PATH", "HOME"} {
+		if value, ok := r.vars.env.lookup(name); ok {
+			out.Env = append(out.Env, name+"="+value)
+		}
+	}
+	if c.ok {
+		checkedBy(r, c, "", out.Problems())
+	}
+	return &out
+}
+
+// rules checks the rules of the file itself.
+func (r *reader) rules(all []located[rule]) []policy.Rule {
+	rules, sound := make([]policy.Rule, 0, len(all)), true
+	for _, one := range all {
+		out := one.value.Rule
+		out.Then, out.Place = tool.Behavior(one.value.then), r.place(one.position)
+		rules = append(rules, out)
+		sound = sound && one.ok
+	}
+	if !sound {
+		return rules // what could not be read would be reported once more
+	}
+	for _, p := range policy.CheckRules(rules) {
+		faultWithin(r, all[p.Rule], p.Key, p.Message, p.Hint)
+	}
+	return rules
+}
+
+// ruleFile reads one file of rules. Its faults have places of their own.
+func (r *reader) ruleFile(source policy.Source, at located[string]) policy.Set {
+	set, err := policy.ReadRules(source, r.vars.path(at.value))
+	var faults policy.Faults
+	switch {
+	case err == nil:
+	case errors.As(err, &faults):
+		for _, f := range faults {
+			if len(r.faults) < maxFaults {
+				r.faults = append(r.faults, Fault{File: f.File, Line: f.Line, Column: f.Column, KeyPath: f.Key, Message: f.Message, Hint: f.Hint})
+			}
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		faultOf(r, at, "there is no such file", "check the path, or write a file with the one key rules")
+	default:
+		faultOf(r, at, "the file cannot be read", "make it readable for the user that runs the hub")
+	}
+	return set
+}
+
+// checkedBy reports what the package of the settings has found in v: errors with a key path below v, under the name above.
+func checkedBy[V any](r *reader, v located[V], above string, err error) {
+	var all []error
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	} else if err != nil {
+		all = []error{err}
+	}
+	for _, one := range all {
+		var ofFacts *facts.Fault
+		var ofTarget *target.Fault
+		var ofPolicy policy.Problem
+		path, message, hint := "", one.Error(), ""
+		switch {
+		case errors.As(one, &ofFacts):
+			path, message = ofFacts.Path, ofFacts.Problem
+		case errors.As(one, &ofTarget):
+			path, message = ofTarget.Path, ofTarget.Problem
+		case errors.As(one, &ofPolicy):
+			path, message, hint = ofPolicy.Key, ofPolicy.Message, ofPolicy.Hint
+		}
+		faultWithin(r, v, strings.TrimPrefix(path, above), message, hint)
+	}
+}
+
+// faultWithin reports a fault at a key path below v, at the deepest place of it that the file holds.
+func faultWithin[V any](r *reader, v located[V], path, message, hint string) {
+	at := v.position
+	if n := v.node; n != nil {
+		for _, step := range strings.FieldsFunc(path, func(c rune) bool { return c == '.' || c == '[' || c == ']' }) {
+			next := n.member(step)
+			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.items) {
+				next = n.items[i]
+			}
+			if next == nil {
+				break
+			}
+			n, at = next, next.position
+		}
+	}
+	full := v.path
+	if path != "" && !slices.Contains([]byte(".["), path[0]) {
+		path = "." + path
+	}
+	defer r.at(fmt.Sprint(full, path))()
+	r.fault(at, message, hint)
+}

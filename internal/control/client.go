@@ -1,0 +1,154 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+)
+
+// Hub is a running hub, seen from another process.
+type Hub struct {
+	notice notice
+	client *http.Client
+}
+
+// PID is the hub's process.
+func (h *Hub) PID() int { return h.notice.PID }
+
+// ErrNotFound is returned for what the hub does not know.
+var ErrNotFound = errors.New("not found")
+
+// Find returns the hubs that run with the state directory, the oldest first. Notices of hubs that have died are left out.
+func Find(ctx context.Context, state string) ([]*Hub, error) {
+	files, err := os.ReadDir(runDir(state))
+	if err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("look for running hubs: %w", err)
+	}
+	var all []*Hub
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".json") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(runDir(state), f.Name()))
+		h := &Hub{client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+		if err != nil || json.Unmarshal(text, &h.notice) != nil {
+			continue
+		}
+		alive, cancel := context.WithTimeout(ctx, 2*time.Second)
+		_, err = h.Approvals(alive)
+		cancel()
+		if err == nil {
+			all = append(all, h)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Hub) int { return a.notice.Started.Compare(b.notice.Started) })
+	return all, nil
+}
+
+// Approvals are the open questions.
+func (h *Hub) Approvals(ctx context.Context) ([]approval.View, error) {
+	var out []approval.View
+	err := h.do(ctx, http.MethodGet, "/approvals", nil, &out)
+	return out, err
+}
+
+// Approval is one question.
+func (h *Hub) Approval(ctx context.Context, id string) (approval.View, error) {
+	var out approval.View
+	err := h.do(ctx, http.MethodGet, "/approvals/"+url.PathEscape(id), nil, &out)
+	return out, err
+}
+
+// Answer answers a question.
+func (h *Hub) Answer(ctx context.Context, id string, r Reply) (approval.View, error) {
+	var out approval.View
+	err := h.do(ctx, http.MethodPost, "/approvals/"+url.PathEscape(id), r, &out)
+	return out, err
+}
+
+// Grants are the remembered answers.
+func (h *Hub) Grants(ctx context.Context) ([]Grant, error) {
+	var out []Grant
+	err := h.do(ctx, http.MethodGet, "/grants", nil, &out)
+	return out, err
+}
+
+// Revoke forgets an answer.
+func (h *Hub) Revoke(ctx context.Context, id string) error {
+	return h.do(ctx, http.MethodDelete, "/grants/"+url.PathEscape(id), nil, &struct{}{})
+}
+
+// Watch hands each change of the queue to take, beginning with the open questions, until ctx ends or the hub does.
+func (h *Hub) Watch(ctx context.Context, take func(approval.Event)) error {
+	resp, err := h.send(ctx, http.MethodGet, "/approvals/watch", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	dec := json.NewDecoder(resp.Body)
+	for {
+		var e approval.Event
+		if err := dec.Decode(&e); err != nil {
+			if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil
+			}
+			return fmt.Errorf("watch approvals: %w", err)
+		}
+		take(e)
+	}
+}
+
+func (h *Hub) do(ctx context.Context, method, path string, body, out any) error {
+	resp, err := h.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the hub's answer: %w", err)
+	}
+	return nil
+}
+
+func (h *Hub) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("ask the hub: %w", err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, h.notice.URL+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, errors.New("ask the hub: its notice in the state directory is broken")
+	}
+	req.Header.Set("Authorization", "Bearer "+h.notice.Token)
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the hub: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var said struct {
+		Error string `json:"error"`
+	}
+	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said)
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, said.Error)
+	}
+	return nil, errors.New(said.Error)
+}

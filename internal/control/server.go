@@ -1,0 +1,207 @@
+// Package control is the local HTTP API of a running hub, for the person at the machine: the questions that wait for an
+// answer, and the answers that are remembered. It holds both halves, the server in the hub and the client of the command
+// line.
+//
+// It is a door of its own, apart from the one that MCP clients use: whoever calls tools is not who allows them. It listens
+// on the loopback interface alone, and takes nothing without the token, which stands in a file of the hub's state directory
+// that its owner alone can read.
+package control
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+)
+
+// notice is what the file in the state directory says of a running hub.
+type notice struct {
+	PID     int       `json:"pid"`
+	URL     string    `json:"url"`
+	Token   string    `json:"token"`
+	Started time.Time `json:"started"`
+}
+
+// runDir is where running hubs leave their notices.
+func runDir(state string) string { return filepath.Join(state, "run") }
+
+// Server is the API of one hub. Close ends it.
+type Server struct {
+	approvals *approval.Approvals
+	grants    *policy.Grants
+	token     string
+	file      string
+	http      *http.Server
+	ended     chan struct{}
+}
+
+// Serve opens the API, and says in the state directory where it is.
+func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open the API for approvals: %w", err)
+	}
+	s := &Server{approvals: a, grants: g, token: rand.Text(), ended: make(chan struct{}),
+		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
+	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
+	text, err := json.Marshal(notice{PID: os.Getpid(), URL: "http://" + l.Addr().String(), Token: s.token, Started: time.Now().UTC()})
+	if err == nil {
+		err = os.MkdirAll(runDir(state), 0o700)
+	}
+	if err == nil {
+		_ = os.Remove(s.file) // of an earlier process of this number, perhaps with other rights
+		err = os.WriteFile(s.file, text, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the API for approvals: %w", err), l.Close())
+	}
+	go func() {
+		defer close(s.ended)
+		_ = s.http.Serve(l) // ErrServerClosed: nothing else ends it
+	}()
+	return s, nil
+}
+
+// Close ends the API and removes its notice. Streams end with it.
+func (s *Server) Close() error {
+	_ = os.Remove(s.file)
+	err := s.http.Close()
+	<-s.ended
+	return err
+}
+
+// handler serves whoever has the token, under the address that the listener has: a page of a browser, which can be made to
+// send requests here under another name, gets nothing.
+func (s *Server) handler(address string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.approvals.List()) })
+	mux.HandleFunc("GET /approvals/watch", s.watch)
+	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.approvals.Get(approval.ID(r.PathValue("id")))
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		reply(w, v)
+	})
+	mux.HandleFunc("POST /approvals/{id}", s.answer)
+	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, ViewsOf(s.grants.List())) })
+	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if err := s.grants.Revoke(r.PathValue("id")); err != nil {
+			refuse(w, err)
+			return
+		}
+		reply(w, map[string]bool{"revoked": true})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if r.Host != address || r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
+			http.Error(w, `{"error":"not for you: the token is missing or wrong"}`, http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Reply is a person's answer on the wire.
+type Reply struct {
+	Choice    policy.Choice   `json:"choice"`
+	Sentence  string          `json:"sentence,omitempty"`
+	By        string          `json:"by,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // in the place of the call's
+}
+
+// maxReply bounds an answer, whose arguments may be as large as a call's.
+const maxReply = 2 << 20
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	var given Reply
+	dec := json.NewDecoder(io.LimitReader(r.Body, maxReply))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&given); err != nil {
+		refuse(w, errors.New("the answer is no JSON object of choice, sentence, by and arguments"))
+		return
+	}
+	id := approval.ID(r.PathValue("id"))
+	a := approval.Answer{Choice: given.Choice, Sentence: given.Sentence, By: "queue/" + given.By, Arguments: given.Arguments}
+	if err := s.approvals.Answer(id, a); err != nil {
+		refuse(w, err)
+		return
+	}
+	v, err := s.approvals.Get(id)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	reply(w, v)
+}
+
+// watch streams changes of the queue, a JSON object a line.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	enc, flush := json.NewEncoder(w), http.NewResponseController(w)
+	_ = flush.Flush() // the client knows that it is heard
+	for e := range s.approvals.Watch(r.Context()) {
+		if enc.Encode(e) != nil || flush.Flush() != nil {
+			return
+		}
+	}
+}
+
+func reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // whoever asked has gone
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusConflict
+	if errors.Is(err, approval.ErrUnknown) || errors.Is(err, policy.ErrNoGrant) {
+		status = http.StatusNotFound
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+}
+
+// Grant is a remembered answer on the wire.
+type Grant struct {
+	ID      string         `json:"id"`
+	Then    string         `json:"then"`
+	Tool    string         `json:"tool"`
+	Actor   string         `json:"actor"`
+	Targets []policy.Scope `json:"targets,omitempty"`
+	Exact   string         `json:"exact,omitempty"`
+	Session bool           `json:"session"` // ends with the caller's session
+	By      string         `json:"by,omitempty"`
+	Created time.Time      `json:"created"`
+	Expires *time.Time     `json:"expires,omitempty"`
+}
+
+// ViewsOf are grants on the wire.
+func ViewsOf(all []policy.Grant) []Grant {
+	out := make([]Grant, 0, len(all))
+	for i := range all {
+		g := &all[i]
+		v := Grant{ID: g.ID, Then: string(g.Then), Tool: string(g.Tool), Actor: g.Actor, Targets: g.Scopes, Exact: g.Exact, By: g.By, Created: g.Created}
+		_, v.Session = g.Session()
+		if !g.Expires.IsZero() {
+			v.Expires = &g.Expires
+		}
+		out = append(out, v)
+	}
+	return out
+}

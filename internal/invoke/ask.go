@@ -1,0 +1,306 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// question is a decision that asks, while a person is asked.
+type question struct {
+	gate     *gate.Gate
+	request  policy.Request
+	decision *tool.PermissionDecision
+	ticket   *approval.Ticket
+}
+
+// askers keeps equal questions from being put to the client more than once at a time.
+type askers struct {
+	mu   sync.Mutex
+	open map[approval.ID]chan struct{} // closed when whoever asks is done
+}
+
+// enter returns when the caller may ask the client, with the function that lets the next one; nil where that is no longer
+// needed, because the question is settled or ctx is done.
+func (a *askers) enter(ctx context.Context, t *approval.Ticket) (leave func()) {
+	for {
+		a.mu.Lock()
+		other := a.open[t.ID()]
+		if other == nil {
+			mine := make(chan struct{})
+			if a.open == nil {
+				a.open = make(map[approval.ID]chan struct{})
+			}
+			a.open[t.ID()] = mine
+			a.mu.Unlock()
+			return func() {
+				a.mu.Lock()
+				delete(a.open, t.ID())
+				a.mu.Unlock()
+				close(mine)
+			}
+		}
+		a.mu.Unlock()
+		select {
+		case <-other:
+		case <-t.Done():
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// ask puts the question to a person, waits for the answer and makes it the decision that counts.
+func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error {
+	if p.opts.Approvals == nil {
+		return p.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
+	}
+	var err error
+	if q.ticket, err = p.opts.Approvals.Ask(q.forPeople(p.binding(q.gate, inv, &q.request))); err != nil {
+		return p.deny(inv, q, "nobody", err.Error())
+	}
+	defer q.ticket.Leave()
+	inv.moveTo(tool.StatusAwaitingApproval)
+	inv.event(tool.EventPermissionRequested, map[string]any{"decision_id": string(q.decision.DecisionID), "approval_id": string(q.ticket.ID())})
+	inv.pending = append(inv.pending, inv.record())
+	if err := p.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
+		p.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
+	}
+	nobody := "nobody can be asked"
+	for _, channel := range q.gate.Channels() {
+		switch {
+		case channel == gate.ChannelClient:
+			if why := p.askClient(ctx, inv, q); why != "" {
+				nobody = why
+				continue
+			}
+		case p.opts.QueueOpen == nil || !p.opts.QueueOpen():
+			continue
+		default:
+			p.waitInQueue(ctx, inv, q)
+		}
+		return p.settle(ctx, inv, q)
+	}
+	q.ticket.Leave()
+	return p.deny(inv, q, "nobody", "somebody would have to allow it, and "+nobody)
+}
+
+// forPeople is the question as the queue shows it.
+func (q *question) forPeople(b approval.Binding) approval.Question {
+	r := &q.request
+	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
+		Suggested: q.decision.SuggestedUpdates, Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
+	out.Reason, _ = q.decision.Reason["message"].(string)
+	out.Shown = r.Input
+	if r.Facts != nil {
+		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts.Sensitive)
+	}
+	for i := range r.Targets {
+		out.Targets = append(out.Targets, gate.Aim(&r.Targets[i]))
+	}
+	return out
+}
+
+// binding is what an approval of the invocation is bound to at this moment.
+func (p *Pipeline) binding(g *gate.Gate, inv *invocation, r *policy.Request) approval.Binding {
+	t := inv.listed.Tool
+	if p.opts.Present != nil {
+		if now := p.opts.Present(t.Name); now != nil {
+			t = now
+		} else {
+			t = &tool.Tool{Name: t.Name}
+		}
+	}
+	targets, err := json.Marshal(r.Targets)
+	if err != nil {
+		targets = nil // cannot be: nothing in it but strings
+	}
+	arguments := append(append([]byte{}, r.Input...), '\n')
+	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Server: t.Server, Tool: t.Name,
+		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Engine().Version(),
+		Profile: r.Profile, CWD: r.CWD}
+}
+
+// askClient puts the question to the client behind the call and returns when it is settled, or why it could not be put.
+func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) (problem string) {
+	if inv.call.Ask == nil {
+		return "the client cannot be asked"
+	}
+	leave := p.asking.enter(ctx, q.ticket)
+	if leave == nil {
+		return ""
+	}
+	defer leave()
+	asking, cancel := context.WithDeadline(ctx, q.ticket.Expires())
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // an answer from elsewhere takes the question back
+		select {
+		case <-q.ticket.Done():
+			cancel()
+		case <-stop:
+		}
+	}()
+	params, err := rawjson.Set([]byte(`{}`), "message", rawjson.Quote(gate.Message(&q.request, q.decision)))
+	if err == nil {
+		params, err = rawjson.Set(params, "requestedSchema", gate.Form(gate.Choices(q.decision), inv.call.Actor.Client.ProtocolVersion))
+	}
+	if err != nil {
+		return "the question cannot be written"
+	}
+	answers, err := inv.call.Ask(asking, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true}})
+	switch {
+	case err != nil: // the call has ended, or the question is settled
+		return ""
+	case len(answers) != 1 || answers[0].Err != nil:
+		return "the client cannot be asked"
+	}
+	answer := answerOf(answers[0].Result)
+	answer.By = "elicitation/" + inv.call.Actor.Name
+	if err := p.opts.Approvals.Answer(q.ticket.ID(), answer); errors.Is(err, approval.ErrChoice) {
+		answer.Choice, answer.Sentence = policy.DenyOnce, ""
+		_ = p.opts.Approvals.Answer(q.ticket.ID(), answer) // where it is settled already, that counts
+	}
+	return ""
+}
+
+// answerOf reads the result of an elicitation. Whatever is no answer denies.
+func answerOf(result json.RawMessage) approval.Answer {
+	var said struct {
+		Action  string `json:"action"`
+		Content struct {
+			Answer  policy.Choice `json:"answer"`
+			Message string        `json:"message"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(result, &said) != nil || said.Action != "accept" {
+		return approval.Answer{Choice: policy.DenyOnce}
+	}
+	return approval.Answer{Choice: said.Content.Answer, Sentence: said.Content.Message}
+}
+
+// waitingEvery is how often a call that waits says so: well within the time for which clients wait without progress.
+const waitingEvery = 5 * time.Second
+
+// waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
+func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question) {
+	ticker := time.NewTicker(waitingEvery)
+	defer ticker.Stop()
+	for n := 1; ; n++ {
+		p.reportWaiting(ctx, inv, q, n)
+		select {
+		case <-q.ticket.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// reportWaiting tells the client that the call waits, for the nth time. The numbers are small, so that those of the tool
+// itself are larger: progress must increase.
+func (p *Pipeline) reportWaiting(ctx context.Context, inv *invocation, q *question, n int) {
+	message := fmt.Sprintf("waiting_for_permission: mcp-toolhub approvals show %s", q.ticket.ID())
+	if n == 1 {
+		inv.reported++
+		now := inv.now()
+		r := tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: inv.id,
+			Sequence: inv.reported, Status: tool.StatusAwaitingApproval, Message: message, ElapsedMS: now.Sub(inv.created).Milliseconds(),
+			Timestamp: now}
+		if err := p.opts.Journal.Append(ctx, r); err != nil {
+			p.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
+		}
+	}
+	if inv.call.Progress == nil {
+		return
+	}
+	params := fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(message))
+	inv.call.Progress(tool.Progress{Params: params})
+}
+
+// settle makes the answer the decision that counts.
+func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) error {
+	if err := q.ticket.Wait(ctx); err != nil {
+		if ctx.Err() != nil {
+			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
+		}
+		return p.deny(inv, q, "timeout", "nobody allowed it in time")
+	}
+	g := p.opts.Gate()
+	r, err := p.requestOf(ctx, g, inv, inv.permissionInput) // paths may lead elsewhere by now
+	if err != nil {
+		return err
+	}
+	answer, err := q.ticket.Redeem(p.binding(g, inv, &r))
+	if err != nil {
+		return p.deny(inv, q, "stale", err.Error())
+	}
+	if answer.Arguments != nil {
+		if r, err = p.edit(ctx, g, inv, &answer); err != nil {
+			return err
+		}
+	}
+	d, err := g.Engine().Settle(r, policy.Settlement{Choice: answer.Choice, Sentence: answer.Sentence, By: answer.By, Modified: answer.Arguments != nil})
+	if err != nil {
+		p.opts.Logger.Warn("an answer is not remembered", "invocation", inv.id, "tool", inv.toolID(), "error", err)
+	}
+	inv.decided(&d)
+	if d.Behavior != tool.Allow {
+		return denied(&d)
+	}
+	inv.approved = &consent{policy: g.Engine().Version(), tool: tool.Digest(inv.listed.Tool.Declaration), by: answer.By, edited: answer.Arguments != nil}
+	inv.moveTo(tool.StatusApproved)
+	return nil
+}
+
+// edit puts the arguments that the person changed in the place of the caller's: validated again, and looked at again.
+func (p *Pipeline) edit(ctx context.Context, g *gate.Gate, inv *invocation, a *approval.Answer) (policy.Request, error) {
+	if !rawjson.Valid(a.Arguments) || !rawjson.IsObject(a.Arguments) {
+		return policy.Request{}, &tool.Failure{Class: tool.ClassInvalidArguments, Message: "the arguments that a person put in the place of yours " +
+			"are no JSON object: nothing ran"}
+	}
+	if err := p.validate(inv, a.Arguments); err != nil {
+		return policy.Request{}, err
+	}
+	m := tool.InputMutation{Head: tool.HeadOf(tool.ObjectInputMutation), MutationID: tool.NewMutationID(), InvocationID: inv.id,
+		SourceType: "permission_prompt", SourceRef: a.By, FromInputRef: persist.Ref(inv.permissionInput), ToInputRef: persist.Ref(a.Arguments),
+		Reason: "a person changed the arguments while allowing the call", CreatedAt: inv.now()}
+	_ = rawjson.Members(a.Arguments, func(now rawjson.Member) bool {
+		if before, ok := rawjson.Get(inv.permissionInput, now.Name()); !ok || string(before) != string(now.Value) {
+			m.ChangedFields = append(m.ChangedFields, now.Name())
+		}
+		return true
+	})
+	_ = rawjson.Members(inv.permissionInput, func(before rawjson.Member) bool {
+		if _, ok := rawjson.Get(a.Arguments, before.Name()); !ok {
+			m.ChangedFields = append(m.ChangedFields, before.Name())
+		}
+		return true
+	})
+	inv.pending = append(inv.pending, m)
+	inv.permissionInput, inv.callInput = a.Arguments, a.Arguments
+	return p.requestOf(ctx, g, inv, a.Arguments)
+}
+
+// deny records that the question q denied the call because no answer came, and why.
+func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
+	d := *q.decision
+	d.DecisionID, d.Behavior, d.Source, d.DecidedAt, d.SuggestedUpdates = tool.NewDecisionID(), tool.Deny, kind, inv.now().UTC(), nil
+	asked, _ := q.decision.Reason["message"].(string)
+	d.Reason = map[string]any{"type": kind, "message": why, "asked_because": asked}
+	inv.decided(&d)
+	return denied(&d)
+}

@@ -1,0 +1,108 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// consent is a person's answer that allowed the invocation.
+type consent struct {
+	policy string // version that asked
+	tool   string // digest of the declaration that was asked about
+	by     string
+	edited bool // the person changed the arguments
+}
+
+// record writes the arguments that a person changed into the record of the invocation.
+func (*consent) record(r *tool.Invocation, input json.RawMessage) {
+	if len(input) > persist.InlineLimit {
+		r.CallInputRef = persist.Ref(input)
+		return
+	}
+	r.PermissionInput = input
+}
+
+// permission decides whether the call may run: by the rules, and where those ask, by a person. It runs again for an
+// invocation that goes on after a pause: what denies then denies, and what a person has allowed stays allowed as long as
+// tool and policy are those that the person saw.
+func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
+	g := p.opts.Gate()
+	r, err := p.requestOf(ctx, g, inv, inv.permissionInput)
+	if err != nil {
+		return err
+	}
+	d := g.Engine().Decide(ctx, r)
+	if d.PendingClassifierCheck != nil {
+		inv.decided(&d)
+		d = g.Engine().Classify(ctx, r)
+	}
+	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.policy == g.Engine().Version() && a.tool == tool.Digest(inv.listed.Tool.Declaration) {
+		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by}) // nothing is remembered, so nothing can fail
+	}
+	inv.decided(&d)
+	switch d.Behavior {
+	case tool.Allow, tool.Passthrough:
+		return nil
+	case tool.Ask:
+		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &d})
+	}
+	return denied(&d)
+}
+
+// requestOf is what is decided about: the invocation with these arguments.
+func (p *Pipeline) requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.RawMessage) (policy.Request, error) {
+	r, err := g.Request(ctx, gate.Call{Invocation: inv.id, Tool: inv.listed.Tool, Input: input, Meta: inv.call.Meta,
+		Actor: inv.call.Actor, Profile: inv.call.Surface.Profile})
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil:
+		return r, becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err})
+	}
+	return r, fmt.Errorf("find what the call is aimed at: %w", err)
+}
+
+// decided records a decision.
+func (inv *invocation) decided(d *tool.PermissionDecision) {
+	inv.pending = append(inv.pending, *d)
+	inv.decisions = append(inv.decisions, d.DecisionID)
+	data := map[string]any{"behavior": string(d.Behavior), "decision_id": string(d.DecisionID)}
+	inv.event(tool.EventPermissionDecided, data)
+}
+
+// denied is the failure of a call that d denies: what the model is told, and what it can do.
+func denied(d *tool.PermissionDecision) *tool.Failure {
+	message, _ := d.Reason["message"].(string)
+	if message == "" {
+		message = "the hub's policy says so"
+	}
+	kind, _ := d.Reason["type"].(string)
+	f := &tool.Failure{Class: tool.ClassPermissionDenied,
+		Message: "this call is not allowed: " + message + ". Do not try it again as it is: use another way, or ask the person you work for"}
+	switch kind {
+	case "limit", "mode":
+		f.Class = tool.ClassPolicyBlocked
+	case "approval":
+		f.Class = tool.ClassApprovalRejected
+		if said := sentence(d); said != "" {
+			f.Message = "a person denied this call and says: " + said
+		}
+	}
+	return f
+}
+
+// sentence is what the person who denied the call says to the model.
+func sentence(d *tool.PermissionDecision) string {
+	for _, block := range d.ContentBlocks {
+		if text, ok := block["text"].(string); ok {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+// Package gate puts the parts of permission together for one version of the settings: what is known of a call (facts,
+// targets, what the limits hold against them), the engine that decides by it, what a surface leaves out, and what a person
+// is shown who is asked.
+//
+// It asks nobody and keeps no question: that is the pipeline's and package approval's. A Gate does not change; new settings
+// are a new one.
+package gate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// Origin is what a gate knows of where tools come from.
+type Origin struct {
+	Trust  bool   // the operator vouches for what the server says of its tools
+	Dir    string // absolute: where paths of calls start; "" for the hub's own working directory
+	Remote bool   // paths are those of another machine
+}
+
+// Options are what the settings do not say.
+type Options struct {
+	Grants  *policy.Grants    // nil: no answer is remembered
+	Origins map[string]Origin // by server id or toolset
+	Dir     string            // the hub's working directory, absolute
+	Home    string            // what "~" stands for; "" where that is not known
+	Temp    string            // the directory for temporary files
+	State   string            // the hub's own directory: calls that are aimed at it are asked about
+}
+
+// Gate is one version of permission. It is safe for concurrent use.
+type Gate struct {
+	config  Config
+	options Options
+	engine  *policy.Engine
+	limits  *target.Limits
+	roots   map[string]target.Root
+	usual   target.Root
+
+	known    sync.Map // *tool.Tool -> *known
+	surfaces surfaces
+}
+
+// known is what is kept of one tool.
+type known struct {
+	facts *facts.Facts
+	plan  *target.Plan
+}
+
+// Open returns a gate that lets every call through, and looks at none.
+func Open() *Gate { return &Gate{engine: policy.New()} }
+
+// New returns the gate of c, or every problem of it. A config that says nothing makes an open one.
+func New(c Config, o Options) (*Gate, error) {
+	if !c.Enabled {
+		return Open(), nil
+	}
+	g := &Gate{config: c, options: o, roots: make(map[string]target.Root)}
+	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home)}
+	if c.Classifier != nil {
+		settings.Classifier = policy.NewClassifier(*c.Classifier)
+	}
+	var err error
+	if g.engine, err = policy.Compile(settings); err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	limits := c.Limits
+	if o.State != "" {
+		limits.SensitivePaths = append(slices.Clone(limits.SensitivePaths), filepath.ToSlash(o.State), filepath.ToSlash(o.State)+"/**")
+	}
+	if g.limits, err = target.NewLimits(limits, o.Temp); err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	if err := c.Tools.Validate(); err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	g.usual = target.NewRoot(o.Dir, o.Home)
+	for server, origin := range o.Origins {
+		switch {
+		case origin.Remote:
+			g.roots[server] = target.Root{Remote: true}
+		case origin.Dir != "":
+			g.roots[server] = target.NewRoot(origin.Dir, o.Home)
+		}
+	}
+	return g, nil
+}
+
+// IsOpen reports whether the gate lets every call through because nobody has said anything about permission.
+func (g *Gate) IsOpen() bool { return !g.config.Enabled }
+
+// Engine decides.
+func (g *Gate) Engine() *policy.Engine { return g.engine }
+
+// Channels are the ways in which people are asked, in order.
+func (g *Gate) Channels() []Channel {
+	if g.config.Channels == nil {
+		return Channels()
+	}
+	return g.config.Channels
+}
+
+// AskTimeout is how long a question waits for its answer.
+func (g *Gate) AskTimeout() time.Duration { return cmp.Or(g.config.AskTimeout, 5*time.Minute) }
+
+// Facts is what the tool can do. It is derived once for each tool.
+func (g *Gate) Facts(t *tool.Tool) *facts.Facts { return g.of(t).facts }
+
+func (g *Gate) of(t *tool.Tool) *known {
+	if k, ok := g.known.Load(t); ok {
+		return k.(*known)
+	}
+	channel := ""
+	if c := g.Channels(); len(c) > 0 {
+		channel = string(c[0])
+	}
+	f := facts.Of(t, facts.Options{Trust: g.options.Origins[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel})
+	k, _ := g.known.LoadOrStore(t, &known{f, target.Find(f)})
+	return k.(*known)
+}
+
+// Retain forgets what is kept of tools that no catalog offers any more.
+func (g *Gate) Retain(catalogs []tool.Catalog) {
+	offered := make(map[*tool.Tool]bool)
+	for _, c := range catalogs {
+		for _, t := range c.Tools {
+			offered[t] = true
+		}
+	}
+	g.known.Range(func(t, _ any) bool {
+		if !offered[t.(*tool.Tool)] {
+			g.known.Delete(t)
+		}
+		return true
+	})
+}
+
+// Call is a call that is to be decided about.
+type Call struct {
+	Invocation tool.InvocationID
+	Tool       *tool.Tool
+	Input      json.RawMessage // a JSON object
+	Meta       json.RawMessage
+	Actor      tool.Actor
+	Profile    string
+}
+
+// Request is c with all that is known of it: for Engine. It looks at the file system where the call names paths. An error
+// means that ctx is done or the input is no object.
+func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
+	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor, Profile: c.Profile}
+	if g.IsOpen() {
+		return r, nil
+	}
+	k, root := g.of(c.Tool), g.root(c.Tool.Server)
+	r.Facts, r.CWD = k.facts, root.Dir
+	var err error
+	if r.Targets, err = k.plan.Resolve(ctx, c.Input, root); err != nil {
+		return r, err
+	}
+	r.Findings = g.limits.Judge(r.Targets, root)
+	return r, nil
+}
+
+func (g *Gate) root(server string) target.Root {
+	if r, ok := g.roots[server]; ok {
+		return r
+	}
+	return g.usual
+}

@@ -1,0 +1,57 @@
+package gate
+
+import (
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// surfaces are those that the gate has looked through.
+type surfaces struct {
+	mu   sync.Mutex
+	seen map[viewer]seen
+}
+
+// viewer is all that hiding depends on besides the surface. Rules look at callers by name, and modes at doors.
+type viewer struct{ profile, style, door, name string }
+
+type seen struct{ full, out *tool.Surface }
+
+// maxSurfaces bounds what is kept: one for each kind of caller.
+const maxSurfaces = 1000
+
+// Surface returns full without the tools that nothing could ever allow the actor to call. They cannot be told from tools
+// that do not exist. The same surface is returned as long as nothing changes.
+func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
+	if g.IsOpen() {
+		return full
+	}
+	key := viewer{full.Profile, full.Style, actor.Door, actor.Name}
+	g.surfaces.mu.Lock()
+	before, ok := g.surfaces.seen[key]
+	g.surfaces.mu.Unlock()
+	if ok && before.full == full {
+		return before.out
+	}
+	hidden := make(map[tool.Name]string)
+	for i := range full.Listed {
+		t := full.Listed[i].Tool
+		if by, hide := g.engine.Hides(t, g.Facts(t), full.Profile, actor); hide {
+			hidden[t.Name] = by
+		}
+	}
+	out := full
+	if len(hidden) > 0 {
+		out = full.Without(hidden)
+	}
+	g.surfaces.mu.Lock()
+	defer g.surfaces.mu.Unlock()
+	if now, ok := g.surfaces.seen[key]; ok && now.full == full {
+		return now.out // somebody was quicker
+	}
+	if g.surfaces.seen == nil || len(g.surfaces.seen) >= maxSurfaces {
+		g.surfaces.seen = make(map[viewer]seen)
+	}
+	g.surfaces.seen[key] = seen{full, out}
+	return out
+}
