@@ -65,6 +65,18 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	return s.out
 }
 
+// Record returns what was recorded of a surface that Surface has returned lately: why its tools are loaded or deferred.
+func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, known := range l.splits {
+		if known.out == s {
+			return known.record, true
+		}
+	}
+	return tool.SurfaceRecord{}, false
+}
+
 // report records a surface that has come about.
 func (l *Loader) report(before, s *split) {
 	now := l.opts.Now()
@@ -265,7 +277,14 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 	r := tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: s.ID, Scope: "profile:" + s.Profile,
 		Producer: tool.EventSource, LoadedTools: make([]tool.SurfaceTool, 0, len(s.Listed)),
 		DeferredTools: make([]tool.Name, 0, len(s.Deferred)), BlockedTools: []tool.SurfaceTool{},
-		ExcludedTools: append([]tool.Exclusion{}, s.Excluded...), SurfaceReason: first(why, reasonAll), Digest: s.Digest}
+		ExcludedTools: []tool.Exclusion{}, SurfaceReason: first(why, reasonAll), Digest: s.Digest}
+	for _, e := range s.Excluded {
+		if e.Code == tool.CodePolicyBlocked {
+			r.BlockedTools = append(r.BlockedTools, tool.SurfaceTool{ToolID: tool.Name(e.Tool), Name: e.Tool, Reason: e.Code})
+			continue
+		}
+		r.ExcludedTools = append(r.ExcludedTools, e)
+	}
 	loaded := 0
 	for _, t := range s.Listed {
 		r.LoadedTools = append(r.LoadedTools, tool.SurfaceTool{ToolID: t.Tool.Name, Name: t.Name, Reason: reasons[t.Tool.Name]})

@@ -296,3 +296,14 @@ type TestResult struct {
 	Problem  string                  `json:"problem,omitempty"` // what is not as wanted; "" where all is
 	Decision tool.PermissionDecision `json:"decision"`
 }
+
+// Complete reports whether the table has a policy of its own and describes every tool that it asks about: then no hub is
+// needed to run it.
+func (t *Table) Complete() bool {
+	for i := range t.Calls {
+		if t.tools[t.Calls[i].Tool] == nil {
+			return false
+		}
+	}
+	return t.Settings != nil
+}

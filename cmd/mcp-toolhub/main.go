@@ -186,6 +186,6 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
 	flags.StringVar(&a.logFormat, "log-format", "", "auto, text or json (default: the config's, or auto: text on a terminal)")
 	root.AddCommand(a.serveCommand(), a.checkCommand(), a.serversCommand(), a.toolsCommand(), a.schemaCommand(),
-		a.doctorCommand(), a.evalCommand(), a.demoServerCommand(), a.versionCommand())
+		a.doctorCommand(), a.approvalsCommand(), a.policyCommand(), a.evalCommand(), a.demoServerCommand(), a.versionCommand())
 	return root
 }

@@ -106,11 +106,7 @@ func (h *hub) warnOfMode(s *config.Settings) {
 
 // offer notes what is offered now: an approval holds for the tool that was asked about, and for no later one of its name.
 func (h *hub) offer(catalogs []tool.Catalog) {
-	g := h.gate.Load()
-	if g.IsOpen() {
-		return
-	}
-	g.Retain(catalogs)
+	h.gate.Load().Retain(catalogs)
 	all := make(map[tool.Name]*tool.Tool)
 	for _, c := range catalogs {
 		for _, t := range c.Tools {

@@ -60,12 +60,20 @@ func (a *app) toolsCommand() *cobra.Command {
 		},
 	}
 	call.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
-	cmd.AddCommand(&cobra.Command{
+	var why bool
+	list := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withToolbox(cmd.Context(), f, func(t toolbox) error { return a.listTools(t, f) })
+			return a.withToolbox(cmd.Context(), f, func(t toolbox) error {
+				if why {
+					return a.explainTools(t, f)
+				}
+				return a.listTools(t, f)
+			})
 		},
-	}, &cobra.Command{
+	}
+	list.Flags().BoolVar(&why, "why", false, "say of each tool why it is loaded, deferred, blocked or excluded; not with --url")
+	cmd.AddCommand(list, &cobra.Command{
 		Use: "show NAME", Short: "Show one tool, by any of its names", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withToolbox(cmd.Context(), f, func(t toolbox) error { return a.showTool(t, f, args[0]) })
@@ -127,8 +135,12 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 	if !ok {
 		return failed(fmt.Errorf("no tool %q: mcp-toolhub tools list names them", name))
 	}
+	own, isOwn := t.(ownTools)
 	if f.format == "json" {
-		return a.print(l.Declaration)
+		if isOwn {
+			return a.printFacts(own, surface, l)
+		}
+		return a.print(l.Declaration) // what a running hub tells its clients, and it tells no more
 	}
 	fmt.Fprintf(a.std.out, "%s\n", printable(l.Name))
 	if string(l.Tool.Name) != l.Name {
@@ -140,6 +152,11 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 	}
 	if l.Page != "" {
 		fmt.Fprintf(a.std.out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
+	}
+	if isOwn {
+		if err := a.summarizeFacts(own, l.Tool); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(a.std.out, "\n%s\n\ninput schema:\n", printable(l.Tool.Description))
 	var schema bytes.Buffer

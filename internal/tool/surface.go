@@ -51,6 +51,9 @@ func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, ex
 	return s
 }
 
+// CodePolicyBlocked is the Exclusion.Code of tools that the policy leaves out.
+const CodePolicyBlocked = "policy_blocked"
+
 // Without returns s, which nothing is split from yet, without the hidden tools. hidden says by canonical name what keeps
 // each out: the reason stands in Excluded, which no client sees.
 func (s *Surface) Without(hidden map[Name]string) *Surface {
@@ -67,7 +70,7 @@ func (s *Surface) Without(hidden map[Name]string) *Surface {
 			continue
 		}
 		text = append(append(text, '\n'), l.Tool.Name...)
-		out.Excluded = append(out.Excluded, Exclusion{Tool: string(l.Tool.Name), Origin: l.Tool.Server, Code: "policy_blocked",
+		out.Excluded = append(out.Excluded, Exclusion{Tool: string(l.Tool.Name), Origin: l.Tool.Server, Code: CodePolicyBlocked,
 			Reason: "the policy never allows it (" + by + "): change that if it is to be offered"})
 	}
 	out.Digest = Digest(text)

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+const policyTestHelp = `Run a table of calls through the policy and say which are not decided as wanted.
+
+FILE is YAML or JSON with the keys calls, tools and policy:
+
+  calls:
+    - {call: mcp.git.push, args: {branch: main}, want: deny, rule: user/main}
+  tools:                        # what the tools are, where no server is to be started
+    mcp.git.push: {read_only: false}
+  policy:                       # instead of the config's
+    mode: default
+    rules: [{id: main, match: "mcp.git.*", then: deny}]
+
+Tools that the table does not describe are those of the config's servers, which are
+started for the purpose. Exit code 0 where all calls are decided as wanted, 1 otherwise.`
+
+func (a *app) policyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "policy", Short: "Test and explain permission", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var format, arguments string
+	call := policy.Request{Actor: tool.Actor{Name: "local"}}
+	cmd.PersistentFlags().StringVarP(&format, "output", "o", "table", "table or json")
+	test := &cobra.Command{
+		Use: "test FILE", Short: "Run a table of calls through the policy", Long: policyTestHelp, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.testPolicy(cmd.Context(), format, args[0]) },
+	}
+	explain := &cobra.Command{
+		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at", Args: cobra.ExactArgs(1),
+		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input, err := a.readArguments(arguments)
+			if err != nil {
+				return err
+			}
+			call.Input = input
+			return a.explainPolicy(cmd.Context(), format, tool.Name(args[0]), call)
+		},
+	}
+	explain.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
+	explain.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token")
+	explain.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio or http")
+	explain.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
+	cmd.AddCommand(test, explain)
+	return cmd
+}
+
+// withPolicy runs do with a hub whose config has a policy.
+func (a *app) withPolicy(ctx context.Context, do func(*hub) error) error {
+	return a.withHub(ctx, func(h *hub) error {
+		if h.gate.Load().IsOpen() {
+			return &exitError{exitConfig, errors.New("the config has no policy, so every call is allowed: add the key policy")}
+		}
+		return do(h)
+	})
+}
+
+// known fills in what the hub knows of a call.
+func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) error {
+	t := h.present(name)
+	if t == nil {
+		return fmt.Errorf("no server offers the tool %q: write a canonical name that tools list prints", string(name))
+	}
+	if r.Input == nil {
+		r.Input = json.RawMessage(`{}`)
+	}
+	g, err := h.factsGate()
+	if err != nil {
+		return err
+	}
+	full, err := g.Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input, Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
+	if err != nil {
+		return err
+	}
+	full.Now = r.Now
+	if r.CWD != "" {
+		full.CWD = r.CWD
+	}
+	*r = full
+	return nil
+}
+
+func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, r policy.Request) error {
+	if err := checkFormat(format); err != nil {
+		return err
+	}
+	return a.withPolicy(ctx, func(h *hub) error {
+		if err := h.known(ctx, name, &r); err != nil {
+			return failed(err)
+		}
+		x := h.gate.Load().Engine().Explain(ctx, r)
+		if format == "json" {
+			return a.printJSON(x)
+		}
+		if err := x.WriteText(a.std.out); err != nil {
+			return failed(err)
+		}
+		return nil
+	})
+}
+
+func (a *app) testPolicy(ctx context.Context, format, file string) error {
+	if err := checkFormat(format); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return failed(fmt.Errorf("read table: %w", err))
+	}
+	table, err := policy.ParseTable(file, data)
+	if err != nil {
+		return &exitError{exitConfig, err}
+	}
+	if table.Complete() {
+		return a.runTable(format, table, nil, nil)
+	}
+	return a.withHub(ctx, func(h *hub) error {
+		g := h.gate.Load()
+		if g.IsOpen() && table.Settings == nil {
+			return &exitError{exitConfig, errors.New("neither the table nor the config has a policy: add the key policy to one of them")}
+		}
+		return a.runTable(format, table, g.Engine(), func(name tool.Name, r *policy.Request) error { return h.known(ctx, name, r) })
+	})
+}
+
+func (a *app) runTable(format string, table *policy.Table, e *policy.Engine, lookup policy.Lookup) error {
+	if e == nil {
+		e = policy.New()
+	}
+	results, err := table.Run(e, lookup)
+	if err != nil {
+		return failed(err)
+	}
+	failures := 0
+	if format == "json" {
+		err = policy.WriteResultsJSON(a.std.out, results)
+		for _, r := range results {
+			if !r.Passed {
+				failures++
+			}
+		}
+	} else {
+		failures, err = policy.WriteResults(a.std.out, results)
+	}
+	switch {
+	case err != nil:
+		return failed(err)
+	case failures > 0:
+		return failed(fmt.Errorf("%d calls are not decided as wanted", failures))
+	}
+	return nil
+}
+
+// factsGate knows the facts of tools: in a hub without a policy, those that a policy without a word would go by.
+func (h *hub) factsGate() (*gate.Gate, error) {
+	if g := h.gate.Load(); !g.IsOpen() {
+		return g, nil
+	}
+	s := h.settings.Load()
+	o, err := gateOptions(s)
+	if err != nil {
+		return nil, err
+	}
+	return gate.New(gate.Config{Enabled: true}, o)
+}
