@@ -34,6 +34,11 @@ type askers struct {
 // needed, because the question is settled or ctx is done.
 func (a *askers) enter(ctx context.Context, t *approval.Ticket) (leave func()) {
 	for {
+		select {
+		case <-t.Done(): // whoever asked before has brought the answer
+			return nil
+		default:
+		}
 		a.mu.Lock()
 		other := a.open[t.ID()]
 		if other == nil {

@@ -1,0 +1,147 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// guarded makes a bench ask about its tool.
+func (b *bench) guarded(t testing.TB, rules ...policy.Rule) *atomic.Pointer[gate.Gate] {
+	t.Helper()
+	var now atomic.Pointer[gate.Gate]
+	now.Store(gateOf(t, rules...))
+	b.opts.Gate, b.opts.Approvals = now.Load, approval.New(approval.Options{})
+	return &now
+}
+
+func gateOf(t testing.TB, rules ...policy.Rule) *gate.Gate {
+	t.Helper()
+	g, err := gate.New(gate.Config{Enabled: true, Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func said(choice string) []tool.Answer {
+	return []tool.Answer{{Result: json.RawMessage(`{"action":"accept","content":{"answer":"` + choice + `"}}`)}}
+}
+
+// Equal questions that are open at once are one question, and when who asks it is gone, another call asks on.
+func TestEqualQuestionsAreOne(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "", ok(`{"content":[]}`))
+	b.guarded(t)
+	var asked atomic.Int32
+	first, release := make(chan struct{}), make(chan struct{})
+	ask := func(ctx context.Context, q []tool.Question) ([]tool.Answer, error) {
+		if len(q) != 1 || !q[0].Own || q[0].Method != tool.MethodElicit {
+			t.Errorf("asked %v", q)
+		}
+		if asked.Add(1) == 1 {
+			close(first)
+			<-ctx.Done() // the client of the first call goes
+			return nil, ctx.Err()
+		}
+		<-release
+		return said("allow_once"), nil
+	}
+	leaving, leave := context.WithCancel(t.Context())
+	changes := b.opts.Approvals.Watch(t.Context())
+	var calls sync.WaitGroup
+	outcomes := make([]Outcome, 4)
+	call := func(ctx context.Context, i int) {
+		c := b.callInRounds(ctx, `{"name":"x"}`)
+		c.InRounds, c.Ask = false, ask
+		outcomes[i] = b.Invoke(ctx, c)
+	}
+	calls.Go(func() { call(leaving, 0) })
+	<-first
+	for i := 1; i < 4; i++ {
+		calls.Go(func() { call(t.Context(), i) })
+	}
+	for e := range changes {
+		if e.Question.Waiting == 4 {
+			break
+		}
+	}
+	leave()
+	close(release)
+	calls.Wait()
+	if outcomes[0].Class != tool.ClassCanceled {
+		t.Errorf("the call that was canceled: %+v", outcomes[0])
+	}
+	for _, o := range outcomes[1:] {
+		if o.Status != tool.StatusSucceeded {
+			t.Errorf("%+v %s", o, o.Result)
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// What a person has allowed goes on after a pause without another question, unless something denies it by then.
+func TestPermissionAfterAPause(t *testing.T) {
+	t.Parallel()
+	for _, deny := range []bool{false, true} {
+		var seen []tool.Execution
+		b := newBench(t, "", inRounds(&seen))
+		now := b.guarded(t)
+		asked := 0
+		c := b.callInRounds(t.Context(), `{"name":"x"}`)
+		c.Ask = func(context.Context, []tool.Question) ([]tool.Answer, error) {
+			asked++
+			return said("allow_once"), nil
+		}
+		o := b.Invoke(t.Context(), c)
+		if o.Paused == nil || asked != 1 {
+			t.Fatalf("asked %d times: %+v", asked, o)
+		}
+		if deny {
+			now.Store(gateOf(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Deny, Reason: "changed my mind"}))
+		}
+		last := o.Paused.Resume(t.Context(), c)
+		if deny != strings.Contains(string(last.Result), "changed my mind") || deny == (last.Status == tool.StatusSucceeded) || asked != 1 {
+			t.Errorf("deny %t, asked %d times: %s %s", deny, asked, last.Status, last.Result)
+		}
+		lifeOf(t, b, o.InvocationID)
+	}
+}
+
+// A call in the queue says that it waits, ends in a denial when the time is over, and leaves valid records.
+func TestWaitingInTheQueue(t *testing.T) {
+	b := newBench(t, "", func(context.Context, *tool.Execution) (tool.Reply, error) {
+		t.Error("it ran")
+		return tool.Reply{}, nil
+	})
+	b.guarded(t)
+	synctest.Test(t, func(t *testing.T) {
+		b.opts.Approvals = approval.New(approval.Options{})
+		b.opts.QueueOpen = func() bool { return true }
+		var told []string
+		c := b.callInRounds(t.Context(), `{"name":"x"}`)
+		c.Progress = func(p tool.Progress) { told = append(told, string(p.Params)) }
+		began := time.Now()
+		o := b.Invoke(t.Context(), c)
+		if o.Class != tool.ClassPermissionDenied || time.Since(began) != 5*time.Minute || len(told) < 59 ||
+			!strings.HasPrefix(told[1], `{"progress":0.0002,"message":"waiting_for_permission`) {
+			t.Errorf("%s after %s: %d reports, %.100s", o.Class, time.Since(began), len(told), fmt.Sprint(told))
+		}
+	})
+	for _, r := range b.records(t) {
+		validateRecord(t, r)
+	}
+}

@@ -1,0 +1,143 @@
+package gate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+func writeTool() *tool.Tool {
+	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}}}`)
+	d := json.RawMessage(`{"name":"write_file","description":"Writes a file","inputSchema":` + string(schema) + `}`)
+	return &tool.Tool{Name: "mcp.files.write_file", Server: "files", Native: "write_file", Declaration: d, InputSchema: schema,
+		SchemaDigest: tool.Digest(schema), Description: "Writes a file"}
+}
+
+func newGate(tb testing.TB, c gate.Config, dir string) *gate.Gate {
+	tb.Helper()
+	c.Enabled = true
+	g, err := gate.New(c, gate.Options{Dir: dir, State: filepath.Join(dir, "state")})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return g
+}
+
+// What a call is aimed at is found and judged: where it leads, and not what it says.
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	g := newGate(t, gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.files.*"}, Then: tool.Allow}}}}}, dir)
+	for given, want := range map[string]tool.Behavior{
+		"a.txt": tool.Allow, "link/a.txt": tool.Ask, "../a.txt": tool.Ask, ".env": tool.Ask, "state/run/1.json": tool.Ask, "x/../state/k": tool.Ask,
+	} {
+		input, err := json.Marshal(map[string]string{"path": given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := g.Request(t.Context(), gate.Call{Tool: writeTool(), Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
+		if err != nil || len(r.Targets) == 0 {
+			t.Fatalf("%s: %+v, %v", given, r.Targets, err)
+		}
+		if d := g.Engine().Decide(t.Context(), r); d.Behavior != want {
+			t.Errorf("%s: %s %v", given, d.Behavior, d.Reason)
+		}
+	}
+}
+
+// The same surface is returned as long as nothing changes, and each caller has its own.
+func TestSurface(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"*"}, Actor: []string{"bob"},
+		Then: tool.Deny}}}}}, t.TempDir())
+	full := tool.NewSurface("srf_x", "p", "canonical", "d", []tool.Listed{{Name: "w", Tool: writeTool()}}, nil, map[string]int{"w": 0})
+	ann, bob := tool.Actor{Name: "ann", Door: "http"}, tool.Actor{Name: "bob", Door: "http"}
+	if g.Surface(full, ann) != full {
+		t.Error("nothing is hidden, and the surface is another")
+	}
+	s := g.Surface(full, bob)
+	if _, ok := s.Resolve("w"); ok || len(s.Listed) != 0 || s.ID == full.ID || s.Digest == full.Digest || len(s.Excluded) != 1 || s != g.Surface(full, bob) {
+		t.Errorf("%+v", s)
+	}
+	if gate.Open().Surface(full, bob) != full {
+		t.Error("an open gate hides")
+	}
+}
+
+func TestMask(t *testing.T) {
+	t.Parallel()
+	got := gate.Mask([]byte(`{"a":1,"Key":"s","key":["s"],"list":[{"t":"s","u":2}],"big":12345678901234567890}`), []string{"/key", "/list/*/t"})
+	if want := `{"a":1,"Key":"[masked]","key":"[masked]","list":[{"t":"[masked]","u":2}],"big":12345678901234567890}`; string(got) != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// FuzzMessage: nothing that a stranger writes makes a line of its own, or goes unseen.
+func FuzzMessage(f *testing.F) {
+	f.Add("x\nRisk: low", `{"path":"a\nb"}`, "client")
+	f.Add("\u202eabc\x1b[2J", `{}`, "\r")
+	g := newGate(f, gate.Config{}, f.TempDir())
+	f.Fuzz(func(t *testing.T, description, arguments, client string) {
+		if !json.Valid([]byte(arguments)) || !strings.HasPrefix(arguments, "{") {
+			arguments = `{}`
+		}
+		w := writeTool()
+		w.Description = description
+		r, err := g.Request(t.Context(), gate.Call{Tool: w, Input: []byte(arguments), Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: client}}})
+		if err != nil {
+			t.Skip(err)
+		}
+		d := g.Engine().Decide(t.Context(), r)
+		text := gate.Message(&r, &d)
+		risks := 0
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "Risk: ") {
+				risks++
+			}
+		}
+		if risks != 1 || len(text) > 20<<10 || strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && c != ' ' && !unicode.IsPrint(c) }) {
+			t.Errorf("%q", text)
+		}
+	})
+}
+
+// BenchmarkPermission is all that permission adds to a call: targets, 100 rules, a condition.
+func BenchmarkPermission(b *testing.B) {
+	rules := make([]policy.Rule, 0, 100)
+	for i := range 99 {
+		rules = append(rules, policy.Rule{ID: fmt.Sprint("r", i), Match: []string{fmt.Sprintf("mcp.server%d.*_file", i)}, Then: tool.Deny})
+	}
+	rules = append(rules, policy.Rule{ID: "cel", Match: []string{"mcp.files.*"}, Then: tool.Allow, When: `arguments.path.endsWith(".go") && actor.name == "ann"`})
+	g := newGate(b, gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, b.TempDir())
+	for name, input := range map[string]string{"path": `{"path":"main.go","content":"x"}`, "no target": `{"content":"x"}`} {
+		b.Run(name, func(b *testing.B) {
+			c := gate.Call{Tool: writeTool(), Input: json.RawMessage(input), Actor: tool.Actor{Name: "ann", Door: "http"}}
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := g.Request(b.Context(), c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				g.Engine().Decide(b.Context(), r)
+			}
+		})
+	}
+}
