@@ -84,3 +84,25 @@ func (p *permitted) checkAPI(t *testing.T) {
 		t.Errorf("the notice outlives its hub: %v", err)
 	}
 }
+
+// Over stdio the client's own question is enough, but for what is dangerous; rules that deny hold.
+func TestPermissionOverStdio(t *testing.T) {
+	t.Parallel()
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("risky"),
+		upstreamtest.Tool("never")}})}, map[string]any{"policy": map[string]any{"tools": []map[string]any{{"match": "mcp.s.risky", "tags": []string{"dangerous"}}},
+		"rules": []map[string]any{{"match": "mcp.s.never", "when": "true", "then": "deny"}}}})
+	for _, version := range []string{rev2025June, rev2025, rev2026} {
+		w := wireHub(t, config, version).able().open()
+		w.ready("mcp.s.echo")
+		x := &exchange{w: w, answer: answerWith("deny_once", "no")}
+		if r := x.call("mcp.s.echo", `{}`); !strings.Contains(r, `"status":"succeeded"`) || len(x.asked) != 0 {
+			t.Errorf("%s: asked %d times: %s", version, len(x.asked), r)
+		}
+		if r := x.call("mcp.s.risky", `{}`); !strings.Contains(r, "approval_rejected") || len(x.asked) != 1 {
+			t.Errorf("%s, dangerous: asked %d times: %s", version, len(x.asked), r)
+		}
+		if r := x.call("mcp.s.never", `{}`); strings.Contains(r, `"status":"succeeded"`) || len(x.asked) != 1 {
+			t.Errorf("%s, denied: %s", version, r)
+		}
+	}
+}
