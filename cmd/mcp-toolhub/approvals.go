@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -236,8 +237,10 @@ func (a *app) watchApprovals(ctx context.Context, format string) error {
 	if err != nil {
 		return err
 	}
-	h := hubs[len(hubs)-1] // the youngest
-	err = h.Watch(ctx, func(e approval.Event) {
+	var printing sync.Mutex
+	show := func(e approval.Event) {
+		printing.Lock()
+		defer printing.Unlock()
 		if format == "json" {
 			_ = a.printJSON(e)
 			return
@@ -248,8 +251,14 @@ func (a *app) watchApprovals(ctx context.Context, format string) error {
 			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
 		}
 		fmt.Fprintf(a.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.Plain(string(q.Binding.Tool), 80), gate.Plain(q.Binding.Actor, 40), answer)
-	})
-	if err != nil {
+	}
+	var watching sync.WaitGroup
+	ended := make([]error, len(hubs))
+	for i, h := range hubs {
+		watching.Go(func() { ended[i] = h.Watch(ctx, show) })
+	}
+	watching.Wait()
+	if err := errors.Join(ended...); err != nil {
 		return failed(err)
 	}
 	return nil

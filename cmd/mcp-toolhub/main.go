@@ -147,6 +147,7 @@ type app struct {
 	std        streams
 	configPath string
 	stateDir   string
+	rules      string
 	logLevel   string
 	logFormat  string
 }
@@ -183,6 +184,7 @@ func (a *app) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.configPath, "config", "c", "", "config `file` (YAML, JSON or JSONC)")
 	flags.StringVar(&a.stateDir, "state-dir", "", "`directory` for all that the hub writes (default: your state directory)")
+	flags.StringVar(&a.rules, "rules", "", "`file` of permission rules, besides those of the config")
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
 	flags.StringVar(&a.logFormat, "log-format", "", "auto, text or json (default: the config's, or auto: text on a terminal)")
 	root.AddCommand(a.serveCommand(), a.checkCommand(), a.serversCommand(), a.toolsCommand(), a.schemaCommand(),

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 // load finds and reads the config file that the command line and the environment point at.
@@ -23,6 +24,13 @@ func (a *app) load() (*config.Settings, error) {
 	s, err := config.Load(config.Source{Path: path, StateDir: a.stateDir, Env: env})
 	if err != nil {
 		return nil, &exitError{exitConfig, err}
+	}
+	if a.rules != "" {
+		set, err := policy.ReadRules(policy.CommandLine, a.rules)
+		if err != nil {
+			return nil, &exitError{exitConfig, err}
+		}
+		s.Policy.Enabled, s.Policy.Sets = true, append(s.Policy.Sets, set)
 	}
 	return s, nil
 }

@@ -145,3 +145,42 @@ func TestWaitingInTheQueue(t *testing.T) {
 		validateRecord(t, r)
 	}
 }
+
+// The standard's inputs stay apart where the person who allows a call changes its arguments: that is a mutation, and what
+// runs is what the person wrote.
+func TestArgumentsChangedByThePerson(t *testing.T) {
+	t.Parallel()
+	var ran json.RawMessage
+	b := newBench(t, "", func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
+		ran = e.Arguments
+		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	})
+	b.guarded(t)
+	b.opts.QueueOpen = func() bool { return true }
+	changes := b.opts.Approvals.Watch(t.Context())
+	go func() {
+		e := <-changes
+		_ = b.opts.Approvals.Answer(e.Question.ID, approval.Answer{Choice: policy.AllowOnce, By: "queue/op", Arguments: []byte(`{"n":2}`)})
+	}()
+	o := b.Invoke(t.Context(), b.callInRounds(t.Context(), `{"name":"x"}`))
+	if o.Status != tool.StatusSucceeded || string(ran) != `{"n":2}` {
+		t.Errorf("%s ran with %s", o.Status, ran)
+	}
+	var mutation, last map[string]any
+	for _, r := range b.records(t) {
+		validateRecord(t, r)
+		switch r["object"] {
+		case "tool_input_mutation":
+			mutation = r
+		case "tool_invocation":
+			last = r
+		}
+	}
+	if fmt.Sprint(last["model_input"], last["permission_input"]) != "map[n:1] map[n:2]" || last["observable_input"] != nil {
+		t.Errorf("inputs: %v", last)
+	}
+	if mutation == nil || mutation["source_type"] != "permission_prompt" || fmt.Sprint(mutation["changed_fields"]) != "[n]" ||
+		mutation["from_input_ref"] == mutation["to_input_ref"] {
+		t.Errorf("mutation: %v", mutation)
+	}
+}
