@@ -49,6 +49,7 @@ type Loader struct {
 	origins    map[string]*origin
 	splits     map[splitKey]*split
 	indexes    map[string]*index // by profile whose hints they hold; "" is the default's
+	meant      bool              // the meaning has been given all tools
 	history    history
 }
 
@@ -97,6 +98,12 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.cfg
+	for profile := range l.indexes {
+		if now := cfg.of(profile).Hints; !sameHints(before.of(profile).Hints, now) || profile != "" && sameHints(now, cfg.Default.Hints) {
+			delete(l.indexes, profile) // it is made anew when it is asked
+		}
+	}
+	l.meant = l.meant && sameHints(before.Default.Hints, cfg.Default.Hints)
 	l.cfg, l.refs = cfg, newSigner(keys, cfg.RefTTL, l.opts.Now)
 	l.generation++
 	for profile, s := range cfg.Profiles {
@@ -108,12 +115,6 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 		if _, ok := cfg.Profiles[profile]; !ok && !before.of(profile).equal(cfg.of(profile)) {
 			changed = append(changed, profile)
 		}
-	}
-	if !before.Default.equal(cfg.Default) {
-		l.indexes = make(map[string]*index)
-	}
-	for _, profile := range changed {
-		delete(l.indexes, profile)
 	}
 	slices.Sort(changed)
 	return changed, nil
@@ -148,17 +149,20 @@ func (l *Loader) Update(catalogs []tool.Catalog) {
 		}
 	}
 	l.origins = next
-	all := make([]*index, 0, len(l.indexes))
+	all := make([]holder, 0, len(l.indexes)+1)
+	if l.meant {
+		all = append(all, l.meaning())
+	}
 	for _, x := range l.indexes {
-		all = append(all, x)
+		all = append(all, holder{x.Index, x.hints})
 	}
 	l.mu.Unlock()
-	for _, x := range all {
+	for _, h := range all {
 		for _, server := range gone {
-			x.Remove(server)
+			h.in.Remove(server)
 		}
 		for _, o := range fresh {
-			x.put(o)
+			h.put(o)
 		}
 	}
 }
@@ -169,15 +173,34 @@ type index struct {
 	hints []Hint
 }
 
-func (x *index) put(o *origin) {
+// holder takes in tools, with the hints of one profile.
+type holder struct {
+	in interface {
+		Put(s search.Server, docs []search.Document)
+		Remove(server string)
+	}
+	hints []Hint
+}
+
+// meaning takes in what tools mean, as the default profile describes them: there is one text for each tool. The caller
+// holds mu.
+func (l *Loader) meaning() holder { return holder{l.opts.Search.Meaning, l.cfg.Default.Hints} }
+
+// asked is a Meaning that is asked by an index and takes in nothing from it: there are several indexes and one meaning.
+type asked struct{ search.Meaning }
+
+func (asked) Put(search.Server, []search.Document) {}
+func (asked) Remove(string)                        {}
+
+func (h holder) put(o *origin) {
 	c := o.catalog
 	docs := make([]search.Document, 0, len(c.Tools))
 	for _, t := range c.Tools {
-		hint, aliases := hintOf(t, x.hints)
+		hint, aliases := hintOf(t, h.hints)
 		docs = append(docs, search.Document{ID: string(t.Name), Name: t.Native, Title: t.Title, Description: t.Description, Hint: hint,
 			Aliases: aliases, Schema: t.InputSchema, Digest: t.SchemaDigest})
 	}
-	x.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
+	h.in.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
 }
 
 // hintOf is what a tool is found by besides what it says of itself to everybody.
@@ -194,7 +217,7 @@ func hintOf(t *tool.Tool, hints []Hint) (text string, aliases []string) {
 
 // indexFor returns the index that profile is searched with, which is made at the first search.
 func (l *Loader) indexFor(profile string) *index {
-	key, hints := l.indexKey(profile)
+	key, _ := l.indexKey(profile)
 	l.mu.Lock()
 	x := l.indexes[key]
 	l.mu.Unlock()
@@ -203,27 +226,33 @@ func (l *Loader) indexFor(profile string) *index {
 	}
 	l.updating.Lock()
 	defer l.updating.Unlock()
+	key, hints := l.indexKey(profile) // as they are now, and stay until the index is there
 	l.mu.Lock()
 	x = l.indexes[key]
 	all := make([]*origin, 0, len(l.origins))
 	for _, o := range l.origins {
 		all = append(all, o)
 	}
+	options, fresh := l.opts.Search, []holder(nil)
+	if options.Meaning != nil {
+		options.Meaning = asked{options.Meaning}
+		if !l.meant {
+			fresh = append(fresh, l.meaning())
+		}
+	}
 	l.mu.Unlock()
 	if x != nil {
 		return x
 	}
-	options := l.opts.Search
-	if key != "" {
-		options.Meaning = nil // it holds one text for each tool: that of the index of all
-	}
-	x = &index{Index: search.New(options), hints: hints}
-	for _, o := range all {
-		x.put(o)
+	x = &index{search.New(options), hints}
+	for _, h := range append(fresh, holder{x.Index, hints}) {
+		for _, o := range all {
+			h.put(o)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.indexes[key] = x
+	l.indexes[key], l.meant = x, options.Meaning != nil
 	return x
 }
 

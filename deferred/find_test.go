@@ -133,15 +133,10 @@ func TestHidden(t *testing.T) {
 	seen := all[:2] // of mail; shop is hidden
 	with, without := newLoader(t, always(), Options{Keys: [][]byte{[]byte("k")}}, all), newLoader(t, always(), Options{Keys: [][]byte{[]byte("k")}}, seen)
 	for _, query := range []string{`{"query":"orders of customers"}`, `{"query":"mcp.shop.refund"}`, `{"query":"select:mcp.shop.refund,refund,search_order"}`,
-		`{"query":"regex:.*"}`, `{"query":"order","servers":["shop"]}`, `{"query":"order","servers":["no such server"]}`, `{"query":"message"}`} {
+		`{"query":"regex:.*"}`, `{"query":"order","servers":["shop"]}`, `{"query":"order","servers":["no such server"]}`, `{"query":"message"}`, `{"query":"send a mesage to customers"}`,
+		`{"query":"folders of shop"}`, `{"query":"sends an order"}`, `{"query":"list mailbox refnd"}`} {
 		a, textA := ask(t, with, with.Surface(surfaceOf("p", seen, nil), tool.Client{}), query, nil, nil)
 		b, textB := ask(t, without, without.Surface(surfaceOf("p", seen, nil), tool.Client{}), query, nil, nil)
-		for i := range a.Matches { // the weight of words is that of all tools: no name or number of hidden ones is in it
-			a.Matches[i].Score = 0
-		}
-		for i := range b.Matches {
-			b.Matches[i].Score = 0
-		}
 		if jsonOf(a) != jsonOf(b) || textA != textB {
 			t.Errorf("%s tells them apart:\n%s\n%s", query, jsonOf(a), jsonOf(b))
 		}

@@ -263,7 +263,7 @@ func (s *Store) fill(ctx context.Context, batch []*tool) error {
 }
 
 // Near are the IDs of at most n tools nearest in meaning to text, the nearest first. It fails where the endpoint does not
-// answer in time, and then at once until it has rested. within is as in search.Query.
+// answer in time, and then at once until it has rested. within says what the asker may find; nil: all.
 func (s *Store) Near(ctx context.Context, text string, n int, within func(id string) bool) ([]string, error) {
 	v, err := s.question(ctx, cut(text))
 	if err != nil {

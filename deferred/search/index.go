@@ -15,6 +15,7 @@ type Index struct {
 	pool    sync.Pool // of *scratch
 
 	mu      sync.RWMutex
+	version uint64   // changes with everything below
 	docs    []doc    // slots; a removed tool's slot is used again
 	owners  []uint32 // of each slot: the shard's slot, or nobody
 	free    []uint32
@@ -72,7 +73,8 @@ func New(o Options) *Index {
 	return x
 }
 
-// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts.
+// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts. A server without any is
+// as one that was removed.
 func (x *Index) Put(s Server, docs []Document) {
 	docs = lastOfEach(docs)
 	analysed := make([]analysis, len(docs))
@@ -87,6 +89,9 @@ func (x *Index) Put(s Server, docs []Document) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.remove(s.Name)
+	if len(docs) == 0 {
+		return
+	}
 	sh := &shard{slot: x.shardSlot()}
 	x.servers[s.Name], x.slots[sh.slot] = sh, sh
 	for i := range docs {
@@ -150,6 +155,7 @@ func (x *Index) Len() int {
 }
 
 func (x *Index) remove(server string) {
+	x.version++
 	sh := x.servers[server]
 	if sh == nil {
 		return

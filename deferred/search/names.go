@@ -7,14 +7,15 @@ import (
 )
 
 // Names are the IDs of the tools that name names, in order of ID: their own name, ID, an alias, or server and name
-// together, whatever its case and separators. within is as in Query.
-func (x *Index) Names(name string, within func(id string) bool) []string {
+// together, whatever its case and separators. scope is as in Query.
+func (x *Index) Names(name string, scope *Scope) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	p := x.in(scope)
 	var out []string
 	for _, at := range x.names[fold(name)] {
-		if id := x.docs[at].src.ID; within == nil || within(id) {
-			out = append(out, id)
+		if p.has(at) {
+			out = append(out, x.docs[at].src.ID)
 		}
 	}
 	slices.Sort(out)
@@ -24,8 +25,8 @@ func (x *Index) Names(name string, within func(id string) bool) []string {
 // minLikeness is how much of two names must be the same for one to be offered in place of the other.
 const minLikeness = 0.4
 
-// Nearest are the IDs of at most n tools whose names are most like name, the most alike first. within is as in Query.
-func (x *Index) Nearest(name string, n int, within func(id string) bool) []string {
+// Nearest are the IDs of at most n tools whose names are most like name, the most alike first. scope is as in Query.
+func (x *Index) Nearest(name string, n int, scope *Scope) []string {
 	if len(name) > maxTextBytes {
 		return nil
 	}
@@ -39,6 +40,7 @@ func (x *Index) Nearest(name string, n int, within func(id string) bool) []strin
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	p := x.in(scope)
 	var all []near
 	for folded, docs := range x.names {
 		likeness := resemblance(want, folded)
@@ -46,8 +48,8 @@ func (x *Index) Nearest(name string, n int, within func(id string) bool) []strin
 			continue
 		}
 		for _, at := range docs {
-			if id := x.docs[at].src.ID; within == nil || within(id) {
-				all = append(all, near{id, likeness})
+			if p.has(at) {
+				all = append(all, near{x.docs[at].src.ID, likeness})
 			}
 		}
 	}

@@ -90,19 +90,20 @@ func TestStuffing(t *testing.T) {
 	}
 }
 
-func TestWithinAndServersBoundWhatIsFound(t *testing.T) {
+func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 	t.Parallel()
 	x := office(search.Options{})
-	hidden := func(id string) bool { return !strings.HasPrefix(id, "mcp.slack.") }
+	shown := func(id string) bool { return !strings.HasPrefix(id, "mcp.slack.") }
+	scope := search.NewScope(shown)
 	for _, a := range []search.Answer{
-		x.Search(context.Background(), search.Query{Text: "mcp.slack.post_message slack channels reaction", Within: hidden, Limit: 100}),
-		x.Regexp(context.Background(), regexp.MustCompile("."), search.Query{Within: hidden, Limit: 100}),
+		x.Search(context.Background(), search.Query{Text: "mcp.slack.post_message slack channels reaction", Scope: scope, Limit: 100}),
+		x.Regexp(context.Background(), regexp.MustCompile("."), search.Query{Scope: scope, Limit: 100}),
 	} {
 		if len(a.Hits) == 0 {
 			t.Error("nothing is found at all")
 		}
 		for _, id := range append(ids(a), a.Neighbours...) {
-			if !hidden(id) {
+			if !shown(id) {
 				t.Errorf("%s is hidden and found", id)
 			}
 		}
@@ -134,7 +135,7 @@ func TestNothingIsFound(t *testing.T) {
 		"no text":         x.Search(context.Background(), search.Query{}),
 		"no such thing":   x.Search(context.Background(), search.Query{Text: "zzyzx qqqq"}),
 		"no such server":  x.Search(context.Background(), search.Query{Text: "post", Servers: []string{"nowhere"}}),
-		"nothing allowed": x.Search(context.Background(), search.Query{Text: "post", Within: func(string) bool { return false }}),
+		"nothing allowed": x.Search(context.Background(), search.Query{Text: "post", Scope: search.NewScope(func(string) bool { return false })}),
 		"canceled":        x.Search(canceled, search.Query{Text: "post"}),
 	} {
 		if len(a.Hits)+len(a.Neighbours) > 0 {

@@ -36,16 +36,16 @@ func (x *Index) Regexp(ctx context.Context, re *regexp.Regexp, q Query) Answer {
 
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	p := x.in(q.Scope)
 	var t tally
 	t.reset(len(x.docs))
 	var notes []string
 	tried := 0
 	for at := range x.docs {
-		if x.owners[at] == nobody {
+		if !p.has(uint32(at)) {
 			continue
 		}
 		if ctx.Err() != nil || tried > 0 && time.Since(started) > patternTime {
-			// How many there are is not said: not all of them are the caller's to know of.
 			notes = append(notes, "the pattern was tried on a part of the tools only, in the time there is: "+
 				"write a word into it that the tool's name or description must hold, or search by words")
 			break
@@ -53,7 +53,7 @@ func (x *Index) Regexp(ctx context.Context, re *regexp.Regexp, q Query) Answer {
 		tried++
 		x.match(re, literals, at, &t)
 	}
-	a := x.answer(x.best(&t, q, q.limit()), &t, q)
+	a := p.answer(p.best(&t, q, q.limit()), &t, q)
 	a.Notes = notes
 	return a
 }
