@@ -160,9 +160,11 @@ func (f *found) selected(x *index) {
 			continue
 		}
 		m := missing{Name: name, Nearest: []string{}}
-		for _, id := range x.Nearest(name, maxNearest, f.scope) {
-			if l := f.tool(id); l != nil {
-				m.Nearest = append(m.Nearest, shownName(f.surface, l))
+		if len(f.missing) < maxMissing {
+			for _, id := range x.Nearest(name, maxNearest, f.scope) {
+				if l := f.tool(id); l != nil {
+					m.Nearest = append(m.Nearest, shownName(f.surface, l))
+				}
 			}
 		}
 		f.missing = append(f.missing, m)

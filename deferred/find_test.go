@@ -70,7 +70,7 @@ func TestSearch(t *testing.T) {
 	if !slices.Contains(r.Missing[0].Nearest, "mcp.shop.search_orders") || !slices.Contains(r.Next.Names, "mcp.shop.search_orders") {
 		t.Errorf("nearest: %+v", r.Missing)
 	}
-	for _, bad := range []string{`{"query":"regex:("}`, `{"query":"regex:"}`, `{"query":"regex:` + strings.Repeat("a", maxPattern+1) + `"}`,
+	for _, bad := range []string{`{"query":"regex:("}`, `{"query":"regex:"}`, `{"query":"regex:` + strings.Repeat("a", 1001) + `"}`,
 		`{"query":"regex:((((a{900}){900}){900}){900})"}`, `{"query":"  "}`, `{"query":"select: , "}`, `{"query":"select:` + strings.Repeat("a,", maxSelected+1) + `"}`,
 		`{"query":7}`} {
 		_, err := l.Execute(t.Context(), &tool.Execution{Tool: &tool.Tool{Name: tool.MetaSearch}, Surface: s, Actor: ann(), Arguments: json.RawMessage(bad)})

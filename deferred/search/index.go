@@ -26,8 +26,8 @@ type Index struct {
 	terms   map[string]uint32
 	entries []entry // by term
 	spare   []uint32
-	names   map[string][]uint32 // folded names to documents
-	grams   map[gram][]uint32   // pieces of the words that are known, unstemmed
+	names   map[string]*name  // by folded names
+	grams   map[gram][]uint32 // pieces of the words that are known, unstemmed
 }
 
 // doc is one tool in the index.
@@ -67,7 +67,7 @@ type posting struct {
 func New(o Options) *Index {
 	x := &Index{
 		rank: newRanking(o.Without), meaning: o.Meaning, servers: make(map[string]*shard), terms: make(map[string]uint32),
-		names: make(map[string][]uint32), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
+		names: make(map[string]*name), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
 	}
 	x.lexicon = newLexicon(&x.rank)
 	return x
@@ -132,7 +132,10 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 		kept.name = append(kept.name, x.terms[w])
 	}
 	for _, name := range a.names {
-		x.names[name] = append(x.names[name], at)
+		if x.names[name] == nil {
+			x.names[name] = newName(name)
+		}
+		x.names[name].docs = append(x.names[name].docs, at)
 		sh.names = append(sh.names, name)
 	}
 }
@@ -171,8 +174,12 @@ func (x *Index) remove(server string) {
 		}
 	}
 	for _, name := range sh.names {
-		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.owners[at] == sh.slot })
-		if len(x.names[name]) == 0 {
+		n := x.names[name]
+		if n == nil {
+			continue // several of its tools had it
+		}
+		n.docs = slices.DeleteFunc(n.docs, func(at uint32) bool { return x.owners[at] == sh.slot })
+		if len(n.docs) == 0 {
 			delete(x.names, name)
 		}
 	}
@@ -183,6 +190,14 @@ func (x *Index) remove(server string) {
 	}
 	x.free = append(x.free, sh.docs...)
 	x.live -= len(sh.docs)
+}
+
+// named are the tools that have a folded name.
+func (x *Index) named(folded string) []uint32 {
+	if n := x.names[folded]; n != nil {
+		return n.docs
+	}
+	return nil
 }
 
 func (x *Index) term(text string) uint32 {

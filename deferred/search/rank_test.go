@@ -3,7 +3,6 @@ package search_test
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -97,7 +96,7 @@ func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 	scope := search.NewScope(shown)
 	for _, a := range []search.Answer{
 		x.Search(context.Background(), search.Query{Text: "mcp.slack.post_message slack channels reaction", Scope: scope, Limit: 100}),
-		x.Regexp(context.Background(), regexp.MustCompile("."), search.Query{Scope: scope, Limit: 100}),
+		x.Regexp(context.Background(), pattern("."), search.Query{Scope: scope, Limit: 100}),
 	} {
 		if len(a.Hits) == 0 {
 			t.Error("nothing is found at all")
@@ -119,6 +118,14 @@ func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 	if got := a.Hits[0].Fields; !slices.Contains(got, "name") || got[0] != "name" {
 		t.Errorf("fields %q: the name matched", got)
 	}
+}
+
+func pattern(expression string) *search.Pattern {
+	p, err := search.ReadPattern(expression)
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 func sameSet(a, b []string) bool {
@@ -222,18 +229,26 @@ func TestHostileQuestionsAreBounded(t *testing.T) {
 	for _, text := range texts {
 		bounded(text, func() { x.Search(context.Background(), search.Query{Text: text, Limit: 1 << 30}) })
 	}
-	for _, re := range patterns {
-		bounded(re.String(), func() { x.Regexp(context.Background(), re, search.Query{}) })
+	for _, expression := range patterns {
+		bounded(expression, func() {
+			if p, err := search.ReadPattern(expression); err == nil {
+				x.Regexp(context.Background(), p, search.Query{})
+			}
+		})
 	}
-	if a := x.Regexp(context.Background(), patterns[0], search.Query{}); len(a.Notes) == 0 {
-		t.Error("a pattern of a thousand words is not answered with why it was not tried")
+	if _, err := search.ReadPattern(patterns[0]); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("a pattern of a thousand words: %v", err)
 	}
+	for _, name := range texts {
+		bounded("nearest "+name, func() { x.Nearest(name, 3, nil) })
+	}
+	bounded("nearest", func() { x.Nearest(docs[5][3].Name+"x", 3, nil) })
 }
 
 func TestRegexp(t *testing.T) {
 	t.Parallel()
 	x := office(search.Options{})
-	for pattern, want := range map[string][]string{
+	for expression, want := range map[string][]string{
 		`^post_?[mM]essage$`:      {"mcp.slack.post_message", "mcp.teams.postMessage"},
 		`(?i)MICROSOFT|emoji`:     {"mcp.slack.add_reaction"},
 		`(get|delete)_repo`:       {"mcp.code.delete_repository", "mcp.code.get_repository"},
@@ -242,9 +257,9 @@ func TestRegexp(t *testing.T) {
 		`channels?$|nothing at a`: {"mcp.slack.list_channels"},
 		`never`:                   nil,
 	} {
-		a := x.Regexp(context.Background(), regexp.MustCompile(pattern), search.Query{Limit: 10})
+		a := x.Regexp(context.Background(), pattern(expression), search.Query{Limit: 10})
 		if got := ids(a); !sameSet(got, want) {
-			t.Errorf("%s finds %q, want %q (%q)", pattern, got, want, a.Notes)
+			t.Errorf("%s finds %q, want %q (%q)", expression, got, want, a.Notes)
 		}
 	}
 }
@@ -268,8 +283,8 @@ func FuzzSearch(f *testing.F) {
 			}
 		}
 		x.Nearest(text, 3, nil)
-		if re, err := regexp.Compile(text); err == nil {
-			x.Regexp(context.Background(), re, search.Query{})
+		if p, err := search.ReadPattern(text); err == nil {
+			x.Regexp(context.Background(), p, search.Query{})
 		}
 		x.Remove(name)
 		if got := x.Names("1"+name, nil); slices.Contains(got, "1"+name) {

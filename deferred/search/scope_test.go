@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -29,8 +28,8 @@ func everything(x *search.Index, scope *search.Scope, texts []string) (out []any
 
 // matches are what patterns find, in so far as there was the time to look everywhere.
 func matches(x *search.Index, scope *search.Scope) (out [3]search.Answer, all [3]bool) {
-	for i, pattern := range []string{"^get_.*", "[a-f]{3}_", "(?i)ba"} {
-		out[i] = x.Regexp(context.Background(), regexp.MustCompile(pattern), search.Query{Limit: 20, Scope: scope})
+	for i, expression := range []string{"^get_.*", "[a-f]{3}_", "(?i)ba"} {
+		out[i] = x.Regexp(context.Background(), pattern(expression), search.Query{Limit: 20, Scope: scope})
 		all[i] = len(out[i].Notes) == 0
 	}
 	return out, all
