@@ -13,6 +13,7 @@ package deferred
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -78,7 +79,7 @@ func New(cfg Config, o Options) (*Loader, error) {
 	return l, err
 }
 
-// Apply puts another config into force and returns the profiles whose lists it may have changed.
+// Apply puts another config into force and returns the profiles of which somebody has a list that it changes.
 func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("read settings of deferred loading: %w", err)
@@ -97,7 +98,7 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	defer l.updating.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.cfg
+	before, seen := l.cfg, l.seen()
 	for profile := range l.indexes {
 		if now := cfg.of(profile).Hints; !sameHints(before.of(profile).Hints, now) || profile != "" && sameHints(now, cfg.Default.Hints) {
 			delete(l.indexes, profile) // it is made anew when it is asked
@@ -106,34 +107,52 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	l.meant = l.meant && sameHints(before.Default.Hints, cfg.Default.Hints)
 	l.cfg, l.refs = cfg, newSigner(keys, cfg.RefTTL, l.opts.Now)
 	l.generation++
-	for profile, s := range cfg.Profiles {
-		if !before.of(profile).equal(s.withDefaults()) {
-			changed = append(changed, profile)
-		}
-	}
-	for profile := range before.Profiles {
-		if _, ok := cfg.Profiles[profile]; !ok && !before.of(profile).equal(cfg.of(profile)) {
-			changed = append(changed, profile)
+	return l.relisted(seen), nil
+}
+
+// seen are the splits that there are. The caller holds mu.
+func (l *Loader) seen() map[splitKey]*split { return maps.Clone(l.splits) }
+
+// relisted are the profiles of which a split that there was would list something else by now, sorted. What their surfaces
+// themselves show differently is not looked at. The caller holds mu.
+func (l *Loader) relisted(seen map[splitKey]*split) (changed []string) {
+	for key, s := range seen {
+		now := (&splitting{full: s.full, settings: l.cfg.of(key.profile), rule: l.rule(key.client), origins: l.origins, before: s}).split()
+		if now.out.Digest != s.out.Digest && !slices.Contains(changed, key.profile) {
+			changed = append(changed, key.profile)
 		}
 	}
 	slices.Sort(changed)
-	return changed, nil
+	return changed
+}
+
+// rule is the rule of that name; the zero value where there is none.
+func (l *Loader) rule(name string) clientRule {
+	for _, r := range l.rules {
+		if r.name == name {
+			return r
+		}
+	}
+	return clientRule{}
 }
 
 // Update replaces what all origins offer. Only origins that differ from before are indexed. It is called before surfaces
-// show what is new, and what they no longer show is not found from then on.
-func (l *Loader) Update(catalogs []tool.Catalog) {
+// show what is new, and what they no longer show is not found from then on. It returns the profiles of which somebody has a
+// list that changes because of what servers say of themselves: the description of tool_search holds that.
+func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	l.mu.Lock()
 	next := make(map[string]*origin, len(catalogs))
 	var fresh []*origin
+	restated := false
 	for _, c := range catalogs {
 		old := l.origins[c.Server]
 		o := &origin{catalog: c, says: oneLine(c.Instructions, maxSaid)}
 		next[c.Server] = o
 		if old == nil || old.says != o.says || old.catalog.Title != c.Title {
 			l.generation++
+			restated = restated || old != nil
 		}
 		if old == nil || old.says != o.says || old.catalog.Title != c.Title ||
 			!slices.Equal(old.catalog.Tools, c.Tools) {
@@ -149,6 +168,9 @@ func (l *Loader) Update(catalogs []tool.Catalog) {
 		}
 	}
 	l.origins = next
+	if restated {
+		changed = l.relisted(l.seen())
+	}
 	all := make([]holder, 0, len(l.indexes)+1)
 	if l.meant {
 		all = append(all, l.meaning())
@@ -165,6 +187,7 @@ func (l *Loader) Update(catalogs []tool.Catalog) {
 			h.put(o)
 		}
 	}
+	return changed
 }
 
 // index is a search index with the hints of one profile.

@@ -3,6 +3,7 @@ package search_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -270,8 +271,10 @@ func FuzzSearch(f *testing.F) {
 	f.Add("发送消息", "HTTPServer URLs\xff", `{"properties":{"a":{"properties":{"a":[]}}},"anyOf":[{}]}`, "https://a.b/c 发送 a@b.c /x/y.z")
 	f.Add("", "", "", "")
 	f.Add("ß_İ", "İİİİ", "[", strings.Repeat("aB ", 100))
+	x := office(search.Options{}) // one for all: to make it takes far longer than what is tried
+	length, before := x.Len(), x.Search(context.Background(), search.Query{Text: "post a message"})
 	f.Fuzz(func(t *testing.T, name, description, schema, text string) {
-		x := office(search.Options{})
+		name = "new " + name
 		x.Put(search.Server{Name: name, Title: description, Description: text}, []search.Document{
 			{ID: "1" + name, Name: name, Title: text, Description: description, Hint: text, Aliases: []string{text, name}, Schema: []byte(schema)},
 			{ID: "1" + name, Name: name}, {ID: "2" + name, Name: text, Description: schema},
@@ -289,6 +292,9 @@ func FuzzSearch(f *testing.F) {
 		x.Remove(name)
 		if got := x.Names("1"+name, nil); slices.Contains(got, "1"+name) {
 			t.Errorf("%q is removed and named", got)
+		}
+		if now := x.Search(context.Background(), search.Query{Text: "post a message"}); x.Len() != length || !reflect.DeepEqual(now, before) {
+			t.Errorf("what was removed shows: %d tools, %+v, before %+v", x.Len(), now, before)
 		}
 	})
 }
