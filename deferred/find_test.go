@@ -1,6 +1,7 @@
 package deferred
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -196,6 +198,88 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	}
 	if n := l.indexes["own"].Len(); n != 3 {
 		t.Errorf("%d tools are indexed after mail has gone", n)
+	}
+}
+
+// meaning is one for which "zebra" means whatever its texts hold the word "stripes" in.
+type meaning struct {
+	mu    sync.Mutex
+	texts map[string]string
+	tools map[string][]string
+}
+
+func (m *meaning) Put(s search.Server, docs []search.Document) {
+	m.Remove(s.Name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range docs {
+		m.texts[d.ID] = d.Description + d.Hint
+		m.tools[s.Name] = append(m.tools[s.Name], d.ID)
+	}
+}
+
+func (m *meaning) Remove(server string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range m.tools[server] {
+		delete(m.texts, id)
+	}
+	delete(m.tools, server)
+}
+
+func (m *meaning) Near(_ context.Context, text string, _ int, within func(string) bool) (ids []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, about := range m.texts {
+		if strings.Contains(text, "zebra") && strings.Contains(about, "stripes") && (within == nil || within(id)) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// TestMeaningForEverybody: profiles with hints of their own are searched by meaning, too, and what has gone means nothing.
+func TestMeaningForEverybody(t *testing.T) {
+	t.Parallel()
+	tools := append(shop(), newTool("zoo", "feed", "Feeds what has stripes.", "", ""), newTool("zoo", "wash", "Washes stripes.", "", ""))
+	cfg := Config{Default: Settings{Mode: ModeAlways}, Profiles: map[string]Settings{
+		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}}}}}
+	m := &meaning{texts: map[string]string{}, tools: map[string][]string{}}
+	l := newLoader(t, cfg, Options{Search: search.Options{Meaning: m}}, tools)
+	found := func(profile string, tools []*tool.Tool) string {
+		r, _ := ask(t, l, l.Surface(surfaceOf(profile, tools, nil), tool.Client{}), `{"query":"zebra","limit":9}`, nil, nil)
+		names := strings.Fields(matchNames(r))
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	for _, c := range []struct {
+		profile string
+		tools   []*tool.Tool
+		want    string
+	}{
+		{"own", tools, "mcp.mail.list_folders mcp.mail.send_message mcp.zoo.feed mcp.zoo.wash"},
+		{"other", tools, "mcp.zoo.feed mcp.zoo.wash"},
+		{"few", tools[:6], "mcp.zoo.feed"},
+	} {
+		if got := found(c.profile, c.tools); got != c.want {
+			t.Errorf("zebra for %s: %s", c.profile, got)
+		}
+	}
+	l.Update(catalogsOf(tools[:6]))
+	if got := found("other", tools); got != "mcp.zoo.feed" {
+		t.Errorf("after a tool has gone: %s", got)
+	}
+	l.Update(catalogsOf(shop()))
+	if got := found("own", tools); got != "mcp.mail.list_folders mcp.mail.send_message" {
+		t.Errorf("after the zoo has gone: %s", got)
+	}
+	cfg.Default.Hints = []Hint{{Match: "mcp.shop.refund", Text: "stripes"}}
+	if _, err := l.Apply(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if got := found("other", shop()); got != "mcp.shop.refund" {
+		t.Errorf("with another hint: %s", got)
 	}
 }
 

@@ -2,7 +2,7 @@
 // an option beside deferred/search, which fuses its order in and does without where the endpoint does not answer.
 //
 // Each tool's vector is asked for once, in the background, and kept on the disk under a name made of model, schema digest
-// and text. Questions are asked for as they come, and the latest are remembered. Names, descriptions and questions go to
+// and text, until nobody has needed it for a month. Questions are asked for as they come, and the latest are remembered. Names, descriptions and questions go to
 // the endpoint, and nothing else does.
 package embed
 
@@ -195,6 +195,7 @@ func cut(text string) string {
 // work asks for what is pending until ctx ends.
 func (s *Store) work(ctx context.Context) {
 	defer close(s.done)
+	s.sweep(ctx)
 	for {
 		batch := s.batch()
 		if len(batch) == 0 {

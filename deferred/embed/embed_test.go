@@ -3,6 +3,7 @@ package embed_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -175,6 +176,30 @@ func TestVectorsOutliveTheProcess(t *testing.T) {
 	}
 	if n := fillAndCount(func(*search.Index) {}); n > 2 {
 		t.Errorf("%d texts asked for with two files broken", n)
+	}
+	for i, f := range files[2:] { // one was needed a week ago; of another tool, and half written, none in a quarter
+		to, ago := f, 7*24*time.Hour
+		if i > 0 {
+			to, ago = filepath.Join(filepath.Dir(f), []string{"0", "gone.f32", "new-123"}[i]), 100*24*time.Hour
+			if err := os.WriteFile(to, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chtimes(to, time.Now(), time.Now().Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := filepath.Join(dir, filepath.Base(filepath.Dir(files[0])), "notes.txt")
+	if err := errors.Join(os.WriteFile(foreign, nil, 0o600), os.Chtimes(foreign, time.Now(), time.Now().Add(-time.Hour*10_000))); err != nil {
+		t.Fatal(err)
+	}
+	fillAndCount(func(*search.Index) {})
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(left) != len(files)+1 || !slices.Contains(left, foreign) {
+		t.Errorf("what nobody needs is kept, or more was removed: %q", left)
+	}
+	if info, err := os.Stat(files[2]); err != nil || time.Since(info.ModTime()) > time.Hour {
+		t.Errorf("that a vector is needed is not noted: %v", err)
 	}
 }
 

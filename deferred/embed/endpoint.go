@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 )
 
 // maxAnswer bounds what is read of an answer: 64 vectors of some thousand numbers are a few megabytes.
@@ -91,7 +93,46 @@ func unit(v []float32) bool {
 	return true
 }
 
-func (s *Store) file(key string) string { return filepath.Join(s.config.Dir, key[:2], key+".f32") }
+func (s *Store) file(key string) string { return filepath.Join(s.config.Dir, key[:2], key+vectorFile) }
+
+// Files that were not needed for so long are removed at a start. Whether one is needed is noted once a day.
+const (
+	keepUnused = 30 * 24 * time.Hour
+	noteUse    = 24 * time.Hour
+)
+
+// sweep removes what is left of tools, texts and models that are no more. Other files are not touched.
+func (s *Store) sweep(ctx context.Context) {
+	if s.config.Dir == "" {
+		return
+	}
+	folders, err := os.ReadDir(s.config.Dir)
+	if err != nil {
+		return // there is nothing yet
+	}
+	for _, folder := range folders {
+		if ctx.Err() != nil {
+			return
+		}
+		files, err := os.ReadDir(filepath.Join(s.config.Dir, folder.Name()))
+		if err != nil || len(folder.Name()) != 2 {
+			continue
+		}
+		for _, f := range files {
+			info, err := f.Info()
+			ours := strings.HasSuffix(f.Name(), vectorFile) || strings.HasPrefix(f.Name(), unfinished)
+			if err == nil && ours && info.Mode().IsRegular() && time.Since(info.ModTime()) > keepUnused {
+				_ = os.Remove(filepath.Join(s.config.Dir, folder.Name(), f.Name())) // or the next start does
+			}
+		}
+	}
+}
+
+// The names of files: of vectors, and of those that are being written.
+const (
+	vectorFile = ".f32"
+	unfinished = "new-"
+)
 
 // load reads a vector from the disk; none if it is not there or not whole.
 func (s *Store) load(key string) []float32 {
@@ -108,6 +149,9 @@ func (s *Store) load(key string) []float32 {
 	}
 	if !unit(v) {
 		return nil
+	}
+	if info, err := os.Stat(s.file(key)); err == nil && time.Since(info.ModTime()) > noteUse {
+		_ = os.Chtimes(s.file(key), time.Now(), time.Now()) // at worst it is asked for again
 	}
 	return v
 }
@@ -126,7 +170,7 @@ func (s *Store) save(key string, v []float32) {
 	if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
 	}
-	temp, err := os.CreateTemp(filepath.Dir(file), "new-*") // 0600
+	temp, err := os.CreateTemp(filepath.Dir(file), unfinished+"*") // 0600
 	if err != nil {
 		return
 	}
