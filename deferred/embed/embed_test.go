@@ -193,9 +193,11 @@ func TestVectorsOutliveTheProcess(t *testing.T) {
 	if err := errors.Join(os.WriteFile(foreign, nil, 0o600), os.Chtimes(foreign, time.Now(), time.Now().Add(-time.Hour*10_000))); err != nil {
 		t.Fatal(err)
 	}
-	fillAndCount(func(*search.Index) {})
+	fillAndCount(func(x *search.Index) { // what is asked for comes after what is removed
+		x.Put(search.Server{Name: "new"}, []search.Document{{ID: "mcp.new.x", Name: "x"}})
+	})
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-	if err != nil || len(left) != len(files)+1 || !slices.Contains(left, foreign) {
+	if err != nil || len(left) != len(files)+2 || !slices.Contains(left, foreign) {
 		t.Errorf("what nobody needs is kept, or more was removed: %q", left)
 	}
 	if info, err := os.Stat(files[2]); err != nil || time.Since(info.ModTime()) > time.Hour {
@@ -275,6 +277,27 @@ func TestCloseWhileAsking(t *testing.T) {
 	}
 	s.Close()
 	s.Close()
+}
+
+// TestNobodyLearnsWhereTheEndpointIs: whoever searches is told why meaning is left out, and not where it is asked for.
+func TestNobodyLearnsWhereTheEndpointIs(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, url := range []string{gone.URL + "/" + secret, "http://no-such-host.invalid/" + secret} {
+		s, err := embed.New(t.Context(), embed.Config{URL: url, Model: "m", Timeout: 20 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := search.New(search.Options{Meaning: s})
+		x.Put(search.Server{Name: "sky"}, nil)
+		_, _, notes := found(x, "the moon")
+		text := strings.Join(notes, "")
+		if len(notes) != 1 || strings.Contains(text, secret) || strings.Contains(text, "127.0.0.1") || strings.Contains(text, "no-such-host") {
+			t.Errorf("%s: %q", url, notes)
+		}
+		s.Close()
+	}
 }
 
 func TestConfigFaults(t *testing.T) {

@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -39,11 +40,7 @@ func (s *Store) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	}
 	resp, err := s.config.Client.Do(req)
 	if err != nil {
-		var u *url.Error // names the URL, which may hold a secret
-		if errors.As(err, &u) {
-			err = u.Err
-		}
-		return nil, fmt.Errorf("embeddings: ask the endpoint: %w", err)
+		return nil, unreached(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -75,6 +72,24 @@ func (s *Store) ask(ctx context.Context, texts []string) ([][]float32, error) {
 		}
 	}
 	return out, nil
+}
+
+// unreached is why the endpoint was not reached, for askers who are not to learn where it stands or what its URL holds.
+func unreached(err error) error {
+	why := "it cannot be reached: check url"
+	var dns *net.DNSError
+	var code syscall.Errno
+	switch {
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "it did not answer in time: raise timeout if that is usual"
+	case errors.As(err, &dns):
+		why = "its host is not found: check url"
+	case errors.As(err, &code):
+		why = code.Error() + ": check that it runs"
+	}
+	return errors.New("embeddings: ask the endpoint: " + why)
 }
 
 // unit makes a vector one of length one, if it can be.
