@@ -78,10 +78,11 @@ func New(o Options) *Index {
 func (x *Index) Put(s Server, docs []Document) {
 	docs = lastOfEach(docs)
 	analysed := make([]analysis, len(docs))
+	g := newGather(&x.rank, x.lexicon)
 	for i := range docs {
-		analysed[i] = x.rank.document(&docs[i], &s, x.lexicon)
+		analysed[i] = g.document(&docs[i], &s)
 	}
-	own := x.rank.server(&s, x.lexicon)
+	own := g.server(&s)
 	if x.meaning != nil {
 		x.meaning.Put(s, docs)
 	}
