@@ -88,6 +88,10 @@ type Script struct {
 	ToolsFile string            // a file with a JSON array of tools, instead of Tools
 	PageSize  int               // tools on a page; 0: all on one
 
+	// Hints are what the pages of a list say of keeping them, raw, with a comma before each member, by the list's member; the last
+	// one stands for all further pages. Default on 2026-07-28: not at all.
+	Hints map[string][]string
+
 	Features Features // what it offers besides tools
 
 	Tasks        bool   // offers tasks: of 2025-11-25, or as the extension of 2026-07-28; see the tools about tasks
