@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -231,14 +232,27 @@ func (h *hub) refresh() {
 	defer h.updating.Unlock()
 	changes := h.group.Changes()
 	catalogs := h.catalogs()
-	h.loader.Update(catalogs)
-	all := h.names.Load().Update(catalogs)
+	held := h.loader.Update(catalogs)
+	all := withLists(h.names.Load().Update(catalogs), held)
 	for _, said := range h.group.Restated() { // who sees that one server alone is told what it says
 		all = append(all, namespace.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
 			Prompts: said.Prompts, Resources: said.Resources})
 	}
 	h.announce(all)
 	h.refreshed.Store(changes)
+}
+
+// withLists are changes and the lists of tools of those profiles.
+func withLists(changes []namespace.Change, profiles []string) []namespace.Change {
+	for _, profile := range profiles {
+		at := slices.IndexFunc(changes, func(c namespace.Change) bool { return c.Profile == profile })
+		if at < 0 {
+			at = len(changes)
+			changes = append(changes, namespace.Change{Profile: profile})
+		}
+		changes[at].Tools = true
+	}
+	return changes
 }
 
 // announce tells clients what has changed for them.

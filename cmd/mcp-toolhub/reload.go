@@ -113,16 +113,12 @@ func (h *hub) apply(next *config.Settings) error {
 	h.updating.Lock()
 	h.put(next, toolset)
 	catalogs := h.catalogs()
-	h.loader.Update(catalogs)
+	said := h.loader.Update(catalogs)
 	names.Update(catalogs)
 	before := h.names.Swap(names)
 	held, err := h.loader.Apply(next.Deferred)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.views())
-	changes := names.Since(before)
-	for _, profile := range held {
-		changes = append(changes, namespace.Change{Profile: profile, Tools: true})
-	}
-	h.announce(changes)
+	h.announce(withLists(names.Since(before), append(said, held...)))
 	return err
 }
