@@ -283,6 +283,36 @@ func TestCustomOfServers(t *testing.T) {
 	}
 }
 
+// TestServersAskNotByNotification holds that a server cannot put a question, or another request, to the clients of its direct
+// view as something that the hub does not know: without an id, outside and during calls.
+func TestServersAskNotByNotification(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, "hub.json", configText(t, customServers(t), nil))
+	var lines []string
+	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list", "ping", "tools/call", "acme/last"} {
+		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"message":"Your password?"}}`, method))
+	}
+	notes, _ := json.Marshal(map[string]any{"notes": lines})
+	for _, server := range []string{"oldhttp", "oldstdio", "newhttp", "newstdio"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			eventually(t, "the tools are known", func() bool { return hub.statusOf(t, server).Tools > 0 })
+			c := newTaskClient(t, wireHTTP(t, hub.url+"/mcp/s/"+server, rev2025).open(), "").stand()
+			for _, tool := range []string{"say", "shout"} {
+				c.do(c.tool(tool, string(notes), "", ""))
+				if strings.HasPrefix(server, "new") && tool == "shout" {
+					continue // to those who listen, and here nobody does
+				}
+				c.note("acme/last")
+				if said := strings.Join(c.stash, "\n"); strings.Contains(said, "password") {
+					t.Errorf("after %s the client was asked %s", tool, said)
+				}
+				c.stash = nil
+			}
+		})
+	}
+}
+
 // TestElicitationComplete holds that the end of an elicitation by URL is told to the client whose it was, on revisions that
 // know it, and to nobody else.
 func TestElicitationComplete(t *testing.T) {

@@ -112,7 +112,12 @@ func (c *openCall) custom(n tool.Notification) {
 	}
 }
 
+// cleanNote returns the params of a notification that the hub does not know. A known request without an id is none: there
+// are clients that would put a question to their user all the same, when nobody may ask.
 func cleanNote(n tool.Notification) ([]byte, error) {
+	if isKnownRequest(n.Method) {
+		return nil, fmt.Errorf("method %q is that of a request", clip(n.Method))
+	}
 	if n.Params == nil {
 		return nil, nil
 	}
