@@ -33,7 +33,7 @@
 //	task      {"text": T, "ask": Q}: as a task only: it goes on until it is finished, and then has T as its text. With Q, the
 //	          params of an elicitation, it needs that answered first, which goes before T
 //	finish    {"task": I}: finishes the task I, tells of its status and before that of its progress, answers
-//	noted     every notification of clients whose method begins with acme/, as structuredContent.noted
+//	noted     every notification of clients whose method does not begin with notifications/, as structuredContent.noted
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.
