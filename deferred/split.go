@@ -130,6 +130,7 @@ func (p *splitting) split() *split {
 	s := &split{full: p.full, costs: p.costs}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
 		Meta: meta, Aliases: p.aliases(), MaxTools: p.rule.cap})
+	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever // what is held back depends on what the client takes
 	s.record = p.record(s.out, why, reasons)
 	return s
 }

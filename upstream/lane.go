@@ -86,7 +86,7 @@ type laneCall struct {
 	name    string            // of the tool, prompt or resource, for the Mcp-Name header
 	headers map[string]string // further headers, on Streamable HTTP only
 
-	// notify receives the log messages on the call's own stream, in order with its progress. Nil where nobody listens.
+	// notify receives the log messages that belong to the call, in order with its progress. Nil where nobody listens.
 	notify func(tool.Notification)
 
 	session string // key of the session that it belongs to

@@ -95,6 +95,7 @@ type server struct {
 	moved    chan struct{} // closed and replaced at each change of state
 	listing  *listing      // nil until first listed
 	foreign  bool          // the listing is that of a server of the same id and another identity
+	fresh    freshness     // of the listing
 }
 
 // become is the one place where the state changes. f is nil where nothing went wrong.

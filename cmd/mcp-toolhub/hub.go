@@ -104,7 +104,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 		return nil, errors.Join(err, h.journal.Close())
 	}
 	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
-		Servers: h.group, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
+		Servers: h.group, Fresh: h.fresh, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
@@ -179,6 +179,15 @@ func (h *hub) Surface(profile string, client tool.Client) (*tool.Surface, error)
 		return nil, err
 	}
 	return h.loader.Surface(full, client), nil
+}
+
+// fresh is what a server said of one of its lists, if the surfaces are up to that list.
+func (h *hub) fresh(server, method string) (tool.Freshness, bool) {
+	f, ok := h.group.Freshness(server, method)
+	if h.group.Changes() != h.refreshed.Load() {
+		return tool.Freshness{}, ok
+	}
+	return f, ok
 }
 
 // limits are those of a server's entry.

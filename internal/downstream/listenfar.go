@@ -227,7 +227,7 @@ func (w *farWish) said(n tool.Notification) {
 		if params, err = aboutTaskResult(w.peer, to, params); err != nil {
 			return
 		}
-	case isKnownNote(n.Method) || len(w.rest) == 0:
+	case isKnownNote(n.Method) || isKnownRequest(n.Method) || len(w.rest) == 0:
 		return
 	}
 	w.out.put(note{method: n.Method, params: params})
