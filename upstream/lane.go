@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,7 +148,7 @@ func (c *laneCall) report(params json.RawMessage) (taken bool) {
 	if len(params) > maxProgress {
 		return false
 	}
-	c.queue(report{progress: params})
+	c.queue(report{progress: bytes.Clone(params)}) // rather than the whole message that it came in
 	return true
 }
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -116,7 +117,7 @@ func (s *server) notification(method string, e envelope) (n tool.Notification, a
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}
-	n.Params = params
+	n.Params = bytes.Clone(params) // rather than the whole message that it came in
 	return n, about, err == nil
 }
 

@@ -68,6 +68,9 @@ func (s *Server) setLevel(p peer, m message, r replier) {
 	p.caller.level = logLevels()[n]
 	p.caller.mu.Unlock()
 	s.levels.want(p.session.Key, n, 0)
+	if p.session.IsOver() { // whoever drops what the session wanted may have done so before
+		s.levels.drop(p.session.Key)
+	}
 	r.answer(whole([]byte("{}")))
 }
 
