@@ -208,6 +208,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	name := orText(who.Name, "unnamed")
 	one := &server{
+		ids: parent.ids,
 		cfg: parent.cfg, of: parent, client: who, says: keepHop(says), timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
