@@ -61,7 +61,7 @@ type server struct {
 	publishing sync.Mutex        // one catalog at a time
 	kept       [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
 
-	ids    atomic.Int64
+	ids    *atomic.Int64 // of requests: one count for all connections to what goes by the server's id, one after the other, too
 	calls  atomic.Int64
 	errors atomic.Int64
 

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -24,4 +26,38 @@ func TestTaskOnlyTools(t *testing.T) {
 			t.Errorf("with tasks %t: %v", has, err)
 		}
 	}
+}
+
+// TestIDsAreNotUsedAgain holds that no two requests to what goes by one name have the same id, which is their progress token:
+// what is told of a task by such a token must not reach whoever had it before the configuration changed.
+func TestIDsAreNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	cfg := stdio("s", upstreamtest.Script{})
+	h := start(t, cfg)
+	seen := make(map[string]bool)
+	call := func() {
+		t.Helper()
+		h.ready(t, "s")
+		for range 3 {
+			reply, err := h.call(t.Context(), "s", "echo", `{}`)
+			if id := reply.Mapping.JSONRPCRequestID; err != nil || seen[id] {
+				t.Fatalf("the id %s comes again, or %v", id, err)
+			} else {
+				seen[id] = true
+			}
+		}
+	}
+	apply := func(servers ...upstream.ServerConfig) {
+		t.Helper()
+		if err := h.Apply(upstream.Config{Servers: servers}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call()
+	cfg.Timeouts.Call = 7 * time.Second
+	apply(cfg)
+	call()
+	apply()
+	apply(cfg)
+	call()
 }

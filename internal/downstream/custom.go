@@ -136,24 +136,41 @@ func isKnownNote(method string) bool {
 
 // sequel keeps what one client sends after its notifications behind them, as far as the hub passes these on.
 type sequel struct {
-	mu   sync.Mutex
-	last chan struct{} // closed when the last notification has been passed on; nil where there was none
+	mu      sync.Mutex
+	last    chan struct{} // closed when the last notification has been passed on; nil where there was none
+	waiting int           // notifications that have not been
 }
 
 // passOnWithin is how long what follows a notification waits for it.
 const passOnWithin = 10 * time.Second
 
-// after returns what to wait for, and run's own end takes its place.
-func (q *sequel) after(run func()) {
+// maxSequel bounds the notifications that have not been passed on.
+const maxSequel = 1000
+
+// after runs run behind all that was passed on before, and what comes later behind it. It returns at once: false where too
+// much waits already, so that run never runs.
+func (q *sequel) after(run func()) (taken bool) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting >= maxSequel {
+		return false
+	}
+	q.waiting++
 	before, mine := q.last, make(chan struct{})
 	q.last = mine
-	q.mu.Unlock()
 	go func() {
 		defer close(mine)
+		defer q.passed()
 		wait(before)
 		run()
 	}()
+	return true
+}
+
+func (q *sequel) passed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting--
 }
 
 // before returns a function that waits until all notifications so far have been passed on.
