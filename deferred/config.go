@@ -53,10 +53,6 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-func (s Settings) equal(o Settings) bool {
-	return s.Mode == o.Mode && s.Budget == o.Budget && slices.Equal(s.AlwaysLoad, o.AlwaysLoad) && sameHints(s.Hints, o.Hints)
-}
-
 func sameHints(a, b []Hint) bool {
 	return slices.EqualFunc(a, b, func(a, b Hint) bool {
 		return a.Match == b.Match && a.Text == b.Text && slices.Equal(a.Aliases, b.Aliases)

@@ -13,6 +13,7 @@ package deferred
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ type Loader struct {
 	origins    map[string]*origin
 	splits     map[splitKey]*split
 	indexes    map[string]*index // by profile whose hints they hold; "" is the default's
+	meant      bool              // the meaning has been given all tools
 	history    history
 }
 
@@ -78,7 +80,7 @@ func New(cfg Config, o Options) (*Loader, error) {
 	return l, err
 }
 
-// Apply puts another config into force and returns the profiles whose lists it may have changed.
+// Apply puts another config into force and returns the profiles of which somebody has a list that it changes.
 func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("read settings of deferred loading: %w", err)
@@ -97,43 +99,61 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	defer l.updating.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.cfg
+	before, seen := l.cfg, l.seen()
+	for profile := range l.indexes {
+		if now := cfg.of(profile).Hints; !sameHints(before.of(profile).Hints, now) || profile != "" && sameHints(now, cfg.Default.Hints) {
+			delete(l.indexes, profile) // it is made anew when it is asked
+		}
+	}
+	l.meant = l.meant && sameHints(before.Default.Hints, cfg.Default.Hints)
 	l.cfg, l.refs = cfg, newSigner(keys, cfg.RefTTL, l.opts.Now)
 	l.generation++
-	for profile, s := range cfg.Profiles {
-		if !before.of(profile).equal(s.withDefaults()) {
-			changed = append(changed, profile)
+	return l.relisted(seen), nil
+}
+
+// seen are the splits that there are. The caller holds mu.
+func (l *Loader) seen() map[splitKey]*split { return maps.Clone(l.splits) }
+
+// relisted are the profiles of which a split that there was would list something else by now, sorted. What their surfaces
+// themselves show differently is not looked at. The caller holds mu.
+func (l *Loader) relisted(seen map[splitKey]*split) (changed []string) {
+	for key, s := range seen {
+		now := (&splitting{full: s.full, settings: l.cfg.of(key.profile), rule: l.rule(key.client), origins: l.origins, before: s}).split()
+		if now.out.Digest != s.out.Digest && !slices.Contains(changed, key.profile) {
+			changed = append(changed, key.profile)
 		}
-	}
-	for profile := range before.Profiles {
-		if _, ok := cfg.Profiles[profile]; !ok && !before.of(profile).equal(cfg.of(profile)) {
-			changed = append(changed, profile)
-		}
-	}
-	if !before.Default.equal(cfg.Default) {
-		l.indexes = make(map[string]*index)
-	}
-	for _, profile := range changed {
-		delete(l.indexes, profile)
 	}
 	slices.Sort(changed)
-	return changed, nil
+	return changed
+}
+
+// rule is the rule of that name; the zero value where there is none.
+func (l *Loader) rule(name string) clientRule {
+	for _, r := range l.rules {
+		if r.name == name {
+			return r
+		}
+	}
+	return clientRule{}
 }
 
 // Update replaces what all origins offer. Only origins that differ from before are indexed. It is called before surfaces
-// show what is new, and what they no longer show is not found from then on.
-func (l *Loader) Update(catalogs []tool.Catalog) {
+// show what is new, and what they no longer show is not found from then on. It returns the profiles of which somebody has a
+// list that changes because of what servers say of themselves: the description of tool_search holds that.
+func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	l.mu.Lock()
 	next := make(map[string]*origin, len(catalogs))
 	var fresh []*origin
+	restated := false
 	for _, c := range catalogs {
 		old := l.origins[c.Server]
 		o := &origin{catalog: c, says: oneLine(c.Instructions, maxSaid)}
 		next[c.Server] = o
 		if old == nil || old.says != o.says || old.catalog.Title != c.Title {
 			l.generation++
+			restated = restated || old != nil
 		}
 		if old == nil || old.says != o.says || old.catalog.Title != c.Title ||
 			!slices.Equal(old.catalog.Tools, c.Tools) {
@@ -149,19 +169,26 @@ func (l *Loader) Update(catalogs []tool.Catalog) {
 		}
 	}
 	l.origins = next
-	all := make([]*index, 0, len(l.indexes))
+	if restated {
+		changed = l.relisted(l.seen())
+	}
+	all := make([]holder, 0, len(l.indexes)+1)
+	if l.meant {
+		all = append(all, l.meaning())
+	}
 	for _, x := range l.indexes {
-		all = append(all, x)
+		all = append(all, holder{x.Index, x.hints})
 	}
 	l.mu.Unlock()
-	for _, x := range all {
+	for _, h := range all {
 		for _, server := range gone {
-			x.Remove(server)
+			h.in.Remove(server)
 		}
 		for _, o := range fresh {
-			x.put(o)
+			h.put(o)
 		}
 	}
+	return changed
 }
 
 // index is a search index with the hints of one profile.
@@ -170,15 +197,34 @@ type index struct {
 	hints []Hint
 }
 
-func (x *index) put(o *origin) {
+// holder takes in tools, with the hints of one profile.
+type holder struct {
+	in interface {
+		Put(s search.Server, docs []search.Document)
+		Remove(server string)
+	}
+	hints []Hint
+}
+
+// meaning takes in what tools mean, as the default profile describes them: there is one text for each tool. The caller
+// holds mu.
+func (l *Loader) meaning() holder { return holder{l.opts.Search.Meaning, l.cfg.Default.Hints} }
+
+// asked is a Meaning that is asked by an index and takes in nothing from it: there are several indexes and one meaning.
+type asked struct{ search.Meaning }
+
+func (asked) Put(search.Server, []search.Document) {}
+func (asked) Remove(string)                        {}
+
+func (h holder) put(o *origin) {
 	c := o.catalog
 	docs := make([]search.Document, 0, len(c.Tools))
 	for _, t := range c.Tools {
-		hint, aliases := hintOf(t, x.hints)
+		hint, aliases := hintOf(t, h.hints)
 		docs = append(docs, search.Document{ID: string(t.Name), Name: t.Native, Title: t.Title, Description: t.Description, Hint: hint,
 			Aliases: aliases, Schema: t.InputSchema, Digest: t.SchemaDigest})
 	}
-	x.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
+	h.in.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
 }
 
 // hintOf is what a tool is found by besides what it says of itself to everybody.
@@ -195,7 +241,7 @@ func hintOf(t *tool.Tool, hints []Hint) (text string, aliases []string) {
 
 // indexFor returns the index that profile is searched with, which is made at the first search.
 func (l *Loader) indexFor(profile string) *index {
-	key, hints := l.indexKey(profile)
+	key, _ := l.indexKey(profile)
 	l.mu.Lock()
 	x := l.indexes[key]
 	l.mu.Unlock()
@@ -204,27 +250,33 @@ func (l *Loader) indexFor(profile string) *index {
 	}
 	l.updating.Lock()
 	defer l.updating.Unlock()
+	key, hints := l.indexKey(profile) // as they are now, and stay until the index is there
 	l.mu.Lock()
 	x = l.indexes[key]
 	all := make([]*origin, 0, len(l.origins))
 	for _, o := range l.origins {
 		all = append(all, o)
 	}
+	options, fresh := l.opts.Search, []holder(nil)
+	if options.Meaning != nil {
+		options.Meaning = asked{options.Meaning}
+		if !l.meant {
+			fresh = append(fresh, l.meaning())
+		}
+	}
 	l.mu.Unlock()
 	if x != nil {
 		return x
 	}
-	options := l.opts.Search
-	if key != "" {
-		options.Meaning = nil // it holds one text for each tool: that of the index of all
-	}
-	x = &index{Index: search.New(options), hints: hints}
-	for _, o := range all {
-		x.put(o)
+	x = &index{search.New(options), hints}
+	for _, h := range append(fresh, holder{x.Index, hints}) {
+		for _, o := range all {
+			h.put(o)
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.indexes[key] = x
+	l.indexes[key], l.meant = x, options.Meaning != nil
 	return x
 }
 

@@ -23,7 +23,7 @@ func (l *Loader) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, er
 	if err != nil {
 		return reply, err
 	}
-	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, actor: e.Actor, detail: q.detail}
+	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor, detail: q.detail}
 	f.pending = l.pending(e.Surface)
 	f.find(ctx, l.indexFor(e.Surface.Profile))
 	if ctx.Err() != nil {
@@ -51,6 +51,7 @@ type found struct {
 	refs    *signer
 	query   query
 	surface *tool.Surface
+	scope   *search.Scope // what the caller may find; everything else is searched as if it did not exist
 	actor   tool.Actor
 	detail  string
 
@@ -67,19 +68,35 @@ type missing struct {
 	Nearest []string `json:"nearest"`
 }
 
-// within reports whether the caller may find a tool. What it may not call is searched as if it did not exist.
-func (f *found) within(id string) bool { return f.tool(id) != nil }
+func (f *found) tool(id string) *tool.Listed { return ofSurface(f.surface, id) }
 
-func (f *found) tool(id string) *tool.Listed {
-	l, ok := f.surface.Resolve(id)
-	if !ok || string(l.Tool.Name) != id || f.surface.IsMeta(l) {
+// ofSurface is the tool of that canonical name that a surface shows or holds back; nil where it does neither.
+func ofSurface(s *tool.Surface, id string) *tool.Listed {
+	l, ok := s.Resolve(id)
+	if !ok || string(l.Tool.Name) != id || s.IsMeta(l) {
 		return nil
 	}
 	return l
 }
 
+// scopeOf is what can be found on a surface. It is the same one for as long as the surface is.
+func (l *Loader) scopeOf(s *tool.Surface) *search.Scope {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, split := range l.splits {
+		if split.out == s {
+			return split.scope
+		}
+	}
+	return newScope(s) // of a moment ago
+}
+
+func newScope(s *tool.Surface) *search.Scope {
+	return search.NewScope(func(id string) bool { return ofSurface(s, id) != nil })
+}
+
 func (f *found) find(ctx context.Context, x *index) {
-	q := search.Query{Text: f.query.words, Limit: f.query.limit, Servers: f.query.servers, Within: f.within}
+	q := search.Query{Text: f.query.words, Limit: f.query.limit, Servers: f.query.servers, Scope: f.scope}
 	var a search.Answer
 	switch f.query.kind {
 	case querySelect:
@@ -131,7 +148,7 @@ func (f *found) selected(x *index) {
 			f.add(l, 1, []string{"name"})
 			continue
 		}
-		alike := x.Names(name, f.within)
+		alike := x.Names(name, f.scope)
 		some := false
 		for _, id := range alike {
 			if l := f.tool(id); l != nil && f.ofServers(l) {
@@ -143,9 +160,11 @@ func (f *found) selected(x *index) {
 			continue
 		}
 		m := missing{Name: name, Nearest: []string{}}
-		for _, id := range x.Nearest(name, maxNearest, f.within) {
-			if l := f.tool(id); l != nil {
-				m.Nearest = append(m.Nearest, shownName(f.surface, l))
+		if len(f.missing) < maxMissing {
+			for _, id := range x.Nearest(name, maxNearest, f.scope) {
+				if l := f.tool(id); l != nil {
+					m.Nearest = append(m.Nearest, shownName(f.surface, l))
+				}
 			}
 		}
 		f.missing = append(f.missing, m)

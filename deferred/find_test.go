@@ -1,6 +1,7 @@
 package deferred
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -70,7 +72,7 @@ func TestSearch(t *testing.T) {
 	if !slices.Contains(r.Missing[0].Nearest, "mcp.shop.search_orders") || !slices.Contains(r.Next.Names, "mcp.shop.search_orders") {
 		t.Errorf("nearest: %+v", r.Missing)
 	}
-	for _, bad := range []string{`{"query":"regex:("}`, `{"query":"regex:"}`, `{"query":"regex:` + strings.Repeat("a", maxPattern+1) + `"}`,
+	for _, bad := range []string{`{"query":"regex:("}`, `{"query":"regex:"}`, `{"query":"regex:` + strings.Repeat("a", 1001) + `"}`,
 		`{"query":"regex:((((a{900}){900}){900}){900})"}`, `{"query":"  "}`, `{"query":"select: , "}`, `{"query":"select:` + strings.Repeat("a,", maxSelected+1) + `"}`,
 		`{"query":7}`} {
 		_, err := l.Execute(t.Context(), &tool.Execution{Tool: &tool.Tool{Name: tool.MetaSearch}, Surface: s, Actor: ann(), Arguments: json.RawMessage(bad)})
@@ -133,15 +135,10 @@ func TestHidden(t *testing.T) {
 	seen := all[:2] // of mail; shop is hidden
 	with, without := newLoader(t, always(), Options{Keys: [][]byte{[]byte("k")}}, all), newLoader(t, always(), Options{Keys: [][]byte{[]byte("k")}}, seen)
 	for _, query := range []string{`{"query":"orders of customers"}`, `{"query":"mcp.shop.refund"}`, `{"query":"select:mcp.shop.refund,refund,search_order"}`,
-		`{"query":"regex:.*"}`, `{"query":"order","servers":["shop"]}`, `{"query":"order","servers":["no such server"]}`, `{"query":"message"}`} {
+		`{"query":"regex:.*"}`, `{"query":"order","servers":["shop"]}`, `{"query":"order","servers":["no such server"]}`, `{"query":"message"}`, `{"query":"send a mesage to customers"}`,
+		`{"query":"folders of shop"}`, `{"query":"sends an order"}`, `{"query":"list mailbox refnd"}`} {
 		a, textA := ask(t, with, with.Surface(surfaceOf("p", seen, nil), tool.Client{}), query, nil, nil)
 		b, textB := ask(t, without, without.Surface(surfaceOf("p", seen, nil), tool.Client{}), query, nil, nil)
-		for i := range a.Matches { // the weight of words is that of all tools: no name or number of hidden ones is in it
-			a.Matches[i].Score = 0
-		}
-		for i := range b.Matches {
-			b.Matches[i].Score = 0
-		}
 		if jsonOf(a) != jsonOf(b) || textA != textB {
 			t.Errorf("%s tells them apart:\n%s\n%s", query, jsonOf(a), jsonOf(b))
 		}
@@ -201,6 +198,88 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	}
 	if n := l.indexes["own"].Len(); n != 3 {
 		t.Errorf("%d tools are indexed after mail has gone", n)
+	}
+}
+
+// meaning is one for which "zebra" means whatever its texts hold the word "stripes" in.
+type meaning struct {
+	mu    sync.Mutex
+	texts map[string]string
+	tools map[string][]string
+}
+
+func (m *meaning) Put(s search.Server, docs []search.Document) {
+	m.Remove(s.Name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range docs {
+		m.texts[d.ID] = d.Description + d.Hint
+		m.tools[s.Name] = append(m.tools[s.Name], d.ID)
+	}
+}
+
+func (m *meaning) Remove(server string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range m.tools[server] {
+		delete(m.texts, id)
+	}
+	delete(m.tools, server)
+}
+
+func (m *meaning) Near(_ context.Context, text string, _ int, within func(string) bool) (ids []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, about := range m.texts {
+		if strings.Contains(text, "zebra") && strings.Contains(about, "stripes") && (within == nil || within(id)) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// TestMeaningForEverybody: profiles with hints of their own are searched by meaning, too, and what has gone means nothing.
+func TestMeaningForEverybody(t *testing.T) {
+	t.Parallel()
+	tools := append(shop(), newTool("zoo", "feed", "Feeds what has stripes.", "", ""), newTool("zoo", "wash", "Washes stripes.", "", ""))
+	cfg := Config{Default: Settings{Mode: ModeAlways}, Profiles: map[string]Settings{
+		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}}}}}
+	m := &meaning{texts: map[string]string{}, tools: map[string][]string{}}
+	l := newLoader(t, cfg, Options{Search: search.Options{Meaning: m}}, tools)
+	found := func(profile string, tools []*tool.Tool) string {
+		r, _ := ask(t, l, l.Surface(surfaceOf(profile, tools, nil), tool.Client{}), `{"query":"zebra","limit":9}`, nil, nil)
+		names := strings.Fields(matchNames(r))
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	for _, c := range []struct {
+		profile string
+		tools   []*tool.Tool
+		want    string
+	}{
+		{"own", tools, "mcp.mail.list_folders mcp.mail.send_message mcp.zoo.feed mcp.zoo.wash"},
+		{"other", tools, "mcp.zoo.feed mcp.zoo.wash"},
+		{"few", tools[:6], "mcp.zoo.feed"},
+	} {
+		if got := found(c.profile, c.tools); got != c.want {
+			t.Errorf("zebra for %s: %s", c.profile, got)
+		}
+	}
+	l.Update(catalogsOf(tools[:6]))
+	if got := found("other", tools); got != "mcp.zoo.feed" {
+		t.Errorf("after a tool has gone: %s", got)
+	}
+	l.Update(catalogsOf(shop()))
+	if got := found("own", tools); got != "mcp.mail.list_folders mcp.mail.send_message" {
+		t.Errorf("after the zoo has gone: %s", got)
+	}
+	cfg.Default.Hints = []Hint{{Match: "mcp.shop.refund", Text: "stripes"}}
+	if _, err := l.Apply(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if got := found("other", shop()); got != "mcp.shop.refund" {
+		t.Errorf("with another hint: %s", got)
 	}
 }
 

@@ -3,9 +3,9 @@ package deferred
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -28,16 +28,16 @@ const (
 	defaultLimit = 5
 	maxLimit     = 50
 	maxSelected  = 50
-	maxPattern   = 1000
+	maxMissing   = 5 // names that nobody has for which the nearest are looked for
 )
 
 // query is a question to tool_search, read.
 type query struct {
 	text    string // as it was asked
 	kind    string
-	words   string         // of a keyword query
-	names   []string       // of a select query
-	pattern *regexp.Regexp // of a regex query
+	words   string          // of a keyword query
+	names   []string        // of a select query
+	pattern *search.Pattern // of a regex query
 	servers []string
 	limit   int
 	detail  string
@@ -93,12 +93,12 @@ func (q *query) readNames(text string) error {
 
 func (q *query) readPattern(text string) error {
 	text = strings.TrimSpace(text)
-	if text == "" || len(text) > maxPattern {
-		return refused(fmt.Sprintf("regex: needs a pattern of at most %d bytes", maxPattern))
+	if text == "" {
+		return refused("regex: needs a pattern: regex:PATTERN")
 	}
-	pattern, err := regexp.Compile("(?i)" + text)
+	pattern, err := search.ReadPattern("(?i)" + text)
 	if err != nil {
-		return refused("the pattern is not one of RE2: " + err.Error() + ". Mend it, or search by words")
+		return refused(err.Error())
 	}
 	q.pattern = pattern
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -30,6 +31,7 @@ type split struct {
 	full       *tool.Surface
 	generation int
 	out        *tool.Surface
+	scope      *search.Scope // what can be found on it
 	costs      map[*byte]int // tokens of each declaration, by where it is
 	record     tool.SurfaceRecord
 }
@@ -56,6 +58,12 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if now != nil && now.full == full && now.generation == generation {
 		l.mu.Unlock()
 		return now.out // somebody was quicker
+	}
+	s.scope = newScope(s.out)
+	for _, other := range l.splits { // of the same surface for another client
+		if other.full == full {
+			s.scope = other.scope
+		}
 	}
 	l.splits[key] = s
 	l.mu.Unlock()
@@ -134,6 +142,7 @@ func (p *splitting) split() *split {
 	s := &split{full: p.full, costs: p.costs}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
 		Meta: meta, Aliases: p.aliases(), MaxTools: p.rule.cap})
+	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever // what is held back depends on what the client takes
 	s.record = p.record(s.out, why, reasons)
 	return s
 }

@@ -118,9 +118,36 @@ func TestSplitFollows(t *testing.T) {
 	if got := j.events(); len(got) != 3 || got[2] != "tool.surface.updated" {
 		t.Errorf("events: %q", got)
 	}
-	changed, err := l.Apply(Config{Profiles: map[string]Settings{"p": {Mode: ModeAlways}, "q": {}}})
-	if err != nil || !slices.Equal(changed, []string{"p", "q"}) {
-		t.Errorf("changed: %q, %v", changed, err) // q was never, and is auto
+	for i, c := range []struct {
+		settings Settings
+		want     []string // whose list is another one
+	}{
+		{Settings{Mode: ModeAlways}, []string{"p"}},
+		{Settings{Mode: ModeAlways, Budget: 7}, nil}, // all is held back, whatever the budget
+		{Settings{Mode: ModeAlways, Hints: []Hint{{Match: "mcp.zoo.feed", Text: "nourish"}}}, nil},
+		{Settings{Mode: ModeAlways, AlwaysLoad: []string{"mcp.zoo.*"}}, []string{"p"}},
+		{Settings{Mode: ModeAlways, AlwaysLoad: []string{"mcp.zoo.f*"}}, nil},
+		{Settings{Mode: ModeAuto, Budget: 1}, []string{"p"}},
+		{Settings{Mode: ModeAuto, Budget: 100_000}, []string{"p"}},
+		{Settings{Mode: ModeAuto}, nil},
+		{Settings{Mode: ModeAlways}, []string{"p"}},
+	} {
+		changed, err := l.Apply(Config{Profiles: map[string]Settings{"p": c.settings, "nobody's": {Mode: ModeAlways}}})
+		if err != nil || !slices.Equal(changed, c.want) {
+			t.Errorf("%d: changed: %q, %v", i, changed, err)
+		}
+		l.Surface(full, tool.Client{})
+	}
+	catalogs := catalogsOf(more)
+	if changed := l.Update(catalogs); len(changed) > 0 {
+		t.Errorf("nothing was said, and changed: %q", changed)
+	}
+	catalogs[1].Instructions = "Sells things."
+	if changed := l.Update(catalogs); !slices.Equal(changed, []string{"p"}) {
+		t.Errorf("after a server said what it is for, changed: %q", changed)
+	}
+	if got := l.Surface(full, tool.Client{}); !strings.Contains(string(got.Listed[0].Declaration), "Sells things") {
+		t.Error("what a server is for is not told")
 	}
 	if direct := surfaceOf("s/shop", tools, nil); l.Surface(direct, tool.Client{}) != direct {
 		t.Error("a direct view is not as it is")

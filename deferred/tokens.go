@@ -7,6 +7,14 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
+// Tokens is about how many tokens a text costs a model; of a tool's declaration, what of it counts against a budget.
+func Tokens(text []byte) int {
+	if rawjson.IsObject(text) {
+		return estimate(text)
+	}
+	return 15 * tokensOf(text) / 16
+}
+
 // estimate is about how many tokens a declaration costs a model: of what clients give their models of it, which is its
 // name, its description and its input schema. Of tokenizers in use (o200k_base, cl100k_base) it is within a quarter for
 // one declaration of the usual kind, and within a tenth for a list of them; see TestEstimate.

@@ -49,6 +49,18 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// TestTokens: a declaration counts what it counts against a budget, and any other text all that it is.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	d := []byte(`{"name":"a","description":"Adds two numbers.","inputSchema":{"type":"object"},"_meta":{"x":"` + strings.Repeat("much ", 100) + `"}}`)
+	if got, want := Tokens(d), estimate(d); got != want || got > 30 {
+		t.Errorf("a declaration: %d, of which %d count", got, want)
+	}
+	if got := Tokens([]byte("mcp.shop.cancel_order")); got < 5 || got > 8 {
+		t.Errorf("a name is %d tokens", got)
+	}
+}
+
 func FuzzEstimate(f *testing.F) {
 	f.Add(`{"name":"a","description":"b c 123 …","inputSchema":{}}`)
 	f.Add("\xff{\"")

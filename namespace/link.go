@@ -64,9 +64,13 @@ func (l *link) feature(isHubs bool) (tool.Feature, error) {
 	if !isHubs {
 		return f, nil
 	}
-	f.Shown = hubURI(l.Server, l.Native)
-	if l.varies() {
+	switch {
+	case l.varies():
 		f.Shown = hubTemplate(l.Server, l.Native)
+	case isPageURI(l.normal):
+		f.Shown = hubPage(l.Server, l.Native) // as the declarations of tools name it: hosts compare the two
+	default:
+		f.Shown = hubURI(l.Server, l.Native)
 	}
 	var err error
 	f.Declaration, err = renamed(l.Declaration, l.member, f.Shown)

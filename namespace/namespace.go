@@ -7,12 +7,12 @@
 // in a name space of their own; overrides of a profile are of tools only.
 //
 // Resources and templates keep their URIs. Where several servers of a surface list a URI, or URIs that can be taken for
-// one another, none of them keeps it: each is shown as toolhub://<server>/<uri>, which stands for that server's whatever
-// others list, and the bare URI stands for all who claim it, so that the caller can refuse it and name them. That is the
-// one thing shown which another server can change. The hub's form of any URI of any server of the surface is understood at
-// all times. A URI that nobody lists belongs to the servers with a template for it; one that is listed belongs to who
-// lists it, templates of others notwithstanding. Links in results are not seen here: whom those came from is for
-// downstream to remember, for each caller.
+// one another, none of them keeps it: each is shown as toolhub://<server>/<uri>, or the page of a user interface as
+// ui://toolhub/<server>/<rest of its URI>. Either stands for that server's whatever others list, and the bare URI for all
+// who claim it, so that the caller can refuse it and name them. That is the one thing shown which another server can
+// change. Both of the hub's forms of any URI of any server of the surface are understood at all times. A URI that nobody
+// lists belongs to the servers with a template for it; one that is listed belongs to who lists it, templates of others
+// notwithstanding. Links in results are not seen here: whom those came from is for downstream to remember, for each caller.
 //
 // What has no canonical name (resources, instructions, abilities) is shown for the servers that a profile leaves anything of.
 //

@@ -72,7 +72,15 @@ func TestPagesOfToolsCanBeRead(t *testing.T) {
 		}
 	}
 	f := features(t, n, DefaultProfile)
+	// Lists name pages as tools do, in the one scheme that hosts take: some compare the two.
+	equal(t, "resources", shownFeatures(f.Resources), []string{"ui://toolhub/b/page", "ui://toolhub/b/odd"})
+	for _, r := range f.Resources {
+		if want := strings.Replace(string(r.Offer.Declaration), r.Native, r.Shown, 1); string(r.Declaration) != want || owned(f, r.Shown) != "b "+r.Native {
+			t.Errorf("%s is declared %s, and is %s", r.Shown, r.Declaration, owned(f, r.Shown))
+		}
+	}
 	for uri, want := range map[string]string{
+		"toolhub://b/ui://page": "b ui://page", "toolhub://a/ui://page": "a ui://page",
 		"ui://page": "b,a ui://page", "UI://ToolHub/B/page": "b ui://page", "ui://toolhub/c/page": " ui://toolhub/c/page", "ui://toolhub/a": " ui://toolhub/a",
 		"ui://toolhub/a/{x}": " ui://toolhub/a/{x}",
 	} {

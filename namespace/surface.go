@@ -223,6 +223,7 @@ func (v *view) build(style Style, old *built) *built {
 	id := tool.SurfaceID("srf_" + tools.digest[:26])
 	b.surface = tool.NewSurface(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names.resolvable())
 	b.surface.Features = v.features(prompts)
+	b.surface.ForClient = v.profile.Style == StyleAuto
 	return b
 }
 

@@ -23,13 +23,13 @@ func hubURI(server, native string) string {
 func hubTemplate(server, native string) string { return hubScheme + "://" + server + "/" + native }
 
 // Pages of user interfaces (MCP Apps) are known by their scheme: hosts refuse a tool whose page has another one. So the
-// hub's form of ui://<rest> in the declaration of a tool keeps it: ui://toolhub/<server>/<rest>.
+// hub's form of ui://<rest> keeps it, in the declarations of tools and of resources: ui://toolhub/<server>/<rest>.
 const (
 	pageScheme = "ui://"
 	pageLead   = pageScheme + hubScheme + "/"
 )
 
-// hubPage is hubURI for the page of a tool. splitURI is its inverse, too.
+// hubPage is hubURI for a page. splitURI is its inverse, too.
 func hubPage(server, native string) string {
 	rest, ok := strings.CutPrefix(native, pageScheme)
 	if ok && isPlainURI(rest) {

@@ -197,13 +197,17 @@ func (s *server) subscribeAll(ctx context.Context, sess *session, uris []string,
 		return false
 	}
 	defer func() { <-b.turn }()
-	for _, uri := range uris {
+	added := slices.DeleteFunc(slices.Clone(uris), b.has) // the others stand there because clients have asked meanwhile
+	if len(added) == 0 {
+		return true
+	}
+	for _, uri := range added {
 		b.set(uri, true)
 	}
 	if s.renew(ctx, sess, uris, limits) == nil {
 		return true
 	}
-	for _, uri := range uris {
+	for _, uri := range added {
 		b.set(uri, false)
 	}
 	return false

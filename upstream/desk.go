@@ -70,6 +70,7 @@ type inquiry struct {
 	held     []*laneCall        // those that may be waiting for the answer
 	stop     context.CancelFunc // of the asking; nil before
 	over     bool               // answered, refused or cancelled
+	early    int                // for how many calls it has come too early: any of them may answer it
 }
 
 func newDesk(reply func(body []byte)) *desk {
@@ -88,7 +89,11 @@ func (d *desk) begin(c *laneCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, c)
+	first := !d.begun
 	d.begun = true
+	if c.ask == nil && !first {
+		return // others of the client's calls may be of a kind that it can be asked in
+	}
 	early := d.early
 	d.early = nil
 	for _, q := range early {
@@ -108,15 +113,34 @@ func (d *desk) expectRoots() {
 	d.again = true
 }
 
-// end notes that nobody waits for c any more. Its open questions are answered with an error.
+// end notes that nobody waits for c any more. Its own open questions are answered with an error; what came before it is a
+// matter of the next call again.
 func (d *desk) end(c *laneCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = slices.DeleteFunc(d.calls, func(one *laneCall) bool { return one == c })
 	for _, q := range d.open {
-		if q.call == c {
+		switch {
+		case q.call != c:
+		case q.early > 0 && q.early < maxCallQuestions:
+			d.putBack(q)
+		default:
 			d.refuse(q, errCallOver)
 		}
+	}
+}
+
+// putBack takes a question that no call has brought about from a call that has ended. d.mu is held.
+func (d *desk) putBack(q *inquiry) {
+	if !d.close(q) {
+		return
+	}
+	next := &inquiry{id: q.id, question: q.question, early: q.early + 1}
+	d.open[idKey(q.id)] = next
+	if call := d.latest(); call != nil && (d.rule == deskOfClient || len(d.calls) == 1) {
+		d.assign(next, call)
+	} else {
+		d.early = append(d.early, next)
 	}
 }
 
@@ -174,6 +198,7 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 	q := &inquiry{id: e.id, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
 	d.open[idKey(e.id)] = q
 	if early {
+		q.early = 1
 		d.early = append(d.early, q)
 		return nil
 	}
@@ -231,7 +256,7 @@ func (d *desk) openOf(call *laneCall) (n int) {
 	return n
 }
 
-// put puts q to the client of its call, and answers the server. ctx ends with the call.
+// put puts q to the client of its call, and answers the server, unless the call ends before that. ctx ends with the call.
 func (d *desk) put(ctx context.Context, q *inquiry) {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -248,7 +273,7 @@ func (d *desk) put(ctx context.Context, q *inquiry) {
 	case err == nil && len(answers) == 1:
 		body = answerBody(q.id, answers[0])
 	case ctx.Err() != nil:
-		body = errorBody(q.id, errCallOver)
+		return // end answers: the server is to know first that its call is canceled, or it may answer that
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -190,18 +190,18 @@ func (d *diagnosis) hello(sess *session) string {
 // use does what the hub does with a session.
 func (d *diagnosis) use(ctx context.Context, sess *session) {
 	s := d.server
-	raw, f := s.list(ctx, sess, toolList)
+	tools, f := s.list(ctx, sess, toolList)
 	if ctx.Err() != nil {
 		return
 	}
 	if f != nil && sess.isOver() {
 		f = sess.reason
 	}
-	listed := count(len(raw), "tool")
+	listed := count(len(tools.raw), "tool")
 	if !sess.offers(toolKind) {
 		listed = "the server says that it offers no tools"
 	}
-	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.admit(offer{Lists: [lists][]json.RawMessage{toolList: raw}}))) {
+	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.admit(offer{Lists: [lists][]json.RawMessage{toolList: tools.raw}}))) {
 		return
 	}
 	if (sess.offers(promptKind) || sess.offers(resourceKind)) && !d.features(ctx, sess) {
@@ -250,7 +250,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 		if !sess.offers(l.kind()) {
 			continue
 		}
-		raw, f := s.list(ctx, sess, l)
+		read, f := s.list(ctx, sess, l)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -261,8 +261,8 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 			line("not listed: %ss: %s: %s", l.noun(), f.what, f.hint)
 			continue
 		}
-		o.Lists[l] = raw
-		found = append(found, count(len(raw), l.noun()))
+		o.Lists[l] = read.raw
+		found = append(found, count(len(read.raw), l.noun()))
 	}
 	for _, e := range s.admit(o).catalog.Excluded {
 		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)

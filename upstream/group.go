@@ -42,6 +42,7 @@ type Group struct {
 	running sync.WaitGroup
 	roster  atomic.Pointer[roster]
 	changes atomic.Int64
+	ids     sync.Map // by id of a server: *atomic.Int64, its requests so far
 
 	// Those of NewGroup, which Apply does not change.
 	version  string
@@ -119,7 +120,9 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 // newServer makes a server that has not been started. before is the one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
 	lost := &losses{}
+	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	s := &server{
+		ids: ids.(*atomic.Int64),
 		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: g.version, guards: g.guards,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
 		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: g.catalogs,

@@ -382,8 +382,8 @@ const (
 	responsePatience = 30 * time.Second // for a response, which may be large
 )
 
-// respond answers a request of the server, or tells it something, in the background. It may come from a call that outlives the session, as the
-// flights do.
+// respond answers a request of the server, or tells it something, in the background. It may come from a call that outlives
+// the session, as the flights do.
 func (l *httpLane) respond(ctx context.Context, body []byte) {
 	if l.responses.Add(1) > maxResponses {
 		l.responses.Add(-1)

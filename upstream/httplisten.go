@@ -156,9 +156,10 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 	l.readEvents(ctx, resp.Body, "", func(raw []byte, e envelope, kind envelopeKind) bool {
 		switch {
 		case kind == kindNotification && e.is(noteListenAcked):
+			broken := s.watch.mended()
 			s.watch.acknowledged(s.version, e)
 			s.taken(true)
-			if again {
+			if again || broken {
 				s.watch.lapsed()
 			}
 		case kind == kindResponse:
@@ -169,6 +170,9 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 		}
 		return true
 	})
+	if ctx.Err() == nil {
+		s.watch.broke() // the next stream makes up for it, whether it is this one again or one that asks for more
+	}
 	return !ended
 }
 

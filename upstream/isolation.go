@@ -208,10 +208,12 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	name := orText(who.Name, "unnamed")
 	one := &server{
-		cfg: parent.cfg, of: parent, client: who, says: keepHop(says), timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
+		cfg: parent.cfg, of: parent, client: who, says: keepHop(says), ids: parent.ids,
+		timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
-		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends, onChange: func() {}, onRestate: parent.onRestate,
+		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,
+		onChange: func() {}, onRestate: parent.onRestate,
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
 		wishes: parent.wishes, leveled: make(chan struct{}, 1),

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,7 +87,7 @@ type laneCall struct {
 	name    string            // of the tool, prompt or resource, for the Mcp-Name header
 	headers map[string]string // further headers, on Streamable HTTP only
 
-	// notify receives the log messages on the call's own stream, in order with its progress. Nil where nobody listens.
+	// notify receives the log messages that belong to the call, in order with its progress. Nil where nobody listens.
 	notify func(tool.Notification)
 
 	session string // key of the session that it belongs to
@@ -147,7 +148,7 @@ func (c *laneCall) report(params json.RawMessage) (taken bool) {
 	if len(params) > maxProgress {
 		return false
 	}
-	c.queue(report{progress: params})
+	c.queue(report{progress: bytes.Clone(params)}) // rather than the whole message that it came in
 	return true
 }
 

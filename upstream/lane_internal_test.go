@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,7 +68,7 @@ func testConn(w wire, onListChanged func()) *streamConn {
 }
 
 func testServer() *server {
-	return &server{cfg: ServerConfig{ID: "s"}, log: quiet(), stopping: make(chan struct{})}
+	return &server{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), stopping: make(chan struct{})}
 }
 
 func progressOf(id string) []byte {

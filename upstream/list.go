@@ -32,10 +32,17 @@ type listing struct {
 // listed is what a server has just listed.
 type listed struct {
 	raw   [lists][]json.RawMessage
+	fresh [lists]tool.Freshness
 	known [lists]bool // false for a list that was not read
 }
 
-func (got *listed) set(l list, raw []json.RawMessage) { got.raw[l], got.known[l] = raw, true }
+// read is one list that was read.
+type read struct {
+	raw   []json.RawMessage
+	fresh tool.Freshness
+}
+
+func (got *listed) set(l list, r read) { got.raw[l], got.fresh[l], got.known[l] = r.raw, r.fresh, true }
 
 // listAll reads all that the server offers. What cannot be read besides tools costs nothing but itself: it stays as it
 // was known, and where the server is only slow, that is read later.
@@ -49,10 +56,10 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 			continue
 		}
 		others.Go(func() {
-			raw, f := s.list(patient, sess, l)
+			read, f := s.list(patient, sess, l)
 			switch {
 			case f == nil:
-				got.set(l, raw)
+				got.set(l, read)
 			case patient.Err() != nil:
 				sess.listChanged(l.kind())
 			case !sess.isOver():
@@ -72,34 +79,39 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 }
 
 // list reads all pages of one list within the list timeout. It is empty where the server does not have it.
-func (s *server) list(ctx context.Context, sess *session, l list) ([]json.RawMessage, *fault) {
+func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *fault) {
 	if !sess.offers(l.kind()) {
-		return nil, nil
+		return all, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.timeouts.List)
 	defer cancel()
-	var all []json.RawMessage
 	seen := map[string]bool{}
 	size, cursor, limits := 0, "", s.limits()
 	for page := 1; ; page++ {
 		c := newLaneCall(s.nextID(), l.method(), listParams(cursor, sess.hop))
+		asked := time.Now()
 		sess.lane.send(limited, c)
 		a := await(limited, sess.lane, c)
 		if rpc := (*tool.RPCError)(nil); l != toolList && errors.As(a.err, &rpc) && rpc.Code == tool.CodeMethodNotFound {
-			return nil, nil // many servers of resources know no templates
+			return read{}, nil // many servers of resources know no templates
 		}
 		if a.err != nil {
-			return nil, s.listFault(ctx, l, page, a)
+			return read{}, s.listFault(ctx, l, page, a)
 		}
 		size += len(a.result)
 		part, next, err := readPage(a.result, l)
 		if err != nil {
-			return nil, &fault{what: l.method() + ": " + err.Error(), hint: "report this to whoever maintains the server"}
+			return read{}, &fault{what: l.method() + ": " + err.Error(), hint: "report this to whoever maintains the server"}
 		}
-		all = append(all, part...)
+		all.raw = append(all.raw, part...)
+		if fresh := freshnessOf(sess, a.result, asked); page == 1 {
+			all.fresh = fresh
+		} else {
+			all.fresh = all.fresh.And(fresh)
+		}
 		switch {
 		case size > limits.Catalog:
-			return nil, &fault{
+			return read{}, &fault{
 				what: fmt.Sprintf("%s is larger than %s (%s)", l.method(), sizeText(limits.Catalog), limitCatalog),
 				hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.noun(), raise(limitCatalog)),
 			}
@@ -109,7 +121,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) ([]json.RawMes
 			s.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.method(), "pages", page)
 			return all, nil
 		case page >= limits.Pages:
-			return nil, &fault{
+			return read{}, &fault{
 				what: fmt.Sprintf("%s did not end within %s (%s)", l.method(), count(limits.Pages, "page"), limitPages),
 				hint: "report this to whoever maintains the server; if it is right, " + raise(limitPages),
 			}
@@ -173,11 +185,12 @@ func (s *server) keepListed(ctx context.Context, sess *session, k kind) {
 		case <-ctx.Done():
 			return
 		}
+		s.spoil(k.lists()...)
 		var got listed
 		for _, l := range k.lists() {
-			raw, f := s.list(ctx, sess, l)
+			read, f := s.list(ctx, sess, l)
 			if f == nil {
-				got.set(l, raw)
+				got.set(l, read)
 			} else if ctx.Err() == nil && !sess.isOver() {
 				s.log.Warn(l.noun()+"s could not be listed again: the catalog stays as it was", "error", f.what)
 			}
@@ -224,6 +237,7 @@ func (s *server) publish(sess *session, got listed) {
 	}
 	digest := offer.digest()
 	if old != nil && old.digest == digest && !old.catalog.Pending {
+		s.freshen(sess, got)
 		return
 	}
 	var l *listing
@@ -235,7 +249,7 @@ func (s *server) publish(sess *session, got listed) {
 		l = s.admit(offer)
 	}
 	s.mu.Lock()
-	s.listing, s.foreign = l, false
+	s.listing, s.foreign, s.fresh.held = l, false, true
 	s.mu.Unlock()
 	c := l.catalog
 	s.log.Info("catalog of the server is known", "tools", len(c.Tools), "repaired", l.repaired, "excluded", len(c.Excluded),
@@ -244,6 +258,7 @@ func (s *server) publish(sess *session, got listed) {
 		s.log.Warn("the server lists more than its limits allow", "times", n, "first", s.redact.text(l.limited[0]))
 	}
 	s.onChange()
+	s.freshen(sess, got)
 	s.remember(l)
 }
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -20,8 +21,8 @@ func (s *server) hearing(sess *session) func(envelope, *laneCall) {
 	return func(e envelope, c *laneCall) { s.heard(sess, e, c) }
 }
 
-// heard handles a notification of the server, other than those about requests. c is the call on whose own stream it came,
-// or nil. It does not block.
+// heard handles a notification of the server, other than those about requests. c is the call that it belongs to, as far
+// as the stream tells on which it came, or nil. It does not block.
 func (s *server) heard(sess *session, e envelope, c *laneCall) {
 	method, _ := rawjson.String(e.method)
 	for k := range kinds {
@@ -116,7 +117,7 @@ func (s *server) notification(method string, e envelope) (n tool.Notification, a
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}
-	n.Params = params
+	n.Params = bytes.Clone(params) // rather than the whole message that it came in
 	return n, about, err == nil
 }
 
@@ -203,7 +204,7 @@ func (q *notices) refuse(s *server) {
 }
 
 // OnNotification registers f to be told what servers say on their own: changes of what was subscribed to, and all else that
-// is no affair of the connection itself, unless it came on a call's own stream and went to its Notify. Those of one
+// is no affair of the connection itself, unless it belongs to a call and went to its Notify. Those of one
 // connection come in order and one at a time, those of several concurrently. f returns quickly: what a server says
 // meanwhile is kept within bounds, and beyond these lost. Of Params, the keys of _meta that belong to the hop are left
 // out. It is called before Start.

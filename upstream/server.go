@@ -61,7 +61,7 @@ type server struct {
 	publishing sync.Mutex        // one catalog at a time
 	kept       [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
 
-	ids    atomic.Int64
+	ids    *atomic.Int64 // of requests: one count for all connections to what goes by the server's id, one after the other, too
 	calls  atomic.Int64
 	errors atomic.Int64
 
@@ -95,6 +95,7 @@ type server struct {
 	moved    chan struct{} // closed and replaced at each change of state
 	listing  *listing      // nil until first listed
 	foreign  bool          // the listing is that of a server of the same id and another identity
+	fresh    freshness     // of the listing
 }
 
 // become is the one place where the state changes. f is nil where nothing went wrong.

@@ -63,7 +63,10 @@ func TestOthersServeMeanwhile(t *testing.T) {
 	servers := []upstream.ServerConfig{}
 	for id, b := range bad {
 		cfg := stdio(id, upstreamtestScript(b))
-		cfg.Timeouts = upstream.Timeouts{Connect: time.Second, List: time.Second}
+		cfg.Timeouts = upstream.Timeouts{Connect: time.Minute, List: time.Second}
+		if id == "never" {
+			cfg.Timeouts.Connect = time.Second
+		}
 		servers = append(servers, cfg)
 	}
 	servers = append(servers, stdio("good", upstreamtest.Script{}))

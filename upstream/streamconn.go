@@ -324,14 +324,23 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 		return !c.desk.canceled(e)
 	}
 	call := c.listener(e)
-	if method, _ := rawjson.String(e.method); call == nil && isUnheardOf(method) {
+	if method, _ := rawjson.String(e.method); call == nil && (method == noteMessage || isUnheardOf(method)) {
+		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
 		var several bool
 		if call, several = c.desk.sole(); several {
-			return false // it may be about what is nobody else's business, and does not say whose it is
+			call = ofNobody() // it may be about what is nobody else's business, and does not say whose it is
+			c.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does not say which", "method", method)
 		}
 	}
 	c.onNotification(e, call)
 	return false
+}
+
+// ofNobody is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
+func ofNobody() *laneCall {
+	c := newLaneCall("", "", nil)
+	c.notify = func(tool.Notification) {}
+	return c
 }
 
 // listener is the subscriptions/listen of a client's own that a notification names; nil for none.

@@ -61,7 +61,10 @@ func (s *server) asTask(x *order, sess *session) (asks bool, err error) {
 	if x.Hop.Revision == newestWithSession {
 		return asks, nil // the server says itself what is missing
 	}
-	if asks && sess.abilities().Tasks.Calls {
+	if !sess.abilities().Tasks.Calls {
+		return false, nil // "regardless of the execution.taskSupport value"
+	}
+	if asks {
 		params, _, err := rawjson.Delete(x.Params, "task")
 		if err != nil {
 			return false, err

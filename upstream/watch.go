@@ -28,10 +28,26 @@ type watch struct {
 	stream  string          // id of the listen request under way, where all share one connection
 	streams int             // such ids so far
 	asked   int             // the version that it asks for
+	broken  bool            // a stream has ended by itself, and none was taken since
 }
 
 func newWatch(missed func()) *watch {
 	return &watch{missed: missed, renew: make(chan struct{}, 1), moved: make(chan struct{}), version: 1}
+}
+
+// broke notes that a stream has ended by itself.
+func (w *watch) broke() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = true
+}
+
+// mended notes that a stream was taken, and reports whether one had broken before.
+func (w *watch) mended() (broken bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	broken, w.broken = w.broken, false
+	return broken
 }
 
 // ask changes the resources whose updates are asked for, and returns the version to wait for.

@@ -49,6 +49,7 @@ func TestApps(t *testing.T) {
 			return ask(w, "tools/call", name, `"name":`+quoted(name)+`,"arguments":{}`)
 		}
 		tools := w.tools()
+		listed := ask(w, "resources/list", "", "")
 		for server, far := range map[string]*upstreamtest.Handler{"left": farLeft, "right": farRight} {
 			// Two claim the page of show, one that of refresh.
 			if want := `"_meta":{"ui":{"resourceUri":"ui://toolhub/` + server + `/board/page","x":1.0}}`; !strings.Contains(tools["mcp."+server+".show"], want) {
@@ -56,6 +57,9 @@ func TestApps(t *testing.T) {
 			}
 			if want := `"_meta":{"ui":{"resourceUri":"ui://board/` + server + `","visibility":["app"],"x":1.0}}`; !strings.Contains(tools["mcp."+server+".refresh-"+server], want) {
 				t.Errorf("%s: declared %s", version, tools["mcp."+server+".refresh-"+server])
+			}
+			if want := `{"uri":"ui://toolhub/` + server + `/board/page","name":"board"}`; !strings.Contains(listed, want) {
+				t.Errorf("%s: the page that tools name is not on the list %s", version, listed)
 			}
 			for shown, native := range map[string]string{"ui://toolhub/" + server + "/board/page": "ui://board/page",
 				"toolhub://" + server + "/ui://board/page": "ui://board/page", "ui://board/" + server: "ui://board/" + server} {

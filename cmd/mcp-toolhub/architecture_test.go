@@ -55,6 +55,7 @@ var mayImport = map[string]map[string]string{
 		"policy/target":    "of calls",
 	},
 	"policy/facts": {
+		"internal/glob":    "patterns of overrides",
 		"internal/tool":    "facts are about tools, and become records",
 		"internal/rawjson": "reads annotations and schemas",
 	},

@@ -125,6 +125,64 @@ func TestCustom(t *testing.T) {
 	}
 }
 
+// TestKnownMethodsAreNotPassed holds that nothing gets past the pipeline in the other form: a request of a known method
+// without an id, which many a server would carry out all the same, and a known notification with one, which could end what
+// others do.
+func TestKnownMethodsAreNotPassed(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		for _, server := range []string{"oldhttp", "newstdio"} {
+			play := func(t *testing.T, w *wire) {
+				w.open()
+				if w.stdin != nil {
+					w.awaitTools("noted")
+				}
+				w.ids = 100
+				c := newTaskClient(t, w, "")
+				tell := func(method, params string) {
+					r := rawRequest{method: method, params: params}
+					if w.stdin != nil {
+						w.write(r.text())
+					} else {
+						w.post(r)
+					}
+				}
+				for _, method := range []string{"tools/call", "tools/list", "prompts/get", "resources/subscribe", "logging/setLevel", "tasks/cancel",
+					"subscriptions/listen", "initialize", "ping", "elicitation/create"} {
+					tell(method, `{"name":"echo","taskId":"1","level":"debug"}`)
+				}
+				c.tell(rawRequest{method: "acme/last", params: `{}`})
+				if noted := c.do(c.tool("noted", `{}`, "", "")); strings.Count(noted, `"jsonrpc"`) != 2 || !strings.Contains(noted, `"acme/last"`) {
+					t.Errorf("the server got %s", noted)
+				}
+				for _, method := range []string{"notifications/cancelled", "notifications/initialized", "notifications/acme"} {
+					r := c.request(method, "", `"requestId":"toolhub-1"`, "")
+					if w.stdin == nil {
+						if status, _, all := w.post(r); status < 400 && !strings.Contains(strings.Join(all, ""), "-32601") {
+							t.Errorf("a request %s is answered with %d %q", method, status, all)
+						}
+					} else if got := c.do(r); !strings.Contains(got, "-3260") {
+						t.Errorf("a request %s is answered with %s", method, got)
+					}
+				}
+				if got := c.do(c.tool("canceled", `{}`, "", "")); strings.Contains(got, "toolhub-1") {
+					t.Errorf("the server was told of %s", got)
+				}
+			}
+			t.Run("stdio "+version+" to "+server, func(t *testing.T) {
+				t.Parallel()
+				play(t, wireHub(t, configText(t, customServers(t), nil), version, "--server", server))
+			})
+			t.Run("http "+version+" to "+server, func(t *testing.T) {
+				t.Parallel()
+				hub := startHub(t, "hub.json", configText(t, customServers(t), nil))
+				eventually(t, "the tools are known", func() bool { return hub.statusOf(t, server).Tools > 0 })
+				play(t, wireHTTP(t, hub.url+"/mcp/s/"+server, version))
+			})
+		}
+	}
+}
+
 // TestCustomCancelled holds that a request which the hub does not know can be cancelled, and that the server is told.
 func TestCustomCancelled(t *testing.T) {
 	t.Parallel()
@@ -220,6 +278,36 @@ func TestCustomOfServers(t *testing.T) {
 			}
 			if got := called.do(called.request("elicitation/create", "", `"message":"x"`, "")); !strings.Contains(got, "-32601") {
 				t.Errorf("what servers ask of clients, asked of a server: %s", got)
+			}
+		})
+	}
+}
+
+// TestServersAskNotByNotification holds that a server cannot put a question, or another request, to the clients of its direct
+// view as something that the hub does not know: without an id, outside and during calls.
+func TestServersAskNotByNotification(t *testing.T) {
+	t.Parallel()
+	hub := startHub(t, "hub.json", configText(t, customServers(t), nil))
+	var lines []string
+	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list", "ping", "tools/call", "acme/last"} {
+		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"message":"Your password?"}}`, method))
+	}
+	notes, _ := json.Marshal(map[string]any{"notes": lines})
+	for _, server := range []string{"oldhttp", "oldstdio", "newhttp", "newstdio"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			eventually(t, "the tools are known", func() bool { return hub.statusOf(t, server).Tools > 0 })
+			c := newTaskClient(t, wireHTTP(t, hub.url+"/mcp/s/"+server, rev2025).open(), "").stand()
+			for _, tool := range []string{"say", "shout"} {
+				c.do(c.tool(tool, string(notes), "", ""))
+				if strings.HasPrefix(server, "new") && tool == "shout" {
+					continue // to those who listen, and here nobody does
+				}
+				c.note("acme/last")
+				if said := strings.Join(c.stash, "\n"); strings.Contains(said, "password") {
+					t.Errorf("after %s the client was asked %s", tool, said)
+				}
+				c.stash = nil
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/eval"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 )
@@ -104,7 +105,7 @@ func (a *app) evalSearch(ctx context.Context, f evalFlags) error {
 }
 
 func readBench(f evalFlags) (eval.Bench, error) {
-	var b eval.Bench
+	b := eval.Bench{Tokens: deferred.Tokens}
 	tools, err := os.Open(f.tools)
 	if err != nil {
 		return b, fmt.Errorf("eval search: %w", err)

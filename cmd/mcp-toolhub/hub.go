@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,7 +108,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 		return nil, errors.Join(err, h.journal.Close())
 	}
 	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
-		Servers: h.group, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
+		Servers: h.group, Fresh: h.fresh, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
@@ -187,6 +188,15 @@ func (h *hub) Surface(profile string, caller tool.Actor) (*tool.Surface, error) 
 	return h.loader.Surface(full, caller.Client), nil
 }
 
+// fresh is what a server said of one of its lists, if the surfaces are up to that list.
+func (h *hub) fresh(server, method string) (tool.Freshness, bool) {
+	f, ok := h.group.Freshness(server, method)
+	if h.group.Changes() != h.refreshed.Load() {
+		return tool.Freshness{}, ok
+	}
+	return f, ok
+}
+
 // limits are those of a server's entry.
 func (h *hub) limits(server string) invoke.Limits { return (*h.bounds.Load())[server] }
 
@@ -230,14 +240,27 @@ func (h *hub) refresh() {
 	changes := h.group.Changes()
 	catalogs := h.catalogs()
 	h.offer(catalogs)
-	h.loader.Update(catalogs)
-	all := h.names.Load().Update(catalogs)
+	held := h.loader.Update(catalogs)
+	all := withLists(h.names.Load().Update(catalogs), held)
 	for _, said := range h.group.Restated() { // who sees that one server alone is told what it says
 		all = append(all, namespace.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
 			Prompts: said.Prompts, Resources: said.Resources})
 	}
 	h.announce(all)
 	h.refreshed.Store(changes)
+}
+
+// withLists are changes and the lists of tools of those profiles.
+func withLists(changes []namespace.Change, profiles []string) []namespace.Change {
+	for _, profile := range profiles {
+		at := slices.IndexFunc(changes, func(c namespace.Change) bool { return c.Profile == profile })
+		if at < 0 {
+			at = len(changes)
+			changes = append(changes, namespace.Change{Profile: profile})
+		}
+		changes[at].Tools = true
+	}
+	return changes
 }
 
 // announce tells clients what has changed for them.

@@ -38,7 +38,7 @@ func publishedServers(t *testing.T, files string) string {
 		"files":      bin("mcp-server-filesystem", files),
 		"memory":     memory,
 		"playwright": bin("playwright-mcp", "--headless", "--isolated"),
-	}, map[string]any{"profiles": map[string]any{"safe": map[string]any{"style": "safe"}}})
+	}, map[string]any{"profiles": map[string]any{"safe": map[string]any{"style": "safe"}}, "deferred": map[string]any{"mode": "never"}})
 }
 
 // TestPublishedServers runs servers that people use behind one hub, and calls their tools.

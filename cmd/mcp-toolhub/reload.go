@@ -120,20 +120,15 @@ func (h *hub) apply(next *config.Settings) error {
 	h.gate.Store(permitted)
 	catalogs := h.catalogs()
 	h.offer(catalogs)
-	h.loader.Update(catalogs)
+	said := h.loader.Update(catalogs)
 	names.Update(catalogs)
 	before := h.names.Swap(names)
 	held, err := h.loader.Apply(next.Deferred)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.views())
-	changes := names.Since(before)
-	for _, profile := range held {
-		changes = append(changes, namespace.Change{Profile: profile, Tools: true})
-	}
+	changes := withLists(names.Since(before), append(said, held...))
 	if !permitted.IsOpen() || was.Policy.Enabled { // what it hides may be other tools than before
-		for _, view := range h.views() {
-			changes = append(changes, namespace.Change{Profile: view, Tools: true})
-		}
+		changes = withLists(changes, h.views())
 	}
 	h.announce(changes)
 	h.warnOfMode(next)

@@ -65,7 +65,7 @@ func (c *taskClient) about(method, id string) rawRequest {
 }
 
 func (c *taskClient) tool(name, args, more, meta string) rawRequest {
-	name = c.prefix + name
+	name, args = c.w.through(c.prefix+name, args)
 	return c.request("tools/call", name, join(`"name":`+quoted(name), `"arguments":`+args, more), meta)
 }
 
@@ -197,9 +197,9 @@ func (c *taskClient) playOld() {
 // finishQuietly finishes a task without a line in the transcript.
 func (c *taskClient) finishQuietly(id string) {
 	c.t.Helper()
-	name := c.prefix + "finish"
+	name, args := c.w.through(c.prefix+"finish", `{"task":`+quoted(id)+`}`)
 	w := *c.w
-	r := rawRequest{id: `"finish"`, method: "tools/call", name: name, params: c.w.params(`"name":`+quoted(name)+`,"arguments":{"task":`+quoted(id)+`}`, "")}
+	r := rawRequest{id: `"finish"`, method: "tools/call", name: name, params: c.w.params(`"name":`+quoted(name)+`,"arguments":`+args, "")}
 	if w.stdin != nil {
 		w.write(r.text()) // its response is stashed
 		return

@@ -2,7 +2,7 @@
 // an option beside deferred/search, which fuses its order in and does without where the endpoint does not answer.
 //
 // Each tool's vector is asked for once, in the background, and kept on the disk under a name made of model, schema digest
-// and text. Questions are asked for as they come, and the latest are remembered. Names, descriptions and questions go to
+// and text, until nobody has needed it for a month. Questions are asked for as they come, and the latest are remembered. Names, descriptions and questions go to
 // the endpoint, and nothing else does.
 package embed
 
@@ -195,6 +195,7 @@ func cut(text string) string {
 // work asks for what is pending until ctx ends.
 func (s *Store) work(ctx context.Context) {
 	defer close(s.done)
+	s.sweep(ctx)
 	for {
 		batch := s.batch()
 		if len(batch) == 0 {
@@ -263,7 +264,7 @@ func (s *Store) fill(ctx context.Context, batch []*tool) error {
 }
 
 // Near are the IDs of at most n tools nearest in meaning to text, the nearest first. It fails where the endpoint does not
-// answer in time, and then at once until it has rested. within is as in search.Query.
+// answer in time, and then at once until it has rested. within says what the asker may find; nil: all.
 func (s *Store) Near(ctx context.Context, text string, n int, within func(id string) bool) ([]string, error) {
 	v, err := s.question(ctx, cut(text))
 	if err != nil {

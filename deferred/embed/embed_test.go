@@ -3,6 +3,7 @@ package embed_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -119,7 +120,7 @@ func TestFoundByMeaning(t *testing.T) {
 	if ids, _, _ = found(x, "mcp.books.carry"); ids[0] != "mcp.books.carry" {
 		t.Errorf("who is named is not first: %q", ids)
 	}
-	a := x.Search(t.Context(), search.Query{Text: "umbrella", Servers: []string{"books"}, Within: func(id string) bool { return id != "mcp.books.carry" }})
+	a := x.Search(t.Context(), search.Query{Text: "umbrella", Servers: []string{"books"}, Scope: search.NewScope(func(id string) bool { return id != "mcp.books.carry" })})
 	for _, h := range a.Hits {
 		if h.ID != "mcp.books.open_items" {
 			t.Errorf("%s is of another server, or hidden", h.ID)
@@ -175,6 +176,32 @@ func TestVectorsOutliveTheProcess(t *testing.T) {
 	}
 	if n := fillAndCount(func(*search.Index) {}); n > 2 {
 		t.Errorf("%d texts asked for with two files broken", n)
+	}
+	for i, f := range files[2:] { // one was needed a week ago; of another tool, and half written, none in a quarter
+		to, ago := f, 7*24*time.Hour
+		if i > 0 {
+			to, ago = filepath.Join(filepath.Dir(f), []string{"0", "gone.f32", "new-123"}[i]), 100*24*time.Hour
+			if err := os.WriteFile(to, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chtimes(to, time.Now(), time.Now().Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := filepath.Join(dir, filepath.Base(filepath.Dir(files[0])), "notes.txt")
+	if err := errors.Join(os.WriteFile(foreign, nil, 0o600), os.Chtimes(foreign, time.Now(), time.Now().Add(-time.Hour*10_000))); err != nil {
+		t.Fatal(err)
+	}
+	fillAndCount(func(x *search.Index) { // what is asked for comes after what is removed
+		x.Put(search.Server{Name: "new"}, []search.Document{{ID: "mcp.new.x", Name: "x"}})
+	})
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(left) != len(files)+2 || !slices.Contains(left, foreign) {
+		t.Errorf("what nobody needs is kept, or more was removed: %q", left)
+	}
+	if info, err := os.Stat(files[2]); err != nil || time.Since(info.ModTime()) > time.Hour {
+		t.Errorf("that a vector is needed is not noted: %v", err)
 	}
 }
 
@@ -250,6 +277,27 @@ func TestCloseWhileAsking(t *testing.T) {
 	}
 	s.Close()
 	s.Close()
+}
+
+// TestNobodyLearnsWhereTheEndpointIs: whoever searches is told why meaning is left out, and not where it is asked for.
+func TestNobodyLearnsWhereTheEndpointIs(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, url := range []string{gone.URL + "/" + secret, "http://no-such-host.invalid/" + secret} {
+		s, err := embed.New(t.Context(), embed.Config{URL: url, Model: "m", Timeout: 20 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := search.New(search.Options{Meaning: s})
+		x.Put(search.Server{Name: "sky"}, nil)
+		_, _, notes := found(x, "the moon")
+		text := strings.Join(notes, "")
+		if len(notes) != 1 || strings.Contains(text, secret) || strings.Contains(text, "127.0.0.1") || strings.Contains(text, "no-such-host") {
+			t.Errorf("%s: %q", url, notes)
+		}
+		s.Close()
+	}
 }
 
 func TestConfigFaults(t *testing.T) {

@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
 )
 
 // maxAnswer bounds what is read of an answer: 64 vectors of some thousand numbers are a few megabytes.
@@ -37,11 +40,7 @@ func (s *Store) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	}
 	resp, err := s.config.Client.Do(req)
 	if err != nil {
-		var u *url.Error // names the URL, which may hold a secret
-		if errors.As(err, &u) {
-			err = u.Err
-		}
-		return nil, fmt.Errorf("embeddings: ask the endpoint: %w", err)
+		return nil, unreached(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -75,6 +74,24 @@ func (s *Store) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	return out, nil
 }
 
+// unreached is why the endpoint was not reached, for askers who are not to learn where it stands or what its URL holds.
+func unreached(err error) error {
+	why := "it cannot be reached: check url"
+	var dns *net.DNSError
+	var code syscall.Errno
+	switch {
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "it did not answer in time: raise timeout if that is usual"
+	case errors.As(err, &dns):
+		why = "its host is not found: check url"
+	case errors.As(err, &code):
+		why = code.Error() + ": check that it runs"
+	}
+	return errors.New("embeddings: ask the endpoint: " + why)
+}
+
 // unit makes a vector one of length one, if it can be.
 func unit(v []float32) bool {
 	sum := 0.0
@@ -91,7 +108,46 @@ func unit(v []float32) bool {
 	return true
 }
 
-func (s *Store) file(key string) string { return filepath.Join(s.config.Dir, key[:2], key+".f32") }
+func (s *Store) file(key string) string { return filepath.Join(s.config.Dir, key[:2], key+vectorFile) }
+
+// Files that were not needed for so long are removed at a start. Whether one is needed is noted once a day.
+const (
+	keepUnused = 30 * 24 * time.Hour
+	noteUse    = 24 * time.Hour
+)
+
+// sweep removes what is left of tools, texts and models that are no more. Other files are not touched.
+func (s *Store) sweep(ctx context.Context) {
+	if s.config.Dir == "" {
+		return
+	}
+	folders, err := os.ReadDir(s.config.Dir)
+	if err != nil {
+		return // there is nothing yet
+	}
+	for _, folder := range folders {
+		if ctx.Err() != nil {
+			return
+		}
+		files, err := os.ReadDir(filepath.Join(s.config.Dir, folder.Name()))
+		if err != nil || len(folder.Name()) != 2 {
+			continue
+		}
+		for _, f := range files {
+			info, err := f.Info()
+			ours := strings.HasSuffix(f.Name(), vectorFile) || strings.HasPrefix(f.Name(), unfinished)
+			if err == nil && ours && info.Mode().IsRegular() && time.Since(info.ModTime()) > keepUnused {
+				_ = os.Remove(filepath.Join(s.config.Dir, folder.Name(), f.Name())) // or the next start does
+			}
+		}
+	}
+}
+
+// The names of files: of vectors, and of those that are being written.
+const (
+	vectorFile = ".f32"
+	unfinished = "new-"
+)
 
 // load reads a vector from the disk; none if it is not there or not whole.
 func (s *Store) load(key string) []float32 {
@@ -108,6 +164,9 @@ func (s *Store) load(key string) []float32 {
 	}
 	if !unit(v) {
 		return nil
+	}
+	if info, err := os.Stat(s.file(key)); err == nil && time.Since(info.ModTime()) > noteUse {
+		_ = os.Chtimes(s.file(key), time.Now(), time.Now()) // at worst it is asked for again
 	}
 	return v
 }
@@ -126,7 +185,7 @@ func (s *Store) save(key string, v []float32) {
 	if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
 	}
-	temp, err := os.CreateTemp(filepath.Dir(file), "new-*") // 0600
+	temp, err := os.CreateTemp(filepath.Dir(file), unfinished+"*") // 0600
 	if err != nil {
 		return
 	}

@@ -36,7 +36,15 @@ type gather struct {
 }
 
 func newGather(r *ranking, l *lexicon) *gather {
-	return &gather{rank: r, lexicon: l, terms: make(map[string]int)}
+	return &gather{rank: r, lexicon: l, terms: make(map[string]int, 256)}
+}
+
+// take returns what was gathered; the next text begins anew.
+func (g *gather) take() []weighedTerm {
+	out := slices.Clone(g.out)
+	clear(g.terms)
+	g.out = g.out[:0]
+	return out
 }
 
 func (g *gather) add(f field, text string) {
@@ -84,8 +92,8 @@ func (g *gather) count(term string, f field, tf float32) {
 }
 
 // document analyses one tool.
-func (r *ranking) document(d *Document, s *Server, l *lexicon) analysis {
-	g := newGather(r, l)
+func (g *gather) document(d *Document, s *Server) analysis {
+	r := g.rank
 	g.add(fieldName, d.Name)
 	g.add(fieldTitle, d.Title)
 	g.add(fieldHint, d.Hint)
@@ -97,14 +105,14 @@ func (r *ranking) document(d *Document, s *Server, l *lexicon) analysis {
 	g.add(fieldProperty, p.names)
 	g.add(fieldPropertyText, p.texts)
 	g.add(fieldEnum, p.enums)
-	a := analysis{terms: g.out, names: foldedNames(d, s)}
+	a := analysis{terms: g.take(), names: foldedNames(d, s)}
 	a.lower = strings.ToLower(d.Name + "\n" + d.Title + "\n" + d.Description[:min(len(d.Description), maxMatched)])
 	for _, w := range words(d.Name, true) {
 		if w.parts == 0 {
 			a.name = append(a.name, r.stem(w.text))
 		}
 	}
-	a.does = r.does(a.name, d.Title, first, l)
+	a.does = r.does(a.name, d.Title, first, g.lexicon)
 	return a
 }
 
@@ -127,12 +135,11 @@ func (r *ranking) does(name []string, title, summary string, l *lexicon) actions
 }
 
 // server analyses what a server is called and says of itself.
-func (r *ranking) server(s *Server, l *lexicon) []weighedTerm {
-	g := newGather(r, l)
+func (g *gather) server(s *Server) []weighedTerm {
 	g.add(fieldServer, s.Name)
 	g.add(fieldServerTitle, s.Title)
 	g.add(fieldServerText, s.Description)
-	return g.out
+	return g.take()
 }
 
 // foldedNames are the names that a tool is found under by who names it.

@@ -41,8 +41,9 @@ type found struct {
 	mask   uint64
 }
 
-func (x *Index) search(ctx context.Context, q Query, near []string) Answer {
-	if ctx.Err() != nil || x.live == 0 {
+func (p *part) search(ctx context.Context, q Query, near []string) Answer {
+	x := p.x
+	if ctx.Err() != nil || p.live == 0 {
 		return Answer{}
 	}
 	s, ok := x.pool.Get().(*scratch)
@@ -52,33 +53,34 @@ func (x *Index) search(ctx context.Context, q Query, near []string) Answer {
 	defer x.pool.Put(s)
 	s.docs.reset(len(x.docs))
 	s.servers.reset(len(x.slots))
-	a := x.read(q.Text)
-	x.score(a, s)
-	x.named(q.Text, &s.docs)
-	best := x.best(&s.docs, q, max(candidates, q.limit()))
-	x.rerank(a, best)
-	best = x.fuse(best, near, q)
-	return x.answer(best, &s.docs, q)
+	a := p.read(q.Text)
+	p.score(a, s)
+	p.named(q.Text, &s.docs)
+	best := p.best(&s.docs, q, max(candidates, q.limit()))
+	p.rerank(a, best)
+	best = p.fuse(best, near, q)
+	return p.answer(best, &s.docs, q)
 }
 
 // candidates is how many of the best are looked at closely.
 const candidates = 100
 
 // score adds up what every tool is credited with.
-func (x *Index) score(a *asked, s *scratch) {
+func (p *part) score(a *asked, s *scratch) {
+	x := p.x
 	left := maxPostings
 	for i := range a.concepts {
 		c := &a.concepts[i]
 		for _, v := range c.words {
-			left -= len(x.entries[v.term].docs)
+			left -= len(p.docsOf(v.term))
 		}
 		if left < 0 {
 			break // the commonest words, which come last, tell least
 		}
-		x.credit(c, i, x.live, &s.docs, func(e *entry) []posting { return e.docs })
+		p.credit(c, i, p.live, &s.docs, p.docsOf)
 		if x.rank.on(ServerPrior) {
-			x.credit(c, i, len(x.servers), &s.servers, func(e *entry) []posting { return e.servers })
-			x.creditNamed(c, &s.servers)
+			p.credit(c, i, p.servers, &s.servers, p.serversOf)
+			p.creditNamed(c, &s.servers)
 		}
 	}
 	if !x.rank.on(ServerPrior) {
@@ -86,7 +88,7 @@ func (x *Index) score(a *asked, s *scratch) {
 	}
 	prior := float32(x.rank.prior)
 	for at, slot := range x.owners {
-		if slot != nobody && s.servers.score[slot] > 0 {
+		if slot != nobody && s.servers.score[slot] > 0 && p.has(uint32(at)) {
 			s.docs.score[at] += prior * s.servers.score[slot]
 			s.docs.fields[at] |= s.servers.fields[slot]
 			s.docs.mask[at] |= s.servers.mask[slot]
@@ -95,17 +97,17 @@ func (x *Index) score(a *asked, s *scratch) {
 }
 
 // credit adds the best of a concept's words to each score.
-func (x *Index) credit(c *concept, bit, n int, t *tally, list func(*entry) []posting) {
-	half := float32(x.rank.saturation)
+func (p *part) credit(c *concept, bit, n int, t *tally, list func(term uint32) []posting) {
+	half := float32(p.x.rank.saturation)
 	for _, v := range c.words {
-		postings := list(&x.entries[v.term])
+		postings := list(v.term)
 		w := float32(v.weight * idf(len(postings), n))
 		for _, p := range postings {
 			t.best[p.at] = max(t.best[p.at], w*p.tf/(half+p.tf))
 		}
 	}
 	for _, v := range c.words {
-		for _, p := range list(&x.entries[v.term]) {
+		for _, p := range list(v.term) {
 			t.score[p.at] += t.best[p.at]
 			t.best[p.at] = 0
 			t.fields[p.at] |= p.fields
@@ -116,32 +118,32 @@ func (x *Index) credit(c *concept, bit, n int, t *tally, list func(*entry) []pos
 
 // creditNamed adds to the servers that a concept names, the more so the less other servers' tools speak of it: "on GitHub"
 // names a server, "time" hardly.
-func (x *Index) creditNamed(c *concept, t *tally) {
+func (p *part) creditNamed(c *concept, t *tally) {
+	x := p.x
 	if !x.rank.on(NamedServer) {
 		return
 	}
 	for _, v := range c.words {
-		e := &x.entries[v.term]
-		if strings.Contains(e.text, "=") {
+		if strings.Contains(x.entries[v.term].text, "=") {
 			continue
 		}
 		var slots []uint32
-		for _, p := range e.servers {
-			if p.fields&(1<<fieldServer|1<<fieldServerTitle) != 0 {
-				slots = append(slots, p.at)
+		for _, said := range p.serversOf(v.term) {
+			if said.fields&(1<<fieldServer|1<<fieldServerTitle) != 0 {
+				slots = append(slots, said.at)
 			}
 		}
 		if len(slots) == 0 {
 			continue
 		}
 		elsewhere := 0
-		for _, p := range e.docs {
-			if !slices.Contains(slots, x.owners[p.at]) {
+		for _, said := range p.docsOf(v.term) {
+			if !slices.Contains(slots, x.owners[said.at]) {
 				elsewhere++
 			}
 		}
-		d := idf(elsewhere, x.live) / idf(0, x.live)
-		w := float32(x.rank.named * v.weight * d * d * idf(len(slots), len(x.servers)))
+		d := idf(elsewhere, p.live) / idf(0, p.live)
+		w := float32(x.rank.named * v.weight * d * d * idf(len(slots), p.servers))
 		for _, slot := range slots {
 			t.score[slot] += w
 		}
@@ -155,29 +157,34 @@ const nameBonus = 1000
 const maxNamed = 64
 
 // named puts the tools first whose name the text is, or which it names among other words in the spelling of programs.
-func (x *Index) named(text string, t *tally) {
+func (p *part) named(text string, t *tally) {
+	x := p.x
 	if !x.rank.on(ExactNames) || len(text) > maxQueryBytes {
 		return
 	}
-	at := slices.Clone(x.names[fold(text)])
+	at := slices.Clone(x.named(fold(text)))
 	for i, chunk := range strings.Fields(text) {
 		if i == maxNamed {
 			break
 		}
 		chunk = strings.Trim(chunk, "\"'`()[]<>,;:!?.")
 		if strings.ContainsAny(chunk, "_-.") || len(camel(chunk)) > 1 {
-			at = append(at, x.names[fold(chunk)]...)
+			at = append(at, x.named(fold(chunk))...)
 		}
 	}
 	slices.Sort(at)
 	for _, at := range slices.Compact(at) {
+		if !p.has(at) {
+			continue
+		}
 		t.score[at] += nameBonus
 		t.fields[at] |= 1 << fieldName
 	}
 }
 
 // best are the n best that the asker may find, best first.
-func (x *Index) best(t *tally, q Query, n int) []found {
+func (p *part) best(t *tally, q Query, n int) []found {
+	x := p.x
 	var only map[uint32]bool
 	if len(q.Servers) > 0 {
 		only = make(map[uint32]bool)
@@ -190,10 +197,7 @@ func (x *Index) best(t *tally, q Query, n int) []found {
 	best := make([]found, 0, 2*n)
 	least := float32(0)
 	for at, score := range t.score {
-		if score <= least || x.owners[at] == nobody || only != nil && !only[x.owners[at]] {
-			continue
-		}
-		if q.Within != nil && !q.Within(x.docs[at].src.ID) {
+		if score <= least || !p.has(uint32(at)) || only != nil && !only[x.owners[at]] {
 			continue
 		}
 		best = append(best, found{uint32(at), float64(score), t.fields[at], t.mask[at]})
@@ -218,7 +222,8 @@ func (x *Index) byScore(a, b found) int {
 
 // rerank looks at the candidates closely: how much of the question each covers, how much of its name the question says,
 // and whether it does what is wanted.
-func (x *Index) rerank(a *asked, best []found) {
+func (p *part) rerank(a *asked, best []found) {
+	x := p.x
 	total := 0.0
 	for _, c := range a.concepts {
 		total += c.value
@@ -233,7 +238,7 @@ func (x *Index) rerank(a *asked, best []found) {
 			f.score *= 1 + x.rank.coverage*covered/total
 		}
 		if x.rank.on(NameCoverage) {
-			f.score *= 1 + x.rank.nameCover*x.nameCover(a, f.at)
+			f.score *= 1 + x.rank.nameCover*p.nameCover(a, f.at)
 		}
 		if does := x.docs[f.at].does; does != 0 && a.wants != 0 && does&a.wants == 0 {
 			f.score *= 1 - x.rank.action
@@ -246,7 +251,8 @@ func (x *Index) rerank(a *asked, best []found) {
 const fused = 60
 
 // fuse makes one order of those by words and by meaning. A tool that is named stays first.
-func (x *Index) fuse(best []found, near []string, q Query) []found {
+func (p *part) fuse(best []found, near []string, q Query) []found {
+	x := p.x
 	if len(near) == 0 {
 		return best
 	}
@@ -261,16 +267,16 @@ func (x *Index) fuse(best []found, near []string, q Query) []found {
 	}
 	for i, id := range near {
 		at, ok := x.ids[id]
-		if !ok || len(q.Servers) > 0 && !x.ofServers(at, q.Servers) {
+		if !ok || !p.has(at) || len(q.Servers) > 0 && !x.ofServers(at, q.Servers) {
 			continue
 		}
-		p, ok := place[at]
+		n, ok := place[at]
 		if !ok {
-			p = len(best)
+			n = len(best)
 			best = append(best, found{at: at})
 		}
-		best[p].score += 1 / float64(fused+i)
-		best[p].fields |= 1 << fieldMeaning
+		best[n].score += 1 / float64(fused+i)
+		best[n].fields |= 1 << fieldMeaning
 	}
 	slices.SortFunc(best, x.byScore)
 	return best
@@ -286,10 +292,10 @@ func (x *Index) ofServers(at uint32, names []string) bool {
 }
 
 // nameCover is the share of a tool's name that the question says.
-func (x *Index) nameCover(a *asked, at uint32) float64 {
+func (p *part) nameCover(a *asked, at uint32) float64 {
 	all, said := 0.0, 0.0
-	for _, id := range x.docs[at].name {
-		w := idf(len(x.entries[id].docs), x.live)
+	for _, id := range p.x.docs[at].name {
+		w := idf(len(p.docsOf(id)), p.live)
 		all += w
 		if a.said[id] {
 			said += w
@@ -302,18 +308,19 @@ func (x *Index) nameCover(a *asked, at uint32) float64 {
 }
 
 // answer writes the answer.
-func (x *Index) answer(best []found, t *tally, q Query) Answer {
+func (p *part) answer(best []found, t *tally, q Query) Answer {
 	var a Answer
 	best = best[:min(len(best), q.limit())]
 	for _, f := range best {
-		a.Hits = append(a.Hits, Hit{ID: x.docs[f.at].src.ID, Score: f.score, Fields: f.fields.names()})
+		a.Hits = append(a.Hits, Hit{ID: p.x.docs[f.at].src.ID, Score: f.score, Fields: f.fields.names()})
 	}
-	a.Neighbours = x.neighbours(best, t, q)
+	a.Neighbours = p.neighbours(best, t)
 	return a
 }
 
 // neighbours are other tools of the first two servers among the hits: those that matched best, then in order of ID.
-func (x *Index) neighbours(hits []found, t *tally, q Query) []string {
+func (p *part) neighbours(hits []found, t *tally) []string {
+	x := p.x
 	var slots, taken []uint32
 	for _, f := range hits {
 		taken = append(taken, f.at)
@@ -324,7 +331,7 @@ func (x *Index) neighbours(hits []found, t *tally, q Query) []string {
 	var others []found
 	for _, slot := range slots {
 		for _, at := range x.slots[slot].docs {
-			if !slices.Contains(taken, at) {
+			if p.has(at) && !slices.Contains(taken, at) {
 				others = append(others, found{at: at, score: float64(t.score[at])})
 			}
 		}
@@ -335,9 +342,7 @@ func (x *Index) neighbours(hits []found, t *tally, q Query) []string {
 		if len(out) == maxNeighbours {
 			break
 		}
-		if id := x.docs[f.at].src.ID; q.Within == nil || q.Within(id) {
-			out = append(out, id)
-		}
+		out = append(out, x.docs[f.at].src.ID)
 	}
 	return out
 }

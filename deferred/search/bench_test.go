@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -120,7 +119,7 @@ func heap() int64 {
 }
 
 // hostile are questions and patterns written to take long.
-func hostile(docs [][]search.Document) (texts []string, patterns []*regexp.Regexp) {
+func hostile(docs [][]search.Document) (texts, patterns []string) {
 	counts := make(map[string]int)
 	for _, own := range docs {
 		for _, d := range own {
@@ -142,11 +141,10 @@ func hostile(docs [][]search.Document) (texts []string, patterns []*regexp.Regex
 		strings.Join(common[:1600], " "), strings.Join(junk, " "), strings.Repeat("a", 10_000), strings.Repeat("create list get ", 700),
 		strings.Repeat("_", 10_000), strings.Repeat("aB", 5_000), strings.Repeat("必应搜索", 900), strings.Repeat("\x00\xff ", 3_000),
 	}
-	for _, p := range []string{
+	patterns = []string{
 		"(" + strings.Join(junk[:1000], "|") + ")", "(?i)(" + strings.Join(junk[:100], "|") + ")", `(a|b|c|d|e)*f`, `(?i).*(a.*){20}z`,
 		`([a-z]+ )*[0-9]{50}`, `.`, `(?i)` + common[0], `[a-z]+_[a-z]+.*zzzz`,
-	} {
-		patterns = append(patterns, regexp.MustCompile(p))
+		strings.Repeat("a{999}b{999}", 83), strings.Repeat(`\pL{999}`, 111), strings.Repeat(`\PL`, 333), strings.Repeat(`[^x]{4}`, 50),
 	}
 	return texts, patterns
 }
@@ -163,11 +161,19 @@ func BenchmarkHostile(b *testing.B) {
 			slowest = max(slowest, time.Since(start))
 			b.Log(len(text), text[:10], time.Since(start))
 		}
-		for _, re := range patterns {
+		for _, expression := range patterns {
 			start := time.Now()
-			x.Regexp(context.Background(), re, search.Query{})
+			if p, err := search.ReadPattern(expression); err == nil {
+				x.Regexp(context.Background(), p, search.Query{})
+			}
 			slowest = max(slowest, time.Since(start))
-			b.Log(re.String()[:min(10, len(re.String()))], time.Since(start))
+			b.Log(expression[:min(10, len(expression))], time.Since(start))
+		}
+		for _, name := range append(texts, docs[0][0].Name+"x") {
+			start := time.Now()
+			x.Nearest(name, 3, nil)
+			slowest = max(slowest, time.Since(start))
+			b.Log("nearest", name[:10], time.Since(start))
 		}
 	}
 	b.ReportMetric(float64(slowest.Microseconds())/1000, "slowest-ms")

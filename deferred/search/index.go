@@ -15,6 +15,7 @@ type Index struct {
 	pool    sync.Pool // of *scratch
 
 	mu      sync.RWMutex
+	version uint64   // changes with everything below
 	docs    []doc    // slots; a removed tool's slot is used again
 	owners  []uint32 // of each slot: the shard's slot, or nobody
 	free    []uint32
@@ -25,8 +26,8 @@ type Index struct {
 	terms   map[string]uint32
 	entries []entry // by term
 	spare   []uint32
-	names   map[string][]uint32 // folded names to documents
-	grams   map[gram][]uint32   // pieces of the words that are known, unstemmed
+	names   map[string]*name  // by folded names
+	grams   map[gram][]uint32 // pieces of the words that are known, unstemmed
 }
 
 // doc is one tool in the index.
@@ -66,20 +67,22 @@ type posting struct {
 func New(o Options) *Index {
 	x := &Index{
 		rank: newRanking(o.Without), meaning: o.Meaning, servers: make(map[string]*shard), terms: make(map[string]uint32),
-		names: make(map[string][]uint32), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
+		names: make(map[string]*name), grams: make(map[gram][]uint32), ids: make(map[string]uint32),
 	}
 	x.lexicon = newLexicon(&x.rank)
 	return x
 }
 
-// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts.
+// Put replaces all that is indexed of a server. Of documents with equal IDs the last one counts. A server without any is
+// as one that was removed.
 func (x *Index) Put(s Server, docs []Document) {
 	docs = lastOfEach(docs)
 	analysed := make([]analysis, len(docs))
+	g := newGather(&x.rank, x.lexicon)
 	for i := range docs {
-		analysed[i] = x.rank.document(&docs[i], &s, x.lexicon)
+		analysed[i] = g.document(&docs[i], &s)
 	}
-	own := x.rank.server(&s, x.lexicon)
+	own := g.server(&s)
 	if x.meaning != nil {
 		x.meaning.Put(s, docs)
 	}
@@ -87,6 +90,9 @@ func (x *Index) Put(s Server, docs []Document) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.remove(s.Name)
+	if len(docs) == 0 {
+		return
+	}
 	sh := &shard{slot: x.shardSlot()}
 	x.servers[s.Name], x.slots[sh.slot] = sh, sh
 	for i := range docs {
@@ -127,7 +133,10 @@ func (x *Index) insert(sh *shard, d *Document, a *analysis) {
 		kept.name = append(kept.name, x.terms[w])
 	}
 	for _, name := range a.names {
-		x.names[name] = append(x.names[name], at)
+		if x.names[name] == nil {
+			x.names[name] = newName(name)
+		}
+		x.names[name].docs = append(x.names[name].docs, at)
 		sh.names = append(sh.names, name)
 	}
 }
@@ -150,6 +159,7 @@ func (x *Index) Len() int {
 }
 
 func (x *Index) remove(server string) {
+	x.version++
 	sh := x.servers[server]
 	if sh == nil {
 		return
@@ -165,8 +175,12 @@ func (x *Index) remove(server string) {
 		}
 	}
 	for _, name := range sh.names {
-		x.names[name] = slices.DeleteFunc(x.names[name], func(at uint32) bool { return x.owners[at] == sh.slot })
-		if len(x.names[name]) == 0 {
+		n := x.names[name]
+		if n == nil {
+			continue // several of its tools had it
+		}
+		n.docs = slices.DeleteFunc(n.docs, func(at uint32) bool { return x.owners[at] == sh.slot })
+		if len(n.docs) == 0 {
 			delete(x.names, name)
 		}
 	}
@@ -177,6 +191,14 @@ func (x *Index) remove(server string) {
 	}
 	x.free = append(x.free, sh.docs...)
 	x.live -= len(sh.docs)
+}
+
+// named are the tools that have a folded name.
+func (x *Index) named(folded string) []uint32 {
+	if n := x.names[folded]; n != nil {
+		return n.docs
+	}
+	return nil
 }
 
 func (x *Index) term(text string) uint32 {

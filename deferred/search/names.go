@@ -7,14 +7,15 @@ import (
 )
 
 // Names are the IDs of the tools that name names, in order of ID: their own name, ID, an alias, or server and name
-// together, whatever its case and separators. within is as in Query.
-func (x *Index) Names(name string, within func(id string) bool) []string {
+// together, whatever its case and separators. scope is as in Query.
+func (x *Index) Names(name string, scope *Scope) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	p := x.in(scope)
 	var out []string
-	for _, at := range x.names[fold(name)] {
-		if id := x.docs[at].src.ID; within == nil || within(id) {
-			out = append(out, id)
+	for _, at := range x.named(fold(name)) {
+		if p.has(at) {
+			out = append(out, x.docs[at].src.ID)
 		}
 	}
 	slices.Sort(out)
@@ -24,14 +25,64 @@ func (x *Index) Names(name string, within func(id string) bool) []string {
 // minLikeness is how much of two names must be the same for one to be offered in place of the other.
 const minLikeness = 0.4
 
-// Nearest are the IDs of at most n tools whose names are most like name, the most alike first. within is as in Query.
-func (x *Index) Nearest(name string, n int, within func(id string) bool) []string {
-	if len(name) > maxTextBytes {
+// maxNameLetters bounds a name for which others are looked for: nobody's is longer.
+const maxNameLetters = 256
+
+// name is a folded name of tools.
+type name struct {
+	docs  []uint32
+	grams uint32 // how many there are
+	seal  seal
+}
+
+// seal says which pieces a text cannot have: each that it has sets one bit. Most names are unlike the one that is asked for,
+// and this shows at once.
+type seal [4]uint64
+
+func (s *seal) set(g gram) { h := g.hash(); s[h>>6&3] |= 1 << (h & 63) }
+
+func (s *seal) has(h uint32) bool { return s[h>>6&3]&(1<<(h&63)) != 0 }
+
+func (g gram) hash() uint32 {
+	h := uint32(g[0])*0x9E3779B1 ^ uint32(g[1])*0x85EBCA77 ^ uint32(g[2])*0xC2B2AE3D
+	return (h ^ h>>15) * 0x2C1B3C6D >> 24
+}
+
+// newName is a name that nobody has yet.
+func newName(folded string) *name {
+	n := &name{}
+	for g := range pieces(folded) {
+		n.grams++
+		n.seal.set(g)
+	}
+	return n
+}
+
+// pieces are the pieces of a folded name in their order.
+func pieces(folded string) func(func(gram) bool) {
+	return func(yield func(gram) bool) {
+		g := gram{'^', '^', '^'}
+		for _, r := range folded {
+			if g = (gram{g[1], g[2], r}); !yield(g) {
+				return
+			}
+		}
+		yield(gram{g[1], g[2], '$'})
+	}
+}
+
+// Nearest are the IDs of at most n tools whose names are most like name, the most alike first. scope is as in Query.
+func (x *Index) Nearest(name string, n int, scope *Scope) []string {
+	folded := fold(name[:min(len(name), maxTextBytes)])
+	if len(folded) > maxNameLetters {
 		return nil
 	}
-	want := make(map[gram]bool)
-	for _, g := range grams(fold(name)) {
-		want[g] = true
+	want := wanted{has: make(map[gram]bool)}
+	for g := range pieces(folded) {
+		if !want.has[g] {
+			want.has[g] = true
+			want.hashes = append(want.hashes, g.hash())
+		}
 	}
 	type near struct {
 		id       string
@@ -39,15 +90,19 @@ func (x *Index) Nearest(name string, n int, within func(id string) bool) []strin
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	p := x.in(scope)
 	var all []near
-	for folded, docs := range x.names {
-		likeness := resemblance(want, folded)
+	for folded, of := range x.names {
+		if !want.mayBe(of) {
+			continue
+		}
+		likeness := want.likeness(folded)
 		if likeness < minLikeness {
 			continue
 		}
-		for _, at := range docs {
-			if id := x.docs[at].src.ID; within == nil || within(id) {
-				all = append(all, near{id, likeness})
+		for _, at := range of.docs {
+			if p.has(at) {
+				all = append(all, near{x.docs[at].src.ID, likeness})
 			}
 		}
 	}
@@ -64,23 +119,35 @@ func (x *Index) Nearest(name string, n int, within func(id string) bool) []strin
 	return out
 }
 
-// resemblance is the share of their pieces that two names have in common.
-func resemblance(want map[gram]bool, folded string) float64 {
-	if d := len(folded) + 1 - len(want); d > 2*len(want) {
-		return 0 // far longer
+// wanted is a name, as its pieces.
+type wanted struct {
+	has    map[gram]bool
+	hashes []uint32
+}
+
+// mayBe reports whether a name may be alike enough: no more pieces than the seal shows are in both.
+func (w *wanted) mayBe(n *name) bool {
+	most := float64(len(w.hashes)) * 2
+	if need := minLikeness * float64(len(w.hashes)+int(n.grams)); most >= need {
+		both := 0
+		for _, h := range w.hashes {
+			if n.seal.has(h) {
+				both++
+			}
+		}
+		return 2*float64(both) >= need
 	}
-	both, n := 0, 0
-	g := gram{'^', '^', '^'}
-	next := func(r rune) {
-		g = gram{g[1], g[2], r}
+	return false
+}
+
+// likeness is the share of their pieces that two names have in common.
+func (w *wanted) likeness(folded string) float64 {
+	both, n := make(map[gram]bool, len(w.has)), 0
+	for g := range pieces(folded) {
 		n++
-		if want[g] {
-			both++
+		if w.has[g] {
+			both[g] = true
 		}
 	}
-	for _, r := range folded {
-		next(r)
-	}
-	next('$')
-	return 2 * float64(min(both, len(want))) / float64(len(want)+n)
+	return 2 * float64(len(both)) / float64(len(w.has)+n)
 }

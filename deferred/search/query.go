@@ -35,6 +35,7 @@ type asked struct {
 
 // reader turns a text into concepts.
 type reader struct {
+	p        *part
 	x        *Index
 	concepts []concept
 	at       map[string]int // concepts by what they are
@@ -42,15 +43,16 @@ type reader struct {
 }
 
 // read understands a query. The caller holds the lock.
-func (x *Index) read(text string) *asked {
+func (p *part) read(text string) *asked {
+	x := p.x
 	if len(text) > maxQueryBytes {
 		text = text[:maxQueryBytes]
 	}
 	if x.rank.on(Literals) {
 		text = withoutLiterals(text)
 	}
-	all := x.whole(words(text, true))
-	r := reader{x: x, at: make(map[string]int)}
+	all := p.split(words(text, true))
+	r := reader{p: p, x: x, at: make(map[string]int)}
 	a := &asked{said: make(map[uint32]bool)}
 	stems := make([]string, len(all))
 	for i, w := range all {
@@ -100,8 +102,8 @@ func (x *Index) wants(all, stems []string) actions {
 	return 0
 }
 
-// whole decides how camelCase words are read: whole where the index knows them so ("GitHub"), otherwise in parts.
-func (x *Index) whole(all []word) []string {
+// split decides how camelCase words are read: whole where some tool or server has them so ("GitHub"), otherwise in parts.
+func (p *part) split(all []word) []string {
 	out := make([]string, 0, len(all))
 	for i := 0; i < len(all); i++ {
 		w := all[i]
@@ -109,7 +111,7 @@ func (x *Index) whole(all []word) []string {
 			out = append(out, w.text)
 			continue
 		}
-		if _, known := x.terms[x.rank.stem(w.text)]; known {
+		if _, known := p.term(p.x.rank.stem(w.text)); known {
 			out = append(out, w.text)
 			i += w.parts
 		}
@@ -122,8 +124,7 @@ func (r *reader) best() []concept {
 	for i := range r.concepts {
 		c := &r.concepts[i]
 		for _, v := range c.words {
-			e := &r.x.entries[v.term]
-			c.value = max(c.value, v.weight*idf(max(1, len(e.docs)), r.x.live))
+			c.value = max(c.value, v.weight*idf(max(1, len(r.p.docsOf(v.term))), r.p.live))
 		}
 	}
 	known := slices.DeleteFunc(r.concepts, func(c concept) bool { return len(c.words) == 0 })
@@ -144,7 +145,7 @@ func (r *reader) concept(key string) int {
 
 // say adds a word to a concept if the index knows it.
 func (r *reader) say(concept int, term string, weight float64) bool {
-	id, ok := r.x.terms[term]
+	id, ok := r.p.term(term)
 	if ok {
 		c := &r.concepts[concept]
 		c.words = append(c.words, variant{id, weight})
@@ -163,7 +164,7 @@ func (r *reader) word(w, s string) {
 		known = r.say(c, other, rank.synonym) || known
 	}
 	if known {
-		if _, ok := r.x.terms["="+w]; ok {
+		if _, ok := r.p.term("=" + w); ok {
 			r.say(r.concept("="+w), "="+w, rank.unstemmed)
 		}
 		return
@@ -173,7 +174,7 @@ func (r *reader) word(w, s string) {
 	}
 	if rank.on(Misspelling) && r.unknown < maxUnknown {
 		r.unknown++
-		for _, a := range r.x.alike(w) {
+		for _, a := range r.p.alike(w) {
 			r.say(c, rank.stem(a.word), rank.misspelt*a.likeness)
 		}
 	}
@@ -183,8 +184,8 @@ func (r *reader) word(w, s string) {
 func (r *reader) split(concept int, w string) bool {
 	for i := len(w) - 2; i > 2; i-- {
 		front, back := r.x.rank.stem(w[:i]), r.x.rank.stem(w[i:])
-		_, ok := r.x.terms[front]
-		_, ok2 := r.x.terms[back]
+		_, ok := r.p.term(front)
+		_, ok2 := r.p.term(back)
 		if ok && ok2 {
 			r.say(concept, front, r.x.rank.compound)
 			if _, twice := r.at[back]; !twice {
@@ -199,12 +200,12 @@ func (r *reader) split(concept int, w string) bool {
 // pair reads two neighbouring words as the phrase that they may be, and as the one word that others write.
 func (r *reader) pair(a, b string) {
 	if r.x.rank.on(Phrases) {
-		if _, ok := r.x.terms[a+" "+b]; ok {
+		if _, ok := r.p.term(a + " " + b); ok {
 			r.once(a+" "+b, r.x.rank.phrase)
 		}
 	}
 	if r.x.rank.on(Compounds) && len(a)+len(b) > 5 {
-		if _, ok := r.x.terms[a+b]; ok {
+		if _, ok := r.p.term(a + b); ok {
 			r.once(a+b, r.x.rank.compound)
 		}
 	}

@@ -3,7 +3,7 @@ package search_test
 import (
 	"context"
 	"fmt"
-	"regexp"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -90,19 +90,20 @@ func TestStuffing(t *testing.T) {
 	}
 }
 
-func TestWithinAndServersBoundWhatIsFound(t *testing.T) {
+func TestScopeAndServersBoundWhatIsFound(t *testing.T) {
 	t.Parallel()
 	x := office(search.Options{})
-	hidden := func(id string) bool { return !strings.HasPrefix(id, "mcp.slack.") }
+	shown := func(id string) bool { return !strings.HasPrefix(id, "mcp.slack.") }
+	scope := search.NewScope(shown)
 	for _, a := range []search.Answer{
-		x.Search(context.Background(), search.Query{Text: "mcp.slack.post_message slack channels reaction", Within: hidden, Limit: 100}),
-		x.Regexp(context.Background(), regexp.MustCompile("."), search.Query{Within: hidden, Limit: 100}),
+		x.Search(context.Background(), search.Query{Text: "mcp.slack.post_message slack channels reaction", Scope: scope, Limit: 100}),
+		x.Regexp(context.Background(), pattern("."), search.Query{Scope: scope, Limit: 100}),
 	} {
 		if len(a.Hits) == 0 {
 			t.Error("nothing is found at all")
 		}
 		for _, id := range append(ids(a), a.Neighbours...) {
-			if !hidden(id) {
+			if !shown(id) {
 				t.Errorf("%s is hidden and found", id)
 			}
 		}
@@ -120,6 +121,14 @@ func TestWithinAndServersBoundWhatIsFound(t *testing.T) {
 	}
 }
 
+func pattern(expression string) *search.Pattern {
+	p, err := search.ReadPattern(expression)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
@@ -134,7 +143,7 @@ func TestNothingIsFound(t *testing.T) {
 		"no text":         x.Search(context.Background(), search.Query{}),
 		"no such thing":   x.Search(context.Background(), search.Query{Text: "zzyzx qqqq"}),
 		"no such server":  x.Search(context.Background(), search.Query{Text: "post", Servers: []string{"nowhere"}}),
-		"nothing allowed": x.Search(context.Background(), search.Query{Text: "post", Within: func(string) bool { return false }}),
+		"nothing allowed": x.Search(context.Background(), search.Query{Text: "post", Scope: search.NewScope(func(string) bool { return false })}),
 		"canceled":        x.Search(canceled, search.Query{Text: "post"}),
 	} {
 		if len(a.Hits)+len(a.Neighbours) > 0 {
@@ -221,18 +230,26 @@ func TestHostileQuestionsAreBounded(t *testing.T) {
 	for _, text := range texts {
 		bounded(text, func() { x.Search(context.Background(), search.Query{Text: text, Limit: 1 << 30}) })
 	}
-	for _, re := range patterns {
-		bounded(re.String(), func() { x.Regexp(context.Background(), re, search.Query{}) })
+	for _, expression := range patterns {
+		bounded(expression, func() {
+			if p, err := search.ReadPattern(expression); err == nil {
+				x.Regexp(context.Background(), p, search.Query{})
+			}
+		})
 	}
-	if a := x.Regexp(context.Background(), patterns[0], search.Query{}); len(a.Notes) == 0 {
-		t.Error("a pattern of a thousand words is not answered with why it was not tried")
+	if _, err := search.ReadPattern(patterns[0]); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("a pattern of a thousand words: %v", err)
 	}
+	for _, name := range texts {
+		bounded("nearest "+name, func() { x.Nearest(name, 3, nil) })
+	}
+	bounded("nearest", func() { x.Nearest(docs[5][3].Name+"x", 3, nil) })
 }
 
 func TestRegexp(t *testing.T) {
 	t.Parallel()
 	x := office(search.Options{})
-	for pattern, want := range map[string][]string{
+	for expression, want := range map[string][]string{
 		`^post_?[mM]essage$`:      {"mcp.slack.post_message", "mcp.teams.postMessage"},
 		`(?i)MICROSOFT|emoji`:     {"mcp.slack.add_reaction"},
 		`(get|delete)_repo`:       {"mcp.code.delete_repository", "mcp.code.get_repository"},
@@ -241,9 +258,9 @@ func TestRegexp(t *testing.T) {
 		`channels?$|nothing at a`: {"mcp.slack.list_channels"},
 		`never`:                   nil,
 	} {
-		a := x.Regexp(context.Background(), regexp.MustCompile(pattern), search.Query{Limit: 10})
+		a := x.Regexp(context.Background(), pattern(expression), search.Query{Limit: 10})
 		if got := ids(a); !sameSet(got, want) {
-			t.Errorf("%s finds %q, want %q (%q)", pattern, got, want, a.Notes)
+			t.Errorf("%s finds %q, want %q (%q)", expression, got, want, a.Notes)
 		}
 	}
 }
@@ -254,8 +271,10 @@ func FuzzSearch(f *testing.F) {
 	f.Add("发送消息", "HTTPServer URLs\xff", `{"properties":{"a":{"properties":{"a":[]}}},"anyOf":[{}]}`, "https://a.b/c 发送 a@b.c /x/y.z")
 	f.Add("", "", "", "")
 	f.Add("ß_İ", "İİİİ", "[", strings.Repeat("aB ", 100))
+	x := office(search.Options{}) // one for all: to make it takes far longer than what is tried
+	length, before := x.Len(), x.Search(context.Background(), search.Query{Text: "post a message"})
 	f.Fuzz(func(t *testing.T, name, description, schema, text string) {
-		x := office(search.Options{})
+		name = "new " + name
 		x.Put(search.Server{Name: name, Title: description, Description: text}, []search.Document{
 			{ID: "1" + name, Name: name, Title: text, Description: description, Hint: text, Aliases: []string{text, name}, Schema: []byte(schema)},
 			{ID: "1" + name, Name: name}, {ID: "2" + name, Name: text, Description: schema},
@@ -267,12 +286,15 @@ func FuzzSearch(f *testing.F) {
 			}
 		}
 		x.Nearest(text, 3, nil)
-		if re, err := regexp.Compile(text); err == nil {
-			x.Regexp(context.Background(), re, search.Query{})
+		if p, err := search.ReadPattern(text); err == nil {
+			x.Regexp(context.Background(), p, search.Query{})
 		}
 		x.Remove(name)
 		if got := x.Names("1"+name, nil); slices.Contains(got, "1"+name) {
 			t.Errorf("%q is removed and named", got)
+		}
+		if now := x.Search(context.Background(), search.Query{Text: "post a message"}); x.Len() != length || !reflect.DeepEqual(now, before) {
+			t.Errorf("what was removed shows: %d tools, %+v, before %+v", x.Len(), now, before)
 		}
 	})
 }

@@ -2,6 +2,8 @@ package search
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -12,60 +14,88 @@ import (
 const (
 	maxPattern      = 1000 // bytes
 	maxInstructions = 300  // of the program that a pattern is
+	maxProperties   = 20   // \p{…}: each stands for hundreds of ranges of characters
 	maxMatched      = 1000 // bytes of a description that a pattern is tried on
 	patternTime     = 6 * time.Millisecond
 )
 
-// Regexp finds tools by a pattern over name, title and description; a match in the name counts most. Patterns that are
-// too large are not tried, and the time that one may take is bounded: Notes says when not all was looked at.
-func (x *Index) Regexp(ctx context.Context, re *regexp.Regexp, q Query) Answer {
-	started := time.Now()
-	pattern := re.String()
-	if len(pattern) > maxPattern {
-		return tooLarge()
-	}
-	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return Answer{Notes: []string{"the pattern cannot be read: write one in RE2 syntax"}}
-	}
-	tree = tree.Simplify()
-	if prog, err := syntax.Compile(tree); err != nil || len(prog.Inst) > maxInstructions {
-		return tooLarge()
-	}
-	literals := required(tree)
+// Pattern is a regular expression that is small enough to be tried on every tool.
+type Pattern struct {
+	re       *regexp.Regexp
+	literals []string // see required
+}
 
+var errTooLarge = errors.New("the pattern is too large to be tried on every tool: shorten it, or search by words")
+
+// ReadPattern reads a regular expression in RE2 syntax. How large it is is found out before it is compiled. Errors are for
+// who wrote it.
+func ReadPattern(text string) (*Pattern, error) {
+	if len(text) > maxPattern || strings.Count(text, `\p`)+strings.Count(text, `\P`) > maxProperties {
+		return nil, errTooLarge
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("the pattern is not one of RE2: %w: mend it, or search by words", err)
+	}
+	if instructions(tree) > maxInstructions {
+		return nil, errTooLarge
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("the pattern is not one of RE2: %w: mend it, or search by words", err)
+	}
+	return &Pattern{re, required(tree)}, nil
+}
+
+// instructions is about how many the program of a pattern has, or more than maxInstructions.
+func instructions(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		if n += instructions(sub); n > maxInstructions {
+			return n
+		}
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min+1, re.Max)
+	}
+	return n
+}
+
+// Regexp finds tools by a pattern over name, title and description; a match in the name counts most. The time that it may
+// take is bounded: Notes says when not all was looked at.
+func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
+	started := time.Now()
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	p := x.in(q.Scope)
 	var t tally
 	t.reset(len(x.docs))
 	var notes []string
 	tried := 0
 	for at := range x.docs {
-		if x.owners[at] == nobody {
+		if !p.has(uint32(at)) {
 			continue
 		}
 		if ctx.Err() != nil || tried > 0 && time.Since(started) > patternTime {
-			// How many there are is not said: not all of them are the caller's to know of.
 			notes = append(notes, "the pattern was tried on a part of the tools only, in the time there is: "+
 				"write a word into it that the tool's name or description must hold, or search by words")
 			break
 		}
 		tried++
-		x.match(re, literals, at, &t)
+		x.match(pattern, at, &t)
 	}
-	a := x.answer(x.best(&t, q, q.limit()), &t, q)
+	a := p.answer(p.best(&t, q, q.limit()), &t, q)
 	a.Notes = notes
 	return a
 }
 
-func tooLarge() Answer {
-	return Answer{Notes: []string{"the pattern is too large to be tried on every tool: shorten it, or search by words"}}
-}
-
 // match tries a pattern on one tool, unless it lacks what all matches have.
-func (x *Index) match(re *regexp.Regexp, literals []string, at int, t *tally) {
+func (x *Index) match(pattern *Pattern, at int, t *tally) {
 	d := &x.docs[at]
-	if len(literals) > 0 && !containsAny(d.lower, literals) {
+	if len(pattern.literals) > 0 && !containsAny(d.lower, pattern.literals) {
 		return
 	}
 	description := d.src.Description[:min(len(d.src.Description), maxMatched)]
@@ -73,7 +103,7 @@ func (x *Index) match(re *regexp.Regexp, literals []string, at int, t *tally) {
 		field field
 		text  string
 	}{{fieldName, d.src.Name}, {fieldTitle, d.src.Title}, {fieldDescription, description}} {
-		if in.text != "" && re.MatchString(in.text) {
+		if in.text != "" && pattern.re.MatchString(in.text) {
 			t.score[at] += float32(x.rank.fields[in.field].weight)
 			t.fields[at] |= 1 << in.field
 		}

@@ -2,7 +2,8 @@
 // a ranking that is the hub's own. It needs no service, no model and no network.
 //
 // An Index knows tools and the servers that they come from. It knows no caller, surface or profile: what a caller may
-// find is a predicate of each query, so one index serves all of them. See docs/search.md for how answers are ranked.
+// find is a Scope of each query, so one index serves all of them, and an answer tells nothing of what is not in the scope.
+// See docs/search.md for how answers are ranked.
 package search
 
 import (
@@ -49,9 +50,9 @@ type Meaning interface {
 // Query asks for tools by words.
 type Query struct {
 	Text    string
-	Limit   int                  // hits at most; default 5, at most 100
-	Servers []string             // only tools of these servers; empty: all
-	Within  func(id string) bool // what this caller may find; nil: all. Called while the index is locked: it must not call back
+	Limit   int      // hits at most; default 5, at most 100
+	Servers []string // only tools of these servers; empty: all
+	Scope   *Scope   // what this caller may find; nil: all
 }
 
 // Hit is one tool found.
@@ -89,13 +90,13 @@ func (x *Index) Search(ctx context.Context, q Query) Answer {
 	var notes []string
 	if x.meaning != nil && ctx.Err() == nil && q.Text != "" {
 		var err error
-		if near, err = x.meaning.Near(ctx, q.Text, max(20, q.limit()), q.Within); err != nil {
+		if near, err = x.meaning.Near(ctx, q.Text, max(20, q.limit()), q.Scope.accepts()); err != nil {
 			notes = append(notes, "found by words alone: "+err.Error())
 		}
 	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	a := x.search(ctx, q, near)
+	a := x.in(q.Scope).search(ctx, q, near)
 	a.Notes = append(a.Notes, notes...)
 	return a
 }

@@ -54,10 +54,11 @@ func TestNamesForgiveCaseAndSeparators(t *testing.T) {
 			t.Errorf("Names(%q) = %q, want %q", name, got, want)
 		}
 	}
-	if got := x.Names("fork repo", func(id string) bool { return id == "mcp.hub.forkRepo" }); !slices.Equal(got, []string{"mcp.hub.forkRepo"}) {
+	hub := search.NewScope(func(id string) bool { return id == "mcp.hub.forkRepo" })
+	if got := x.Names("fork repo", hub); !slices.Equal(got, []string{"mcp.hub.forkRepo"}) {
 		t.Errorf("hidden tools are named: %q", got)
 	}
-	if got := x.Nearest("fork_rpo", 1, func(id string) bool { return id == "mcp.hub.forkRepo" }); !slices.Equal(got, []string{"mcp.hub.forkRepo"}) {
+	if got := x.Nearest("fork_rpo", 1, hub); !slices.Equal(got, []string{"mcp.hub.forkRepo"}) {
 		t.Errorf("Nearest = %q", got)
 	}
 }

@@ -54,7 +54,7 @@ func grams(w string) []gram {
 }
 
 // alike are the known words that differ from w by a slip or two of the keyboard, the most alike first.
-func (x *Index) alike(w string) []likeness {
+func (p *part) alike(w string) []likeness {
 	n := len([]rune(w))
 	if n < 3 || strings.ContainsAny(w, "0123456789") {
 		return nil
@@ -65,7 +65,7 @@ func (x *Index) alike(w string) []likeness {
 	}
 	shared := make(map[uint32]int)
 	for _, g := range grams(w) {
-		for _, id := range x.grams[g] {
+		for _, id := range p.x.grams[g] {
 			shared[id]++
 		}
 	}
@@ -74,8 +74,8 @@ func (x *Index) alike(w string) []likeness {
 		if n2 < 2 && n > 4 {
 			continue
 		}
-		other, _ := spelt(x.entries[id].text)
-		if d := distance(w, other, slips); d <= slips {
+		other, _ := spelt(p.x.entries[id].text)
+		if d := distance(w, other, slips); d <= slips && p.knows(id) {
 			out = append(out, likeness{other, 1 - float64(d)/float64(n)})
 		}
 	}

@@ -52,7 +52,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
 		p := r.profile(e, slices.Concat(origins, toolsets()))
-		s.Deferred.Profiles[p.Name] = r.deferral(e.value.deferred, s.Deferred.Default)
+		s.Deferred.Profiles[p.Name] = foundByOverrides(r.deferral(e.value.deferred, s.Deferred.Default), p.Tools)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
 		} else {

@@ -2,9 +2,11 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
 // deferral is the key deferred, of the file or of a profile.
@@ -86,6 +88,16 @@ func (r *reader) deferred(d deferral) deferred.Config {
 		c.Keys = append(c.Keys, k.value)
 	}
 	return c
+}
+
+// foundByOverrides has tools found by what a profile says of them, too.
+func foundByOverrides(s deferred.Settings, overrides []namespace.Override) deferred.Settings {
+	for _, o := range overrides {
+		if text := strings.TrimSpace(strings.Join([]string{o.Name, o.Title, o.Description}, " ")); text != "" && !o.Hide {
+			s.Hints = append(s.Hints, deferred.Hint{Match: o.Match, Text: text})
+		}
+	}
+	return s
 }
 
 // deferral makes the settings of one profile: what it does not say is as in usual, and its patterns come on top.

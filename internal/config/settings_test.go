@@ -75,7 +75,8 @@ func TestEverySetting(t *testing.T) {
 		Deferred: deferred.Config{
 			Default: always, RefTTL: 7 * 24 * time.Hour, Keys: []string{set},
 			Profiles: map[string]deferred.Settings{"default": always, "small": {Mode: deferred.ModeNever, Budget: 5000,
-				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"})}},
+				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"},
+					deferred.Hint{Match: "mcp.local.a", Text: "b T D"})}},
 		},
 		Policy: gate.Config{Enabled: true, Mode: policy.ModeClient,
 			Sets: []policy.Set{

@@ -50,7 +50,7 @@ type belongings struct {
 
 const (
 	maxBelongings = 1000 // of each kind and caller: the oldest are forgotten
-	maxEarly      = 256  // the oldest are dropped
+	maxEarly      = 256  // of all servers
 )
 
 // expect says that a call to server may bring things, until done is called.
@@ -72,10 +72,14 @@ func (t *belongings) expect(server string) (done func()) {
 	}
 }
 
-// add makes b known. What the server has told of it already waits for release.
+// add makes b known, unless its caller's session has ended: then nobody would ask for it, and nobody forget it. What the
+// server has told of it already waits for release.
 func (t *belongings) add(b *belonging) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if b.caller != nil && b.caller.session.IsOver() { // drop comes after that, or has come
+		return
+	}
 	if t.byThing == nil {
 		t.byThing, t.bySess = make(map[thing]*belonging), make(map[string][]*belonging)
 	}
@@ -106,15 +110,18 @@ func (t *belongings) add(b *belonging) {
 }
 
 // freeID is by what id the caller knows a task where it sees several servers: the server's own, or one that begins with
-// the server where a task of another one goes by that already. t.mu is held.
+// the server where another task goes by that already. t.mu is held.
 func (t *belongings) freeID(b *belonging) string {
-	taken := slices.ContainsFunc(t.bySess[b.session], func(own *belonging) bool {
-		return own.kind == aTask && own.shown == b.id && own.server != b.server
-	})
-	if taken {
-		return b.server + "/" + b.id
+	taken := func(id string) bool {
+		return slices.ContainsFunc(t.bySess[b.session], func(own *belonging) bool {
+			return own.kind == aTask && own.shown == id && own.thing != b.thing
+		})
 	}
-	return b.id
+	id := b.id
+	for taken(id) { // servers choose their ids, and may choose one like that
+		id = b.server + "/" + id
+	}
+	return id
 }
 
 // forget takes b out. t.mu is held.
@@ -169,9 +176,8 @@ func (t *belongings) tell(n tool.Notification, call *openCall) {
 	b := t.byThing[about]
 	switch {
 	case b == nil && t.open[n.Server] > 0:
-		if t.early = append(t.early, n); len(t.early) > maxEarly {
-			t.early = slices.Delete(t.early, 0, 1)
-		}
+		t.early = append(t.early, n)
+		t.dropEarly()
 	case b == nil:
 	case b.answered && call != nil && call.session == b.session:
 		if said, ok := b.note(n); ok {
@@ -180,6 +186,21 @@ func (t *belongings) tell(n tool.Notification, call *openCall) {
 	default:
 		b.told(n)
 	}
+}
+
+// dropEarly makes room: the oldest of the server that has said the most goes. t.mu is held.
+func (t *belongings) dropEarly() {
+	if len(t.early) <= maxEarly {
+		return
+	}
+	said, most := make(map[string]int), ""
+	for _, n := range t.early {
+		if said[n.Server]++; said[n.Server] > said[most] {
+			most = n.Server
+		}
+	}
+	i := slices.IndexFunc(t.early, func(n tool.Notification) bool { return n.Server == most })
+	t.early = slices.Delete(t.early, i, i+1)
 }
 
 // told passes n on, or lets it wait until the caller knows of b.

@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,19 +21,26 @@ func (s *Server) serves(profile, method string) bool {
 
 // isCustom reports whether requests of method are passed on because the hub does not know them.
 func isCustom(profile, method string) bool {
-	if !direct(profile) || onLane(method) || servedBySDK(method) {
-		return false
-	}
-	switch method {
-	case tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // which servers ask of clients
-		return false
-	}
-	return true
+	// A notification with an id is none that the hub does not know: there are servers that heed a cancellation all the same.
+	return direct(profile) && !isKnownRequest(method) && !strings.HasPrefix(method, notePrefix)
 }
 
-// isCustomNote reports whether notifications of clients of profile are passed on for that reason.
+// notePrefix begins the methods of the protocol's notifications.
+const notePrefix = "notifications/"
+
+// isKnownRequest reports whether the hub knows what is meant by requests of method, of clients or of servers.
+func isKnownRequest(method string) bool {
+	switch method {
+	case tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // which servers ask of clients
+		return true
+	}
+	return onLane(method) || servedBySDK(method)
+}
+
+// isCustomNote reports whether notifications of clients of profile are passed on for that reason. A known request without
+// an id is none of them: there are servers that carry it out all the same, past the pipeline.
 func isCustomNote(profile string, m message) bool {
-	if !direct(profile) || m.id != nil || m.method == "" {
+	if !direct(profile) || m.id != nil || m.method == "" || isKnownRequest(m.method) {
 		return false
 	}
 	switch m.method {
@@ -104,7 +112,12 @@ func (c *openCall) custom(n tool.Notification) {
 	}
 }
 
+// cleanNote returns the params of a notification that the hub does not know. A known request without an id is none: there
+// are clients that would put a question to their user all the same, when nobody may ask.
 func cleanNote(n tool.Notification) ([]byte, error) {
+	if isKnownRequest(n.Method) {
+		return nil, fmt.Errorf("method %q is that of a request", clip(n.Method))
+	}
 	if n.Params == nil {
 		return nil, nil
 	}
@@ -123,24 +136,41 @@ func isKnownNote(method string) bool {
 
 // sequel keeps what one client sends after its notifications behind them, as far as the hub passes these on.
 type sequel struct {
-	mu   sync.Mutex
-	last chan struct{} // closed when the last notification has been passed on; nil where there was none
+	mu      sync.Mutex
+	last    chan struct{} // closed when the last notification has been passed on; nil where there was none
+	waiting int           // notifications that have not been
 }
 
 // passOnWithin is how long what follows a notification waits for it.
 const passOnWithin = 10 * time.Second
 
-// after returns what to wait for, and run's own end takes its place.
-func (q *sequel) after(run func()) {
+// maxSequel bounds the notifications that have not been passed on.
+const maxSequel = 1000
+
+// after runs run behind all that was passed on before, and what comes later behind it. It returns at once: false where too
+// much waits already, so that run never runs.
+func (q *sequel) after(run func()) (taken bool) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting >= maxSequel {
+		return false
+	}
+	q.waiting++
 	before, mine := q.last, make(chan struct{})
 	q.last = mine
-	q.mu.Unlock()
 	go func() {
 		defer close(mine)
+		defer q.passed()
 		wait(before)
 		run()
 	}()
+	return true
+}
+
+func (q *sequel) passed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting--
 }
 
 // before returns a function that waits until all notifications so far have been passed on.

@@ -23,14 +23,19 @@ func (s *Server) elicits(p peer, server string, params []byte) {
 	}
 }
 
+// maxElicitations bounds those of one error whose end its client is told.
+const maxElicitations = 100
+
 // elicitsFirst is elicits for those that an error wants before the call is repeated.
 func (s *Server) elicitsFirst(p peer, server string, err *tool.RPCError) {
 	if err.Code != tool.CodeURLElicitationRequired {
 		return
 	}
 	list, _ := rawjson.Get(err.Data, "elicitations")
+	n := 0
 	_ = rawjson.Elements(list, func(e []byte) bool {
 		s.elicits(p, server, e)
-		return true
+		n++
+		return n < maxElicitations
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -238,6 +239,24 @@ func TestFeatureTranscripts(t *testing.T) {
 			argument := `"argument":{"name":"x","value":"1"}`
 			c.want(`"c"`, "completion/complete", argument+`,"ref":`+ref,
 				ok(`"c"`, answer(to[0], "completion/complete", `{`+argument+`,"ref":`+to[1]+`}`, "null")))
+		}
+	})
+}
+
+// What a server answers of a resource that goes by the hub's form of its URI names it as the server does, byte for byte.
+func TestContentsNameResourcesAsTheirServerDoes(t *testing.T) {
+	t.Parallel()
+	const contents = `"contents":[{"uri":"file:///\u0062oth","text":"toolhub://b/file:///both"},{"uri":"file:///other","blob":""}]`
+	onEach(t, func(t *testing.T, c *client, v *servers, _ bool) {
+		v.forward = func(_ context.Context, r *tool.Request) (tool.Reply, error) {
+			if uri, _ := rawjson.Get(r.Params, "uri"); string(uri) != `"file:///both"` {
+				t.Errorf("the server is asked for %s", uri)
+			}
+			return tool.Reply{Result: json.RawMessage(`{` + contents + `}`)}, nil
+		}
+		got := c.ask("1", "resources/read", `"uri":"toolhub://b/file:///both"`)
+		if !strings.HasPrefix(got[0], `{"jsonrpc":"2.0","id":1,"result":{`+contents) {
+			t.Errorf("got %s", got[0])
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -300,7 +301,8 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 }
 
 // checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body says. A name that belongs
-// to no tool is the call's own affair.
+// to no tool is the call's own affair. Who calls a deferred tool by its name need not know of the headers, as no list has told
+// of them; those that it sends are held to what they say.
 func (s *Server) checkParams(p peer, m message, h http.Header) *tool.RPCError {
 	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
@@ -313,7 +315,13 @@ func (s *Server) checkParams(p peer, m message, h http.Header) *tool.RPCError {
 		return nil
 	}
 	args, _ := rawjson.Get(m.params, "arguments")
-	if what := paramheader.Mismatch(paramheader.Of(l.Tool.InputSchema), args, h); what != "" {
+	bindings := paramheader.Of(l.Tool.InputSchema)
+	if surface.IsDeferred(l.Tool.Name) {
+		bindings = slices.DeleteFunc(slices.Clone(bindings), func(b paramheader.Binding) bool {
+			return len(h.Values(paramheader.Prefix+b.Header)) == 0
+		})
+	}
+	if what := paramheader.Mismatch(bindings, args, h); what != "" {
 		return &tool.RPCError{Code: tool.CodeHeaderMismatch, Message: what}
 	}
 	return nil

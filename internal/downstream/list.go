@@ -87,8 +87,8 @@ func (s *Server) list(p peer, m message, r replier, kind func(*Server, peer, *to
 		out = append(append(out, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
 	}
 	if p.modern {
-		// The list follows what upstream servers do, so it is fresh for no time at all, and it may differ by identity.
-		out = append(out, `,"ttlMs":0,"cacheScope":"private","resultType":"complete","_meta":{`...)
+		out = s.cacheHints(p, surface, m.method).append(out)
+		out = append(out, `,"resultType":"complete","_meta":{`...)
 		out = append(append(out, rawjson.Quote(mcp.MetaKeyServerInfo)...), ':')
 		out = append(append(out, s.serverInfo...), '}')
 	}

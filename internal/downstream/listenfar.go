@@ -102,12 +102,17 @@ func (s *Server) farWishes(p peer, surface *tool.Surface, others []rawjson.Membe
 			}
 			continue // no server has tasks: none is agreed to
 		}
+		own := make(map[string]*belonging) // those that were not named yet: a client may name any number
+		for _, b := range s.belongings.tasks(p, servers) {
+			own[b.idFor(p.profile)] = b
+		}
 		bad := rawjson.Elements(m.Value, func(e []byte) bool {
-			id, ok := rawjson.String(e)
-			if b := s.belongings.task(p, servers, id); ok && b != nil && !slices.Contains(tasks, b) {
+			id, _ := rawjson.String(e)
+			if b := own[id]; b != nil {
+				delete(own, id)
 				tasks = append(tasks, b)
 			}
-			return len(tasks) < maxListenedTasks
+			return len(own) > 0 && len(tasks) < maxListenedTasks
 		})
 		if bad != nil {
 			return nil, nil, invalidParams(filterTaskIDs + " must be an array")
@@ -227,7 +232,7 @@ func (w *farWish) said(n tool.Notification) {
 		if params, err = aboutTaskResult(w.peer, to, params); err != nil {
 			return
 		}
-	case isKnownNote(n.Method) || len(w.rest) == 0:
+	case isKnownNote(n.Method) || isKnownRequest(n.Method) || len(w.rest) == 0:
 		return
 	}
 	w.out.put(note{method: n.Method, params: params})

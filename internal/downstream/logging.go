@@ -68,6 +68,9 @@ func (s *Server) setLevel(p peer, m message, r replier) {
 	p.caller.level = logLevels()[n]
 	p.caller.mu.Unlock()
 	s.levels.want(p.session.Key, n, 0)
+	if p.session.IsOver() { // whoever drops what the session wanted may have done so before
+		s.levels.drop(p.session.Key)
+	}
 	r.answer(whole([]byte("{}")))
 }
 
@@ -191,10 +194,11 @@ func (c *openCall) notify(s *Server) func(tool.Notification) {
 	}
 }
 
-// logged passes on a log message that came on no call's stream. While one session has calls at the server, and nobody
-// else, it belongs to them: there it has its place before the result. While several have, it may hold what is none of the
-// others' business, so that nobody gets it. Otherwise it is for every session that has asked for such messages, or for the one whose own
-// connection it came on.
+// logged passes on a log message that came on no call's stream, while no call was in flight on its connection if calls have
+// no streams there. While one session has calls open at the server, and nobody else, it belongs to them: a stream beside
+// that of the call brought it, or their call waits for its client. While several have, it may hold what is none of the
+// others' business, so that nobody gets it. Otherwise it is for every session that has asked for such messages, or for the
+// one whose own connection it came on.
 func (s *Server) logged(n tool.Notification) {
 	if call, sessions := s.open.of(n.Server, n.Session); sessions > 1 {
 		s.deps.Logger.Debug("a server's log message belongs to one of several sessions, and does not say which: it is dropped",

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,10 +26,15 @@ type outbox struct {
 	waiting []note
 	keys    map[string]bool // of what waits
 	loose   int             // how many without a key wait
+	size    int             // of their params, in bytes
 }
 
-// maxLoose bounds what waits without a key: log messages for a client that does not read. The oldest are dropped.
-const maxLoose = 256
+// maxLoose and maxLooseBytes bound what waits without a key, as log messages for a client that does not read. The oldest are
+// dropped.
+const (
+	maxLoose      = 256
+	maxLooseBytes = 8 << 20
+)
 
 func newOutbox(tag json.RawMessage) *outbox { return &outbox{tag: tag, wake: make(chan struct{}, 1)} }
 
@@ -43,17 +49,17 @@ func (o *outbox) put(n note) {
 			o.keys = make(map[string]bool)
 		}
 		o.keys[n.key] = true
-	case o.loose >= maxLoose:
-		for i, old := range o.waiting {
-			if old.key == "" {
-				o.waiting = append(o.waiting[:i:i], o.waiting[i+1:]...)
-				break
-			}
-		}
 	default:
 		o.loose++
+		o.size += len(n.params)
 	}
 	o.waiting = append(o.waiting, n)
+	for o.loose > maxLoose || o.size > maxLooseBytes {
+		i := slices.IndexFunc(o.waiting, func(old note) bool { return old.key == "" })
+		o.loose--
+		o.size -= len(o.waiting[i].params)
+		o.waiting = slices.Delete(o.waiting, i, i+1)
+	}
 	o.signal()
 }
 
@@ -84,6 +90,7 @@ func (o *outbox) drain(send func(method string, params json.RawMessage), stop <-
 		o.waiting = o.waiting[1:]
 		if n.key == "" {
 			o.loose--
+			o.size -= len(n.params)
 		}
 		delete(o.keys, n.key)
 		o.mu.Unlock()

@@ -35,8 +35,12 @@ func (s *Server) ownerOf(p peer, surface *tool.Surface, uri string) (server, nat
 	case len(servers) == 1:
 		return servers[0], native, nil
 	case len(servers) > 1:
-		return "", "", invalidParams(fmt.Sprintf("resource %q is offered by the servers %q: ask for it by the toolhub://SERVER/ URI "+
-			"that resources/list or resources/templates/list shows", uri, servers))
+		form := "toolhub://SERVER/"
+		if strings.HasPrefix(uri, uiScheme) {
+			form = "ui://toolhub/SERVER/"
+		}
+		return "", "", invalidParams(fmt.Sprintf("resource %q is offered by the servers %q: ask for it by the %s URI "+
+			"that resources/list or resources/templates/list shows", uri, servers, form))
 	case direct(p.profile) && len(f.Servers) == 1:
 		return f.Servers[0], uri, nil // it knows best what it has
 	}

@@ -40,7 +40,12 @@ type Deps struct {
 	Servers  Servers                    // nil: nothing but tools is served
 	Statuses func() []tool.ServerStatus // for health and the servers command
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
-	Logger   *slog.Logger
+
+	// Fresh tells what a server said of the list that a method reads, which is as surfaces show it at that moment; ok is
+	// false where it has no such list. Nil: servers say nothing.
+	Fresh func(server, method string) (f tool.Freshness, ok bool)
+
+	Logger *slog.Logger
 
 	// StateKey seals what clients carry from one request of a call to the next: seal.KeySize random bytes. Nil stands for
 	// a key that lasts as long as the server.

@@ -300,11 +300,17 @@ func (d *stdioDoor) passNote(ctx context.Context, m message) {
 	}
 	m.params = bytes.Clone(m.params)
 	d.lanes.Add(1)
-	d.sequel.after(func() {
+	taken := d.sequel.after(func() {
 		defer d.lanes.Done()
 		defer d.server.calls.Done()
 		d.server.passNote(ctx, p, m)
 	})
+	if !taken {
+		d.lanes.Done()
+		d.server.calls.Done()
+		d.server.deps.Logger.Warn("a client's notification was dropped: the server has not taken in those before it", "waiting", maxSequel,
+			"method", clip(m.method))
+	}
 }
 
 // stdioActor is whoever started the hub.

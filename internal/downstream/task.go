@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -214,8 +216,12 @@ func aboutTaskResult(p peer, to forwarded, result json.RawMessage) (json.RawMess
 // maxTaskPages bounds how many pages of one server's tasks/list are read for one client.
 const maxTaskPages = 100
 
+// tasksWithin is how long servers may take to list their tasks, so that one that hangs does not use up the client's patience.
+const tasksWithin = 10 * time.Second
+
 // listTasks serves tasks/list: what the servers list of the tasks that the caller has. A server lists tasks of all clients
-// that share its connection, and only the caller's own are shown. All come on one page: there are at most 1,000.
+// that share its connection, and only the caller's own are shown. All come on one page: there are at most 1,000. Where
+// there is one server, whatever else its first page says is said, too; of several nobody could tell what that is about.
 func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 	servers, refusal := s.taskServers(p, m.method)
 	if cursor, has := rawjson.Get(m.params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
@@ -226,15 +232,32 @@ func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 		return
 	}
 	own := s.belongings.tasks(p, servers)
-	out := []byte(`{"tasks":[`)
-	for _, server := range servers {
+	type list struct {
+		tasks []json.RawMessage
+		first json.RawMessage
+	}
+	listed := make([]list, len(servers))
+	limited, cancel := context.WithTimeout(ctx, tasksWithin)
+	defer cancel()
+	var listing sync.WaitGroup
+	for i, server := range servers {
 		wanted := make(map[string]*belonging)
 		for _, b := range own {
 			if b.server == server {
 				wanted[b.id] = b
 			}
 		}
-		for _, task := range s.tasksOf(ctx, p, server, wanted) {
+		if len(wanted) > 0 {
+			listing.Go(func() { listed[i].tasks, listed[i].first = s.tasksOf(limited, p, server, wanted) })
+		}
+	}
+	listing.Wait()
+	out, around := []byte{'['}, json.RawMessage(`{}`)
+	for _, l := range listed {
+		if len(servers) == 1 && l.first != nil {
+			around = l.first
+		}
+		for _, task := range l.tasks {
 			if out[len(out)-1] != '[' {
 				out = append(out, ',')
 			}
@@ -244,11 +267,20 @@ func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 	if ctx.Err() != nil && r.abandon() {
 		return
 	}
-	r.answer(whole(append(out, "]}"...)))
+	result, _, err := rawjson.Delete(around, "nextCursor")
+	if err == nil {
+		result, err = rawjson.Set(result, "tasks", append(out, ']'))
+	}
+	if err != nil {
+		s.refuseOnward(ctx, r, err)
+		return
+	}
+	r.answer(whole(result))
 }
 
-// tasksOf lists those of a server's tasks that are wanted. A server that does not answer is left out.
-func (s *Server) tasksOf(ctx context.Context, p peer, server string, wanted map[string]*belonging) (all []json.RawMessage) {
+// tasksOf lists those of a server's tasks that are wanted. first is the first page that it answered, as p's client gets it. What
+// a server does not list in time is left out.
+func (s *Server) tasksOf(ctx context.Context, p peer, server string, wanted map[string]*belonging) (all []json.RawMessage, first json.RawMessage) {
 	cursor, seen := json.RawMessage(nil), []string{}
 	for page := 0; len(wanted) > 0 && page < maxTaskPages; page++ {
 		params := json.RawMessage(`{}`)
@@ -259,7 +291,10 @@ func (s *Server) tasksOf(ctx context.Context, p peer, server string, wanted map[
 			Session: p.session})
 		if err != nil {
 			s.deps.Logger.Debug("a server's tasks are not listed", "server", server, "error", err)
-			return all
+			return all, first
+		}
+		if page == 0 {
+			first, _ = s.resultOf(p, forwarded{server: server, method: tool.MethodTaskList}, reply) // nil for what is no page
 		}
 		tasks, _ := rawjson.Get(reply.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {
@@ -280,10 +315,10 @@ func (s *Server) tasksOf(ctx context.Context, p peer, server string, wanted map[
 		cursor, _ = rawjson.Get(reply.Result, "nextCursor")
 		next, ok := rawjson.String(cursor)
 		if !ok || next == "" || slices.Contains(seen, next) {
-			return all
+			return all, first
 		}
 		seen = append(seen, next)
 		cursor = slices.Clone(cursor)
 	}
-	return all
+	return all, first
 }

@@ -35,8 +35,9 @@ type Execution struct {
 	// goes to it as that result, and not through Ask.
 	InRounds bool
 
-	// Notify receives what the server says on the call's own stream besides progress: log messages. It does not block for
-	// long. Nil where nobody listens.
+	// Notify receives what the server says of the call besides progress: log messages. That is what comes on the call's own
+	// stream, and on connections without such streams what comes while no other session has a call in flight there. All of
+	// it comes before the call returns, in order with progress. It does not block for long. Nil where nobody listens.
 	Notify func(Notification)
 
 	// Surface is what the caller sees, and Actor who that is: for the hub's own tools, which answer about the surface.

@@ -23,6 +23,9 @@ type Surface struct {
 	Excluded []Exclusion
 	Features *Features // what it offers besides tools; nil: nothing
 
+	// ForClient says that another client may see something else in this place.
+	ForClient bool
+
 	// Deferred are tools that can be found and called but are not listed, in the order in which they would be.
 	Deferred []Listed
 

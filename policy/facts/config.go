@@ -144,25 +144,3 @@ const (
 	tagBrowser     = "browser"
 	tagOpenWorld   = "openworld"
 )
-
-// matchGlob reports whether pattern matches all of name: * is any run of characters, ? is one. It takes time in proportion
-// to the product of the lengths at worst.
-func matchGlob(pattern, name string) bool {
-	i, j, star, resume := 0, 0, -1, 0
-	for j < len(name) {
-		switch {
-		case i < len(pattern) && pattern[i] == '*':
-			star, resume = i, j
-			i++
-		case i < len(pattern) && (pattern[i] == '?' || pattern[i] == name[j]):
-			i++
-			j++
-		case star >= 0:
-			resume++
-			i, j = star+1, resume
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[i:], "*") == ""
-}

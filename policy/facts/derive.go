@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -43,7 +44,7 @@ type name struct {
 
 func (d *derivation) read() {
 	for _, o := range d.options.Overrides {
-		if matchGlob(o.Match, string(d.tool.Name)) {
+		if glob.Match(o.Match, string(d.tool.Name)) {
 			d.overrides = append(d.overrides, o)
 		}
 	}

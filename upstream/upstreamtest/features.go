@@ -347,7 +347,12 @@ func (p *peer) page(list, cursor string) []byte {
 		b = fmt.Appendf(b, `,"nextCursor":%q`, next)
 	}
 	if p.script.Modern {
-		b = append(b, `,"resultType":"complete","ttlMs":0,"cacheScope":"private"`...)
+		b = append(b, `,"resultType":"complete"`...)
+	}
+	if hints := p.script.Hints[list]; hints != nil {
+		b = append(b, hints[min(from/max(p.script.PageSize, 1), len(hints)-1)]...)
+	} else if p.script.Modern {
+		b = append(b, `,"ttlMs":0,"cacheScope":"private"`...)
 	}
 	return append(b, '}')
 }

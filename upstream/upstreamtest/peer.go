@@ -131,7 +131,7 @@ func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 	if m.Method == "" {
 		p.asking.answered(m)
 	}
-	if m.ID == nil && strings.HasPrefix(m.Method, "acme/") {
+	if m.ID == nil && m.Method != "" && !strings.HasPrefix(m.Method, "notifications/") {
 		p.mu.Lock()
 		p.noted = append(p.noted, m.raw)
 		p.mu.Unlock()

@@ -33,7 +33,7 @@
 //	task      {"text": T, "ask": Q}: as a task only: it goes on until it is finished, and then has T as its text. With Q, the
 //	          params of an elicitation, it needs that answered first, which goes before T
 //	finish    {"task": I}: finishes the task I, tells of its status and before that of its progress, answers
-//	noted     every notification of clients whose method begins with acme/, as structuredContent.noted
+//	noted     every notification of clients whose method does not begin with notifications/, as structuredContent.noted
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.
@@ -87,6 +87,10 @@ type Script struct {
 	Tools     []json.RawMessage // what it lists, byte for byte; default: DefaultTools
 	ToolsFile string            // a file with a JSON array of tools, instead of Tools
 	PageSize  int               // tools on a page; 0: all on one
+
+	// Hints are what the pages of a list say of keeping them, raw, with a comma before each member, by the list's member; the last
+	// one stands for all further pages. Default on 2026-07-28: not at all.
+	Hints map[string][]string
 
 	Features Features // what it offers besides tools
 

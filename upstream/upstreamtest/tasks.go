@@ -241,7 +241,7 @@ func (p *peer) listTasks(cursor string) string {
 	if from+2 < len(p.tasks.all) {
 		next = fmt.Sprintf(`,"nextCursor":"%d"`, from+2)
 	}
-	return `{"tasks":[` + strings.Join(page, ",") + `]` + next + `}`
+	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next + `,"_meta":{"z":1.0}}`
 }
 
 // awaitTask waits for the end of a task, and asks meanwhile what it needs. The result is "" if nobody waits any more.

@@ -1,0 +1,128 @@
+package search
+
+import "sync/atomic"
+
+// Scope is what one kind of caller may find. Answers within a scope are those of an index that holds nothing else: how
+// rare a word is, which words are known, which servers there are, all of that is counted within it. A Scope remembers what it
+// has counted, so keep one for as long as what it says stays the same. It is safe for concurrent use.
+type Scope struct {
+	within func(id string) bool
+	latest atomic.Pointer[part]
+}
+
+// NewScope returns the scope of the tools whose ID within accepts. It is called while an index is locked: it must not call
+// that.
+func NewScope(within func(id string) bool) *Scope { return &Scope{within: within} }
+
+// accepts is within, also of no scope, which is everything.
+func (s *Scope) accepts() func(id string) bool {
+	if s == nil {
+		return nil
+	}
+	return s.within
+}
+
+// part is what a scope leaves of an index, as it was at one moment. It is immutable.
+type part struct {
+	x       *Index
+	version uint64
+
+	live    int // tools
+	servers int // that have any of them
+
+	// All of these are nil where the part is all of the index.
+	docs      []bool // by slot
+	shown     []bool // servers, by slot
+	ofDocs    sparse
+	ofServers sparse
+}
+
+// sparse are the postings of every term that a part has, one after the other.
+type sparse struct {
+	ends []uint32 // by term
+	all  []posting
+}
+
+func (s *sparse) of(term uint32) []posting {
+	from := uint32(0)
+	if term > 0 {
+		from = s.ends[term-1]
+	}
+	return s.all[from:s.ends[term]]
+}
+
+func (s *sparse) add(postings []posting, has []bool) {
+	for _, p := range postings {
+		if has[p.at] {
+			s.all = append(s.all, p)
+		}
+	}
+	s.ends = append(s.ends, uint32(len(s.all)))
+}
+
+// in is the part that a scope leaves of x. The caller holds the lock for as long as it uses that.
+func (x *Index) in(s *Scope) *part {
+	all := &part{x: x, version: x.version, live: x.live, servers: len(x.servers)}
+	if s == nil {
+		return all
+	}
+	if p := s.latest.Load(); p != nil && p.x == x && p.version == x.version {
+		return p
+	}
+	p := &part{x: x, version: x.version, docs: make([]bool, len(x.docs)), shown: make([]bool, len(x.slots))}
+	for at := range x.docs {
+		if slot := x.owners[at]; slot != nobody && s.within(x.docs[at].src.ID) {
+			p.docs[at] = true
+			p.live++
+			if !p.shown[slot] {
+				p.shown[slot] = true
+				p.servers++
+			}
+		}
+	}
+	if p.live == x.live {
+		p = all
+	} else {
+		p.ofDocs.ends, p.ofServers.ends = make([]uint32, 0, len(x.entries)), make([]uint32, 0, len(x.entries))
+		for i := range x.entries {
+			p.ofDocs.add(x.entries[i].docs, p.docs)
+			p.ofServers.add(x.entries[i].servers, p.shown)
+		}
+	}
+	s.latest.Store(p)
+	return p
+}
+
+// whole reports whether p is all of its index.
+func (p *part) whole() bool { return p.docs == nil }
+
+func (p *part) has(at uint32) bool { return p.owned(at) && (p.whole() || p.docs[at]) }
+
+func (p *part) owned(at uint32) bool { return p.x.owners[at] != nobody }
+
+// docsOf are the tools that have a term.
+func (p *part) docsOf(term uint32) []posting {
+	if p.whole() {
+		return p.x.entries[term].docs
+	}
+	return p.ofDocs.of(term)
+}
+
+// serversOf are the servers that say a term of themselves.
+func (p *part) serversOf(term uint32) []posting {
+	if p.whole() {
+		return p.x.entries[term].servers
+	}
+	return p.ofServers.of(term)
+}
+
+// knows reports whether anything in p has a term.
+func (p *part) knows(term uint32) bool {
+	return p.whole() || len(p.docsOf(term))+len(p.serversOf(term)) > 0
+}
+
+// term is the term of that text, if anything in p has it.
+func (p *part) term(text string) (uint32, bool) {
+	id, ok := p.x.terms[text]
+	return id, ok && p.knows(id)
+}

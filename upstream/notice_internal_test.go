@@ -1,0 +1,36 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestWhatWaitsIsSmall holds that a notification which waits for a client holds no more memory than it says: a server may
+// send it in a message of many megabytes.
+func TestWhatWaitsIsSmall(t *testing.T) {
+	t.Parallel()
+	const params = `{"level":"info","progressToken":"toolhub-1","data":1}`
+	message := func(method string) (raw []byte, e envelope) {
+		raw = fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s,"more":"%s"}`, method, params, strings.Repeat("x", 1<<10))
+		e, kind := open(raw)
+		if kind != kindNotification {
+			t.Fatal(kind)
+		}
+		return raw, e
+	}
+	s := &server{}
+	raw, e := message(noteMessage)
+	n, _, ok := s.notification(noteMessage, e)
+	clear(raw) // what is kept must not be a part of it
+	if !ok || string(n.Params) != params {
+		t.Errorf("a log message is kept as %q", n.Params)
+	}
+	c := newLaneCall("toolhub-1", methodCallTool, nil)
+	raw, e = message(noteProgress)
+	c.report(e.params)
+	clear(raw)
+	if reports, _ := c.take(); string(reports[0].progress) != params {
+		t.Errorf("progress is kept as %q", reports[0].progress)
+	}
+}
