@@ -191,14 +191,17 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 	case err != nil || e.params != nil && !rawjson.IsObject(e.params):
 		return &errBadRequest
 	}
+	news := own && d.again && method == tool.MethodRoots // it is about the client and not about the call that is in flight
 	if method == tool.MethodRoots {
 		d.again = false
 	}
 	d.number++
 	q := &inquiry{id: e.id, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
 	d.open[idKey(e.id)] = q
-	if early {
+	if early || news {
 		q.early = 1
+	}
+	if early {
 		d.early = append(d.early, q)
 		return nil
 	}

@@ -60,6 +60,61 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 	}
 }
 
+// TestDeskTakesRootsOnceAfterNews checks what comes between calls once the server has been told that roots have changed: one
+// question for them, which stays open until a call has answered it.
+func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
+	t.Parallel()
+	var replies []string
+	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(deskOfClient)
+	ask := func(id, method string) {
+		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{}}`))
+		d.receive(e, nil)
+	}
+	call := func() *laneCall {
+		c := newLaneCall("toolhub-1", "", nil)
+		c.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
+		d.begin(c)
+		return c
+	}
+	d.end(call())
+	ask("1", tool.MethodRoots)
+	d.expectRoots()
+	ask("2", tool.MethodSample)
+	ask("3", tool.MethodRoots)
+	ask("4", tool.MethodRoots)
+	refused := func(ids string) {
+		t.Helper()
+		got := ""
+		for _, r := range replies {
+			if !strings.Contains(r, "-32600") {
+				t.Errorf("replied %s", r)
+			}
+			e, _ := open([]byte(r))
+			got += string(e.id)
+		}
+		if got != ids {
+			t.Errorf("%s are refused, want %s", got, ids)
+		}
+	}
+	refused("124")
+	d.end(call()) // before the client has answered
+	refused("124")
+	last := call()
+	if open, _ := last.takeQuestions(); len(open) != 1 || string(open[0].id) != "3" {
+		t.Errorf("the next call is asked %v", open)
+	}
+	d.expectRoots()
+	ask("5", tool.MethodRoots) // while a call is in flight that ends before the client was asked
+	d.end(last)
+	refused("124")
+	last = call()
+	if open, _ := last.takeQuestions(); len(open) != 2 {
+		t.Errorf("the next call is asked %v", open)
+	}
+	d.end(last)
+}
+
 // TestDeskRefusesBetweenCalls checks the connection of one client's own once its call has ended, and the latest call as the
 // one that is asked.
 func TestDeskRefusesBetweenCalls(t *testing.T) {
