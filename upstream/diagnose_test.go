@@ -108,7 +108,7 @@ func TestDiagnoseFeatures(t *testing.T) {
 func TestDiagnoseFailures(t *testing.T) {
 	t.Parallel()
 	short := func(cfg upstream.ServerConfig) upstream.ServerConfig {
-		cfg.Timeouts = upstream.Timeouts{Connect: 500 * time.Millisecond, List: 300 * time.Millisecond}
+		cfg.Timeouts = upstream.Timeouts{Connect: 4 * time.Second, List: 300 * time.Millisecond}
 		return cfg
 	}
 	quits := stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.ExitsAtOnce},
@@ -133,7 +133,7 @@ func TestDiagnoseFailures(t *testing.T) {
 		"exits": {quits, []string{"+start process", "-initialize command", "exited with status 3",
 			"| run the command by hand to see why | stderr: bad key *** / stderr: fake server: no license key found\n"}},
 		"mute": {short(stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.NeverInitialises}, Stderr: []string{"waiting"}})),
-			[]string{"+start", "-initialize no answer to initialize within 500ms |", "timeouts.connect", "stderr: waiting"}},
+			[]string{"+start", "-initialize no answer to initialize within 4s |", "timeouts.connect", "stderr: waiting"}},
 		"silent list": {short(stdio("s", upstreamtestScript(upstreamtest.SilentList))),
 			[]string{"+initialize", "-list tools/list did not end within 300ms (page 1) | if the server is only slow, raise timeouts.list"}},
 		"401": {refusal(t, http.StatusUnauthorized), []string{"+address 127.0.0.1:", "-initialize http://127.0.0.1:",

@@ -246,7 +246,7 @@ func TestConnectFaults(t *testing.T) {
 		"get": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/other", http.StatusFound)
 		}, "/other", "set it as url"},
-		"hang": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer to initialize within 500ms", "timeouts.connect"},
+		"hang": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer to initialize within 3s", "timeouts.connect"},
 		"down": {nil, "connection refused", "server runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestConnectFaults(t *testing.T) {
 				cfg.URL = "http://" + closed.Addr().String() + "/mcp"
 			}
 			cfg.URL += "?apikey=canary-in-query"
-			cfg.Timeouts.Connect = 500 * time.Millisecond
+			cfg.Timeouts.Connect = 3 * time.Second
 			h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: time.Minute})
 			st := h.reaches(t, "s", tool.ServerBackoff)
 			if !strings.Contains(st.LastError, c.what) || !strings.Contains(st.Hint, c.hint) {

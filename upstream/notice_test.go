@@ -144,6 +144,7 @@ func TestFloodOfLogMessages(t *testing.T) {
 	h.mustCall(t, "other", "say", saying(1, message(`{"level":"debug","data":2}`)))
 	eventually(t, "another server is heard", func() bool { return len(l.all()) == 1 })
 	slow.open()
+	eventually(t, "the queue has room", func() bool { return len(l.all()) > 1000 })
 	h.mustCall(t, "s", "say", saying(1, message(`{"level":"debug","data":"last"}`)))
 	eventually(t, "the queue is told", func() bool {
 		all := l.all()
