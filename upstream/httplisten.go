@@ -48,26 +48,38 @@ func (l *httpLane) listenFirst(ctx context.Context, w *watch) {
 	waitFor(ctx, answered, standingPatience)
 }
 
+// listenPause is how long to wait before a stream that has ended is opened again: longer each time, and short again after one
+// that lasted. The zero value is ready for use.
+type listenPause struct{ next time.Duration }
+
+// wait waits after a stream that began at that time. It returns false if ctx ends first.
+func (p *listenPause) wait(ctx context.Context, began time.Time) bool {
+	if p.next == 0 || time.Since(began) > listenPauseMax {
+		p.next = listenPauseMin
+	}
+	timer := time.NewTimer(jitter(p.next))
+	defer timer.Stop()
+	p.next = min(p.next*2, listenPauseMax)
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // again opens a stream that has ended once more, with growing pauses, until ctx ends or the server offers none. once
 // reads it to its end; opened says that there was one before.
 func (l *httpLane) again(ctx context.Context, once func(opened bool) (supported bool)) {
-	pause := listenPauseMin
+	var pause listenPause
 	for opened := false; ; opened = true {
 		began := time.Now()
 		if !once(opened) || ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > listenPauseMax {
-			pause = listenPauseMin
-		}
-		timer := time.NewTimer(jitter(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause.wait(ctx, began) {
 			return
 		}
-		pause = min(pause*2, listenPauseMax)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func (g *Group) Listen(
 	ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification),
 ) error {
-	pause := listenPauseMin
+	var pause listenPause
 	for {
 		began := time.Now()
 		x := &order{Request: *r, name: methodListen}
@@ -42,17 +42,9 @@ func (g *Group) Listen(
 		case errors.As(err, &f) && f.Code == "unknown_server":
 			return err
 		}
-		if time.Since(began) > listenPauseMax {
-			pause = listenPauseMin
-		}
-		timer := time.NewTimer(jitter(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause.wait(ctx, began) {
 			return nil
 		}
-		pause = min(pause*2, listenPauseMax)
 	}
 }
 

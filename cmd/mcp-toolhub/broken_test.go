@@ -145,11 +145,10 @@ func script(b ...upstreamtest.Behaviour) upstreamtest.Script {
 func TestBrokenServers(t *testing.T) {
 	t.Parallel()
 	mark := newMark(t)
-	soon := map[string]any{"connect": "1s", "list": "1s"}
 	hub := startAtOnce(t, configText(t, map[string]any{
 		"mute":     child(script(upstreamtest.NeverInitialises), mark),
-		"late":     with(child(script(upstreamtest.NeverInitialises), mark), "timeouts", soon),
-		"listless": with(child(script(upstreamtest.SilentList), mark), "timeouts", soon),
+		"late":     with(child(script(upstreamtest.NeverInitialises), mark), "timeouts", map[string]any{"connect": "1s"}),
+		"listless": with(child(script(upstreamtest.SilentList), mark), "timeouts", map[string]any{"list": "1s"}),
 		"quits":    child(script(upstreamtest.ExitsAtOnce), mark),
 		"absent":   map[string]any{"command": "no-such-command-anywhere", "args": []string{mark}},
 		"noisy":    child(script(upstreamtest.Noise, upstreamtest.Chatty), mark),

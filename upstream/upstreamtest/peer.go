@@ -221,12 +221,12 @@ const okResult = `{"content":[{"type":"text","text":"ok"}]}`
 func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	args := m.Params.Arguments
 	result := []byte(okResult)
-	if fixed, ok := p.script.Results[m.Params.Name]; ok {
-		send(response(m.ID, "result", fixed))
-		return
+	fixed, ok := p.script.Results[m.Params.Name]
+	if !ok {
+		fixed, ok = p.featureTool(m, send)
 	}
-	if result, ok := p.featureTool(m, send); ok {
-		send(response(m.ID, "result", result))
+	if ok {
+		send(response(m.ID, "result", fixed))
 		return
 	}
 	switch m.Params.Name {
