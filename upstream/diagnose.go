@@ -61,7 +61,6 @@ func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) err
 		return err
 	}
 	s := g.roster.Load().byID[id]
-	heard.pid = func() int { return s.status().PID }
 	d := &diagnosis{server: s, heard: heard, report: report}
 	d.walk(ctx)
 	s.finish()
@@ -281,15 +280,13 @@ func count(n int, noun string) string {
 // hearing keeps what is logged of a server while it is diagnosed: the last lines of its stderr, and warnings. What the
 // group logs of a server is fit to be shown already.
 type hearing struct {
-	pid func() int // of the child, 0 until it is known; set before anything is logged
-
 	mu       sync.Mutex
 	stderr   []stderrLine
 	warnings []string
 }
 
 type stderrLine struct {
-	pid  int
+	pid  int64
 	text string
 }
 
@@ -300,7 +297,7 @@ func (h *hearing) take() (stderr, warnings []string) {
 	warnings, h.warnings = h.warnings, nil
 	for _, line := range slices.Backward(h.stderr) {
 		// A child that ends when it is asked for its version was started a second time: the first one's lines say no more.
-		if len(stderr) == maxStderrLines || line.pid != 0 && line.pid != h.stderr[len(h.stderr)-1].pid {
+		if len(stderr) == maxStderrLines || line.pid != h.stderr[len(h.stderr)-1].pid {
 			break
 		}
 		stderr = append(stderr, line.text)
@@ -314,16 +311,15 @@ func (h *hearing) Enabled(_ context.Context, level slog.Level) bool { return lev
 
 // Handle implements slog.Handler.
 func (h *hearing) Handle(_ context.Context, r slog.Record) error {
-	stderr, more := false, ""
+	stderr, pid, more := false, int64(0), ""
 	r.Attrs(func(a slog.Attr) bool {
 		stderr = stderr || a.Key == "stream" && a.Value.String() == "stderr"
+		if a.Key == "pid" && a.Value.Kind() == slog.KindInt64 {
+			pid = a.Value.Int64()
+		}
 		more += fmt.Sprintf(", %s: %s", a.Key, a.Value)
 		return true
 	})
-	pid := 0
-	if stderr {
-		pid = h.pid()
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

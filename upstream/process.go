@@ -73,7 +73,7 @@ func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *re
 		cmd:    cmd,
 		stdin:  ends[1],
 		stdout: ends[3],
-		stderr: newStderrLog(log, redact),
+		stderr: newStderrLog(log, cmd.Process.Pid, redact),
 		exited: make(chan struct{}),
 	}
 	p.readers.Go(func() { p.stderr.copyFrom(ends[5]) })

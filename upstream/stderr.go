@@ -21,6 +21,7 @@ const (
 // stderrLog moves a child's stderr to the log, one record a line, and keeps the last lines.
 type stderrLog struct {
 	log     *slog.Logger
+	pid     int // of the child
 	redact  *redactor
 	limiter *rate.Limiter
 	dropped int // since the last record; only the reader uses it
@@ -29,8 +30,8 @@ type stderrLog struct {
 	last []string
 }
 
-func newStderrLog(log *slog.Logger, redact *redactor) *stderrLog {
-	return &stderrLog{log: log, redact: redact, limiter: rate.NewLimiter(stderrPerSecond, stderrBurst)}
+func newStderrLog(log *slog.Logger, pid int, redact *redactor) *stderrLog {
+	return &stderrLog{log: log, pid: pid, redact: redact, limiter: rate.NewLimiter(stderrPerSecond, stderrBurst)}
 }
 
 // copyFrom reads r to its end.
@@ -66,7 +67,7 @@ func (s *stderrLog) line(raw string) {
 		return
 	}
 	s.reportDropped()
-	s.log.Info(text, "stream", "stderr")
+	s.log.Info(text, "stream", "stderr", "pid", s.pid)
 }
 
 func (s *stderrLog) reportDropped() {
