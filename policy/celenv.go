@@ -15,23 +15,29 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// conditions compiles conditions. It is used by one goroutine.
+// conditions compiles conditions. It is used by one goroutine. The zero value is ready: what compiling takes is made for the
+// first condition, because most configs have none, and it is 2 MB.
 //
 // It puts the library's parts together itself, because package cel, which would do it, links descriptors, templates and
-// settings in YAML: 5 MB that every hub would hold, whether it has a condition or not.
+// settings in YAML, of which every hub would hold a part, whether it has a condition or not.
 type conditions struct {
-	parser      *parser.Parser
+	parser      *parser.Parser // nil: nothing is made yet
 	checker     *celchecker.Env
 	interpreter interpreter.Interpreter
 	cost        *interpreter.CostTracker // to be cloned
 }
 
-func newConditions() (*conditions, error) {
-	c, err := assemble()
-	if err != nil {
-		return nil, fmt.Errorf("prepare conditions: %w", err)
+// prepare makes what compiling takes.
+func (c *conditions) prepare() error {
+	if c.parser != nil {
+		return nil
 	}
-	return c, nil
+	made, err := assemble()
+	if err != nil {
+		return fmt.Errorf("prepare conditions: %w", err)
+	}
+	*c = *made
+	return nil
 }
 
 func assemble() (*conditions, error) {

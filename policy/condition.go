@@ -48,6 +48,9 @@ func (c *conditions) compile(text string) (*condition, error) {
 	if len(text) > maxCondition {
 		return nil, fmt.Errorf("a condition of more than %d bytes: split the rule", maxCondition)
 	}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
 	source := common.NewTextSource(text)
 	parsed, faults := c.parser.Parse(source)
 	if err := firstFault(faults); err != nil {
