@@ -130,8 +130,9 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if message, ok := d.Reason["message"].(string); ok {
 		line("Why you are asked", Plain(message, maxShownWords))
 	}
-	for i := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
-		line("Aimed at", Aim(&r.Targets[i]))
+	for _, t := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
+		t.Twins()
+		line("Aimed at", Aim(&t))
 	}
 	if more := len(r.Targets) - maxShownTargets; more > 0 {
 		line("Aimed at", fmt.Sprintf("%d more", more))
@@ -163,6 +164,9 @@ func Aim(t *target.Target) string {
 	text := string(t.Kind) + " " + Plain(t.Resolved, maxShownTarget)
 	if t.Write {
 		text += " (may write)"
+	}
+	if t.Has(target.CaseTwin) || t.Has(target.UnicodeTwin) {
+		text += " (is not there; a name is that looks almost the same)"
 	}
 	if t.Fault != "" {
 		text += " (" + Plain(t.Fault, maxShownTarget) + ")"

@@ -222,7 +222,9 @@ func follow(t *Target, full string, root Root) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = true
-			twins(t, at, name)
+			if !root.Brief {
+				twins(t, at, name)
+			}
 			t.Notes = append(t.Notes, Missing)
 			at = next
 		case err != nil:
@@ -322,6 +324,26 @@ func twins(t *Target, dir, name string) {
 			t.Notes = addNote(t.Notes, CaseTwin)
 		}
 	})
+}
+
+// Twins looks for names that differ from a path that is not there in case or composition only, and takes note of them. It
+// reads a directory.
+func (t *Target) Twins() {
+	if t.Kind != Path || t.Remote || t.Fault != "" || !t.Has(Missing) {
+		return
+	}
+	for at := t.Resolved; ; {
+		dir := filepath.Dir(at)
+		if dir == at {
+			return
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			t.Notes = slices.Clip(t.Notes)
+			twins(t, dir, filepath.Base(at))
+			return
+		}
+		at = dir
+	}
 }
 
 // sameFold reports whether foldName makes folded of entry.
