@@ -22,6 +22,9 @@ const (
 	maxShownTargets   = 10
 )
 
+// MaxAims is how many targets of one call are worth a look at the file system for people.
+const MaxAims = 32
+
 // Choices are the answers that may be given where d asks.
 func Choices(d *tool.PermissionDecision) []policy.Choice {
 	choices := []policy.Choice{policy.AllowOnce}
