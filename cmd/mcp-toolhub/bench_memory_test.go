@@ -56,23 +56,27 @@ func BenchmarkHeld(b *testing.B) {
 			h.awaitQuestions(b, pending)
 		})
 	})
-	b.Run("1000-tools", func(b *testing.B) {
-		all := map[string]any{"first": overHTTP(b)}
-		h := startHeld(b, all)
+	thousands := func(b *testing.B, policy map[string]any) {
 		const thousands = 5
+		all := map[string]any{"first": overHTTP(b)}
+		h := startHeldWith(b, all, policy)
 		h.report(b, thousands, "1000-tools", func() {
 			for i := range thousands {
 				all[benchServerID(i)] = long(b)
 			}
 			h.apply(b, all)
+			h.visit(b, 1)
 		})
-	})
+	}
+	b.Run("1000-tools", func(b *testing.B) { thousands(b, nil) })
+	b.Run("1000-tools-rules", func(b *testing.B) { thousands(b, hundredRules()) })
 }
 
 // heldHub is a hub with a probe.
 type heldHub struct {
 	*runningHub
-	probe *probe
+	probe    *probe
+	settings map[string]any
 }
 
 func startHeld(b *testing.B, servers map[string]any) *heldHub { return startHeldWith(b, servers, nil) }
@@ -87,7 +91,7 @@ func startHeldWith(b *testing.B, servers, policy map[string]any) *heldHub {
 	}
 	hub := startHubIn(b, []string{variable}, "hub.json", configText(b, servers, settings))
 	p.pid = hub.cmd.Process.Pid
-	h := &heldHub{hub, p}
+	h := &heldHub{hub, p, settings}
 	h.visit(b, 10) // pools and caches fill
 	return h
 }
@@ -200,7 +204,7 @@ func (h *heldHub) open(b *testing.B) *httpClient {
 func (h *heldHub) apply(b *testing.B, servers map[string]any) {
 	b.Helper()
 	file := filepath.Join(h.cmd.Dir, "hub.json")
-	if err := os.WriteFile(file+".new", []byte(configText(b, servers, heldSettings())), 0o600); err != nil {
+	if err := os.WriteFile(file+".new", []byte(configText(b, servers, h.settings)), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {
