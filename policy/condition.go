@@ -3,15 +3,14 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
-	"github.com/google/cel-go/cel"
+	celchecker "github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
@@ -25,87 +24,6 @@ const (
 	// maxCondition bounds the text of a condition, in bytes.
 	maxCondition = 8 << 10
 )
-
-// What conditions see. The names of the types stand in error messages of the library.
-type (
-	// Tool is the variable tool.
-	celTool struct {
-		Name         string   `cel:"name"`
-		Server       string   `cel:"server"`
-		Native       string   `cel:"native"`
-		Tags         []string `cel:"tags"`
-		Risk         string   `cel:"risk"`
-		Kind         string   `cel:"kind"`
-		Lifecycle    string   `cel:"lifecycle"`
-		Access       []string `cel:"access"`
-		WriteEffects []string `cel:"write_effects"`
-		ReadOnly     bool     `cel:"read_only"`
-		Destructive  bool     `cel:"destructive"`
-		Idempotent   bool     `cel:"idempotent"`
-		OpenWorld    bool     `cel:"open_world"`
-		Network      bool     `cel:"network"`
-		Filesystem   bool     `cel:"filesystem"`
-		Command      bool     `cel:"command"`
-		Trusted      bool     `cel:"trusted"`
-	}
-
-	celActor struct {
-		Name          string `cel:"name"`
-		Door          string `cel:"door"`
-		Session       string `cel:"session"`
-		Client        string `cel:"client"`
-		ClientVersion string `cel:"client_version"`
-	}
-
-	celTarget struct {
-		Kind       string `cel:"kind"`
-		Argument   string `cel:"argument"`
-		Given      string `cel:"given"`
-		Resolved   string `cel:"resolved"`
-		Host       string `cel:"host"`
-		Executable string `cel:"executable"`
-		Write      bool   `cel:"write"`
-		Remote     bool   `cel:"remote"`
-		Fault      string `cel:"fault"`
-	}
-)
-
-// conditions compiles conditions.
-type conditions struct{ env *cel.Env }
-
-func newConditions() (*conditions, error) {
-	object := func(name string) *cel.Type { return cel.ObjectType("policy." + name) }
-	env, err := cel.NewEnv(
-		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[celTool](), reflect.TypeFor[celActor](),
-			reflect.TypeFor[celTarget]()),
-		cel.Variable("arguments", cel.MapType(cel.StringType, cel.DynType)),
-		cel.Variable("_meta", cel.MapType(cel.StringType, cel.DynType)),
-		cel.Variable("targets", cel.ListType(object("celTarget"))),
-		cel.Variable("tool", object("celTool")),
-		cel.Variable("actor", object("celActor")),
-		cel.Variable("time", cel.TimestampType),
-		cel.Variable("profile", cel.StringType),
-		cel.Variable("cwd", cel.StringType),
-		cel.Function("under", cel.Overload("under_string_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
-			cel.BinaryBinding(func(path, dir ref.Val) ref.Val {
-				p, ok1 := path.Value().(string)
-				d, ok2 := dir.Value().(string)
-				if !ok1 || !ok2 {
-					return types.NewErr("under takes two strings")
-				}
-				return under(p, d)
-			}))),
-		cel.CrossTypeNumericComparisons(true),
-		cel.DefaultUTCTimeZone(true),
-		cel.OptionalTypes(),
-		cel.ParserRecursionLimit(100),
-		cel.ParserExpressionSizeLimit(maxCondition),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("prepare conditions: %w", err)
-	}
-	return &conditions{env}, nil
-}
 
 // under is the function of conditions: whether the path p is dir or beneath it. An address is beneath no directory; a path
 // that is relative or not normalised leads nobody knows where, which is an error and so counts against the call.
@@ -121,7 +39,7 @@ func under(p, dir string) ref.Val {
 
 // condition is a compiled one. It is safe for concurrent use.
 type condition struct {
-	program cel.Program
+	program interpreter.InterpretableV2
 	static  bool // depends on the tool, the profile and who calls alone: the same for every call
 }
 
@@ -130,25 +48,35 @@ func (c *conditions) compile(text string) (*condition, error) {
 	if len(text) > maxCondition {
 		return nil, fmt.Errorf("a condition of more than %d bytes: split the rule", maxCondition)
 	}
-	checked, issues := c.env.Compile(text)
-	if issues != nil && issues.Err() != nil {
-		return nil, errors.New(issueText(issues))
+	if err := c.prepare(); err != nil {
+		return nil, err
 	}
-	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+	source := common.NewTextSource(text)
+	parsed, faults := c.parser.Parse(source)
+	if err := firstFault(faults); err != nil {
+		return nil, err
+	}
+	checked, faults := celchecker.Check(parsed, source, c.checker)
+	if err := firstFault(faults); err != nil {
+		return nil, err
+	}
+	if t := checked.GetType(checked.Expr().ID()); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("the condition is a %s: write an expression that is true or false", t)
 	}
-	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(maxCost))
+	program, err := c.interpreter.NewInterpretable(checked, interpreter.Optimize(),
+		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization),
+		interpreter.CostObserver(interpreter.CostTrackerFactory(c.cost.Clone)))
 	if err != nil {
 		return nil, fmt.Errorf("the condition cannot be planned: %w", err)
 	}
-	return &condition{program: program, static: isStatic(checked.NativeRep().Expr())}, nil
+	return &condition{program: program, static: isStatic(checked.Expr())}, nil
 }
 
-// issueText is the first issue, on one line: the library's own text draws the expression with a caret.
-func issueText(issues *cel.Issues) string {
-	all := issues.Errors()
+// firstFault is the first fault, on one line: the library's own text draws the expression with a caret.
+func firstFault(faults *common.Errors) error {
+	all := faults.GetErrors()
 	if len(all) == 0 {
-		return "no CEL expression"
+		return nil
 	}
 	first := all[0]
 	message := strings.Join(strings.Fields(first.Message), " ")
@@ -156,7 +84,7 @@ func issueText(issues *cel.Issues) string {
 	if line := first.Location.Line(); line > 1 {
 		place = fmt.Sprintf("line %d, %s", line, place)
 	}
-	return fmt.Sprintf("%s of the condition: %s", place, message)
+	return fmt.Errorf("%s of the condition: %s", place, message)
 }
 
 // isStatic reports whether the expression names nothing that differs from call to call.
@@ -183,16 +111,29 @@ func isStatic(e celast.Expr) bool {
 }
 
 // holds evaluates the condition over s. Every error means that nobody knows: rules then count against the call.
-func (c *condition) holds(s *subject) (bool, error) {
-	out, _, err := c.program.Eval(s)
+func (c *condition) holds(s *subject) (holds bool, err error) {
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case interpreter.EvalCancelledError: // that is how the library ends what costs too much
+			holds, err = false, errors.New(oneLine(fault.Error()))
+		default:
+			holds, err = false, errors.New(oneLine(fmt.Sprintf("internal error: %v", fault)))
+		}
+	}()
+	frame, err := interpreter.NewExecutionFrame(s)
 	if err != nil {
-		return false, errors.New(oneLine(err.Error()))
+		return false, err
 	}
-	b, ok := out.(types.Bool)
-	if !ok {
+	defer frame.Close()
+	switch out := c.program.Exec(frame).(type) {
+	case types.Bool:
+		return bool(out), nil
+	case *types.Err:
+		return false, errors.New(oneLine(out.Error()))
+	default:
 		return false, fmt.Errorf("the condition is a %s and neither true nor false", out.Type().TypeName())
 	}
-	return bool(b), nil
 }
 
 // subject is what the rules are asked about: one request, decoded as far as conditions have wanted it so far. It is used
@@ -204,7 +145,7 @@ type subject struct {
 	arguments, meta object
 	tool            *celTool
 	actor           *celActor
-	targets         []celTarget
+	targets         ref.Val
 }
 
 // object is a JSON object, decoded when it is first wanted.
@@ -239,13 +180,13 @@ func (s *subject) ResolveName(name string) (any, bool) {
 		if s.tool == nil {
 			s.tool = toolOf(s.Request)
 		}
-		return s.tool, true
+		return celObject{s.tool}, true
 	case "actor":
 		if s.actor == nil {
 			a := s.Actor
 			s.actor = &celActor{Name: a.Name, Door: a.Door, Session: a.Session, Client: a.Client.Name, ClientVersion: a.Client.Version}
 		}
-		return s.actor, true
+		return celObject{s.actor}, true
 	case "targets":
 		if s.targets == nil {
 			s.targets = targetsOf(s.Targets)
@@ -275,13 +216,15 @@ func toolOf(r *Request) *celTool {
 	return t
 }
 
-func targetsOf(targets []target.Target) []celTarget {
-	list := make([]celTarget, len(targets))
+func targetsOf(targets []target.Target) ref.Val {
+	list := make([]ref.Val, len(targets))
+	all := make([]celTarget, len(targets))
 	for i, t := range targets {
-		list[i] = celTarget{Kind: string(t.Kind), Argument: t.Argument, Given: t.Given, Resolved: t.Resolved, Host: t.Host,
+		all[i] = celTarget{Kind: string(t.Kind), Argument: t.Argument, Given: t.Given, Resolved: t.Resolved, Host: t.Host,
 			Executable: t.Executable, Write: t.Write, Remote: t.Remote, Fault: t.Fault}
+		list[i] = celObject{&all[i]}
 	}
-	return list
+	return types.NewRefValList(types.DefaultTypeAdapter, list)
 }
 
 // oneLine keeps messages of the library, which may quote arguments, to one line of bounded length.

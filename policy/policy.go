@@ -122,13 +122,10 @@ func compileState(s Settings) (*state, error) {
 		}
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
 	}
-	env, err := newConditions()
-	if err != nil {
-		return nil, Problems{err}
-	}
+	var env conditions
 	next := &state{settings: s}
 	for _, source := range Sources() {
-		list, found := compileRules(source, merged[source], env)
+		list, found := compileRules(source, merged[source], &env)
 		for _, p := range found {
 			place := merged[source][p.Rule].Place
 			if place == "" {

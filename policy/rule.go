@@ -73,13 +73,13 @@ func (p Problem) Error() string {
 
 // CheckRules reports every problem of a list of rules: of one source, because ids are unique there.
 func CheckRules(rules []Rule) []Problem {
-	_, problems := compileRules("", rules, nil)
+	_, problems := compileRules("", rules, &conditions{})
 	return problems
 }
 
 var ruleID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// compileRules checks and compiles. conditions may be nil: it is made when the first rule has a condition.
+// compileRules checks and compiles.
 func compileRules(source Source, rules []Rule, env *conditions) ([]compiled, []Problem) {
 	c := checker{env: env, ids: make(map[string]int)}
 	list := make([]compiled, 0, len(rules))
@@ -150,14 +150,6 @@ func (c *checker) check(source Source, r Rule) compiled {
 func (c *checker) condition(text string) *condition {
 	if text == "" {
 		return nil
-	}
-	if c.env == nil {
-		env, err := newConditions()
-		if err != nil {
-			c.fault("when", err.Error(), "")
-			return nil
-		}
-		c.env = env
 	}
 	compiled, err := c.env.compile(text)
 	if err != nil {

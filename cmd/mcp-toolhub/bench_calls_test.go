@@ -19,6 +19,9 @@ const (
 	warmUpCalls   = 50
 )
 
+// callVias are benchVias, and the hub with permission: 100 rules, one of which has a condition and allows the call.
+func callVias() []string { return append(slices.Clip(benchVias), viaRules) }
+
 // eachTarget runs bench for every mode and way.
 func eachTarget(b *testing.B, vias []string, bench func(b *testing.B, mode, via string)) {
 	for _, mode := range benchModes {
@@ -73,7 +76,7 @@ func (t *benchTarget) cpuNow() float64 {
 
 // BenchmarkCall is the time of one call after the other by one client.
 func BenchmarkCall(b *testing.B) {
-	eachTarget(b, benchVias, func(b *testing.B, mode, via string) {
+	eachTarget(b, callVias(), func(b *testing.B, mode, via string) {
 		t := startBenchTarget(b, mode, via, benchSpec{Role: "echo"}, 1)
 		c, params := warmEcho(b, t)
 		before := t.cpuNow()
@@ -88,7 +91,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkThroughput is how many calls a second many clients get through. On stdio they share the one connection.
 func BenchmarkThroughput(b *testing.B) {
-	eachTarget(b, benchVias, func(b *testing.B, mode, via string) {
+	eachTarget(b, callVias(), func(b *testing.B, mode, via string) {
 		for _, clients := range []int{16, 64} {
 			b.Run(fmt.Sprint(clients), func(b *testing.B) { throughput(b, mode, via, clients) })
 		}
@@ -191,12 +194,12 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory is what is resident with ten stdio servers of fifty tools, the servers apart, after all of them have
-// been called. The time of the calls says nothing here.
+// BenchmarkMemory is what is resident with ten stdio servers of fifty tools, the servers apart, after the start is over and
+// all of them have been called. The time of the calls says nothing here.
 func BenchmarkMemory(b *testing.B) {
 	const servers, tools = 10, 50
 	for _, door := range []string{"http-stdio", "stdio-stdio"} {
-		for _, via := range []string{"sdk", "hub"} {
+		for _, via := range []string{"sdk", "hub", viaRules} {
 			b.Run(door+"/"+via, func(b *testing.B) {
 				t := startBenchTarget(b, door, via, benchSpec{Role: "raw", Tools: tools}, servers)
 				c := t.client()
@@ -205,6 +208,7 @@ func BenchmarkMemory(b *testing.B) {
 					names = append(names, t.tool(i, fmt.Sprintf("tool_%05d", tools-1)))
 				}
 				t.await(c, append([]string(nil), names...)...)
+				t.settle(b)
 				for b.Loop() {
 					for i, name := range names {
 						answer, err := c.request("tools/call", benchCall(name, rawArguments(tools-1)))
@@ -214,9 +218,29 @@ func BenchmarkMemory(b *testing.B) {
 					}
 				}
 				reportMemory(b, t, "VmRSS", "MB-rss")
+				reportMemory(b, t, "RssAnon", "MB-own")
+				reportMemory(b, t, "RssFile", "MB-of-files")
 			})
 		}
 	}
+}
+
+// settle waits until what the proxy holds has stayed as it is for longer than the hub takes to call its start over.
+func (t *benchTarget) settle(b *testing.B) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	last, same := 0.0, 0
+	for range 100 {
+		<-tick.C
+		now, ok := t.proxy.memory("VmRSS")
+		if same++; now != last {
+			last, same = now, 0
+		}
+		if !ok || same >= 15 {
+			return
+		}
+	}
+	b.Log("the memory of the proxy does not come to rest")
 }
 
 // TestBenchmarkTargets checks that every way that the benchmarks compare answers correctly, and ends.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -40,31 +42,56 @@ func BenchmarkHeld(b *testing.B) {
 			})
 		})
 	}
-	b.Run("1000-tools", func(b *testing.B) {
-		all := map[string]any{"first": overHTTP(b)}
-		h := startHeld(b, all)
+	const pending = 200 // of one caller, who may have a quarter of 1,000 questions
+	b.Run("waiting-call", func(b *testing.B) {
+		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
+		h.report(b, pending, "call", func() { h.leaveWaiting(b, "hang", pending) })
+	})
+	b.Run("pending-approval", func(b *testing.B) {
+		h := startHeldWith(b, map[string]any{"up": child(upstreamtest.Script{})}, map[string]any{"mode": "default",
+			"ask":   map[string]any{"channels": []string{"queue"}},
+			"rules": []any{map[string]any{"match": "*", "then": "allow", "when": "!has(arguments.text)"}}})
+		h.report(b, pending, "approval", func() {
+			h.leaveWaiting(b, "hang", pending)
+			h.awaitQuestions(b, pending)
+		})
+	})
+	thousands := func(b *testing.B, policy map[string]any) {
 		const thousands = 5
+		all := map[string]any{"first": overHTTP(b)}
+		h := startHeldWith(b, all, policy)
 		h.report(b, thousands, "1000-tools", func() {
 			for i := range thousands {
 				all[benchServerID(i)] = long(b)
 			}
 			h.apply(b, all)
+			h.visit(b, 1)
 		})
-	})
+	}
+	b.Run("1000-tools", func(b *testing.B) { thousands(b, nil) })
+	b.Run("1000-tools-rules", func(b *testing.B) { thousands(b, hundredRules()) })
 }
 
 // heldHub is a hub with a probe.
 type heldHub struct {
 	*runningHub
-	probe *probe
+	probe    *probe
+	settings map[string]any
 }
 
-func startHeld(b *testing.B, servers map[string]any) *heldHub {
+func startHeld(b *testing.B, servers map[string]any) *heldHub { return startHeldWith(b, servers, nil) }
+
+// startHeldWith is startHeld with permission, where policy is not nil.
+func startHeldWith(b *testing.B, servers, policy map[string]any) *heldHub {
 	b.Helper()
 	p, variable := newProbe(b)
-	hub := startHubIn(b, []string{variable}, "hub.json", configText(b, servers, heldSettings()))
+	settings := heldSettings()
+	if policy != nil {
+		settings["policy"] = policy
+	}
+	hub := startHubIn(b, []string{variable}, "hub.json", configText(b, servers, settings))
 	p.pid = hub.cmd.Process.Pid
-	h := &heldHub{hub, p}
+	h := &heldHub{hub, p, settings}
 	h.visit(b, 10) // pools and caches fill
 	return h
 }
@@ -117,6 +144,38 @@ func (h *heldHub) visitAndListen(b *testing.B, n int) {
 	}
 }
 
+// leaveWaiting makes n calls of a tool with 10 kB of arguments, over connections of one session, and reads no answer.
+func (h *heldHub) leaveWaiting(b *testing.B, tool string, n int) {
+	b.Helper()
+	first := h.open(b)
+	b.Cleanup(first.close)
+	for i := range n {
+		c, err := dialHTTP(first.ids, h.url+"/mcp")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(c.close)
+		arguments := fmt.Sprintf(`{"number":%d,"text":%q}`, i, strings.Repeat("all work and no play ", 500))
+		_, text := c.ids.message("tools/call", benchCall("mcp.up."+tool, arguments))
+		if _, err := fmt.Fprintf(c.conn, "%sContent-Length: %d\r\n\r\n%s", first.head, len(text), text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// awaitQuestions waits until a person is asked about n calls.
+func (h *heldHub) awaitQuestions(b *testing.B, n int) {
+	b.Helper()
+	eventually(b, "all questions are open", func() bool {
+		hubs, err := control.Find(b.Context(), filepath.Join(h.cmd.Dir, "state", "mcp-toolhub"))
+		if err != nil || len(hubs) != 1 {
+			return false
+		}
+		open, err := hubs[0].Approvals(b.Context())
+		return err == nil && len(open) == n
+	})
+}
+
 // open opens a session that has listed and called.
 func (h *heldHub) open(b *testing.B) *httpClient {
 	b.Helper()
@@ -145,7 +204,7 @@ func (h *heldHub) open(b *testing.B) *httpClient {
 func (h *heldHub) apply(b *testing.B, servers map[string]any) {
 	b.Helper()
 	file := filepath.Join(h.cmd.Dir, "hub.json")
-	if err := os.WriteFile(file+".new", []byte(configText(b, servers, heldSettings())), 0o600); err != nil {
+	if err := os.WriteFile(file+".new", []byte(configText(b, servers, h.settings)), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {

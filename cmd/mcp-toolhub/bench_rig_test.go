@@ -23,6 +23,9 @@ var benchModes = []string{"http-http", "http-stdio", "stdio-stdio"}
 // benchVias are what lies between client and server: nothing, or one of the proxies.
 var benchVias = []string{"direct", "splice", "sdk", "hub"}
 
+// viaRules is the hub with permission.
+const viaRules = "rules"
+
 // benchProfileDir names the environment variable with a directory for CPU profiles of the proxies.
 const benchProfileDir = "TOOLHUB_BENCH_PROFILE_DIR"
 
@@ -176,7 +179,7 @@ type benchTarget struct {
 func startBenchTarget(tb testing.TB, mode, via string, server benchSpec, n int) *benchTarget {
 	tb.Helper()
 	door, far, _ := strings.Cut(mode, "-")
-	t := &benchTarget{tb: tb, named: via == "sdk" || via == "hub"}
+	t := &benchTarget{tb: tb, named: via == "sdk" || via == "hub" || via == viaRules}
 	server.Door = far
 	if via == "direct" {
 		// A client reaches a stdio server over stdio: that is what http-stdio is compared with, too.
@@ -192,8 +195,12 @@ func startBenchTarget(tb testing.TB, mode, via string, server benchSpec, n int) 
 		spec.Servers = append(spec.Servers, one)
 	}
 	var args []string
-	if via == "hub" {
-		args = hubArgs(tb, spec)
+	switch via {
+	case "hub":
+		args = hubArgs(tb, spec, nil)
+	case viaRules:
+		spec.Role = "hub"
+		args = hubArgs(tb, spec, hundredRules())
 	}
 	t.proxy = startBenchProcess(tb, spec, args...)
 	t.reach(t.proxy)
@@ -221,8 +228,20 @@ func (t *benchTarget) reach(p *benchProcess) {
 	}
 }
 
-// hubArgs writes the hub's config and returns its command line. All is as a user has it without touching a setting.
-func hubArgs(tb testing.TB, spec benchSpec) []string {
+// hundredRules is a policy of 100 rules. The one that speaks of the calls has a condition.
+func hundredRules() map[string]any {
+	var rules []any
+	for i := range 99 {
+		rules = append(rules, map[string]any{"match": fmt.Sprintf("mcp.other%d.*_file", i), "then": "ask"})
+	}
+	rules = append(rules, map[string]any{"match": "mcp.*", "then": "allow",
+		"when": `!has(arguments.path) || arguments.path.startsWith("/srv/") || tool.read_only`})
+	return map[string]any{"mode": "default", "rules": rules}
+}
+
+// hubArgs writes the hub's config and returns its command line. All but the policy is as a user has it without touching a
+// setting.
+func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -237,6 +256,9 @@ func hubArgs(tb testing.TB, spec benchSpec) []string {
 		servers[benchServerID(i)] = entry
 	}
 	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"]} // lists are measured whole
+	if policy != nil {
+		config["policy"] = policy
+	}
 	if within := os.Getenv(benchSyncWithin); within != "" {
 		config["persist"] = map[string]any{"journal": map[string]any{"sync_within": within}}
 	}

@@ -48,6 +48,7 @@ type hub struct {
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 	updating      sync.Mutex
 	refreshed     atomic.Int64 // the group's count of changes up to which the surfaces are true
+	starting      starting
 }
 
 // maxSchemas is how many compiled input schemas the hub keeps.
@@ -248,6 +249,7 @@ func (h *hub) refresh() {
 	}
 	h.announce(all)
 	h.refreshed.Store(changes)
+	h.starting.more()
 }
 
 // withLists are changes and the lists of tools of those profiles.

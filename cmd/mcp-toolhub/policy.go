@@ -105,6 +105,9 @@ func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, 
 		if err := h.known(ctx, name, &r); err != nil {
 			return failed(err)
 		}
+		for i := range r.Targets[:min(len(r.Targets), gate.MaxAims)] {
+			r.Targets[i].Twins()
+		}
 		x := h.gate.Load().Engine().Explain(ctx, r)
 		if format == "json" {
 			return a.printJSON(x)

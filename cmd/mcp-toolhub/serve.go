@@ -82,6 +82,8 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 	if err := h.serveApprovals(); err != nil {
 		return failed(err)
 	}
+	h.starting.begin()
+	defer h.starting.end()
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	watching, stopWatching := context.WithCancel(ctx)
 	watched := make(chan struct{})

@@ -111,8 +111,11 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 	if r.Facts != nil {
 		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts.Sensitive)
 	}
-	for i := range r.Targets {
-		out.Targets = append(out.Targets, gate.Aim(&r.Targets[i]))
+	for i, t := range r.Targets {
+		if i < gate.MaxAims {
+			t.Twins()
+		}
+		out.Targets = append(out.Targets, gate.Aim(&t))
 	}
 	return out
 }

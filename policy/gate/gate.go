@@ -85,16 +85,21 @@ func New(c Config, o Options) (*Gate, error) {
 	if err := c.Tools.Validate(); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	g.usual = target.NewRoot(o.Dir, o.Home)
+	g.usual = brief(target.NewRoot(o.Dir, o.Home))
 	for server, origin := range o.Origins {
 		switch {
 		case origin.Remote:
 			g.roots[server] = target.Root{Remote: true}
 		case origin.Dir != "":
-			g.roots[server] = target.NewRoot(origin.Dir, o.Home)
+			g.roots[server] = brief(target.NewRoot(origin.Dir, o.Home))
 		}
 	}
 	return g, nil
+}
+
+func brief(r target.Root) target.Root {
+	r.Brief = true // Message looks for what only people want to know
+	return r
 }
 
 // IsOpen reports whether the gate lets every call through because nobody has said anything about permission.

@@ -22,6 +22,9 @@ const (
 	maxShownTargets   = 10
 )
 
+// MaxAims is how many targets of one call are worth a look at the file system for people.
+const MaxAims = 32
+
 // Choices are the answers that may be given where d asks.
 func Choices(d *tool.PermissionDecision) []policy.Choice {
 	choices := []policy.Choice{policy.AllowOnce}
@@ -130,8 +133,9 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if message, ok := d.Reason["message"].(string); ok {
 		line("Why you are asked", Plain(message, maxShownWords))
 	}
-	for i := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
-		line("Aimed at", Aim(&r.Targets[i]))
+	for _, t := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
+		t.Twins()
+		line("Aimed at", Aim(&t))
 	}
 	if more := len(r.Targets) - maxShownTargets; more > 0 {
 		line("Aimed at", fmt.Sprintf("%d more", more))
@@ -163,6 +167,9 @@ func Aim(t *target.Target) string {
 	text := string(t.Kind) + " " + Plain(t.Resolved, maxShownTarget)
 	if t.Write {
 		text += " (may write)"
+	}
+	if t.Has(target.CaseTwin) || t.Has(target.UnicodeTwin) {
+		text += " (is not there; a name is that looks almost the same)"
 	}
 	if t.Fault != "" {
 		text += " (" + Plain(t.Fault, maxShownTarget) + ")"

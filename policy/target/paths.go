@@ -196,11 +196,11 @@ func shortName(name string) bool {
 // taken as it is written.
 func follow(t *Target, full string, root Root) {
 	at, rest := root.start(full)
-	todo := strings.Split(filepath.ToSlash(rest), "/")
+	todo := filepath.ToSlash(rest)
 	links, missing := 0, false
-	for len(todo) > 0 {
-		name := todo[0]
-		todo = todo[1:]
+	for todo != "" {
+		var name string
+		name, todo, _ = strings.Cut(todo, "/")
 		switch name {
 		case "", ".":
 			continue
@@ -208,13 +208,13 @@ func follow(t *Target, full string, root Root) {
 			at = filepath.Dir(at)
 			continue
 		}
-		next := filepath.Join(at, name)
+		next := below(at, name)
 		if missing {
 			at = next
 			continue
 		}
 		if processFiles(at) {
-			t.Resolved = filepath.Join(append([]string{next}, todo...)...)
+			t.Resolved = filepath.Join(next, todo)
 			t.Fault = "leads through the files of a process, which are others for every process: write the path itself"
 			return
 		}
@@ -222,7 +222,9 @@ func follow(t *Target, full string, root Root) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = true
-			twins(t, at, name)
+			if !root.Brief {
+				twins(t, at, name)
+			}
 			t.Notes = append(t.Notes, Missing)
 			at = next
 		case err != nil:
@@ -245,15 +247,23 @@ func follow(t *Target, full string, root Root) {
 				at = volume + string(filepath.Separator)
 				link = link[len(volume):]
 			}
-			todo = append(strings.Split(filepath.ToSlash(link), "/"), todo...)
+			todo = filepath.ToSlash(link) + "/" + todo
 		default:
 			at = spelled(at, name, info)
-			if len(todo) == 0 {
+			if todo == "" {
 				nature(t, info)
 			}
 		}
 	}
 	t.Resolved = at
+}
+
+// below is the path of name in dir, which is clean; name is one name and neither dot nor dots.
+func below(dir, name string) string {
+	if os.IsPathSeparator(dir[len(dir)-1]) {
+		return dir + name
+	}
+	return dir + string(filepath.Separator) + name
 }
 
 func addNote(notes []Note, n Note) []Note {
@@ -303,16 +313,62 @@ func spelled(dir, name string, info fs.FileInfo) string {
 
 // twins takes note of files that differ from a name that is not there in case or composition only.
 func twins(t *Target, dir, name string) {
-	for _, entry := range entries(dir) {
-		if entry == name || foldName(entry) != foldName(name) {
-			continue
+	folded := foldName(name)
+	eachEntry(dir, maxTwins, func(entry []byte) {
+		if !sameFold(entry, folded) || string(entry) == name {
+			return
 		}
-		if norm.NFC.String(entry) == norm.NFC.String(name) {
+		if norm.NFC.String(string(entry)) == norm.NFC.String(name) {
 			t.Notes = addNote(t.Notes, UnicodeTwin)
 		} else {
 			t.Notes = addNote(t.Notes, CaseTwin)
 		}
+	})
+}
+
+// Twins looks for names that differ from a path that is not there in case or composition only, and takes note of them. It
+// reads a directory.
+func (t *Target) Twins() {
+	if t.Kind != Path || t.Remote || t.Fault != "" || !t.Has(Missing) {
+		return
 	}
+	for at := t.Resolved; ; {
+		dir := filepath.Dir(at)
+		if dir == at {
+			return
+		}
+		if _, err := os.Lstat(dir); err == nil {
+			t.Notes = slices.Clip(t.Notes)
+			twins(t, dir, filepath.Base(at))
+			return
+		}
+		at = dir
+	}
+}
+
+// sameFold reports whether foldName makes folded of entry.
+func sameFold(entry []byte, folded string) bool {
+	for i, c := range entry {
+		if c >= utf8.RuneSelf {
+			return foldName(string(entry)) == folded
+		}
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		if i >= len(folded) || c != folded[i] {
+			return !isASCII(entry[i:]) && foldName(string(entry)) == folded
+		}
+	}
+	return len(entry) == len(folded)
+}
+
+func isASCII(text []byte) bool {
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // entries returns the names in dir, the first few thousand.
@@ -329,14 +385,11 @@ func entries(dir string) []string {
 // foldName makes equal what some file system takes for one name: letter case, composition, and characters that HFS+ ignores.
 func foldName(name string) string {
 	plain := true
-	for i := 0; i < len(name); i++ {
-		if c := name[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
-			plain = false
-			break
-		}
+	for i := 0; i < len(name) && plain; i++ {
+		plain = name[i] < utf8.RuneSelf
 	}
 	if plain {
-		return name
+		return strings.ToLower(name)
 	}
 	name = strings.Map(dropIgnored, norm.NFKD.String(name))
 	return norm.NFC.String(strings.ToLower(strings.ToUpper(name)))

@@ -221,6 +221,15 @@ func TestNatureOfFiles(t *testing.T) {
 			if !got.Has(note) || !got.Has(target.Missing) {
 				t.Errorf("%q: %+v, want %s", given, got, note)
 			}
+			brief := root
+			brief.Brief = true
+			later := one(t, given, brief)
+			if later.Has(note) {
+				t.Errorf("%q: %+v, which nobody has asked for", given, later)
+			}
+			if later.Twins(); !later.Has(note) {
+				t.Errorf("%q: %+v, want %s once it is asked for", given, later, note)
+			}
 		} else if filepath.Base(got.Resolved) == given && !got.Has(target.Missing) {
 			t.Errorf("%q is not called so: %+v", given, got)
 		}

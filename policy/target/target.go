@@ -94,6 +94,10 @@ type Root struct {
 	Home   string // what "~" stands for; "" where that is not known
 	Remote bool   // paths are those of another machine: they are cleaned, and nothing is looked up
 
+	// Brief leaves out CaseTwin and UnicodeTwin, which say something to people and nothing to rules, and which take the
+	// reading of a directory. Target.Twins finds them when they are wanted.
+	Brief bool
+
 	real string // Dir with every link followed; "" where NewRoot has not made it
 }
 

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// startQuiet is how long no server says anything new before the start counts as over.
+const startQuiet = time.Second
+
+// starting gives back to the system what only the start of a hub has needed: configs, schemas and lists that were read are
+// garbage by then, and without a collection the runtime keeps their pages for as long as nobody calls. It happens once. Its
+// zero value does nothing. It is safe for concurrent use.
+type starting struct {
+	mu    sync.Mutex
+	timer *time.Timer // nil: not begun, or over
+}
+
+// begin begins to wait for the end of the start.
+func (s *starting) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(startQuiet, func() {
+		s.end()
+		debug.FreeOSMemory()
+	})
+}
+
+// more says that the start goes on.
+func (s *starting) more() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Reset(startQuiet)
+	}
+}
+
+// end ends the waiting.
+func (s *starting) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+}
