@@ -338,6 +338,12 @@ func (p *property) secret(last string) bool {
 	return false
 }
 
+// Secret reports whether an argument that the tool's schema does not know holds a secret, by its name.
+func Secret(name string) bool {
+	p := property{name: name, words: split(name)}
+	return len(p.words) > 0 && p.secret(p.words[len(p.words)-1])
+}
+
 // chooses reports whether a property whose name ends in word says what the tool is to do.
 func chooses(word string) bool {
 	switch word {
