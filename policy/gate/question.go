@@ -161,7 +161,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%s: %s\n", label, text) }
 	b.WriteString("mcp-toolhub asks: may this call run?\n")
-	line("Tool", Plain(string(r.Tool.Name), maxShownWords))
+	line("Tool", Name(r.Tool.Name))
 	line("Server", Plain(r.Tool.Server, maxShownWords))
 	if f := r.Facts; f != nil {
 		effect := "it may change things"
@@ -198,6 +198,18 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Name is the name of a tool for people: between quotes where it holds more than names usually do, because the server has
+// chosen it.
+func Name(name tool.Name) string {
+	odd := strings.ContainsFunc(string(name), func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._-/", c)
+	})
+	if !odd && len(name) <= maxShownWords {
+		return string(name)
+	}
+	return quoted(string(name), maxShownWords)
 }
 
 // Aim is one target for people.
