@@ -161,9 +161,8 @@ func TestAttackAnswerAfterCancel(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{}, nil)
 	h, w := p.hub(), p.client(rev2025).open()
-	r := w.call("mcp.s.echo", `{}`, "")
-	next, end := w.begin(r)
-	defer end()
+	r := w.call("mcp.s.echo", `{}`, `"progressToken":1`)
+	_, end := w.begin(r)
 	v := p.pending(h)
 	w.post(rawRequest{method: "notifications/cancelled", params: `{"requestId":` + r.id + `}`})
 	eventually(t, "the question is withdrawn", func() bool {
@@ -173,7 +172,7 @@ func TestAttackAnswerAfterCancel(t *testing.T) {
 	if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowOnce}); err == nil {
 		t.Error("an answer after the cancel was taken")
 	}
-	_ = next
+	end()
 	if n := p.begun(); n != 0 {
 		t.Errorf("%d calls ran", n)
 	}
@@ -339,8 +338,8 @@ func TestAttackEqualQuestions(t *testing.T) {
 	first, endFirst := ann.begin(ann.call("mcp.s.echo", `{"text":"x"}`, ""))
 	defer endFirst()
 	question := first()
-	second, endSecond := ann.begin(ann.call("mcp.s.echo", `{"text":"x"}`, ""))
-	defer endSecond()
+	again, second := ann.call("mcp.s.echo", `{"text":"x"}`, ""), make(chan string, 1)
+	go func() { second <- strings.Join(ann.send(again), "\n") }()
 	eventually(t, "both calls wait for one answer", func() bool {
 		open, err := h.Approvals(t.Context())
 		return err == nil && len(open) == 1 && open[0].Waiting == 2
@@ -354,8 +353,8 @@ func TestAttackEqualQuestions(t *testing.T) {
 	})
 	id, _ := memberOf(t, question, "id")
 	ann.respond(response(id, allowIt))
-	for _, next := range []func() string{first, second} {
-		if got := next(); !strings.Contains(got, `"status":"succeeded"`) {
+	for _, got := range []string{first(), await(t, second)} {
+		if !strings.Contains(got, `"status":"succeeded"`) || strings.Contains(got, "elicitation/create") {
 			t.Errorf("%s", got)
 		}
 	}
