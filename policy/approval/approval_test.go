@@ -246,7 +246,8 @@ func TestWhatAnswersAreRefused(t *testing.T) {
 	ticket := ask(t, a, q)
 	for _, answer := range []approval.Answer{
 		{Choice: ""}, {Choice: "made_up"}, {Choice: policy.AllowAlways}, {Choice: "ALLOW_ONCE"},
-		{Choice: policy.DenyOnce, Arguments: []byte(`{}`)}, {Choice: policy.AllowOnce, Arguments: make([]byte, 2<<20)},
+		{Choice: policy.DenyOnce, Arguments: []byte(`{}`)}, {Choice: policy.AllowOnce, Arguments: []byte(`[1]`)},
+		{Choice: policy.AllowOnce, Arguments: []byte(`{`)}, {Choice: policy.AllowOnce, Arguments: []byte(` `)}, {Choice: policy.AllowOnce, Arguments: make([]byte, 2<<20)},
 	} {
 		if err := a.Answer(ticket.ID(), answer); err == nil {
 			t.Errorf("the answer %q with %d bytes was taken", answer.Choice, len(answer.Arguments))
