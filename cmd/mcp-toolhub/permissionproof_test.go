@@ -228,7 +228,7 @@ func TestProofWithAPersonAtTheClient(t *testing.T) {
 				{`{"text":"big","n":11}`, "", `"error_class":"schema_validation_failed"`},
 				{`{"text":"never"}`, "", `it is never done`},
 				{`{"text":"free"}`, "", `"status":"succeeded"`},
-				{`{"text":"yes","password":"hunter2","headers":{"Authorization":"Bearer hunter2"},"apiToken":"hunter2"}`,
+				{`{"text":"yes","password":"hunter2","headers":{"Authorization":"Bearer hunter2"},"apiToken":"hunter2","api_key":"hunter2"}`,
 					`{"action":"accept","content":{"answer":"allow_once"}}`, `"status":"succeeded"`},
 				{`{"text":"no"}`, `{"action":"accept","content":{"answer":"deny_once","message":"use staging"}}`, "says: use staging"},
 				{`{"text":"declined"}`, `{"action":"decline"}`, `"error_class":"approval_rejected"`},
@@ -252,7 +252,7 @@ func TestProofWithAPersonAtTheClient(t *testing.T) {
 				}
 			}
 			records, log := l.end()
-			if ran := l.ran(); strings.Join(ran, "") != `{"text":"free"}{"text":"yes","password":"hunter2","headers":{"Authorization":"Bearer hunter2"},"apiToken":"hunter2"}` {
+			if ran := l.ran(); strings.Join(ran, "") != `{"text":"free"}{"text":"yes","password":"hunter2","headers":{"Authorization":"Bearer hunter2"},"apiToken":"hunter2","api_key":"hunter2"}` {
 				t.Errorf("ran %s", ran)
 			}
 			checkAsked(t, records, log, allowed)

@@ -445,6 +445,9 @@ func (p *property) kind(last string) (kind, why string) {
 		}
 	case "id", "ids", "uuid", "slug", "repo", "repository", "owner", "database", "collection", "table", "bucket", "channel",
 		"project", "namespace", "key", "uid":
+		if p.secret(last) {
+			break // a target is shown, and remembered
+		}
 		return ArgumentResource, "its name"
 	}
 	if p.isCode(last) {
