@@ -262,7 +262,7 @@ func checkJournal(t testing.TB, dir string, calls int) {
 	checkRecords(t, dirs[0], calls)
 }
 
-// checkRecords is checkJournal for the journal in dir.
+// checkRecords is checkJournal for the journal in dir. calls below 0: some may have no result, because their hub was killed.
 func checkRecords(t testing.TB, dir string, calls int) {
 	t.Helper()
 	validate := recordSchemas(t)
@@ -293,6 +293,9 @@ func checkRecords(t testing.TB, dir string, calls int) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if calls < 0 {
+		return
 	}
 	for id := range begun {
 		if ended[id] != 1 {

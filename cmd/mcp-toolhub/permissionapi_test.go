@@ -38,8 +38,8 @@ func startTokens(t *testing.T, tokens []map[string]string) *permitted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = h.stop() })
 	p.runningHub = h
+	p.cleanUp(h)
 	w := p.client(rev2026, "Authorization", "Bearer ann-ann-ann-ann-ann")
 	eventually(t, "the tool is listed", func() bool { return w.tools()["mcp.s.echo"] != "" })
 	return p

@@ -245,8 +245,8 @@ func (p *permitted) restart() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { _ = h.stop() })
 	p.runningHub = h
+	p.cleanUp(h)
 }
 
 // A hub that ends while a question is open takes the question with it: whoever comes back is told, and nothing runs.

@@ -414,3 +414,39 @@ func checkNobody(t *testing.T, l *lane, source, why string) {
 		t.Errorf("ran %s", ran)
 	}
 }
+
+// Rules and questions hold on every way to a tool: by the name that a list has, through tool_call, and on the direct view
+// of its server.
+func TestProofOnEveryWay(t *testing.T) {
+	t.Parallel()
+	p := startPermittedWith(t, child(upstreamtest.Script{Tools: guardedTools()}), map[string]any{"mode": "default", "rules": []map[string]any{
+		{"match": "mcp.s.echo", "when": `has(arguments.text) && arguments.text == "never"`, "then": "deny", "reason": "it is never done"},
+		{"match": "hub.*", "then": "allow"}}})
+	for _, version := range []string{rev2025, rev2026} {
+		for way, open := range map[string]func() (*wire, string){
+			"list": func() (*wire, string) { return p.client(version).able(), "mcp.s.echo" },
+			"tool_call": func() (*wire, string) {
+				w := p.client(version).able()
+				w.refs = map[string]string{}
+				return w, "mcp.s.echo"
+			},
+			"direct view": func() (*wire, string) { return wireHTTP(t, p.url+"/mcp/s/s", version).able(), "echo" },
+		} {
+			w, name := open()
+			x := &exchange{w: w.open(), answer: func(int, asked) string { return denyIt }}
+			if got := x.call(name, `{"text":"never"}`); !strings.Contains(got, "it is never done") || len(x.asked) != 0 {
+				t.Errorf("%s, %s, denied by a rule: asked %d times: %s", version, way, len(x.asked), got)
+			}
+			if got := x.call(name, `{"text":"x"}`); !strings.Contains(got, "a person denied this call") || len(x.asked) != 1 {
+				t.Errorf("%s, %s, denied by a person: asked %d times: %s", version, way, len(x.asked), got)
+			}
+			x.answer = func(int, asked) string { return allowIt }
+			if got := x.call(name, `{"text":"x"}`); strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"structuredContent"`) || len(x.asked) != 2 {
+				t.Errorf("%s, %s, allowed: asked %d times: %s", version, way, len(x.asked), got)
+			}
+		}
+	}
+	if n := p.begun(); n != 6+2 { // and the searches
+		t.Errorf("%d calls ran", n)
+	}
+}

@@ -491,3 +491,31 @@ func BenchmarkAskAndAnswer(b *testing.B) {
 		}
 	}
 }
+
+// An answer, or a call that gives up, at the very moment when the time is over is one end of the question, not two.
+func TestTheLastMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := approval.New(approval.Options{Timeout: time.Second, MaxCaller: 100})
+		defer a.Close()
+		var group sync.WaitGroup
+		for i := range 60 {
+			q := question()
+			q.Binding.Arguments = fmt.Sprint(i)
+			ticket := ask(t, a, q)
+			group.Go(func() {
+				time.Sleep(time.Second)
+				if i%2 == 0 {
+					ticket.Leave()
+				} else if err := a.Answer(ticket.ID(), once()); !errors.Is(err, approval.ErrExpired) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		group.Wait()
+		synctest.Wait()
+		if len(a.List()) != 0 {
+			t.Errorf("%d questions are open", len(a.List()))
+		}
+	})
+}
