@@ -88,6 +88,7 @@ func (e *encoder) invocation(r *tool.Invocation) {
 	e.optRaw(`,"permission_input":`, r.PermissionInput)
 	e.optRaw(`,"call_input":`, r.CallInput)
 	e.optText(`,"model_input_ref":`, r.ModelInputRef)
+	e.optText(`,"permission_input_ref":`, r.PermissionInputRef)
 	e.optText(`,"call_input_ref":`, r.CallInputRef)
 	e.optText(`,"actor_ref":`, r.ActorRef)
 	optTexts(e, `,"runtime_refs":`, r.RuntimeRefs)

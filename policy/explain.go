@@ -28,6 +28,7 @@ type Explanation struct {
 	Rules    []Looked                `json:"rules"` // in the order of sources, then of the file
 	Grants   []LookedGrant           `json:"grants,omitempty"`
 	HiddenBy string                  `json:"hidden_by,omitempty"` // the rule or mode that keeps the tool from the surface
+	Deferred bool                    `json:"deferred,omitempty"`  // callers have to search the tool first; for whoever knows the surface to set
 }
 
 // Looked is a rule and what came of it.
@@ -111,6 +112,8 @@ func (x *Explanation) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "\n  tool        %s", plainText(string(x.Tool)))
 	if x.HiddenBy != "" {
 		fmt.Fprintf(&b, " (not shown on the surface: %s)", x.HiddenBy)
+	} else if x.Deferred {
+		b.WriteString(" (deferred: nothing is decided before its caller has found it with tool_search)")
 	}
 	fmt.Fprintf(&b, "\n  facts       %s; read-only: %t (%s: %s); origin trusted: %t\n", strings.Join(x.Tags, " "),
 		x.ReadOnly.Value, x.ReadOnly.Origin, plainText(x.ReadOnly.Why), x.Trusted)

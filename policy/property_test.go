@@ -72,6 +72,26 @@ func (d dice) request() policy.Request {
 	return r
 }
 
+// grants are remembered answers of both kinds for the callers and tools of request.
+func (d dice) grants(t *testing.T) *policy.Grants {
+	t.Helper()
+	all, err := policy.OpenGrants(policy.GrantOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range d.IntN(6) {
+		g := policy.Grant{Then: pick(d, tool.Allow, tool.Allow, tool.Deny), Tool: pick[tool.Name](d, "mcp.a.x", "mcp.a.y", "mcp.b.x", "mcp.b.z"),
+			Actor: tool.Actor{Name: pick(d, "ann", "bob"), Door: pick(d, "http", "stdio", "cli")}.Ref()}
+		if d.IntN(2) == 0 {
+			g.Scopes = []policy.Scope{{Kind: target.Path, Under: "/p", Write: d.IntN(2) == 0}}
+		}
+		if _, err := all.AddSession("", g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
 func strictness(b tool.Behavior) int {
 	return slices.Index([]tool.Behavior{tool.Allow, tool.Passthrough, tool.Ask, tool.Deny}, b)
 }
@@ -82,7 +102,7 @@ func TestAddingADenyLoosensNothing(t *testing.T) {
 	denied := 0
 	for seed := range uint64(150) {
 		d := dice{rand.New(rand.NewPCG(seed, 1))}
-		s := policy.Settings{Mode: pick(d, append(policy.Modes(), "")...), Sets: d.sets(d.IntN(8), anything()...)}
+		s := policy.Settings{Mode: pick(d, append(policy.Modes(), "")...), Sets: d.sets(d.IntN(8), anything()...), Grants: d.grants(t)}
 		before := compile(t, s)
 		rule := d.rule(100, tool.Deny)
 		s.Sets = append(slices.Clone(s.Sets), policy.Set{Source: pick(d, policy.Sources()...), Rules: []policy.Rule{rule}})
@@ -100,6 +120,44 @@ func TestAddingADenyLoosensNothing(t *testing.T) {
 	}
 	if denied < 100 {
 		t.Errorf("the rules that were added mattered %d times: the test looks at nothing", denied)
+	}
+}
+
+// TestTheStrictestCounts: where a rule that denies counts, the call is denied, whatever other sources, remembered answers and
+// the mode say; where one that asks does, it is not simply allowed.
+func TestTheStrictestCounts(t *testing.T) {
+	t.Parallel()
+	denied, asked, granted := 0, 0, 0
+	for seed := range uint64(300) {
+		d := dice{rand.New(rand.NewPCG(seed, 5))}
+		s := policy.Settings{Mode: pick(d, append(policy.Modes(), "")...), Sets: d.sets(1+d.IntN(8), anything()...), Grants: d.grants(t)}
+		e := compile(t, s)
+		for range 20 {
+			r := d.request()
+			x, decided := e.Explain(t.Context(), r), e.Decide(t.Context(), r)
+			var deny, ask bool
+			for _, l := range x.Rules {
+				deny = deny || l.Matched && l.Then == tool.Deny
+				ask = ask || l.Matched && (l.Then == tool.Ask || l.Error != "")
+			}
+			switch {
+			case deny:
+				denied++
+				if decided.Behavior != tool.Deny {
+					t.Fatalf("seed %d: a rule denies, yet the call is %s by %v", seed, decided.Behavior, decided.RuleRefs)
+				}
+			case ask && decided.Behavior == tool.Allow && decided.Reason["type"] == "grant":
+				granted++
+			case ask && x.Mode != policy.ModeAcceptAll:
+				asked++
+				if decided.Behavior == tool.Allow {
+					t.Fatalf("seed %d: a rule asks, yet the call is allowed by %v in mode %s", seed, decided.RuleRefs, x.Mode)
+				}
+			}
+		}
+	}
+	if denied < 100 || asked < 100 || granted < 10 {
+		t.Errorf("%d denied, %d asked, %d granted: the test looks at nothing", denied, asked, granted)
 	}
 }
 

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// errTwice is why a condition cannot be evaluated over an object with a member twice: the hub and the tool's server could
-// each read another of the two, and a rule would judge what does not happen.
+// errTwice is why a condition cannot be evaluated over an object with a member twice, be it in another letter case: the hub
+// and the tool's server could each read another of the two, and a rule would judge what does not happen.
 var errTwice = errors.New("an object holds one member twice")
+
+// maxCompared is the number of members up to which each is compared with all.
+const maxCompared = 16
 
 // decodeObject decodes the JSON object raw for conditions; nothing stands for {}.
 func decodeObject(raw json.RawMessage) (map[string]any, error) {
@@ -30,13 +35,14 @@ func decodeObject(raw json.RawMessage) (map[string]any, error) {
 func decodeMembers(raw []byte) (map[string]any, error) {
 	m := make(map[string]any)
 	var fault error
+	var folded map[string]bool
 	err := rawjson.Members(raw, func(member rawjson.Member) bool {
 		var v any
 		if v, fault = decodeValue(member.Value); fault != nil {
 			return false
 		}
 		name := member.Name()
-		if _, twice := m[name]; twice {
+		if isIn(m, &folded, name) {
 			fault = errTwice
 			return false
 		}
@@ -47,6 +53,40 @@ func decodeMembers(raw []byte) (map[string]any, error) {
 		return nil, fault
 	}
 	return m, err
+}
+
+// isIn reports whether m holds name, in whatever letter case. folded is made once m is large.
+func isIn(m map[string]any, folded *map[string]bool, name string) bool {
+	if len(m) < maxCompared {
+		for other := range m {
+			if strings.EqualFold(other, name) {
+				return true
+			}
+		}
+		return false
+	}
+	if *folded == nil {
+		*folded = make(map[string]bool)
+		for other := range m {
+			(*folded)[fold(other)] = true
+		}
+	}
+	if (*folded)[fold(name)] {
+		return true
+	}
+	(*folded)[fold(name)] = true
+	return false
+}
+
+// fold makes equal what strings.EqualFold takes for equal.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, name)
 }
 
 // decodeValue decodes any JSON value: whole numbers are int64 or uint64 where they fit, so that large ids stay exact.

@@ -13,12 +13,16 @@ import (
 // server the other, so a condition over it counts against the call. The same holds for what is no JSON object.
 func TestWhatTwoReadersReadDifferentlyIsNotJudged(t *testing.T) {
 	t.Parallel()
+	letters := strings.Split(`"a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q","r","s","t"`, ",")
 	safe := `has(arguments.path) && arguments.path == "/safe"`
 	for input, why := range map[string]string{
-		`{"path":"/etc","path":"/safe"}`:             "twice",
-		`{"path":"/safe","path":"/etc"}`:             "twice",
-		`{"path":"/safe","p\u0061th":"/etc"}`:        "twice",
-		`{"path":"/safe","x":[{"y":{"a":1,"a":2}}]}`: "twice",
+		`{"path":"/etc","path":"/safe"}`:                                        "twice",
+		`{"path":"/safe","path":"/etc"}`:                                        "twice",
+		`{"path":"/safe","p\u0061th":"/etc"}`:                                   "twice",
+		`{"path":"/safe","x":[{"y":{"a":1,"a":2}}]}`:                            "twice",
+		`{"path":"/safe","Path":"/etc"}`:                                        "twice",
+		`{"\u017fafe":1,"path":"/safe","SAFE":2}`:                               "twice", // a long s
+		`{"path":"/safe",` + strings.Join(letters, ":0,") + `:0,"PATH":"/etc"}`: "twice",
 		`["/safe"]`:           "no JSON object",
 		`"/safe"`:             "no JSON object",
 		`{"path":"/safe"`:     "no JSON",

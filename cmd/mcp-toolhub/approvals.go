@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -143,7 +144,7 @@ func (a *app) listApprovals(ctx context.Context, format string) error {
 	fmt.Fprintln(w, "ID\tTOOL\tCALLER\tRISK\tLEFT\tAIMED AT")
 	for i := range open {
 		v := &open[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, gate.Plain(string(v.Binding.Tool), 80), gate.Plain(v.Binding.Actor, 40), v.Risk,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, gate.Name(v.Binding.Tool), gate.Plain(v.Binding.Actor, 40), v.Risk,
 			time.Until(v.Expires).Round(time.Second), gate.Plain(strings.Join(v.Targets, ", "), 80))
 	}
 	if err := w.Flush(); err != nil {
@@ -188,7 +189,7 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		}
 		line("id", string(v.ID))
 		line("state", string(v.State))
-		line("tool", string(v.Binding.Tool))
+		line("tool", gate.Name(v.Binding.Tool))
 		line("server", v.Binding.Server)
 		line("caller", v.Binding.Actor)
 		line("client", v.Client)
@@ -250,7 +251,7 @@ func (a *app) watchApprovals(ctx context.Context, format string) error {
 		if q.Answer != nil {
 			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
 		}
-		fmt.Fprintf(a.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.Plain(string(q.Binding.Tool), 80), gate.Plain(q.Binding.Actor, 40), answer)
+		fmt.Fprintf(a.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.Name(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
 	}
 	var watching sync.WaitGroup
 	ended := make([]error, len(hubs))
@@ -340,7 +341,7 @@ func (a *app) listGrants(ctx context.Context, format string) error {
 			}
 			scope = gate.Plain(string(text), 200)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Then, gate.Plain(g.Tool, 80), gate.Plain(g.Actor, 40), lasts, scope)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Then, gate.Name(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts, scope)
 	}
 	if err := w.Flush(); err != nil {
 		return failed(err)

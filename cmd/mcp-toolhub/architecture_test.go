@@ -87,6 +87,7 @@ var mayImport = map[string]map[string]string{
 		"persist":          "the journal comes before the answer",
 		"policy/approval":  "asks people",
 		"policy/gate":      "what a decision is about",
+		"policy/facts":     "which arguments are recorded masked",
 	},
 	"internal/downstream": {
 		"internal/tool":        "surfaces and errors",

@@ -69,6 +69,7 @@ func TestScripts(t *testing.T) {
 			"waitfor":   scriptWaitFor,
 			"waitready": scriptWaitReady,
 			"talk":      scriptTalk,
+			"pending":   scriptPending,
 		},
 	})
 }

@@ -109,6 +109,11 @@ func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, 
 			r.Targets[i].Twins()
 		}
 		x := h.gate.Load().Engine().Explain(ctx, r)
+		surface, err := h.Surface(r.Profile, r.Actor)
+		if err != nil {
+			return failed(err)
+		}
+		x.Deferred = surface.IsDeferred(name)
 		if format == "json" {
 			return a.printJSON(x)
 		}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
 )
 
 // scriptTB lets a script's command use what tests use.
@@ -21,13 +24,16 @@ func (s scriptTB) Helper() {}
 
 func (s scriptTB) Context() context.Context { return context.Background() }
 
+func (s scriptTB) Errorf(format string, args ...any) { s.ts.Fatalf(format, args...) }
+
 func (s scriptTB) Fatal(args ...any) { s.ts.Fatalf("%s", fmt.Sprintln(args...)) }
 
 func (s scriptTB) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args...) }
 
 // scriptTalk: talk REVISION FILE [TOKEN] is a client that sends the requests in FILE to the hub, one a line, and prints
 // the responses: "list", or "call NAME ARGUMENTS [META]". $REF stands for the first selection_ref that came so far, and
-// "forget" makes the next one count.
+// "forget" makes the next one count. A file with "answer RESULT" steps is a client that can be asked: what it is asked during
+// calls is printed, and answered with the latest of them.
 func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: talk REVISION FILE [TOKEN]")
@@ -38,8 +44,15 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 3 {
 		w.headers = []string{"Authorization", "Bearer " + args[2]}
 	}
+	if strings.Contains("\n"+string(steps), "\nanswer ") {
+		w.able()
+	}
 	w.open()
-	ref := ""
+	ref, answer := "", ""
+	x := &exchange{w: w, answer: func(_ int, q asked) string {
+		fmt.Fprintln(ts.Stdout(), "?", q.params)
+		return answer
+	}}
 	for line := range strings.Lines(string(steps)) {
 		line = strings.TrimSpace(line)
 		fmt.Fprintln(ts.Stdout(), ">", line)
@@ -51,7 +64,14 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 		case "call":
 			name, more, _ := strings.Cut(rest, " ")
 			arguments, meta, _ := strings.Cut(more, " META ")
+			if answer != "" {
+				fmt.Fprintln(ts.Stdout(), x.call(name, arguments))
+				continue
+			}
 			r = w.call(name, arguments, meta)
+		case "answer":
+			answer = rest
+			continue
 		case "forget":
 			ref = ""
 			continue
@@ -65,6 +85,29 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		fmt.Fprintln(ts.Stdout(), response)
 	}
+}
+
+// scriptPending: pending NAME waits until one question is open in the hub whose state is in the home directory, and sets NAME
+// to its id.
+func scriptPending(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: pending NAME")
+	}
+	state := filepath.Join(ts.Getenv("XDG_STATE_HOME"), "mcp-toolhub")
+	id := ""
+	eventually(scriptTB{ts: ts}, "a question is open", func() bool {
+		all, err := control.Find(context.Background(), state)
+		if err != nil || len(all) != 1 {
+			return false
+		}
+		open, err := all[0].Approvals(context.Background())
+		if err != nil || len(open) != 1 {
+			return false
+		}
+		id = string(open[0].ID)
+		return true
+	})
+	ts.Setenv(args[0], id)
 }
 
 var refPattern = regexp.MustCompile(`selection_ref\\?":\\?"([A-Za-z0-9_-]{32})`)

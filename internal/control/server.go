@@ -132,11 +132,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	var given Reply
 	dec := json.NewDecoder(io.LimitReader(r.Body, maxReply))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&given); err != nil {
+	if err := dec.Decode(&given); err != nil || dec.More() {
 		refuse(w, errors.New("the answer is no JSON object of choice, sentence, by and arguments"))
 		return
 	}
 	id := approval.ID(r.PathValue("id"))
+	if string(given.Arguments) == "null" {
+		given.Arguments = nil
+	}
 	a := approval.Answer{Choice: given.Choice, Sentence: given.Sentence, By: "queue/" + given.By, Arguments: given.Arguments}
 	if err := s.approvals.Answer(id, a); err != nil {
 		refuse(w, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // mapResult makes the one result of the invocation, from the executor's reply or from the failure.
@@ -219,18 +220,30 @@ func (inv *invocation) record() tool.Invocation {
 		PermissionDecisions: inv.decisions, StatusTransitions: append([]tool.StatusTransition(nil), inv.transitions...),
 		ExternalMappings: append([]tool.ExternalMapping(nil), inv.mappings...), CreatedAt: inv.created, StartedAt: inv.started,
 	}
-	if len(inv.modelInput) > persist.InlineLimit {
-		r.ModelInputRef = persist.Ref(inv.modelInput)
-		return r
-	}
-	r.ModelInput = inv.modelInput
+	r.ModelInput, r.ModelInputRef = inv.inline(inv.modelInput)
 	if rawjson.IsNull(inv.modelInput) && inv.observableInput != nil {
 		r.ObservableInput = inv.observableInput
 	}
-	if inv.approved != nil && inv.approved.edited {
-		inv.approved.record(&r, inv.permissionInput)
+	if inv.edited {
+		r.PermissionInput, r.PermissionInputRef = inv.inline(inv.permissionInput)
 	}
 	return r
+}
+
+// shown is input without its secrets.
+func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
+	if len(input) > persist.InlineLimit {
+		return input // of which no record holds more than the digest
+	}
+	return gate.Mask(input, inv.facts)
+}
+
+// inline is input as a record holds it: without its secrets, or by reference where it is large.
+func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
+	if len(input) > persist.InlineLimit {
+		return nil, persist.Ref(input)
+	}
+	return inv.shown(input), ""
 }
 
 func (p *Pipeline) log(ctx context.Context, inv *invocation, ended time.Time) {

@@ -109,7 +109,7 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 	out.Reason, _ = q.decision.Reason["message"].(string)
 	out.Shown = r.Input
 	if r.Facts != nil {
-		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts.Sensitive)
+		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts)
 	}
 	for i, t := range r.Targets {
 		if i < gate.MaxAims {
@@ -269,7 +269,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	if d.Behavior != tool.Allow {
 		return denied(&d)
 	}
-	inv.approved = &consent{policy: g.Engine().Version(), tool: tool.Digest(inv.listed.Tool.Declaration), by: answer.By, edited: answer.Arguments != nil}
+	inv.approved = &consent{p.binding(g, inv, &r), answer.By}
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }
@@ -284,7 +284,7 @@ func (p *Pipeline) edit(ctx context.Context, g *gate.Gate, inv *invocation, a *a
 		return policy.Request{}, err
 	}
 	m := tool.InputMutation{Head: tool.HeadOf(tool.ObjectInputMutation), MutationID: tool.NewMutationID(), InvocationID: inv.id,
-		SourceType: "permission_prompt", SourceRef: a.By, FromInputRef: persist.Ref(inv.permissionInput), ToInputRef: persist.Ref(a.Arguments),
+		SourceType: "permission_prompt", SourceRef: a.By, FromInputRef: persist.Ref(inv.shown(inv.permissionInput)), ToInputRef: persist.Ref(inv.shown(a.Arguments)),
 		Reason: "a person changed the arguments while allowing the call", CreatedAt: inv.now()}
 	_ = rawjson.Members(a.Arguments, func(now rawjson.Member) bool {
 		if before, ok := rawjson.Get(inv.permissionInput, now.Name()); !ok || string(before) != string(now.Value) {
@@ -299,7 +299,7 @@ func (p *Pipeline) edit(ctx context.Context, g *gate.Gate, inv *invocation, a *a
 		return true
 	})
 	inv.pending = append(inv.pending, m)
-	inv.permissionInput, inv.callInput = a.Arguments, a.Arguments
+	inv.permissionInput, inv.callInput, inv.edited = a.Arguments, a.Arguments, true
 	return p.requestOf(ctx, g, inv, a.Arguments)
 }
 

@@ -27,7 +27,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 		inv.listed = l
 		return nil
 	}
-	inv.listed = l
+	inv.listed, inv.facts = l, p.opts.Gate().Facts(l.Tool)
 	inv.moveTo(tool.StatusSelected)
 	inv.event(tool.EventInvocationSelected, nil)
 	return p.admit(inv)

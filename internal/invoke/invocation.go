@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // invocation is the state of one call on its way through the phases. One goroutine owns it at a time, but for what
@@ -18,6 +19,9 @@ type invocation struct {
 
 	// The standard's four inputs. modelInput is never written to; each of the others is a fresh value where it differs.
 	modelInput, observableInput, permissionInput, callInput json.RawMessage
+
+	edited bool         // a person has changed permissionInput
+	facts  *facts.Facts // of the tool; nil until resolved
 
 	status      tool.Status
 	transitions []tool.StatusTransition

@@ -4,35 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // consent is a person's answer that allowed the invocation.
 type consent struct {
-	policy string // version that asked
-	tool   string // digest of the declaration that was asked about
-	by     string
-	edited bool // the person changed the arguments
-}
-
-// record writes the arguments that a person changed into the record of the invocation.
-func (*consent) record(r *tool.Invocation, input json.RawMessage) {
-	if len(input) > persist.InlineLimit {
-		r.CallInputRef = persist.Ref(input)
-		return
-	}
-	r.PermissionInput = input
+	binding approval.Binding // what it was given for
+	by      string
 }
 
 // permission decides whether the call may run: by the rules, and where those ask, by a person. It runs again for an
 // invocation that goes on after a pause: what denies then denies, and what a person has allowed stays allowed as long as
-// tool and policy are those that the person saw.
+// it is what the person saw: tool, policy, and what the arguments lead to.
 func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Gate()
+	if err := plainParams(g, inv.call.Params); err != nil {
+		return err
+	}
 	r, err := p.requestOf(ctx, g, inv, inv.permissionInput)
 	if err != nil {
 		return err
@@ -42,7 +36,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 		inv.decided(&d)
 		d = g.Engine().Classify(ctx, r)
 	}
-	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.policy == g.Engine().Version() && a.tool == tool.Digest(inv.listed.Tool.Declaration) {
+	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.binding(g, inv, &r) {
 		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by}) // nothing is remembered, so nothing can fail
 	}
 	inv.decided(&d)
@@ -53,6 +47,24 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &d})
 	}
 	return denied(&d)
+}
+
+// plainParams refuses params with a member that differs from one that is judged in letter case only: some servers take it
+// for that one, and would run what nobody has looked at.
+func plainParams(g *gate.Gate, params json.RawMessage) (err error) {
+	if g.IsOpen() {
+		return nil
+	}
+	_ = rawjson.Members(params, func(m rawjson.Member) bool {
+		for _, judged := range [...]string{"arguments", "name"} {
+			if name := m.Name(); name != judged && strings.EqualFold(name, judged) {
+				err = &tool.Failure{Class: tool.ClassInvalidArguments,
+					Message: fmt.Sprintf("the params of the call hold %q, which some servers take for %q: write that, or leave it out", name, judged)}
+			}
+		}
+		return err == nil
+	})
+	return err
 }
 
 // requestOf is what is decided about: the invocation with these arguments.
@@ -70,7 +82,11 @@ func (p *Pipeline) requestOf(ctx context.Context, g *gate.Gate, inv *invocation,
 
 // decided records a decision.
 func (inv *invocation) decided(d *tool.PermissionDecision) {
-	inv.pending = append(inv.pending, *d)
+	written := *d
+	if written.UpdatedInput != nil {
+		written.UpdatedInput, written.UpdatedInputRef = inv.inline(written.UpdatedInput)
+	}
+	inv.pending = append(inv.pending, written)
 	inv.decisions = append(inv.decisions, d.DecisionID)
 	data := map[string]any{"behavior": string(d.Behavior), "decision_id": string(d.DecisionID)}
 	inv.event(tool.EventPermissionDecided, data)

@@ -3,13 +3,17 @@ package invoke
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -178,5 +182,59 @@ func TestArgumentsChangedByThePerson(t *testing.T) {
 	if mutation == nil || mutation["source_type"] != "permission_prompt" || fmt.Sprint(mutation["changed_fields"]) != "[n]" ||
 		mutation["from_input_ref"] == mutation["to_input_ref"] {
 		t.Errorf("mutation: %v", mutation)
+	}
+}
+
+// What a person has allowed is what the arguments led to: where that is something else after a pause, the person is asked
+// again.
+func TestAllowedAndThenSwapped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	lead := func(to string) {
+		_ = os.Remove(link)
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, to), 0o700), os.Symlink(filepath.Join(dir, to), link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, swapped := range []bool{false, true} {
+		var seen []tool.Execution
+		b := newBench(t, "", inRounds(&seen))
+		b.guarded(t)
+		asked := 0
+		c := b.callInRounds(t.Context(), `{"name":"x"}`)
+		c.Arguments = json.RawMessage(`{"n":1,"path":` + string(rawjson.Quote(filepath.Join(link, "x"))) + `}`)
+		c.Ask = func(context.Context, []tool.Question) ([]tool.Answer, error) {
+			asked++
+			return said([]string{"", "allow_once", "deny_once"}[asked]), nil
+		}
+		lead("first")
+		o := b.Invoke(t.Context(), c)
+		if o.Paused == nil || asked != 1 {
+			t.Fatalf("asked %d times: %+v", asked, o)
+		}
+		if swapped {
+			lead("second")
+		}
+		last := o.Paused.Resume(t.Context(), c)
+		if (last.Class == tool.ClassApprovalRejected) != swapped || (asked == 2) != swapped || (len(seen) == 1) != swapped {
+			t.Errorf("swapped %t, asked %d times, ran %d times: %s %s", swapped, asked, len(seen), last.Status, last.Result)
+		}
+		lifeOf(t, b, o.InvocationID)
+	}
+}
+
+// Params with a twin of what is judged are refused where a policy judges: some servers do not care for letter case.
+func TestTwinsOfParams(t *testing.T) {
+	t.Parallel()
+	for params, runs := range map[string]bool{`{"name":"x","Arguments":{"n":2}}`: false, `{"name":"x","argument\u017f":{"n":2}}`: false, `{"NAME":"y","name":"x"}`: false,
+		`{"name":"x","task":{},"argument":1}`: true} {
+		b := newBench(t, "", ok(`{"content":[]}`))
+		b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})
+		o := b.Invoke(t.Context(), b.callInRounds(t.Context(), params))
+		if runs != (o.Status == tool.StatusSucceeded) || !runs && o.Class != tool.ClassInvalidArguments {
+			t.Errorf("%s: %s %s", params, o.Status, o.Result)
+		}
+		lifeOf(t, b, o.InvocationID)
 	}
 }

@@ -124,8 +124,10 @@ type Invocation struct {
 	ObservableInput json.RawMessage `json:"observable_input,omitempty"`
 	PermissionInput json.RawMessage `json:"permission_input,omitempty"`
 	CallInput       json.RawMessage `json:"call_input,omitempty"`
-	ModelInputRef   string          `json:"model_input_ref,omitempty"`
-	CallInputRef    string          `json:"call_input_ref,omitempty"`
+	// Values of arguments that hold secrets are replaced by "[masked]".
+	ModelInputRef      string `json:"model_input_ref,omitempty"`
+	PermissionInputRef string `json:"permission_input_ref,omitempty"`
+	CallInputRef       string `json:"call_input_ref,omitempty"`
 
 	ActorRef            string             `json:"actor_ref,omitempty"`
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`

@@ -7,8 +7,10 @@
 package approval
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -252,6 +254,9 @@ func (a *Approvals) Answer(id ID, answer Answer) error {
 	}
 	if len(answer.Arguments) > 0 && !answer.Choice.Allows() {
 		return fmt.Errorf("a call that is denied has no arguments to change: leave them out")
+	}
+	if len(answer.Arguments) > 0 && (!json.Valid(answer.Arguments) || bytes.TrimLeft(answer.Arguments, " \t\r\n")[0] != '{') {
+		return errors.New("the changed arguments are no JSON object: write one, or leave them out")
 	}
 	answer.Sentence, answer.By = cut(answer.Sentence, maxSentence), cut(answer.By, maxText)
 	a.settle(q, Answered, answer)

@@ -246,7 +246,8 @@ func TestWhatAnswersAreRefused(t *testing.T) {
 	ticket := ask(t, a, q)
 	for _, answer := range []approval.Answer{
 		{Choice: ""}, {Choice: "made_up"}, {Choice: policy.AllowAlways}, {Choice: "ALLOW_ONCE"},
-		{Choice: policy.DenyOnce, Arguments: []byte(`{}`)}, {Choice: policy.AllowOnce, Arguments: make([]byte, 2<<20)},
+		{Choice: policy.DenyOnce, Arguments: []byte(`{}`)}, {Choice: policy.AllowOnce, Arguments: []byte(`[1]`)},
+		{Choice: policy.AllowOnce, Arguments: []byte(`{`)}, {Choice: policy.AllowOnce, Arguments: []byte(` `)}, {Choice: policy.AllowOnce, Arguments: make([]byte, 2<<20)},
 	} {
 		if err := a.Answer(ticket.ID(), answer); err == nil {
 			t.Errorf("the answer %q with %d bytes was taken", answer.Choice, len(answer.Arguments))
@@ -489,4 +490,32 @@ func BenchmarkAskAndAnswer(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// An answer, or a call that gives up, at the very moment when the time is over is one end of the question, not two.
+func TestTheLastMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := approval.New(approval.Options{Timeout: time.Second, MaxCaller: 100})
+		defer a.Close()
+		var group sync.WaitGroup
+		for i := range 60 {
+			q := question()
+			q.Binding.Arguments = fmt.Sprint(i)
+			ticket := ask(t, a, q)
+			group.Go(func() {
+				time.Sleep(time.Second)
+				if i%2 == 0 {
+					ticket.Leave()
+				} else if err := a.Answer(ticket.ID(), once()); !errors.Is(err, approval.ErrExpired) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		group.Wait()
+		synctest.Wait()
+		if len(a.List()) != 0 {
+			t.Errorf("%d questions are open", len(a.List()))
+		}
+	})
 }

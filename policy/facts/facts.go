@@ -134,4 +134,9 @@ func (f *Facts) Has(tag string) bool {
 }
 
 // Schema is the tool's input schema as its origin declared it.
-func (f *Facts) Schema() []byte { return f.declared.InputSchema }
+func (f *Facts) Schema() []byte {
+	if f.declared == nil { // facts of a tool of which nothing is known
+		return nil
+	}
+	return f.declared.InputSchema
+}

@@ -338,6 +338,12 @@ func (p *property) secret(last string) bool {
 	return false
 }
 
+// Secret reports whether an argument that the tool's schema does not know holds a secret, by its name.
+func Secret(name string) bool {
+	p := property{name: name, words: split(name)}
+	return len(p.words) > 0 && p.secret(p.words[len(p.words)-1])
+}
+
 // chooses reports whether a property whose name ends in word says what the tool is to do.
 func chooses(word string) bool {
 	switch word {
@@ -439,6 +445,9 @@ func (p *property) kind(last string) (kind, why string) {
 		}
 	case "id", "ids", "uuid", "slug", "repo", "repository", "owner", "database", "collection", "table", "bucket", "channel",
 		"project", "namespace", "key", "uid":
+		if p.secret(last) {
+			break // a target is shown, and remembered
+		}
 		return ArgumentResource, "its name"
 	}
 	if p.isCode(last) {

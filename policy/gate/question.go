@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
@@ -42,23 +43,68 @@ func Choices(d *tool.PermissionDecision) []policy.Choice {
 	return out
 }
 
-// Mask returns the arguments as they may be shown: what the tool's facts call sensitive is replaced. Everything else stays
-// as the caller wrote it, repeated keys among it.
-func Mask(arguments json.RawMessage, sensitive []string) json.RawMessage {
-	if len(sensitive) == 0 {
+// Mask returns the arguments of a call of the tool that f is about as they may be shown and recorded: what the facts call
+// sensitive is replaced, and what is named like a secret where the schema knows no such name. Everything else stays as the
+// caller wrote it, repeated keys among it; arguments without a secret are returned as they are. Nil facts know no schema.
+func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
+	m := masking{}
+	if f != nil {
+		m.schema, _ = rawjson.Get(f.Schema(), "properties")
+		for _, p := range f.Sensitive {
+			m.sensitive = append(m.sensitive, strings.Split(strings.TrimPrefix(p, "/"), "/"))
+		}
+	}
+	if len(m.sensitive) == 0 && !m.undeclared(arguments, true) {
 		return arguments
 	}
-	paths := make([][]string, len(sensitive))
-	for i, p := range sensitive {
-		paths[i] = strings.Split(strings.TrimPrefix(p, "/"), "/")
-	}
-	return mask(arguments, paths)
+	return m.mask(arguments, m.sensitive, true)
 }
 
 const masked = `"[masked]"`
 
-func mask(value []byte, paths [][]string) []byte {
-	if len(paths) == 0 {
+// masking is one Mask.
+type masking struct {
+	sensitive [][]string // steps of pointers
+	schema    []byte     // the properties of the schema
+}
+
+// secret reports whether the member called name of an object holds a secret that the facts cannot know of. The facts have
+// judged the properties of the schema itself; further down, what is not among the sensitive may be unknown to them.
+func (m *masking) secret(name string, top bool) bool {
+	if !facts.Secret(name) {
+		return false
+	}
+	if top {
+		if _, declared := rawjson.Get(m.schema, name); declared {
+			return false
+		}
+	}
+	return true
+}
+
+// undeclared reports whether value holds such a member anywhere.
+func (m *masking) undeclared(value []byte, top bool) (found bool) {
+	if len(value) == 0 {
+		return false
+	}
+	switch value[0] {
+	case '{':
+		_ = rawjson.Members(value, func(member rawjson.Member) bool {
+			found = m.secret(member.Name(), top) || m.undeclared(member.Value, false)
+			return !found
+		})
+	case '[':
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			found = m.undeclared(v, false)
+			return !found
+		})
+	}
+	return found
+}
+
+// mask is value with the secrets below it replaced. paths are those of the facts that lead through it.
+func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
+	if len(paths) == 0 && !m.undeclared(value, top) {
 		return value
 	}
 	out, first := []byte{}, true
@@ -81,21 +127,21 @@ func mask(value []byte, paths [][]string) []byte {
 		}
 		return rest, false
 	}
-	add := func(name string, v []byte) {
+	add := func(name string, v []byte, key bool) {
 		rest, hit := below(name)
-		if hit {
+		if hit || key && m.secret(name, top) {
 			out = append(out, masked...)
 			return
 		}
-		out = append(out, mask(v, rest)...)
+		out = append(out, m.mask(v, rest, false)...)
 	}
 	switch {
 	case rawjson.IsObject(value):
 		out = append(out, '{')
-		_ = rawjson.Members(value, func(m rawjson.Member) bool {
+		_ = rawjson.Members(value, func(member rawjson.Member) bool {
 			next()
-			out = append(append(out, rawjson.Quote(m.Name())...), ':')
-			add(m.Name(), m.Value)
+			out = append(append(out, rawjson.Quote(member.Name())...), ':')
+			add(member.Name(), member.Value, true)
 			return true
 		})
 		return append(out, '}')
@@ -103,7 +149,7 @@ func mask(value []byte, paths [][]string) []byte {
 		out = append(out, '[')
 		_ = rawjson.Elements(value, func(v []byte) bool {
 			next()
-			add("*", v)
+			add("*", v, false)
 			return true
 		})
 		return append(out, ']')
@@ -118,7 +164,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%s: %s\n", label, text) }
 	b.WriteString("mcp-toolhub asks: may this call run?\n")
-	line("Tool", Plain(string(r.Tool.Name), maxShownWords))
+	line("Tool", Name(r.Tool.Name))
 	line("Server", Plain(r.Tool.Server, maxShownWords))
 	if f := r.Facts; f != nil {
 		effect := "it may change things"
@@ -143,16 +189,12 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if r.CWD != "" {
 		line("Runs in", Plain(r.CWD, maxShownTarget))
 	}
-	var sensitive []string
-	if r.Facts != nil {
-		sensitive = r.Facts.Sensitive
-	}
-	line("Arguments", Plain(string(Mask(r.Input, sensitive)), maxShownArguments))
+	line("Arguments", Plain(string(Mask(r.Input, r.Facts)), maxShownArguments))
 	if client := r.Actor.Client.Name; client != "" {
-		line("Asked for by", Plain(r.Actor.Ref(), maxShownWords)+", a program that calls itself "+quoted(client))
+		line("Asked for by", Plain(r.Actor.Ref(), maxShownWords)+", a program that calls itself "+quoted(client, maxShownWords))
 	}
 	if r.Tool.Description != "" {
-		line("The server's own words, which nobody has checked", quoted(r.Tool.Description))
+		line("The server's own words, which nobody has checked", quoted(r.Tool.Description, maxShownWords))
 	}
 	for _, suggested := range d.SuggestedUpdates {
 		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Choice == policy.AllowSession {
@@ -162,9 +204,21 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// Name is the name of a tool for people: between quotes where it holds more than names usually do, because the server has
+// chosen it.
+func Name(name tool.Name) string {
+	odd := strings.ContainsFunc(string(name), func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._-/", c)
+	})
+	if !odd && len(name) <= maxShownWords {
+		return string(name)
+	}
+	return quoted(string(name), maxShownWords)
+}
+
 // Aim is one target for people.
 func Aim(t *target.Target) string {
-	text := string(t.Kind) + " " + Plain(t.Resolved, maxShownTarget)
+	text := string(t.Kind) + " " + quoted(t.Resolved, maxShownTarget)
 	if t.Write {
 		text += " (may write)"
 	}
@@ -189,13 +243,13 @@ func covers(s *policy.SuggestedGrant) string {
 		part := string(scope.Kind)
 		switch scope.Kind {
 		case target.Path:
-			part += " " + Plain(scope.Under, maxShownTarget) + " and what is beneath it"
+			part += " " + quoted(scope.Under, maxShownTarget) + " and what is beneath it"
 		case target.URL:
-			part += " on host " + Plain(scope.Host, maxShownTarget)
+			part += " on host " + quoted(scope.Host, maxShownTarget)
 		case target.Command:
-			part += " " + Plain(scope.Executable, maxShownTarget) + " in " + Plain(scope.CWD, maxShownTarget)
+			part += " " + quoted(scope.Executable, maxShownTarget) + " in " + quoted(scope.CWD, maxShownTarget)
 		case target.Resource:
-			part += " " + Plain(scope.Resource, maxShownTarget)
+			part += " " + quoted(scope.Resource, maxShownTarget)
 		}
 		parts = append(parts, part)
 	}
@@ -205,8 +259,9 @@ func covers(s *policy.SuggestedGrant) string {
 	return "this tool, aimed at " + strings.Join(parts, "; ")
 }
 
-func quoted(text string) string {
-	return `"` + strings.ReplaceAll(Plain(text, maxShownWords), `"`, `\"`) + `"`
+// quoted is one line of a stranger's text between quotes, which it cannot end itself.
+func quoted(text string, limit int) string {
+	return `"` + Plain(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text), limit) + `"`
 }
 
 // Plain is one line of a stranger's text, cut after limit bytes: what does not print, and what would change the direction of
@@ -219,13 +274,22 @@ func Plain(text string, limit int) string {
 			break
 		}
 		switch {
-		case c == utf8.RuneError, c != ' ' && !unicode.IsPrint(c):
+		case c == utf8.RuneError, c != ' ' && !unicode.IsPrint(c), isBlank(c):
 			fmt.Fprintf(&b, `\u%04x`, c)
 		default:
 			b.WriteRune(c)
 		}
 	}
 	return b.String()
+}
+
+// isBlank reports whether c is a letter, mark or symbol that shows nothing.
+func isBlank(c rune) bool {
+	switch c {
+	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0:
+		return true
+	}
+	return unicode.Is(unicode.Variation_Selector, c)
 }
 
 // Form is the requestedSchema of an elicitation for one of the choices. revision is the client's: a list of words with

@@ -158,6 +158,7 @@ const (
 	Unresolved   = "target_unresolved"
 	Sensitive    = "sensitive_path"
 	OutsideRoots = "outside_write_roots"
+	OtherNames   = "hard_link"
 	HostDenied   = "host_denied"
 	HostUnlisted = "host_not_allowed"
 )
@@ -190,6 +191,9 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 			}
 			if t.Write && !t.Remote && t.Fault == "" && !l.writable(t.Resolved, root) {
 				add(tool.Ask, OutsideRoots, t.Resolved, "%q is outside of the directories that may be written to", t.Resolved)
+			} else if t.Write && t.Has(HardLink) {
+				add(tool.Ask, OtherNames, t.Resolved, "%q is a file with other names, which may lie outside of the directories that may be written to",
+					t.Resolved)
 			}
 		case URL:
 			if t.Host == "" {

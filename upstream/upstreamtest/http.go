@@ -104,6 +104,9 @@ func (h *Handler) Cut() {
 // AddTool adds a tool and tells those who listen.
 func (h *Handler) AddTool(declaration json.RawMessage) { h.peer.addTool(declaration) }
 
+// ReplaceTools makes these all tools that the server lists, and tells of it.
+func (h *Handler) ReplaceTools(declarations ...json.RawMessage) { h.peer.replaceTools(declarations) }
+
 // Canceled returns the ids that notifications/cancelled named, as JSON.
 func (h *Handler) Canceled() []string {
 	h.peer.mu.Lock()

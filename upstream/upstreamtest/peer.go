@@ -301,6 +301,13 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	send(response(m.ID, "result", result))
 }
 
+func (p *peer) replaceTools(declarations []json.RawMessage) {
+	p.mu.Lock()
+	p.lists["tools"] = declarations
+	p.mu.Unlock()
+	p.changed()
+}
+
 func (p *peer) addTool(declaration json.RawMessage) {
 	p.mu.Lock()
 	p.lists["tools"] = append(p.lists["tools"], declaration)
