@@ -10,6 +10,7 @@ import (
 const (
 	mostDiffText  = 32 << 10 // bytes of text before and after that one result shows
 	mostDiffHunks = 50
+	mostDiffLines = 200_000 // more are not compared one by one: memory
 	contextLines  = 3
 )
 
@@ -99,6 +100,10 @@ func (c *written) whole(o *outcome) {
 // compare shows what has changed in a file, and returns it as a unified diff as well.
 func (c *written) compare(o *outcome) string {
 	before, after := o.before.body, o.after.body
+	if countLines(before)+countLines(after) > mostDiffLines {
+		c.outline(o)
+		return ""
+	}
 	edits := udiff.Lines(before, after)
 	for _, e := range edits {
 		c.AddedLines += countLines(e.New)
@@ -133,6 +138,32 @@ func (c *written) compare(o *outcome) string {
 		c.Locations = append(c.Locations, location{o.path, 1})
 	}
 	return text
+}
+
+// outline shows that part of a file in which all changes lie.
+func (c *written) outline(o *outcome) {
+	was, is := o.before.body, o.after.body
+	same := 0
+	for same < len(was) && same < len(is) && was[same] == is[same] {
+		same++
+	}
+	same = strings.LastIndexByte(was[:same], '\n') + 1
+	line := 1 + strings.Count(was[:same], "\n")
+	was, is = was[same:], is[same:]
+	end := 0
+	for end < len(was) && end < len(is) && was[len(was)-1-end] == is[len(is)-1-end] {
+		end++
+	}
+	if cut := strings.IndexByte(was[len(was)-end:], '\n'); cut >= 0 {
+		end -= cut + 1
+	} else {
+		end = 0
+	}
+	was, is = was[:len(was)-end], is[:len(is)-end]
+	c.RemovedLines, c.AddedLines, c.ContentTruncated = countLines(was), countLines(is), true
+	was, is = wholeLines(was, mostDiffText/2), wholeLines(is, mostDiffText/2)
+	c.Content = append(c.Content, diffBlock{Type: "diff", Path: o.path, OldText: &was, NewText: is})
+	c.Locations = append(c.Locations, location{o.path, line})
 }
 
 // sides are the text of a hunk before and after.

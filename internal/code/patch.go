@@ -85,8 +85,8 @@ func (p *patch) check(f *gitdiff.File, text string) error {
 		return unsupported("deletes the file")
 	case f.IsBinary, f.BinaryFragment != nil, f.ReverseBinaryFragment != nil:
 		return unsupported("is binary")
-	case f.OldMode != f.NewMode && !f.IsNew:
-		return unsupported("changes the mode of the file")
+	case f.NewMode != 0 && !(f.IsNew && f.NewMode == 0o100644):
+		return unsupported("sets the mode of the file")
 	case f.IsNew && !p.isNew:
 		return failedPatch("the diff creates the file, which is there already")
 	case len(f.TextFragments) == 0:
@@ -168,7 +168,7 @@ func checkHunks(f *gitdiff.File, body string) error {
 			}
 		}
 		for n, line := range hunk.Lines {
-			atEnd := i == len(f.TextFragments)-1 && n == lastNew && hunk.OldPosition-1+hunk.OldLines >= total
+			atEnd := i == len(f.TextFragments)-1 && n == lastNew && max(0, hunk.OldPosition-1)+hunk.OldLines >= total
 			if line.New() && line.NoEOL() && !atEnd {
 				return failedPatch(fmt.Sprintf("hunk %d takes the line ending from a line that is not the last one", i+1))
 			}
