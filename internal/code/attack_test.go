@@ -146,6 +146,10 @@ func TestPathSwappedAtUse(t *testing.T) {
 			must(t, os.Remove(filepath.Join(p.root, "dir/f")))
 			mustLink(t, filepath.Join(p.home, "f"), filepath.Join(p.root, "dir/f"))
 		}},
+		"file, to its neighbour": {path: "dir/f", before: func(t *testing.T, p *project) {
+			must(t, os.Rename(filepath.Join(p.root, "dir/f"), filepath.Join(p.root, "dir/g")))
+			mustLink(t, "g", filepath.Join(p.root, "dir/f"))
+		}},
 		"directory, before": {path: "dir/f", before: func(t *testing.T, p *project) {
 			must(t, os.RemoveAll(filepath.Join(p.root, "dir")))
 			mustLink(t, p.home, filepath.Join(p.root, "dir"))

@@ -237,6 +237,21 @@ func TestWriteFileRefuses(t *testing.T) {
 	}
 }
 
+// TestWriteRoots: the directories that the operator names count, and not the project.
+func TestWriteRoots(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, map[string]string{"root/sub/x": "", "root/sub2/x": "", "home/out/x": ""}, func(c *Config) {
+		c.AllowedWriteRoots = []string{filepath.Join(c.Root, "sub"), filepath.Join(c.Home, "out")}
+	})
+	for path, code := range map[string]string{"sub/n": "", "sub/d/n": "", "~/out/n": "", "n": codeOutsideRoots, "sub2/n": codeOutsideRoots,
+		"sub/../n": codeOutsideRoots, "~/n": codeOutsideRoots, "~/outer/n": codeOutsideRoots} {
+		_, f := p.call(t, writeFile, object{"path": path, "content": "x"})
+		if (f == nil) != (code == "") || f != nil && f.Code != code {
+			t.Errorf("%s: %v, want %q", path, f, code)
+		}
+	}
+}
+
 func TestWriteKeepsTheMode(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -318,15 +333,29 @@ func TestWritesComeOneByOne(t *testing.T) {
 // TestStaleFile has another program change the file between reading and replacing.
 func TestStaleFile(t *testing.T) {
 	t.Parallel()
-	p := newProject(t, map[string]string{"root/f": "old\n", "root/g": "g\n"}, writable)
+	p := newProject(t, map[string]string{"root/f": "old\n"}, writable)
 	path := filepath.Join(p.root, "f")
 	for name, meddle := range map[string]func() error{
 		"changed": func() error { return os.WriteFile(path, []byte("theirs, longer\n"), 0o600) },
 		"same size": func() error {
 			return errors.Join(os.WriteFile(path, []byte("hey\n"), 0o600), os.Chtimes(path, time.Time{}, time.Unix(1, 0)))
 		},
-		"replaced": func() error { return os.Rename(filepath.Join(p.root, "g"), path) },
-		"gone":     func() error { return os.Remove(path) },
+		"replaced, at the same time": func() error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(path+".new", []byte("new\n"), 0o600), os.Chtimes(path+".new", time.Time{}, info.ModTime()),
+				os.Rename(path+".new", path))
+		},
+		"grown, at the same time": func() error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(path, []byte("longer\n"), 0o600), os.Chtimes(path, time.Time{}, info.ModTime()))
+		},
+		"gone": func() error { return os.Remove(path) },
 	} {
 		if err := os.WriteFile(path, []byte("old\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -428,6 +457,9 @@ func TestResultIsBounded(t *testing.T) {
 	r = p.mustCall(t, writeFile, object{"path": "lines", "content": "\n\nx" + lines, "overwrite": true})
 	if c := decode[written](t, r); !c.ContentTruncated || c.AddedLines-c.RemovedLines != 2 || len(c.Locations) != 1 || c.Locations[0].Line != 3 {
 		t.Errorf("very many lines: %+v", c)
+	}
+	if _, _, err := replaceAll(documentOf(long), []replacement{{"0", strings.Repeat("y", 1000), true}}); err == nil {
+		t.Error("a text that grows without bound is built")
 	}
 	grow := object{"path": "n", "edits": []object{{"old": "0", "new": strings.Repeat("y", 1000), "replace_all": true}}}
 	if _, f := p.call(t, editFile, grow); f == nil || f.Code != codeTooLarge {
