@@ -13,11 +13,7 @@ func replace(old, new string) []object { return []object{{"old": old, "new": new
 func TestEditFile(t *testing.T) {
 	t.Parallel()
 	const text = "one\ntwo\nthree\ntwo and a half\n"
-	for name, tc := range map[string]struct {
-		before, want string
-		args         object // without the path
-		times        int
-	}{
+	checkEdits(t, map[string]edited{
 		"one place":            {text, "one\ntwo\n3\ntwo and a half\n", object{"edits": replace("three", "3")}, 1},
 		"across lines":         {text, "one\n2\n3\ntwo and a half\n", object{"edits": replace("two\nthree", "2\n3")}, 1},
 		"nothing in its place": {text, "one\ntwo\ntwo and a half\n", object{"edits": replace("three\n", "")}, 1},
@@ -39,7 +35,12 @@ func TestEditFile(t *testing.T) {
 		"a mark and CRLF":      {"\xef\xbb\xbfa\r\nb\r\n", "\xef\xbb\xbfa\r\nc\r\n", object{"edits": replace("b\n", "c\n")}, 1},
 		"dollars are text":     {"a", "$1\\1", object{"edits": replace("a", "$1\\1")}, 1},
 		"half of an accent":    {"e\u0301", "e\u0300", object{"edits": replace("\u0301", "\u0300")}, 1},
+	})
+}
 
+func TestPatchFile(t *testing.T) {
+	t.Parallel()
+	checkEdits(t, map[string]edited{
 		"a diff":                       {"a\nb\nc\n", "a\nx\nc\n", object{"unified_diff": "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n"}, 0},
 		"without last ending":          {"a\nb\nc\n", "a\nx\nc\n", object{"unified_diff": "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n c"}, 0},
 		"blank lines after":            {"a\nb\nc\n", "a\nx\nc\n", object{"unified_diff": "--- f\n+++ f\n@@ -2 +2 @@\n-b\n+x\n\n\n"}, 0},
@@ -58,7 +59,19 @@ func TestEditFile(t *testing.T) {
 		"diff with CRLF":               {"a\nb\n", "a\nx\n", object{"unified_diff": "--- f\r\n+++ f\r\n@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+x\r\n"}, 0},
 		"both with CRLF":               {"a\r\nb\r\n", "a\r\nx\r\n", object{"unified_diff": "--- f\r\n+++ f\r\n@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+x\r\n"}, 0},
 		"diff after a mark":            {"\xef\xbb\xbfa\nb\n", "\xef\xbb\xbfx\nb\n", object{"unified_diff": "--- f\n+++ f\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n"}, 0},
-	} {
+	})
+}
+
+// edited is one call of edit_file and what it makes of a file.
+type edited struct {
+	before, want string
+	args         object // without the path
+	times        int    // replacements; 0 for a diff
+}
+
+func checkEdits(t *testing.T, cases map[string]edited) {
+	t.Helper()
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProject(t, map[string]string{"root/f": tc.before}, writable)
@@ -100,20 +113,34 @@ func TestEditCreates(t *testing.T) {
 	}
 }
 
+// refused is one call of edit_file and the error code that it gets.
+type refused struct {
+	args object
+	code string
+}
+
+// checkRefusals makes each call, and looks that nothing has changed.
+func (p *project) checkRefusals(t *testing.T, cases map[string]refused) {
+	t.Helper()
+	for name, tc := range cases {
+		before := p.snapshot(t)
+		_, f := p.call(t, editFile, tc.args)
+		if f == nil || f.ErrorCode() != tc.code {
+			t.Errorf("%s: %v, want %s", name, f, tc.code)
+		}
+		p.mustNotChange(t, before, name)
+	}
+}
+
 func TestEditRefuses(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"root/f": "one\ntwo\ntwo\naaa\n", "root/bin": "a\x00b", "root/latin": "caf\xe9\n", "root/dir/x": "",
 		"home/f": "one\n", "root/crlf": "a\r\nb\r\n", "root/e": ""}
 	p := newProject(t, files, writable)
 	diff := func(text string) object { return object{"path": "f", "unified_diff": text} }
-	head := "--- a/f\n+++ b/f\n"
-	good := "@@ -1 +1 @@\n-one\n+1\n"
-	for name, tc := range map[string]struct {
-		args object
-		code string
-	}{
+	p.checkRefusals(t, map[string]refused{
 		"neither":               {object{"path": "f"}, codeEditForm},
-		"both":                  {object{"path": "f", "edits": replace("one", "1"), "unified_diff": head + good}, codeEditForm},
+		"both":                  {object{"path": "f", "edits": replace("one", "1"), "unified_diff": "@@ -1 +1 @@\n-one\n+1\n"}, codeEditForm},
 		"no edit":               {object{"path": "f", "edits": []object{}}, "invalid_arguments"},
 		"too many edits":        {object{"path": "f", "edits": make([]object, mostEdits+1)}, "invalid_arguments"},
 		"edits is null":         {object{"path": "f", "edits": nil}, "invalid_arguments"},
@@ -147,7 +174,21 @@ func TestEditRefuses(t *testing.T) {
 		"empty file, two edits":   {object{"path": "e", "edits": append(replace("", "x"), replace("", "y")...)}, codeEmptyOld},
 		"nothing changes":         {object{"path": "f", "edits": replace("one", "one")}, codeNoChange},
 		"nothing changes in CRLF": {object{"path": "crlf", "edits": replace("a\r\n", "a\n")}, codeNoChange},
+	})
+	_, f := p.call(t, editFile, object{"path": "f", "edits": replace("two", "2")})
+	if !strings.Contains(f.Message, "lines 2, 3") {
+		t.Errorf("the places are not named: %v", f)
+	}
+}
 
+func TestPatchRefuses(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"root/f": "one\ntwo\ntwo\naaa\n", "root/e": ""}
+	p := newProject(t, files, writable)
+	diff := func(text string) object { return object{"path": "f", "unified_diff": text} }
+	head := "--- a/f\n+++ b/f\n"
+	good := "@@ -1 +1 @@\n-one\n+1\n"
+	p.checkRefusals(t, map[string]refused{
 		"no diff":              {diff("one -> 1"), codeInvalidPatch},
 		"only a header":        {diff(head), codeInvalidPatch},
 		"fenced":               {diff("```diff\n" + head + good + "```\n"), codeInvalidPatch},
@@ -190,19 +231,8 @@ func TestEditRefuses(t *testing.T) {
 		"ending before more":   {diff(head + "@@ -1 +1 @@\n-one\n+1\n\\ No newline at end of file\n"), codePatchFailed},
 		"ending that is there": {diff(head + "@@ -4 +4 @@\n-aaa\n\\ No newline at end of file\n+b\n"), codePatchFailed},
 		"space at the end":     {diff(head + "@@ -1 +1 @@\n-one \n+1\n"), codePatchFailed},
-	} {
-		before := p.snapshot(t)
-		_, f := p.call(t, editFile, tc.args)
-		if f == nil || f.ErrorCode() != tc.code {
-			t.Errorf("%s: %v, want %s", name, f, tc.code)
-		}
-		p.mustNotChange(t, before, name)
-	}
-	_, f := p.call(t, editFile, object{"path": "f", "edits": replace("two", "2")})
-	if !strings.Contains(f.Message, "lines 2, 3") {
-		t.Errorf("the places are not named: %v", f)
-	}
-	_, f = p.call(t, editFile, diff(head+"@@ -1,2 +1,2 @@\n-one\n+1\n three\n"))
+	})
+	_, f := p.call(t, editFile, diff(head+"@@ -1,2 +1,2 @@\n-one\n+1\n three\n"))
 	if !strings.Contains(f.Message, `line 2 of the file is "two\n", and the diff has "three\n"`) {
 		t.Errorf("the line that does not fit is not named: %v", f)
 	}
