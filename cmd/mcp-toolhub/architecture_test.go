@@ -77,6 +77,7 @@ var mayImport = map[string]map[string]string{
 	"internal/code": {
 		"internal/tool":    "is an executor with a catalog",
 		"internal/rawjson": "reads raw arguments",
+		"policy/target":    "writes where a path led when that was permitted",
 	},
 	"internal/demo": {},
 	"internal/invoke": {
@@ -88,6 +89,7 @@ var mayImport = map[string]map[string]string{
 		"policy/approval":  "asks people",
 		"policy/gate":      "what a decision is about",
 		"policy/facts":     "which arguments are recorded masked",
+		"policy/target":    "tells executors which paths were permitted",
 	},
 	"internal/downstream": {
 		"internal/tool":        "surfaces and errors",

@@ -156,12 +156,23 @@ func (h *hub) recordSurface(records ...tool.Record) {
 	}
 }
 
-// newToolset is the built-in toolset of the settings, or nil. What the hub itself writes is none of its business.
+// newToolset is the built-in toolset of the settings, or nil. What the hub itself writes is none of its business, and what the
+// hub goes by is not to be written: whoever could change the policy would need no permission.
 func newToolset(s *config.Settings) (*code.Toolset, error) {
 	if !s.Code.Enabled {
 		return nil, nil
 	}
 	s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
+	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
+		if file == "" { // there is none
+			continue
+		}
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return nil, fmt.Errorf("find %q: %w", file, err)
+		}
+		s.Code.Protected = append(s.Code.Protected, path)
+	}
 	return code.New(s.Code)
 }
 

@@ -92,7 +92,7 @@ func gateOptions(s *config.Settings) (gate.Options, error) {
 		o.Origins[server.ID] = gate.Origin{Trust: server.Trust, Dir: dir, Remote: server.Transport != upstream.Stdio}
 	}
 	if s.Code.Enabled {
-		o.Origins[code.Name] = gate.Origin{Trust: true, Dir: s.Code.Root}
+		o.Origins[code.Name] = gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
 	}
 	return o, nil
 }

@@ -1,9 +1,15 @@
-// Package code is the built-in toolset "code", read-only part: code.read_file, code.list_dir and code.search.
+// Package code is the built-in toolset "code": code.read_file, code.list_dir and code.search, and where the operator names
+// directories that may be written to, code.write_file and code.edit_file.
 //
 // It reads the project and, where a path asks for it, what lies outside, but never a sensitive path: keys, credentials
 // and .env files are refused whatever name, link or race leads to them, because a file is judged by the descriptor that
 // was opened and not by the name that was asked for. What it cannot see is a second hard link to such a file under a
 // harmless name. Only regular files are read, so that no pipe or device can hold a call.
+//
+// It writes where a path led when the call was permitted, and nowhere else: the path is resolved again at use and its directory
+// opened by descriptor, link by link refused, so that nothing that is put in its way in between leads elsewhere. A file is
+// replaced whole, by a new one beside it that takes its name: whoever reads it sees the old text or the new, other hard links
+// to it keep the old, and mode, byte order mark and line endings stay. Extended attributes do not.
 //
 // Everything is bounded: lines, bytes, entries, time; whatever was cut is marked in the result. It takes its declarations
 // to no client and its failures to no wire: both are for the pipeline.
@@ -33,6 +39,7 @@ type Toolset struct {
 	sensitive     sensitivePaths
 	maxScanBytes  int64
 	maxSearchTime time.Duration
+	writer        *writer // nil: nothing may be written
 	catalog       tool.Catalog
 }
 
@@ -73,7 +80,10 @@ func New(cfg Config) (*Toolset, error) {
 		return nil, fmt.Errorf("code: open the root %q: %w: set code.root to a directory that can be read", root, err)
 	}
 	d.Close()
-	t.catalog, err = newCatalog()
+	if t.writer, err = newWriter(cfg, root); err != nil {
+		return nil, err
+	}
+	t.catalog, err = newCatalog(t.writer.declarations()...)
 	return t, err
 }
 
@@ -96,9 +106,12 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 		a, err = t.listDir(ctx, e.Arguments)
 	case search:
 		a, err = t.search(ctx, e.Arguments, e.Progress)
+	case writeFile:
+		a, err = t.writer.writeFile(ctx, e)
+	case editFile:
+		a, err = t.writer.editFile(ctx, e)
 	default:
-		err = &tool.Failure{Class: tool.ClassUnknownTool,
-			Message: fmt.Sprintf("the toolset code has no tool %q: list the tools again", e.Tool.Native)}
+		err = unknownTool(e.Tool.Native)
 	}
 	if err == nil {
 		reply.Result, err = a.encode()
@@ -107,6 +120,11 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 		return reply, asFailure(ctx, err)
 	}
 	return reply, nil
+}
+
+func unknownTool(native string) error {
+	return &tool.Failure{Class: tool.ClassUnknownTool,
+		Message: fmt.Sprintf("the toolset code has no tool %q: list the tools again", native)}
 }
 
 // answer is a tool's own answer before it is encoded.

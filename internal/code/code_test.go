@@ -304,7 +304,12 @@ func FuzzArguments(f *testing.F) {
 		`{"path":"/proc/self/environ"}`, `{"query":"[[:alpha:]]+","path":"."}`, `{"path":"a","max_lines":0.5}`} {
 		f.Add(s)
 	}
-	p := newProject(f, map[string]string{"root/a": "one\ntwo\n", "root/b/c.go": "x"})
+	for _, s := range []string{`{"path":"n","content":"x"}`, `{"path":"a","content":"\ud800","overwrite":true}`, `{"path":"a","edits":[{"old":"one","new":""}]}`,
+		`{"path":"a","unified_diff":"@@ -1 +1 @@\n-one\n+1\n"}`, `{"path":"a","edits":[{"old":1,"new":2}],"create_if_missing":null}`,
+		`{"path":"a","edits":[{"old":"","new":"","replace_all":true,"x":1}]}`} {
+		f.Add(s)
+	}
+	p := newProject(f, map[string]string{"root/a": "one\ntwo\n", "root/b/c.go": "x"}, writable)
 	schemas := map[string]*jsonschema.Schema{}
 	for _, tl := range p.Catalog().Tools {
 		schemas[tl.Native] = compileSchema(f, tl.InputSchema)

@@ -15,6 +15,13 @@ type Config struct {
 	// SensitivePaths is an error. The default sensitive paths do not depend on it.
 	Home string
 
+	// AllowedWriteRoots are the directories in which files may be written, absolute. Without any there are no tools that write.
+	AllowedWriteRoots []string
+
+	// Protected are files and directories, as absolute paths, that are never written, whoever allows it: what the hub itself
+	// goes by.
+	Protected []string
+
 	MaxScanBytes  int64         // bytes one search reads before it stops and says so; default 256 MiB
 	MaxSearchTime time.Duration // how long one search runs before it stops and says so; default 20 s
 }

@@ -15,15 +15,22 @@ const (
 	search   = "search"
 )
 
-// newCatalog parses the declarations below. Their schemas keep to the subset that the design document allows: no $ref, no
+// declared is the declaration of one tool, with what it is: readonly or write.
+type declared struct{ text, tag string }
+
+// newCatalog parses the declarations below, and more. Their schemas keep to the subset that the design document allows: no $ref, no
 // oneOf, no conditionals.
-func newCatalog() (tool.Catalog, error) {
+func newCatalog(more ...declared) (tool.Catalog, error) {
 	c := tool.Catalog{Server: Name, Source: Name, Title: "Project files, read-only",
 		Tags:         []string{"code", "filesystem", "readonly"},
 		Instructions: "Reads, lists and searches the files of the project. Paths are relative to the project, or absolute."}
-	for _, text := range []string{readFileDeclaration, listDirDeclaration, searchDeclaration} {
+	if len(more) > 0 {
+		c.Title, c.Tags = "Project files", []string{"code", "filesystem"}
+	}
+	all := []declared{{readFileDeclaration, "readonly"}, {listDirDeclaration, "readonly"}, {searchDeclaration, "readonly"}}
+	for _, one := range append(all, more...) {
 		var compact bytes.Buffer // a declaration travels on one line of stdio
-		if err := json.Compact(&compact, []byte(text)); err != nil {
+		if err := json.Compact(&compact, []byte(one.text)); err != nil {
 			return c, fmt.Errorf("code: declaration: %w", err)
 		}
 		d := struct {
@@ -36,7 +43,7 @@ func newCatalog() (tool.Catalog, error) {
 		c.Tools = append(c.Tools, &tool.Tool{
 			Name: tool.Name(Name + "." + d.Name), Server: Name, Native: d.Name, Declaration: compact.Bytes(),
 			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, SchemaDigest: tool.Digest(d.InputSchema),
-			Title: d.Title, Description: d.Description, Tags: []string{"readonly", "filesystem", "code"},
+			Title: d.Title, Description: d.Description, Tags: []string{one.tag, "filesystem", "code"},
 		})
 	}
 	return c, nil

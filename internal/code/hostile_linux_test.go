@@ -72,3 +72,43 @@ func openDescriptors(t *testing.T) int {
 	}
 	return len(fds)
 }
+
+// TestWritingSpecialFiles: nothing is written to what is no regular file, and nothing is put in its place.
+func TestWritingSpecialFiles(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, map[string]string{"root/f": "old\n"}, writable)
+	pipe := filepath.Join(p.root, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustLink(t, "pipe", filepath.Join(p.root, "to-pipe"))
+	mustLink(t, "/proc/self/root", filepath.Join(p.root, "slash"))
+	for path, code := range map[string]string{
+		"pipe": codeNotRegular, "to-pipe": codeNotRegular, "pipe/x": codeNotRegular, "/dev/null": codeProtected, "/dev/shm/x": codeProtected,
+		"/proc/self/environ": codePathRefused, "/proc/self/root" + p.root + "/f": codePathRefused, "slash" + p.root + "/f": codePathRefused,
+		"/proc/sys/kernel/core_pattern": codeProtected, "/sys/x": codeProtected, "/proc/self/fd/1": codePathRefused,
+	} {
+		args := object{"path": path, "content": "new\n", "overwrite": true}
+		if _, f := p.call(t, writeFile, args); f == nil || f.ErrorCode() != code {
+			t.Errorf("%s: %v, want %s", path, f, code)
+		}
+		raw := object{"path": path, "edits": replace("old", "new")}
+		if f := p.callAs(t, editFile, raw, map[string][]string{"/path": {path, filepath.Join(p.root, path), p.root + "/pipe"}}); f == nil {
+			t.Errorf("%s was permitted, and written", path)
+		}
+	}
+	if info, err := os.Lstat(pipe); err != nil || info.Mode()&os.ModeNamedPipe == 0 || p.file(t, "f") != "old\n" {
+		t.Errorf("the pipe is %v, %v", info.Mode(), err)
+	}
+	before := openDescriptors(t)
+	for range 50 {
+		p.call(t, writeFile, object{"path": "pipe", "content": "x", "overwrite": true})
+		p.call(t, writeFile, object{"path": "f", "content": "x", "overwrite": true})
+		p.call(t, writeFile, object{"path": "f", "content": "x"})
+		p.call(t, editFile, object{"path": "f", "edits": replace("none", "x")})
+		p.call(t, writeFile, object{"path": "f/x", "content": "x"})
+	}
+	if after := openDescriptors(t); after > before+40 { // other tests open some, too
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}

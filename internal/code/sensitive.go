@@ -22,11 +22,16 @@ func defaultSensitive() []string {
 // sensitivePaths are globs over whole paths as fold writes them.
 type sensitivePaths []string
 
-// newSensitivePaths joins the default patterns and more. A pattern without a leading slash or "~/" holds in every
-// directory; what lies below a match is sensitive too.
+// newSensitivePaths joins the default patterns and more.
 func newSensitivePaths(more []string, home string) (sensitivePaths, error) {
+	return compileSensitive(append(defaultSensitive(), more...), home)
+}
+
+// compileSensitive makes patterns ready. A pattern without a leading slash or "~/" holds in every directory; what lies below
+// a match is sensitive too.
+func compileSensitive(patterns []string, home string) (sensitivePaths, error) {
 	var s sensitivePaths
-	for _, p := range append(defaultSensitive(), more...) {
+	for _, p := range patterns {
 		roots := []string{p}
 		if rest, ok := strings.CutPrefix(filepath.ToSlash(p), "~/"); ok {
 			if home == "" {

@@ -27,7 +27,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	r.retry(&s.Upstream, f.hub.retry)
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
 	s.Code = r.code(f.hub.toolsets.code)
-	s.Policy = r.policy(f.policy)
+	s.Policy, s.RuleFiles = r.policy(f.policy), r.ruleFiles(f.policy)
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{
@@ -93,9 +93,14 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 		}
 		paths = append(paths, p.value)
 	}
+	var roots []string
+	for _, p := range t.value.writeRoots {
+		roots = append(roots, r.vars.path(p.value))
+	}
 	return code.Config{
-		Enabled: !t.value.enabled.present || t.value.enabled.value,
-		Root:    r.vars.path(t.value.root.value), SensitivePaths: paths, Home: r.vars.env.home(),
+		AllowedWriteRoots: roots,
+		Enabled:           !t.value.enabled.present || t.value.enabled.value,
+		Root:              r.vars.path(t.value.root.value), SensitivePaths: paths, Home: r.vars.env.home(),
 	}
 }
 

@@ -264,6 +264,17 @@ func (r *reader) policy(p located[permission]) gate.Config {
 	return c
 }
 
+// ruleFiles are the files that policy reads.
+func (r *reader) ruleFiles(p located[permission]) (paths []string) {
+	f := p.value.files
+	for _, file := range []located[string]{f.managed, f.user, f.project} {
+		if file.ok {
+			paths = append(paths, r.vars.path(file.value))
+		}
+	}
+	return paths
+}
+
 func (r *reader) classifier(c located[classifier]) *policy.ClassifierConfig {
 	if !c.present {
 		return nil

@@ -52,6 +52,7 @@ type codeToolset struct {
 	enabled        located[bool]
 	root           located[string]
 	sensitivePaths []located[string]
+	writeRoots     []located[string]
 }
 
 type profile struct {
@@ -182,7 +183,8 @@ func hubShape() object[hub] {
 			}}, func(h *hub) *struct{ tokens []located[bearer] } { return &h.auth }),
 		key("toolsets", "The built-in tools.", object[struct{ code located[codeToolset] }]{
 			fields: []field[struct{ code located[codeToolset] }]{
-				key("code", "Reads files: code.read_file, code.list_dir, code.search. Off where this key is absent.",
+				key("code", "Works with files: code.read_file, code.list_dir, code.search, and code.write_file and code.edit_file where "+
+					"allowed_write_roots allows them. Off where this key is absent.",
 					in[codeToolset]{codeShape()},
 					func(t *struct{ code located[codeToolset] }) *located[codeToolset] { return &t.code }),
 			}}, func(h *hub) *struct{ code located[codeToolset] } { return &h.toolsets }),
@@ -245,6 +247,10 @@ func codeShape() object[codeToolset] {
 		key("sensitive_paths", "Globs of paths that are refused, besides the built-in ones.",
 			list[located[string]]{in[string]{text{expand: true, check: treeGlob}}},
 			func(c *codeToolset) *[]located[string] { return &c.sensitivePaths }),
+		key("allowed_write_roots", "Directories in which code.write_file and code.edit_file may write: [.] is the project. Relative to "+
+			"${workspaceFolder}. Without any there are no such tools. Writing elsewhere is asked about.",
+			list[located[string]]{in[string]{expanded}},
+			func(c *codeToolset) *[]located[string] { return &c.writeRoots }),
 	}}
 }
 

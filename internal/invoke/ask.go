@@ -270,6 +270,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 		return denied(&d)
 	}
 	inv.approved = &consent{p.binding(g, inv, &r), answer.By}
+	inv.aims = aims(&r)
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }

@@ -33,7 +33,8 @@ type invocation struct {
 
 	// approved is what a person has allowed, so that an invocation that goes on after a pause is not asked about again.
 	approved *consent
-	reported int // progress records before execute
+	aims     map[string][]string // paths that it was permitted for
+	reported int                 // progress records before execute
 
 	rounds  int // how often it has been paused
 	reply   tool.Reply

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // consent is a person's answer that allowed the invocation.
@@ -42,6 +43,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
+		inv.aims = aims(&r)
 		return nil
 	case tool.Ask:
 		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &d})
@@ -78,6 +80,20 @@ func (p *Pipeline) requestOf(ctx context.Context, g *gate.Gate, inv *invocation,
 		return r, becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err})
 	}
 	return r, fmt.Errorf("find what the call is aimed at: %w", err)
+}
+
+// aims are the paths of a request, by the argument that leads there.
+func aims(r *policy.Request) map[string][]string {
+	var found map[string][]string
+	for i := range r.Targets {
+		if t := &r.Targets[i]; t.Kind == target.Path && t.Fault == "" && !t.Remote {
+			if found == nil {
+				found = make(map[string][]string)
+			}
+			found[t.Argument] = append(found[t.Argument], t.Resolved)
+		}
+	}
+	return found
 }
 
 // decided records a decision.

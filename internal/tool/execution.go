@@ -18,6 +18,11 @@ type Execution struct {
 	// Arguments is the standard's call_input: a JSON object, never nil and never null.
 	Arguments json.RawMessage
 
+	// Aims are the paths that the call was permitted for: by the JSON pointer of the argument, what it led to when that was
+	// decided, with every link followed. Whoever opens such a path itself makes sure that it leads there still. An argument
+	// that is not in it was looked at by nobody.
+	Aims map[string][]string
+
 	// Meta is the _meta to send on, without progressToken and without the io.modelcontextprotocol/ keys, which belong
 	// to each hop. Nil where nothing is left.
 	Meta json.RawMessage

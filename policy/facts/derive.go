@@ -205,6 +205,9 @@ func (d *derivation) blockers() (mask, string) {
 			why = w
 		}
 	}
+	if hard.has(destroys) && d.builtIn() {
+		hard = hard&^(1<<destroys) | 1<<updates // an argument like overwrite is one more way to write
+	}
 	says := d.prose.saysReadOnly || d.name.saysReadOnly
 	inspected := d.name.lead == inspects
 	switch {
@@ -222,6 +225,12 @@ func (d *derivation) blockers() (mask, string) {
 		why = "it runs a command"
 	}
 	return hard | soft, why
+}
+
+// builtIn reports whether the tool is the hub's own: those that remove what a person would miss say so, by destructiveHint.
+func (d *derivation) builtIn() bool {
+	source := d.tool.Name.Source()
+	return source != tool.SourceMCP && source != "declarative"
 }
 
 func (d *derivation) readOnly() Fact[bool] {

@@ -27,6 +27,9 @@ type Origin struct {
 	Trust  bool   // the operator vouches for what the server says of its tools
 	Dir    string // absolute: where paths of calls start; "" for the hub's own working directory
 	Remote bool   // paths are those of another machine
+
+	// WriteRoots are the directories that calls may write to in the place of Dir, absolute; nil: Dir.
+	WriteRoots []string
 }
 
 // Options are what the settings do not say.
@@ -90,8 +93,12 @@ func New(c Config, o Options) (*Gate, error) {
 		switch {
 		case origin.Remote:
 			g.roots[server] = target.Root{Remote: true}
-		case origin.Dir != "":
-			g.roots[server] = brief(target.NewRoot(origin.Dir, o.Home))
+		case origin.Dir != "" || origin.WriteRoots != nil:
+			root := target.NewRoot(cmp.Or(origin.Dir, o.Dir), o.Home)
+			if origin.WriteRoots != nil {
+				root = root.Writing(origin.WriteRoots...)
+			}
+			g.roots[server] = brief(root)
 		}
 	}
 	return g, nil

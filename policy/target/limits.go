@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -243,10 +244,11 @@ func (l *Limits) Sensitive(t *Target) string {
 }
 
 func (l *Limits) writable(path string, root Root) bool {
-	if Within(path, root.dir()) {
-		return true
+	own := root.write
+	if own == nil {
+		own = []string{root.dir()}
 	}
-	for _, dir := range l.roots {
+	for _, dir := range slices.Concat(own, l.roots) {
 		if Within(path, dir) {
 			return true
 		}

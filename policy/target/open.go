@@ -15,6 +15,9 @@ import (
 // ErrChanged is what a path that was judged is not what it was any more: a link stands where none did.
 var ErrChanged = errors.New("the path has changed since it was judged: send the call again")
 
+// ErrOther is what a path names something else than a regular file or a directory, whichever was to be opened.
+var ErrOther = errors.New("another kind of file")
+
 // Again resolves the target once more and returns ErrChanged where that leads elsewhere. It serves whoever hands the path on
 // to another program; whoever opens it itself uses Open.
 func (t Target) Again(ctx context.Context, root Root) error {
@@ -31,10 +34,38 @@ func (t Target) Again(ctx context.Context, root Root) error {
 	return fmt.Errorf("resolve %q again: %w", t.Given, ErrChanged)
 }
 
+// ResolvePath returns what one path argument is aimed at now, as Resolve would: one target, or two where programs read the
+// path in two ways. It is for whoever opens the path itself, and must know that it leads where it led when it was judged.
+func ResolvePath(ctx context.Context, argument, text string, root Root) ([]Target, error) {
+	r := &resolution{ctx: ctx, root: root}
+	r.text(Target{Argument: argument, Write: true}, facts.ArgumentPath, text)
+	if r.err != nil {
+		return nil, fmt.Errorf("resolve %q: %w", cut(text), r.err)
+	}
+	return r.targets, nil
+}
+
 // OpenDir opens a resolved directory by descriptor, from the top of the file system on, and follows no link on the way: a
 // resolved path has none, so one that is there now was put there since. What is done through the returned root stays in
 // that directory, wherever its path leads by then. The caller closes it.
-func OpenDir(resolved string) (*os.Root, error) {
+func OpenDir(resolved string) (*os.Root, error) { return openDir(resolved, enter) }
+
+// MakeDir opens a resolved directory as OpenDir does, and makes what of it does not exist with the bits of perm that the
+// process leaves to what it makes.
+func MakeDir(resolved string, perm fs.FileMode) (*os.Root, error) {
+	return openDir(resolved, func(dir *os.Root, name string) (*os.Root, error) {
+		next, err := enter(dir, name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return next, err
+		}
+		if err := dir.Mkdir(name, perm); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		return enter(dir, name)
+	})
+}
+
+func openDir(resolved string, enter func(dir *os.Root, name string) (*os.Root, error)) (*os.Root, error) {
 	if !filepath.IsAbs(resolved) || filepath.Clean(resolved) != resolved {
 		return nil, fmt.Errorf("open directory %q: the path is not resolved: resolve it first", resolved)
 	}
@@ -81,7 +112,7 @@ func notA(info fs.FileInfo, what string) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return ErrChanged
 	}
-	return fmt.Errorf("is no %s: send the path of one", what)
+	return fmt.Errorf("is no %s: send the path of one: %w", what, ErrOther)
 }
 
 // Open opens a resolved file by descriptor as OpenDir does, with the flags of os.OpenFile. It opens regular files and
@@ -92,14 +123,15 @@ func Open(resolved string, flag int, perm fs.FileMode) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	f, err := openIn(dir, filepath.Base(resolved), flag, perm)
+	f, err := OpenIn(dir, filepath.Base(resolved), flag, perm)
 	if err != nil {
 		return nil, fmt.Errorf("open %q: %w", resolved, err)
 	}
 	return f, nil
 }
 
-func openIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
+// OpenIn opens name in dir, which OpenDir has opened, as Open does.
+func OpenIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	before, err := dir.Lstat(name)
 	switch {
 	case err == nil && !before.Mode().IsRegular() && !before.IsDir():

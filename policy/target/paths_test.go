@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -425,5 +426,69 @@ func TestNotesAreNotShared(t *testing.T) {
 	got := resolve(t, p, map[string]any{"PATHS": []string{"~/x", "src/a.go", "out/b.go"}}, root)
 	if len(got) != 3 || !slices.Equal(got[1].Notes, []target.Note{target.KeyVariant}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestMakeDir: what is missing is made, and no link is followed on the way.
+func TestMakeDir(t *testing.T) {
+	t.Parallel()
+	root, outside := tree(t)
+	must(t, os.Symlink(outside, filepath.Join(root.Dir, "away")))
+	for path, ok := range map[string]bool{"src": true, "a/b/c": true, "src/new": true, "src/a.go": false, "src/a.go/x": false, "away": false, "away/x": false} {
+		d, err := target.MakeDir(filepath.Join(root.Dir, filepath.FromSlash(path)), 0o755)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err != nil {
+			continue
+		}
+		must(t, d.Mkdir("inside", 0o755))
+		d.Close()
+		if info, err := os.Stat(filepath.Join(root.Dir, path, "inside")); err != nil || !info.IsDir() {
+			t.Errorf("%s: what was opened is another directory", path)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(outside, "x")); err == nil {
+		t.Error("a directory was made outside")
+	}
+	if _, err := target.MakeDir("relative", 0o755); err == nil {
+		t.Error("a relative path is made")
+	}
+}
+
+// TestWriting: directories that may be written to take the place of the root's own, through links too.
+func TestWriting(t *testing.T) {
+	t.Parallel()
+	root, outside := tree(t)
+	must(t, os.Symlink("src", filepath.Join(root.Dir, "alias")))
+	limits, err := target.NewLimits(target.Config{}, "")
+	must(t, err)
+	p := plan(t, "write", `"path":{"type":"string"}`)
+	own, narrow := root, root.Writing(filepath.Join(root.Dir, "alias"))
+	for path, may := range map[string][2]bool{"n": {true, false}, "src/n": {true, true}, "alias/n": {true, true}, "srcs/n": {true, false},
+		"src/../n": {true, false}, outside + "/n": {false, false}} {
+		for i, r := range []target.Root{own, narrow} {
+			found := limits.Judge(resolve(t, p, map[string]any{"path": path}, r), r)
+			if (len(found) == 0) != may[i] || len(found) > 0 && found[0].Code != target.OutsideRoots {
+				t.Errorf("%s in root %d: %+v", path, i, found)
+			}
+		}
+	}
+	if found := limits.Judge(resolve(t, p, map[string]any{"path": "n"}, root.Writing()), root.Writing()); len(found) != 1 {
+		t.Errorf("nothing may be written to: %+v", found)
+	}
+}
+
+// TestResolvePath says what Resolve says of the same path.
+func TestResolvePath(t *testing.T) {
+	t.Parallel()
+	root, _ := tree(t)
+	p := plan(t, "write", `"path":{"type":"string"}`)
+	for _, path := range []string{"src/a.go", "../x", "~/y", "$HOME/z", "a\x00b", "src/../src/a.go", "/proc/self/root/etc", "", "new", "file:///etc/passwd"} {
+		want := resolve(t, p, map[string]any{"path": path}, root)
+		got, err := target.ResolvePath(t.Context(), "/path", path, root)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, %v, want %+v", path, got, err, want)
+		}
 	}
 }

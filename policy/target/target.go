@@ -98,7 +98,8 @@ type Root struct {
 	// reading of a directory. Target.Twins finds them when they are wanted.
 	Brief bool
 
-	real string // Dir with every link followed; "" where NewRoot has not made it
+	real  string   // Dir with every link followed; "" where NewRoot has not made it
+	write []string // directories that may be written to, resolved; nil: Dir
 }
 
 // NewRoot returns the root of calls whose paths are opened on this machine, with the links in dir followed once and not for
@@ -108,6 +109,17 @@ func NewRoot(dir, home string) Root {
 	if filepath.IsAbs(dir) {
 		r.Dir = filepath.Clean(dir)
 		r.real = realDir(r.Dir)
+	}
+	return r
+}
+
+// Writing returns the root with dirs, absolute, as the directories that calls may write to, in the place of Dir.
+func (r Root) Writing(dirs ...string) Root {
+	r.write = make([]string, 0, len(dirs))
+	for _, dir := range dirs {
+		if real := realDir(filepath.Clean(dir)); real != "" {
+			r.write = append(r.write, real)
+		}
 	}
 	return r
 }

@@ -1,0 +1,91 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+)
+
+// aimed makes a bench whose tool takes a path, and notes what its executor is told about it.
+func aimed(t *testing.T, native string, told *map[string][]string) *bench {
+	t.Helper()
+	b := newBench(t, "", func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
+		*told = e.Aims
+		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	})
+	input := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","maxLength":200}},"required":["path"],"additionalProperties":false}`)
+	name := tool.Name("mcp.s." + native)
+	b.surface = tool.NewSurface("srf_x", "default", "canonical", "x", []tool.Listed{{Name: string(name), Tool: &tool.Tool{Name: name, Server: "s",
+		Native: native, InputSchema: input, SchemaDigest: tool.Digest(input), Description: "One file."}}}, nil, map[string]int{"mcp.s.t": 0})
+	return b
+}
+
+func (b *bench) aimAt(ctx context.Context, path string) Outcome {
+	c := b.callInRounds(ctx, `{"name":"x"}`)
+	c.Arguments = json.RawMessage(fmt.Sprintf(`{"path":%q}`, path))
+	return b.Invoke(ctx, c)
+}
+
+// An executor is told where the paths of a call led when it was permitted: by a rule, by a person, or after a person has put
+// another path in the place of the caller's, which is validated and resolved like the first.
+func TestExecutorsKnowWhatWasPermitted(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, other := filepath.Join(dir, "link"), filepath.Join(dir, "other")
+	if err := os.Symlink(filepath.Join(dir, "real"), link); err != nil {
+		t.Skip(err)
+	}
+	want := func(told map[string][]string, path string) {
+		t.Helper()
+		if len(told) != 1 || len(told["/path"]) != 1 || told["/path"][0] != path {
+			t.Errorf("told %v, want %s", told, path)
+		}
+	}
+	var told map[string][]string
+	b := aimed(t, "read_text", &told)
+	b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})
+	if o := b.aimAt(t.Context(), link); o.Status != tool.StatusSucceeded {
+		t.Fatalf("%s %s", o.Status, o.Result)
+	}
+	want(told, filepath.Join(dir, "real"))
+
+	told = nil
+	b = aimed(t, "write_text", &told)
+	b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow}) // and yet it is asked about: it lies outside
+	b.opts.QueueOpen = func() bool { return true }
+	changes := b.opts.Approvals.Watch(t.Context())
+	answer := func(a approval.Answer) Outcome {
+		a.By = "queue/op"
+		go func() {
+			for e := range changes {
+				if b.opts.Approvals.Answer(e.Question.ID, a) == nil {
+					return
+				}
+			}
+		}()
+		return b.aimAt(t.Context(), link)
+	}
+	if o := answer(approval.Answer{Choice: policy.AllowOnce}); o.Status != tool.StatusSucceeded {
+		t.Fatalf("%s %s", o.Status, o.Result)
+	}
+	want(told, filepath.Join(dir, "real"))
+	edited := json.RawMessage(fmt.Sprintf(`{"path":%q}`, other))
+	if o := answer(approval.Answer{Choice: policy.AllowOnce, Arguments: edited}); o.Status != tool.StatusSucceeded {
+		t.Fatalf("%s %s", o.Status, o.Result)
+	}
+	want(told, other)
+	told = nil
+	if o := answer(approval.Answer{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"path":"x","mode":1}`)}); o.Status == tool.StatusSucceeded || told != nil {
+		t.Errorf("arguments that are invalid once edited: %s %s, told %v", o.Status, o.Result, told)
+	}
+}
