@@ -34,6 +34,7 @@ type Toolset struct {
 	maxScanBytes  int64
 	maxSearchTime time.Duration
 	catalog       tool.Catalog
+	commands      *commands // nil without code.run_command
 }
 
 // New checks cfg and returns its toolset. It looks at the root once, keeps nothing open and starts nothing. Whether the
@@ -73,7 +74,12 @@ func New(cfg Config) (*Toolset, error) {
 		return nil, fmt.Errorf("code: open the root %q: %w: set code.root to a directory that can be read", root, err)
 	}
 	d.Close()
-	t.catalog, err = newCatalog()
+	if t.catalog, err = newCatalog(); err != nil {
+		return nil, err
+	}
+	if cfg.Run.Enabled {
+		err = t.enableCommands(cfg.Run)
+	}
 	return t, err
 }
 
@@ -90,6 +96,8 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 		err error
 	)
 	switch e.Tool.Native {
+	case runCommand:
+		a, err = t.runCommand(ctx, e)
 	case readFile:
 		a, err = t.readFile(ctx, e.Arguments)
 	case listDir:

@@ -22,24 +22,34 @@ func newCatalog() (tool.Catalog, error) {
 		Tags:         []string{"code", "filesystem", "readonly"},
 		Instructions: "Reads, lists and searches the files of the project. Paths are relative to the project, or absolute."}
 	for _, text := range []string{readFileDeclaration, listDirDeclaration, searchDeclaration} {
-		var compact bytes.Buffer // a declaration travels on one line of stdio
-		if err := json.Compact(&compact, []byte(text)); err != nil {
-			return c, fmt.Errorf("code: declaration: %w", err)
+		t, err := parseDeclaration(text)
+		if err != nil {
+			return c, err
 		}
-		d := struct {
-			Name, Title, Description  string
-			InputSchema, OutputSchema json.RawMessage
-		}{}
-		if err := json.Unmarshal(compact.Bytes(), &d); err != nil {
-			return c, fmt.Errorf("code: declaration: %w", err)
-		}
-		c.Tools = append(c.Tools, &tool.Tool{
-			Name: tool.Name(Name + "." + d.Name), Server: Name, Native: d.Name, Declaration: compact.Bytes(),
-			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, SchemaDigest: tool.Digest(d.InputSchema),
-			Title: d.Title, Description: d.Description, Tags: []string{"readonly", "filesystem", "code"},
-		})
+		t.Tags = []string{"readonly", "filesystem", "code"}
+		c.Tools = append(c.Tools, t)
 	}
 	return c, nil
+}
+
+// parseDeclaration returns the tool that a declaration declares, without tags.
+func parseDeclaration(text string) (*tool.Tool, error) {
+	var compact bytes.Buffer // a declaration travels on one line of stdio
+	if err := json.Compact(&compact, []byte(text)); err != nil {
+		return nil, fmt.Errorf("code: declaration: %w", err)
+	}
+	d := struct {
+		Name, Title, Description  string
+		InputSchema, OutputSchema json.RawMessage
+	}{}
+	if err := json.Unmarshal(compact.Bytes(), &d); err != nil {
+		return nil, fmt.Errorf("code: declaration: %w", err)
+	}
+	return &tool.Tool{
+		Name: tool.Name(Name + "." + d.Name), Server: Name, Native: d.Name, Declaration: compact.Bytes(),
+		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, SchemaDigest: tool.Digest(d.InputSchema),
+		Title: d.Title, Description: d.Description,
+	}, nil
 }
 
 const readFileDeclaration = `{

@@ -267,6 +267,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 		return denied(&d)
 	}
 	inv.approved = &consent{policy: g.Engine().Version(), tool: tool.Digest(inv.listed.Tool.Declaration), by: answer.By, edited: answer.Arguments != nil}
+	inv.permitted = gate.Command(&r)
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }

@@ -28,8 +28,9 @@ type invocation struct {
 	mappings    []tool.ExternalMapping
 
 	// approved is what a person has allowed, so that an invocation that goes on after a pause is not asked about again.
-	approved *consent
-	reported int // progress records before execute
+	approved  *consent
+	permitted *tool.Command // of the latest decision that allowed the call
+	reported  int           // progress records before execute
 
 	rounds  int // how often it has been paused
 	reply   tool.Reply
