@@ -15,7 +15,7 @@ func runDeclaration(timeout time.Duration) (*tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Tags = []string{"write", "dangerous", "command", "code"}
+	d.Tags = []string{"dangerous", "code"}
 	return d, nil
 }
 

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// builtins are the toolsets of one version of the settings; nil what the settings do not enable.
+type builtins struct {
+	code     *code.Toolset
+	declared *declarative.Toolset
+}
+
+// newBuiltins are the toolsets of the settings. What the hub itself writes is none of the business of code, and neither is what
+// declares tools.
+func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
+	own := &builtins{}
+	environ := os.Environ()
+	var err error
+	if s.Code.Enabled {
+		s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
+		if s.Declarative.Dir != "" {
+			s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.Declarative.Dir)
+		}
+		s.Code.Run.Bounds.Environ, s.Code.Run.Runner = environ, h.commands
+		if own.code, err = code.New(s.Code); err != nil {
+			return nil, err
+		}
+	}
+	if s.Declarative.Enabled {
+		s.Declarative.Bounds.Environ, s.Declarative.Runner, s.Declarative.Logger = environ, h.commands, h.logger
+		if own.declared, err = declarative.New(s.Declarative); err != nil {
+			return nil, err
+		}
+		for _, p := range own.declared.Problems() {
+			h.logger.Warn("a declared tool is left out", "file", p.File, "error", p.Error())
+		}
+	}
+	return own, nil
+}
+
+// catalogs are what the toolsets offer. Declared tools are a toolset where anything is declared, be it with faults.
+func (b *builtins) catalogs() []tool.Catalog {
+	var all []tool.Catalog
+	if b.code != nil {
+		all = append(all, b.code.Catalog())
+	}
+	if b.declared != nil {
+		if c := b.declared.Catalog(); len(c.Tools)+len(c.Excluded) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// origins are what permission knows of the toolsets.
+func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
+	all := make(map[string]gate.Origin)
+	if b.code != nil {
+		o := gate.Origin{Trust: true, Dir: s.Code.Root}
+		if b.code.RunsCommands() {
+			o.Commands = b.code
+		}
+		all[code.Name] = o
+	}
+	if b.declared != nil {
+		all[declarative.Name] = gate.Origin{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs()}
+	}
+	return all
+}
+
+// declarations are the globs of what declares tools: calls that are aimed at it are asked about.
+func declarations(s *config.Settings) []string {
+	if s.Declarative.Dir == "" {
+		return nil
+	}
+	dir := filepath.ToSlash(s.Declarative.Dir)
+	return []string{dir, dir + "/**"}
+}
+
+// builtIn executes with the toolsets in force.
+type builtIn struct{ hub *hub }
+
+func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	own := b.hub.builtin.Load()
+	switch source := e.Tool.Name.Source(); {
+	case source == code.Name && own.code != nil:
+		return own.code.Execute(ctx, e)
+	case source == declarative.Name && own.declared != nil:
+		return own.declared.Execute(ctx, e)
+	}
+	return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Message: "the toolset has been taken out of " +
+		"the hub's config: list the tools again"}
+}
