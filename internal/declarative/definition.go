@@ -79,7 +79,12 @@ func parse(file string, data []byte, bounds *command.Bounds) (*definition, []str
 		return nil, p.texts()
 	}
 	start := int64(len(data) - len(bytes.TrimLeft(data, " \t\r\n")))
-	for _, m := range p.members(value{json.RawMessage(bytes.TrimSpace(data)), start, ""}) {
+	whole := value{json.RawMessage(bytes.TrimSpace(data)), start, ""}
+	members := p.members(whole)
+	if !rawjson.IsObject(whole.raw) {
+		return nil, p.texts()
+	}
+	for _, m := range members {
 		if !slices.Contains(fields(), m.name) {
 			p.fault(m.nameAt, m.name, "unknown field: the fields are %s", strings.Join(fields(), ", "))
 		}

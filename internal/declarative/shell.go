@@ -28,7 +28,7 @@ type unclearPart struct {
 
 // shellText returns the text for the shell, with variables in the place of templates, and adds those to the arguments.
 func (p *parsing) shellText(v value, text string) string {
-	if !strings.Contains(text, "{{") && !strings.Contains(text, "}}") {
+	if !strings.Contains(text, "{{") {
 		return text
 	}
 	for _, part := range unclear() {
@@ -62,8 +62,8 @@ func (p *parsing) shellText(v value, text string) string {
 			fmt.Fprintf(&out, `"${toolhub_%d}"`, len(p.arguments))
 			i += len(whole)
 			continue
-		case strings.HasPrefix(text[i:], "}}"):
-			p.fault(v.at, v.key, `there is "}}" without "{{" before it: a template is {{name}}`)
+		case c == '\\' && strings.HasPrefix(text[i+1:], "{{"):
+			p.fault(v.at, v.key, "a template is no word of its own behind a backslash: take that away")
 			return ""
 		case c == '\\' && quote != '\'' && i+1 < len(text):
 			out.WriteByte(c)

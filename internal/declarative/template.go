@@ -52,10 +52,6 @@ func (p *parsing) template(v value, text string) template {
 	var t template
 	for rest := text; ; {
 		before, after, found := strings.Cut(rest, "{{")
-		if strings.Contains(before, "}}") || !found && strings.Contains(rest, "}}") {
-			p.fault(v.at, v.key, `there is "}}" without "{{" before it: a template is {{name}}`)
-			return nil
-		}
 		if before != "" {
 			t = append(t, piece{text: before})
 		}
