@@ -187,6 +187,8 @@ func forks() map[string]string {
 	all := map[string]string{
 		"a group that ignores the request": `trap '' TERM; (trap '' TERM; sleep 300) & echo $!; (trap '' TERM; sleep 300 & sleep 300) & echo $!; echo $$; `,
 	}
+	// What a command starts without its environment cannot be known by that.
+	all["one without the environment"] = `env -i /bin/sh -c 'trap "" TERM; echo $$; while :; do sleep 1; done' & `
 	if _, err := exec.LookPath("setsid"); err == nil && runtime.GOOS == "linux" {
 		all["one that has left the group"] = `setsid sh -c 'trap "" TERM; echo $$; sleep 300' & `
 	}
@@ -348,8 +350,19 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	project := filepath.Join(top, "project")
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if here, err = filepath.EvalSymlinks(here); err != nil {
+		t.Fatal(err)
+	}
+	away, err := filepath.Rel(here, project) // from where this test runs, as "." is from where the hub does
+	if err != nil {
+		t.Fatal(err)
+	}
 	b, err := command.NewBounds(command.Config{Root: project, Roots: []string{filepath.Join(top, "more")},
-		Environ: []string{"PATH=.:relative:" + filepath.Join(top, "bin")}})
+		Environ: []string{"PATH=.:" + away + ":" + filepath.Join(top, "bin")}})
 	if err != nil {
 		t.Fatal(err)
 	}
