@@ -271,6 +271,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	}
 	inv.approved = &consent{p.binding(g, inv, &r), answer.By}
 	inv.aims = aims(&r)
+	inv.command = gate.Command(&r)
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }

@@ -43,7 +43,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
-		inv.aims = aims(&r)
+		inv.aims, inv.command = aims(&r), gate.Command(&r)
 		return nil
 	case tool.Ask:
 		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &d})
