@@ -236,7 +236,8 @@ func hubArgs(tb testing.TB, spec benchSpec) []string {
 		}
 		servers[benchServerID(i)] = entry
 	}
-	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"]} // lists are measured whole
+	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"],
+		"policy": map[string]any{"mode": "accept_all"}} // lists are measured whole
 	if within := os.Getenv(benchSyncWithin); within != "" {
 		config["persist"] = map[string]any{"journal": map[string]any{"sync_within": within}}
 	}

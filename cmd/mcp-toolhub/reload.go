@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -16,40 +17,87 @@ import (
 // settleTime is how long the config file has to be left alone before it is read: editors write in several steps.
 const settleTime = 200 * time.Millisecond
 
-// watchConfig applies the config file again whenever it changes, or reload says so, until ctx ends. A file that cannot be
-// watched can still be reloaded by SIGHUP.
+// watchConfig applies the config file again whenever it changes, or a file of rules that it names, or reload says so, until
+// ctx ends; and the file of remembered answers likewise. What cannot be watched can still be reloaded by SIGHUP.
 func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func() (*config.Settings, error)) {
+	w := &fileWatch{hub: h, dirs: make(map[string]bool)}
 	var events chan fsnotify.Event
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer watcher.Close()
-		// The directory, not the file: editors and mounts put a new file in its place.
-		if err = watcher.Add(filepath.Dir(h.settings.Load().Path)); err == nil {
-			events = watcher.Events
-		}
-	}
-	if err != nil {
+	var err error
+	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
+		defer w.watcher.Close()
+		events = w.watcher.Events
+		w.follow()
+	} else {
 		h.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
 	}
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
+	var settings, answers bool // which are to be read again
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case e, ok := <-events:
-			if !ok {
+			switch {
+			case !ok:
 				events = nil
-			} else if sameFile(e.Name, h.settings.Load().Path) && !e.Has(fsnotify.Chmod) {
+			case e.Has(fsnotify.Chmod) && e.Op == fsnotify.Chmod:
+			case h.isSettings(e.Name):
+				settings = true
+				timer.Reset(settleTime)
+			case sameFile(e.Name, h.grantsAt):
+				answers = true
 				timer.Reset(settleTime)
 			}
 		case <-reload:
+			settings, answers = true, true
 			timer.Reset(0)
 		case <-timer.C:
-			h.reload(load)
+			if answers {
+				h.reloadGrants()
+			}
+			if settings {
+				h.reload(load)
+				w.follow()
+			}
+			settings, answers = false, false
 		}
 	}
+}
+
+// fileWatch watches the directories of the files that the hub reads.
+type fileWatch struct {
+	hub     *hub
+	watcher *fsnotify.Watcher // nil: nothing is watched
+	dirs    map[string]bool   // false where it failed, which is said once
+}
+
+// follow watches what the settings in force name. Directories, not files: editors and mounts put a new file in the place of
+// the old one.
+func (w *fileWatch) follow() {
+	if w.watcher == nil {
+		return
+	}
+	s := w.hub.settings.Load()
+	for _, file := range append([]string{s.Path, w.hub.grantsAt}, s.RuleFiles...) {
+		dir := filepath.Dir(file)
+		watched, known := w.dirs[dir]
+		if watched {
+			continue
+		}
+		err := w.watcher.Add(dir)
+		w.dirs[dir] = err == nil
+		if err != nil && !known {
+			w.hub.logger.Warn("a file is not watched: send SIGHUP after a change", "path", file, "error", err)
+		}
+	}
+}
+
+// isSettings reports whether the file is the config, or one of rules that it names.
+func (h *hub) isSettings(name string) bool {
+	s := h.settings.Load()
+	return sameFile(name, s.Path) || slices.ContainsFunc(s.RuleFiles, func(file string) bool { return sameFile(name, file) })
 }
 
 func sameFile(a, b string) bool {
@@ -112,12 +160,12 @@ func (h *hub) apply(next *config.Settings) error {
 	}
 	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
 		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || next.Embeddings != was.Embeddings ||
-		was.Policy.Enabled && (next.Policy.SessionTime != was.Policy.SessionTime || next.Policy.AlwaysTime != was.Policy.AlwaysTime) {
+		next.Policy.SessionTime != was.Policy.SessionTime || next.Policy.AlwaysTime != was.Policy.AlwaysTime {
 		h.logger.Warn("changes of persist, hub.log, hub.name, deferred.embeddings and the times of policy.ask take effect at the next start")
 	}
 	h.updating.Lock()
 	h.put(next, toolset)
-	h.gate.Store(permitted)
+	gateBefore := h.gate.Swap(permitted)
 	catalogs := h.catalogs()
 	h.offer(catalogs)
 	said := h.loader.Update(catalogs)
@@ -126,11 +174,8 @@ func (h *hub) apply(next *config.Settings) error {
 	held, err := h.loader.Apply(next.Deferred)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.views())
-	changes := withLists(names.Since(before), append(said, held...))
-	if !permitted.IsOpen() || was.Policy.Enabled { // what it hides may be other tools than before
-		changes = withLists(changes, h.views())
-	}
-	h.announce(changes)
+	h.announce(withLists(names.Since(before), append(said, held...)))
+	h.announcePermitted(former{before, gateBefore})
 	h.warnOfMode(next)
 	return errors.Join(err, h.openControl(next))
 }

@@ -154,9 +154,7 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 		fmt.Fprintf(a.std.out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
 	}
 	if isOwn {
-		if err := a.summarizeFacts(own, l.Tool); err != nil {
-			return err
-		}
+		a.summarizeFacts(own, l.Tool)
 	}
 	fmt.Fprintf(a.std.out, "\n%s\n\ninput schema:\n", printable(l.Tool.Description))
 	var schema bytes.Buffer

@@ -27,7 +27,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	r.retry(&s.Upstream, f.hub.retry)
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
 	s.Code = r.code(f.hub.toolsets.code)
-	s.Policy = r.policy(f.policy)
+	s.Policy, s.RuleFiles = r.policy(f.policy), r.ruleFiles(f.policy)
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{

@@ -41,6 +41,7 @@ type Settings struct {
 	Journal    persist.JournalConfig
 	Code       code.Config
 	Policy     gate.Config
+	RuleFiles  []string          // absolute: files besides this one whose rules Policy holds
 	Downstream downstream.Config // Version is left to cmd
 	LogLevel   string            // debug, info (default), warn or error
 	LogFormat  string            // auto (default: text on a terminal, JSON otherwise), text or json
