@@ -71,7 +71,7 @@ func (a *app) approveCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
 	cmd.Flags().BoolVar(&always, "always", false, "and calls like it from now on; see approvals grants")
 	cmd.MarkFlagsMutuallyExclusive("session", "always")
-	cmd.Flags().StringVar(&message, "message", "", "a `sentence`, for the record")
+	cmd.Flags().StringVar(&message, "message", "", "a `sentence` to the model")
 	cmd.Flags().StringVar(&arguments, "args", "", "let it run with these arguments instead, a JSON object; @FILE reads them from a file")
 	return cmd
 }

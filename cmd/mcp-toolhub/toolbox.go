@@ -21,6 +21,7 @@ import (
 type ownTools struct {
 	hub     *hub
 	profile string
+	ask     tool.Asker // puts the hub's questions to whoever sits at the terminal; nil where nobody does
 }
 
 func (o ownTools) actor() tool.Actor {
@@ -40,8 +41,11 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err != nil {
 		return nil, err
 	}
+	if err := o.hub.serveApprovals(); err != nil {
+		return nil, err
+	}
 	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
-		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress})
+		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
 	if outcome.Err != nil {
 		return nil, outcome.Err
 	}

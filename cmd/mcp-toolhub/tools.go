@@ -90,7 +90,7 @@ func (a *app) withToolbox(ctx context.Context, f toolFlags, do func(toolbox) err
 	if f.url != "" {
 		return a.withRemote(ctx, f, do)
 	}
-	return a.withHub(ctx, func(h *hub) error { return do(ownTools{hub: h, profile: f.profile}) })
+	return a.withHub(ctx, func(h *hub) error { return do(ownTools{hub: h, profile: f.profile, ask: a.asker()}) })
 }
 
 func (a *app) listTools(t toolbox, f toolFlags) error {
@@ -165,9 +165,13 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 }
 
 func (a *app) callTool(ctx context.Context, t toolbox, f toolFlags, name string, args json.RawMessage) error {
-	progress := func(tool.Progress) {}
+	progress := a.tellWaiting()
 	if isTerminal(a.std.err) {
-		progress = a.showProgress
+		waits := progress
+		progress = func(p tool.Progress) {
+			waits(p)
+			a.showProgress(p)
+		}
 	}
 	result, err := t.call(ctx, name, args, progress)
 	var rpc *tool.RPCError
@@ -216,7 +220,7 @@ func (a *app) showProgress(p tool.Progress) {
 		Total    json.Number `json:"total"`
 		Message  string      `json:"message"`
 	}
-	if json.Unmarshal(p.Params, &report) != nil {
+	if json.Unmarshal(p.Params, &report) != nil || strings.HasPrefix(report.Message, waiting) {
 		return
 	}
 	of := ""

@@ -78,6 +78,7 @@ func TestEverySetting(t *testing.T) {
 				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"},
 					deferred.Hint{Match: "mcp.local.a", Text: "b T D"})}},
 		},
+		RuleFiles: []string{filepath.Join(here, "sub", "rules.yaml")},
 		Policy: gate.Config{Mode: policy.ModeClient,
 			Sets: []policy.Set{
 				{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},

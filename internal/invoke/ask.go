@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -174,6 +175,9 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	}
 	answer := answerOf(answers[0].Result)
 	answer.By = "elicitation/" + inv.call.Actor.Name
+	if inv.call.Actor.Door == "cli" {
+		answer.By = "terminal/" + inv.call.Actor.Name
+	}
 	if err := p.opts.Approvals.Answer(q.ticket.ID(), answer); errors.Is(err, approval.ErrChoice) {
 		answer.Choice, answer.Sentence = policy.DenyOnce, ""
 		_ = p.opts.Approvals.Answer(q.ticket.ID(), answer) // where it is settled already, that counts
@@ -266,7 +270,8 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	if d.Behavior != tool.Allow {
 		return denied(&d)
 	}
-	inv.approved = &consent{policy: g.Engine().Version(), tool: tool.Digest(inv.listed.Tool.Declaration), by: answer.By, edited: answer.Arguments != nil}
+	inv.approved = &consent{policy: g.Engine().Version(), tool: tool.Digest(inv.listed.Tool.Declaration), by: answer.By,
+		says: answer.Sentence, edited: answer.Arguments != nil}
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }
@@ -300,8 +305,27 @@ func (p *Pipeline) edit(ctx context.Context, g *gate.Gate, inv *invocation, a *a
 	return p.requestOf(ctx, g, inv, a.Arguments)
 }
 
+// wayOut says what a person can do so that a call like this one runs, for who is told that nobody has answered.
+func (q *question) wayOut() string {
+	queue := "answer with `mcp-toolhub approvals` in another terminal while it waits"
+	if !slices.Contains(q.gate.Channels(), gate.ChannelQueue) {
+		queue += " (policy.ask.channels has to name queue for that)"
+	}
+	ways := fmt.Sprintf("allow it in policy.rules: {match: %q, then: allow}", q.request.Tool.Name)
+	switch kind, _ := q.decision.Reason["type"].(string); {
+	case kind == "rule" && len(q.decision.RuleRefs) > 0: // an allow beside it would change nothing
+		ways = "change the rule that asks, " + q.decision.RuleRefs[0]
+	case kind == "limit":
+		ways = "change what policy.targets says of it"
+	}
+	return "A person can " + queue + ", " + ways + ", or set another policy.mode"
+}
+
 // deny records that the question q denied the call because no answer came, and why.
 func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
+	if kind != "stale" {
+		why += ". " + q.wayOut()
+	}
 	d := *q.decision
 	d.DecisionID, d.Behavior, d.Source, d.DecidedAt, d.SuggestedUpdates = tool.NewDecisionID(), tool.Deny, kind, inv.now().UTC(), nil
 	asked, _ := q.decision.Reason["message"].(string)

@@ -16,7 +16,8 @@ type consent struct {
 	policy string // version that asked
 	tool   string // digest of the declaration that was asked about
 	by     string
-	edited bool // the person changed the arguments
+	says   string // to the model; may be empty
+	edited bool   // the person changed the arguments
 }
 
 // record writes the arguments that a person changed into the record of the invocation.
