@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,16 +31,11 @@ func (a *app) asker() tool.Asker {
 	return t.ask
 }
 
-// errNotAsked is the answer to what servers ask.
-func errNotAsked() *tool.RPCError {
-	return &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the command line answers no questions of servers"}
-}
-
 func (t *terminal) ask(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
 	answers := make([]tool.Answer, len(questions))
 	for i, q := range questions {
-		if !q.Own || q.Method != tool.MethodElicit {
-			answers[i].Err = errNotAsked()
+		if q.Method != tool.MethodElicit {
+			answers[i].Err = &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the command line answers no questions of servers"}
 			continue
 		}
 		result, err := t.put(ctx, q.Params)
@@ -58,7 +54,7 @@ type option struct {
 }
 
 func options() []option {
-	return []option{{"y", "allow once", policy.AllowOnce}, {"s", "allow for this session, which is this command", policy.AllowSession},
+	return []option{{"y", "allow once", policy.AllowOnce}, {"s", "allow for this session", policy.AllowSession},
 		{"a", "always allow in this scope", policy.AllowAlways}, {"n", "deny once", policy.DenyOnce},
 		{"d", "always deny in this scope", policy.DenyAlways}}
 }
@@ -67,29 +63,19 @@ func options() []option {
 func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var question struct {
-		Message         string `json:"message"`
-		RequestedSchema struct {
-			Properties struct {
-				Answer struct {
-					Enum []policy.Choice `json:"enum"`
-				} `json:"answer"`
-			} `json:"properties"`
-		} `json:"requestedSchema"`
+	message, choices := readQuestion(params)
+	if len(choices) == 0 {
+		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n", summary(message, 200))
+		return json.RawMessage(declinedForm), nil
 	}
-	if err := json.Unmarshal(params, &question); err != nil {
-		return nil, fmt.Errorf("read the question: %w", err)
-	}
-	fmt.Fprintf(t.std.err, "\n%s\n\n", printable(question.Message))
+	fmt.Fprintf(t.std.err, "\n%s\n\n", printable(message))
 	offered := make(map[string]policy.Choice)
 	var keys []string
 	for _, o := range options() {
-		for _, c := range question.RequestedSchema.Properties.Answer.Enum {
-			if c == o.choice {
-				offered[o.key] = c
-				keys = append(keys, o.key)
-				fmt.Fprintf(t.std.err, "  %s  %s\n", o.key, o.title)
-			}
+		if slices.Contains(choices, o.choice) {
+			offered[o.key] = o.choice
+			keys = append(keys, o.key)
+			fmt.Fprintf(t.std.err, "  %s  %s\n", o.key, o.title)
 		}
 	}
 	for {
@@ -100,7 +86,7 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 		}
 		if !ok {
 			fmt.Fprintln(t.std.err)
-			return json.RawMessage(`{"action":"decline"}`), nil
+			return json.RawMessage(declinedForm), nil
 		}
 		choice, known := offered[strings.ToLower(line)]
 		if !known {
@@ -113,6 +99,34 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 		}
 		return json.Marshal(map[string]any{"action": "accept", "content": map[string]string{"answer": string(choice), "message": says}})
 	}
+}
+
+const declinedForm = `{"action":"decline"}`
+
+// readQuestion reads a question of a hub about a call, as gate.Form writes it. There are no choices in any other.
+func readQuestion(params json.RawMessage) (message string, choices []policy.Choice) {
+	var question struct {
+		Message         string
+		RequestedSchema struct {
+			Properties struct {
+				Answer struct {
+					Enum  []policy.Choice
+					OneOf []struct{ Const policy.Choice }
+				}
+			}
+		}
+	}
+	if json.Unmarshal(params, &question) != nil {
+		return "", nil
+	}
+	choices = question.RequestedSchema.Properties.Answer.Enum
+	for _, o := range question.RequestedSchema.Properties.Answer.OneOf {
+		choices = append(choices, o.Const)
+	}
+	if !slices.ContainsFunc(choices, policy.Choice.IsValid) {
+		return question.Message, nil
+	}
+	return question.Message, choices
 }
 
 // line is the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended.

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -143,5 +145,61 @@ func TestToolsCallAsksAtTheTerminal(t *testing.T) {
 	p := newTerminal(t)
 	if got := p.start(t, call("always"))(); !strings.Contains(got, `"structuredContent"`) || strings.Contains(p.shown(), "Answer") {
 		t.Errorf("asked although it was always allowed: %s\n%s", got, p.shown())
+	}
+}
+
+// The questions of a running hub are put there too, and what its servers ask besides is declined.
+func TestToolsCallOfARunningHubAsksAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{}, nil)
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"y": `"status":"succeeded"`, "n": `"error_class":"approval_rejected"`} {
+		dir := t.TempDir()
+		cmd := exec.Command(program, "tools", "call", "mcp.s.echo", "--args", `{"text":"`+key+`","password":"hunter2"}`, "--url", p.url, "-o", "json")
+		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+		screen := newTerminal(t)
+		wait := screen.start(t, cmd)
+		screen.sees(t, "Answer [y/s/a/n/d]: ", 1)
+		screen.types(t, key+"\n\n")
+		if got := wait(); !strings.Contains(got, want) || strings.Contains(screen.shown(), "hunter2") {
+			t.Errorf("%s: %s\n%s", key, got, screen.shown())
+		}
+	}
+}
+
+// Without a terminal the call waits in the queue, says so, and how to go on.
+func TestToolsCallWaitsInTheQueue(t *testing.T) {
+	t.Parallel()
+	p := &permitted{t: t, state: t.TempDir()}
+	file := filepath.Join(p.state, "hub.json")
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo")}})}, map[string]any{"policy": nil})
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "tools", "call", "mcp.s.echo", "--config", file, "--state-dir", p.state)
+	var log syncBuffer
+	cmd.Dir, cmd.Env, cmd.Stderr = p.state, scratchEnv(p.state), &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call can be answered", func() bool {
+		all, err := control.Find(t.Context(), p.state)
+		return err == nil && len(all) == 1
+	})
+	h := p.hub()
+	v := p.pending(h)
+	eventually(t, "it says that it waits", func() bool { return strings.Contains(log.String(), "mcp-toolhub approvals approve "+string(v.ID)) })
+	if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowOnce}); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, log.String())
 	}
 }
