@@ -23,7 +23,8 @@ import (
 const approvalsHelp = `See and answer what running hubs ask: calls that wait until a person allows or denies them.
 
 The hubs are those of this machine that run with the same state directory (--state-dir, or
-that of the config) and whose config has a policy with the channel queue.`
+that of the config) and whose policy.ask.channels name queue, as they do by default; calls of
+mcp-toolhub tools call are among them.`
 
 func (a *app) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -106,8 +107,8 @@ func (a *app) hubs(ctx context.Context) ([]*control.Hub, error) {
 		return nil, failed(err)
 	}
 	if len(all) == 0 {
-		return nil, &exitError{exitNotReady, fmt.Errorf("no hub that asks runs with the state directory %q: start one whose config has "+
-			"a policy, or name its --state-dir", s.StateDir)}
+		return nil, &exitError{exitNotReady, fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
+			"policy.ask.channels, or name its --state-dir", s.StateDir)}
 	}
 	return all, nil
 }

@@ -126,6 +126,14 @@ func (h *hub) refuse(ctx context.Context, e downstream.Errand) *tool.Failure {
 	return h.gate.Load().Refuse(ctx, (*gate.Errand)(&e))
 }
 
+// doorOf is the door that clients come in by.
+func doorOf(s *config.Settings) string {
+	if s.Downstream.HTTP.Listen != "" {
+		return "http"
+	}
+	return "stdio"
+}
+
 // sayWhatHolds says in one line which calls run, and what changes that. warnOfMode has said it of accept_all.
 func (h *hub) sayWhatHolds(door string) {
 	p := h.settings.Load().Policy

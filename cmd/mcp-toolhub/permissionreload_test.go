@@ -68,6 +68,13 @@ func TestRuleAndGrantFilesAreWatched(t *testing.T) {
 	becomes("the rules are gone", "the client cannot be asked")
 	eventually(t, "nothing is wrong any more", func() bool { return p.problems() == "" })
 
+	other := filepath.Join(t.TempDir(), "other.yaml") // is never in force while it has a fault
+	writeFile(t, other, "rules: [{then: maybe}]\n")
+	p.write(map[string]any{"rule_files": map[string]string{"user": other}, "ask": map[string]any{"channels": []string{"client"}}}, nil)
+	eventually(t, "the fault is told", func() bool { return strings.Contains(p.problems(), "other.yaml:1:") })
+	writeFile(t, other, "rules: []\n")
+	eventually(t, "nothing is wrong any more", func() bool { return p.problems() == "" })
+
 	grants := filepath.Join(p.state, grantsFile)
 	entry := "  - {id: %, then: #, tool: mcp.s.echo, actor: 'actor:http/local'}\n"
 	of := func(id, then string) string { return strings.NewReplacer("%", id, "#", then).Replace(entry) }

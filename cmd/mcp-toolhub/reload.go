@@ -43,7 +43,7 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 			case !ok:
 				events = nil
 			case e.Has(fsnotify.Chmod) && e.Op == fsnotify.Chmod:
-			case h.isSettings(e.Name):
+			case w.isSettings(e.Name):
 				settings = true
 				timer.Reset(settleTime)
 			case sameFile(e.Name, h.grantsAt):
@@ -58,7 +58,7 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 				h.reloadGrants()
 			}
 			if settings {
-				h.reload(load)
+				w.faulty = h.reload(load)
 				w.follow()
 			}
 			settings, answers = false, false
@@ -71,6 +71,7 @@ type fileWatch struct {
 	hub     *hub
 	watcher *fsnotify.Watcher // nil: nothing is watched
 	dirs    map[string]bool   // false where it failed, which is said once
+	faulty  []string          // files with faults, which settings that are not in force may name
 }
 
 // follow watches what the settings in force name. Directories, not files: editors and mounts put a new file in the place of
@@ -80,7 +81,7 @@ func (w *fileWatch) follow() {
 		return
 	}
 	s := w.hub.settings.Load()
-	for _, file := range append([]string{s.Path, w.hub.grantsAt}, s.RuleFiles...) {
+	for _, file := range slices.Concat([]string{s.Path, w.hub.grantsAt}, s.RuleFiles, w.faulty) {
 		dir := filepath.Dir(file)
 		watched, known := w.dirs[dir]
 		if watched {
@@ -95,9 +96,9 @@ func (w *fileWatch) follow() {
 }
 
 // isSettings reports whether the file is the config, or one of rules that it names.
-func (h *hub) isSettings(name string) bool {
-	s := h.settings.Load()
-	return sameFile(name, s.Path) || slices.ContainsFunc(s.RuleFiles, func(file string) bool { return sameFile(name, file) })
+func (w *fileWatch) isSettings(name string) bool {
+	s := w.hub.settings.Load()
+	return slices.ContainsFunc(slices.Concat([]string{s.Path}, s.RuleFiles, w.faulty), func(file string) bool { return sameFile(name, file) })
 }
 
 func sameFile(a, b string) bool {
@@ -106,7 +107,8 @@ func sameFile(a, b string) bool {
 }
 
 // reload applies the config file as it stands now. One with faults changes nothing: the hub goes on as it was and says so.
-func (h *hub) reload(load func() (*config.Settings, error)) {
+// The files with faults are returned.
+func (h *hub) reload(load func() (*config.Settings, error)) (faulty []string) {
 	next, err := load()
 	if err == nil {
 		err = h.apply(next)
@@ -115,14 +117,18 @@ func (h *hub) reload(load func() (*config.Settings, error)) {
 		var faults config.Faults
 		what := "the config file cannot be used; the hub goes on with what it had: " + err.Error()
 		if errors.As(err, &faults) {
-			what = fmt.Sprintf("the config file has %d faults; the hub goes on with what it had: %s", len(faults), err)
+			what = fmt.Sprintf("the config has %d faults; the hub goes on with what it had: %s", len(faults), err)
+			for _, f := range faults {
+				faulty = append(faulty, f.File)
+			}
 		}
 		h.configProblem.Store(&what)
 		h.logger.Error("config is not applied", "path", h.settings.Load().Path, "error", err)
-		return
+		return faulty
 	}
 	h.configProblem.Store(nil)
 	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles", h.profiles())
+	return nil
 }
 
 // apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients
@@ -177,5 +183,8 @@ func (h *hub) apply(next *config.Settings) error {
 	h.announce(withLists(names.Since(before), append(said, held...)))
 	h.announcePermitted(former{before, gateBefore})
 	h.warnOfMode(next)
+	if next.Policy.Mode != was.Policy.Mode {
+		h.sayWhatHolds(doorOf(next))
+	}
 	return errors.Join(err, h.openControl(next))
 }

@@ -82,11 +82,7 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 	if err := h.serveApprovals(); err != nil {
 		return failed(err)
 	}
-	if listener != nil {
-		h.sayWhatHolds("http")
-	} else {
-		h.sayWhatHolds("stdio")
-	}
+	h.sayWhatHolds(doorOf(h.settings.Load()))
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	watching, stopWatching := context.WithCancel(ctx)
 	watched := make(chan struct{})

@@ -22,6 +22,9 @@ import (
 const toolsHelp = `List, show, search and call tools: of a running hub with --url, otherwise of the servers in the
 config, which are started for the purpose and stopped again.
 
+A call that the policy asks about is asked about at the terminal. Without one it waits, says
+so, and can be allowed with mcp-toolhub approvals.
+
 The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
 
 // toolFlags are the flags that the tools commands share.

@@ -148,7 +148,7 @@ func TestExample(t *testing.T) {
 	if len(s.Warnings) > 0 || !s.Code.Enabled || s.Code.Root != dir {
 		t.Errorf("warnings %v, code %+v", s.Warnings, s.Code)
 	}
-	demo := upstream.ServerConfig{ID: "demo", Transport: upstream.Stdio, Command: "mcp-toolhub", Args: []string{"demo-server"}}
+	demo := upstream.ServerConfig{ID: "demo", Transport: upstream.Stdio, Command: "mcp-toolhub", Args: []string{"demo-server"}, Trust: true}
 	if len(s.Upstream.Servers) != 1 || !reflect.DeepEqual(s.Upstream.Servers[0], demo) {
 		t.Errorf("servers: %+v", s.Upstream.Servers)
 	}
