@@ -106,6 +106,8 @@ type Grants struct {
 
 	sessionless time.Duration // life of a session grant where there is no session
 
+	filing sync.Mutex // held from reading the file until always says the same, so that no older reading comes last
+
 	mu      sync.RWMutex
 	session map[tool.Name][]*Grant
 	always  map[tool.Name][]*Grant
@@ -139,6 +141,8 @@ func (g *Grants) Reload() error {
 	if g == nil || g.file == nil {
 		return nil
 	}
+	g.filing.Lock()
+	defer g.filing.Unlock()
 	list, err := g.file.read()
 	if err != nil {
 		return err
@@ -212,6 +216,8 @@ func (g *Grants) AddAlways(grant Grant) (Grant, error) {
 	if err := grant.check(); err != nil {
 		return Grant{}, err
 	}
+	g.filing.Lock()
+	defer g.filing.Unlock()
 	list, err := g.file.change(func(list []Grant) ([]Grant, error) {
 		list = slices.DeleteFunc(list, func(old Grant) bool { return old.expired(now) })
 		return append(list, grant), nil
@@ -301,6 +307,8 @@ func (g *Grants) Revoke(id string) error {
 	if g.file == nil {
 		return ErrNoGrant
 	}
+	g.filing.Lock()
+	defer g.filing.Unlock()
 	list, err := g.file.change(func(list []Grant) ([]Grant, error) {
 		before := len(list)
 		list = slices.DeleteFunc(list, func(grant Grant) bool { return grant.ID == id })

@@ -24,7 +24,8 @@ import (
 const approvalsHelp = `See and answer what running hubs ask: calls that wait until a person allows or denies them.
 
 The hubs are those of this machine that run with the same state directory (--state-dir, or
-that of the config) and whose config has a policy with the channel queue.`
+that of the config) and whose policy.ask.channels name queue, as they do by default; calls of
+mcp-toolhub tools call are among them.`
 
 func (a *app) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -72,7 +73,7 @@ func (a *app) approveCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
 	cmd.Flags().BoolVar(&always, "always", false, "and calls like it from now on; see approvals grants")
 	cmd.MarkFlagsMutuallyExclusive("session", "always")
-	cmd.Flags().StringVar(&message, "message", "", "a `sentence`, for the record")
+	cmd.Flags().StringVar(&message, "message", "", "a `sentence` to the model")
 	cmd.Flags().StringVar(&arguments, "args", "", "let it run with these arguments instead, a JSON object; @FILE reads them from a file")
 	return cmd
 }
@@ -107,8 +108,8 @@ func (a *app) hubs(ctx context.Context) ([]*control.Hub, error) {
 		return nil, failed(err)
 	}
 	if len(all) == 0 {
-		return nil, &exitError{exitNotReady, fmt.Errorf("no hub that asks runs with the state directory %q: start one whose config has "+
-			"a policy, or name its --state-dir", s.StateDir)}
+		return nil, &exitError{exitNotReady, fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
+			"policy.ask.channels, or name its --state-dir", s.StateDir)}
 	}
 	return all, nil
 }

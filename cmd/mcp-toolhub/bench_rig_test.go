@@ -255,10 +255,10 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 		}
 		servers[benchServerID(i)] = entry
 	}
-	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"]} // lists are measured whole
-	if policy != nil {
-		config["policy"] = policy
+	if policy == nil {
+		policy = map[string]any{"mode": "accept_all"} // nobody answers questions here
 	}
+	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"], "policy": policy} // lists are measured whole
 	if within := os.Getenv(benchSyncWithin); within != "" {
 		config["persist"] = map[string]any{"journal": map[string]any{"sync_within": within}}
 	}

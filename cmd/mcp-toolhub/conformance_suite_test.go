@@ -254,7 +254,7 @@ func drive(url string) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	config := fmt.Sprintf(`{"mcpServers":{"far":{"type":"http","url":%q,"isolation":"session"}}}`, url)
+	config := fmt.Sprintf(`{"policy":{"mode":"accept_all"},"mcpServers":{"far":{"type":"http","url":%q,"isolation":"session"}}}`, url)
 	file := filepath.Join(dir, "hub.json")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return 0, err

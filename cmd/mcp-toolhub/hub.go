@@ -113,7 +113,8 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 		return nil, errors.Join(err, h.journal.Close())
 	}
 	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
-		Servers: h.group, Fresh: h.fresh, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key})
+		Servers: h.group, Fresh: h.fresh, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key,
+		SessionEnded: h.grants.EndSession, Refuse: h.refuse})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
@@ -290,8 +291,10 @@ func (h *hub) problems() []string {
 	if err := h.journal.Healthy(); err != nil {
 		all = append(all, err.Error())
 	}
-	if p := h.configProblem.Load(); p != nil {
-		all = append(all, *p)
+	for _, problem := range []*atomic.Pointer[string]{&h.configProblem, &h.grantsProblem} {
+		if p := problem.Load(); p != nil {
+			all = append(all, *p)
+		}
 	}
 	return all
 }

@@ -30,7 +30,8 @@ func (a *app) load() (*config.Settings, error) {
 		if err != nil {
 			return nil, &exitError{exitConfig, err}
 		}
-		s.Policy.Enabled, s.Policy.Sets = true, append(s.Policy.Sets, set)
+		s.Policy.Sets = append(s.Policy.Sets, set)
+		s.RuleFiles = append(s.RuleFiles, a.rules)
 	}
 	return s, nil
 }

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -21,9 +25,12 @@ import (
 // permission is what of the hub says which calls may run.
 type permission struct {
 	gate      atomic.Pointer[gate.Gate]
-	grants    *policy.Grants // nil until a config has a policy
+	grants    *policy.Grants
+	grantsAt  string // the file of grants
 	approvals *approval.Approvals
 	offered   atomic.Pointer[map[tool.Name]*tool.Tool]
+
+	grantsProblem atomic.Pointer[string] // why the file of remembered answers as it stands now is not in force; nil where it is
 
 	controlling sync.Mutex
 	serves      bool            // clients are served: questions can be answered from elsewhere
@@ -51,18 +58,14 @@ const maxAsk = 24 * time.Hour
 
 // newGate makes the gate of the settings, and puts nothing into force.
 func (h *hub) newGate(s *config.Settings, own *builtins) (*gate.Gate, error) {
-	if !s.Policy.Enabled {
-		return gate.Open(), nil
-	}
 	if h.grants == nil {
-		grants, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile), SessionTime: s.Policy.SessionTime,
+		h.grantsAt = filepath.Join(s.StateDir, grantsFile)
+		grants, err := policy.OpenGrants(policy.GrantOptions{File: h.grantsAt, SessionTime: s.Policy.SessionTime,
 			AlwaysTime: s.Policy.AlwaysTime})
 		if err != nil {
 			return nil, fmt.Errorf("read remembered answers: %w", err)
 		}
 		h.grants = grants
-	} else if err := h.grants.Reload(); err != nil {
-		return nil, fmt.Errorf("read remembered answers: %w", err)
 	}
 	o, err := gateOptions(s, own)
 	if err != nil {
@@ -97,9 +100,89 @@ func gateOptions(s *config.Settings, own *builtins) (gate.Options, error) {
 
 // warnOfMode says aloud what a person has to know of the mode.
 func (h *hub) warnOfMode(s *config.Settings) {
-	if warning := s.Policy.Mode.Warning(); s.Policy.Enabled && warning != "" {
+	if warning := s.Policy.Mode.Warning(); warning != "" {
 		h.logger.Warn(warning)
 	}
+}
+
+// reloadGrants reads the remembered answers again: a person may have changed them, or another hub. A file with a fault
+// changes nothing.
+func (h *hub) reloadGrants() {
+	err := h.grants.Reload()
+	if err == nil {
+		h.grantsProblem.Store(nil)
+		h.logger.Debug("remembered answers are read again", "path", h.grantsAt)
+		return
+	}
+	what := "the file of remembered answers cannot be used; the hub goes on with what it had: " + strings.TrimSpace(err.Error())
+	h.grantsProblem.Store(&what)
+	h.logger.Error("remembered answers are not applied", "path", h.grantsAt, "error", err)
+}
+
+// refuse says why what is asked of a server besides tool calls may not reach it.
+func (h *hub) refuse(ctx context.Context, e downstream.Errand) *tool.Failure {
+	return h.gate.Load().Refuse(ctx, (*gate.Errand)(&e))
+}
+
+// doorOf is the door that clients come in by.
+func doorOf(s *config.Settings) string {
+	if s.Downstream.HTTP.Listen != "" {
+		return "http"
+	}
+	return "stdio"
+}
+
+// sayWhatHolds says in one line which calls run, and what changes that. warnOfMode has said it of accept_all.
+func (h *hub) sayWhatHolds(door string) {
+	p := h.settings.Load().Policy
+	mode := p.Mode.Of(door)
+	what, origin := "", "policy.mode "+string(mode)
+	if p.Mode == "" {
+		origin += ", the default over " + door
+	}
+	switch mode {
+	case policy.ModeDefault:
+		what = "calls that are not known to only read, or come from servers without trust, are asked about: in the client, or with mcp-toolhub approvals"
+	case policy.ModeClient:
+		what = "calls that would be asked about are left to the client, which asks its own user; tools tagged dangerous are asked about"
+	case policy.ModeReadOnly, policy.ModePlan:
+		what = "calls that are not known to only read are denied"
+	case policy.ModeAcceptAll:
+		return
+	}
+	h.logger.Info("permission: "+what, "because", origin, "change", "policy.mode, policy.rules, trust: true of a server")
+}
+
+// former is what surfaces came from before the settings changed.
+type former struct {
+	names *namespace.Namespace
+	gate  *gate.Gate
+}
+
+// announcePermitted tells those clients that the policy leaves other tools than before.
+func (h *hub) announcePermitted(f former) {
+	now := former{h.names.Load(), h.gate.Load()}
+	var changes []downstream.Change
+	for _, view := range h.views() {
+		changes = append(changes, downstream.Change{Profile: view, Tools: true, Sees: func(a tool.Actor) bool {
+			before, err := f.surface(view, a)
+			if err != nil {
+				return false // a view that is new has told nobody anything
+			}
+			after, err := now.surface(view, a)
+			return err != nil || !slices.EqualFunc(before.Listed, after.Listed, func(x, y tool.Listed) bool { return x.Name == y.Name })
+		}})
+	}
+	h.server.Changed(changes...)
+}
+
+// surface is what the policy leaves of a view.
+func (f former) surface(view string, a tool.Actor) (*tool.Surface, error) {
+	full, err := f.names.Surface(view, a.Client)
+	if err != nil {
+		return nil, err
+	}
+	return f.gate.Surface(full, a), nil
 }
 
 // offer notes what is offered now: an approval holds for the tool that was asked about, and for no later one of its name.
@@ -136,7 +219,7 @@ func (h *hub) serveApprovals() error {
 func (h *hub) openControl(s *config.Settings) error {
 	h.controlling.Lock()
 	defer h.controlling.Unlock()
-	wanted := h.serves && s.Policy.Enabled && (s.Policy.Channels == nil || slices.Contains(s.Policy.Channels, gate.ChannelQueue))
+	wanted := h.serves && (s.Policy.Channels == nil || slices.Contains(s.Policy.Channels, gate.ChannelQueue))
 	switch {
 	case wanted && h.control == nil:
 		c, err := control.Serve(s.StateDir, h.approvals, h.grants, h.logger)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
@@ -62,16 +61,6 @@ func (a *app) policyCommand() *cobra.Command {
 	return cmd
 }
 
-// withPolicy runs do with a hub whose config has a policy.
-func (a *app) withPolicy(ctx context.Context, do func(*hub) error) error {
-	return a.withHub(ctx, func(h *hub) error {
-		if h.gate.Load().IsOpen() {
-			return &exitError{exitConfig, errors.New("the config has no policy, so every call is allowed: add the key policy")}
-		}
-		return do(h)
-	})
-}
-
 // known fills in what the hub knows of a call.
 func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) error {
 	t := h.present(name)
@@ -81,11 +70,7 @@ func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) erro
 	if r.Input == nil {
 		r.Input = json.RawMessage(`{}`)
 	}
-	g, err := h.factsGate()
-	if err != nil {
-		return err
-	}
-	full, err := g.Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input, Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
+	full, err := h.gate.Load().Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input, Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
 	if err != nil {
 		return err
 	}
@@ -101,7 +86,7 @@ func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, 
 	if err := checkFormat(format); err != nil {
 		return err
 	}
-	return a.withPolicy(ctx, func(h *hub) error {
+	return a.withHub(ctx, func(h *hub) error {
 		if err := h.known(ctx, name, &r); err != nil {
 			return failed(err)
 		}
@@ -140,11 +125,7 @@ func (a *app) testPolicy(ctx context.Context, format, file string) error {
 		return a.runTable(format, table, nil, nil)
 	}
 	return a.withHub(ctx, func(h *hub) error {
-		g := h.gate.Load()
-		if g.IsOpen() && table.Settings == nil {
-			return &exitError{exitConfig, errors.New("neither the table nor the config has a policy: add the key policy to one of them")}
-		}
-		return a.runTable(format, table, g.Engine(), func(name tool.Name, r *policy.Request) error { return h.known(ctx, name, r) })
+		return a.runTable(format, table, h.gate.Load().Engine(), func(name tool.Name, r *policy.Request) error { return h.known(ctx, name, r) })
 	})
 }
 
@@ -174,17 +155,4 @@ func (a *app) runTable(format string, table *policy.Table, e *policy.Engine, loo
 		return failed(fmt.Errorf("%d calls are not decided as wanted", failures))
 	}
 	return nil
-}
-
-// factsGate knows the facts of tools: in a hub without a policy, those that a policy without a word would go by.
-func (h *hub) factsGate() (*gate.Gate, error) {
-	if g := h.gate.Load(); !g.IsOpen() {
-		return g, nil
-	}
-	s := h.settings.Load()
-	o, err := gateOptions(s, h.builtin.Load())
-	if err != nil {
-		return nil, err
-	}
-	return gate.New(gate.Config{Enabled: true}, o)
 }

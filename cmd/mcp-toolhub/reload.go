@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -16,40 +17,88 @@ import (
 // settleTime is how long the config file has to be left alone before it is read: editors write in several steps.
 const settleTime = 200 * time.Millisecond
 
-// watchConfig applies the config file again whenever it changes, or reload says so, until ctx ends. A file that cannot be
-// watched can still be reloaded by SIGHUP.
+// watchConfig applies the config file again whenever it changes, or a file of rules that it names, or reload says so, until
+// ctx ends; and the file of remembered answers likewise. What cannot be watched can still be reloaded by SIGHUP.
 func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func() (*config.Settings, error)) {
+	w := &fileWatch{hub: h, dirs: make(map[string]bool)}
 	var events chan fsnotify.Event
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer watcher.Close()
-		// The directory, not the file: editors and mounts put a new file in its place.
-		if err = watcher.Add(filepath.Dir(h.settings.Load().Path)); err == nil {
-			events = watcher.Events
-		}
-	}
-	if err != nil {
+	var err error
+	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
+		defer w.watcher.Close()
+		events = w.watcher.Events
+		w.follow()
+	} else {
 		h.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
 	}
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
+	var settings, answers bool // which are to be read again
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case e, ok := <-events:
-			if !ok {
+			switch {
+			case !ok:
 				events = nil
-			} else if sameFile(e.Name, h.settings.Load().Path) && !e.Has(fsnotify.Chmod) {
+			case e.Has(fsnotify.Chmod) && e.Op == fsnotify.Chmod:
+			case w.isSettings(e.Name):
+				settings = true
+				timer.Reset(settleTime)
+			case sameFile(e.Name, h.grantsAt):
+				answers = true
 				timer.Reset(settleTime)
 			}
 		case <-reload:
+			settings, answers = true, true
 			timer.Reset(0)
 		case <-timer.C:
-			h.reload(load)
+			if answers {
+				h.reloadGrants()
+			}
+			if settings {
+				w.faulty = h.reload(load)
+				w.follow()
+			}
+			settings, answers = false, false
 		}
 	}
+}
+
+// fileWatch watches the directories of the files that the hub reads.
+type fileWatch struct {
+	hub     *hub
+	watcher *fsnotify.Watcher // nil: nothing is watched
+	dirs    map[string]bool   // false where it failed, which is said once
+	faulty  []string          // files with faults, which settings that are not in force may name
+}
+
+// follow watches what the settings in force name. Directories, not files: editors and mounts put a new file in the place of
+// the old one.
+func (w *fileWatch) follow() {
+	if w.watcher == nil {
+		return
+	}
+	s := w.hub.settings.Load()
+	for _, file := range slices.Concat([]string{s.Path, w.hub.grantsAt}, s.RuleFiles, w.faulty) {
+		dir := filepath.Dir(file)
+		watched, known := w.dirs[dir]
+		if watched {
+			continue
+		}
+		err := w.watcher.Add(dir)
+		w.dirs[dir] = err == nil
+		if err != nil && !known {
+			w.hub.logger.Warn("a file is not watched: send SIGHUP after a change", "path", file, "error", err)
+		}
+	}
+}
+
+// isSettings reports whether the file is the config, or one of rules that it names.
+func (w *fileWatch) isSettings(name string) bool {
+	s := w.hub.settings.Load()
+	return slices.ContainsFunc(slices.Concat([]string{s.Path}, s.RuleFiles, w.faulty), func(file string) bool { return sameFile(name, file) })
 }
 
 func sameFile(a, b string) bool {
@@ -58,7 +107,8 @@ func sameFile(a, b string) bool {
 }
 
 // reload applies the config file as it stands now. One with faults changes nothing: the hub goes on as it was and says so.
-func (h *hub) reload(load func() (*config.Settings, error)) {
+// The files with faults are returned.
+func (h *hub) reload(load func() (*config.Settings, error)) (faulty []string) {
 	next, err := load()
 	if err == nil {
 		err = h.apply(next)
@@ -67,14 +117,18 @@ func (h *hub) reload(load func() (*config.Settings, error)) {
 		var faults config.Faults
 		what := "the config file cannot be used; the hub goes on with what it had: " + err.Error()
 		if errors.As(err, &faults) {
-			what = fmt.Sprintf("the config file has %d faults; the hub goes on with what it had: %s", len(faults), err)
+			what = fmt.Sprintf("the config has %d faults; the hub goes on with what it had: %s", len(faults), err)
+			for _, f := range faults {
+				faulty = append(faulty, f.File)
+			}
 		}
 		h.configProblem.Store(&what)
 		h.logger.Error("config is not applied", "path", h.settings.Load().Path, "error", err)
-		return
+		return faulty
 	}
 	h.configProblem.Store(nil)
 	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles", h.profiles())
+	return nil
 }
 
 // apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients
@@ -112,12 +166,12 @@ func (h *hub) apply(next *config.Settings) error {
 	}
 	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
 		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || next.Embeddings != was.Embeddings ||
-		was.Policy.Enabled && (next.Policy.SessionTime != was.Policy.SessionTime || next.Policy.AlwaysTime != was.Policy.AlwaysTime) {
+		next.Policy.SessionTime != was.Policy.SessionTime || next.Policy.AlwaysTime != was.Policy.AlwaysTime {
 		h.logger.Warn("changes of persist, hub.log, hub.name, deferred.embeddings and the times of policy.ask take effect at the next start")
 	}
 	h.updating.Lock()
 	h.put(next, own)
-	h.gate.Store(permitted)
+	gateBefore := h.gate.Swap(permitted)
 	catalogs := h.catalogs()
 	h.offer(catalogs)
 	said := h.loader.Update(catalogs)
@@ -126,11 +180,11 @@ func (h *hub) apply(next *config.Settings) error {
 	held, err := h.loader.Apply(next.Deferred)
 	h.updating.Unlock()
 	h.server.Apply(next.Downstream, h.views())
-	changes := withLists(names.Since(before), append(said, held...))
-	if !permitted.IsOpen() || was.Policy.Enabled { // what it hides may be other tools than before
-		changes = withLists(changes, h.views())
-	}
-	h.announce(changes)
+	h.announce(withLists(names.Since(before), append(said, held...)))
+	h.announcePermitted(former{before, gateBefore})
 	h.warnOfMode(next)
+	if next.Policy.Mode != was.Policy.Mode {
+		h.sayWhatHolds(doorOf(next))
+	}
 	return errors.Join(err, h.openControl(next))
 }

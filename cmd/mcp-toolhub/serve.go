@@ -84,6 +84,7 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 	}
 	h.starting.begin()
 	defer h.starting.end()
+	h.sayWhatHolds(doorOf(h.settings.Load()))
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	watching, stopWatching := context.WithCancel(ctx)
 	watched := make(chan struct{})

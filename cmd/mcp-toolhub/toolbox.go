@@ -21,6 +21,7 @@ import (
 type ownTools struct {
 	hub     *hub
 	profile string
+	ask     tool.Asker // puts the hub's questions to whoever sits at the terminal; nil where nobody does
 }
 
 func (o ownTools) actor() tool.Actor {
@@ -40,8 +41,11 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err != nil {
 		return nil, err
 	}
+	if err := o.hub.serveApprovals(); err != nil {
+		return nil, err
+	}
 	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
-		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress})
+		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
 	if outcome.Err != nil {
 		return nil, outcome.Err
 	}
@@ -55,7 +59,10 @@ func callParams(name string, args json.RawMessage) json.RawMessage {
 }
 
 // remoteTools is the toolbox of a hub that runs elsewhere, reached as one upstream server.
-type remoteTools struct{ group *upstream.Group }
+type remoteTools struct {
+	group *upstream.Group
+	ask   tool.Asker // puts that hub's questions to whoever sits at the terminal; nil where nobody does
+}
 
 // remoteID is how the running hub is called in messages about the connection to it.
 const remoteID = "hub"
@@ -94,7 +101,7 @@ func (a *app) withRemote(ctx context.Context, f toolFlags, do func(toolbox) erro
 		if st := g.Statuses()[0]; st.State != tool.ServerReady {
 			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)}
 		}
-		return do(remoteTools{g})
+		return do(remoteTools{g, a.asker()})
 	}()
 	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
 		err = failed(closeErr)
@@ -115,9 +122,13 @@ func (r remoteTools) surface() (*tool.Surface, error) {
 }
 
 func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {
+	hop := tool.Hop{}
+	if r.ask != nil {
+		hop.ClientCapabilities = json.RawMessage(`{"elicitation":{"form":{}}}`)
+	}
 	reply, err := r.group.Execute(ctx, &tool.Execution{
 		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name}, // it knows all its names
-		Params: callParams(name, args), Arguments: args, Progress: progress,
+		Params: callParams(name, args), Arguments: args, Progress: progress, Ask: r.ask, Hop: hop,
 	})
 	if err != nil {
 		return nil, err

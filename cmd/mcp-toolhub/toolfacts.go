@@ -25,40 +25,28 @@ type factsRecord struct {
 }
 
 // factsOf are the facts of a tool as it stands on the surface.
-func (o ownTools) factsOf(surface *tool.Surface, t *tool.Tool) (*facts.Facts, error) {
-	g, err := o.hub.factsGate()
-	if err != nil {
-		return nil, failed(err)
-	}
+func (o ownTools) factsOf(surface *tool.Surface, t *tool.Tool) *facts.Facts {
 	state := facts.State{Deferred: surface.IsDeferred(t.Name)}
 	for _, st := range o.hub.statuses() {
 		if st.Server == t.Server {
 			state.Server = st.State
 		}
 	}
-	return g.Facts(t).In(state), nil
+	return o.hub.gate.Load().Facts(t).In(state)
 }
 
 func (a *app) printFacts(o ownTools, surface *tool.Surface, l *tool.Listed) error {
-	f, err := o.factsOf(surface, l.Tool)
-	if err != nil {
-		return err
-	}
+	f := o.factsOf(surface, l.Tool)
 	return a.printJSON(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
 		PermissionProfile: f.PermissionProfile(), InputContract: f.InputContract(), OutputContract: f.OutputContract(),
 		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings()})
 }
 
 // summarizeFacts prints what matters of the facts for people.
-func (a *app) summarizeFacts(o ownTools, t *tool.Tool) error {
-	g, err := o.hub.factsGate()
-	if err != nil {
-		return failed(err)
-	}
-	f := g.Facts(t)
+func (a *app) summarizeFacts(o ownTools, t *tool.Tool) {
+	f := o.hub.gate.Load().Facts(t)
 	fmt.Fprintf(a.std.out, "tags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", printable(strings.Join(f.Tags, " ")), f.Risk.Value, f.Risk.Origin,
 		f.ReadOnly.Value, f.ReadOnly.Origin, printable(f.ReadOnly.Why))
-	return nil
 }
 
 // placed is where a tool stands on a surface, and why.

@@ -22,6 +22,9 @@ import (
 const toolsHelp = `List, show, search and call tools: of a running hub with --url, otherwise of the servers in the
 config, which are started for the purpose and stopped again.
 
+A call that the policy asks about is asked about at the terminal. Without one it waits, says
+so, and can be allowed with mcp-toolhub approvals.
+
 The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
 
 // toolFlags are the flags that the tools commands share.
@@ -90,7 +93,7 @@ func (a *app) withToolbox(ctx context.Context, f toolFlags, do func(toolbox) err
 	if f.url != "" {
 		return a.withRemote(ctx, f, do)
 	}
-	return a.withHub(ctx, func(h *hub) error { return do(ownTools{hub: h, profile: f.profile}) })
+	return a.withHub(ctx, func(h *hub) error { return do(ownTools{hub: h, profile: f.profile, ask: a.asker()}) })
 }
 
 func (a *app) listTools(t toolbox, f toolFlags) error {
@@ -154,9 +157,7 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 		fmt.Fprintf(a.std.out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
 	}
 	if isOwn {
-		if err := a.summarizeFacts(own, l.Tool); err != nil {
-			return err
-		}
+		a.summarizeFacts(own, l.Tool)
 	}
 	fmt.Fprintf(a.std.out, "\n%s\n\ninput schema:\n", printable(l.Tool.Description))
 	var schema bytes.Buffer
@@ -167,9 +168,13 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 }
 
 func (a *app) callTool(ctx context.Context, t toolbox, f toolFlags, name string, args json.RawMessage) error {
-	progress := func(tool.Progress) {}
+	progress := a.tellWaiting()
 	if isTerminal(a.std.err) {
-		progress = a.showProgress
+		waits := progress
+		progress = func(p tool.Progress) {
+			waits(p)
+			a.showProgress(p)
+		}
 	}
 	result, err := t.call(ctx, name, args, progress)
 	var rpc *tool.RPCError
@@ -218,7 +223,7 @@ func (a *app) showProgress(p tool.Progress) {
 		Total    json.Number `json:"total"`
 		Message  string      `json:"message"`
 	}
-	if json.Unmarshal(p.Params, &report) != nil {
+	if json.Unmarshal(p.Params, &report) != nil || strings.HasPrefix(report.Message, waiting) {
 		return
 	}
 	of := ""

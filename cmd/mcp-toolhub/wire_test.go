@@ -34,12 +34,16 @@ const patience = 60 * time.Second
 const clientMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"wire","version":"1"},"io.modelcontextprotocol/clientCapabilities":`
 
-// config is a config file with these servers; more holds further top-level keys.
+// config is a config file with these servers; more holds further top-level keys. Where it has none called policy, every call
+// is allowed: most tests are about something else. A nil leaves the key out.
 func configText(t testing.TB, servers map[string]any, more map[string]any) string {
 	t.Helper()
-	all := map[string]any{"mcpServers": servers}
+	all := map[string]any{"mcpServers": servers, "policy": map[string]any{"mode": "accept_all"}}
 	for key, value := range more {
 		all[key] = value
+		if value == nil {
+			delete(all, key)
+		}
 	}
 	text, err := json.Marshal(all)
 	if err != nil {

@@ -222,11 +222,8 @@ func factFlags() []factFlag {
 
 // policy makes the settings of permission, and reads the rule files.
 func (r *reader) policy(p located[permission]) gate.Config {
-	if !p.present {
-		return gate.Config{}
-	}
 	v := p.value
-	c := gate.Config{Enabled: true, Mode: policy.Mode(v.mode), AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
+	c := gate.Config{Mode: policy.Mode(v.mode), AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
 		AlwaysTime: v.ask.alwaysTime}
 	for _, channel := range v.ask.channels {
 		c.Channels = append(c.Channels, gate.Channel(channel))

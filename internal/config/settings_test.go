@@ -92,11 +92,12 @@ func TestEverySetting(t *testing.T) {
 				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"},
 					deferred.Hint{Match: "mcp.local.a", Text: "b T D"})}},
 		},
-		Policy: gate.Config{Enabled: true, Mode: policy.ModeClient,
+		RuleFiles: []string{filepath.Join(here, "sub", "rules.yaml")},
+		Policy: gate.Config{Mode: policy.ModeClient,
 			Sets: []policy.Set{
 				{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 					Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-					EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:79:7"}}},
+					EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:80:7"}}},
 				{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 					Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 			Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
@@ -115,7 +116,6 @@ func TestEverySetting(t *testing.T) {
 			AllowedWriteRoots: []string{here, filepath.Join(here, "sub")},
 			Run: code.RunConfig{Enabled: true, Bounds: command.Config{Roots: []string{filepath.Join(here, "sub"), filepath.Join(here, "sub")},
 				Env: []string{"GOPATH"}, Timeout: 5 * time.Minute, StdoutLimit: 1 << 10, StderrLimit: 2 << 10}}},
-		RuleFiles: []string{filepath.Join(here, "sub", "rules.yaml")},
 		Declarative: declarative.Config{Enabled: true, Dir: filepath.Join(here, userConfig(), "mcp-toolhub", "tools"), Bounds: command.Config{
 			Root: filepath.Join(here, "sub"), Roots: []string{here}, Env: []string{"A"}, Timeout: 20 * time.Minute, MaxTimeout: time.Hour,
 			StdoutLimit: 3 << 10, StderrLimit: 4 << 10}},
@@ -168,7 +168,7 @@ func TestExample(t *testing.T) {
 	if len(s.Warnings) > 0 || !s.Code.Enabled || s.Code.Root != dir {
 		t.Errorf("warnings %v, code %+v", s.Warnings, s.Code)
 	}
-	demo := upstream.ServerConfig{ID: "demo", Transport: upstream.Stdio, Command: "mcp-toolhub", Args: []string{"demo-server"}}
+	demo := upstream.ServerConfig{ID: "demo", Transport: upstream.Stdio, Command: "mcp-toolhub", Args: []string{"demo-server"}, Trust: true}
 	if len(s.Upstream.Servers) != 1 || !reflect.DeepEqual(s.Upstream.Servers[0], demo) {
 		t.Errorf("servers: %+v", s.Upstream.Servers)
 	}

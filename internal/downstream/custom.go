@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -72,10 +73,39 @@ func (s *Server) pass(ctx context.Context, p peer, m message, r replier) {
 	s.forward(ctx, p, m, r, onward{server: server, unknown: true})
 }
 
+// Errand is what a client asks of a server besides tools/call: the policy of tools does not see it.
+type Errand struct {
+	Server  string
+	Method  string
+	Params  json.RawMessage // as the client sent them; nil where it sent none
+	Unknown bool            // the hub does not know the method, so nobody knows what it does
+	Actor   tool.Actor
+	Profile string
+}
+
+// refusal returns why a request of p may not reach a server, nil where it may. What goes on with a call that was let
+// through before, or ends it, is not looked at again.
+func (s *Server) refusal(ctx context.Context, p peer, m message, to onward) error {
+	if s.deps.Refuse == nil || isTaskMethod(m.method) {
+		return nil
+	}
+	why := s.deps.Refuse(ctx, Errand{Server: to.server, Method: m.method, Params: m.params, Unknown: to.unknown, Actor: p.actor,
+		Profile: p.profile})
+	if why == nil {
+		return nil
+	}
+	s.deps.Logger.Info("a request is refused by the policy", "server", to.server, "method", clip(m.method), "actor", p.actor.Ref(),
+		"why", why.Message)
+	return why
+}
+
 // passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
 func (s *Server) passNote(ctx context.Context, p peer, m message) {
 	server, refusal := s.soleServer(p)
 	if refusal != nil {
+		return
+	}
+	if s.refusal(ctx, p, m, onward{server: server, unknown: true}) != nil {
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, true

@@ -168,6 +168,10 @@ func (o onward) params(params json.RawMessage) (json.RawMessage, error) {
 
 // forward sends a request on to a server and the server's answer back.
 func (s *Server) forward(ctx context.Context, p peer, m message, r replier, to onward) {
+	if why := s.refusal(ctx, p, m, to); why != nil {
+		s.refuseOnward(ctx, r, why)
+		return
+	}
 	params, err := to.params(m.params)
 	if err != nil {
 		r.refuse(invalidParams(err.Error()))

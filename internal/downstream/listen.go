@@ -17,12 +17,19 @@ import (
 type Change struct {
 	Profile                   string
 	Tools, Prompts, Resources bool // templates count as resources
+
+	// Sees narrows Tools down to the callers for whom it is true: others see what they saw. Nil is all of them. It is called
+	// a moment later, concurrently with everything else, and must be quick.
+	Sees func(tool.Actor) bool
 }
+
+// tools reports whether the list of tools of a caller has changed.
+func (c *Change) tools(a tool.Actor) bool { return c.Tools && (c.Sees == nil || c.Sees(a)) }
 
 // listener is a client that is told of changes: a session, or the sender of a subscriptions/listen.
 type listener struct {
 	profile string
-	client  tool.Client
+	actor   tool.Actor
 	caller  *caller // nil for a subscriptions/listen, which carries no log messages
 	wants   Change
 	out     *outbox
@@ -33,9 +40,9 @@ type listener struct {
 type listeners struct {
 	mu    sync.Mutex
 	all   map[*listener]struct{}
-	over  bool // the hub is stopping
-	since map[string]Change
-	timer *time.Timer // runs while since holds something
+	over  bool                // the hub is stopping
+	since map[string][]Change // by profile: one that is everybody's, and one for each Sees
+	timer *time.Timer         // runs while since holds something
 }
 
 func (t *listeners) add(l *listener) {
@@ -110,13 +117,18 @@ func (s *Server) Changed(changes ...Change) {
 		return
 	}
 	if len(t.since) == 0 {
-		t.since = make(map[string]Change)
+		t.since = make(map[string][]Change)
 		t.timer = time.AfterFunc(gatherFor, t.tell)
 	}
 	for _, c := range changes {
-		c.Tools, c.Prompts, c.Resources = c.Tools || t.since[c.Profile].Tools, c.Prompts || t.since[c.Profile].Prompts,
-			c.Resources || t.since[c.Profile].Resources
-		t.since[c.Profile] = c
+		all := t.since[c.Profile]
+		at := slices.IndexFunc(all, func(before Change) bool { return before.Sees == nil && c.Sees == nil })
+		if at < 0 {
+			t.since[c.Profile] = append(all, c)
+			continue
+		}
+		before := &all[at]
+		before.Tools, before.Prompts, before.Resources = c.Tools || before.Tools, c.Prompts || before.Prompts, c.Resources || before.Resources
 	}
 }
 
@@ -134,7 +146,11 @@ func (t *listeners) tellLocked() {
 	}
 	t.since = nil
 	for l := range t.all {
-		c := since[l.profile]
+		var c Change
+		for _, some := range since[l.profile] {
+			c.Tools = c.Tools || l.wants.Tools && some.tools(l.actor)
+			c.Prompts, c.Resources = c.Prompts || some.Prompts, c.Resources || some.Resources
+		}
 		for _, k := range []struct {
 			changed, wanted bool
 			method          string
@@ -216,11 +232,11 @@ func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
 	}
 	able := s.abilities(surface)
 	want.prompts, want.resources = want.prompts && able.Prompts, want.resources && able.Resources
-	l := &listener{profile: p.profile, client: p.actor.Client, out: newOutbox(m.id),
+	l := &listener{profile: p.profile, actor: p.actor, out: newOutbox(m.id),
 		wants: Change{Tools: want.tools, Prompts: want.prompts, Resources: want.resources}}
 	s.listeners.add(l)
 	defer s.listeners.remove(l)
-	made := s.makeAll(ctx, p, surface, want.uris, l.out)
+	made := s.makeAll(ctx, p, surface, s.allowedURIs(ctx, p, surface, want.uris), l.out)
 	defer s.endEach(ctx, made)
 	far, refusal := s.listenFar(ctx, p, surface, want.others, l.out)
 	if refusal != nil {
@@ -293,6 +309,17 @@ func acknowledged(want listenTo, made []*subscription, others []rawjson.Change) 
 		member(o.Name, string(o.Value))
 	}
 	return append(out, "}}"...)
+}
+
+// allowedURIs are those of the resources that the policy lets the peer subscribe to.
+func (s *Server) allowedURIs(ctx context.Context, p peer, surface *tool.Surface, uris []string) (allowed []string) {
+	for _, uri := range uris {
+		server, _, refusal := s.ownerOf(p, surface, uri)
+		if refusal == nil && s.refusal(ctx, p, message{method: methodSubscribe}, onward{server: server}) == nil {
+			allowed = append(allowed, uri)
+		}
+	}
+	return allowed
 }
 
 // makeAll subscribes to resources and returns what was accepted, in the order of uris.

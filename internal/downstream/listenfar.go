@@ -43,6 +43,12 @@ func (s *Server) listenFar(ctx context.Context, p peer, surface *tool.Surface, o
 		end()
 		return nil, refusal
 	}
+	if len(rest) > 0 {
+		asked := message{method: methodListen}
+		if s.refusal(ctx, p, asked, onward{server: surface.Features.Servers[0], unknown: true}) != nil {
+			rest = nil // as from a server that does not know it
+		}
+	}
 	servers := make(map[string][]*belonging)
 	for _, b := range tasks {
 		servers[b.server] = append(servers[b.server], b)

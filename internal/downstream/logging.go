@@ -225,7 +225,7 @@ func (s *Server) logged(n tool.Notification) {
 
 // shows reports whether the listener's surface shows the server.
 func (s *Server) shows(l *listener, server string) bool {
-	surface, err := s.deps.Surfaces.Surface(l.profile, tool.Actor{Client: l.client})
+	surface, err := s.deps.Surfaces.Surface(l.profile, tool.Actor{Client: l.actor.Client})
 	return err == nil && surface.Features != nil && slices.Contains(surface.Features.Servers, server)
 }
 

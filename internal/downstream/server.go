@@ -45,6 +45,14 @@ type Deps struct {
 	// false where it has no such list. Nil: servers say nothing.
 	Fresh func(server, method string) (f tool.Freshness, ok bool)
 
+	// SessionEnded is told of each session, by what tool.Actor.Session calls it, when nothing more can come of it. It
+	// returns quickly. Nil: nobody is told.
+	SessionEnded func(session string)
+
+	// Refuse returns why what is asked of a server besides tools/call, which the pipeline decides about, may not reach it;
+	// nil lets it pass. Where Refuse itself is nil, everything passes.
+	Refuse func(context.Context, Errand) *tool.Failure
+
 	Logger *slog.Logger
 
 	// StateKey seals what clients carry from one request of a call to the next: seal.KeySize random bytes. Nil stands for

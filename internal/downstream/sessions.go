@@ -208,13 +208,23 @@ func (s *Server) watchSessions(profile string) mcp.Middleware {
 // addSession enters a session, which is told of changes from now on.
 func (s *Server) addSession(sess *session) {
 	sess.caller = &caller{session: sess.whole(), out: newOutbox(nil), view: sess.profile}
-	leave := s.join(sess.profile, sess.actor.Client, sess.caller)
-	s.sessions.add(sess, leave)
+	leave := s.join(sess.profile, sess.actor, sess.caller)
+	s.sessions.add(sess, func() {
+		leave()
+		s.sessionEnded(sess.actor.Session)
+	})
+}
+
+// sessionEnded says that a session is over.
+func (s *Server) sessionEnded(session string) {
+	if s.deps.SessionEnded != nil {
+		s.deps.SessionEnded(session)
+	}
 }
 
 // join makes a session one that is told of changes, until leave is called.
-func (s *Server) join(profile string, client tool.Client, c *caller) (leave func()) {
-	l := &listener{profile: profile, client: client, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true, Resources: true}}
+func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
+	l := &listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true, Resources: true}}
 	s.listeners.add(l)
 	return func() {
 		s.listeners.remove(l)

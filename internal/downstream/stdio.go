@@ -70,6 +70,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		caller: &caller{session: session, out: newOutbox(nil), view: profile}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
 		open: make(map[string]func(pieces) bool)}
+	defer s.sessionEnded(session.Key)
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
 	if err != nil {
 		return fmt.Errorf("serve stdio: %w", err)
@@ -313,12 +314,20 @@ func (d *stdioDoor) passNote(ctx context.Context, m message) {
 	}
 }
 
+// actor is the client of this connection. d.mu is held.
+func (d *stdioDoor) actor() tool.Actor {
+	a := stdioActor()
+	a.Session, a.Client = d.session.Key, d.client
+	return a
+}
+
 // stdioActor is whoever started the hub.
 func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
 // peer is the sender of a lane request on this connection.
 func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
 	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight, caller: d.caller, quit: d.inputEnd}
+	p.actor.Session = d.session.Key
 	if metaVersion(m) >= modernVersion {
 		return modernPeer(p, m)
 	}
@@ -480,7 +489,7 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if joins && d.leave == nil { // it may be told of changes now, and not before
-			d.leave = d.server.join(d.profile, d.client, d.caller)
+			d.leave = d.server.join(d.profile, d.actor(), d.caller)
 		}
 		delete(d.open, key)
 		if len(d.open) == 0 && d.idleSDK != nil {

@@ -150,6 +150,10 @@ func (s *Server) subscribe(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(refusal)
 		return
 	}
+	if why := s.refusal(ctx, p, m, onward{server: server}); why != nil {
+		s.refuseOnward(ctx, r, why)
+		return
+	}
 	sub, refusal := s.turnOf(ctx, p.caller, &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: p.caller.out})
 	if refusal != nil {
 		r.refuse(refusal)

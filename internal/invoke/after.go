@@ -22,6 +22,7 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	inv.setResult(inv.reply)
+	inv.speak()
 	inv.outcome.Free = inv.reply.Free
 	inv.outcome.Task, inv.outcome.Session = inv.reply.Task, inv.reply.Session
 	inv.outcome.RequestID = inv.reply.Mapping.JSONRPCRequestID

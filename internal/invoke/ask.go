@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -177,6 +178,9 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	}
 	answer := answerOf(answers[0].Result)
 	answer.By = "elicitation/" + inv.call.Actor.Name
+	if inv.call.Actor.Door == "cli" {
+		answer.By = "terminal/" + inv.call.Actor.Name
+	}
 	if err := p.opts.Approvals.Answer(q.ticket.ID(), answer); errors.Is(err, approval.ErrChoice) {
 		answer.Choice, answer.Sentence = policy.DenyOnce, ""
 		_ = p.opts.Approvals.Answer(q.ticket.ID(), answer) // where it is settled already, that counts
@@ -269,7 +273,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	if d.Behavior != tool.Allow {
 		return denied(&d)
 	}
-	inv.approved = &consent{p.binding(g, inv, &r), answer.By}
+	inv.approved = &consent{p.binding(g, inv, &r), answer.By, answer.Sentence}
 	inv.aims = aims(&r)
 	inv.command = gate.Command(&r)
 	inv.moveTo(tool.StatusApproved)
@@ -305,8 +309,27 @@ func (p *Pipeline) edit(ctx context.Context, g *gate.Gate, inv *invocation, a *a
 	return p.requestOf(ctx, g, inv, a.Arguments)
 }
 
+// wayOut says what a person can do so that a call like this one runs, for who is told that nobody has answered.
+func (q *question) wayOut() string {
+	queue := "answer with `mcp-toolhub approvals` in another terminal while it waits"
+	if !slices.Contains(q.gate.Channels(), gate.ChannelQueue) {
+		queue += " (policy.ask.channels has to name queue for that)"
+	}
+	ways := fmt.Sprintf("allow it in policy.rules: {match: %q, then: allow}", q.request.Tool.Name)
+	switch kind, _ := q.decision.Reason["type"].(string); {
+	case kind == "rule" && len(q.decision.RuleRefs) > 0: // an allow beside it would change nothing
+		ways = "change the rule that asks, " + q.decision.RuleRefs[0]
+	case kind == "limit":
+		ways = "change what policy.targets says of it"
+	}
+	return "A person can " + queue + ", " + ways + ", or set another policy.mode"
+}
+
 // deny records that the question q denied the call because no answer came, and why.
 func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
+	if kind != "stale" {
+		why += ". " + q.wayOut()
+	}
 	d := *q.decision
 	d.DecisionID, d.Behavior, d.Source, d.DecidedAt, d.SuggestedUpdates = tool.NewDecisionID(), tool.Deny, kind, inv.now().UTC(), nil
 	asked, _ := q.decision.Reason["message"].(string)

@@ -46,7 +46,7 @@ func TestPermittedCommand(t *testing.T) {
 			seen = append(seen, *e)
 			return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 		})}
-		g, err := gate.New(gate.Config{Enabled: true, Sets: []policy.Set{{Source: policy.User, Rules: c.rules}}},
+		g, err := gate.New(gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: c.rules}}},
 			gate.Options{Origins: map[string]gate.Origin{"code": {Trust: true, Dir: "/p", Commands: programs{"/p"}}}})
 		if err != nil {
 			t.Fatal(err)

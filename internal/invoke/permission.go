@@ -18,6 +18,7 @@ import (
 type consent struct {
 	binding approval.Binding // what it was given for
 	by      string
+	says    string // to the model; may be empty
 }
 
 // permission decides whether the call may run: by the rules, and where those ask, by a person. It runs again for an

@@ -95,7 +95,7 @@ func hundredRules() []policy.Rule {
 
 func gateIn(tb testing.TB, dir string, rules ...policy.Rule) *gate.Gate {
 	tb.Helper()
-	g, err := gate.New(gate.Config{Enabled: true, Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, gate.Options{Dir: dir})
+	g, err := gate.New(gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, gate.Options{Dir: dir})
 	if err != nil {
 		tb.Fatal(err)
 	}

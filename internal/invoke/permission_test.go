@@ -31,7 +31,7 @@ func (b *bench) guarded(t testing.TB, rules ...policy.Rule) *atomic.Pointer[gate
 
 func gateOf(t testing.TB, rules ...policy.Rule) *gate.Gate {
 	t.Helper()
-	g, err := gate.New(gate.Config{Enabled: true, Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, gate.Options{})
+	g, err := gate.New(gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: rules}}}, gate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

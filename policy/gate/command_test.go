@@ -52,7 +52,7 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	p := &place{dir: dir}
-	p.gate, err = gate.New(gate.Config{Enabled: true}, gate.Options{Dir: dir, Grants: grants,
+	p.gate, err = gate.New(gate.Config{}, gate.Options{Dir: dir, Grants: grants,
 		Origins: map[string]gate.Origin{"code": {Trust: true, Dir: dir, Commands: bounds}}})
 	if err != nil {
 		t.Fatal(err)

@@ -19,10 +19,9 @@ const (
 // Channels are all channels, in the order in which they are tried by default.
 func Channels() []Channel { return []Channel{ChannelClient, ChannelQueue} }
 
-// Config is what the operator says of permission. The zero value is that nothing is said: then every call is allowed.
+// Config is what the operator says of permission. The zero value is that nothing is said: then the defaults of package
+// policy hold.
 type Config struct {
-	Enabled bool // anything is said, be it nothing in particular: then the defaults of package policy hold
-
 	Mode       policy.Mode
 	Sets       []policy.Set
 	Tools      facts.Config

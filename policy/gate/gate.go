@@ -49,6 +49,7 @@ type Options struct {
 
 // Gate is one version of permission. It is safe for concurrent use.
 type Gate struct {
+	open    bool
 	config  Config
 	options Options
 	engine  *policy.Engine
@@ -66,14 +67,11 @@ type known struct {
 	plan  *target.Plan
 }
 
-// Open returns a gate that lets every call through, and looks at none.
-func Open() *Gate { return &Gate{engine: policy.New()} }
+// Open returns a gate that lets every call through, and looks at none: for tests and measurements, and for no hub.
+func Open() *Gate { return &Gate{open: true, engine: policy.New()} }
 
-// New returns the gate of c, or every problem of it. A config that says nothing makes an open one.
+// New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
-	if !c.Enabled {
-		return Open(), nil
-	}
 	g := &Gate{config: c, options: o, roots: make(map[string]target.Root)}
 	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home)}
 	if c.Classifier != nil {
@@ -114,8 +112,8 @@ func brief(r target.Root) target.Root {
 	return r
 }
 
-// IsOpen reports whether the gate lets every call through because nobody has said anything about permission.
-func (g *Gate) IsOpen() bool { return !g.config.Enabled }
+// IsOpen reports whether the gate is one of Open.
+func (g *Gate) IsOpen() bool { return g.open }
 
 // Engine decides.
 func (g *Gate) Engine() *policy.Engine { return g.engine }

@@ -25,7 +25,6 @@ func writeTool() *tool.Tool {
 
 func newGate(tb testing.TB, c gate.Config, dir string) *gate.Gate {
 	tb.Helper()
-	c.Enabled = true
 	g, err := gate.New(c, gate.Options{Dir: dir, State: filepath.Join(dir, "state")})
 	if err != nil {
 		tb.Fatal(err)

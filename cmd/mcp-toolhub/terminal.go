@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+// terminal asks the person who sits at it.
+type terminal struct {
+	std   streams
+	start sync.Once
+	lines chan string // what is typed; closed at the end of the input
+	mu    sync.Mutex  // one question at a time
+}
+
+// asker puts the hub's questions to the person at the terminal; nil where nobody sits there.
+func (a *app) asker() tool.Asker {
+	if !isTerminal(a.std.in) || !isTerminal(a.std.err) {
+		return nil
+	}
+	t := &terminal{std: a.std, lines: make(chan string)}
+	return t.ask
+}
+
+func (t *terminal) ask(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
+	answers := make([]tool.Answer, len(questions))
+	for i, q := range questions {
+		if q.Method != tool.MethodElicit {
+			answers[i].Err = &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the command line answers no questions of servers"}
+			continue
+		}
+		result, err := t.put(ctx, q.Params)
+		if err != nil {
+			return nil, err
+		}
+		answers[i].Result = result
+	}
+	return answers, nil
+}
+
+// option is an answer that can be typed.
+type option struct {
+	key, title string
+	choice     policy.Choice
+}
+
+func options() []option {
+	return []option{{"y", "allow once", policy.AllowOnce}, {"s", "allow for this session", policy.AllowSession},
+		{"a", "always allow in this scope", policy.AllowAlways}, {"n", "deny once", policy.DenyOnce},
+		{"d", "always deny in this scope", policy.DenyAlways}}
+}
+
+// put puts one question and returns the answer as the result of an elicitation. Whoever ends the input has declined.
+func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	message, choices := readQuestion(params)
+	if len(choices) == 0 {
+		fmt.Fprintf(t.std.err, "\nA server asks something that the command line cannot answer; it is declined: %s\n", summary(message, 200))
+		return json.RawMessage(declinedForm), nil
+	}
+	fmt.Fprintf(t.std.err, "\n%s\n\n", printable(message))
+	offered := make(map[string]policy.Choice)
+	var keys []string
+	for _, o := range options() {
+		if slices.Contains(choices, o.choice) {
+			offered[o.key] = o.choice
+			keys = append(keys, o.key)
+			fmt.Fprintf(t.std.err, "  %s  %s\n", o.key, o.title)
+		}
+	}
+	for {
+		fmt.Fprintf(t.std.err, "Answer [%s]: ", strings.Join(keys, "/"))
+		line, ok, err := t.line(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			fmt.Fprintln(t.std.err)
+			return json.RawMessage(declinedForm), nil
+		}
+		choice, known := offered[strings.ToLower(line)]
+		if !known {
+			continue
+		}
+		fmt.Fprint(t.std.err, "A sentence to the model (Enter for none): ")
+		says, _, err := t.line(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(map[string]any{"action": "accept", "content": map[string]string{"answer": string(choice), "message": says}})
+	}
+}
+
+const declinedForm = `{"action":"decline"}`
+
+// readQuestion reads a question of a hub about a call, as gate.Form writes it. There are no choices in any other.
+func readQuestion(params json.RawMessage) (message string, choices []policy.Choice) {
+	var question struct {
+		Message         string
+		RequestedSchema struct {
+			Properties struct {
+				Answer struct {
+					Enum  []policy.Choice
+					OneOf []struct{ Const policy.Choice }
+				}
+			}
+		}
+	}
+	if json.Unmarshal(params, &question) != nil {
+		return "", nil
+	}
+	choices = question.RequestedSchema.Properties.Answer.Enum
+	for _, o := range question.RequestedSchema.Properties.Answer.OneOf {
+		choices = append(choices, o.Const)
+	}
+	if !slices.ContainsFunc(choices, policy.Choice.IsValid) {
+		return question.Message, nil
+	}
+	return question.Message, choices
+}
+
+// line is the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended.
+func (t *terminal) line(ctx context.Context) (text string, ok bool, err error) {
+	t.start.Do(func() {
+		go func() { // nothing ends a read from a terminal but the end of the process
+			defer close(t.lines)
+			for s := bufio.NewScanner(t.std.in); s.Scan(); {
+				t.lines <- strings.TrimSpace(s.Text())
+			}
+		}()
+	})
+	select {
+	case text, ok = <-t.lines:
+		return text, ok, nil
+	case <-ctx.Done():
+		fmt.Fprintln(t.std.err)
+		return "", false, errors.New("ask at the terminal: the question is settled, or the call has ended")
+	}
+}
+
+// waiting begins the message of the progress that says that a call waits for a person; see package invoke.
+const waiting = "waiting_for_permission: "
+
+// tellWaiting prints, once, what a person can do about a call that waits.
+func (a *app) tellWaiting() func(tool.Progress) {
+	var once sync.Once
+	return func(p tool.Progress) {
+		var report struct{ Message string }
+		if json.Unmarshal(p.Params, &report) != nil || !strings.HasPrefix(report.Message, waiting) {
+			return
+		}
+		words := strings.Fields(report.Message)
+		id := printable(words[len(words)-1])
+		if !strings.HasPrefix(id, approvalPrefix) {
+			return
+		}
+		once.Do(func() {
+			fmt.Fprintf(a.std.err, "The call waits until a person allows it. In another terminal: mcp-toolhub approvals show %s, then\n"+
+				"mcp-toolhub approvals approve %s, or deny %s.\n", id, id, id)
+		})
+	}
+}
+
+// approvalPrefix begins the ids of questions.
+const approvalPrefix = "apr_"

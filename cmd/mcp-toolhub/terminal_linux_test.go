@@ -1,0 +1,205 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// pseudoTerminal is a terminal that a test sits at.
+type pseudoTerminal struct {
+	keys, program *os.File
+
+	mu     sync.Mutex
+	screen strings.Builder
+	read   chan struct{} // closed when the program has ended
+}
+
+func newTerminal(t *testing.T) *pseudoTerminal {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = keys.Close() })
+	if err := unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pseudoTerminal{keys: keys, program: program, read: make(chan struct{})}
+}
+
+// start starts a command whose input and errors are this terminal. What it prints comes back when it has ended.
+func (p *pseudoTerminal) start(t *testing.T, cmd *exec.Cmd) (wait func() string) {
+	t.Helper()
+	var out strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.program, &out, p.program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.program.Close()
+	go func() {
+		defer close(p.read)
+		buf := make([]byte, 4096)
+		for {
+			n, err := p.keys.Read(buf)
+			p.mu.Lock()
+			p.screen.Write(buf[:n])
+			p.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return func() string {
+		_ = cmd.Wait()
+		<-p.read
+		return out.String()
+	}
+}
+
+func (p *pseudoTerminal) shown() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.String()
+}
+
+// sees waits until the screen shows text so many times.
+func (p *pseudoTerminal) sees(t *testing.T, text string, times int) {
+	t.Helper()
+	eventually(t, "the terminal shows "+text, func() bool { return strings.Count(p.shown(), text) >= times })
+}
+
+func (p *pseudoTerminal) types(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := p.keys.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever sits at the terminal where tools call was typed is asked there, is shown what runs with secrets masked, and what
+// they answer counts, for the next call too where they say so.
+func TestToolsCallAsksAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tool := `{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"password":{"type":"string"}}}}`
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{json.RawMessage(tool)}})}, map[string]any{"policy": nil})
+	file := filepath.Join(dir, "hub.json")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(text string) *exec.Cmd {
+		cmd := exec.Command(program, "tools", "call", "mcp.s.echo", "--args", `{"text":"`+text+`","password":"hunter2"}`, "--config", file,
+			"--state-dir", dir, "-o", "json")
+		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+		return cmd
+	}
+	for _, c := range []struct {
+		name, keys string
+		wants      []string
+	}{
+		{"once, with a sentence", "maybe\ny\nmind the gap\n", []string{`"structuredContent"`, "The person who allowed this call says: mind the gap"}},
+		{"not", "n\nuse staging\n", []string{`"isError":true`, "says: use staging"}},
+		{"end of the input", "\x04", []string{`"isError":true`, "a person denied this call"}},
+		{"always", "a\n\n", []string{`"structuredContent"`}},
+	} {
+		p := newTerminal(t)
+		wait := p.start(t, call(c.name))
+		p.sees(t, "Answer [y/s/a/n/d]: ", 1)
+		p.types(t, c.keys)
+		got := wait()
+		for _, want := range c.wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %s lacks %s\n%s", c.name, got, want, p.shown())
+			}
+		}
+		if screen := p.shown(); !strings.Contains(screen, "Tool: mcp.s.echo") || !strings.Contains(screen, `"password":"[masked]"`) ||
+			strings.Contains(screen, "hunter2") || !strings.Contains(screen, c.name) {
+			t.Errorf("%s shows\n%s", c.name, screen)
+		}
+	}
+	p := newTerminal(t)
+	if got := p.start(t, call("always"))(); !strings.Contains(got, `"structuredContent"`) || strings.Contains(p.shown(), "Answer") {
+		t.Errorf("asked although it was always allowed: %s\n%s", got, p.shown())
+	}
+}
+
+// The questions of a running hub are put there too, and what its servers ask besides is declined.
+func TestToolsCallOfARunningHubAsksAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	p := startPermitted(t, map[string]any{}, nil)
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"y": `"status":"succeeded"`, "n": `"error_class":"approval_rejected"`} {
+		dir := t.TempDir()
+		cmd := exec.Command(program, "tools", "call", "mcp.s.echo", "--args", `{"text":"`+key+`","password":"hunter2"}`, "--url", p.url, "-o", "json")
+		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+		screen := newTerminal(t)
+		wait := screen.start(t, cmd)
+		screen.sees(t, "Answer [y/s/a/n/d]: ", 1)
+		screen.types(t, key+"\n\n")
+		if got := wait(); !strings.Contains(got, want) || strings.Contains(screen.shown(), "hunter2") {
+			t.Errorf("%s: %s\n%s", key, got, screen.shown())
+		}
+	}
+}
+
+// Without a terminal the call waits in the queue, says so, and how to go on.
+func TestToolsCallWaitsInTheQueue(t *testing.T) {
+	t.Parallel()
+	p := &permitted{t: t, state: t.TempDir()}
+	file := filepath.Join(p.state, "hub.json")
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo")}})}, map[string]any{"policy": nil})
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "tools", "call", "mcp.s.echo", "--config", file, "--state-dir", p.state)
+	var log syncBuffer
+	cmd.Dir, cmd.Env, cmd.Stderr = p.state, scratchEnv(p.state), &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the call can be answered", func() bool {
+		all, err := control.Find(t.Context(), p.state)
+		return err == nil && len(all) == 1
+	})
+	h := p.hub()
+	v := p.pending(h)
+	eventually(t, "it says that it waits", func() bool { return strings.Contains(log.String(), "mcp-toolhub approvals approve "+string(v.ID)) })
+	if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowOnce}); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, log.String())
+	}
+}
