@@ -49,7 +49,7 @@ func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *re
 	env = append(env, mark)
 	cmd := exec.Command(name, cfg.Args...)
 	cmd.Env, cmd.Dir = env, cfg.Dir
-	ownGroup(cmd)
+	guard.OwnGroup(cmd)
 	var ends [6]*os.File // child's and our end of stdin, stdout, stderr
 	for i := 0; i < len(ends); i += 2 {
 		r, w, err := os.Pipe()
@@ -87,8 +87,8 @@ func (p *process) wait(stderr *os.File) {
 	p.state = exitText(p.cmd.ProcessState, err)
 	// What the child started and left running has lost its purpose. The group cannot have been given to somebody else
 	// as long as a process of it lives, and where none does, there is nothing to kill.
-	killGroup(p.cmd)
-	p.killStrays()
+	guard.KillGroup(p.cmd)
+	p.child.KillStrays()
 	p.guards.get().Remove(p.child)
 	// A descendant that left the group may hold stderr open.
 	timer := time.AfterFunc(drainTime, func() { _ = stderr.Close() })
@@ -96,25 +96,6 @@ func (p *process) wait(stderr *os.File) {
 	timer.Stop()
 	_ = stderr.Close()
 	close(p.exited)
-}
-
-// maxStrayRounds bounds the search for strays, should they multiply faster than they are killed.
-const maxStrayRounds = 10
-
-// killStrays kills what descends from the child and has left its group. It looks again until nothing is left: a stray
-// may have started another one while it was looked for.
-func (p *process) killStrays() {
-	for range maxStrayRounds {
-		pids := p.child.Strays()
-		if len(pids) == 0 {
-			return
-		}
-		for _, pid := range pids {
-			if stray, err := os.FindProcess(pid); err == nil {
-				_ = stray.Kill()
-			}
-		}
-	}
 }
 
 // guards starts the group's guard when the first child needs it, so that a hub without children has none.
@@ -153,12 +134,12 @@ const drainTime = 300 * time.Millisecond
 func (p *process) stop(kill <-chan struct{}) {
 	timer := time.NewTimer(stopPatience)
 	defer timer.Stop()
-	for _, step := range []func(*exec.Cmd){termGroup, killGroup} {
+	for _, step := range []func(*exec.Cmd){guard.TermGroup, guard.KillGroup} {
 		select {
 		case <-p.exited:
 			return
 		case <-kill:
-			killGroup(p.cmd)
+			guard.KillGroup(p.cmd)
 			<-p.exited
 			return
 		case <-timer.C:

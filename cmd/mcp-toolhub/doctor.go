@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -18,7 +19,7 @@ const doctorHelp = `Walk one server of the config through every step until it an
 fails, why, and what to do: is the command there (or does the host of the URL answer), does
 it start and initialise, what does it list, what of that can be offered (prompts and resources
 too, where it has them), and does it still answer. Each step shows how long it took. Without SERVER, all servers that are not disabled,
-one after the other.
+one after the other, and the files that declare tools; those alone are "doctor declarative".
 
 The server is started for the purpose and stopped again. No secret of the config is printed.`
 
@@ -65,11 +66,13 @@ func (a *app) doctor(ctx context.Context, args []string, format string) error {
 		return failed(fmt.Errorf("find this program: %w", err))
 	}
 	cfg.Version = version()
-	chosen, err := choose(cfg, args)
-	if err != nil {
-		return err
-	}
 	all, sick := []diagnosis{}, []string{}
+	var chosen []string
+	if onlyDeclared := len(args) > 0 && args[0] == declarative.Name; !onlyDeclared {
+		if chosen, err = choose(cfg, args); err != nil {
+			return err
+		}
+	}
 	for _, id := range chosen {
 		d, err := a.diagnose(ctx, cfg, id, format == "table")
 		if ctx.Err() != nil {
@@ -80,6 +83,18 @@ func (a *app) doctor(ctx context.Context, args []string, format string) error {
 		}
 		if all = append(all, d); !d.OK {
 			sick = append(sick, fmt.Sprintf("server %q fails at the step %s", id, d.Steps[len(d.Steps)-1].Step))
+		}
+	}
+	if len(args) == 0 || args[0] == declarative.Name {
+		d, any, err := a.diagnoseDeclared(s, format == "table")
+		if err != nil {
+			return failed(err)
+		}
+		if any {
+			all = append(all, d)
+		}
+		if !d.OK {
+			sick = append(sick, "files of declared tools are left out")
 		}
 	}
 	if format == "json" {

@@ -16,7 +16,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -33,6 +35,7 @@ type hub struct {
 	group    *upstream.Group
 	journal  *persist.Journal
 	pipeline *invoke.Pipeline
+	commands *command.Runner
 	server   *downstream.Server
 	loader   *deferred.Loader
 	meaning  *embed.Store // nil where no embeddings are configured
@@ -41,7 +44,7 @@ type hub struct {
 	// What a reload replaces.
 	settings atomic.Pointer[config.Settings]
 	bounds   atomic.Pointer[map[string]invoke.Limits] // of the settings, by server
-	toolset  atomic.Pointer[code.Toolset]             // nil where the config does not enable it
+	builtin  atomic.Pointer[builtins]
 	names    atomic.Pointer[namespace.Namespace]
 	permission
 
@@ -64,12 +67,13 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	toolset, err := newToolset(s)
-	if err != nil {
-		return nil, err
-	}
 	if s.Upstream.Self, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	h.commands = command.NewRunner(s.Upstream.Self, logger)
+	own, err := h.newBuiltins(s)
+	if err != nil {
+		return nil, err
 	}
 	s.Upstream.Version, s.Downstream.Version = version(), version()
 	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
@@ -82,9 +86,9 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h.put(s, toolset)
+	h.put(s, own)
 	h.names.Store(names)
-	if err := h.openPermission(s); err != nil {
+	if err := h.openPermission(s, own); err != nil {
 		return nil, err
 	}
 	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
@@ -98,7 +102,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 		return nil, errors.Join(err, h.journal.Close())
 	}
 	h.pipeline, err = invoke.New(invoke.Options{
-		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h},
+		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h}, declarative.Name: builtIn{h},
 			string(tool.MetaSearch): h.loader, string(tool.MetaCall): h.loader},
 		Admit: h.loader.Admit,
 		Gate:  h.gate.Load, Approvals: h.approvals, QueueOpen: h.queueOpen, Present: h.present,
@@ -155,38 +159,6 @@ func (h *hub) recordSurface(records ...tool.Record) {
 	}
 }
 
-// newToolset is the built-in toolset of the settings, or nil. What the hub itself writes is none of its business, and what the
-// hub goes by is not to be written: whoever could change the policy would need no permission.
-func newToolset(s *config.Settings) (*code.Toolset, error) {
-	if !s.Code.Enabled {
-		return nil, nil
-	}
-	s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
-	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
-		if file == "" { // there is none
-			continue
-		}
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return nil, fmt.Errorf("find %q: %w", file, err)
-		}
-		s.Code.Protected = append(s.Code.Protected, path)
-	}
-	return code.New(s.Code)
-}
-
-// builtIn executes with the toolset in force.
-type builtIn struct{ hub *hub }
-
-func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
-	t := b.hub.toolset.Load()
-	if t == nil {
-		return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Message: "the toolset has been taken out of " +
-			"the hub's config: list the tools again"}
-	}
-	return t.Execute(ctx, e)
-}
-
 // Surface implements downstream.Surfaces.
 func (h *hub) Surface(profile string, caller tool.Actor) (*tool.Surface, error) {
 	full, err := h.names.Load().Surface(profile, caller.Client)
@@ -212,14 +184,14 @@ func (h *hub) fresh(server, method string) (tool.Freshness, bool) {
 func (h *hub) limits(server string) invoke.Limits { return (*h.bounds.Load())[server] }
 
 // put makes the settings those that are in force.
-func (h *hub) put(s *config.Settings, t *code.Toolset) {
+func (h *hub) put(s *config.Settings, own *builtins) {
 	bounds := make(map[string]invoke.Limits, len(s.Upstream.Servers))
 	for _, sc := range s.Upstream.Servers {
 		bounds[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel, MaxQueued: sc.MaxQueued}
 	}
 	h.settings.Store(s)
 	h.bounds.Store(&bounds)
-	h.toolset.Store(t)
+	h.builtin.Store(own)
 }
 
 // profiles are the names of all profiles, the default one first.
@@ -284,20 +256,15 @@ func (h *hub) announce(changes []namespace.Change) {
 }
 
 func (h *hub) catalogs() []tool.Catalog {
-	var all []tool.Catalog
-	if t := h.toolset.Load(); t != nil {
-		all = append(all, t.Catalog())
-	}
-	return append(all, h.group.Catalogs()...)
+	return append(h.builtin.Load().catalogs(), h.group.Catalogs()...)
 }
 
 // statuses tells how the servers stand. Whoever reads there that one is ready finds its tools on the surfaces already.
 func (h *hub) statuses() []tool.ServerStatus {
 	var all []tool.ServerStatus
-	if t := h.toolset.Load(); t != nil {
-		c := t.Catalog()
+	for _, c := range h.builtin.Load().catalogs() {
 		all = append(all, tool.ServerStatus{Server: c.Server, Transport: "builtin", State: tool.ServerReady, Since: h.started,
-			ServerName: "mcp-toolhub", ServerVersion: version(), Tools: len(c.Tools)})
+			ServerName: "mcp-toolhub", ServerVersion: version(), Tools: len(c.Tools), Excluded: c.Excluded})
 	}
 	all = append(all, h.group.Statuses()...)
 	for i := range all {
@@ -331,7 +298,7 @@ func (h *hub) problems() []string {
 func (h *hub) close(kill context.Context) error {
 	ctx, cancel := context.WithTimeout(kill, stopWithin)
 	defer cancel()
-	err := errors.Join(h.closePermission(), h.group.Close(ctx))
+	err := errors.Join(h.closePermission(), h.commands.Close(), h.group.Close(ctx))
 	if h.meaning != nil {
 		h.meaning.Close()
 	}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -35,9 +34,9 @@ type permission struct {
 const grantsFile = "grants.yaml"
 
 // openPermission puts the policy of the settings into force, for a hub that begins.
-func (h *hub) openPermission(s *config.Settings) error {
+func (h *hub) openPermission(s *config.Settings, own *builtins) error {
 	h.approvals = approval.New(approval.Options{Timeout: maxAsk})
-	g, err := h.newGate(s)
+	g, err := h.newGate(s, own)
 	if err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func (h *hub) openPermission(s *config.Settings) error {
 const maxAsk = 24 * time.Hour
 
 // newGate makes the gate of the settings, and puts nothing into force.
-func (h *hub) newGate(s *config.Settings) (*gate.Gate, error) {
+func (h *hub) newGate(s *config.Settings, own *builtins) (*gate.Gate, error) {
 	if !s.Policy.Enabled {
 		return gate.Open(), nil
 	}
@@ -65,16 +64,18 @@ func (h *hub) newGate(s *config.Settings) (*gate.Gate, error) {
 	} else if err := h.grants.Reload(); err != nil {
 		return nil, fmt.Errorf("read remembered answers: %w", err)
 	}
-	o, err := gateOptions(s)
+	o, err := gateOptions(s, own)
 	if err != nil {
 		return nil, err
 	}
 	o.Grants = h.grants
-	return gate.New(s.Policy, o)
+	c := s.Policy
+	c.Limits.SensitivePaths = append(slices.Clone(c.Limits.SensitivePaths), declarations(s)...)
+	return gate.New(c, o)
 }
 
 // gateOptions are what permission knows of the machine and of the servers.
-func gateOptions(s *config.Settings) (gate.Options, error) {
+func gateOptions(s *config.Settings, own *builtins) (gate.Options, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return gate.Options{}, fmt.Errorf("find the working directory: %w", err)
@@ -83,16 +84,13 @@ func gateOptions(s *config.Settings) (gate.Options, error) {
 	if err != nil {
 		home = "" // then nothing is taken for it
 	}
-	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Origins: make(map[string]gate.Origin)}
+	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Origins: own.origins(s)}
 	for _, server := range s.Upstream.Servers {
 		dir := server.Dir
 		if dir != "" && !filepath.IsAbs(dir) {
 			dir = filepath.Join(wd, dir)
 		}
 		o.Origins[server.ID] = gate.Origin{Trust: server.Trust, Dir: dir, Remote: server.Transport != upstream.Stdio}
-	}
-	if s.Code.Enabled {
-		o.Origins[code.Name] = gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
 	}
 	return o, nil
 }

@@ -174,7 +174,7 @@ func (h *hub) factsGate() (*gate.Gate, error) {
 		return g, nil
 	}
 	s := h.settings.Load()
-	o, err := gateOptions(s)
+	o, err := gateOptions(s, h.builtin.Load())
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (h *hub) apply(next *config.Settings) error {
 			return err
 		}
 	}
-	toolset, err := newToolset(next)
+	own, err := h.newBuiltins(next)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (h *hub) apply(next *config.Settings) error {
 	if err := next.Deferred.Check(); err != nil {
 		return err
 	}
-	permitted, err := h.newGate(next)
+	permitted, err := h.newGate(next, own)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (h *hub) apply(next *config.Settings) error {
 		h.logger.Warn("changes of persist, hub.log, hub.name, deferred.embeddings and the times of policy.ask take effect at the next start")
 	}
 	h.updating.Lock()
-	h.put(next, toolset)
+	h.put(next, own)
 	h.gate.Store(permitted)
 	catalogs := h.catalogs()
 	h.offer(catalogs)

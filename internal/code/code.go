@@ -41,6 +41,7 @@ type Toolset struct {
 	maxSearchTime time.Duration
 	writer        *writer // nil: nothing may be written
 	catalog       tool.Catalog
+	commands      *commands // nil without code.run_command
 }
 
 // New checks cfg and returns its toolset. It looks at the root once, keeps nothing open and starts nothing. Whether the
@@ -83,7 +84,12 @@ func New(cfg Config) (*Toolset, error) {
 	if t.writer, err = newWriter(cfg, root); err != nil {
 		return nil, err
 	}
-	t.catalog, err = newCatalog(t.writer.declarations()...)
+	if t.catalog, err = newCatalog(t.writer.declarations()...); err != nil {
+		return nil, err
+	}
+	if cfg.Run.Enabled {
+		err = t.enableCommands(cfg.Run)
+	}
 	return t, err
 }
 
@@ -100,6 +106,8 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 		err error
 	)
 	switch e.Tool.Native {
+	case runCommand:
+		a, err = t.runCommand(ctx, e)
 	case readFile:
 		a, err = t.readFile(ctx, e.Arguments)
 	case listDir:

@@ -1,6 +1,10 @@
 package code
 
-import "time"
+import (
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
+)
 
 // Config is the built-in toolset code. The zero value serves the working directory.
 type Config struct {
@@ -22,8 +26,17 @@ type Config struct {
 	// goes by.
 	Protected []string
 
+	Run RunConfig // of code.run_command
+
 	MaxScanBytes  int64         // bytes one search reads before it stops and says so; default 256 MiB
 	MaxSearchTime time.Duration // how long one search runs before it stops and says so; default 20 s
+}
+
+// RunConfig is code.run_command. The zero value is a toolset without it.
+type RunConfig struct {
+	Enabled bool
+	Bounds  command.Config  // Root is that of the toolset
+	Runner  *command.Runner // runs the commands: left to cmd
 }
 
 const (

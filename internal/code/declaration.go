@@ -29,24 +29,34 @@ func newCatalog(more ...declared) (tool.Catalog, error) {
 	}
 	all := []declared{{readFileDeclaration, "readonly"}, {listDirDeclaration, "readonly"}, {searchDeclaration, "readonly"}}
 	for _, one := range append(all, more...) {
-		var compact bytes.Buffer // a declaration travels on one line of stdio
-		if err := json.Compact(&compact, []byte(one.text)); err != nil {
-			return c, fmt.Errorf("code: declaration: %w", err)
+		t, err := parseDeclaration(one.text)
+		if err != nil {
+			return c, err
 		}
-		d := struct {
-			Name, Title, Description  string
-			InputSchema, OutputSchema json.RawMessage
-		}{}
-		if err := json.Unmarshal(compact.Bytes(), &d); err != nil {
-			return c, fmt.Errorf("code: declaration: %w", err)
-		}
-		c.Tools = append(c.Tools, &tool.Tool{
-			Name: tool.Name(Name + "." + d.Name), Server: Name, Native: d.Name, Declaration: compact.Bytes(),
-			InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, SchemaDigest: tool.Digest(d.InputSchema),
-			Title: d.Title, Description: d.Description, Tags: []string{one.tag, "filesystem", "code"},
-		})
+		t.Tags = []string{one.tag, "filesystem", "code"}
+		c.Tools = append(c.Tools, t)
 	}
 	return c, nil
+}
+
+// parseDeclaration returns the tool that a declaration declares, without tags.
+func parseDeclaration(text string) (*tool.Tool, error) {
+	var compact bytes.Buffer // a declaration travels on one line of stdio
+	if err := json.Compact(&compact, []byte(text)); err != nil {
+		return nil, fmt.Errorf("code: declaration: %w", err)
+	}
+	d := struct {
+		Name, Title, Description  string
+		InputSchema, OutputSchema json.RawMessage
+	}{}
+	if err := json.Unmarshal(compact.Bytes(), &d); err != nil {
+		return nil, fmt.Errorf("code: declaration: %w", err)
+	}
+	return &tool.Tool{
+		Name: tool.Name(Name + "." + d.Name), Server: Name, Native: d.Name, Declaration: compact.Bytes(),
+		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, SchemaDigest: tool.Digest(d.InputSchema),
+		Title: d.Title, Description: d.Description,
+	}, nil
 }
 
 const readFileDeclaration = `{

@@ -41,6 +41,10 @@ func invalid(code, format string, args ...any) *tool.Failure {
 
 // asFailure returns err as a failure: canceled or timeout where ctx ended the call.
 func asFailure(ctx context.Context, err error) *tool.Failure {
+	var own *tool.Failure
+	if errors.As(err, &own) && (own.Class == tool.ClassTimeout || own.Class == tool.ClassCanceled) {
+		return own // says more
+	}
 	switch cause := ctx.Err(); {
 	case errors.Is(cause, context.DeadlineExceeded):
 		return &tool.Failure{Class: tool.ClassTimeout, Cause: err,

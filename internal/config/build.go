@@ -27,6 +27,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	r.retry(&s.Upstream, f.hub.retry)
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
 	s.Code = r.code(f.hub.toolsets.code)
+	s.Declarative = r.declarative(&f.hub.toolsets.declarative, s.Code.Root)
 	s.Policy, s.RuleFiles = r.policy(f.policy), r.ruleFiles(f.policy)
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
@@ -80,7 +81,7 @@ func (r *reader) retry(c *upstream.Config, v retry) {
 }
 
 // toolsets are the built-in ones: their names are the first words of canonical names.
-func toolsets() []string { return []string{"code", "hub"} }
+func toolsets() []string { return []string{"code", "declarative", "hub"} }
 
 func (r *reader) code(t located[codeToolset]) code.Config {
 	if !t.present {
@@ -100,7 +101,7 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 	return code.Config{
 		AllowedWriteRoots: roots,
 		Enabled:           !t.value.enabled.present || t.value.enabled.value,
-		Root:              r.vars.path(t.value.root.value), SensitivePaths: paths, Home: r.vars.env.home(),
+		Root:              r.vars.path(t.value.root.value), SensitivePaths: paths, Home: r.vars.env.home(), Run: r.runCommand(t.value.run),
 	}
 }
 

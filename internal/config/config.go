@@ -22,6 +22,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -34,17 +35,18 @@ type Settings struct {
 	Path     string // of the file, as it was given
 	StateDir string // absolute; holds all that the hub writes
 
-	Upstream   upstream.Config     // Self and Version are left to cmd
-	Profiles   []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
-	Deferred   deferred.Config     // of every profile
-	Embeddings embed.Config        // without a URL: none
-	Journal    persist.JournalConfig
-	Code       code.Config
-	Policy     gate.Config
-	RuleFiles  []string          // absolute: files besides this one whose rules Policy holds
-	Downstream downstream.Config // Version is left to cmd
-	LogLevel   string            // debug, info (default), warn or error
-	LogFormat  string            // auto (default: text on a terminal, JSON otherwise), text or json
+	Upstream    upstream.Config     // Self and Version are left to cmd
+	Profiles    []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
+	Deferred    deferred.Config     // of every profile
+	Embeddings  embed.Config        // without a URL: none
+	Journal     persist.JournalConfig
+	Code        code.Config        // Run.Runner is left to cmd
+	Declarative declarative.Config // Runner and Logger are left to cmd
+	Policy      gate.Config
+	RuleFiles   []string          // absolute: files besides this one whose rules Policy holds
+	Downstream  downstream.Config // Version is left to cmd
+	LogLevel    string            // debug, info (default), warn or error
+	LogFormat   string            // auto (default: text on a terminal, JSON otherwise), text or json
 
 	// Warnings are what was accepted but means nothing to the hub, or was changed so that it does. Sorted by position.
 	Warnings []Fault

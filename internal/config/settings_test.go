@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -27,6 +30,17 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
+// userConfig is where, below their home, users keep configuration.
+func userConfig() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join("Library", "Application Support")
+	case "windows":
+		return "AppData"
+	}
+	return ".config"
+}
+
 // TestEverySetting loads a file that holds each of the hub's keys and looks where each value went.
 func TestEverySetting(t *testing.T) {
 	t.Parallel()
@@ -34,7 +48,7 @@ func TestEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"HOME": here, "USERPROFILE": here, "SET": "a-token-of-enough-bytes", "EMPTY": ""}
+	vars := map[string]string{"HOME": here, "USERPROFILE": here, "AppData": filepath.Join(here, "AppData"), "SET": "a-token-of-enough-bytes", "EMPTY": ""}
 	state := t.TempDir()
 	s, err := config.Load(config.Source{Path: "testdata/full.yaml", StateDir: state, Env: env(vars)})
 	if err != nil {
@@ -82,7 +96,7 @@ func TestEverySetting(t *testing.T) {
 			Sets: []policy.Set{
 				{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 					Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-					EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:74:7"}}},
+					EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:80:7"}}},
 				{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 					Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 			Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
@@ -98,8 +112,13 @@ func TestEverySetting(t *testing.T) {
 		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
 			SyncWithin: 20 * time.Millisecond},
 		Code: code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here,
-			AllowedWriteRoots: []string{here, filepath.Join(here, "sub")}},
+			AllowedWriteRoots: []string{here, filepath.Join(here, "sub")},
+			Run: code.RunConfig{Enabled: true, Bounds: command.Config{Roots: []string{filepath.Join(here, "sub"), filepath.Join(here, "sub")},
+				Env: []string{"GOPATH"}, Timeout: 5 * time.Minute, StdoutLimit: 1 << 10, StderrLimit: 2 << 10}}},
 		RuleFiles: []string{filepath.Join(here, "sub", "rules.yaml")},
+		Declarative: declarative.Config{Enabled: true, Dir: filepath.Join(here, userConfig(), "mcp-toolhub", "tools"), Bounds: command.Config{
+			Root: filepath.Join(here, "sub"), Roots: []string{here}, Env: []string{"A"}, Timeout: 20 * time.Minute, MaxTimeout: time.Hour,
+			StdoutLimit: 3 << 10, StderrLimit: 4 << 10}},
 		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.", MaxMessageBytes: 16 << 20, InputTimeout: 90 * time.Second,
 			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 1 << 20, MaxSessions: 5, SessionIdle: 10 * time.Minute,
 				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, NoDirectViews: true,

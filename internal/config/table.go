@@ -28,7 +28,7 @@ type hub struct {
 	limits             hubLimits
 	http               httpDoor
 	auth               struct{ tokens []located[bearer] }
-	toolsets           struct{ code located[codeToolset] }
+	toolsets           builtIn
 }
 
 type retry struct {
@@ -48,7 +48,14 @@ type bearer struct {
 	secret located[string]
 }
 
+// builtIn are the built-in toolsets.
+type builtIn struct {
+	code        located[codeToolset]
+	declarative commands
+}
+
 type codeToolset struct {
+	run            located[commands]
 	enabled        located[bool]
 	root           located[string]
 	sensitivePaths []located[string]
@@ -181,13 +188,15 @@ func hubShape() object[hub] {
 					list[located[bearer]]{in[bearer]{tokenShape()}},
 					func(a *struct{ tokens []located[bearer] }) *[]located[bearer] { return &a.tokens }),
 			}}, func(h *hub) *struct{ tokens []located[bearer] } { return &h.auth }),
-		key("toolsets", "The built-in tools.", object[struct{ code located[codeToolset] }]{
-			fields: []field[struct{ code located[codeToolset] }]{
+		key("toolsets", "The built-in tools.", object[builtIn]{
+			fields: []field[builtIn]{
 				key("code", "Works with files: code.read_file, code.list_dir, code.search, and code.write_file and code.edit_file where "+
 					"allowed_write_roots allows them. Off where this key is absent.",
 					in[codeToolset]{codeShape()},
-					func(t *struct{ code located[codeToolset] }) *located[codeToolset] { return &t.code }),
-			}}, func(h *hub) *struct{ code located[codeToolset] } { return &h.toolsets }),
+					func(t *builtIn) *located[codeToolset] { return &t.code }),
+				key("declarative", "The tools that files in mcp-toolhub/tools in your configuration directory declare.",
+					declarativeShape(), func(t *builtIn) *commands { return &t.declarative }),
+			}}, func(h *hub) *builtIn { return &h.toolsets }),
 	}}
 }
 
@@ -244,6 +253,8 @@ func codeShape() object[codeToolset] {
 			func(c *codeToolset) *located[bool] { return &c.enabled }),
 		key("root", "The project: relative paths start here. Relative to ${workspaceFolder}; default the working directory.",
 			in[string]{expanded}, func(c *codeToolset) *located[string] { return &c.root }),
+		key("run_command", "Runs commands in the project: code.run_command. Off where this key is absent.", in[commands]{runCommandShape()},
+			func(c *codeToolset) *located[commands] { return &c.run }),
 		key("sensitive_paths", "Globs of paths that are refused, besides the built-in ones.",
 			list[located[string]]{in[string]{text{expand: true, check: treeGlob}}},
 			func(c *codeToolset) *[]located[string] { return &c.sensitivePaths }),

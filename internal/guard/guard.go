@@ -126,6 +126,25 @@ func (c Child) Strays() []int {
 	return pids
 }
 
+// maxStrayRounds bounds the search for strays, should they multiply faster than they are killed.
+const maxStrayRounds = 10
+
+// KillStrays kills what descends from the child and has left its group. It looks again until nothing is left: a stray may
+// have started another one while it was looked for.
+func (c Child) KillStrays() {
+	for range maxStrayRounds {
+		pids := c.Strays()
+		if len(pids) == 0 {
+			return
+		}
+		for _, pid := range pids {
+			if stray, err := os.FindProcess(pid); err == nil {
+				_ = stray.Kill()
+			}
+		}
+	}
+}
+
 // termPatience is how long what is left of a dead parent's children may take to end when asked.
 const termPatience = 700 * time.Millisecond
 

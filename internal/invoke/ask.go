@@ -268,6 +268,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	}
 	inv.approved = &consent{policy: g.Engine().Version(), tool: tool.Digest(inv.listed.Tool.Declaration), by: answer.By, edited: answer.Arguments != nil}
 	inv.aims = aims(&r)
+	inv.permitted = gate.Command(&r)
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }

@@ -79,7 +79,7 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	inv.execution = x
 	defer x.close()
 	return ex.Execute(ctx, &tool.Execution{
-		Invocation: inv.id, Tool: inv.listed.Tool, Params: inv.call.Params, Arguments: inv.callInput, Meta: inv.call.Meta,
+		Invocation: inv.id, Tool: inv.listed.Tool, Params: inv.call.Params, Arguments: inv.callInput, Permitted: inv.permitted, Meta: inv.call.Meta,
 		Hop: inv.call.Hop, Session: inv.call.Session, Ask: x.asker(), InRounds: inv.call.InRounds, Notify: inv.call.Notify,
 		Progress: x.report, Surface: inv.call.Surface, Aims: inv.aims, Actor: inv.call.Actor, Loaded: inv.call.Loaded, Record: x.note,
 	})

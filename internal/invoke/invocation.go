@@ -28,9 +28,10 @@ type invocation struct {
 	mappings    []tool.ExternalMapping
 
 	// approved is what a person has allowed, so that an invocation that goes on after a pause is not asked about again.
-	approved *consent
-	aims     map[string][]string // paths that it was permitted for
-	reported int                 // progress records before execute
+	approved  *consent
+	permitted *tool.Command       // of the latest decision that allowed the call
+	aims      map[string][]string // paths that it was permitted for
+	reported  int                 // progress records before execute
 
 	rounds  int // how often it has been paused
 	reply   tool.Reply

@@ -50,6 +50,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
 		inv.aims = aims(&r)
+		inv.permitted = gate.Command(&r)
 		return nil
 	case tool.Ask:
 		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &d})

@@ -23,6 +23,10 @@ type Execution struct {
 	// that is not in it was looked at by nobody.
 	Aims map[string][]string
 
+	// Permitted is what a command was found to be when the call was permitted, for tools that run commands of their caller:
+	// they run that and nothing else. Nil where nobody has looked.
+	Permitted *Command
+
 	// Meta is the _meta to send on, without progressToken and without the io.modelcontextprotocol/ keys, which belong
 	// to each hop. Nil where nothing is left.
 	Meta json.RawMessage
@@ -58,6 +62,12 @@ type Execution struct {
 	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
 	// never nil and does not block for long. Executors call it from one goroutine at a time.
 	Progress func(Progress)
+}
+
+// Command is where the words of a command have led: to absolute paths, with every link followed.
+type Command struct {
+	Program string
+	Dir     string // where it runs
 }
 
 // Hop holds what a client said on its own hop, raw; each is nil where it said nothing.

@@ -30,6 +30,12 @@ type Origin struct {
 
 	// WriteRoots are the directories that calls may write to in the place of Dir, absolute; nil: Dir.
 	WriteRoots []string
+
+	// Dirs are where paths of single tools start, absolute, in the place of Dir.
+	Dirs map[tool.Name]string
+
+	// Commands finds what commands of these tools run, for tools that run them on this machine; nil for all others.
+	Commands Commands
 }
 
 // Options are what the settings do not say.
@@ -170,18 +176,24 @@ func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	if g.IsOpen() {
 		return r, nil
 	}
-	k, root := g.of(c.Tool), g.root(c.Tool.Server)
+	k, root := g.of(c.Tool), g.root(c.Tool)
 	r.Facts, r.CWD = k.facts, root.Dir
 	var err error
 	if r.Targets, err = k.plan.Resolve(ctx, c.Input, root); err != nil {
 		return r, err
 	}
+	if find := g.options.Origins[c.Tool.Server].Commands; find != nil {
+		g.findCommands(&r, find)
+	}
 	r.Findings = g.limits.Judge(r.Targets, root)
 	return r, nil
 }
 
-func (g *Gate) root(server string) target.Root {
-	if r, ok := g.roots[server]; ok {
+func (g *Gate) root(t *tool.Tool) target.Root {
+	if dir, ok := g.options.Origins[t.Server].Dirs[t.Name]; ok {
+		return target.NewRoot(dir, g.options.Home)
+	}
+	if r, ok := g.roots[t.Server]; ok {
 		return r
 	}
 	return g.usual

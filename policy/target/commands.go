@@ -67,6 +67,14 @@ func program(t Target, words []string) Target {
 	return t
 }
 
+// Runs makes path, absolute and with every link followed, what the command t executes.
+func (t *Target) Runs(path string) {
+	t.Executable = path
+	if wrapper(base(path)) && !t.Has(Wrapper) {
+		t.Notes = append(slices.Clip(t.Notes), Wrapper)
+	}
+}
+
 // base is the name of a program without its directory, version and extension.
 func base(program string) string {
 	program = strings.ToLower(program[strings.LastIndexAny(program, `/\`)+1:])

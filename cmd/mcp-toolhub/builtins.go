@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// builtins are the toolsets of one version of the settings; nil what the settings do not enable.
+type builtins struct {
+	code     *code.Toolset
+	declared *declarative.Toolset
+}
+
+// newBuiltins are the toolsets of the settings. What the hub itself writes is none of the business of code, and neither is what
+// declares tools; what the hub goes by is not to be written: whoever could change the policy would need no permission.
+func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
+	own := &builtins{}
+	environ := os.Environ()
+	var err error
+	if s.Code.Enabled {
+		s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
+		if s.Declarative.Dir != "" {
+			s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.Declarative.Dir)
+		}
+		for _, file := range append([]string{s.Path}, s.RuleFiles...) {
+			if file == "" { // there is none
+				continue
+			}
+			path, err := filepath.Abs(file)
+			if err != nil {
+				return nil, fmt.Errorf("find %q: %w", file, err)
+			}
+			s.Code.Protected = append(s.Code.Protected, path)
+		}
+		s.Code.Run.Bounds.Environ, s.Code.Run.Runner = environ, h.commands
+		if own.code, err = code.New(s.Code); err != nil {
+			return nil, err
+		}
+	}
+	if s.Declarative.Enabled {
+		s.Declarative.Bounds.Environ, s.Declarative.Runner, s.Declarative.Logger = environ, h.commands, h.logger
+		if own.declared, err = declarative.New(s.Declarative); err != nil {
+			return nil, err
+		}
+		for _, p := range own.declared.Problems() {
+			h.logger.Warn("a declared tool is left out", "file", p.File, "error", p.Error())
+		}
+	}
+	return own, nil
+}
+
+// catalogs are what the toolsets offer. Declared tools are a toolset where anything is declared, be it with faults.
+func (b *builtins) catalogs() []tool.Catalog {
+	var all []tool.Catalog
+	if b.code != nil {
+		all = append(all, b.code.Catalog())
+	}
+	if b.declared != nil {
+		if c := b.declared.Catalog(); len(c.Tools)+len(c.Excluded) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// origins are what permission knows of the toolsets.
+func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
+	all := make(map[string]gate.Origin)
+	if b.code != nil {
+		o := gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
+		if b.code.RunsCommands() {
+			if s.Code.Root != "" { // a command runs in the project, wherever files may be written
+				o.Dirs = map[tool.Name]string{code.Name + ".run_command": s.Code.Root}
+			}
+			o.Commands = b.code
+		}
+		all[code.Name] = o
+	}
+	if b.declared != nil {
+		all[declarative.Name] = gate.Origin{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs()}
+	}
+	return all
+}
+
+// declarations are the globs of what declares tools: calls that are aimed at it are asked about.
+func declarations(s *config.Settings) []string {
+	if s.Declarative.Dir == "" {
+		return nil
+	}
+	dir := filepath.ToSlash(s.Declarative.Dir)
+	return []string{dir, dir + "/**"}
+}
+
+// diagnoseDeclared looks at the files that declare tools, one step each; any is false where there are none.
+func (a *app) diagnoseDeclared(s *config.Settings, print bool) (d diagnosis, any bool, err error) {
+	d = diagnosis{Server: declarative.Name, OK: true}
+	if !s.Declarative.Enabled {
+		return d, false, nil
+	}
+	c := s.Declarative
+	c.Runner, c.Logger, c.Bounds.Environ = command.NewRunner("", slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler), os.Environ()
+	t, err := declarative.New(c)
+	if err != nil {
+		return d, false, err
+	}
+	var steps []upstream.Step
+	for _, declared := range t.Catalog().Tools {
+		steps = append(steps, upstream.Step{Name: "declare", OK: true, Detail: string(declared.Name)})
+	}
+	for _, p := range t.Problems() {
+		steps = append(steps, upstream.Step{Name: "read", Detail: p.File, Hint: "mend the file, then reload the config", Lines: p.Faults})
+	}
+	if len(steps) > 0 && print {
+		fmt.Fprintln(a.std.out, declarative.Name)
+	}
+	for _, step := range steps {
+		d.OK = d.OK && step.OK
+		d.Steps = append(d.Steps, diagnosisStep{Step: step.Name, OK: step.OK, Detail: step.Detail, Hint: step.Hint, Lines: step.Lines})
+		if print {
+			a.printStep(step)
+		}
+	}
+	return d, len(steps) > 0, nil
+}
+
+// builtIn executes with the toolsets in force.
+type builtIn struct{ hub *hub }
+
+func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	own := b.hub.builtin.Load()
+	switch source := e.Tool.Name.Source(); {
+	case source == code.Name && own.code != nil:
+		return own.code.Execute(ctx, e)
+	case source == declarative.Name && own.declared != nil:
+		return own.declared.Execute(ctx, e)
+	}
+	return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Message: "the toolset has been taken out of " +
+		"the hub's config: list the tools again"}
+}

@@ -1,0 +1,251 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is what the operator allows commands. The zero value lets them run in the working directory, with the least of
+// variables, for two minutes.
+type Config struct {
+	Root  string   // where commands run that name no directory; default the hub's working directory
+	Roots []string // directories in which commands may run besides Root and what is beneath it
+	Env   []string // names of variables that are passed on, besides those of BasicNames
+
+	Timeout     time.Duration // of a command for which nobody says less; default 2 min
+	MaxTimeout  time.Duration // nobody can say more; default 10 min
+	StdoutLimit int           // bytes kept of the output; default 64 KiB
+	StderrLimit int           // default 16 KiB
+
+	Environ []string // the hub's own environment, NAME=value: left to cmd
+}
+
+// The defaults of Config, and bounds of what can be configured.
+const (
+	DefaultTimeout     = 2 * time.Minute
+	DefaultMaxTimeout  = 10 * time.Minute
+	DefaultStdoutLimit = 64 << 10
+	DefaultStderrLimit = 16 << 10
+
+	MostTimeout = 24 * time.Hour
+	MostOutput  = 16 << 20
+)
+
+// Problem is why something cannot be run: a code for programs, and a sentence for people that ends in what to do.
+type Problem struct{ Code, Message string }
+
+func (p *Problem) Error() string { return p.Message }
+
+func problem(code, format string, args ...any) error {
+	return &Problem{code, fmt.Sprintf(format, args...)}
+}
+
+// Codes of problems.
+const (
+	CodeNotFound      = "program_not_found"
+	CodeNotExecutable = "program_not_executable"
+	CodeNoDirectory   = "directory_not_found"
+	CodeOutsideRoots  = "outside_roots"
+)
+
+// Bounds are a Config in use. They are immutable and safe for concurrent use.
+type Bounds struct {
+	config Config
+}
+
+// NewBounds checks c. It looks at the root once.
+func NewBounds(c Config) (*Bounds, error) {
+	root, err := filepath.Abs(c.Root)
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory of commands: %w: name one by an absolute path", err)
+	}
+	if info, err := os.Stat(root); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("the working directory of commands, %q, is no directory: name one that exists", root)
+	}
+	c.Root = root
+	for _, dir := range c.Roots {
+		if !filepath.IsAbs(dir) {
+			return nil, fmt.Errorf("the root %q of commands is no absolute path: write it in full", dir)
+		}
+	}
+	c.Timeout, c.MaxTimeout = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.MaxTimeout, max(DefaultMaxTimeout, c.Timeout))
+	c.StdoutLimit, c.StderrLimit = cmp.Or(c.StdoutLimit, DefaultStdoutLimit), cmp.Or(c.StderrLimit, DefaultStderrLimit)
+	switch {
+	case c.Timeout < 0 || c.MaxTimeout > MostTimeout || c.Timeout > c.MaxTimeout:
+		return nil, fmt.Errorf("the timeout of commands is over %v: lower it", min(c.MaxTimeout, MostTimeout))
+	case c.StdoutLimit < 0 || c.StdoutLimit > MostOutput || c.StderrLimit < 0 || c.StderrLimit > MostOutput:
+		return nil, fmt.Errorf("a limit of the output of commands is over %d bytes: lower it", MostOutput)
+	}
+	return &Bounds{c}, nil
+}
+
+// Config is what the bounds were made of, with its defaults.
+func (b *Bounds) Config() Config { return b.config }
+
+// Dir is the directory that given stands for, relative to the root where it is relative, with every link followed: where
+// that is a directory in one of the roots. "" is the root.
+func (b *Bounds) Dir(given string) (string, error) {
+	path := given
+	switch {
+	case strings.ContainsRune(given, 0):
+		return "", problem(CodeNoDirectory, "the directory holds a NUL character, which no path can: send it without")
+	case network(given):
+		return "", problem(CodeOutsideRoots, "%q is a network or device path, where nothing is run: name a local directory", clip(given))
+	case !filepath.IsAbs(given):
+		path = filepath.Join(b.config.Root, given)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", problem(CodeNoDirectory, "there is no directory %q: name one that exists", clip(given))
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return "", problem(CodeNoDirectory, "%q is no directory: name one", clip(given))
+	}
+	for _, root := range append([]string{b.config.Root}, b.config.Roots...) {
+		if top, err := filepath.EvalSymlinks(root); err == nil && within(real, top) {
+			return real, nil
+		}
+	}
+	return "", problem(CodeOutsideRoots, "%q is outside of the directories in which commands may run: name one in the project, "+
+		"or ask the person to allow it in the hub's config", clip(given))
+}
+
+func within(path, root string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))
+}
+
+// network reports whether opening path would reach for another machine.
+func network(path string) bool {
+	return runtime.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(path), "//")
+}
+
+// Environment is what a command gets: of the hub's own variables the basic ones, those of the config, and those of more.
+// Secrets are the values among them that must not be shown.
+func (b *Bounds) Environment(more ...string) (env, secrets []string) {
+	named := slices.Concat(b.config.Env, more)
+	for _, entry := range b.config.Environ {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			continue
+		}
+		asked := slices.ContainsFunc(named, func(n string) bool { return sameName(n, name) })
+		if !asked && !slices.ContainsFunc(BasicNames(), func(n string) bool { return sameName(n, name) }) {
+			continue
+		}
+		env = append(env, entry)
+		if asked && secretName(name) && len(value) >= minSecret {
+			secrets = append(secrets, value)
+		}
+	}
+	return env, secrets
+}
+
+// minSecret is the length from which a value is taken for a secret: shorter ones stand in too many words.
+const minSecret = 6
+
+func secretName(name string) bool {
+	name = strings.ToUpper(name)
+	for _, word := range []string{"TOKEN", "SECRET", "PASSW", "KEY", "CREDENTIAL", "AUTH", "COOKIE", "DSN", "DATABASE_URL"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameName(a, b string) bool {
+	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
+}
+
+// BasicNames are the variables that every command gets.
+func BasicNames() []string {
+	if runtime.GOOS == "windows" {
+		return []string{"PATH", "PATHEXT", "COMSPEC", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "APPDATA", "LOCALAPPDATA",
+			"PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERPROFILE", "HOMEDRIVE", "HOMEPATH"}
+	}
+	return []string{"PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
+}
+
+// Find is the file that a command beginning with name starts in dir: absolute, with every link followed. It is looked for in
+// the PATH that commands have, and never in dir but by a path.
+func (b *Bounds) Find(name, dir string) (string, error) {
+	if name == "" || strings.ContainsRune(name, 0) {
+		return "", problem(CodeNotFound, "the program is empty or holds a NUL character: name a program")
+	}
+	if network(name) {
+		return "", problem(CodeNotFound, "%q is a network or device path, from where nothing is run: name a local program", clip(name))
+	}
+	path, err := b.lookup(name, dir)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", notRunnable(name, err)
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return "", notRunnable(name, err)
+	}
+	info, err := os.Stat(real)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrPermission
+	}
+	if err != nil {
+		return "", notRunnable(name, err)
+	}
+	return real, nil
+}
+
+func (b *Bounds) lookup(name, dir string) (string, error) {
+	if strings.Contains(filepath.ToSlash(name), "/") || filepath.VolumeName(name) != "" {
+		path := name
+		if !filepath.IsAbs(name) {
+			path = filepath.Join(dir, name)
+		}
+		found, err := exec.LookPath(path)
+		if err != nil {
+			return "", notRunnable(name, err)
+		}
+		return found, nil
+	}
+	for _, entry := range b.config.Environ {
+		key, path, _ := strings.Cut(entry, "=")
+		if !sameName(key, "PATH") {
+			continue
+		}
+		for _, at := range filepath.SplitList(path) {
+			if !filepath.IsAbs(at) {
+				continue // what lies in the working directory is run by its path only
+			}
+			if found, err := exec.LookPath(filepath.Join(at, name)); err == nil {
+				return found, nil
+			}
+		}
+	}
+	return "", notRunnable(name, exec.ErrNotFound)
+}
+
+func notRunnable(name string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return problem(CodeNotExecutable, "%q is no program that may be run: name an executable file", clip(name))
+	}
+	return problem(CodeNotFound, "there is no program %q: name one that is installed, or give its path; a shell's own commands, pipes and "+
+		"variables are none", clip(name))
+}
+
+// clip shortens s for a message.
+func clip(s string) string {
+	if len(s) > 200 {
+		return strings.ToValidUTF8(s[:200], "") + "…"
+	}
+	return s
+}

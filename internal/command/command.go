@@ -1,0 +1,322 @@
+// Package command runs commands: a program and its arguments as they are, never through a shell, in a directory and with
+// variables that somebody has allowed, for a bounded time, with bounded output. It asks nobody and decides nothing: whoever
+// calls has found the program and the directory (Bounds) and has been permitted to run it.
+//
+// A command is run with all that it starts in a process group of its own. When it ends, however it ends, nothing of that is
+// left; a hub that is killed outright takes it along (package guard).
+//
+// What was found is what is run: on Linux directory and program are held open by descriptor and must still have the names
+// that were found. A script is then opened once more, by its interpreter, and elsewhere so is every program: there its file
+// can be exchanged in the moment between the last look and the start.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+)
+
+// Spec is one command that is to run.
+type Spec struct {
+	Program string   // absolute path without links, as Bounds.Find returned it
+	Argv    []string // the program's name as it is to see it, then its arguments
+	Dir     string   // absolute path without links, as Bounds.Dir returned it
+	Env     []string // NAME=value: all that it gets, but for PWD and the mark of package guard
+	Stdin   []byte   // nil: its input is at an end from the beginning
+
+	Timeout     time.Duration // it is ended after that long; must be positive
+	StdoutLimit int           // bytes that are kept of its output
+	StderrLimit int
+
+	// Progress, where it is not nil, is called every few seconds while the command runs, never after Run has returned.
+	Progress func(took time.Duration, output int64)
+}
+
+// Why a command ended.
+type Ending string
+
+const (
+	Exited   Ending = "exited"   // by itself: see ExitCode
+	Signaled Ending = "signaled" // by a signal that was not ours: see Signal
+	TimedOut Ending = "timed_out"
+	Canceled Ending = "canceled" // the context was
+	Stopped  Ending = "stopped"  // the hub ends
+)
+
+// Outcome is what became of a command.
+type Outcome struct {
+	Ending   Ending
+	ExitCode int    // -1 where it did not exit by itself
+	Signal   string // of Signaled
+	Stdout   Output
+	Stderr   Output
+	Took     time.Duration
+}
+
+// ErrStart is wrapped where the program could not be started: nothing has run.
+var ErrStart = errors.New("the program could not be started")
+
+// ErrClosed is returned by Run after Close.
+var ErrClosed = errors.New("the hub is stopping")
+
+const (
+	termPatience  = 500 * time.Millisecond // between asking a command to end and killing it
+	drainTime     = 300 * time.Millisecond // its output is read on for so long after its end
+	progressEvery = 5 * time.Second
+)
+
+// Runner runs commands. It is safe for concurrent use.
+type Runner struct {
+	self   string
+	logger *slog.Logger
+
+	guarding sync.Once
+	guard    *guard.Guard
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+	stop    chan struct{}
+}
+
+// NewRunner returns a runner that runs nothing yet. self is this program, of which its guard is another process; "" for a
+// runner whose commands survive a hub that is killed.
+func NewRunner(self string, logger *slog.Logger) *Runner {
+	return &Runner{self: self, logger: logger, stop: make(chan struct{})}
+}
+
+// Close ends all commands that run, and returns when nothing of them is left. Twice is harmless.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	if !r.closed {
+		r.closed = true
+		close(r.stop)
+	}
+	r.mu.Unlock()
+	r.running.Wait()
+	return r.watcher(false).Close()
+}
+
+func (r *Runner) enter() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return ErrClosed
+	}
+	r.running.Add(1)
+	return nil
+}
+
+// watcher is the guard, which start starts with the first command.
+func (r *Runner) watcher(start bool) *guard.Guard {
+	r.guarding.Do(func() {
+		r.guard = &guard.Guard{}
+		if !start || r.self == "" {
+			return
+		}
+		var err error
+		if r.guard, err = guard.Start(r.self); err != nil {
+			r.logger.Warn("commands will survive a hub that is killed outright", "error", err)
+		}
+	})
+	return r.guard
+}
+
+// Run runs the command and returns when nothing of it is left, which is soon after ctx or its time ends. An error means that
+// it did not run.
+func (r *Runner) Run(ctx context.Context, s Spec) (Outcome, error) {
+	if len(s.Argv) == 0 || s.Timeout <= 0 {
+		return Outcome{}, errors.New("run command: it has no program or no timeout")
+	}
+	if err := r.enter(); err != nil {
+		return Outcome{}, err
+	}
+	defer r.running.Done()
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	p, err := r.start(s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return p.wait(ctx, s, r.stop), nil
+}
+
+// process is a command that runs.
+type process struct {
+	cmd    *exec.Cmd
+	guard  *guard.Guard
+	child  guard.Child
+	tree   *tree
+	began  time.Time
+	exited chan struct{}
+	state  *os.ProcessState // set before exited is closed
+
+	ours    []*os.File // our ends of its pipes
+	readers sync.WaitGroup
+	stdout  *collector
+	stderr  *collector
+}
+
+func (r *Runner) start(s Spec) (_ *process, err error) {
+	h, err := hold(s.Program, s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer h.release()
+	g := r.watcher(true)
+	mark := g.Mark()
+	defer func() {
+		if err != nil {
+			g.Forget(mark)
+		}
+	}()
+	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit), stderr: newCollector(s.StderrLimit)}
+	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: append(append([]string{}, s.Env...), "PWD="+s.Dir, mark)}
+	guard.OwnGroup(p.cmd)
+	theirs, err := p.pipes(s.Stdin != nil)
+	if err != nil {
+		closeAll(p.ours)
+		closeAll(theirs)
+		return nil, fmt.Errorf("%w: make pipes: %w", ErrStart, err)
+	}
+	if p.tree, err = newTree(); err != nil {
+		closeAll(p.ours)
+		closeAll(theirs)
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	err = p.cmd.Start()
+	closeAll(theirs)
+	if err != nil {
+		p.tree.end()
+		closeAll(p.ours)
+		return nil, fmt.Errorf("%w: %w", ErrStart, cause(err))
+	}
+	p.began = time.Now()
+	p.tree.add(p.cmd.Process)
+	p.child = g.Add(p.cmd.Process, mark)
+	p.readers.Go(func() { p.stdout.readFrom(p.ours[0]) })
+	p.readers.Go(func() { p.stderr.readFrom(p.ours[1]) })
+	if s.Stdin != nil {
+		p.readers.Go(func() {
+			_, _ = p.ours[2].Write(s.Stdin) // fails where the program does not want it all
+			_ = p.ours[2].Close()
+		})
+	}
+	go func() {
+		_ = p.cmd.Wait() // says no more than the state
+		p.state = p.cmd.ProcessState
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// pipes makes the command's output, and its input where it has any. It returns the command's ends.
+func (p *process) pipes(input bool) (theirs []*os.File, err error) {
+	for _, to := range []*io.Writer{&p.cmd.Stdout, &p.cmd.Stderr} {
+		ours, its, err := os.Pipe()
+		if err != nil {
+			return theirs, err
+		}
+		p.ours, theirs, *to = append(p.ours, ours), append(theirs, its), its
+	}
+	if !input {
+		return theirs, nil // exec opens the null device
+	}
+	its, ours, err := os.Pipe()
+	if err != nil {
+		return theirs, err
+	}
+	p.ours, p.cmd.Stdin = append(p.ours, ours), its
+	return append(theirs, its), nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// cause is why a program could not be started, without the path that it was started by.
+func cause(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// wait returns when nothing of the command is left.
+func (p *process) wait(ctx context.Context, s Spec, stop <-chan struct{}) Outcome {
+	o := Outcome{Ending: p.await(ctx, s, stop), ExitCode: -1}
+	if o.Ending != "" {
+		p.ask()
+	}
+	// What the command has left running has lost its purpose. The group cannot have been given to somebody else as long as
+	// a process of it lives, and where none does there is nothing to kill.
+	guard.KillGroup(p.cmd)
+	<-p.exited
+	p.tree.end()
+	p.child.KillStrays()
+	p.guard.Remove(p.child)
+	o.Took = time.Since(p.began)
+	// Somebody who is none of the command's own may hold its output open.
+	timer := time.AfterFunc(drainTime, func() { closeAll(p.ours) })
+	p.readers.Wait()
+	timer.Stop()
+	closeAll(p.ours)
+	o.Stdout, o.Stderr = p.stdout.output(), p.stderr.output()
+	if o.Ending == "" {
+		o.Ending = Exited
+		if o.ExitCode = p.state.ExitCode(); o.ExitCode < 0 {
+			o.Ending, o.Signal = Signaled, signalOf(p.state)
+		}
+	}
+	return o
+}
+
+// await returns why the command has to be ended; "" where it has ended by itself.
+func (p *process) await(ctx context.Context, s Spec, stop <-chan struct{}) Ending {
+	timeout := time.NewTimer(s.Timeout)
+	defer timeout.Stop()
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.exited:
+			return ""
+		case <-timeout.C:
+			return TimedOut
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return TimedOut
+			}
+			return Canceled
+		case <-stop:
+			return Stopped
+		case <-tick.C:
+			if s.Progress != nil {
+				s.Progress(time.Since(p.began), p.stdout.bytes()+p.stderr.bytes())
+			}
+		}
+	}
+}
+
+// ask asks the command to end, and gives it a moment.
+func (p *process) ask() {
+	guard.TermGroup(p.cmd)
+	timer := time.NewTimer(termPatience)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+	case <-timer.C:
+	}
+}

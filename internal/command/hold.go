@@ -1,0 +1,35 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ErrChanged is returned where a program or directory is not what it was when it was found.
+var ErrChanged = errors.New("it has changed since it was looked at: call again")
+
+// held is a program and a directory that are about to be used.
+type held struct {
+	program, dir string // paths to use
+	files        []*os.File
+}
+
+func (h *held) release() { closeAll(h.files) }
+
+// unchanged follows path, which was without links, once more, and compares what is there with f.
+func unchanged(path string, f *os.File) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || real != path {
+		return fmt.Errorf("%q: %w", path, ErrChanged)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("%q: %w", path, ErrChanged)
+	}
+	if now, err := os.Lstat(path); err != nil || !os.SameFile(now, info) {
+		return fmt.Errorf("%q: %w", path, ErrChanged)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Output is what a command has written to one of its outputs, as far as it was kept.
+type Output struct {
+	Bytes int64 // that it wrote
+
+	head, tail []byte // all of it where nothing is left out
+}
+
+// Truncated reports whether something was left out.
+func (o Output) Truncated() bool { return o.Bytes > int64(len(o.head)+len(o.tail)) }
+
+// Raw is the whole output, ok false where it was cut.
+func (o Output) Raw() (whole []byte, ok bool) {
+	return append(o.head[:len(o.head):len(o.head)], o.tail...), !o.Truncated()
+}
+
+// Text is the output for people and models: UTF-8, its beginning and its end where it was cut, and between them how much is
+// missing. Each of the secrets is replaced.
+func (o Output) Text(secrets []string) string {
+	if !o.Truncated() {
+		whole, _ := o.Raw()
+		return redact(string(whole), secrets)
+	}
+	head, tail := o.head, o.tail
+	for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head[max(0, len(head)-utf8.UTFMax):]); i++ {
+		head = head[:len(head)-1]
+	}
+	for i := 0; i < utf8.UTFMax && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
+		tail = tail[1:]
+	}
+	return redact(string(head), secrets) + fmt.Sprintf("\n[… %d bytes left out …]\n", o.Bytes-int64(len(head)+len(tail))) +
+		redact(string(tail), secrets)
+}
+
+func redact(text string, secrets []string) string {
+	for _, s := range secrets {
+		text = strings.ReplaceAll(text, s, "[redacted]")
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// collector keeps the beginning and the end of a stream, and counts the rest.
+type collector struct {
+	mu      sync.Mutex
+	half    int // bytes of the beginning
+	rest    int // bytes of the end
+	head    []byte
+	tail    []byte // a ring once it is full
+	next    int    // where the ring is written
+	written int64
+}
+
+func newCollector(limit int) *collector { return &collector{half: limit / 2, rest: limit - limit/2} }
+
+func (c *collector) readFrom(r io.Reader) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		c.add(buf[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *collector) add(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written += int64(len(p))
+	n := min(len(p), c.half-len(c.head))
+	c.head = append(c.head, p[:n]...)
+	p = p[n:]
+	n = min(len(p), c.rest-len(c.tail))
+	c.tail = append(c.tail, p[:n]...)
+	if p = p[n:]; len(p) > c.rest {
+		p = p[len(p)-c.rest:]
+	}
+	for len(p) > 0 {
+		n := copy(c.tail[c.next:], p)
+		c.next = (c.next + n) % c.rest
+		p = p[n:]
+	}
+}
+
+func (c *collector) bytes() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.written
+}
+
+func (c *collector) output() Output {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tail := append(c.tail[c.next:len(c.tail):len(c.tail)], c.tail[:c.next]...)
+	return Output{Bytes: c.written, head: c.head, tail: tail}
+}

@@ -1,0 +1,104 @@
+package gate
+
+import (
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// Commands finds what commands run. Whoever runs them finds it by the same.
+type Commands interface {
+	// Dir is the directory that given stands for, with every link followed; "" stands for the usual one.
+	Dir(given string) (string, error)
+
+	// Find is the file that a command beginning with name starts in dir, with every link followed.
+	Find(name, dir string) (string, error)
+}
+
+const (
+	directoryArgument = "cwd" // of tools that run commands
+	maxWords          = 1000  // of a command that are looked at: no more are taken
+	maxWord           = 4096  // bytes of one that can be a path
+)
+
+// findCommands sets what the commands of r run, and where: decisions and grants are about files, not about names. What
+// cannot be found is a fault of the target, so that nobody is asked about it. Words that lead to sensitive paths become
+// targets themselves: who has been allowed a program has not been allowed these.
+func (g *Gate) findCommands(r *policy.Request, find Commands) {
+	var given string
+	if raw, ok := rawjson.Get(r.Input, directoryArgument); ok {
+		given, _ = rawjson.String(raw)
+	}
+	dir, dirErr := find.Dir(given)
+	if dirErr == nil {
+		r.CWD = dir
+	}
+	var more []target.Target
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		if t.Kind == target.Path && t.Argument == "/"+directoryArgument {
+			t.Write = false // whether commands may run there has been looked at
+		}
+		if t.Kind != target.Command || t.Fault != "" {
+			continue
+		}
+		if dirErr != nil {
+			t.Fault = "cannot be run: " + dirErr.Error()
+			continue
+		}
+		path, err := find.Find(t.Executable, dir)
+		if err != nil {
+			t.Fault = "cannot be run: " + err.Error()
+			continue
+		}
+		t.Runs(path)
+		more = append(more, g.sensitiveWords(t, r.Input, target.NewRoot(dir, g.options.Home))...)
+	}
+	r.Targets = append(r.Targets, more...)
+}
+
+// sensitiveWords are the words of the command t, or what follows a "=" in them, that lead to sensitive paths.
+func (g *Gate) sensitiveWords(t *target.Target, input []byte, root target.Root) []target.Target {
+	value, _ := rawjson.Get(input, strings.TrimPrefix(t.Argument, "/"))
+	var out []target.Target
+	n := 0
+	_ = rawjson.Elements(value, func(raw []byte) bool {
+		word, _ := rawjson.String(raw)
+		n++
+		if n == 1 || len(word) > maxWord {
+			return n < maxWords
+		}
+		texts := []string{word}
+		if _, after, ok := strings.Cut(word, "="); ok {
+			texts = append(texts, after)
+		}
+		for _, text := range texts {
+			if text == "" || strings.HasPrefix(text, "-") {
+				continue
+			}
+			for _, path := range target.PathsOf(t.Argument, text, true, root) {
+				if path.Fault == "" && g.limits.Sensitive(&path) != "" {
+					out = append(out, path)
+				}
+			}
+		}
+		return n < maxWords
+	})
+	return out
+}
+
+// Command is what the command of r was found to be; nil where r has none, or nobody has looked.
+func Command(r *policy.Request) *tool.Command {
+	if r.Tool.Name.Source() == tool.SourceMCP {
+		return nil // found by its server
+	}
+	for i := range r.Targets {
+		if t := &r.Targets[i]; t.Kind == target.Command && t.Fault == "" && t.Executable != "" {
+			return &tool.Command{Program: t.Executable, Dir: r.CWD}
+		}
+	}
+	return nil
+}
