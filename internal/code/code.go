@@ -1,5 +1,5 @@
-// Package code is the built-in toolset "code": code.read_file, code.list_dir and code.search, and where the operator names
-// directories that may be written to, code.write_file and code.edit_file.
+// Package code is the built-in toolset "code": code.read_file, code.list_dir and code.search, where the operator names
+// directories that may be written to code.write_file and code.edit_file, and where that is enabled code.run_command.
 //
 // It reads the project and, where a path asks for it, what lies outside, but never a sensitive path: keys, credentials
 // and .env files are refused whatever name, link or race leads to them, because a file is judged by the descriptor that

@@ -48,6 +48,8 @@ func (t *Toolset) enableCommands(cfg RunConfig) error {
 		return err
 	}
 	t.catalog.Tools = append(t.catalog.Tools, declaration)
+	t.catalog.Title, t.catalog.Tags = "Project files and commands", []string{"code", "filesystem"}
+	t.catalog.Instructions += " Commands run there, without a shell."
 	return nil
 }
 

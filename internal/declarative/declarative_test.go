@@ -350,7 +350,7 @@ func TestOptions(t *testing.T) {
 		{[]string{"{{n}}"}, `{"text":"","n":"1"}`, false},
 		{[]string{"{{flag}}"}, `{"text":"","flag":null}`, false},
 		{[]string{"{{text}}"}, `{"text":"a\u0000b"}`, false},
-		{[]string{"{{text}}"}, `{"text":"a","text":"-b"}`, false},
+		{[]string{"{{text}}"}, `{"text":"a","text":"b"}`, false},
 		{[]string{"{{text}}"}, `{}`, false},
 	} {
 		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": "sh", "args": append([]string{"-c", show, "sh"}, c.args...)})})
