@@ -80,6 +80,9 @@ func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
 	if b.code != nil {
 		o := gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
 		if b.code.RunsCommands() {
+			if s.Code.Root != "" { // a command runs in the project, wherever files may be written
+				o.Dirs = map[tool.Name]string{code.Name + ".run_command": s.Code.Root}
+			}
 			o.Commands = b.code
 		}
 		all[code.Name] = o
