@@ -116,7 +116,6 @@ func TestEverySetting(t *testing.T) {
 			AllowedWriteRoots: []string{here, filepath.Join(here, "sub")},
 			Run: code.RunConfig{Enabled: true, Bounds: command.Config{Roots: []string{filepath.Join(here, "sub"), filepath.Join(here, "sub")},
 				Env: []string{"GOPATH"}, Timeout: 5 * time.Minute, StdoutLimit: 1 << 10, StderrLimit: 2 << 10}}},
-		RuleFiles: []string{filepath.Join(here, "sub", "rules.yaml")},
 		Declarative: declarative.Config{Enabled: true, Dir: filepath.Join(here, userConfig(), "mcp-toolhub", "tools"), Bounds: command.Config{
 			Root: filepath.Join(here, "sub"), Roots: []string{here}, Env: []string{"A"}, Timeout: 20 * time.Minute, MaxTimeout: time.Hour,
 			StdoutLimit: 3 << 10, StderrLimit: 4 << 10}},
