@@ -128,6 +128,8 @@ func TestPermissionAskedOfTheClient(t *testing.T) {
 			{"deny", `{"action":"accept","content":{"answer":"deny_once","message":"use staging"}}`, "says: use staging"},
 			{"decline", `{"action":"decline"}`, `"error_class":"approval_rejected"`},
 			{"cancel", `{"action":"cancel"}`, `"error_class":"approval_rejected"`},
+			{"decline with an answer", `{"action":"decline","content":{"answer":"allow_once"}}`, `"error_class":"approval_rejected"`},
+			{"cancel with an answer", `{"action":"cancel","content":{"answer":"allow_always"}}`, `"error_class":"approval_rejected"`},
 			{"no answer", `{"action":"accept","content":{"answer":"yes"}}`, `"error_class":"approval_rejected"`},
 			{"nothing", `{"action":"accept"}`, `"error_class":"approval_rejected"`},
 		} {
