@@ -231,13 +231,12 @@ func TestPermissionQueue(t *testing.T) {
 			{control.Reply{Choice: policy.DenyOnce, Sentence: "not today"}, "says: not today"},
 		} {
 			w := p.client(version).open()
-			answered := make(chan []string, 1)
-			go func() { answered <- w.send(w.call("mcp.s.echo", `{"text":"`+version+`"}`, `"progressToken":"p"`)) }()
+			rest := w.waits(w.call("mcp.s.echo", `{"text":"`+version+`"}`, `"progressToken":"p"`)) // before an answer cuts it short
 			v := p.pending(h)
 			if _, err := h.Answer(t.Context(), string(v.ID), c.reply); err != nil {
 				t.Fatal(err)
 			}
-			got := strings.Join(<-answered, "\n")
+			got := rest()
 			if !strings.Contains(got, c.want) || !strings.Contains(got, "waiting_for_permission") {
 				t.Errorf("%s %+v: %s", version, c.reply, got)
 			}
