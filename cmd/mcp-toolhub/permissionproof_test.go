@@ -152,10 +152,26 @@ func (l *lane) queue() *control.Hub {
 // waiting makes a call and returns the question that it waits for, and the function that waits for its messages.
 func (l *lane) waiting(w *wire, name, args string) (approval.View, func() string) {
 	l.t.Helper()
-	answered := make(chan string, 1)
-	go func() { answered <- strings.Join(w.send(w.call(name, args, `"progressToken":"p"`)), "\n") }()
-	v := (&permitted{t: l.t}).pending(l.queue())
-	return v, func() string { return await(l.t, answered) }
+	rest := w.waits(w.call(name, args, `"progressToken":"p"`))
+	return (&permitted{t: l.t}).pending(l.queue()), rest
+}
+
+// waits sends a call that is to wait for permission and returns once its client has heard of that. rest waits for the
+// response and returns all messages.
+func (w *wire) waits(r rawRequest) (rest func() string) {
+	w.t.Helper()
+	next, end := w.begin(r)
+	all := next()
+	return func() string {
+		defer end()
+		for {
+			m := next()
+			all += "\n" + m
+			if strings.HasPrefix(m, `{"jsonrpc":"2.0","id":`+r.id+`,`) {
+				return all
+			}
+		}
+	}
 }
 
 // lives are the invocations in records: the last record, the statuses that it went through, its decisions and its results.

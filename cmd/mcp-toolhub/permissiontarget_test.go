@@ -105,18 +105,19 @@ func TestAttackPaths(t *testing.T) {
 	if err := os.Link(far, filepath.Join(a.root, "hard.txt")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(a.root, "sub", "deep"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(a.root, "sub", "deep", "a", "b", "c"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	link(a.outside, "away")
 	link(far, "far.txt")
 	link(filepath.Join(a.outside, "sub", "deep"), "elsewhere")
 	link(".env", "harmless.txt")
+	link(filepath.Join(a.root, "sub", "deep", "a", "b", "c"), "sub/deep/up")
 	link("loop", "loop")
 	for path, want := range map[string]string{
 		"plain.txt": "ran", "./sub/../plain.txt": "ran", a.root + "/new.txt": "ran", "sub//deep/./x": "ran",
 		"../" + filepath.Base(a.outside) + "/far.txt": "asked", "sub/../../../../../../etc/passwd": "asked", "/etc/passwd": "asked", "away/x": "asked",
-		"away/../x": "asked", "elsewhere/../x": "asked", "far.txt": "asked", "hard.txt": "asked", "away/./far.txt": "asked", "sub/deep/../../away/x": "asked",
+		"away/../x": "asked", "elsewhere/../x": "asked", "sub/deep/up/../../../../../x": "asked", "far.txt": "asked", "hard.txt": "asked", "away/./far.txt": "asked", "sub/deep/../../away/x": "asked",
 		".env": "asked", "harmless.txt": "asked", ".ENV": "asked", "sub/.env": "asked", "./sub/../.env": "asked", ".env.local": "asked",
 		".e\u200dnv": "asked", "．env": "asked", "id_rsa": "asked", "ID_RSA.pem": "asked", "~/.ssh/config": "asked", "~/x": "asked",
 		"/proc/self/root/etc/passwd": "leads through the files of a process", "/proc/self/cwd/plain.txt": "leads through the files of a process",

@@ -35,12 +35,13 @@ type askers struct {
 // needed, because the question is settled or ctx is done.
 func (a *askers) enter(ctx context.Context, t *approval.Ticket) (leave func()) {
 	for {
+		a.mu.Lock()
 		select {
-		case <-t.Done(): // whoever asked before has brought the answer
+		case <-t.Done(): // whoever asked before has brought the answer, and that before giving up the place
+			a.mu.Unlock()
 			return nil
 		default:
 		}
-		a.mu.Lock()
 		other := a.open[t.ID()]
 		if other == nil {
 			mine := make(chan struct{})

@@ -238,3 +238,67 @@ func TestTwinsOfParams(t *testing.T) {
 		lifeOf(t, b, o.InvocationID)
 	}
 }
+
+// Whoever comes to ask when the answer is there already asks nobody, however close the two are.
+func TestNobodyAsksWhatIsAnswered(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		var places askers
+		queue := approval.New(approval.Options{})
+		var callers sync.WaitGroup
+		var asked atomic.Int32
+		start := make(chan struct{})
+		for range 4 {
+			ticket, err := queue.Ask(approval.Question{Binding: approval.Binding{Actor: "a"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			callers.Go(func() {
+				<-start
+				if leave := places.enter(t.Context(), ticket); leave != nil {
+					asked.Add(1)
+					if err := queue.Answer(ticket.ID(), approval.Answer{Choice: policy.AllowOnce}); err != nil {
+						t.Errorf("asked after the answer: %v", err)
+					}
+					leave()
+				}
+			})
+		}
+		close(start)
+		callers.Wait()
+		if n := asked.Load(); n != 1 {
+			t.Fatalf("asked %d times", n)
+		}
+		queue.Close()
+	}
+}
+
+// Calls that differ in anything that an approval is bound to are questions of their own.
+func TestQuestionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "", ok(`{"content":[]}`))
+	b.guarded(t)
+	b.opts.QueueOpen = func() bool { return true }
+	var calls sync.WaitGroup
+	changes := map[string]func(*Call){
+		"none": func(*Call) {}, "again": func(*Call) {}, "actor": func(c *Call) { c.Actor.Name = "bob" },
+		"session": func(c *Call) { c.Session.Key = "other" }, "arguments": func(c *Call) { c.Arguments = json.RawMessage(`{"n":2}`) },
+		"profile": func(c *Call) {
+			c.Surface = tool.NewSurface("srf_z", "other", "canonical", "z", c.Surface.Listed, nil, map[string]int{"mcp.s.t": 0})
+		},
+	}
+	waiting := b.opts.Approvals.Watch(t.Context())
+	for _, change := range changes {
+		c := b.callInRounds(t.Context(), `{"name":"x"}`)
+		change(&c)
+		calls.Go(func() { b.Invoke(t.Context(), c) })
+	}
+	for range changes {
+		<-waiting
+	}
+	if open := b.opts.Approvals.List(); len(open) != len(changes)-1 {
+		t.Errorf("%d questions about %d calls", len(open), len(changes))
+	}
+	b.opts.Approvals.Close()
+	calls.Wait()
+}
