@@ -2,7 +2,6 @@ package code
 
 import (
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,15 +38,7 @@ func (p *project) judged(t testing.TB, native string, args object) map[string][]
 // callAs executes a call that was permitted for aims.
 func (p *project) callAs(t testing.TB, native string, args object, aims map[string][]string) *tool.Failure {
 	t.Helper()
-	raw, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.Execute(t.Context(), &tool.Execution{Tool: p.tool(t, native), Arguments: raw, Aims: aims, Progress: func(tool.Progress) {}})
-	var f *tool.Failure
-	if err != nil && !errors.As(err, &f) {
-		t.Fatal(err)
-	}
+	_, f := p.execute(t, t.Context(), native, args, &tool.Execution{Aims: aims})
 	return f
 }
 
@@ -253,7 +244,7 @@ func TestPermittedElsewhere(t *testing.T) {
 	}
 }
 
-// TestHardLinks: a second name of a file outside keeps the text that it has.
+// TestHardLinks: a file with other names needs a person's permission, and they keep the text that it has.
 func TestHardLinks(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, map[string]string{"home/outside": "old\n"}, writable)
@@ -261,7 +252,14 @@ func TestHardLinks(t *testing.T) {
 	if err := os.Link(outside, inside); err != nil {
 		t.Skipf("no hard links here: %v", err)
 	}
-	r := p.mustCall(t, editFile, object{"path": "inside", "edits": replace("old", "new")})
+	args := object{"path": "inside", "edits": replace("old", "new")}
+	if _, f := p.call(t, editFile, args); f == nil || f.Class != tool.ClassPermissionDenied {
+		t.Errorf("edited, and nobody was asked: %v", f)
+	}
+	r, f := p.execute(t, t.Context(), editFile, args, &tool.Execution{Aims: p.judged(t, editFile, args)})
+	if f != nil {
+		t.Fatal(f)
+	}
 	if data, err := os.ReadFile(outside); err != nil || string(data) != "old\n" || p.file(t, "inside") != "new\n" {
 		t.Errorf("outside %q, %v; inside %q", data, err, p.file(t, "inside"))
 	}

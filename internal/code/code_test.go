@@ -88,6 +88,12 @@ func (p *project) call(t testing.TB, native string, args any) (result, *tool.Fai
 
 func (p *project) callCtx(t testing.TB, ctx context.Context, native string, args any, progress func(tool.Progress)) (result, *tool.Failure) {
 	t.Helper()
+	return p.execute(t, ctx, native, args, &tool.Execution{Progress: progress})
+}
+
+// execute completes e, and executes it.
+func (p *project) execute(t testing.TB, ctx context.Context, native string, args any, e *tool.Execution) (result, *tool.Failure) {
+	t.Helper()
 	raw, ok := args.(json.RawMessage)
 	if !ok {
 		var err error
@@ -95,11 +101,12 @@ func (p *project) callCtx(t testing.TB, ctx context.Context, native string, args
 			t.Fatal(err)
 		}
 	}
-	if progress == nil {
-		progress = func(tool.Progress) {}
+	if e.Progress == nil {
+		e.Progress = func(tool.Progress) {}
 	}
 	tl := p.tool(t, native)
-	reply, err := p.Execute(ctx, &tool.Execution{Tool: tl, Arguments: raw, Progress: progress})
+	e.Tool, e.Arguments = tl, raw
+	reply, err := p.Execute(ctx, e)
 	if err != nil {
 		var f *tool.Failure
 		if !errors.As(err, &f) {
