@@ -1,10 +1,12 @@
 package downstream
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -380,5 +382,37 @@ func BenchmarkIdleListens(b *testing.B) {
 		for _, c := range conns {
 			_ = c.Close()
 		}
+	}
+}
+
+// What changes while a client on stdio is being answered initialize reaches it behind the answer.
+func TestChangeDuringInitialize(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, Config{}, behind(&servers{}))
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe() // holds nothing: the answer is under way until it is read
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeStdio(t.Context(), inR, outW, "default") }()
+	if _, err := fmt.Fprintf(inW, initialize+"\n", "2025-11-25"); err != nil {
+		t.Fatal(err)
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for joined := 0; joined == 0; <-again.C {
+		s.listeners.mu.Lock()
+		joined = len(s.listeners.all)
+		s.listeners.mu.Unlock()
+	}
+	s.Changed(Change{Profile: "default", Prompts: true})
+	s.listeners.tell()
+	r := bufio.NewScanner(outR)
+	for _, want := range []string{`{"jsonrpc":"2.0","id":0,"result":`, promptsChanged} {
+		if !r.Scan() || !strings.HasPrefix(r.Text(), want) {
+			t.Errorf("got %s, %v, want %s", r.Text(), r.Err(), want)
+		}
+	}
+	inW.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

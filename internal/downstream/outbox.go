@@ -27,6 +27,7 @@ type outbox struct {
 	keys    map[string]bool // of what waits
 	loose   int             // how many without a key wait
 	size    int             // of their params, in bytes
+	held    bool            // nothing is passed on yet
 }
 
 // maxLoose and maxLooseBytes bound what waits without a key, as log messages for a client that does not read. The oldest are
@@ -63,6 +64,21 @@ func (o *outbox) put(n note) {
 	o.signal()
 }
 
+// hold keeps what is put from now on until release.
+func (o *outbox) hold() {
+	o.mu.Lock()
+	o.held = true
+	o.mu.Unlock()
+}
+
+// release passes on what was held.
+func (o *outbox) release() {
+	o.mu.Lock()
+	o.held = false
+	o.mu.Unlock()
+	o.signal()
+}
+
 // signal wakes whoever reads the outbox.
 func (o *outbox) signal() {
 	select {
@@ -81,6 +97,10 @@ func (o *outbox) drain(send func(method string, params json.RawMessage), stop <-
 		default:
 		}
 		o.mu.Lock()
+		if o.held {
+			o.mu.Unlock()
+			return
+		}
 		if len(o.waiting) == 0 {
 			o.waiting, o.keys = nil, nil
 			o.mu.Unlock()

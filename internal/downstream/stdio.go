@@ -480,7 +480,11 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 			v, _ := rawjson.Get(r.Result, "protocolVersion")
 			d.client.ProtocolVersion, _ = rawjson.String(v)
 			d.initialized = true
-			joins = true
+			if d.leave == nil { // what changes from now on is news to the client; it hears of it behind the answer
+				joins = true
+				d.caller.out.hold()
+				d.leave = d.server.join(d.profile, d.actor(), d.caller)
+			}
 		}
 		close(d.answeredInit)
 		d.answeredInit = nil
@@ -488,8 +492,8 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 	return mask, d.open[key], func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if joins && d.leave == nil { // it may be told of changes now, and not before
-			d.leave = d.server.join(d.profile, d.actor(), d.caller)
+		if joins {
+			d.caller.out.release()
 		}
 		delete(d.open, key)
 		if len(d.open) == 0 && d.idleSDK != nil {
