@@ -152,3 +152,17 @@ func TestTheLoudModeIsLoud(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestExplanationReadsWell: what a rule says stands in an explanation as it was written, but for what steers terminals.
+func TestExplanationReadsWell(t *testing.T) {
+	t.Parallel()
+	e := compile(t, policy.Settings{Sets: user(policy.Rule{Match: []string{"*"}, Then: tool.Deny, Reason: "say \"please\" \\ \x1b[2J"})})
+	x := e.Explain(t.Context(), writer("mcp.x.y"))
+	var text strings.Builder
+	if err := x.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(text.String(), "\n"); first != `DENY: say "please" \\ \x1b[2J` {
+		t.Errorf("%s", first)
+	}
+}
