@@ -347,17 +347,7 @@ func (a *app) listGrants(ctx context.Context, format string) error {
 		if g.Session {
 			lasts = "session, " + lasts
 		}
-		scope := "no targets"
-		if g.Exact != "" {
-			scope = "exactly these arguments"
-		}
-		if len(g.Targets) > 0 {
-			text, err := json.Marshal(g.Targets)
-			if err != nil {
-				return failed(err)
-			}
-			scope = gate.Plain(string(text), 200)
-		}
+		scope := gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact})
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Then, gate.Name(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts, scope)
 	}
 	if err := w.Flush(); err != nil {

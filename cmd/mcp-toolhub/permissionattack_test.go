@@ -489,6 +489,9 @@ func (p *permitted) checkTerminal(t *testing.T) {
 			if lines := strings.Count(string(out), "\n"); args[0] == "list" && lines != 2 {
 				t.Errorf("%q makes a list of %d lines:\n%s", text, lines, out)
 			}
+			if args[0] == "show" && !strings.Contains(string(out), "\nremembered  this tool") {
+				t.Errorf("nobody learns what an answer that is remembered covers:\n%s", out)
+			}
 			checkVisible(t, strings.ReplaceAll(string(out), "\n", ""))
 		}
 		if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.DenyOnce, By: text}); err != nil {

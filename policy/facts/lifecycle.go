@@ -44,9 +44,9 @@ func (f *Facts) IsShelved() bool {
 	return false
 }
 
-// In returns the facts of the tool in a state: equal to f but for the lifecycle, and for what records say of the state. What the operator configured as draft,
-// disabled or retired stays so; a state that keeps a tool from being called comes before deprecated, and that before
-// deferred.
+// In returns the facts of the tool in a state: equal to f but for the lifecycle, and for what records say of the state.
+// What the operator has taken out of use stays so; a state that keeps a tool from being called comes before deprecated, and
+// that before deferred.
 func (f *Facts) In(s State) *Facts {
 	out := *f
 	out.Lifecycle = f.in(s)
