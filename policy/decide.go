@@ -13,6 +13,7 @@ import (
 const (
 	sourceDefault = "default"       // no rule speaks
 	sourceMode    = "mode"          // the mode forbids writing
+	sourceShelved = "lifecycle"     // the operator has taken the tool out of use
 	sourceLimit   = "limit"         // a finding of package target
 	sourceSession = "session_grant" // an answer for this session
 	sourceAlways  = "always_grant"  // an answer for good
@@ -24,7 +25,7 @@ const (
 type verdict struct {
 	behavior tool.Behavior
 	source   string
-	kind     string   // type of the reason: rule, default, mode, limit, grant, classifier, approval
+	kind     string   // type of the reason: rule, default, mode, lifecycle, limit, grant, classifier, approval
 	message  string   // one sentence
 	note     string   // what the mode made of it
 	refs     []string // rules and grants behind it, the deciding one first
@@ -87,6 +88,11 @@ func (s *state) forbid(sub *subject, v *verdict) bool {
 			v.rule(c, err)
 			return true
 		}
+	}
+	if sub.Facts.IsShelved() {
+		v.behavior, v.source, v.kind = tool.Deny, sourceShelved, "lifecycle"
+		v.message = "policy.tools says that this tool is " + sub.Facts.Lifecycle.Value + ": use another one"
+		return true
 	}
 	for i := range sub.Findings {
 		if f := &sub.Findings[i]; f.Behavior != tool.Ask { // a limit never allows
@@ -224,7 +230,7 @@ func (v *verdict) byDefault(r *Request) {
 }
 
 // Hides reports whether nothing that a caller could send to the tool would ever be allowed, so that a surface need not show
-// it, and by which rule or mode. A rule hides if it denies whatever the arguments, the targets and the time are.
+// it, and by which rule, lifecycle or mode. A rule hides if it denies whatever the arguments, the targets and the time are.
 func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.Actor) (rule string, hidden bool) {
 	s := e.state.Load()
 	if s == nil {
@@ -238,6 +244,9 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 		if matched, err := c.matches(sub); matched || err != nil {
 			return c.ref, true
 		}
+	}
+	if f := sub.Facts; f.IsShelved() {
+		return "lifecycle/" + f.Lifecycle.Value, true
 	}
 	if mode := s.settings.Mode.Of(actor.Door); mode.forbidsWriting() && writes(sub.Request) {
 		return "mode/" + string(mode), true

@@ -133,7 +133,7 @@ func (x *Explanation) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "  classifier  %v would still be asked\n", d.PendingClassifierCheck["classifier"])
 	}
 	if d.BlockedPath != "" {
-		fmt.Fprintf(&b, "  path        %q\n", d.BlockedPath)
+		fmt.Fprintf(&b, "  blocked     %q\n", d.BlockedPath)
 	}
 	for _, t := range x.Targets {
 		fmt.Fprintf(&b, "  target      %s %q", t.Kind, t.Resolved)
@@ -183,5 +183,5 @@ func (x *Explanation) writeRules(b *strings.Builder) {
 // plainText keeps text from steering the terminal.
 func plainText(text string) string {
 	quoted := fmt.Sprintf("%q", text)
-	return quoted[1 : len(quoted)-1]
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

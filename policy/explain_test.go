@@ -104,6 +104,25 @@ func TestHides(t *testing.T) {
 			t.Errorf("%s: hidden %t by %q, want %q", c.name, hidden, rule, c.want)
 		}
 	}
+	// what the operator has taken out of use is hidden and denied, whatever allows it
+	allow := policy.Rule{ID: "a", Match: []string{"*"}, Then: tool.Allow}
+	e := compile(t, policy.Settings{Mode: policy.ModeAcceptAll, Sets: user(allow)})
+	for _, state := range []string{facts.Draft, facts.Disabled, facts.RequiresSetup, facts.Retired, facts.Deprecated, facts.Available} {
+		r := writer("mcp.x.write")
+		r.Facts = facts.Of(r.Tool, facts.Options{Overrides: []facts.Override{{Match: "*", Lifecycle: state}}})
+		want, wanted := "lifecycle/"+state, tool.Deny
+		if state == facts.Deprecated || state == facts.Available {
+			want, wanted = "", tool.Allow
+		}
+		if rule, hidden := e.Hides(r.Tool, r.Facts, "p", r.Actor); rule != want || hidden != (want != "") {
+			t.Errorf("%s: hidden %t by %q, want %q", state, hidden, rule, want)
+		}
+		if d := e.Decide(t.Context(), r); d.Behavior != wanted {
+			t.Errorf("%s: %+v", state, d)
+		} else {
+			checkRecord(t, d)
+		}
+	}
 	if _, hidden := policy.New().Hides(writer("mcp.x.y").Tool, nil, "", tool.Actor{}); hidden {
 		t.Error("an engine without a policy hides")
 	}
@@ -131,5 +150,19 @@ func TestTheLoudModeIsLoud(t *testing.T) {
 	d := decides(t, compile(t, policy.Settings{Mode: policy.ModeAcceptAll}), writer("mcp.x.y"), tool.Allow, "default")
 	if d.Mode != "accept_all" || !strings.Contains(d.Reason["mode"].(string), "WITHOUT ASKING") {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestExplanationReadsWell: what a rule says stands in an explanation as it was written, but for what steers terminals.
+func TestExplanationReadsWell(t *testing.T) {
+	t.Parallel()
+	e := compile(t, policy.Settings{Sets: user(policy.Rule{Match: []string{"*"}, Then: tool.Deny, Reason: "say \"please\" \\ \x1b[2J"})})
+	x := e.Explain(t.Context(), writer("mcp.x.y"))
+	var text strings.Builder
+	if err := x.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(text.String(), "\n"); first != `DENY: say "please" \\ \x1b[2J` {
+		t.Errorf("%s", first)
 	}
 }

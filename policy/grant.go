@@ -57,7 +57,7 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 		return g.Exact == digestCall(r)
 	}
 	if len(g.Scopes) == 0 {
-		return len(r.Targets) == 0
+		return len(r.Targets) == 0 && (g.Then == tool.Deny || !isUnaimed(r))
 	}
 	if g.Then == tool.Deny {
 		return g.reaches(r)

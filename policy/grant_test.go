@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
@@ -363,6 +364,32 @@ func TestDirectoryOf(t *testing.T) {
 	} {
 		if got := of(path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+// TestDangerousWithoutTargets: an answer about a dangerous tool that is aimed at nothing holds for exactly its arguments.
+func TestDangerousWithoutTargets(t *testing.T) {
+	t.Parallel()
+	e := compile(t, policy.Settings{Mode: policy.ModeDefault, Grants: openGrants(t, policy.GrantOptions{})})
+	for _, c := range []struct { // the tool becomes dangerous: what was allowed before ends
+		tags  []string
+		exact bool
+	}{{nil, false}, {[]string{"dangerous"}, true}} {
+		r := writer("mcp.x.create")
+		r.Facts = facts.Of(r.Tool, facts.Options{Overrides: []facts.Override{{Match: "*", Destructive: new(bool), Tags: c.tags}}})
+		r.Input = json.RawMessage(`{"n":1}`)
+		asked := decides(t, e, r, tool.Ask, "default")
+		if s, ok := asked.SuggestedUpdates[0].(policy.SuggestedGrant); !ok || (s.Exact != "") != c.exact {
+			t.Errorf("%q: %+v", c.tags, asked.SuggestedUpdates[0])
+		}
+		if _, err := e.Settle(r, policy.Settlement{Choice: policy.AllowSession, By: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		decides(t, e, r, tool.Allow, "session_grant")
+		r.Input = json.RawMessage(`{"n":2}`)
+		if d := e.Decide(t.Context(), r); (d.Behavior == tool.Ask) != c.exact {
+			t.Errorf("%q: other arguments: %+v", c.tags, d)
 		}
 	}
 }

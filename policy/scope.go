@@ -57,12 +57,19 @@ func isUnbounded(t *target.Target) bool {
 	return false
 }
 
+// isUnaimed reports whether nothing but its arguments bounds a call of a dangerous tool.
+func isUnaimed(r *Request) bool { return len(r.Targets) == 0 && r.Facts.Has(dangerous) }
+
 // maxScopes bounds what a person has to read of one grant.
 const maxScopes = 64
 
 // scopesOf are the scopes of a grant for r, ok false where only exactly these arguments can be granted: a command that
-// cannot be told or that runs whatever it is given, or a target that could not be normalised.
+// cannot be told or that runs whatever it is given, a target that could not be normalised, or a dangerous tool that is aimed
+// at nothing that could bound it.
 func scopesOf(r *Request, exact []string, directory func(string) string) (scopes []Scope, ok bool) {
+	if isUnaimed(r) {
+		return nil, false
+	}
 	scopes = make([]Scope, 0, len(r.Targets))
 	for i := range r.Targets {
 		t := &r.Targets[i]

@@ -140,6 +140,12 @@ func (c ServerConfig) callLimits(native string) (call, callMax time.Duration) {
 	return t.Call, t.CallMax
 }
 
+// CallTimeout is how long a call of the tool that the server calls native may take in all.
+func (c ServerConfig) CallTimeout(native string) time.Duration {
+	_, most := c.callLimits(native)
+	return most
+}
+
 func (c ServerConfig) sessionIdle() time.Duration {
 	return orDefault(c.SessionIdle, defaultSessionIdle)
 }

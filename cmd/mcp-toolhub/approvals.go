@@ -208,6 +208,7 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		if v.Cut {
 			line("", "(cut)")
 		}
+		line("remembered", remembered(v.Suggested))
 		line("expires", v.Expires.Format(time.RFC3339))
 		line("invocation", string(v.Invocation))
 		for _, c := range v.Choices {
@@ -215,6 +216,21 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		}
 		return nil
 	})
+}
+
+// remembered is what an answer for a session or for good would hold for; "" where none is remembered.
+func remembered(suggested []any) string {
+	for _, one := range suggested {
+		text, err := json.Marshal(one)
+		if err != nil {
+			continue // cannot be: it came as JSON
+		}
+		var s policy.SuggestedGrant
+		if err := json.Unmarshal(text, &s); err == nil && s.Choice == policy.AllowSession {
+			return gate.Covers(&s)
+		}
+	}
+	return ""
 }
 
 func (a *app) answerApproval(ctx context.Context, id string, r control.Reply) error {
@@ -331,17 +347,7 @@ func (a *app) listGrants(ctx context.Context, format string) error {
 		if g.Session {
 			lasts = "session, " + lasts
 		}
-		scope := "no targets"
-		if g.Exact != "" {
-			scope = "exactly these arguments"
-		}
-		if len(g.Targets) > 0 {
-			text, err := json.Marshal(g.Targets)
-			if err != nil {
-				return failed(err)
-			}
-			scope = gate.Plain(string(text), 200)
-		}
+		scope := gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact})
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Then, gate.Name(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts, scope)
 	}
 	if err := w.Flush(); err != nil {

@@ -431,7 +431,7 @@ func checkLines(t *testing.T, message string) {
 			if strings.HasPrefix(text, `"`) != strings.Contains(text, " ") {
 				t.Errorf("an odd name is not quoted: %q", line)
 			}
-		case "Server", "Risk", "Why you are asked", "Runs in", "Asked for by", "An answer that is remembered covers":
+		case "Server", "Risk", "Tags", "Why you are asked", "Runs in", "Asked for by", "An answer that is remembered covers":
 		case "Aimed at":
 			if !strings.HasPrefix(text, `path "`) {
 				t.Errorf("a target is not quoted: %q", line)
@@ -488,6 +488,9 @@ func (p *permitted) checkTerminal(t *testing.T) {
 			}
 			if lines := strings.Count(string(out), "\n"); args[0] == "list" && lines != 2 {
 				t.Errorf("%q makes a list of %d lines:\n%s", text, lines, out)
+			}
+			if args[0] == "show" && !strings.Contains(string(out), "\nremembered  this tool") {
+				t.Errorf("nobody learns what an answer that is remembered covers:\n%s", out)
 			}
 			checkVisible(t, strings.ReplaceAll(string(out), "\n", ""))
 		}

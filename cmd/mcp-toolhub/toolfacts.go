@@ -24,29 +24,75 @@ type factsRecord struct {
 	ExternalMappings  []tool.ExternalMapping  `json:"external_mappings"`
 }
 
-// factsOf are the facts of a tool as it stands on the surface.
-func (o ownTools) factsOf(surface *tool.Surface, t *tool.Tool) *facts.Facts {
-	state := facts.State{Deferred: surface.IsDeferred(t.Name)}
+// shown is what clients of this config are offered: a client on stdio of which nothing is known. The commands themselves see
+// everything, deferred or not.
+func (o ownTools) shown() (*tool.Surface, tool.SurfaceRecord, error) {
+	surface, err := o.hub.Surface(o.profile, tool.Actor{Name: "local", Door: "stdio"})
+	if err != nil {
+		return nil, tool.SurfaceRecord{}, err
+	}
+	record, _ := o.hub.loader.Record(surface)
+	return surface, record, nil
+}
+
+// factsOf are the facts of a tool as it stands on the surface that clients are offered.
+func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
+	surface, record, err := o.shown()
+	if err != nil {
+		return nil, err
+	}
+	_, offered := surface.Resolve(string(t.Name))
+	state := facts.State{Deferred: surface.IsDeferred(t.Name), Hidden: !offered}
+	for _, name := range surface.NamesOf(t.Name) {
+		if name != t.Native && name != string(t.Name) {
+			state.Aliases = append(state.Aliases, name)
+		}
+	}
+	for _, loaded := range record.LoadedTools {
+		state.AlwaysLoad = state.AlwaysLoad || loaded.ToolID == t.Name && loaded.Reason == "always_load"
+	}
 	for _, st := range o.hub.statuses() {
 		if st.Server == t.Server {
 			state.Server = st.State
 		}
 	}
-	return o.hub.gate.Load().Facts(t).In(state)
+	for _, sc := range o.hub.settings.Load().Upstream.Servers {
+		if sc.ID == t.Server {
+			state.Timeout = sc.CallTimeout(t.Native)
+		}
+	}
+	return o.hub.gate.Load().Facts(t).In(state), nil
 }
 
-func (a *app) printFacts(o ownTools, surface *tool.Surface, l *tool.Listed) error {
-	f := o.factsOf(surface, l.Tool)
+// find is the tool of that name: one that the policy hides from clients, too, by its canonical name.
+func (o ownTools) find(name string) (*tool.Listed, bool) {
+	t := o.hub.present(tool.Name(name))
+	if t == nil {
+		return nil, false
+	}
+	return &tool.Listed{Name: name, Tool: t, Declaration: t.Declaration}, true
+}
+
+func (a *app) printFacts(o ownTools, l *tool.Listed) error {
+	f, err := o.factsOf(l.Tool)
+	if err != nil {
+		return failed(err)
+	}
 	return a.printJSON(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
 		PermissionProfile: f.PermissionProfile(), InputContract: f.InputContract(), OutputContract: f.OutputContract(),
 		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings()})
 }
 
 // summarizeFacts prints what matters of the facts for people.
-func (a *app) summarizeFacts(o ownTools, t *tool.Tool) {
-	f := o.hub.gate.Load().Facts(t)
-	fmt.Fprintf(a.std.out, "tags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", printable(strings.Join(f.Tags, " ")), f.Risk.Value, f.Risk.Origin,
+func (a *app) summarizeFacts(o ownTools, t *tool.Tool) error {
+	f, err := o.factsOf(t)
+	if err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(a.std.out, "lifecycle: %s (%s: %s)\ntags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", f.Lifecycle.Value, f.Lifecycle.Origin,
+		printable(f.Lifecycle.Why), printable(strings.Join(f.Tags, " ")), f.Risk.Value, f.Risk.Origin,
 		f.ReadOnly.Value, f.ReadOnly.Origin, printable(f.ReadOnly.Why))
+	return nil
 }
 
 // placed is where a tool stands on a surface, and why.
@@ -64,11 +110,10 @@ func (a *app) explainTools(t toolbox, f toolFlags) error {
 	if !ok {
 		return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
 	}
-	surface, err := own.surface()
+	surface, record, err := own.shown()
 	if err != nil {
 		return failed(err)
 	}
-	record, _ := own.hub.loader.Record(surface)
 	reasons := make(map[tool.Name]string)
 	for _, loaded := range record.LoadedTools {
 		reasons[loaded.ToolID] = loaded.Reason

@@ -75,7 +75,7 @@ func (a *app) toolsCommand() *cobra.Command {
 			})
 		},
 	}
-	list.Flags().BoolVar(&why, "why", false, "say of each tool why it is loaded, deferred, blocked or excluded; not with --url")
+	list.Flags().BoolVar(&why, "why", false, "say of each tool why clients find it loaded, deferred, blocked or excluded; not with --url")
 	cmd.AddCommand(list, &cobra.Command{
 		Use: "show NAME", Short: "Show one tool, by any of its names", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,13 +135,16 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 		return failed(err)
 	}
 	l, ok := surface.Resolve(name)
+	own, isOwn := t.(ownTools)
+	if !ok && isOwn {
+		l, ok = own.find(name)
+	}
 	if !ok {
 		return failed(fmt.Errorf("no tool %q: mcp-toolhub tools list names them", name))
 	}
-	own, isOwn := t.(ownTools)
 	if f.format == "json" {
 		if isOwn {
-			return a.printFacts(own, surface, l)
+			return a.printFacts(own, l)
 		}
 		return a.print(l.Declaration) // what a running hub tells its clients, and it tells no more
 	}
@@ -157,7 +160,9 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 		fmt.Fprintf(a.std.out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
 	}
 	if isOwn {
-		a.summarizeFacts(own, l.Tool)
+		if err := a.summarizeFacts(own, l.Tool); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(a.std.out, "\n%s\n\ninput schema:\n", printable(l.Tool.Description))
 	var schema bytes.Buffer

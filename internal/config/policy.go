@@ -100,7 +100,7 @@ func ruleShape() object[rule] {
 		key("profile", "Calls through these profiles, as globs.", globs, func(r *rule) *[]string { return &r.Profile }),
 		key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication.`, globs,
 			func(r *rule) *[]string { return &r.Actor }),
-		key("when", "A CEL expression over arguments, targets, actor, tool, now and meta that must be true.", plainText,
+		key("when", "A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.", plainText,
 			func(r *rule) *string { return &r.When }),
 		must(key("then", "What happens.", text{oneOf: behaviors}, func(r *rule) *string { return &r.then })),
 		key("every_time", "With then: ask, no answer is remembered.", boolean{}, func(r *rule) *bool { return &r.EveryTime }),

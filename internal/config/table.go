@@ -110,7 +110,8 @@ func fileShape(foreign func(key string) bool) object[file] {
 		key("profiles", "What clients see, by name of the profile. \"default\" is the one they get when they name none.",
 			mapping[profile]{of: profileShape(), key: profileName},
 			func(f *file) *[]entry[profile] { return &f.profiles }),
-		key("policy", "Which calls may run, and which a person is asked about. Without this key every call is allowed.",
+		key("policy", "Which calls may run, and which a person is asked about. Without this key tools that only read run where they are "+
+			"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
 			in[permission]{policyShape()}, func(f *file) *located[permission] { return &f.policy }),
 		key("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.", deferredShape(),
 			func(f *file) *deferral { return &f.deferred }),

@@ -1,6 +1,9 @@
 package tool
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Listed is a tool as one surface shows it.
 type Listed struct {
@@ -102,6 +105,20 @@ func (s *Surface) Resolve(name string) (*Listed, bool) {
 	}
 	l, ok := s.aliases[name]
 	return l, ok
+}
+
+// NamesOf are all names that the tool of that canonical name goes by on this surface, sorted.
+func (s *Surface) NamesOf(tool Name) []string {
+	var names []string
+	for _, known := range []map[string]*Listed{s.names, s.aliases} {
+		for name, l := range known {
+			if l.Tool.Name == tool {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Split says which tools of a surface are held back, and which tools of the hub's own serve them.

@@ -229,9 +229,11 @@ func (d *derivation) blockers() (mask, string) {
 
 // builtIn reports whether the tool is the hub's own: those that remove what a person would miss say so, by destructiveHint.
 func (d *derivation) builtIn() bool {
-	source := d.tool.Name.Source()
-	return source != tool.SourceMCP && source != "declarative"
+	return d.tool.Name.Source() != tool.SourceMCP && !d.declares()
 }
+
+// declares reports whether the tool is a command that a file of the user's declares.
+func (d *derivation) declares() bool { return d.tool.Name.Source() == "declarative" }
 
 func (d *derivation) readOnly() Fact[bool] {
 	if v, ok := d.overrideBool(func(o *Override) *bool { return o.ReadOnly }); ok {

@@ -29,7 +29,7 @@ func (f *Facts) Declaration() Declaration {
 	t := f.declared
 	return Declaration{
 		Head: tool.HeadOf(tool.ObjectDeclaration), ToolID: f.Tool, Namespace: f.namespace(), Name: t.Native,
-		Aliases: list(f.options.Aliases), SearchHint: f.SearchHint(), Title: t.Title, Description: t.Description,
+		Aliases: list(f.state.Aliases), SearchHint: f.SearchHint(), Title: t.Title, Description: t.Description,
 		Lifecycle: f.Lifecycle.Value, ToolKind: f.Kind.Value, Capabilities: f.capabilities(),
 		InputContract: f.InputContract(), OutputContract: f.OutputContract(), Interface: f.ref("interface"),
 		ExecutionProfile: f.ref("execution"), PermissionProfile: f.ref("permission"),
@@ -83,7 +83,7 @@ func (f *Facts) ExecutionProfile() ExecutionProfile {
 	return ExecutionProfile{
 		Head: tool.HeadOf(tool.ObjectExecutionProfile), ID: f.ref("execution"), Kind: kind, Progress: mcp, Cancel: true,
 		Retries: f.Idempotent.Value, Background: support == "optional" || support == "required", SandboxProfile: noSandbox,
-		TimeoutMS: f.options.Timeout.Milliseconds(), ExternalMappings: f.ExternalMappings(),
+		TimeoutMS: f.state.Timeout.Milliseconds(), ExternalMappings: f.ExternalMappings(),
 	}
 }
 
@@ -162,10 +162,10 @@ func (f *Facts) Interface() Interface {
 	}
 	return Interface{
 		Head: tool.HeadOf(tool.ObjectInterface), ID: f.ref("interface"),
-		ToolID: f.Tool, Name: t.Native, Aliases: list(f.options.Aliases), Namespace: f.namespace(),
+		ToolID: f.Tool, Name: t.Native, Aliases: list(f.state.Aliases), Namespace: f.namespace(),
 		NativeIDs: []string{t.Native}, UserFacingName: title,
 		SearchHint: f.SearchHint(), Description: t.Description, Capabilities: f.capabilities(), SchemaVisibility: visibility,
-		ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.options.AlwaysLoad,
+		ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.state.AlwaysLoad,
 		ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(t.InputSchema), OutputSchema: objectOnly(t.OutputSchema),
 		Strict: f.strict(), IsEnabled: f.enabled(), RequiresSetup: f.Lifecycle.Value == RequiresSetup,
 		RequiredCredentials: list(f.options.Credentials), ModelRequirements: []string{}, FeatureGates: []string{},
@@ -174,7 +174,7 @@ func (f *Facts) Interface() Interface {
 		IsConcurrencySafe: f.Concurrent.Value, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
 		ClassifierInput: f.ClassifierInput(), Origins: f.Origins(),
 		PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool), PermissionChannel: f.options.Channel,
-		ExecutionProfile: f.ref("execution"), TimeoutMS: f.options.Timeout.Milliseconds(), AbortSemantics: "cancel_requested",
+		ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(), AbortSemantics: "cancel_requested",
 		ProgressSchema: json.RawMessage(progressSchema), ContextModifierPolicy: "forbid",
 		ResultMapper: "pass_through", MaxInlineChars: f.options.MaxInlineChars, PersistencePolicy: f.ref("persistence"),
 		EmptyResultPolicy: "empty_content", RedactionPolicies: []string{}, Rendering: f.rendering(title),

@@ -11,7 +11,6 @@ package facts
 
 import (
 	"slices"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -81,6 +80,7 @@ type Facts struct {
 
 	declared *tool.Tool
 	options  Options
+	state    State // of In
 }
 
 // Argument is one argument that names something outside the call.
@@ -109,12 +109,9 @@ type Options struct {
 	Overrides []Override // of Config.Tools; the first that sets a fact counts for that fact
 
 	// The rest is for the records alone.
-	Aliases        []string      // other names under which the tool answers
-	AlwaysLoad     bool          // never deferred
-	Timeout        time.Duration // of one call; 0: not known
-	MaxInlineChars int           // of a result that reaches the model as it is; 0: no bound
-	Credentials    []string      // names of the credentials that its server needs, never their values
-	Channel        string        // how a person is asked: "elicitation", "queue" …; "" where nobody is
+	MaxInlineChars int      // of a result that reaches the model as it is; 0: no bound
+	Credentials    []string // names of the credentials that its server needs, never their values
+	Channel        string   // how a person is asked: "elicitation", "queue" …; "" where nobody is
 }
 
 // Of derives the facts of t. It takes well under 50 microseconds for a declaration of ordinary size, keeps t and o, and

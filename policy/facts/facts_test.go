@@ -123,6 +123,15 @@ func TestTagsOfAServer(t *testing.T) {
 	if f := facts.Of(tl, facts.Options{}); f.ReadOnly.Value || f.Has("readonly") || !f.Has("dangerous") {
 		t.Errorf("a server's tag loosens: %q", f.Tags)
 	}
+	// what the operator calls dangerous is no small risk, and a classifier is told of it, even if it only reads
+	tl = made(t, "get_thing", "", "", "")
+	tl.Tags = []string{"dangerous"}
+	for _, f := range []*facts.Facts{facts.Of(tl, facts.Options{}), facts.Of(made(t, "get_thing", "", "", ""),
+		facts.Options{Overrides: []facts.Override{{Match: "*", Tags: []string{"dangerous"}}}})} {
+		if !f.ReadOnly.Value || f.Risk.Value != facts.RiskHigh || f.Risk.Origin != facts.Configured || f.ClassifierInput() == "" {
+			t.Errorf("a dangerous reader: %+v, %q", f.Risk, f.ClassifierInput())
+		}
+	}
 	if f := facts.Of(made(t, "thing", "", "", ""), facts.Options{}); !f.Has("unknown") || f.Risk.Value != facts.RiskHigh {
 		t.Errorf("nothing is known of it: %q", f.Tags)
 	}

@@ -1,6 +1,10 @@
 package facts
 
-import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+import (
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
 
 // State is where a tool stands in the hub at one moment, for one caller: what its declaration cannot say. The zero value
 // is a tool that can be called.
@@ -10,6 +14,10 @@ type State struct {
 	Setup    string           // what is missing before it can be called: a credential, a setting; "" for nothing
 	Server   tool.ServerState // of its origin; "" counts as ready
 	Deferred bool             // this surface does not list it, and finds it
+
+	Aliases    []string      // other names under which the tool answers
+	AlwaysLoad bool          // never deferred
+	Timeout    time.Duration // of one call; 0: not bounded
 }
 
 // lifecycle is the state of the tool by itself: what the operator says, or whether it is deprecated.
@@ -26,12 +34,23 @@ func (d *derivation) lifecycle() Fact[string] {
 	return Fact[string]{Available, Inferred, "its origin offers it"}
 }
 
-// In returns the facts of the tool in a state: equal to f but for the lifecycle. What the operator configured as draft,
-// disabled or retired stays so; a state that keeps a tool from being called comes before deprecated, and that before
-// deferred.
+// IsShelved reports whether the operator has taken the tool out of use: it is configured as draft, disabled, retired, or as
+// something that has to be set up first. Such a tool is not to be called, whatever the rules say.
+func (f *Facts) IsShelved() bool {
+	switch f.Lifecycle.Value {
+	case Draft, Disabled, Retired, RequiresSetup:
+		return f.Lifecycle.Origin == Configured
+	}
+	return false
+}
+
+// In returns the facts of the tool in a state: equal to f but for the lifecycle, and for what records say of the state.
+// What the operator has taken out of use stays so; a state that keeps a tool from being called comes before deprecated, and
+// that before deferred.
 func (f *Facts) In(s State) *Facts {
 	out := *f
 	out.Lifecycle = f.in(s)
+	out.state = s
 	return &out
 }
 
@@ -40,7 +59,7 @@ func (f *Facts) in(s State) Fact[string] {
 	switch {
 	case s.Gone:
 		return Fact[string]{Retired, Inferred, "its origin does not offer it any more"}
-	case own.Value == Draft || own.Value == Disabled || own.Value == Retired || own.Value == RequiresSetup:
+	case f.IsShelved():
 		return own
 	case s.Hidden:
 		return Fact[string]{Disabled, Configured, "this surface does not offer it"}

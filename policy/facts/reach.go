@@ -83,6 +83,9 @@ func (d *derivation) risk(f *Facts) Fact[string] {
 	if v, ok := overrideWord(d, func(o *Override) string { return o.Risk }); ok {
 		return v
 	}
+	if d.calledDangerous() && !(f.Command.Value && !f.ReadOnly.Value) {
+		return Fact[string]{RiskHigh, Configured, "tag " + tagDangerous}
+	}
 	switch {
 	case f.ReadOnly.Value && f.Command.Value:
 		return Fact[string]{RiskMedium, Inferred, f.Command.Why}
@@ -98,6 +101,12 @@ func (d *derivation) risk(f *Facts) Fact[string] {
 	return Fact[string]{RiskMedium, f.ReadOnly.Origin, f.ReadOnly.Why}
 }
 
+// calledDangerous reports whether the operator tags the tool dangerous.
+func (d *derivation) calledDangerous() bool {
+	return slices.Contains(d.tool.Tags, tagDangerous) ||
+		slices.ContainsFunc(d.overrides, func(o Override) bool { return slices.Contains(o.Tags, tagDangerous) })
+}
+
 func (d *derivation) access(f *Facts) Fact[[]string] {
 	if v, ok := overrideWord(d, func(o *Override) []string { return o.Access }); ok {
 		return v
@@ -111,7 +120,7 @@ func (d *derivation) access(f *Facts) Fact[[]string] {
 	}
 	add(!f.ReadOnly.Value, "write")
 	add(d.shown(f), "delete")
-	add(f.Command.Value || !f.ReadOnly.Value && against.has(executes), "execute")
+	add(f.Command.Value || d.declares() || !f.ReadOnly.Value && against.has(executes), "execute")
 	add(f.Network.Value, "network")
 	add(f.Filesystem.Value, "filesystem")
 	add(d.name.browser || d.prose.browser, "browser")
@@ -148,7 +157,7 @@ func (d *derivation) kind(f *Facts) Fact[string] {
 	switch source := d.tool.Name.Source(); {
 	case source == tool.SourceMCP:
 		kind = "mcp_tool"
-	case f.Command.Value || source == "declarative":
+	case f.Command.Value || d.declares():
 		kind = "shell_command"
 	case d.tool.Name == "tool_search":
 		kind = "retrieval"

@@ -45,14 +45,15 @@ func TestRecords(t *testing.T) {
 	for _, object := range []string{"tool-declaration", "tool-interface", "execution-profile", "permission-profile", "scheduler-policy"} {
 		schemas[object] = standard(t, object)
 	}
-	full := facts.Options{Trust: true, Aliases: []string{"a"}, AlwaysLoad: true, Timeout: time.Second, MaxInlineChars: 1000,
-		Credentials: []string{"TOKEN"}, Channel: "elicitation"}
+	full := facts.Options{Trust: true, MaxInlineChars: 1000, Credentials: []string{"TOKEN"}, Channel: "elicitation"}
+	placed := facts.State{Aliases: []string{"a"}, AlwaysLoad: true, Timeout: time.Second}
 	for i, tl := range recorded(t) {
-		o := facts.Options{}
+		o, state := facts.Options{}, facts.State{}
 		if i%2 == 0 {
-			o = full
+			o, state = full, placed
 		}
-		f := facts.Of(tl, o).In(facts.State{Deferred: i%3 == 0})
+		state.Deferred = i%3 == 0
+		f := facts.Of(tl, o).In(state)
 		for object, record := range map[string]tool.Record{"tool-declaration": f.Declaration(), "tool-interface": f.Interface(),
 			"execution-profile": f.ExecutionProfile(), "permission-profile": f.PermissionProfile(), "scheduler-policy": f.SchedulerPolicy()} {
 			text, err := json.Marshal(record)
@@ -78,7 +79,7 @@ func TestInterfaceHasTenPartitions(t *testing.T) {
 	t.Parallel()
 	tl := made(t, "get_thing", "Gets a thing.", "", "")
 	tl.OutputSchema = json.RawMessage(`{"type":"object"}`)
-	f := facts.Of(tl, facts.Options{Timeout: time.Second, MaxInlineChars: 1})
+	f := facts.Of(tl, facts.Options{MaxInlineChars: 1}).In(facts.State{Timeout: time.Second})
 	text, err := json.Marshal(f.Interface())
 	if err != nil {
 		t.Fatal(err)

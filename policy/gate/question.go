@@ -176,6 +176,9 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 		}
 		line("Risk", f.Risk.Value+"; "+effect+" ("+string(f.ReadOnly.Origin)+")")
 	}
+	if f := r.Facts; f != nil && len(f.Tags) > 0 {
+		line("Tags", Plain(strings.Join(f.Tags, " "), maxShownWords))
+	}
 	if message, ok := d.Reason["message"].(string); ok {
 		line("Why you are asked", Plain(message, maxShownWords))
 	}
@@ -198,7 +201,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	}
 	for _, suggested := range d.SuggestedUpdates {
 		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Choice == policy.AllowSession {
-			line("An answer that is remembered covers", covers(&s))
+			line("An answer that is remembered covers", Covers(&s))
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
@@ -231,7 +234,8 @@ func Aim(t *target.Target) string {
 	return text
 }
 
-func covers(s *policy.SuggestedGrant) string {
+// Covers is what an answer that is remembered as s holds for, for people.
+func Covers(s *policy.SuggestedGrant) string {
 	switch {
 	case s.Exact != "":
 		return "this tool with exactly these arguments"
