@@ -149,6 +149,7 @@ func (r Root) dir() string {
 type Plan struct {
 	arguments []argument
 	declared  map[string]bool // names of the schema's own properties
+	facts     *facts.Facts
 	write     bool
 }
 
@@ -159,7 +160,7 @@ type argument struct {
 
 // Find returns the plan of the tool that f is about. It is made once per tool.
 func Find(f *facts.Facts) *Plan {
-	p := &Plan{declared: make(map[string]bool), write: !f.ReadOnly.Value}
+	p := &Plan{declared: make(map[string]bool), facts: f, write: !f.ReadOnly.Value}
 	for _, a := range f.Arguments {
 		steps := strings.Split(strings.TrimPrefix(a.Pointer, "/"), "/")
 		for i, s := range steps {
