@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +44,7 @@ type Options struct {
 	Home    string            // what "~" stands for; "" where that is not known
 	Temp    string            // the directory for temporary files
 	State   string            // the hub's own directory: calls that are aimed at it are asked about
+	Own     []string          // files and directories that the hub goes by, absolute: calls that may write there are asked about
 }
 
 // Gate is one version of permission. It is safe for concurrent use.
@@ -83,9 +83,9 @@ func New(c Config, o Options) (*Gate, error) {
 	}
 	limits := c.Limits
 	if o.State != "" {
-		limits.SensitivePaths = append(slices.Clone(limits.SensitivePaths), filepath.ToSlash(o.State), filepath.ToSlash(o.State)+"/**")
+		limits.SensitivePaths = append(slices.Clone(limits.SensitivePaths), target.Literal(o.State)...)
 	}
-	if g.limits, err = target.NewLimits(limits, o.Temp); err != nil {
+	if g.limits, err = target.NewLimits(limits, o.Temp, o.Own...); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
 	if err := c.Tools.Validate(); err != nil {

@@ -32,6 +32,55 @@ func newGate(tb testing.TB, c gate.Config, dir string) *gate.Gate {
 	return g
 }
 
+// What the hub goes by is asked about by whatever name it is reached, also where somebody has allowed all else.
+func TestOwnFiles(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	real := filepath.Join(dir, "real [1] {a}*")
+	if err := os.MkdirAll(filepath.Join(real, "state"), 0o700); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(real, filepath.Join(dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	g, err := gate.New(gate.Config{Limits: target.Config{ExemptPaths: []string{filepath.ToSlash(dir) + "/rules/**"}},
+		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.*"}, Then: tool.Allow}}}}},
+		gate.Options{Dir: dir, State: filepath.Join(dir, "link", "state"),
+			Own: []string{filepath.Join(dir, "link", "config.yaml"), filepath.Join(dir, "rules", "own.yaml")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := writeTool()
+	reader.Name, reader.Native, reader.Description = "mcp.files.read_file", "read_file", "Reads a file"
+	reader.InputSchema = json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)
+	reader.Declaration = json.RawMessage(`{"name":"read_file","annotations":{"readOnlyHint":true}}`)
+	for _, test := range []struct {
+		tool *tool.Tool
+		path string
+		want tool.Behavior
+	}{
+		{writeTool(), real + "/state/grants.yaml", tool.Ask}, {writeTool(), "link/state/run/1.json", tool.Ask},
+		{writeTool(), real + "/config.yaml", tool.Ask}, {writeTool(), "link/config.yaml", tool.Ask}, {writeTool(), "link/CONFIG.yaml", tool.Ask},
+		{writeTool(), "rules/own.yaml", tool.Ask}, {writeTool(), "rules/other.yaml", tool.Allow}, {writeTool(), "link/other.yaml", tool.Allow},
+		{reader, real + "/state/run/1.json", tool.Ask}, {reader, real + "/config.yaml", tool.Allow},
+	} {
+		input, err := json.Marshal(map[string]string{"path": test.path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := g.Request(t.Context(), gate.Call{Tool: test.tool, Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := g.Engine().Decide(t.Context(), r); d.Behavior != test.want {
+			t.Errorf("%s %s: %s, want %s: %v", test.tool.Native, test.path, d.Behavior, test.want, d.Reason)
+		}
+	}
+}
+
 // What a call is aimed at is found and judged: where it leads, and not what it says.
 func TestRequest(t *testing.T) {
 	t.Parallel()
