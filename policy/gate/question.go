@@ -247,7 +247,11 @@ func covers(s *policy.SuggestedGrant) string {
 		case target.URL:
 			part += " on host " + quoted(scope.Host, maxShownTarget)
 		case target.Command:
-			part += " " + quoted(scope.Executable, maxShownTarget) + " in " + quoted(scope.CWD, maxShownTarget)
+			part += " " + quoted(scope.Executable, maxShownTarget)
+			if scope.As != "" {
+				part += ", called " + quoted(scope.As, maxShownTarget) + ","
+			}
+			part += " in " + quoted(scope.CWD, maxShownTarget)
 		case target.Resource:
 			part += " " + quoted(scope.Resource, maxShownTarget)
 		}

@@ -42,6 +42,7 @@ type Target struct {
 
 	Host       string `json:"host,omitempty"`       // lower case, ASCII, no trailing dot; IP addresses in their usual form
 	Executable string `json:"executable,omitempty"` // "" where it cannot be told, which is any program
+	As         string `json:"as,omitempty"`         // the name by which the executable is called, where that is not its own: some go by it
 	Write      bool   `json:"write"`                // the call may write there
 	Remote     bool   `json:"remote,omitempty"`     // a path on another machine: nothing here was looked at
 	Notes      []Note `json:"notes,omitempty"`      // what is odd about it, for the person who is asked
