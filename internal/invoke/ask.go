@@ -138,7 +138,7 @@ func (p *Pipeline) binding(g *gate.Gate, inv *invocation, r *policy.Request) app
 	}
 	arguments := append(append([]byte{}, r.Input...), '\n')
 	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Server: t.Server, Tool: t.Name,
-		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Engine().Version(),
+		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server),
 		Profile: r.Profile, CWD: r.CWD}
 }
 

@@ -34,7 +34,7 @@ type Binding struct {
 	Tool      tool.Name `json:"tool"`
 	Schema    string    `json:"schema"`    // digest of the tool's declaration, so that a tool that has changed is another one
 	Arguments string    `json:"arguments"` // digest of the arguments and of what they resolve to
-	Policy    string    `json:"policy"`    // policy.Engine.Version
+	Policy    string    `json:"policy"`    // gate.Gate.Version
 	Profile   string    `json:"profile,omitempty"`
 	CWD       string    `json:"cwd,omitempty"`
 }

@@ -118,6 +118,18 @@ func (g *Gate) IsOpen() bool { return g.open }
 // Engine decides.
 func (g *Gate) Engine() *policy.Engine { return g.engine }
 
+// Version is a digest of all that decisions about calls to the server come from, besides remembered answers: an approval holds
+// for one version.
+func (g *Gate) Version(server string) string {
+	from := g.options.Origins[server]
+	from.Commands = nil // no data, and found by what is
+	text, err := json.Marshal([]any{g.config.Limits, g.config.Tools, g.options.Own, from})
+	if err != nil {
+		text = fmt.Append(nil, g.config.Limits, g.config.Tools, g.options.Own, from) // cannot be: nothing in it but strings and numbers
+	}
+	return g.engine.Version() + "+" + tool.Digest(text)
+}
+
 // Channels are the ways in which people are asked, in order.
 func (g *Gate) Channels() []Channel {
 	if g.config.Channels == nil {

@@ -32,6 +32,36 @@ func newGate(tb testing.TB, c gate.Config, dir string) *gate.Gate {
 	return g
 }
 
+// An approval is for one version of whatever decides about a server's calls, and for no other server's settings.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	version := func(c gate.Config, o gate.Options) string {
+		g, err := gate.New(c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Version("files")
+	}
+	yes := true
+	usual := version(gate.Config{}, gate.Options{})
+	if again := version(gate.Config{}, gate.Options{Origins: map[string]gate.Origin{"other": {Trust: true}}}); again != usual {
+		t.Errorf("another server changes %q to %q", usual, again)
+	}
+	seen := map[string]string{usual: "nothing"}
+	for name, v := range map[string]string{
+		"limits": version(gate.Config{Limits: target.Config{SensitivePaths: []string{"secret"}}}, gate.Options{}),
+		"facts":  version(gate.Config{Tools: facts.Config{Tools: []facts.Override{{Match: "*", ReadOnly: &yes}}}}, gate.Options{}),
+		"mode":   version(gate.Config{Mode: policy.ModeClient}, gate.Options{}),
+		"trust":  version(gate.Config{}, gate.Options{Origins: map[string]gate.Origin{"files": {Trust: true}}}),
+		"own":    version(gate.Config{}, gate.Options{Own: []string{"/x"}}),
+	} {
+		if other, same := seen[v]; same {
+			t.Errorf("%s is the version of %s", name, other)
+		}
+		seen[v] = name
+	}
+}
+
 // What the hub goes by is asked about by whatever name it is reached, also where somebody has allowed all else.
 func TestOwnFiles(t *testing.T) {
 	t.Parallel()

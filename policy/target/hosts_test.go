@@ -12,6 +12,24 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
+// TestFaultyHosts: an address that has no one spelling is shown and recorded without what may be secret in it.
+func TestFaultyHosts(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "fetch", `"url":{"type":"string"}`)
+	for given, want := range map[string]string{
+		"https://u:SECRET@a@h/x":         "https://…@h/x",
+		"https://h:port/x?token=SECRET":  "https://h:port/x…",
+		"u:SECRET@a@h":                   "…@h",
+		"https://u:SECRET@h:1:2/#SECRET": "https://…@h:1:2/…",
+		"https://u:SECRET@h/a b":         "https://…@h/a b",
+	} {
+		got := resolve(t, p, map[string]string{"url": given}, target.Root{})[0]
+		if got.Fault == "" || got.Resolved != want || strings.Contains(got.Fault, "SECRET") {
+			t.Errorf("%s: %+v, want %q and a fault", given, got, want)
+		}
+	}
+}
+
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	p := plan(t, "fetch", `"url":{"type":"string"}`)
