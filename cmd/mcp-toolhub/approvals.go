@@ -208,6 +208,7 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		if v.Cut {
 			line("", "(cut)")
 		}
+		line("remembered", v.Covers)
 		line("expires", v.Expires.Format(time.RFC3339))
 		line("invocation", string(v.Invocation))
 		for _, c := range v.Choices {

@@ -196,10 +196,8 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if r.Tool.Description != "" {
 		line("The server's own words, which nobody has checked", quoted(r.Tool.Description, maxShownWords))
 	}
-	for _, suggested := range d.SuggestedUpdates {
-		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Choice == policy.AllowSession {
-			line("An answer that is remembered covers", covers(&s))
-		}
+	if c := Covers(d); c != "" {
+		line("An answer that is remembered covers", c)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -229,6 +227,16 @@ func Aim(t *target.Target) string {
 		text += " (" + Plain(t.Fault, maxShownTarget) + ")"
 	}
 	return text
+}
+
+// Covers is what an answer to the question of d covers where it is remembered, for people; "" where none is.
+func Covers(d *tool.PermissionDecision) string {
+	for _, suggested := range d.SuggestedUpdates {
+		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Choice == policy.AllowSession {
+			return covers(&s)
+		}
+	}
+	return ""
 }
 
 func covers(s *policy.SuggestedGrant) string {
