@@ -73,7 +73,7 @@ func Open() *Gate { return &Gate{open: true, engine: policy.New()} }
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
 	g := &Gate{config: c, options: o, roots: make(map[string]target.Root)}
-	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home)}
+	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home), Mask: Mask}
 	if c.Classifier != nil {
 		settings.Classifier = policy.NewClassifier(*c.Classifier)
 	}

@@ -3,6 +3,9 @@ package gate_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +62,39 @@ func TestVersion(t *testing.T) {
 			t.Errorf("%s is the version of %s", name, other)
 		}
 		seen[v] = name
+	}
+}
+
+// Neither a classifier nor a record gets the secrets of a call.
+func TestSecretsStay(t *testing.T) {
+	t.Parallel()
+	questions := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		questions <- string(text)
+		fmt.Fprint(w, `{"behavior":"ask"}`)
+	}))
+	defer server.Close()
+	g, err := gate.New(gate.Config{Classifier: &policy.ClassifierConfig{URL: server.URL},
+		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.files.*"}, Then: tool.Ask,
+			When: `timestamp(arguments.password) > timestamp("2020-01-01T00:00:00Z")`}}}}}, gate.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := g.Request(t.Context(), gate.Call{Tool: writeTool(), Actor: tool.Actor{Name: "ann", Door: "http"},
+		Input: json.RawMessage(`{"path":"a.txt","password":"SECRET\"1","url":"https://u:SECRET@h.example/x?token=SECRET"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := g.Engine().Classify(t.Context(), r)
+	if question := <-questions; !strings.Contains(question, "h.example") || strings.Contains(strings.ReplaceAll(question, `"url":"https://u:SECRET@h.example/x?token=SECRET"`, ""), "SECRET") {
+		t.Error(question) // an address among the arguments is shown as it is
+	}
+	if record, err := json.Marshal(d); err != nil || strings.Contains(string(record), "SECRET") || !strings.Contains(string(record), "invalid RFC 3339 timestamp") {
+		t.Errorf("%s %v", record, err)
 	}
 }
 
