@@ -63,6 +63,9 @@ func (n *nested) isKnown(at string) bool {
 func (n *nested) judge(m rawjson.Member, at string) {
 	text, isText := rawjson.String(m.Value)
 	kind := facts.Undeclared(m.Name(), text)
+	if byKey := facts.Undeclared("", m.Name()); byKey != "" { // a map from paths or addresses to something
+		m.Value, kind, isText = rawjson.Quote(m.Name()), byKey, true
+	}
 	if kind == "" || kind == facts.ArgumentResource {
 		return
 	}

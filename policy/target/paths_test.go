@@ -286,6 +286,7 @@ func TestNested(t *testing.T) {
 		`{"other":{"path":"c"}}`:                                 "path /other/path c",
 		`{"options":{"paths":["c",{"path":"d"}],"argv":["rm"]}}`: "path /options/paths/0 c, path /options/paths/1/path d, command /options/argv rm",
 		`{"options":{"id":"7","note":"plain"},"text":"/x"}`:      "",
+		`{"options":{"/etc/passwd":"x","plain/key":"y"}}`:        "path /options/~1etc~1passwd passwd",
 		`{"options":{"path":"${X}/y"}}`:                          "path /options/path y",
 	} {
 		var got []string
