@@ -8,13 +8,21 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// maxNested bounds how deep objects that no schema describes are looked into.
+// maxNested is how deep pointers go: what stands deeper is looked at under that of what holds it, for their length would
+// grow with the square of the depth.
 const maxNested = 64
+
+// Bounds of the bytes that are looked at: so many, or so many times what the arguments have.
+const (
+	leastWork = 64 << 20
+	workFor   = 32
+)
 
 // nested looks at what stands deeper in the arguments than their schema says: a schema may say "an object", and no more.
 type nested struct {
 	plan       *Plan
 	resolution *resolution
+	size, work int             // bytes of the arguments, and bytes looked at: whatever holds them is looked at for each level
 	known      map[string]bool // pointers of the targets that the schema has led to; nil until they are wanted
 }
 
@@ -24,23 +32,32 @@ func (n *nested) look(value []byte, at, pattern string, depth int) {
 	if len(value) == 0 || value[0] != '{' && value[0] != '[' || r.err != nil || r.full {
 		return
 	}
-	if depth > maxNested {
-		r.add(Target{Kind: Resource, Argument: at, Write: n.plan.write, Notes: []Note{Undeclared}, Fault: "nests too deep to be looked through: send less"})
+	if n.work += len(value); n.work > max(leastWork, workFor*n.size) {
+		r.add(Target{Kind: Resource, Argument: at, Write: n.plan.write, Notes: []Note{Undeclared},
+			Fault: "holds much, deep within one another: nest it less, or send less"})
+		r.full = true
 		return
 	}
 	if value[0] == '[' {
 		i := 0
 		_ = rawjson.Elements(value, func(v []byte) bool {
-			n.look(v, at+"/"+strconv.Itoa(i), pattern+"/*", depth+1)
+			there, like := at, pattern
+			if depth < maxNested && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
+				there, like = at+"/"+strconv.Itoa(i), pattern+"/*"
+			}
+			n.look(v, there, like, depth+1)
 			i++
 			return r.err == nil && !r.full
 		})
 		return
 	}
 	_ = rawjson.Members(value, func(m rawjson.Member) bool {
-		name := escape(m.Name())
-		there, like := at+"/"+name, pattern+"/"+name
-		if !n.plan.facts.Declares(like) && !n.isKnown(there) {
+		there, like := at, pattern
+		if depth < maxNested {
+			name := escape(m.Name())
+			there, like = at+"/"+name, pattern+"/"+name
+		}
+		if depth >= maxNested || !n.plan.facts.Declares(like) && !n.isKnown(there) {
 			n.judge(m, there)
 		}
 		n.look(m.Value, there, like, depth+1)

@@ -301,8 +301,12 @@ func TestNested(t *testing.T) {
 		}
 	}
 	deep := strings.Repeat(`{"a":`, 80) + `{"path":"x"}` + strings.Repeat(`}`, 80)
-	if got := resolve(t, p, `{"options":`+deep+`}`, root); len(got) != 1 || got[0].Fault == "" {
-		t.Errorf("too deep: %+v", got)
+	if got := resolve(t, p, `{"options":`+deep+`}`, root); len(got) != 1 || got[0].Fault != "" || got[0].Given != "x" {
+		t.Errorf("deep: %+v", got)
+	}
+	heavy := strings.Repeat(`{"a":`, 900) + `"` + strings.Repeat("x", 3<<20) + `"` + strings.Repeat(`}`, 900)
+	if got := resolve(t, p, `{"options":`+heavy+`}`, root); len(got) != 1 || got[0].Fault == "" {
+		t.Errorf("heavy: %d targets", len(got))
 	}
 }
 

@@ -197,7 +197,7 @@ func (r *resolution) add(targets ...Target) {
 
 // undeclared looks at the arguments that the schema does not know: it may leave open what may come, or name nothing.
 func (p *Plan) undeclared(r *resolution, arguments []byte) {
-	n := nested{plan: p, resolution: r}
+	n := nested{plan: p, resolution: r, size: len(arguments)}
 	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
 		name := m.Name()
 		at := "/" + escape(name)
