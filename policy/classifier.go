@@ -15,10 +15,11 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // ClassifierConfig is an external program or address that is asked for its opinion of calls that no rule denies. It gets
-// one JSON object (Question) on its standard input or as the body of a POST, arguments included, and answers with one
+// one JSON object (Question) on its standard input or as the body of a POST, arguments included without secrets, and answers with one
 // (Opinion).
 type ClassifierConfig struct {
 	Command []string          `yaml:"command"` // program and arguments; either this or URL
@@ -146,7 +147,7 @@ func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecisio
 	if c == nil || v.behavior == tool.Deny || !c.concerns(&r) {
 		return s.record(&r, &v)
 	}
-	o := c.ask(ctx, &r, v.behavior)
+	o := c.ask(ctx, s.shown(r), v.behavior)
 	v.classifier = &o
 	switch {
 	case o.Behavior == tool.Deny:
@@ -160,6 +161,23 @@ func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecisio
 		v.mode.apply(&v, &r)
 	}
 	return s.record(&r, &v)
+}
+
+// shown is r as a stranger may see it.
+func (s *state) shown(r Request) *Request {
+	if s.settings.Mask == nil {
+		return &r
+	}
+	r.Input = s.settings.Mask(r.Input, r.Facts)
+	targets := make([]target.Target, len(r.Targets))
+	for i, t := range r.Targets {
+		if t.Kind == target.URL {
+			t.Given = t.Resolved // what was given may hold a password
+		}
+		targets[i] = t
+	}
+	r.Targets = targets
+	return &r
 }
 
 func (v *verdict) opinion(then tool.Behavior, message string, o *Opinion) {

@@ -140,8 +140,8 @@ func yamlQuote(text string) string {
 func (s *Scope) yaml() string {
 	parts := []string{"kind: " + yamlQuote(string(s.Kind))}
 	for _, p := range []struct{ key, value string }{
-		{"under", s.Under}, {"host", s.Host}, {"executable", s.Executable}, {"cwd", s.CWD}, {"argument", s.Argument},
-		{"resource", s.Resource},
+		{"under", s.Under}, {"host", s.Host}, {"executable", s.Executable}, {"as", s.As}, {"cwd", s.CWD},
+		{"argument", s.Argument}, {"resource", s.Resource},
 	} {
 		if p.value != "" {
 			parts = append(parts, p.key+": "+yamlQuote(p.value))
@@ -214,7 +214,7 @@ func (r *reader) grant(n *node, key string) Grant {
 
 func (r *reader) scope(n *node, key string) Scope {
 	var s Scope
-	known := []string{"kind", "under", "host", "executable", "cwd", "argument", "resource", "remote", "write"}
+	known := []string{"kind", "under", "host", "executable", "as", "cwd", "argument", "resource", "remote", "write"}
 	r.fields(n, key, known, func(name, key string, value *node) {
 		switch name {
 		case "kind":
@@ -225,6 +225,8 @@ func (r *reader) scope(n *node, key string) Scope {
 			s.Host = r.word(value, key)
 		case "executable":
 			s.Executable = r.word(value, key)
+		case "as":
+			s.As = r.word(value, key)
 		case "cwd":
 			s.CWD = r.word(value, key)
 		case "argument":

@@ -49,6 +49,9 @@ type Settings struct {
 	Grants     *Grants     // nil: nobody's answers are remembered
 	Classifier *Classifier // nil: none is asked
 
+	// Mask returns arguments without their secrets, for the classifier, which is a stranger. Nil: it gets them as they are.
+	Mask func(arguments json.RawMessage, f *facts.Facts) json.RawMessage
+
 	// Directory says which directory a grant for the path resolved covers: resolved itself where it is a directory, the
 	// one that holds it otherwise; resolved where that would be too wide. It is called when a question is about to be
 	// asked, and may look at the file system. Nil: grants cover the exact path and what is beneath it. See DirectoryOf.

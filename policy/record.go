@@ -3,7 +3,10 @@ package policy
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -15,7 +18,7 @@ func (s *state) record(r *Request, v *verdict) tool.PermissionDecision {
 		reason["mode"] = v.note
 	}
 	if v.failed != "" {
-		reason["condition_error"] = v.failed
+		reason["condition_error"] = withoutValues(v.failed, r.Input, r.Meta)
 	}
 	if v.classifier != nil {
 		reason["classifier"] = v.classifier
@@ -44,6 +47,31 @@ func (s *state) record(r *Request, v *verdict) tool.PermissionDecision {
 		d.SuggestedUpdates = s.suggest(r, v)
 	}
 	return d
+}
+
+// withoutValues is an error without the texts of the call that it repeats: it is recorded, and any of them may be a secret.
+func withoutValues(text string, values ...[]byte) string {
+	const shortest = 3 // of a text that is worth it
+	var look func(value []byte)
+	look = func(value []byte) {
+		if s, ok := rawjson.String(value); ok && len(s) >= shortest {
+			text = strings.ReplaceAll(text, s, "…")
+			quoted := strconv.Quote(s)
+			text = strings.ReplaceAll(text, quoted[1:len(quoted)-1], "…")
+		}
+		_ = rawjson.Members(value, func(m rawjson.Member) bool {
+			look(m.Value)
+			return true
+		})
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			look(v)
+			return true
+		})
+	}
+	for _, v := range values {
+		look(v)
+	}
+	return text
 }
 
 // SuggestedGrant is an element of a decision's suggested_updates: what would be remembered if the person chose so.

@@ -16,6 +16,7 @@ type Scope struct {
 	Under      string      `json:"under,omitempty"`      // a path: it and what is beneath it
 	Host       string      `json:"host,omitempty"`       // of a URL
 	Executable string      `json:"executable,omitempty"` // of a command
+	As         string      `json:"as,omitempty"`         // the name by which the executable is called, where that is not its own
 	CWD        string      `json:"cwd,omitempty"`        // where the command runs
 	Argument   string      `json:"argument,omitempty"`   // JSON pointer, of a resource: ids mean something in their place only
 	Resource   string      `json:"resource,omitempty"`   // the id
@@ -34,7 +35,7 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 	case target.URL:
 		return s.Host != "" && s.Host == t.Host
 	case target.Command:
-		return s.Executable != "" && s.Executable == t.Executable && s.CWD == cwd
+		return s.Executable != "" && s.Executable == t.Executable && s.As == t.As && s.CWD == cwd
 	case target.Resource:
 		return s.Resource != "" && s.Resource == t.Resolved && s.Argument == t.Argument
 	}
@@ -83,7 +84,7 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 		case target.URL:
 			s.Host = t.Host
 		case target.Command:
-			if s.Executable, s.CWD = t.Executable, r.CWD; runsAnything(t.Executable) {
+			if s.Executable, s.As, s.CWD = t.Executable, t.As, r.CWD; runsAnything(t.Executable) {
 				return nil, false
 			}
 		case target.Resource:

@@ -208,7 +208,7 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		if v.Cut {
 			line("", "(cut)")
 		}
-		line("remembered", remembered(v.Suggested))
+		line("remembered", v.Covers)
 		line("expires", v.Expires.Format(time.RFC3339))
 		line("invocation", string(v.Invocation))
 		for _, c := range v.Choices {
@@ -216,21 +216,6 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		}
 		return nil
 	})
-}
-
-// remembered is what an answer for a session or for good would hold for; "" where none is remembered.
-func remembered(suggested []any) string {
-	for _, one := range suggested {
-		text, err := json.Marshal(one)
-		if err != nil {
-			continue // cannot be: it came as JSON
-		}
-		var s policy.SuggestedGrant
-		if err := json.Unmarshal(text, &s); err == nil && s.Choice == policy.AllowSession {
-			return gate.Covers(&s)
-		}
-	}
-	return ""
 }
 
 func (a *app) answerApproval(ctx context.Context, id string, r control.Reply) error {

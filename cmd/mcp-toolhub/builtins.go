@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -33,16 +34,11 @@ func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 		if s.Declarative.Dir != "" {
 			s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.Declarative.Dir)
 		}
-		for _, file := range append([]string{s.Path}, s.RuleFiles...) {
-			if file == "" { // there is none
-				continue
-			}
-			path, err := filepath.Abs(file)
-			if err != nil {
-				return nil, fmt.Errorf("find %q: %w", file, err)
-			}
-			s.Code.Protected = append(s.Code.Protected, path)
+		files, err := ownFiles(s)
+		if err != nil {
+			return nil, err
 		}
+		s.Code.Protected = append(s.Code.Protected, files...)
 		s.Code.Run.Bounds.Environ, s.Code.Run.Runner = environ, h.commands
 		if own.code, err = code.New(s.Code); err != nil {
 			return nil, err
@@ -58,6 +54,22 @@ func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 		}
 	}
 	return own, nil
+}
+
+// ownFiles are the files that the hub goes by: whoever could write them would need no permission.
+func ownFiles(s *config.Settings) ([]string, error) {
+	var all []string
+	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
+		if file == "" { // there is none
+			continue
+		}
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return nil, fmt.Errorf("find %q: %w", file, err)
+		}
+		all = append(all, path)
+	}
+	return all, nil
 }
 
 // catalogs are what the toolsets offer. Declared tools are a toolset where anything is declared, be it with faults.
@@ -98,8 +110,7 @@ func declarations(s *config.Settings) []string {
 	if s.Declarative.Dir == "" {
 		return nil
 	}
-	dir := filepath.ToSlash(s.Declarative.Dir)
-	return []string{dir, dir + "/**"}
+	return target.Literal(s.Declarative.Dir)
 }
 
 // diagnoseDeclared looks at the files that declare tools, one step each; any is false where there are none.

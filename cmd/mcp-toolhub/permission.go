@@ -87,7 +87,11 @@ func gateOptions(s *config.Settings, own *builtins) (gate.Options, error) {
 	if err != nil {
 		home = "" // then nothing is taken for it
 	}
-	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Origins: own.origins(s)}
+	files, err := ownFiles(s)
+	if err != nil {
+		return gate.Options{}, err
+	}
+	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Origins: own.origins(s)}
 	for _, server := range s.Upstream.Servers {
 		dir := server.Dir
 		if dir != "" && !filepath.IsAbs(dir) {

@@ -107,7 +107,7 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 func (q *question) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
-		Suggested: q.decision.SuggestedUpdates, Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
+		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
 	out.Reason, _ = q.decision.Reason["message"].(string)
 	out.Shown = r.Input
 	if r.Facts != nil {
@@ -138,7 +138,7 @@ func (p *Pipeline) binding(g *gate.Gate, inv *invocation, r *policy.Request) app
 	}
 	arguments := append(append([]byte{}, r.Input...), '\n')
 	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Server: t.Server, Tool: t.Name,
-		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Engine().Version(),
+		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server),
 		Profile: r.Profile, CWD: r.CWD}
 }
 
@@ -249,6 +249,9 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	if err := q.ticket.Wait(ctx); err != nil {
 		if ctx.Err() != nil {
 			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
+		}
+		if errors.Is(err, approval.ErrClosed) {
+			return p.deny(inv, q, "stale", err.Error())
 		}
 		return p.deny(inv, q, "timeout", "nobody allowed it in time")
 	}

@@ -42,6 +42,28 @@ func said(choice string) []tool.Answer {
 	return []tool.Answer{{Result: json.RawMessage(`{"action":"accept","content":{"answer":"` + choice + `"}}`)}}
 }
 
+// Whoever waits while the hub stops is told so, and nothing runs.
+func TestStopWhileWaiting(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "", func(context.Context, *tool.Execution) (tool.Reply, error) {
+		t.Error("ran")
+		return tool.Reply{}, nil
+	})
+	b.guarded(t)
+	b.opts.QueueOpen = func() bool { return true }
+	changes := b.opts.Approvals.Watch(t.Context())
+	go func() {
+		<-changes
+		b.opts.Approvals.Close()
+	}()
+	c := b.callInRounds(t.Context(), `{"name":"x"}`)
+	c.InRounds, c.Ask = false, nil
+	out := b.Invoke(t.Context(), c)
+	if out.Status != tool.StatusDenied || !strings.Contains(string(out.Result), "the hub is stopping") || strings.Contains(string(out.Result), "in time") {
+		t.Errorf("%s %s", out.Status, out.Result)
+	}
+}
+
 // Equal questions that are open at once are one question, and when who asks it is gone, another call asks on.
 func TestEqualQuestionsAreOne(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ type Binding struct {
 	Tool      tool.Name `json:"tool"`
 	Schema    string    `json:"schema"`    // digest of the tool's declaration, so that a tool that has changed is another one
 	Arguments string    `json:"arguments"` // digest of the arguments and of what they resolve to
-	Policy    string    `json:"policy"`    // policy.Engine.Version
+	Policy    string    `json:"policy"`    // gate.Gate.Version
 	Profile   string    `json:"profile,omitempty"`
 	CWD       string    `json:"cwd,omitempty"`
 }
@@ -52,6 +52,7 @@ type Question struct {
 	Shown     []byte          // arguments as JSON with secrets masked; cut after 8 KiB
 	Targets   []string        // what the call is aimed at, for people; the first 32
 	Suggested []any           // of the decision: what "always" would mean
+	Covers    string          // the same for people
 	Choices   []policy.Choice // that may be given; nil: all of them
 	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
 }
@@ -83,6 +84,7 @@ type View struct {
 	Targets     []string          `json:"targets,omitempty"`
 	MoreTargets int               `json:"more_targets,omitempty"`
 	Suggested   []any             `json:"suggested_updates,omitempty"`
+	Covers      string            `json:"covers,omitempty"` // by an answer that is remembered
 	Choices     []policy.Choice   `json:"choices"`
 	Waiting     int               `json:"waiting"` // calls that the answer is for
 	Asked       time.Time         `json:"asked_at"`
@@ -129,6 +131,7 @@ const (
 	maxShown    = 8 << 10
 	maxTargets  = 32
 	maxText     = 1 << 10
+	maxCovers   = 4 << 10
 	maxSentence = 4 << 10
 	maxEdited   = 1 << 20
 )
@@ -208,7 +211,7 @@ func viewOf(q *Question) View {
 	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
 		Reason: cut(q.Reason, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Waiting: 1,
 		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
-		Suggested: slices.Clone(q.Suggested), Choices: slices.Clone(q.Choices)}
+		Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Choices: slices.Clone(q.Choices)}
 	if v.Choices == nil {
 		v.Choices = policy.Choices()
 	}

@@ -58,6 +58,9 @@ func (d *derivation) read() {
 	if d.name.query && (d.name.database || d.prose.database) {
 		d.shape.queriesAreCode()
 	}
+	if d.name.files {
+		d.shape.endsArePaths()
+	}
 }
 
 func (d *derivation) annotations() {
@@ -165,6 +168,7 @@ func overrideWord[T ~string | ~[]string](d *derivation, pick func(*Override) T) 
 
 func (d *derivation) derive(f *Facts) {
 	f.Arguments = d.arguments()
+	f.pointers = d.pointers()
 	f.Command = d.commandFact(f)
 	f.ReadOnly = d.readOnly()
 	if f.ReadOnly.Value && f.Command.Value && f.Command.Origin == Configured {
@@ -395,6 +399,20 @@ func (d *derivation) arguments() []Argument {
 		}
 	}
 	return out
+}
+
+// pointers are those of all arguments that somebody has said something about.
+func (d *derivation) pointers() map[string]bool {
+	all := make(map[string]bool, len(d.shape.declared))
+	for _, p := range d.shape.declared {
+		all[p] = true
+	}
+	for _, o := range d.overrides {
+		for p := range o.Arguments {
+			all[p] = true
+		}
+	}
+	return all
 }
 
 func sortedKeys(m map[string]string) []string {

@@ -80,7 +80,8 @@ type Facts struct {
 
 	declared *tool.Tool
 	options  Options
-	state    State // of In
+	state    State           // of In
+	pointers map[string]bool // of the schema's properties, and of those that the operator speaks of
 }
 
 // Argument is one argument that names something outside the call.
@@ -129,6 +130,10 @@ func (f *Facts) Has(tag string) bool {
 	_, found := slices.BinarySearch(f.Tags, tag)
 	return found
 }
+
+// Declares reports whether the schema, or the operator, says what the argument at the JSON pointer is; "*" stands for every
+// element of an array. What it does not declare may be anything.
+func (f *Facts) Declares(pointer string) bool { return f.pointers[pointer] }
 
 // Schema is the tool's input schema as its origin declared it.
 func (f *Facts) Schema() []byte {

@@ -34,8 +34,10 @@ type shape struct {
 	method     bool // takes the name of a method, any
 	body       bool // takes what a request carries
 	queries    []property
-	sensitive  []string // pointers of secrets
-	outputFile bool     // takes the name of a file to write to
+	ends       []property // from where something goes, or to where
+	declared   []string   // pointers of all properties
+	sensitive  []string   // pointers of secrets
+	outputFile bool       // takes the name of a file to write to
 }
 
 // whyStore is the reason of an argument that is a path, but not of a file system.
@@ -117,6 +119,7 @@ func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
 			return false
 		}
 		p := s.property(m, pointer, remote)
+		s.declared = append(s.declared, pointer+"/"+escapePointer(p.name))
 		s.judge(&p)
 		s.object(m.Value, pointer+"/"+escapePointer(p.name), depth+1, remote)
 		return true
@@ -314,6 +317,8 @@ func (s *shape) judge(p *property) {
 		s.body = true
 	case "query", "statement", "q":
 		s.queries = append(s.queries, *p)
+	case "source", "src", "destination", "dest", "dst":
+		s.ends = append(s.ends, *p)
 	}
 	s.argument(p, last)
 }
@@ -403,6 +408,15 @@ func (s *shape) queriesAreCode() {
 		if p := &s.queries[i]; p.types == "string" || p.types == "" {
 			s.code = true
 			s.argue(p, ArgumentCode, "a query of a database", false)
+		}
+	}
+}
+
+// endsArePaths takes what is called a source or destination for a path: that of a tool for files.
+func (s *shape) endsArePaths() {
+	for i := range s.ends {
+		if p := &s.ends[i]; (p.types == "string" || p.types == "") && !p.remote && !p.otherPath() && !p.has.any {
+			s.argue(p, ArgumentPath, "where a tool for files takes from or puts to", false)
 		}
 	}
 }

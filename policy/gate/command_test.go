@@ -135,7 +135,8 @@ func TestCommandGrants(t *testing.T) {
 		want tool.Behavior
 	}{
 		{"other arguments", "", []string{"lister", "-a", "x"}, tool.Allow},
-		{"the same program by another name", "", []string{"alias"}, tool.Allow},
+		{"the same program by its path", "", []string{"./bin/../bin/lister"}, tool.Allow},
+		{"the same file by another name", "", []string{"alias"}, tool.Ask},
 		{"another program", "", []string{"other", "-l"}, tool.Ask},
 		{"another directory", "sub", []string{"lister", "-l"}, tool.Ask},
 		{"a program of that name elsewhere", "", []string{"./sub/lister"}, tool.Ask},
@@ -147,6 +148,13 @@ func TestCommandGrants(t *testing.T) {
 		if d := p.gate.Engine().Decide(t.Context(), p.request(t, c.cwd, c.argv...)); d.Behavior != c.want {
 			t.Errorf("%s: %s %v", c.name, d.Behavior, d.Reason)
 		}
+	}
+	// by another name it may be another program, and is remembered as that
+	if _, err := p.gate.Engine().Settle(p.request(t, "", "alias"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "bin/alias", "-x")); d.Behavior != tool.Allow {
+		t.Errorf("%s %v", d.Behavior, d.Reason)
 	}
 	// a shell runs anything: only this very call is remembered
 	shell := p.request(t, "", "innocent", "-c", "x")

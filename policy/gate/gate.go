@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -45,6 +44,7 @@ type Options struct {
 	Home    string            // what "~" stands for; "" where that is not known
 	Temp    string            // the directory for temporary files
 	State   string            // the hub's own directory: calls that are aimed at it are asked about
+	Own     []string          // files and directories that the hub goes by, absolute: calls that may write there are asked about
 }
 
 // Gate is one version of permission. It is safe for concurrent use.
@@ -73,7 +73,7 @@ func Open() *Gate { return &Gate{open: true, engine: policy.New()} }
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
 	g := &Gate{config: c, options: o, roots: make(map[string]target.Root)}
-	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home)}
+	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home), Mask: Mask}
 	if c.Classifier != nil {
 		settings.Classifier = policy.NewClassifier(*c.Classifier)
 	}
@@ -83,9 +83,9 @@ func New(c Config, o Options) (*Gate, error) {
 	}
 	limits := c.Limits
 	if o.State != "" {
-		limits.SensitivePaths = append(slices.Clone(limits.SensitivePaths), filepath.ToSlash(o.State), filepath.ToSlash(o.State)+"/**")
+		limits.SensitivePaths = append(slices.Clone(limits.SensitivePaths), target.Literal(o.State)...)
 	}
-	if g.limits, err = target.NewLimits(limits, o.Temp); err != nil {
+	if g.limits, err = target.NewLimits(limits, o.Temp, o.Own...); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
 	if err := c.Tools.Validate(); err != nil {
@@ -117,6 +117,18 @@ func (g *Gate) IsOpen() bool { return g.open }
 
 // Engine decides.
 func (g *Gate) Engine() *policy.Engine { return g.engine }
+
+// Version is a digest of all that decisions about calls to the server come from, besides remembered answers: an approval holds
+// for one version.
+func (g *Gate) Version(server string) string {
+	from := g.options.Origins[server]
+	from.Commands = nil // no data, and found by what is
+	text, err := json.Marshal([]any{g.config.Limits, g.config.Tools, g.options.Own, from})
+	if err != nil {
+		text = fmt.Append(nil, g.config.Limits, g.config.Tools, g.options.Own, from) // cannot be: nothing in it but strings and numbers
+	}
+	return g.engine.Version() + "+" + tool.Digest(text)
+}
 
 // Channels are the ways in which people are asked, in order.
 func (g *Gate) Channels() []Channel {

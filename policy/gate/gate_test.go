@@ -3,6 +3,9 @@ package gate_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +33,118 @@ func newGate(tb testing.TB, c gate.Config, dir string) *gate.Gate {
 		tb.Fatal(err)
 	}
 	return g
+}
+
+// An approval is for one version of whatever decides about a server's calls, and for no other server's settings.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	version := func(c gate.Config, o gate.Options) string {
+		g, err := gate.New(c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Version("files")
+	}
+	yes := true
+	usual := version(gate.Config{}, gate.Options{})
+	if again := version(gate.Config{}, gate.Options{Origins: map[string]gate.Origin{"other": {Trust: true}}}); again != usual {
+		t.Errorf("another server changes %q to %q", usual, again)
+	}
+	seen := map[string]string{usual: "nothing"}
+	for name, v := range map[string]string{
+		"limits": version(gate.Config{Limits: target.Config{SensitivePaths: []string{"secret"}}}, gate.Options{}),
+		"facts":  version(gate.Config{Tools: facts.Config{Tools: []facts.Override{{Match: "*", ReadOnly: &yes}}}}, gate.Options{}),
+		"mode":   version(gate.Config{Mode: policy.ModeClient}, gate.Options{}),
+		"trust":  version(gate.Config{}, gate.Options{Origins: map[string]gate.Origin{"files": {Trust: true}}}),
+		"own":    version(gate.Config{}, gate.Options{Own: []string{"/x"}}),
+	} {
+		if other, same := seen[v]; same {
+			t.Errorf("%s is the version of %s", name, other)
+		}
+		seen[v] = name
+	}
+}
+
+// Neither a classifier nor a record gets the secrets of a call.
+func TestSecretsStay(t *testing.T) {
+	t.Parallel()
+	questions := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		questions <- string(text)
+		fmt.Fprint(w, `{"behavior":"ask"}`)
+	}))
+	defer server.Close()
+	g, err := gate.New(gate.Config{Classifier: &policy.ClassifierConfig{URL: server.URL},
+		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.files.*"}, Then: tool.Ask,
+			When: `timestamp(arguments.password) > timestamp("2020-01-01T00:00:00Z")`}}}}}, gate.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := g.Request(t.Context(), gate.Call{Tool: writeTool(), Actor: tool.Actor{Name: "ann", Door: "http"},
+		Input: json.RawMessage(`{"path":"a.txt","password":"SECRET\"1","url":"https://u:SECRET@h.example/x?token=SECRET"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := g.Engine().Classify(t.Context(), r)
+	if question := <-questions; !strings.Contains(question, "h.example") || strings.Contains(strings.ReplaceAll(question, `"url":"https://u:SECRET@h.example/x?token=SECRET"`, ""), "SECRET") {
+		t.Error(question) // an address among the arguments is shown as it is
+	}
+	if record, err := json.Marshal(d); err != nil || strings.Contains(string(record), "SECRET") || !strings.Contains(string(record), "invalid RFC 3339 timestamp") {
+		t.Errorf("%s %v", record, err)
+	}
+}
+
+// What the hub goes by is asked about by whatever name it is reached, also where somebody has allowed all else.
+func TestOwnFiles(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	real := filepath.Join(dir, "real [1] {a}*")
+	if err := os.MkdirAll(filepath.Join(real, "state"), 0o700); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(real, filepath.Join(dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	g, err := gate.New(gate.Config{Limits: target.Config{ExemptPaths: []string{filepath.ToSlash(dir) + "/rules/**"}},
+		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.*"}, Then: tool.Allow}}}}},
+		gate.Options{Dir: dir, State: filepath.Join(dir, "link", "state"),
+			Own: []string{filepath.Join(dir, "link", "config.yaml"), filepath.Join(dir, "rules", "own.yaml")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := writeTool()
+	reader.Name, reader.Native, reader.Description = "mcp.files.read_file", "read_file", "Reads a file"
+	reader.InputSchema = json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)
+	reader.Declaration = json.RawMessage(`{"name":"read_file","annotations":{"readOnlyHint":true}}`)
+	for _, test := range []struct {
+		tool *tool.Tool
+		path string
+		want tool.Behavior
+	}{
+		{writeTool(), real + "/state/grants.yaml", tool.Ask}, {writeTool(), "link/state/run/1.json", tool.Ask},
+		{writeTool(), real + "/config.yaml", tool.Ask}, {writeTool(), "link/config.yaml", tool.Ask}, {writeTool(), "link/CONFIG.yaml", tool.Ask},
+		{writeTool(), "rules/own.yaml", tool.Ask}, {writeTool(), "rules/other.yaml", tool.Allow}, {writeTool(), "link/other.yaml", tool.Allow},
+		{reader, real + "/state/run/1.json", tool.Ask}, {reader, real + "/config.yaml", tool.Allow},
+	} {
+		input, err := json.Marshal(map[string]string{"path": test.path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := g.Request(t.Context(), gate.Call{Tool: test.tool, Input: input, Actor: tool.Actor{Name: "ann", Door: "http"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := g.Engine().Decide(t.Context(), r); d.Behavior != test.want {
+			t.Errorf("%s %s: %s, want %s: %v", test.tool.Native, test.path, d.Behavior, test.want, d.Reason)
+		}
+	}
 }
 
 // What a call is aimed at is found and judged: where it leads, and not what it says.

@@ -199,10 +199,8 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if r.Tool.Description != "" {
 		line("The server's own words, which nobody has checked", quoted(r.Tool.Description, maxShownWords))
 	}
-	for _, suggested := range d.SuggestedUpdates {
-		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Choice == policy.AllowSession {
-			line("An answer that is remembered covers", Covers(&s))
-		}
+	if c := Remembered(d); c != "" {
+		line("An answer that is remembered covers", c)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -234,6 +232,16 @@ func Aim(t *target.Target) string {
 	return text
 }
 
+// Remembered is what an answer to the question of d covers where it is remembered, for people; "" where none is.
+func Remembered(d *tool.PermissionDecision) string {
+	for _, suggested := range d.SuggestedUpdates {
+		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Choice == policy.AllowSession {
+			return Covers(&s)
+		}
+	}
+	return ""
+}
+
 // Covers is what an answer that is remembered as s holds for, for people.
 func Covers(s *policy.SuggestedGrant) string {
 	switch {
@@ -251,7 +259,11 @@ func Covers(s *policy.SuggestedGrant) string {
 		case target.URL:
 			part += " on host " + quoted(scope.Host, maxShownTarget)
 		case target.Command:
-			part += " " + quoted(scope.Executable, maxShownTarget) + " in " + quoted(scope.CWD, maxShownTarget)
+			part += " " + quoted(scope.Executable, maxShownTarget)
+			if scope.As != "" {
+				part += ", called " + quoted(scope.As, maxShownTarget) + ","
+			}
+			part += " in " + quoted(scope.CWD, maxShownTarget)
 		case target.Resource:
 			part += " " + quoted(scope.Resource, maxShownTarget)
 		}

@@ -67,31 +67,45 @@ func program(t Target, words []string) Target {
 	return t
 }
 
-// Runs makes path, absolute and with every link followed, what the command t executes.
+// Runs makes path, absolute and with every link followed, what the command t executes. By another name than its own the same
+// file may be another program: lsmod and insmod are one.
 func (t *Target) Runs(path string) {
+	if called := lastName(t.Executable); called != lastName(path) {
+		t.As = called
+	}
 	t.Executable = path
 	if wrapper(base(path)) && !t.Has(Wrapper) {
 		t.Notes = append(slices.Clip(t.Notes), Wrapper)
 	}
 }
 
+func lastName(program string) string { return program[strings.LastIndexAny(program, `/\`)+1:] }
+
 // base is the name of a program without its directory, version and extension.
 func base(program string) string {
-	program = strings.ToLower(program[strings.LastIndexAny(program, `/\`)+1:])
-	program = strings.TrimSuffix(program, ".exe")
-	return strings.TrimRight(program, "0123456789.")
+	program = strings.TrimSuffix(strings.ToLower(lastName(program)), ".exe")
+	return strings.TrimRight(program, "0123456789.-")
 }
 
 // wrapper reports whether the program runs what its arguments say: a grant for it is one for anything.
 func wrapper(name string) bool {
 	switch name {
-	case "sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "cmd", "powershell", "pwsh", "env", "sudo", "doas", "su",
+	case "", "sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "cmd", "powershell", "pwsh", "env", "sudo", "doas", "su",
 		"nohup", "nice", "ionice", "time", "timeout",
 		"xargs", "find", "parallel", "watch", "strace", "ltrace", "gdb", "ssh", "docker",
 		"podman", "kubectl", "nsenter", "chroot", "unshare", "setsid", "stdbuf", "script", "expect", "python", "perl", "ruby", "node",
 		"deno", "bun", "php", "lua", "awk", "gawk", "osascript", "wscript", "cscript", "mshta", "rundll", "npx", "uvx", "pipx", "make",
-		"git", "vim", "vi", "ed", "emacs", "tar", "rsync", "npm", "pnpm", "yarn", "go", "cargo":
+		"git", "vim", "vi", "ed", "emacs", "tar", "rsync", "npm", "pnpm", "yarn", "go", "cargo",
+		"ash", "toybox", "coreutils", "mawk", "nawk", "original-awk", "sed", "gsed", "nvim", "vimdiff", "view", "ex", "nano", "less", "more", "man",
+		"pager", "tmux", "screen", "systemd-run", "machinectl", "pkexec", "runuser", "sg", "newgrp", "runcon", "setpriv", "capsh", "setarch",
+		"linux", "i386", "x86_64", "taskset", "chrt", "choom", "prlimit", "flock", "logsave", "fakeroot", "proot", "bwrap", "firejail", "flatpak",
+		"snap", "run-parts", "start-stop-daemon", "dbus-run-session", "xvfb-run", "ssh-agent", "sshpass", "scp", "sftp", "gpg-agent", "at", "batch",
+		"crontab", "entr", "socat", "nc", "ncat", "valgrind", "perf", "bpftrace", "lldb", "java", "jshell", "groovy", "scala", "kotlin", "dotnet", "mono",
+		"rscript", "r", "julia", "guile", "sbcl", "ghci", "ocaml", "elixir", "iex", "erl", "mix", "swift", "tclsh", "wish", "luajit", "pypy", "irb",
+		"nodejs", "bunx", "wsl", "start", "gradle", "gradlew", "mvn", "mvnw", "ant", "bazel", "cmake", "ninja", "meson", "just", "task", "rake",
+		"bundle", "gem", "pip", "uv", "poetry", "pipenv", "conda", "nix", "nix-shell", "brew", "corepack", "tox", "nox", "pytest", "hg", "svn",
+		"sqlite", "psql", "mysql", "mariadb", "helm", "terraform", "ansible", "vagrant", "zip", "split", "ld.so", "direnv":
 		return true
 	}
-	return false
+	return strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl")
 }

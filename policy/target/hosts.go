@@ -16,7 +16,7 @@ import (
 func urls(t Target, text string, root Root) []Target {
 	t.Notes = slices.Clip(t.Notes)
 	fault := func(why string) []Target {
-		t.Resolved, t.Fault = t.Given, why
+		t.Resolved, t.Fault = withoutSecrets(t.Given), why
 		return []Target{t}
 	}
 	text = strings.TrimSpace(text)
@@ -90,7 +90,7 @@ func (t Target) schemeless(text string) []Target {
 				return t.authority(strings.ToLower(scheme), address[at+1:], "")
 			}
 		case "javascript", "vbscript", "blob", "filesystem", "chrome", "resource", "intent":
-			t.Resolved, t.Fault = t.Given, "is no address but a program or a part of a browser: send an https address"
+			t.Resolved, t.Fault = withoutSecrets(t.Given), "is no address but a program or a part of a browser: send an https address"
 			return []Target{t}
 		}
 		if at := strings.IndexByte(scheme, '@'); at >= 0 && !strings.Contains(scheme, "/") { // git@host:path
@@ -112,7 +112,7 @@ func (t Target) schemeless(text string) []Target {
 // authority reads user, hosts and port, and completes the target: one for each host.
 func (t Target) authority(scheme, authority, tail string) []Target {
 	if strings.Count(authority, "@") > 1 {
-		t.Resolved, t.Fault = t.Given, "holds more than one @ before its path: which one ends the user name, programs do not agree on"
+		t.Resolved, t.Fault = withoutSecrets(t.Given), "holds more than one @ before its path: which one ends the user name, programs do not agree on"
 		return []Target{t}
 	}
 	if user, host, ok := strings.Cut(authority, "@"); ok {
@@ -130,7 +130,7 @@ func (t Target) authority(scheme, authority, tail string) []Target {
 			one.Host, fault = hostName(&one, host)
 		}
 		if fault != "" {
-			one.Resolved, one.Fault = t.Given, fault
+			one.Resolved, one.Fault = withoutSecrets(t.Given), fault
 			out = append(out, one)
 			continue
 		}
@@ -145,6 +145,22 @@ func (t Target) authority(scheme, authority, tail string) []Target {
 		out = append(out, one)
 	}
 	return out
+}
+
+// withoutSecrets is an address that has no one spelling without what may be a secret in it: people see it, and records keep it.
+func withoutSecrets(text string) string {
+	if end := strings.IndexAny(text, "?#"); end >= 0 {
+		text = text[:end] + "…"
+	}
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return text
+	}
+	scheme, _, ok := strings.Cut(text[:at], "://")
+	if !ok {
+		return "…" + text[at:]
+	}
+	return scheme + "://…" + text[at:]
 }
 
 // cleanPath keeps the path of a URL, dots and escapes resolved, without query and fragment, which may hold secrets.

@@ -12,6 +12,24 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
+// TestFaultyHosts: an address that has no one spelling is shown and recorded without what may be secret in it.
+func TestFaultyHosts(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "fetch", `"url":{"type":"string"}`)
+	for given, want := range map[string]string{
+		"https://u:SECRET@a@h/x":         "https://…@h/x",
+		"https://h:port/x?token=SECRET":  "https://h:port/x…",
+		"u:SECRET@a@h":                   "…@h",
+		"https://u:SECRET@h:1:2/#SECRET": "https://…@h:1:2/…",
+		"https://u:SECRET@h/a b":         "https://…@h/a b",
+	} {
+		got := resolve(t, p, map[string]string{"url": given}, target.Root{})[0]
+		if got.Fault == "" || got.Resolved != want || strings.Contains(got.Fault, "SECRET") {
+			t.Errorf("%s: %+v, want %q and a fault", given, got, want)
+		}
+	}
+}
+
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	p := plan(t, "fetch", `"url":{"type":"string"}`)
@@ -131,23 +149,25 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	p := plan(t, "run", `"command":{}`)
 	for arguments, want := range map[string]string{ // executable, resolved, notes
-		`{"command":["ls","-l","a b"]}`:        "ls|ls -l 'a b'|",
-		`{"command":["/bin/rm","-rf","it's"]}`: `/bin/rm|/bin/rm -rf 'it'\''s'|`,
-		`{"command":["bash","-c","x"]}`:        "bash|bash -c x|wrapper",
-		`{"command":["/usr/bin/python3.12"]}`:  "/usr/bin/python3.12|/usr/bin/python3.12|wrapper",
-		`{"command":["SUDO.exe","x"]}`:         "SUDO.exe|SUDO.exe x|wrapper",
-		`{"command":"ls  -l"}`:                 "ls|ls -l|",
-		`{"command":"ls; rm -rf /"}`:           "|ls; rm -rf /|shell",
-		`{"command":"A=1 ls"}`:                 "|A=1 ls|shell",
-		`{"command":"ls $(id)"}`:               "|ls $(id)|shell",
-		"{\"command\":\"ls\\nrm\"}":            "|ls\nrm|shell",
-		`{"command":[]}`:                       "fault",
-		`{"command":[""]}`:                     "fault",
-		`{"command":["ls",1]}`:                 "fault",
-		`{"command":["l\u0000s"]}`:             "fault",
-		`{"command":""}`:                       "fault",
-		`{"command":"a\u0000"}`:                "fault",
-		`{"command":{}}`:                       "fault",
+		`{"command":["ls","-l","a b"]}`:                   "ls|ls -l 'a b'|",
+		`{"command":["/bin/rm","-rf","it's"]}`:            `/bin/rm|/bin/rm -rf 'it'\''s'|`,
+		`{"command":["bash","-c","x"]}`:                   "bash|bash -c x|wrapper",
+		`{"command":["/usr/bin/python3.12"]}`:             "/usr/bin/python3.12|/usr/bin/python3.12|wrapper",
+		`{"command":["sed","-n","1e id","x"]}`:            "sed|sed -n '1e id' x|wrapper",
+		`{"command":["/lib64/ld-linux-x86-64.so.2","x"]}`: "/lib64/ld-linux-x86-64.so.2|/lib64/ld-linux-x86-64.so.2 x|wrapper",
+		`{"command":["SUDO.exe","x"]}`:                    "SUDO.exe|SUDO.exe x|wrapper",
+		`{"command":"ls  -l"}`:                            "ls|ls -l|",
+		`{"command":"ls; rm -rf /"}`:                      "|ls; rm -rf /|shell",
+		`{"command":"A=1 ls"}`:                            "|A=1 ls|shell",
+		`{"command":"ls $(id)"}`:                          "|ls $(id)|shell",
+		"{\"command\":\"ls\\nrm\"}":                       "|ls\nrm|shell",
+		`{"command":[]}`:                                  "fault",
+		`{"command":[""]}`:                                "fault",
+		`{"command":["ls",1]}`:                            "fault",
+		`{"command":["l\u0000s"]}`:                        "fault",
+		`{"command":""}`:                                  "fault",
+		`{"command":"a\u0000"}`:                           "fault",
+		`{"command":{}}`:                                  "fault",
 	} {
 		got := resolve(t, p, arguments, target.Root{})
 		if len(got) != 1 {

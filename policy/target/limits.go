@@ -75,12 +75,18 @@ type Limits struct {
 	allowHosts, denyHosts []hostRule
 }
 
-// NewLimits returns the limits of c; an error where Validate finds a fault. temp is the directory for temporary files.
-func NewLimits(c Config, temp string) (*Limits, error) {
+// NewLimits returns the limits of c; an error where Validate finds a fault. temp is the directory for temporary files. own are
+// files and directories, absolute, that the hub goes by: sensitive to write, whatever c exempts.
+func NewLimits(c Config, temp string, own ...string) (*Limits, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("limits of targets: %w", err)
 	}
 	l := &Limits{sensitive: newSensitive(c.SensitivePaths, c.ExemptPaths)}
+	for _, path := range own {
+		for _, g := range Literal(path) {
+			l.sensitive.own = append(l.sensitive.own, glob(g))
+		}
+	}
 	roots := c.AllowedWriteRoots
 	if c.AllowTempWrites && temp != "" {
 		roots = append([]string{temp}, roots...)

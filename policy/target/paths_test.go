@@ -267,6 +267,67 @@ func TestRemotePaths(t *testing.T) {
 	}
 }
 
+// TestNested: what a schema leaves open is looked through, however deep it stands.
+func TestNested(t *testing.T) {
+	t.Parallel()
+	root, _ := tree(t)
+	p := plan(t, "write", `"options":{"type":"object"},"list":{"type":"array","items":{"type":"object"}},"text":{"type":"string"},
+		"map":{"type":"object","additionalProperties":{"type":"object","properties":{"path":{"type":"string"}}}},
+		"known":{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}}},
+		"any":{"patternProperties":{".*":{"type":"object"}}}`)
+	for arguments, want := range map[string]string{
+		`{"options":{"path":"/a/b"}}`:                            "path /options/path b",
+		`{"options":{"deep":[[{"x":{"file_path":"c"}}]]}}`:       "path /options/deep/0/0/x/file_path c",
+		`{"list":[{"path":"c"},{"url":"https://h.example/x"}]}`:  "path /list/0/path c, url /list/1/url x",
+		`{"map":{"k":{"path":"c"}}}`:                             "path /map/k/path c",
+		`{"any":{"k":{"x":"/etc/passwd"}}}`:                      "path /any/k/x passwd",
+		`{"known":{"path":"c","content":"/etc/passwd"}}`:         "path /known/path c",
+		`{"known":{"PATH":"c"}}`:                                 "path /known/PATH c",
+		`{"other":{"path":"c"}}`:                                 "path /other/path c",
+		`{"options":{"paths":["c",{"path":"d"}],"argv":["rm"]}}`: "path /options/paths/0 c, path /options/paths/1/path d, command /options/argv rm",
+		`{"options":{"id":"7","note":"plain"},"text":"/x"}`:      "",
+		`{"options":{"/etc/passwd":"x","plain/key":"y"}}`:        "path /options/~1etc~1passwd passwd",
+		`{"options":{"path":"${X}/y"}}`:                          "path /options/path y",
+	} {
+		var got []string
+		for _, tg := range resolve(t, p, arguments, root) {
+			if tg.Fault != "" {
+				t.Errorf("%s: %s", arguments, tg.Fault)
+			}
+			got = append(got, string(tg.Kind)+" "+tg.Argument+" "+filepath.Base(tg.Given))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", arguments, strings.Join(got, ", "), want)
+		}
+	}
+	deep := strings.Repeat(`{"a":`, 80) + `{"path":"x"}` + strings.Repeat(`}`, 80)
+	if got := resolve(t, p, `{"options":`+deep+`}`, root); len(got) != 1 || got[0].Fault != "" || got[0].Given != "x" {
+		t.Errorf("deep: %+v", got)
+	}
+	heavy := strings.Repeat(`{"a":`, 900) + `"` + strings.Repeat("x", 3<<20) + `"` + strings.Repeat(`}`, 900)
+	if got := resolve(t, p, `{"options":`+heavy+`}`, root); len(got) != 1 || got[0].Fault == "" {
+		t.Errorf("heavy: %d targets", len(got))
+	}
+}
+
+// TestEndsOfFiles: what a tool for files calls its source and destination are paths.
+func TestEndsOfFiles(t *testing.T) {
+	t.Parallel()
+	root, _ := tree(t)
+	const ends = `"source":{"type":"string"},"destination":{"type":"string"}`
+	for name, want := range map[string]int{"move_file": 2, "copyFiles": 2, "create_directory": 2, "translate": 0} {
+		got := resolve(t, plan(t, name, ends), `{"source":"a","destination":"b"}`, root)
+		if len(got) != want {
+			t.Errorf("%s: %+v, want %d targets", name, got, want)
+		}
+		for _, tg := range got {
+			if tg.Kind != target.Path || !tg.Write {
+				t.Errorf("%s: %+v", name, tg)
+			}
+		}
+	}
+}
+
 // TestArgumentsInDisguise: a key may be there twice, be spelled otherwise, or hold a list; programs take what they take.
 func TestArgumentsInDisguise(t *testing.T) {
 	t.Parallel()
@@ -282,7 +343,7 @@ func TestArgumentsInDisguise(t *testing.T) {
 		`{"path":null}`:           "",
 		`{"text":"/etc/passwd"}`:  "",
 		`{"edits":[{"file_path":"a"},{"file_path":"b"}]}`: "/edits/0/file_path a, /edits/1/file_path b",
-		`{"edits":{"file_path":"a"}}`:                     "/edits fault",
+		`{"edits":{"file_path":"a"}}`:                     "/edits fault, /edits/file_path a undeclared",
 		`{"output_file":"a"}`:                             "/output_file a undeclared",
 		`{"x":"/etc/passwd","y":"plain","z":"ftp://h/"}`:  "/x passwd undeclared, /z  undeclared",
 	} {

@@ -197,18 +197,21 @@ func (r *resolution) add(targets ...Target) {
 
 // undeclared looks at the arguments that the schema does not know: it may leave open what may come, or name nothing.
 func (p *Plan) undeclared(r *resolution, arguments []byte) {
+	n := nested{plan: p, resolution: r, size: len(arguments)}
 	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
 		name := m.Name()
+		at := "/" + escape(name)
 		if p.declared[name] || p.variant(name) {
-			return true
+			n.look(m.Value, at, at, 1)
+			return r.err == nil && !r.full
 		}
 		text, _ := rawjson.String(m.Value)
-		kind := facts.Undeclared(name, text)
-		if kind == "" {
-			return true
+		if kind := facts.Undeclared(name, text); kind != "" {
+			a := &argument{Argument: facts.Argument{Kind: kind, Write: p.write}}
+			r.value(m.Value, a, at, []Note{Undeclared})
+		} else {
+			n.look(m.Value, at, at, 1)
 		}
-		a := &argument{Argument: facts.Argument{Kind: kind, Write: p.write}}
-		r.value(m.Value, a, "/"+escape(name), []Note{Undeclared})
 		return r.err == nil && !r.full
 	})
 }

@@ -17,6 +17,7 @@ const (
 	classSystem   = "system"
 	classStartup  = "startup" // runs later by itself: sensitive to write
 	classOperator = "configured"
+	classOwn      = "the hub goes by it" // sensitive to write
 )
 
 // defaultSensitive are names, or names below one another, that are sensitive in every directory with all that lies below. The
@@ -99,6 +100,7 @@ type sensitive struct {
 	first  map[string][]sequence // by the first name of the sequence, folded
 	globs  []string              // of the operator, folded
 	exempt []string              // globs of the operator, folded
+	own    []string              // globs of what the hub goes by, folded
 }
 
 // sequence are names below one another.
@@ -124,6 +126,17 @@ func newSensitive(more, exempt []string) *sensitive {
 		s.exempt = append(s.exempt, glob(g))
 	}
 	return s
+}
+
+// Literal returns the globs for Config that stand for path, absolute, and what lies below it: as it is named, and as it is
+// really called, because that is what targets are held against. What is special in globs stands for any character.
+func Literal(path string) []string {
+	quote := strings.NewReplacer("[", "?", "]", "?", "*", "?", "{", "?", "}", "?", `\`, "/")
+	globs := []string{quote.Replace(filepath.ToSlash(path))}
+	if real := realDir(path); real != "" && real != path {
+		globs = append(globs, quote.Replace(filepath.ToSlash(real)))
+	}
+	return globs
 }
 
 // glob makes a pattern one over whole folded paths without a leading slash; one without a leading slash holds everywhere.
@@ -153,6 +166,9 @@ func (s *sensitive) class(path string, write bool) string {
 	names := strings.Split(strings.Trim(slashed, "/"), "/")
 	for i, n := range names {
 		names[i] = strings.TrimRight(foldName(n), " ")
+	}
+	if write && len(s.own) > 0 && anyGlob(s.own, names) {
+		return classOwn
 	}
 	if len(s.exempt) > 0 && anyGlob(s.exempt, names) {
 		return ""

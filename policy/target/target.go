@@ -42,6 +42,7 @@ type Target struct {
 
 	Host       string `json:"host,omitempty"`       // lower case, ASCII, no trailing dot; IP addresses in their usual form
 	Executable string `json:"executable,omitempty"` // "" where it cannot be told, which is any program
+	As         string `json:"as,omitempty"`         // the name by which the executable is called, where that is not its own: some go by it
 	Write      bool   `json:"write"`                // the call may write there
 	Remote     bool   `json:"remote,omitempty"`     // a path on another machine: nothing here was looked at
 	Notes      []Note `json:"notes,omitempty"`      // what is odd about it, for the person who is asked
@@ -149,6 +150,7 @@ func (r Root) dir() string {
 type Plan struct {
 	arguments []argument
 	declared  map[string]bool // names of the schema's own properties
+	facts     *facts.Facts
 	write     bool
 }
 
@@ -159,7 +161,7 @@ type argument struct {
 
 // Find returns the plan of the tool that f is about. It is made once per tool.
 func Find(f *facts.Facts) *Plan {
-	p := &Plan{declared: make(map[string]bool), write: !f.ReadOnly.Value}
+	p := &Plan{declared: make(map[string]bool), facts: f, write: !f.ReadOnly.Value}
 	for _, a := range f.Arguments {
 		steps := strings.Split(strings.TrimPrefix(a.Pointer, "/"), "/")
 		for i, s := range steps {
