@@ -39,6 +39,7 @@ type Request struct {
 	Actor      tool.Actor
 	Profile    string
 	CWD        string    // where the call would run
+	Env        []string  // names of the variables that its command would get
 	Now        time.Time // zero: the time of the decision
 }
 

@@ -204,6 +204,7 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 			line("aimed at", fmt.Sprintf("%d more", v.MoreTargets))
 		}
 		line("runs in", v.Binding.CWD)
+		line("gets env", strings.Join(v.Env, " "))
 		line("arguments", v.Arguments)
 		if v.Cut {
 			line("", "(cut)")

@@ -92,15 +92,16 @@ func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
 	if b.code != nil {
 		o := gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
 		if b.code.RunsCommands() {
+			const run = code.Name + ".run_command"
 			if s.Code.Root != "" { // a command runs in the project, wherever files may be written
-				o.Dirs = map[tool.Name]string{code.Name + ".run_command": s.Code.Root}
+				o.Dirs = map[tool.Name]string{run: s.Code.Root}
 			}
-			o.Commands = b.code
+			o.Commands, o.Env = b.code, map[tool.Name][]string{run: b.code.Env()}
 		}
 		all[code.Name] = o
 	}
 	if b.declared != nil {
-		all[declarative.Name] = gate.Origin{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs()}
+		all[declarative.Name] = gate.Origin{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs(), Env: b.declared.Env()}
 	}
 	return all
 }

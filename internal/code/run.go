@@ -73,6 +73,9 @@ func (t *Toolset) Dir(given string) (string, error) {
 // RunsCommands.
 func (t *Toolset) Find(name, dir string) (string, error) { return t.commands.bounds.Find(name, dir) }
 
+// Env are the names of the variables that a command gets. Call it only where RunsCommands.
+func (t *Toolset) Env() []string { return t.commands.bounds.Names() }
+
 // ran is the structured content of code.run_command: what is known of a command that has run.
 type ran struct {
 	Program         string         `json:"program"`

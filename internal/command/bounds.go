@@ -149,6 +149,18 @@ func (b *Bounds) Environment(more ...string) (env, secrets []string) {
 	return env, secrets
 }
 
+// Names are the variables of Environment, sorted, without what they hold: for people who are asked about a command.
+func (b *Bounds) Names(more ...string) []string {
+	env, _ := b.Environment(more...)
+	names := make([]string, 0, len(env))
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // minSecret is the length from which a value is taken for a secret: shorter ones stand in too many words.
 const minSecret = 6
 

@@ -151,6 +151,9 @@ func TestEnvironment(t *testing.T) {
 	if !slices.Contains(env, "API_TOKEN=abcdef123") || !slices.Equal(secrets, []string{"abcdef123"}) {
 		t.Errorf("%q %q", env, secrets)
 	}
+	if names := b.Names("API_TOKEN"); !slices.Equal(names, []string{"API_TOKEN", "NAMED", "PATH"}) {
+		t.Errorf("names %q", names)
+	}
 	r := newRig(t, "SECRET=x")
 	own := r.sh(t, "env | sed 's/=.*//' | sort | grep -v -e '^_$' -e '^SHLVL$' -e '^OLDPWD$'").Stdout.Text(nil)
 	if own != "MCP_TOOLHUB_CHILD\nPATH\nPWD\n" {

@@ -180,6 +180,15 @@ func (t *Toolset) Dirs() map[tool.Name]string {
 	return dirs
 }
 
+// Env are the names of the variables that the command of each tool gets.
+func (t *Toolset) Env() map[tool.Name][]string {
+	all := make(map[tool.Name][]string, len(t.tools))
+	for _, d := range t.tools {
+		all[d.tool.Name] = t.bounds.Names(d.env...)
+	}
+	return all
+}
+
 // readFile returns what file holds, or why it is not read.
 func readFile(file string) (data []byte, why string) {
 	before, err := os.Lstat(file)

@@ -109,7 +109,7 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
 	out.Reason, _ = q.decision.Reason["message"].(string)
-	out.Shown = r.Input
+	out.Shown, out.Env = r.Input, r.Env
 	if r.Facts != nil {
 		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts)
 	}

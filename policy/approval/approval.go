@@ -48,6 +48,7 @@ type Question struct {
 	Reason    string          // why the hub asks, in its own words
 	Risk      string          // of the tool's facts
 	Tags      []string        // of the tool's facts
+	Env       []string        // names of the variables that the call's command gets; the first 32
 	Client    string          // what the client calls itself
 	Shown     []byte          // arguments as JSON with secrets masked; cut after 8 KiB
 	Targets   []string        // what the call is aimed at, for people; the first 32
@@ -78,6 +79,7 @@ type View struct {
 	Reason      string            `json:"reason"`
 	Risk        string            `json:"risk,omitempty"`
 	Tags        []string          `json:"tags,omitempty"`
+	Env         []string          `json:"env,omitempty"` // names of the variables that the call's command gets
 	Client      string            `json:"client,omitempty"`
 	Arguments   string            `json:"arguments_text"` // JSON text, cut where Cut says so
 	Cut         bool              `json:"cut,omitempty"`
@@ -106,7 +108,7 @@ type Answer struct {
 
 // Why a question or an answer is refused.
 var (
-	ErrFull     = errors.New("too many questions are open: answer some, or raise the limit")
+	ErrFull     = errors.New("too many questions are open: answer some first")
 	ErrUnknown  = errors.New("no such question: list the open ones; after a restart of the hub none is left")
 	ErrAnswered = errors.New("the question was answered already: the first answer counts")
 	ErrExpired  = errors.New("the question has expired, which denied the call: let it be made again")
@@ -214,6 +216,9 @@ func viewOf(q *Question) View {
 		Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Choices: slices.Clone(q.Choices)}
 	if v.Choices == nil {
 		v.Choices = policy.Choices()
+	}
+	for _, name := range q.Env[:min(len(q.Env), maxTargets)] {
+		v.Env = append(v.Env, cut(name, maxText))
 	}
 	for _, t := range q.Tags[:min(len(q.Tags), maxTargets)] {
 		v.Tags = append(v.Tags, cut(t, maxText))
@@ -343,7 +348,7 @@ func (a *Approvals) Get(id ID) (View, error) {
 
 func (q *question) copy() View {
 	v := q.view
-	v.Tags, v.Targets = slices.Clone(v.Tags), slices.Clone(v.Targets)
+	v.Tags, v.Env, v.Targets = slices.Clone(v.Tags), slices.Clone(v.Env), slices.Clone(v.Targets)
 	v.Suggested, v.Choices = slices.Clone(v.Suggested), slices.Clone(v.Choices)
 	if v.Answer != nil {
 		answer := *v.Answer

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
@@ -53,7 +54,8 @@ func newPlace(t *testing.T) *place {
 	}
 	p := &place{dir: dir}
 	p.gate, err = gate.New(gate.Config{}, gate.Options{Dir: dir, Grants: grants,
-		Origins: map[string]gate.Origin{"code": {Trust: true, Dir: dir, Commands: bounds}}})
+		Origins: map[string]gate.Origin{"code": {Trust: true, Dir: dir, Commands: bounds,
+			Env: map[tool.Name][]string{"code.run_command": {"HOME", "PATH"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +109,11 @@ func TestCommands(t *testing.T) {
 		if d.Behavior != tool.Deny || gate.Command(&r) != nil {
 			t.Errorf("%q: %s %v", c, d.Behavior, d.Reason)
 		}
+	}
+	r := p.request(t, "", "lister")
+	d := p.gate.Engine().Decide(t.Context(), r)
+	if text := gate.Message(&r, &d); !strings.Contains(text, "\nGets of the environment: HOME PATH\n") || strings.Contains(text, "server's own") {
+		t.Errorf("the question is\n%s", text)
 	}
 	if r := p.request(t, "", "innocent"); !r.Targets[0].Has(target.Wrapper) {
 		t.Errorf("a link to a shell is no shell: %+v", r.Targets)

@@ -29,8 +29,12 @@ type Origin struct {
 
 	// WriteRoots are the directories that calls may write to in the place of Dir, absolute; nil: Dir.
 	WriteRoots []string
+
 	// Dirs are where paths of single tools start, absolute, in the place of Dir.
 	Dirs map[tool.Name]string
+
+	// Env are the names of the variables that commands of single tools get.
+	Env map[tool.Name][]string
 
 	// Commands finds what commands of these tools run, for tools that run them on this machine; nil for all others.
 	Commands Commands
@@ -191,7 +195,7 @@ func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 		return r, nil
 	}
 	k, root := g.of(c.Tool), g.root(c.Tool)
-	r.Facts, r.CWD = k.facts, root.Dir
+	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Origins[c.Tool.Server].Env[c.Tool.Name]
 	var err error
 	if r.Targets, err = k.plan.Resolve(ctx, c.Input, root); err != nil {
 		return r, err

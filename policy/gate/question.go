@@ -192,12 +192,19 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if r.CWD != "" {
 		line("Runs in", Plain(r.CWD, maxShownTarget))
 	}
+	if len(r.Env) > 0 {
+		line("Gets of the environment", Plain(strings.Join(r.Env, " "), maxShownWords))
+	}
 	line("Arguments", Plain(string(Mask(r.Input, r.Facts)), maxShownArguments))
 	if client := r.Actor.Client.Name; client != "" {
 		line("Asked for by", Plain(r.Actor.Ref(), maxShownWords)+", a program that calls itself "+quoted(client, maxShownWords))
 	}
-	if r.Tool.Description != "" {
+	switch {
+	case r.Tool.Description == "":
+	case r.Tool.Name.Source() == tool.SourceMCP:
 		line("The server's own words, which nobody has checked", quoted(r.Tool.Description, maxShownWords))
+	default:
+		line("What it does", quoted(r.Tool.Description, maxShownWords))
 	}
 	if c := Remembered(d); c != "" {
 		line("An answer that is remembered covers", c)
