@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -61,6 +62,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Setenv("ROOT", root)
 			e.Setenv("GORACE", os.Getenv("GORACE"))
+			e.Defer(func() { checkRecordsBeneath(t, e.WorkDir) }) // after its hubs have ended
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -72,6 +74,24 @@ func TestScripts(t *testing.T) {
 			"pending":   scriptPending,
 		},
 	})
+}
+
+// checkRecordsBeneath holds that the records of every journal beneath dir are the standard's.
+func checkRecordsBeneath(t *testing.T, dir string) {
+	t.Helper()
+	before := t.Failed()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && entry.Name() == "journal" {
+			checkRecords(t, path, -1)
+		}
+		return nil // what cannot be read is a script's own doing
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if t.Failed() && !before {
+		t.Errorf("records of %s", filepath.Base(dir))
+	}
 }
 
 // runningHub is a hub that serves HTTP in a process of its own.
