@@ -52,6 +52,7 @@ func startAtOnce(t testing.TB, config string, args ...string) *runningHub {
 		if err := h.stop(); err != nil {
 			t.Errorf("the hub ended with %v", err)
 		}
+		checkRecordsBeneath(t, dir)
 		if t.Failed() {
 			t.Logf("the hub's log:\n%s", h.log())
 		}

@@ -77,7 +77,7 @@ func TestScripts(t *testing.T) {
 }
 
 // checkRecordsBeneath holds that the records of every journal beneath dir are the standard's.
-func checkRecordsBeneath(t *testing.T, dir string) {
+func checkRecordsBeneath(t testing.TB, dir string) {
 	t.Helper()
 	before := t.Failed()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -212,6 +212,9 @@ func startHubIn(t testing.TB, env []string, name, config string, args ...string)
 	t.Cleanup(func() {
 		if err := h.stop(); err != nil {
 			t.Errorf("the hub ended with %v", err)
+		}
+		if _, is := t.(*testing.T); is {
+			checkRecordsBeneath(t, dir)
 		}
 		if t.Failed() {
 			t.Logf("the hub's log:\n%s", h.log())
