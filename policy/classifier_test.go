@@ -76,8 +76,12 @@ func classifiers(t *testing.T, says string, c policy.ClassifierConfig) map[strin
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(stop) })
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second // what is not about silence is not about speed
+	}
 	byCommand, byHTTP := c, c
-	byCommand.Command, byCommand.Env = []string{os.Args[0]}, []string{"CLASSIFIER_SAYS=" + says, "PATH=" + os.Getenv("PATH")}
+	byCommand.Command, byCommand.Env = []string{os.Args[0]}, []string{"CLASSIFIER_SAYS=" + says, "PATH=" + os.Getenv("PATH"),
+		"GORACE=atexit_sleep_ms=0"}
 	byHTTP.URL, byHTTP.Headers = server.URL+"/secret-path", map[string]string{"Authorization": "Bearer key"}
 	return map[string]policy.ClassifierConfig{"command": byCommand, "http": byHTTP}
 }
