@@ -8,6 +8,7 @@
 package control
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
@@ -58,6 +59,9 @@ func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.L
 		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
+	open, end := context.WithCancel(context.Background())
+	s.http.BaseContext = func(net.Listener) context.Context { return open }
+	s.http.RegisterOnShutdown(end)
 	text, err := json.Marshal(notice{PID: os.Getpid(), URL: "http://" + l.Addr().String(), Token: s.token, Started: time.Now().UTC()})
 	if err == nil {
 		err = os.MkdirAll(runDir(state), 0o700)
@@ -67,6 +71,7 @@ func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.L
 		err = os.WriteFile(s.file, text, 0o600)
 	}
 	if err != nil {
+		end()
 		return nil, errors.Join(fmt.Errorf("open the API for approvals: %w", err), l.Close())
 	}
 	go func() {
@@ -76,10 +81,19 @@ func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.L
 	return s, nil
 }
 
-// Close ends the API and removes its notice. Streams end with it.
+// closeWithin is how long requests that are under way have at the end.
+const closeWithin = time.Second
+
+// Close ends the API and removes its notice. Streams end with it; whoever has answered the last question still hears that
+// the answer was taken.
 func (s *Server) Close() error {
 	_ = os.Remove(s.file)
-	err := s.http.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = s.http.Close()
+	}
 	<-s.ended
 	return err
 }
