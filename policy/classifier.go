@@ -139,9 +139,6 @@ func (s *state) deferToClassifier(r *Request, v *verdict) {
 // The mode then has the last word on what is asked, as always.
 func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecision {
 	s := e.state.Load()
-	if s == nil {
-		return allowAll(&r)
-	}
 	v := s.judge(&r)
 	c := s.settings.Classifier
 	if c == nil || v.behavior == tool.Deny || !c.concerns(&r) {

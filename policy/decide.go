@@ -233,9 +233,6 @@ func (v *verdict) byDefault(r *Request) {
 // it, and by which rule, lifecycle or mode. A rule hides if it denies whatever the arguments, the targets and the time are.
 func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.Actor) (rule string, hidden bool) {
 	s := e.state.Load()
-	if s == nil {
-		return "", false
-	}
 	sub := prepare(&Request{Tool: t, Facts: f, Profile: profile, Actor: actor})
 	for _, c := range s.strict[:s.asks] {
 		if !c.isStatic() {

@@ -60,10 +60,6 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 		Rules: []Looked{},
 	}
 	s := e.state.Load()
-	if s == nil {
-		x.Decision = allowAll(&r)
-		return x
-	}
 	x.Decision = s.decide(&r)
 	x.Mode, x.Policy = s.settings.Mode.Of(r.Actor.Door), s.version
 	x.HiddenBy, _ = e.Hides(r.Tool, r.Facts, r.Profile, r.Actor)

@@ -59,7 +59,7 @@ type Settings struct {
 	Directory func(resolved string) string
 }
 
-// Engine makes permission decisions. It is safe for concurrent use.
+// Engine makes permission decisions. Compile makes one; there is none without a policy. It is safe for concurrent use.
 type Engine struct{ state atomic.Pointer[state] }
 
 // state is one version of the policy. It is immutable.
@@ -73,12 +73,9 @@ type state struct {
 	refs     []string // version, as records name it
 }
 
-// New returns an engine that allows every call, until Apply is called.
-func New() *Engine { return &Engine{} }
-
 // Compile returns an engine that decides by s. The error is a Problems.
 func Compile(s Settings) (*Engine, error) {
-	e := New()
+	e := &Engine{}
 	if err := e.Apply(s); err != nil {
 		return nil, err
 	}
@@ -97,13 +94,8 @@ func (e *Engine) Apply(s Settings) error {
 }
 
 // Version is a digest of all rules, the mode and the classifier's settings: an approval holds for one version. Grants are
-// not part of it, because an answer to one question must not withdraw the others. It is "" for an engine of New.
-func (e *Engine) Version() string {
-	if s := e.state.Load(); s != nil {
-		return s.version
-	}
-	return ""
-}
+// not part of it, because an answer to one question must not withdraw the others.
+func (e *Engine) Version() string { return e.state.Load().version }
 
 // Problems is every problem of Settings.
 type Problems []error
@@ -216,29 +208,11 @@ func digestSettings(s *Settings, rules []*compiled) string {
 // tool.Ask with a PendingClassifierCheck means that Classify has to be called for the decision that counts; who does not
 // call it asks a person.
 func (e *Engine) Decide(_ context.Context, r Request) tool.PermissionDecision {
-	s := e.state.Load()
-	if s == nil {
-		return allowAll(&r)
-	}
-	return s.decide(&r)
+	return e.state.Load().decide(&r)
 }
 
 func (s *state) decide(r *Request) tool.PermissionDecision {
 	v := s.judge(r)
 	s.deferToClassifier(r, &v)
 	return s.record(r, &v)
-}
-
-// allowAll is the decision of an engine of New.
-func allowAll(r *Request) tool.PermissionDecision {
-	return tool.PermissionDecision{
-		Head:         tool.HeadOf(tool.ObjectPermissionDecision),
-		DecisionID:   tool.NewDecisionID(),
-		InvocationID: r.Invocation,
-		Behavior:     tool.Allow,
-		Mode:         "default",
-		Source:       "default",
-		Reason:       map[string]any{"type": "default", "message": "no rule applies: every call is allowed"},
-		DecidedAt:    time.Now().UTC(),
-	}
 }

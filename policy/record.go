@@ -163,9 +163,6 @@ type Settlement struct {
 // not_remembered, and the error says why.
 func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error) {
 	s := e.state.Load()
-	if s == nil {
-		return allowAll(&r), nil
-	}
 	v := s.judge(&r)
 	if v.behavior == tool.Deny {
 		return s.record(&r, &v), nil

@@ -2,13 +2,14 @@ package policy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 )
 
 // Run asks e about every call of the table, or the table's own policy where it has one. lookup says what tools are that
-// the table does not describe; it may be nil where the table describes all.
+// the table does not describe; it may be nil where the table describes all, and e where it has a policy.
 func (t *Table) Run(e *Engine, lookup Lookup) ([]TestResult, error) {
 	if t.Settings != nil {
 		own, err := Compile(*t.Settings)
@@ -17,10 +18,10 @@ func (t *Table) Run(e *Engine, lookup Lookup) ([]TestResult, error) {
 		}
 		e = own
 	}
-	base := e.state.Load()
-	if base == nil {
-		return nil, fmt.Errorf("run table: there is no policy: write policy: in the table, or configure one")
+	if e == nil {
+		return nil, errors.New("run table: there is no policy: write policy: in the table, or configure one")
 	}
+	base := e.state.Load()
 	results := make([]TestResult, 0, len(t.Calls))
 	for _, c := range t.Calls {
 		results = append(results, t.run(base, c, lookup))

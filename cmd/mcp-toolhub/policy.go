@@ -130,9 +130,6 @@ func (a *app) testPolicy(ctx context.Context, format, file string) error {
 }
 
 func (a *app) runTable(format string, table *policy.Table, e *policy.Engine, lookup policy.Lookup) error {
-	if e == nil {
-		e = policy.New()
-	}
 	results, err := table.Run(e, lookup)
 	if err != nil {
 		return failed(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
@@ -87,7 +88,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if f.execute == nil {
 		f.execute = echo
 	}
-	p, err := invoke.New(invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: gate.Open, Journal: journal,
+	p, err := invoke.New(invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: acceptAll(t), Journal: journal,
 		Schemas: schema.NewCache(10), Logger: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -283,3 +284,13 @@ func serve(t testing.TB, s *Server) string {
 const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
 
 const serverInfoMember = `"io.modelcontextprotocol/serverInfo":{"name":"mcp-toolhub","title":"MCP Toolhub","version":"v"}`
+
+// acceptAll is a gate that allows every call, as the mode of that name does.
+func acceptAll(t testing.TB) func() *gate.Gate {
+	t.Helper()
+	g, err := gate.New(gate.Config{Mode: policy.ModeAcceptAll}, gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *gate.Gate { return g }
+}

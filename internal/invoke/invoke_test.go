@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
@@ -50,7 +51,7 @@ func newBench(t testing.TB, validate tool.Validate, ex executorFunc) *bench {
 	listed := []tool.Listed{{Name: "mcp.s.t", Tool: &tool.Tool{Name: "mcp.s.t", Server: "s", Native: "t", Validate: validate,
 		InputSchema: input, SchemaDigest: tool.Digest(input)}}}
 	b.surface = tool.NewSurface("srf_x", "default", "canonical", "x", listed, nil, map[string]int{"mcp.s.t": 0, "s__t": 0})
-	b.Pipeline, err = New(Options{Executors: map[string]Executor{"mcp": ex}, Gate: gate.Open, Journal: b.journal,
+	b.Pipeline, err = New(Options{Executors: map[string]Executor{"mcp": ex}, Gate: acceptAll(t), Journal: b.journal,
 		Schemas: schema.NewCache(10), Logger: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -318,4 +319,14 @@ func BenchmarkInvokeParallel(b *testing.B) {
 			p.call(context.Background(), "mcp.s.t", `{"n":1}`)
 		}
 	})
+}
+
+// acceptAll is a gate that allows every call, as the mode of that name does.
+func acceptAll(t testing.TB) func() *gate.Gate {
+	t.Helper()
+	g, err := gate.New(gate.Config{Mode: policy.ModeAcceptAll}, gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *gate.Gate { return g }
 }

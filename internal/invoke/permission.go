@@ -26,7 +26,7 @@ type consent struct {
 // it is what the person saw: tool, policy, and what the arguments lead to.
 func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Gate()
-	if err := plainParams(g, inv.call.Params); err != nil {
+	if err := plainParams(inv.call.Params); err != nil {
 		return err
 	}
 	r, err := p.requestOf(ctx, g, inv, inv.permissionInput)
@@ -54,10 +54,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 
 // plainParams refuses params with a member that differs from one that is judged in letter case only: some servers take it
 // for that one, and would run what nobody has looked at.
-func plainParams(g *gate.Gate, params json.RawMessage) (err error) {
-	if g.IsOpen() {
-		return nil
-	}
+func plainParams(params json.RawMessage) (err error) {
 	_ = rawjson.Members(params, func(m rawjson.Member) bool {
 		for _, judged := range [...]string{"arguments", "name"} {
 			if name := m.Name(); name != judged && strings.EqualFold(name, judged) {

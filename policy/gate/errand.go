@@ -30,9 +30,6 @@ func (e *Errand) Name() tool.Name { return tool.MCPName(e.Server, e.Method) }
 // is about. What nobody knows is decided as the call of a tool of which nothing is known; where that would be asked about it
 // is refused, because nothing waits there for a person.
 func (g *Gate) Refuse(ctx context.Context, e *Errand) *tool.Failure {
-	if g.IsOpen() {
-		return nil
-	}
 	t := &tool.Tool{Name: e.Name(), Server: e.Server, Native: e.Method}
 	if !e.Unknown {
 		if by, hidden := g.engine.Hides(t, reads(t), e.Profile, e.Actor); hidden {

@@ -53,7 +53,6 @@ type Options struct {
 
 // Gate is one version of permission. It is safe for concurrent use.
 type Gate struct {
-	open    bool
 	config  Config
 	options Options
 	engine  *policy.Engine
@@ -70,9 +69,6 @@ type known struct {
 	facts *facts.Facts
 	plan  *target.Plan
 }
-
-// Open returns a gate that lets every call through, and looks at none: for tests and measurements, and for no hub.
-func Open() *Gate { return &Gate{open: true, engine: policy.New()} }
 
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
@@ -115,9 +111,6 @@ func brief(r target.Root) target.Root {
 	r.Brief = true // Message looks for what only people want to know
 	return r
 }
-
-// IsOpen reports whether the gate is one of Open.
-func (g *Gate) IsOpen() bool { return g.open }
 
 // Engine decides.
 func (g *Gate) Engine() *policy.Engine { return g.engine }
@@ -191,9 +184,6 @@ type Call struct {
 // means that ctx is done or the input is no object.
 func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor, Profile: c.Profile}
-	if g.IsOpen() {
-		return r, nil
-	}
 	k, root := g.of(c.Tool), g.root(c.Tool)
 	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Origins[c.Tool.Server].Env[c.Tool.Name]
 	var err error

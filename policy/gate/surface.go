@@ -23,9 +23,6 @@ const maxSurfaces = 1000
 // Surface returns full without the tools that nothing could ever allow the actor to call. They cannot be told from tools
 // that do not exist. The same surface is returned as long as nothing changes.
 func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
-	if g.IsOpen() {
-		return full
-	}
 	key := viewer{full.Profile, full.Style, actor.Door, actor.Name}
 	g.surfaces.mu.Lock()
 	before, ok := g.surfaces.seen[key]
