@@ -63,13 +63,24 @@ func (c *conditions) compile(text string) (*condition, error) {
 	if t := checked.GetType(checked.Expr().ID()); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, fmt.Errorf("the condition is a %s: write an expression that is true or false", t)
 	}
-	program, err := c.interpreter.NewInterpretable(checked, interpreter.Optimize(),
-		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization),
-		interpreter.CostObserver(interpreter.CostTrackerFactory(c.cost.Clone)))
+	plan := []interpreter.PlannerOption{interpreter.Optimize(), interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization)}
+	if most, err := celchecker.Cost(checked, unknownSizes{}); err != nil || most.Max > maxCost {
+		plan = append(plan, interpreter.CostObserver(interpreter.CostTrackerFactory(c.cost.Clone))) // it takes its time itself
+	}
+	program, err := c.interpreter.NewInterpretable(checked, plan...)
 	if err != nil {
 		return nil, fmt.Errorf("the condition cannot be planned: %w", err)
 	}
 	return &condition{program: program, static: isStatic(checked.Expr())}, nil
+}
+
+// unknownSizes says that every value may be of any size, so that an estimate holds for every call.
+type unknownSizes struct{}
+
+func (unknownSizes) EstimateSize(celchecker.AstNode) *celchecker.SizeEstimate { return nil }
+
+func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
+	return nil
 }
 
 // firstFault is the first fault, on one line: the library's own text draws the expression with a caret.

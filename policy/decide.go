@@ -170,11 +170,8 @@ func (s *state) permit(sub *subject, v *verdict) {
 
 // rule makes the verdict that of rule c. err is why its condition could not be evaluated.
 func (v *verdict) rule(c *compiled, err error) {
-	v.behavior, v.source, v.kind, v.refs = c.Then, string(c.source), "rule", []string{c.ref}
-	v.message = c.Reason
-	if v.message == "" {
-		v.message = "rule " + c.ref + " says " + string(c.Then)
-	}
+	v.behavior, v.source, v.kind, v.refs = c.Then, string(c.source), "rule", c.refs
+	v.message = c.says
 	if err == nil {
 		return
 	}

@@ -94,7 +94,9 @@ func compileRules(source Source, rules []Rule, env *conditions) ([]compiled, []P
 type compiled struct {
 	Rule
 	source Source
-	ref    string // source/id, as records name it
+	ref    string   // source/id, as records name it
+	refs   []string // ref alone, for the decisions that it makes: nobody writes to it
+	says   string   // to people: the reason, or which rule it is
 	when   *condition
 }
 
@@ -144,7 +146,12 @@ func (c *checker) check(source Source, r Rule) compiled {
 	if len(r.Match)+len(r.Tags)+len(r.Server)+len(r.Profile)+len(r.Actor) == 0 && r.When == "" {
 		c.fault("", "the rule does not say which calls it matches", `write match: "*" if that is meant to be all`)
 	}
-	return compiled{Rule: r, source: source, ref: string(source) + "/" + r.ID, when: c.condition(r.When)}
+	ref := string(source) + "/" + r.ID
+	says := r.Reason
+	if says == "" {
+		says = "rule " + ref + " says " + string(r.Then)
+	}
+	return compiled{Rule: r, source: source, ref: ref, refs: []string{ref}, says: says, when: c.condition(r.When)}
 }
 
 func (c *checker) condition(text string) *condition {

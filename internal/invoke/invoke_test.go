@@ -60,8 +60,12 @@ func newBench(t testing.TB, validate tool.Validate, ex executorFunc) *bench {
 }
 
 func (b *bench) call(ctx context.Context, name, args string) Outcome {
-	return b.Invoke(ctx, Call{Surface: b.surface, Name: name, Params: json.RawMessage(`{"name":"x"}`), Arguments: json.RawMessage(args),
-		NativeCallID: json.RawMessage(`1e3`), Method: "tools/call", Actor: tool.Actor{Name: "ann", Door: "http"}})
+	return b.Invoke(ctx, b.callOf(name, args))
+}
+
+func (b *bench) callOf(name, args string) Call {
+	return Call{Surface: b.surface, Name: name, Params: json.RawMessage(`{"name":"x"}`), Arguments: json.RawMessage(args),
+		NativeCallID: json.RawMessage(`1e3`), Method: "tools/call", Actor: tool.Actor{Name: "ann", Door: "http"}}
 }
 
 // records reads the journal back, after everything was written.
