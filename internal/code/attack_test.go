@@ -14,7 +14,7 @@ import (
 )
 
 // judged is what the permission finds that a call is aimed at, by the way that the pipeline goes.
-func (p *project) judged(t testing.TB, native string, args object) map[string][]string {
+func (p *project) judged(t testing.TB, native string, args object) []tool.Aim {
 	t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -25,18 +25,18 @@ func (p *project) judged(t testing.TB, native string, args object) map[string][]
 	if err != nil {
 		t.Fatal(err)
 	}
-	aims := make(map[string][]string)
+	var aims []tool.Aim
 	for _, one := range found {
 		if one.Kind != target.Path || !one.Write || one.Fault != "" {
 			t.Fatalf("%v is aimed at %+v", args, one)
 		}
-		aims[one.Argument] = append(aims[one.Argument], one.Resolved)
+		aims = append(aims, tool.Aim{Argument: one.Argument, Path: one.Resolved})
 	}
 	return aims
 }
 
 // callAs executes a call that was permitted for aims.
-func (p *project) callAs(t testing.TB, native string, args object, aims map[string][]string) *tool.Failure {
+func (p *project) callAs(t testing.TB, native string, args object, aims []tool.Aim) *tool.Failure {
 	t.Helper()
 	_, f := p.execute(t, t.Context(), native, args, &tool.Execution{Aims: aims})
 	return f
@@ -234,12 +234,10 @@ func TestPermittedElsewhere(t *testing.T) {
 		}
 	}
 	// Permission for one path is none for another, and none for a path that was not looked at.
-	for _, aims := range []map[string][]string{{"/path": {filepath.Join(p.root, "a")}}, {"/path": nil}} {
-		if f := p.callAs(t, writeFile, write("b"), aims); f == nil || f.Code != codePathChanged {
-			t.Errorf("permitted for %v: %v", aims, f)
-		}
+	if f := p.callAs(t, writeFile, write("b"), []tool.Aim{{Argument: "/path", Path: filepath.Join(p.root, "a")}}); f == nil || f.Code != codePathChanged {
+		t.Errorf("permitted for another path: %v", f)
 	}
-	if f := p.callAs(t, writeFile, write("~/b"), map[string][]string{"/other": {filepath.Join(p.home, "b")}}); f == nil || f.Code != codeOutsideRoots {
+	if f := p.callAs(t, writeFile, write("~/b"), []tool.Aim{{Argument: "/other", Path: filepath.Join(p.home, "b")}}); f == nil || f.Code != codeOutsideRoots {
 		t.Errorf("permitted for another argument: %v", f)
 	}
 }

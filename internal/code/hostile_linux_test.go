@@ -93,7 +93,8 @@ func TestWritingSpecialFiles(t *testing.T) {
 			t.Errorf("%s: %v, want %s", path, f, code)
 		}
 		raw := object{"path": path, "edits": replace("old", "new")}
-		if f := p.callAs(t, editFile, raw, map[string][]string{"/path": {path, filepath.Join(p.root, path), p.root + "/pipe"}}); f == nil {
+		if f := p.callAs(t, editFile, raw, []tool.Aim{{Argument: "/path", Path: path},
+			{Argument: "/path", Path: filepath.Join(p.root, path)}, {Argument: "/path", Path: p.root + "/pipe"}}); f == nil {
 			t.Errorf("%s was permitted, and written", path)
 		}
 	}

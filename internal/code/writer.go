@@ -121,8 +121,8 @@ func (w *writer) aim(ctx context.Context, e *tool.Execution, given string) (stri
 		return "", &tool.Failure{Class: tool.ClassPermissionDenied, Code: codeProtected, Message: fmt.Sprintf(
 			"%q is never written by this tool: it belongs to the system, to the hub itself or to what its operator protects; leave it as it is", clip(given, 200))}
 	}
-	if permitted, looked := e.Aims["/path"]; looked {
-		if !slices.Contains(permitted, path) {
+	if slices.ContainsFunc(e.Aims, func(a tool.Aim) bool { return a.Argument == "/path" }) {
+		if !slices.Contains(e.Aims, tool.Aim{Argument: "/path", Path: path}) {
 			return "", target.ErrChanged
 		}
 		return path, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -14,7 +15,7 @@ import (
 )
 
 // aimed makes a bench whose tool takes a path, and notes what its executor is told about it.
-func aimed(t *testing.T, native string, told *map[string][]string) *bench {
+func aimed(t *testing.T, native string, told *[]tool.Aim) *bench {
 	t.Helper()
 	b := newBench(t, "", func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 		*told = e.Aims
@@ -45,13 +46,13 @@ func TestExecutorsKnowWhatWasPermitted(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "real"), link); err != nil {
 		t.Skip(err)
 	}
-	want := func(told map[string][]string, path string) {
+	want := func(told []tool.Aim, path string) {
 		t.Helper()
-		if len(told) != 1 || len(told["/path"]) != 1 || told["/path"][0] != path {
+		if !slices.Equal(told, []tool.Aim{{Argument: "/path", Path: path}}) {
 			t.Errorf("told %v, want %s", told, path)
 		}
 	}
-	var told map[string][]string
+	var told []tool.Aim
 	b := aimed(t, "read_text", &told)
 	b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})
 	if o := b.aimAt(t.Context(), link); o.Status != tool.StatusSucceeded {

@@ -33,9 +33,9 @@ type invocation struct {
 
 	// approved is what a person has allowed, so that an invocation that goes on after a pause is not asked about again.
 	approved *consent
-	aims     map[string][]string // paths that it was permitted for
-	command  *tool.Command       // what it was permitted to run
-	reported int                 // progress records before execute
+	aims     []tool.Aim    // paths that it was permitted for
+	command  *tool.Command // what it was permitted to run
+	reported int           // progress records before execute
 
 	rounds  int // how often it has been paused
 	reply   tool.Reply

@@ -80,15 +80,12 @@ func (p *Pipeline) requestOf(ctx context.Context, g *gate.Gate, inv *invocation,
 	return r, fmt.Errorf("find what the call is aimed at: %w", err)
 }
 
-// aims are the paths of a request, by the argument that leads there.
-func aims(r *policy.Request) map[string][]string {
-	var found map[string][]string
+// aims are the paths of a request.
+func aims(r *policy.Request) []tool.Aim {
+	var found []tool.Aim
 	for i := range r.Targets {
 		if t := &r.Targets[i]; t.Kind == target.Path && t.Fault == "" && !t.Remote {
-			if found == nil {
-				found = make(map[string][]string)
-			}
-			found[t.Argument] = append(found[t.Argument], t.Resolved)
+			found = append(found, tool.Aim{Argument: t.Argument, Path: t.Resolved})
 		}
 	}
 	return found

@@ -18,10 +18,9 @@ type Execution struct {
 	// Arguments is the standard's call_input: a JSON object, never nil and never null.
 	Arguments json.RawMessage
 
-	// Aims are the paths that the call was permitted for: by the JSON pointer of the argument, what it led to when that was
-	// decided, with every link followed. Whoever opens such a path itself makes sure that it leads there still. An argument
-	// that is not in it was looked at by nobody.
-	Aims map[string][]string
+	// Aims are the paths that the call was permitted for. Whoever opens such a path itself makes sure that it leads there
+	// still. An argument that is not in it was looked at by nobody.
+	Aims []Aim
 
 	// Command is what a command was found to be when the call was permitted, for tools that run commands of their caller:
 	// they run that and nothing else. Nil where nobody has looked.
@@ -62,6 +61,12 @@ type Execution struct {
 	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
 	// never nil and does not block for long. Executors call it from one goroutine at a time.
 	Progress func(Progress)
+}
+
+// Aim is what an argument has led to when the call was permitted.
+type Aim struct {
+	Argument string // its JSON pointer
+	Path     string // absolute, with every link followed
 }
 
 // Command is where the words of a command have led: to absolute paths, with every link followed.

@@ -243,8 +243,8 @@ func (l *Limits) Sensitive(t *Target) string {
 	if class := l.sensitive.class(t.Resolved, t.Write); class != "" {
 		return class
 	}
-	if t.Given == t.Resolved {
-		return ""
+	if rest, ok := strings.CutSuffix(t.Resolved, t.Given); ok && (rest == "" || strings.HasSuffix(rest, "/")) {
+		return "" // the same names, and looked at
 	}
 	return l.sensitive.class(t.Given, t.Write)
 }
