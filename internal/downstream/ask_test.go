@@ -195,16 +195,13 @@ func TestLabels(t *testing.T) {
 		`[]`:                            `{"message":"[s]"}`,
 	} {
 		q := tool.Question{Method: tool.MethodElicit, Params: json.RawMessage(params)}
-		if got := labelled("default", "s", q); string(got.Params) != want {
+		if got := labelled("s", q); string(got.Params) != want {
 			t.Errorf("%s is shown as %s", params, got.Params)
-		}
-		if got := labelled("s/s", "s", q); string(got.Params) != params {
-			t.Errorf("%s is shown on a direct view as %s", params, got.Params)
 		}
 	}
 	err := &tool.RPCError{Code: tool.CodeURLElicitationRequired, Data: json.RawMessage(`{"elicitations":[{"message":"m"},7]}`),
 		Raw: json.RawMessage(`{"code":-32042,"x":1e9,"data":{"elicitations":[{"message":"m"},7]}}`)}
-	if got := labelledError("default", "s", err); string(got.Raw) != `{"code":-32042,"x":1e9,"data":{"elicitations":[{"message":"[s] m"},7]}}` {
+	if got := labelledError("s", err); string(got.Raw) != `{"code":-32042,"x":1e9,"data":{"elicitations":[{"message":"[s] m"},7]}}` {
 		t.Errorf("shown as %s", got.Raw)
 	}
 }

@@ -73,7 +73,7 @@ func (s *Server) finishCall(ctx context.Context, p peer, to finished, outcome in
 	r := to.wire
 	if outcome.Err != nil {
 		s.elicitsFirst(p, to.server, outcome.Err)
-		r.refuse(labelledError(p.profile, to.server, outcome.Err))
+		r.refuse(labelledError(to.server, outcome.Err))
 		return
 	}
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon() {

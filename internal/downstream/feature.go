@@ -230,7 +230,7 @@ func (s *Server) finishForward(ctx context.Context, p peer, to forwarded, reply 
 		var rpc *tool.RPCError
 		if errors.As(err, &rpc) {
 			s.elicitsFirst(p, to.server, rpc)
-			err = labelledError(p.profile, to.server, rpc)
+			err = labelledError(to.server, rpc)
 		}
 		s.refuseOnward(ctx, to.wire, err)
 		return

@@ -204,7 +204,7 @@ func (q *questioner) send(question tool.Question) (asked, *tool.RPCError) {
 		return asked{}, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d requests to the client are open: wait for an answer, then ask again", maxQuestions)}
 	}
-	if !q.wire.request(rawjson.Quote(id), question.Method, labelled(q.peer.profile, q.from, question).Params) {
+	if !q.wire.request(rawjson.Quote(id), question.Method, labelled(q.from, question).Params) {
 		q.peer.questions.forget(id)
 		return asked{}, unreachable()
 	}
@@ -225,9 +225,10 @@ func (q *questioner) takeBack(w asked) {
 }
 
 // labelled is question as the client gets it: an elicitation says to the person which server asks. All else stays byte
-// for byte. On a direct view it is plain who asks.
-func labelled(profile, server string, question tool.Question) tool.Question {
-	if question.Method != tool.MethodElicit || question.Own || direct(profile) {
+// for byte. So it is on a direct view, too: what the hub itself asks there must not be mistaken for the server's, nor the
+// other way round.
+func labelled(server string, question tool.Question) tool.Question {
+	if question.Method != tool.MethodElicit || question.Own {
 		return question
 	}
 	params := question.Params
@@ -246,8 +247,8 @@ func labelled(profile, server string, question tool.Question) tool.Question {
 }
 
 // labelledError is err as the client gets it: the elicitations of an error that wants some first say which server asks.
-func labelledError(profile, server string, err *tool.RPCError) *tool.RPCError {
-	if err.Code != tool.CodeURLElicitationRequired || direct(profile) {
+func labelledError(server string, err *tool.RPCError) *tool.RPCError {
+	if err.Code != tool.CodeURLElicitationRequired {
 		return err
 	}
 	list, _ := rawjson.Get(err.Data, "elicitations")
@@ -258,7 +259,7 @@ func labelledError(profile, server string, err *tool.RPCError) *tool.RPCError {
 		}
 		some = true
 		if rawjson.IsObject(e) {
-			e = labelled(profile, server, tool.Question{Method: tool.MethodElicit, Params: e}).Params
+			e = labelled(server, tool.Question{Method: tool.MethodElicit, Params: e}).Params
 		}
 		out = append(out, e...)
 		return true

@@ -188,11 +188,15 @@ func aboutTaskResult(p peer, to forwarded, result json.RawMessage) (json.RawMess
 		}
 	}
 	requests, ok := rawjson.Get(result, "inputRequests")
-	if !p.modern || direct(p.profile) || !ok || !rawjson.IsObject(requests) {
+	if !p.modern || !ok || !rawjson.IsObject(requests) {
 		return result, nil
 	}
 	questions, err := readQuestions(requests)
-	if err != nil {
+	switch {
+	case err == nil:
+	case direct(p.profile):
+		return result, nil // an extension's own, between the client and its server
+	default:
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task needs input in a way that the protocol " +
 			"does not know: " + err.Error()}
 	}
@@ -201,7 +205,7 @@ func aboutTaskResult(p peer, to forwarded, result json.RawMessage) (json.RawMess
 			continue
 		}
 		request, _ := rawjson.Get(requests, q.Key)
-		request, bad := rawjson.Set(request, "params", labelled(p.profile, to.server, q).Params)
+		request, bad := rawjson.Set(request, "params", labelled(to.server, q).Params)
 		if bad == nil {
 			requests, bad = rawjson.Set(requests, q.Key, request)
 		}

@@ -186,7 +186,7 @@ func (k *parkable) inputRequests(t *turn) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		question := labelled(t.peer.profile, t.from, q.question)
+		question := labelled(t.from, q.question)
 		out = append(append(out, rawjson.Quote(q.key)...), `:{"method":`...)
 		out = append(out, rawjson.Quote(question.Method)...)
 		if question.Params != nil {
@@ -357,7 +357,7 @@ func inputRequired(t *turn, result json.RawMessage) (shown, state json.RawMessag
 			continue
 		}
 		request, _ := rawjson.Get(requests, q.Key)
-		request, bad := rawjson.Set(request, "params", labelled(t.peer.profile, t.from, q).Params)
+		request, bad := rawjson.Set(request, "params", labelled(t.from, q).Params)
 		if bad == nil {
 			requests, bad = rawjson.Set(requests, q.Key, request)
 		}
