@@ -27,7 +27,7 @@ func FuzzRules(f *testing.F) {
 		if err != nil && (!errors.As(err, &faults) || len(set.Rules) != 0) {
 			t.Fatalf("%v is no faults, %d rules", err, len(set.Rules))
 		}
-		for _, fault := range faults {
+		for _, fault := range faults.Faults {
 			if fault.Line < 1 || fault.Column < 1 || fault.Message == "" {
 				t.Errorf("%+v", fault)
 			}

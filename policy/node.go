@@ -1,32 +1,28 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-const (
-	maxFile   = 1 << 20 // bytes of a file of rules, grants or test calls
-	maxTokens = 100_000 // the parser's time grows faster than the file
-	maxDepth  = 100     // levels of nesting
-)
+const maxFile = 1 << 20 // bytes of a file of rules, grants or test calls
 
 // node is a value of a YAML or JSON file with its place. Anchors, aliases, merges and tags are refused: in a file that
 // decides what may run, what is written is what is meant.
 type node struct {
-	line, column int
-	kind         nodeKind
-	text         string // of a scalar
-	items        []*node
-	members      []member
+	textfile.Position
+	kind    nodeKind
+	text    string // of a scalar
+	items   []*node
+	members []member
 }
 
 type member struct {
@@ -48,13 +44,13 @@ const (
 // reader gathers the faults of one file.
 type reader struct {
 	file   string
-	faults Faults
+	faults textfile.Faults
 }
 
 func (r *reader) fault(n *node, key, message, hint string) {
-	f := Fault{File: r.file, Line: 1, Column: 1, Key: key, Message: message, Hint: hint}
+	f := textfile.Fault{File: r.file, Position: textfile.At(1, 1), Key: key, Message: message, Hint: hint}
 	if n != nil {
-		f.Line, f.Column = n.line, n.column
+		f.Position = n.Position
 	}
 	r.faults = append(r.faults, f)
 }
@@ -64,12 +60,12 @@ func (r *reader) err() error {
 	if len(r.faults) == 0 {
 		return nil
 	}
-	return r.faults.sorted()
+	return Faults{r.faults.Sort()}
 }
 
 // tree reads the one document of data; an empty one is an empty mapping. It is nil after a fault.
 func (r *reader) tree(data []byte) (root *node) {
-	root = &node{line: 1, column: 1, kind: isMapping}
+	root = &node{Position: textfile.At(1, 1), kind: isMapping}
 	if len(data) > maxFile {
 		r.fault(nil, "", "the file is larger than 1 MiB", "check the path, or split the rules by source")
 		return nil
@@ -81,17 +77,13 @@ func (r *reader) tree(data []byte) (root *node) {
 			root = nil
 		}
 	}()
-	tokens := lexer.Tokenize(string(data))
-	if !r.bounded(tokens) {
-		return nil
-	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		r.syntax(err)
+	docs, refused := textfile.YAML(data)
+	if refused != nil {
+		r.refuse(refused)
 		return nil
 	}
 	found := false
-	for _, doc := range file.Docs {
+	for _, doc := range docs {
 		switch doc.Body.(type) {
 		case nil, *ast.DirectiveNode, *ast.CommentGroupNode:
 			continue
@@ -109,52 +101,15 @@ func (r *reader) tree(data []byte) (root *node) {
 	return root
 }
 
-func (r *reader) syntax(err error) {
-	place, message := &node{line: 1, column: 1}, "not valid YAML"
-	var located interface {
-		GetMessage() string
-		GetToken() *token.Token
+func (r *reader) refuse(refused *textfile.Refusal) {
+	message := refused.Message
+	if refused.Detail != "" {
+		message += ": " + refused.Detail
 	}
-	if errors.As(err, &located) {
-		place = placed(located.GetToken())
-		message += ": " + strings.ReplaceAll(located.GetMessage(), "\t", `\t`)
-	}
-	r.fault(place, "", message, "check indentation, quotes and brackets here and on the line before")
+	r.fault(&node{Position: refused.Position}, "", message, cmp.Or(refused.Hint, "split the rules by source"))
 }
 
-// bounded refuses files that would keep the parser busy for long or break its stack.
-func (r *reader) bounded(tokens token.Tokens) bool {
-	if len(tokens) > maxTokens {
-		r.fault(placed(tokens[maxTokens]), "", "more than 100,000 YAML tokens", "split the rules by source")
-		return false
-	}
-	flow, inline, line := 0, 0, 0
-	for _, t := range tokens {
-		if t.Position.Line != line {
-			line, inline = t.Position.Line, 0
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			flow++
-		case token.SequenceEndType, token.MappingEndType:
-			flow--
-		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
-			inline++
-		}
-		if flow+inline > maxDepth {
-			r.fault(placed(t), "", "nested more than 100 levels deep", "flatten the file")
-			return false
-		}
-	}
-	return true
-}
-
-func placed(t *token.Token) *node {
-	if t == nil || t.Position == nil {
-		return &node{line: 1, column: 1, kind: isNull}
-	}
-	return &node{line: max(t.Position.Line, 1), column: max(t.Position.Column, 1), kind: isNull}
-}
+func placed(t *token.Token) *node { return &node{Position: textfile.TokenPosition(t), kind: isNull} }
 
 func (r *reader) node(n ast.Node) *node {
 	switch x := n.(type) {

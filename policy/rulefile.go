@@ -74,7 +74,7 @@ func ruleKeys() []string {
 
 // rule reads one rule, and returns the places of its values by key.
 func (r *reader) rule(n *node, key string) (Rule, map[string]*node) {
-	rule := Rule{Place: fmt.Sprintf("%s:%d:%d", r.file, n.line, n.column)}
+	rule := Rule{Place: fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)}
 	places := map[string]*node{"": n}
 	r.fields(n, key, ruleKeys(), func(name, key string, value *node) {
 		places[name] = value

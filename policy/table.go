@@ -168,7 +168,7 @@ func callKeys() []string {
 }
 
 func (r *reader) call(n *node, key string) TestCall {
-	c := TestCall{Place: fmt.Sprintf("%s:%d:%d", r.file, n.line, n.column)}
+	c := TestCall{Place: fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)}
 	q := &c.Request
 	q.Actor = tool.Actor{Name: "local", Door: "http"}
 	r.fields(n, key, callKeys(), func(name, key string, value *node) {

@@ -22,6 +22,7 @@ var mayImport = map[string]map[string]string{
 	"internal/rawjson":     {},
 	"internal/guard":       {},
 	"internal/seal":        {},
+	"internal/textfile":    {},
 	"internal/paramheader": {"internal/rawjson": "reads schemas and arguments"},
 	"internal/schema":      {"internal/tool": "digests are the key of its cache"},
 	"upstream": {
@@ -37,11 +38,12 @@ var mayImport = map[string]map[string]string{
 		"internal/glob":    "patterns of profiles",
 	},
 	"policy": {
-		"internal/tool":    "decisions are records",
-		"internal/rawjson": "conditions read raw arguments",
-		"internal/glob":    "patterns of rules",
-		"policy/facts":     "rules are about what tools can do",
-		"policy/target":    "rules and grants are about what calls are aimed at",
+		"internal/tool":     "decisions are records",
+		"internal/rawjson":  "conditions read raw arguments",
+		"internal/glob":     "patterns of rules",
+		"internal/textfile": "files of rules, grants and test calls",
+		"policy/facts":      "rules are about what tools can do",
+		"policy/target":     "rules and grants are about what calls are aimed at",
 	},
 	"policy/approval": {
 		"internal/tool": "questions are about invocations",
@@ -123,6 +125,7 @@ var mayImport = map[string]map[string]string{
 		"deferred":             "its Config",
 		"deferred/embed":       "its Config",
 		"internal/downstream":  "its Config",
+		"internal/textfile":    "places and faults",
 		"internal/tool":        "words of rules",
 		"policy":               "its rules and modes",
 		"policy/facts":         "its overrides",

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // Exit codes, as the root command's help lists them.
@@ -65,7 +65,7 @@ func run(args []string, std streams) int {
 	if !errors.As(err, &coded) {
 		coded = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
 	}
-	var faults config.Faults
+	var faults textfile.Faults
 	switch {
 	case errors.As(err, &faults): // lines of their own, each with its place
 		fmt.Fprintln(std.err, strings.TrimSpace(faults.Error()))

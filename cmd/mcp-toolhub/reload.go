@@ -11,6 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
@@ -114,7 +115,7 @@ func (h *hub) reload(load func() (*config.Settings, error)) (faulty []string) {
 		err = h.apply(next)
 	}
 	if err != nil {
-		var faults config.Faults
+		var faults textfile.Faults
 		what := "the config file cannot be used; the hub goes on with what it had: " + err.Error()
 		if errors.As(err, &faults) {
 			what = fmt.Sprintf("the config has %d faults; the hub goes on with what it had: %s", len(faults), err)

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -61,7 +62,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 		}
 	}
 	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled {
-		r.warn(root.position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
+		r.warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
 	}
 	return s
 }
@@ -115,14 +116,14 @@ func (r *reader) door(h *hub) downstream.Config {
 		name, secret := t.value.name, t.value.secret
 		if name.ok {
 			if first, twice := names[name.value]; twice {
-				faultOf(r, name, "two tokens of the same name, the first at "+r.place(first.position), "give each token its own name")
+				faultOf(r, name, "two tokens of the same name, the first at "+r.place(first.Position), "give each token its own name")
 			} else {
 				names[name.value] = name
 			}
 		}
 		if secret.ok {
 			if first, twice := secrets[secret.value]; twice {
-				faultOf(r, secret, "the same token as at "+r.place(first.position), "give each name a token of its own")
+				faultOf(r, secret, "the same token as at "+r.place(first.Position), "give each name a token of its own")
 			} else {
 				secrets[secret.value] = secret
 			}
@@ -136,14 +137,16 @@ func (r *reader) door(h *hub) downstream.Config {
 	return c
 }
 
-func (r *reader) place(p position) string { return fmt.Sprintf("%s:%d:%d", r.file, p.line, p.column) }
+func (r *reader) place(p textfile.Position) string {
+	return fmt.Sprintf("%s:%d:%d", r.file, p.Line, p.Column)
+}
 
 func (r *reader) profile(e entry[profile], origins []string) namespace.Profile {
 	v := e.value
 	p := namespace.Profile{Name: e.name, Style: cmp.Or(namespace.Style(v.style), namespace.StyleAuto)}
 	for _, s := range v.servers {
 		if s.ok && !wildcard(s.value) && !slices.Contains(origins, s.value) {
-			faultOf(r, s, "no server or toolset has this id", didYouMean(s.value, origins, "the ids are: "+commas(origins)))
+			faultOf(r, s, "no server or toolset has this id", textfile.DidYouMean(s.value, origins, "the ids are: "+commas(origins)))
 		}
 		p.Servers = append(p.Servers, s.value)
 	}

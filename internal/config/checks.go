@@ -160,16 +160,16 @@ func (secret) read(r *reader, n *node) (string, bool) {
 		r.expected(n, "a string", "give it by reference: ${env:NAME} or ${file:path}")
 		return "", false
 	}
-	e, ok := r.expand(n.position, n.text, false)
+	e, ok := r.expand(n.Position, n.text, false)
 	switch {
 	case !ok:
 	case e.fromFile || !e.reference:
-		r.fault(n.position, "a token that stands in the file",
+		r.fault(n.Position, "a token that stands in the file",
 			"keep it elsewhere and give it by reference: ${env:NAME} or ${file:path}")
 	case len(e.text) < minTokenBytes:
-		r.fault(n.position, "the token is shorter than 16 bytes", `use a random one, for instance from "openssl rand -hex 32"`)
+		r.fault(n.Position, "the token is shorter than 16 bytes", `use a random one, for instance from "openssl rand -hex 32"`)
 	case strings.ContainsFunc(e.text, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
-		r.fault(n.position, "the token holds a space, line break or other character that no HTTP header can carry",
+		r.fault(n.Position, "the token holds a space, line break or other character that no HTTP header can carry",
 			"use letters and digits")
 	default:
 		return e.text, true

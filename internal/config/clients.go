@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // foreignKey is a key that files of clients hold and that means nothing to the hub.
@@ -17,7 +19,7 @@ func clientKey[T any](name, doc string, warns bool) field[T] {
 		told = "Ignored: " + doc + "."
 	}
 	return field[T]{name: name, doc: told, schema: anything{}.schema, client: true,
-		read: func(r *reader, _ *node, at position, _ *T) bool {
+		read: func(r *reader, _ *node, at textfile.Position, _ *T) bool {
 			if warns {
 				r.warn(at, "ignored", doc)
 			}

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // list is any number of values of one shape.
@@ -38,8 +40,8 @@ func (s list[V]) schema(d defs) schema {
 
 // entry is one member of a mapping whose keys the user chooses.
 type entry[V any] struct {
-	located[V]          // of the value
-	key        position // of the key
+	located[V]                   // of the value
+	key        textfile.Position // of the key
 	name       string
 }
 
@@ -69,7 +71,7 @@ func (s mapping[V]) read(r *reader, n *node) ([]entry[V], bool) {
 		leave := r.enter(m.key)
 		if s.key != nil {
 			if problem, hint := s.key(m.key); problem != "" {
-				r.fault(m.position, problem, hint)
+				r.fault(m.Position, problem, hint)
 				sound = false
 			}
 		}
@@ -81,7 +83,7 @@ func (s mapping[V]) read(r *reader, n *node) ([]entry[V], bool) {
 		done()
 		leave()
 		sound = sound && ok && v.ok
-		entries = append(entries, entry[V]{v, m.position, m.key})
+		entries = append(entries, entry[V]{v, m.Position, m.key})
 	}
 	return entries, sound
 }
@@ -92,17 +94,17 @@ func (s mapping[V]) schema(d defs) schema {
 
 // duplicates reports each key of n that stands there more than once.
 func (r *reader) duplicates(n *node) bool {
-	first := make(map[string]position, len(n.members))
+	first := make(map[string]textfile.Position, len(n.members))
 	sound := true
 	for _, m := range n.members {
 		if at, twice := first[m.key]; twice {
 			leave := r.enter(m.key)
-			r.fault(m.position, fmt.Sprintf("duplicate key, first at %s:%d:%d", r.file, at.line, at.column), "remove one of the two")
+			r.fault(m.Position, fmt.Sprintf("duplicate key, first at %s:%d:%d", r.file, at.Line, at.Column), "remove one of the two")
 			leave()
 			sound = false
 			continue
 		}
-		first[m.key] = m.position
+		first[m.key] = m.Position
 	}
 	return sound
 }
@@ -110,7 +112,7 @@ func (r *reader) duplicates(n *node) bool {
 // field is one key that an object may have.
 type field[T any] struct {
 	name, doc string
-	read      func(r *reader, n *node, at position, t *T) bool
+	read      func(r *reader, n *node, at textfile.Position, t *T) bool
 	schema    func(d defs) schema
 	required  bool
 	client    bool // a client's key without meaning here: never suggested, any value
@@ -118,7 +120,7 @@ type field[T any] struct {
 
 // key is a field whose value goes where at points.
 func key[T, V any](name, doc string, s shape[V], at func(*T) *V) field[T] {
-	return field[T]{name: name, doc: doc, schema: s.schema, read: func(r *reader, n *node, _ position, t *T) bool {
+	return field[T]{name: name, doc: doc, schema: s.schema, read: func(r *reader, n *node, _ textfile.Position, t *T) bool {
 		v, ok := s.read(r, n)
 		*at(t) = v // also where it is unsound in part: the rest takes part in the checks of several values
 		return ok
@@ -155,10 +157,10 @@ func (s object[T]) read(r *reader, n *node) (T, bool) {
 		switch {
 		case there:
 			leave := r.enter(f.name)
-			sound = f.read(r, m.value, m.position, &t) && sound
+			sound = f.read(r, m.value, m.Position, &t) && sound
 			leave()
 		case f.required:
-			r.fault(n.position, "the key "+f.name+" is missing", "add it: "+f.doc)
+			r.fault(n.Position, "the key "+f.name+" is missing", "add it: "+f.doc)
 			sound = false
 		}
 	}
@@ -186,14 +188,14 @@ func (s object[T]) stray(r *reader, m member) bool {
 	defer r.enter(m.key)()
 	known := s.known()
 	if s.lenient != nil && s.lenient(m.key) {
-		r.warn(m.position, "not a key of the hub, ignored", didYouMean(m.key, known, ""))
+		r.warn(m.Position, "not a key of the hub, ignored", textfile.DidYouMean(m.key, known, ""))
 		return true
 	}
 	otherwise := s.unknown
 	if otherwise == "" {
 		otherwise = "known here: " + commas(known)
 	}
-	r.fault(m.position, "unknown key", didYouMean(m.key, known, otherwise))
+	r.fault(m.Position, "unknown key", textfile.DidYouMean(m.key, known, otherwise))
 	return false
 }
 

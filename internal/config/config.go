@@ -24,6 +24,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -49,7 +50,7 @@ type Settings struct {
 	LogFormat   string            // auto (default: text on a terminal, JSON otherwise), text or json
 
 	// Warnings are what was accepted but means nothing to the hub, or was changed so that it does. Sorted by position.
-	Warnings []Fault
+	Warnings []textfile.Fault
 }
 
 // Env looks up a variable of the environment; it has the contract of os.LookupEnv. Nil is an empty environment.
@@ -84,7 +85,7 @@ func Load(src Source) (*Settings, error) {
 func Parse(path string, data []byte, env Env) (*Settings, error) {
 	state, err := StateDir("", env)
 	if err != nil {
-		return nil, Faults{{File: path, Line: 1, Column: 1, Message: err.Error()}}
+		return nil, textfile.Faults{{File: path, Position: textfile.At(1, 1), Message: err.Error()}}
 	}
 	return parse(path, data, state, env)
 }
@@ -101,7 +102,7 @@ func parse(path string, data []byte, state string, env Env) (*Settings, error) {
 		return nil, r.sorted()
 	}
 	s.Path = path
-	s.Warnings = r.warnings.sorted()
+	s.Warnings = r.warnings.Sort()
 	return s, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // InputVariable is the environment variable that answers VS Code's ${input:id}: MCP_TOOLHUB_INPUT_ and the id in upper
@@ -102,7 +104,7 @@ type expansion struct {
 
 // expand replaces each ${…} in s; what comes out is not looked at again. $${ stands for ${ itself. The value s stands
 // at p; defaults tells whether to suggest a default for a variable that is not set. It returns false after a fault.
-func (r *reader) expand(p position, s string, defaults bool) (expansion, bool) {
+func (r *reader) expand(p textfile.Position, s string, defaults bool) (expansion, bool) {
 	e := expansion{defaults: defaults}
 	var b strings.Builder
 	sound := true
@@ -143,7 +145,7 @@ const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${input:i
 	"${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
 
 // reference returns what ${body} stands for.
-func (r *reader) reference(p position, body string, e *expansion) (string, bool) {
+func (r *reader) reference(p textfile.Position, body string, e *expansion) (string, bool) {
 	if strings.Contains(body, "${") {
 		r.fault(p, "a ${…} within another", "one reference cannot hold another: set a variable of its own for it")
 		return "", false
@@ -169,7 +171,7 @@ func (r *reader) reference(p position, body string, e *expansion) (string, bool)
 }
 
 // missing reports a reference without a value, unless the server is disabled.
-func (r *reader) missing(p position, e *expansion, message, hint string) (string, bool) {
+func (r *reader) missing(p textfile.Position, e *expansion, message, hint string) (string, bool) {
 	if r.dormant {
 		e.unknown = true
 		return "", true
@@ -178,14 +180,14 @@ func (r *reader) missing(p position, e *expansion, message, hint string) (string
 	return "", false
 }
 
-func (r *reader) userHome(p position, e *expansion) (string, bool) {
+func (r *reader) userHome(p textfile.Position, e *expansion) (string, bool) {
 	if home := r.vars.env.home(); home != "" {
 		return home, true
 	}
 	return r.missing(p, e, "${userHome} is not known", "set HOME (USERPROFILE on Windows)")
 }
 
-func (r *reader) variable(p position, body string, names *regexp.Regexp, e *expansion) (string, bool) {
+func (r *reader) variable(p textfile.Position, body string, names *regexp.Regexp, e *expansion) (string, bool) {
 	name, fallback, hasFallback := strings.Cut(body, ":-")
 	if !names.MatchString(name) {
 		// The body is not shown: it may be a piece of a secret that happens to hold "${".
@@ -208,7 +210,7 @@ func (r *reader) variable(p position, body string, names *regexp.Regexp, e *expa
 	return value, true
 }
 
-func (r *reader) fileReference(p position, path string, e *expansion) (string, bool) {
+func (r *reader) fileReference(p textfile.Position, path string, e *expansion) (string, bool) {
 	if path == "" {
 		r.fault(p, "${file:} without a path", "write ${file:path}")
 		return "", false
@@ -230,7 +232,7 @@ func (r *reader) fileReference(p position, path string, e *expansion) (string, b
 	return strings.TrimRight(string(data), "\r\n"), true
 }
 
-func (r *reader) inputReference(p position, id string, e *expansion) (string, bool) {
+func (r *reader) inputReference(p textfile.Position, id string, e *expansion) (string, bool) {
 	i := slices.IndexFunc(r.vars.inputs, func(in input) bool { return in.id.value == id })
 	if i < 0 && !inputID.MatchString(id) {
 		r.fault(p, "a ${input:…} that is no reference", "write ${input:id} with the id of an input")
@@ -241,7 +243,7 @@ func (r *reader) inputReference(p position, id string, e *expansion) (string, bo
 		for _, in := range r.vars.inputs {
 			ids = append(ids, in.id.value)
 		}
-		r.fault(p, "${input:"+clip(id)+"} names no input", didYouMean(id, ids, `add the input to "inputs"`))
+		r.fault(p, "${input:"+clip(id)+"} names no input", textfile.DidYouMean(id, ids, `add the input to "inputs"`))
 		return "", false
 	}
 	name := InputVariable(id)

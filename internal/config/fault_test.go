@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // TestFaultListings compares the whole report on each broken file with a golden listing.
@@ -21,7 +22,7 @@ func TestFaultListings(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := config.Parse(filepath.ToSlash(path), data, testEnv())
-			var faults config.Faults
+			var faults textfile.Faults
 			if s != nil || !errors.As(err, &faults) || len(faults) == 0 {
 				t.Fatalf("settings %v, error %v: want faults alone", s, err)
 			}
@@ -38,11 +39,11 @@ func TestFaultListings(t *testing.T) {
 func TestFaultsUnwrap(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse("x.yaml", []byte("hub:\n  nmae: a\n"), testEnv())
-	var f config.Fault
+	var f textfile.Fault
 	if !errors.As(err, &f) {
 		t.Fatalf("no Fault in %v", err)
 	}
-	want := config.Fault{File: "x.yaml", Line: 2, Column: 3, KeyPath: "hub.nmae", Message: "unknown key", Hint: `did you mean "name"?`}
+	want := textfile.Fault{File: "x.yaml", Position: textfile.At(2, 3), Key: "hub.nmae", Message: "unknown key", Hint: `did you mean "name"?`}
 	if f != want {
 		t.Errorf("got %#v, want %#v", f, want)
 	}
@@ -57,7 +58,7 @@ func TestTooManyFaultsAreCutOff(t *testing.T) {
 	}
 	b.WriteString(`}`)
 	_, err := config.Parse("x.json", []byte(b.String()), testEnv())
-	var faults config.Faults
+	var faults textfile.Faults
 	if !errors.As(err, &faults) || len(faults) != 501 || !strings.HasPrefix(faults[500].Message, "more than 500 faults") {
 		t.Errorf("got %d faults, the last %v", len(faults), faults[len(faults)-1])
 	}

@@ -78,19 +78,6 @@ func TestUserDirectories(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	keys := []string{"command", "args", "env", "url", "call", "call_max", "headers"}
-	for word, want := range map[string]string{
-		"comand": "command", "cmmoand": "command", "Args": "args", "callMax": "call_max", "call-max": "call_max", "header": "headers",
-		"ur": "url", "envs": "env", "wholly": "", "": "", strings.Repeat("command", 10): "", "x": "",
-	} {
-		if got := nearest(word, keys); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-}
-
 func TestNormalise(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

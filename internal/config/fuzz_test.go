@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // FuzzParse: whatever the bytes, there are settings or faults, never both, never a panic.
@@ -26,7 +27,7 @@ func FuzzParse(f *testing.F) {
 			path = "c.yaml"
 		}
 		s, err := config.Parse(path, data, testEnv())
-		var faults config.Faults
+		var faults textfile.Faults
 		switch {
 		case err == nil && s == nil, err != nil && s != nil:
 			t.Fatalf("settings %v and error %v", s, err)

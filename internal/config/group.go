@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -122,7 +123,7 @@ func (r *reader) address(v server) located[string] {
 		switch {
 		case !a.present:
 		case found.present:
-			faultOf(r, a, "a second address, the first at "+r.place(found.position), "keep one of the two")
+			faultOf(r, a, "a second address, the first at "+r.place(found.Position), "keep one of the two")
 		default:
 			found = a
 		}
@@ -165,7 +166,7 @@ func (r *reader) transport(e entry[server], address located[string]) upstream.Tr
 func (r *reader) absent(e entry[server], message, hint string) {
 	wanted := []string{"command", "url", "httpUrl", "serverUrl"}
 	for _, m := range e.node.members {
-		if !slices.Contains(wanted, m.key) && slices.Contains(wanted, nearest(m.key, serverShape().known())) {
+		if !slices.Contains(wanted, m.key) && slices.Contains(wanted, textfile.Nearest(m.key, serverShape().known())) {
 			return
 		}
 	}
@@ -178,7 +179,9 @@ func endsInSSE(address string) bool {
 }
 
 // pointless warns of a key that the server's transport has no use for.
-func (r *reader) pointless(v interface{ place() (position, string) }, there bool, why string) {
+func (r *reader) pointless(v interface {
+	place() (textfile.Position, string)
+}, there bool, why string) {
 	if there {
 		p, keyPath := v.place()
 		defer r.at(keyPath)()
@@ -186,7 +189,7 @@ func (r *reader) pointless(v interface{ place() (position, string) }, there bool
 	}
 }
 
-func (v located[V]) place() (position, string) { return v.position, v.path }
+func (v located[V]) place() (textfile.Position, string) { return v.Position, v.path }
 
 // childEnv joins envFile and env; env wins.
 func (r *reader) childEnv(v server) []string {
@@ -212,7 +215,7 @@ func (r *reader) headerMap(h located[[]entry[string]]) map[string]string {
 		return nil
 	}
 	headers := map[string]string{}
-	first := map[string]position{}
+	first := map[string]textfile.Position{}
 	for _, e := range h.value {
 		name := http.CanonicalHeaderKey(e.name)
 		if at, twice := first[name]; twice {
@@ -232,7 +235,7 @@ func (r *reader) timeouts(v server) (upstream.Timeouts, []upstream.ToolTimeout) 
 	t := upstream.Timeouts{Connect: v.timeouts.connect, List: v.timeouts.list}
 	call := v.timeouts.call
 	if v.clientTimeout.ok && !call.present {
-		call = located[time.Duration]{position: v.clientTimeout.position, path: v.clientTimeout.path, present: true, ok: true,
+		call = located[time.Duration]{Position: v.clientTimeout.Position, path: v.clientTimeout.path, present: true, ok: true,
 			value: r.clientTimeout(v.clientTimeout)}
 	}
 	t.Call, t.CallMax = r.callPair(call, v.timeouts.callMax, defaultCall, defaultCallMax)

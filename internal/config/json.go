@@ -10,10 +10,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
-)
 
-// maxDepth bounds nesting: the parsers recurse, and no setting lies deeper than ten levels.
-const maxDepth = 100
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
 
 // jsonTree reads JSON with comments and trailing commas.
 func (r *reader) jsonTree(data []byte) *node {
@@ -68,7 +67,7 @@ func isWordByte(c byte) bool {
 	return c == '_' || c == '$' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf
 }
 
-// tooDeep returns the offset of the bracket that passes maxDepth, or -1. Strings and comments do not count.
+// tooDeep returns the offset of the bracket that passes textfile.MaxDepth, or -1. Strings and comments do not count.
 func tooDeep(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -82,7 +81,7 @@ func tooDeep(data []byte) int {
 		case '/':
 			i = skipComment(data, i)
 		case '{', '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > textfile.MaxDepth {
 				return i
 			}
 		case '}', ']':
@@ -117,17 +116,17 @@ type jsonWalk struct {
 	lines []int // offsets at which lines 2, 3, … begin
 }
 
-func (w jsonWalk) position(offset int) position {
+func (w jsonWalk) position(offset int) textfile.Position {
 	line := sort.SearchInts(w.lines, offset+1)
 	start := 0
 	if line > 0 {
 		start = w.lines[line-1]
 	}
-	return position{line + 1, 1 + utf8.RuneCount(w.data[start:offset])}
+	return textfile.At(line+1, 1+utf8.RuneCount(w.data[start:offset]))
 }
 
 func (w jsonWalk) node(v hujson.Value) *node {
-	n := &node{position: w.position(v.StartOffset), weight: 1}
+	n := &node{Position: w.position(v.StartOffset), weight: 1}
 	switch x := v.Value.(type) {
 	case *hujson.Object:
 		n.kind = kindMapping

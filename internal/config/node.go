@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // kind is the type of a node, in the words of messages.
@@ -22,12 +24,9 @@ const (
 	kindMapping kind = "a mapping"
 )
 
-// position is a place in a file; both numbers count from 1, columns in characters.
-type position struct{ line, column int }
-
 // node is a value of a file, the same for every format. Nodes are not changed once read; aliases share them.
 type node struct {
-	position
+	textfile.Position
 	kind    kind
 	text    string // of a scalar: the decoded string, otherwise the source text
 	items   []*node
@@ -37,9 +36,9 @@ type node struct {
 
 // member is one key of a mapping and its value.
 type member struct {
-	position // of the key
-	key      string
-	value    *node
+	textfile.Position // of the key
+	key               string
+	value             *node
 }
 
 // member returns the value of key, or nil.
@@ -103,11 +102,11 @@ func formatOf(path string, data []byte) format {
 // tree reads data into nodes, or reports why it cannot and returns nil. An empty file is an empty mapping.
 func (r *reader) tree(data []byte) *node {
 	if len(data) > maxFileBytes {
-		r.faultAt(position{1, 1}, "the file is larger than 4 MiB", "check the path")
+		r.faultAt(textfile.At(1, 1), "the file is larger than 4 MiB", "check the path")
 		return nil
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		r.faultAt(position{1, 1}, "the file is UTF-16", "save it as UTF-8")
+		r.faultAt(textfile.At(1, 1), "the file is UTF-16", "save it as UTF-8")
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
@@ -118,7 +117,7 @@ func (r *reader) tree(data []byte) *node {
 		return nil
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return &node{position: position{1, 1}, kind: kindMapping}
+		return &node{Position: textfile.At(1, 1), kind: kindMapping}
 	}
 	if formatOf(r.file, data) == formatJSON {
 		return r.jsonTree(data)
@@ -144,8 +143,8 @@ func (r *reader) readable(data []byte) bool {
 }
 
 // positionOf is the place of the byte at offset.
-func positionOf(data []byte, offset int) position {
+func positionOf(data []byte, offset int) textfile.Position {
 	offset = min(max(offset, 0), len(data))
 	start := bytes.LastIndexByte(data[:offset], '\n') + 1
-	return position{1 + bytes.Count(data[:offset], []byte("\n")), 1 + utf8.RuneCount(data[start:offset])}
+	return textfile.At(1+bytes.Count(data[:offset], []byte("\n")), 1+utf8.RuneCount(data[start:offset]))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -192,7 +193,7 @@ func factsShape() object[factsOf] {
 	}
 	for _, flag := range factFlags() {
 		fields = append(fields, field[factsOf]{name: flag.name, doc: flag.doc, schema: boolean{}.schema,
-			read: func(r *reader, n *node, _ position, f *factsOf) bool {
+			read: func(r *reader, n *node, _ textfile.Position, f *factsOf) bool {
 				v, ok := in[bool]{boolean{}}.read(r, n)
 				*flag.at(&f.Override) = &v.value
 				return ok && v.ok
@@ -300,7 +301,7 @@ func (r *reader) rules(all []located[rule]) []policy.Rule {
 	rules, sound := make([]policy.Rule, 0, len(all)), true
 	for _, one := range all {
 		out := one.value.Rule
-		out.Then, out.Place = tool.Behavior(one.value.then), r.place(one.position)
+		out.Then, out.Place = tool.Behavior(one.value.then), r.place(one.Position)
 		rules = append(rules, out)
 		sound = sound && one.ok
 	}
@@ -320,9 +321,9 @@ func (r *reader) ruleFile(source policy.Source, at located[string]) policy.Set {
 	switch {
 	case err == nil:
 	case errors.As(err, &faults):
-		for _, f := range faults {
+		for _, f := range faults.Faults {
 			if len(r.faults) < maxFaults {
-				r.faults = append(r.faults, Fault{File: f.File, Line: f.Line, Column: f.Column, KeyPath: f.Key, Message: f.Message, Hint: f.Hint})
+				r.faults = append(r.faults, f)
 			}
 		}
 	case errors.Is(err, fs.ErrNotExist):
@@ -360,7 +361,7 @@ func checkedBy[V any](r *reader, v located[V], above string, err error) {
 
 // faultWithin reports a fault at a key path below v, at the deepest place of it that the file holds.
 func faultWithin[V any](r *reader, v located[V], path, message, hint string) {
-	at := v.position
+	at := v.Position
 	if n := v.node; n != nil {
 		for _, step := range strings.FieldsFunc(path, func(c rune) bool { return c == '.' || c == '[' || c == ']' }) {
 			next := n.member(step)
@@ -370,7 +371,7 @@ func faultWithin[V any](r *reader, v located[V], path, message, hint string) {
 			if next == nil {
 				break
 			}
-			n, at = next, next.position
+			n, at = next, next.Position
 		}
 	}
 	full := v.path

@@ -1,6 +1,10 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+)
 
 // maxFaults bounds the report on a file that is something else altogether.
 const maxFaults = 500
@@ -9,8 +13,8 @@ const maxFaults = 500
 type reader struct {
 	file     string
 	path     string // key path of the value that is being read
-	faults   Faults
-	warnings Faults
+	faults   textfile.Faults
+	warnings textfile.Faults
 	vars     *variables
 
 	// dormant is set within a disabled server: its variables may be unset and its files missing.
@@ -21,33 +25,33 @@ func newReader(file string, env Env) *reader {
 	return &reader{file: file, vars: newVariables(file, env)}
 }
 
-func (r *reader) sorted() Faults { return r.faults.sorted() }
+func (r *reader) sorted() textfile.Faults { return r.faults.Sort() }
 
 // fault reports what is wrong at the current key path.
-func (r *reader) fault(p position, message, hint string) {
-	r.report(Fault{Line: p.line, Column: p.column, KeyPath: r.path, Message: message, Hint: hint})
+func (r *reader) fault(p textfile.Position, message, hint string) {
+	r.report(textfile.Fault{Position: p, Key: r.path, Message: message, Hint: hint})
 }
 
 // faultAt reports a fault of the file as a whole.
-func (r *reader) faultAt(p position, message, hint string) {
-	r.report(Fault{Line: p.line, Column: p.column, Message: message, Hint: hint})
+func (r *reader) faultAt(p textfile.Position, message, hint string) {
+	r.report(textfile.Fault{Position: p, Message: message, Hint: hint})
 }
 
-func (r *reader) report(f Fault) {
+func (r *reader) report(f textfile.Fault) {
 	if len(r.faults) > maxFaults {
 		return
 	}
 	f.File = r.file
 	if len(r.faults) == maxFaults {
-		f.KeyPath, f.Message, f.Hint = "", fmt.Sprintf("more than %d faults", maxFaults), "check that this is the right file"
+		f.Key, f.Message, f.Hint = "", fmt.Sprintf("more than %d faults", maxFaults), "check that this is the right file"
 	}
 	r.faults = append(r.faults, f)
 }
 
-func (r *reader) warn(p position, message, hint string) {
+func (r *reader) warn(p textfile.Position, message, hint string) {
 	if len(r.warnings) < maxFaults {
 		r.warnings = append(r.warnings,
-			Fault{File: r.file, Line: p.line, Column: p.column, KeyPath: r.path, Message: message, Hint: hint})
+			textfile.Fault{File: r.file, Position: p, Key: r.path, Message: message, Hint: hint})
 	}
 }
 
@@ -70,10 +74,10 @@ func (r *reader) at(path string) (leave func()) {
 // expected reports a value of the wrong type.
 func (r *reader) expected(n *node, want, hint string) {
 	if n.kind == kindNull {
-		r.fault(n.position, "want "+want+", found "+string(n.kind), orElse(hint, "write a value, or remove the key"))
+		r.fault(n.Position, "want "+want+", found "+string(n.kind), orElse(hint, "write a value, or remove the key"))
 		return
 	}
-	r.fault(n.position, "want "+want+", found "+string(n.kind), hint)
+	r.fault(n.Position, "want "+want+", found "+string(n.kind), hint)
 }
 
 func orElse(s, otherwise string) string {
@@ -86,10 +90,10 @@ func orElse(s, otherwise string) string {
 // faultOf reports what is wrong with a value that was read before.
 func faultOf[V any](r *reader, v located[V], message, hint string) {
 	defer r.at(v.path)()
-	r.fault(v.position, message, hint)
+	r.fault(v.Position, message, hint)
 }
 
 func warnOf[V any](r *reader, v located[V], message, hint string) {
 	defer r.at(v.path)()
-	r.warn(v.position, message, hint)
+	r.warn(v.Position, message, hint)
 }

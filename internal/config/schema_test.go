@@ -14,6 +14,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 const root = "../.." // of the repository
@@ -140,7 +141,7 @@ func TestSchemaAndParserKnowTheSameKeys(t *testing.T) {
 func unknownKey(t *testing.T, text string) bool {
 	t.Helper()
 	_, err := config.Parse("x.json", []byte(text), testEnv())
-	var faults config.Faults
+	var faults textfile.Faults
 	if errors.As(err, &faults) {
 		for _, f := range faults {
 			if f.Message == "unknown key" {

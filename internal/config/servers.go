@@ -156,7 +156,7 @@ func (envValue) read(r *reader, n *node) (string, bool) {
 		return unset, true
 	}
 	if n.kind == kindText && bareVariable.MatchString(n.text) {
-		r.warn(n.position, "begins with $ and is passed on as it stands", "write ${NAME} if it is to stand for a variable")
+		r.warn(n.Position, "begins with $ and is passed on as it stands", "write ${NAME} if it is to stand for a variable")
 	}
 	return envText.read(r, n)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -282,7 +283,7 @@ func TestHostileFiles(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			_, err := config.Parse(name, []byte(text), testEnv())
-			var faults config.Faults
+			var faults textfile.Faults
 			if !errors.As(err, &faults) {
 				t.Errorf("no faults: %v", err)
 			}

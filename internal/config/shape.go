@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // shape is what a value of the file must look like, said once: how it is read, and how the JSON Schema tells it.
@@ -19,7 +21,7 @@ type shape[V any] interface {
 
 // located is a value with its place, for checks that need more than the value. Its zero value is an absent key.
 type located[V any] struct {
-	position
+	textfile.Position
 	path    string
 	node    *node
 	present bool // the key stands in the file
@@ -32,7 +34,7 @@ type in[V any] struct{ shape shape[V] }
 
 func (s in[V]) read(r *reader, n *node) (located[V], bool) {
 	v, ok := s.shape.read(r, n)
-	return located[V]{n.position, r.path, n, true, ok, v}, true
+	return located[V]{n.Position, r.path, n, true, ok, v}, true
 }
 
 func (s in[V]) schema(d defs) schema { return s.shape.schema(d) }
@@ -62,7 +64,7 @@ func (s text) read(r *reader, n *node) (string, bool) {
 	}
 	v := n.text
 	if s.expand {
-		e, ok := r.expand(n.position, v, true)
+		e, ok := r.expand(n.Position, v, true)
 		if !ok {
 			return "", false
 		}
@@ -79,7 +81,7 @@ func (s text) sound(r *reader, n *node, v string) bool {
 	switch {
 	case s.oneOf != nil:
 		if !slices.Contains(s.oneOf, v) {
-			message, hint = "want "+s.wanted(), didYouMean(v, s.oneOf, "choose one of them")
+			message, hint = "want "+s.wanted(), textfile.DidYouMean(v, s.oneOf, "choose one of them")
 		}
 	case v == "" && !s.empty:
 		message, hint = "is empty", "write a value, or remove the key"
@@ -89,7 +91,7 @@ func (s text) sound(r *reader, n *node, v string) bool {
 		message, hint = s.check(v)
 	}
 	if message != "" {
-		r.fault(n.position, message, hint)
+		r.fault(n.Position, message, hint)
 	}
 	return message == ""
 }
@@ -151,7 +153,7 @@ func (s integer) read(r *reader, n *node) (int64, bool) {
 	}
 	v, ok := parseInteger(n.text)
 	if !ok || v < s.min || v > s.max {
-		r.fault(n.position, "out of range", fmt.Sprintf("write a number from %d to %d", s.min, s.max))
+		r.fault(n.Position, "out of range", fmt.Sprintf("write a number from %d to %d", s.min, s.max))
 		return 0, false
 	}
 	return v, true
@@ -199,7 +201,7 @@ func (s duration) read(r *reader, n *node) (time.Duration, bool) {
 	switch n.kind {
 	case kindText:
 	case kindInteger, kindNumber:
-		r.fault(n.position, "a number without a unit", `write a duration with its unit, in quotes: "30s", "5m", "1h"`)
+		r.fault(n.Position, "a number without a unit", `write a duration with its unit, in quotes: "30s", "5m", "1h"`)
 		return 0, false
 	default:
 		r.expected(n, "a duration", `write it with its unit: "30s", "5m", "1h"`)
@@ -207,11 +209,11 @@ func (s duration) read(r *reader, n *node) (time.Duration, bool) {
 	}
 	v, ok := s.parse(n.text)
 	if !ok {
-		r.fault(n.position, "not a duration", `write a number and a unit: "30s", "5m", "1h"`)
+		r.fault(n.Position, "not a duration", `write a number and a unit: "30s", "5m", "1h"`)
 		return 0, false
 	}
 	if v < s.min || v > s.max {
-		r.fault(n.position, "out of range", fmt.Sprintf("write a duration from %s to %s", short(s.min), short(s.max)))
+		r.fault(n.Position, "out of range", fmt.Sprintf("write a duration from %s to %s", short(s.min), short(s.max)))
 		return 0, false
 	}
 	return v, true
@@ -265,7 +267,7 @@ func (s size) read(r *reader, n *node) (int64, bool) {
 		v, ok = parseInteger(n.text)
 	case kindText:
 		if v, ok = parseSize(n.text); !ok {
-			r.fault(n.position, "not a size", `write bytes, or a number and a unit: 1048576, "64MiB", "10MB"`)
+			r.fault(n.Position, "not a size", `write bytes, or a number and a unit: 1048576, "64MiB", "10MB"`)
 			return 0, false
 		}
 	default:
@@ -273,7 +275,7 @@ func (s size) read(r *reader, n *node) (int64, bool) {
 		return 0, false
 	}
 	if !ok || v < s.min || v > s.max {
-		r.fault(n.position, "out of range", fmt.Sprintf("write a size from %d to %d bytes", s.min, s.max))
+		r.fault(n.Position, "out of range", fmt.Sprintf("write a size from %d to %d bytes", s.min, s.max))
 		return 0, false
 	}
 	return v, true

@@ -139,7 +139,7 @@ func (s inputs) read(r *reader, n *node) ([]input, bool) {
 	for i, in := range all {
 		for _, other := range all[:i] {
 			if in.id.ok && in.id.value == other.id.value {
-				faultOf(r, in.id, "two inputs of the same id, the first at "+r.place(other.id.position), "remove one of the two")
+				faultOf(r, in.id, "two inputs of the same id, the first at "+r.place(other.id.Position), "remove one of the two")
 				sound = false
 			}
 		}

@@ -1,40 +1,33 @@
 package config
 
 import (
-	"errors"
+	"cmp"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-const (
-	// maxTokens bounds a YAML file: the parser's time grows with the square of a mapping's length. 100,000 are some
-	// 5,000 servers, read in about a second.
-	maxTokens = 100_000
-
-	// maxAliased bounds what aliases add to a file once they are followed: nine lines of aliases to aliases stand for
-	// billions of values otherwise.
-	maxAliased = 100_000
-)
+// maxAliased bounds what aliases add to a file once they are followed: nine lines of aliases to aliases stand for
+// billions of values otherwise.
+const maxAliased = 100_000
 
 // yamlTree reads the one document of a YAML file.
 func (r *reader) yamlTree(data []byte) *node {
-	file := r.yamlParse(data)
-	if file == nil {
+	docs, ok := r.yamlParse(data)
+	if !ok {
 		return nil
 	}
 	w := yamlWalk{r: r, anchors: map[string]*node{}}
 	var root *node
-	for _, doc := range file.Docs {
+	for _, doc := range docs {
 		switch doc.Body.(type) {
 		case nil, *ast.DirectiveNode, *ast.CommentGroupNode:
 			continue
 		}
 		if root != nil {
-			r.faultAt(w.node(doc.Body).position, "a second YAML document", "keep one document in the file")
+			r.faultAt(w.node(doc.Body).Position, "a second YAML document", "keep one document in the file")
 			return nil
 		}
 		root = w.node(doc.Body)
@@ -43,81 +36,29 @@ func (r *reader) yamlTree(data []byte) *node {
 	case w.failed:
 		return nil
 	case root == nil:
-		return &node{position: position{1, 1}, kind: kindMapping}
+		return &node{Position: textfile.At(1, 1), kind: kindMapping}
 	}
 	return root
 }
 
-// yamlParse is the library's part: tokens, then the syntax tree. The library's bugs end here: for some files that are no
-// YAML it panics, and for a stranger's file that must be a fault like any other.
-func (r *reader) yamlParse(data []byte) (file *ast.File) {
-	last := position{1, 1}
-	defer func() {
-		if recover() != nil {
-			r.faultAt(last, "not valid YAML", "check indentation, quotes and brackets")
-			file = nil
-		}
-	}()
-	tokens := lexer.Tokenize(string(data))
-	if !r.bounded(tokens) {
-		return nil
+// yamlParse reports why the text is not parsed, and shows nothing of it.
+func (r *reader) yamlParse(data []byte) ([]*ast.DocumentNode, bool) {
+	docs, refused := textfile.YAML(data)
+	if refused == nil {
+		return docs, true
 	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err == nil {
-		return file
+	message, hint := refused.Message, cmp.Or(refused.Hint, "check the path, or write the file as JSON")
+	switch {
+	case strings.ContainsRune(refused.Detail, '"'): // a quotation is a piece of the file, which may be a secret
+		message += " here"
+	case refused.Detail != "":
+		message += ": " + refused.Detail
 	}
-	message := "not valid YAML here"
-	var located interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if errors.As(err, &located) {
-		last = tokenPosition(located.GetToken())
-		// A message with a quotation shows a piece of the file, which may be a secret.
-		if text := located.GetMessage(); !strings.ContainsRune(text, '"') && text != "" {
-			message = "not valid YAML: " + strings.ReplaceAll(text, "\t", `\t`)
-		}
-	}
-	hint := "check indentation, quotes and brackets here and on the line before"
 	if strings.Contains(message, `\t`) {
 		hint = "indent with spaces"
 	}
-	r.faultAt(last, message, hint)
-	return nil
-}
-
-// bounded refuses files that would keep the parser busy for minutes or break its stack.
-func (r *reader) bounded(tokens token.Tokens) bool {
-	if len(tokens) > maxTokens {
-		r.faultAt(tokenPosition(tokens[maxTokens]), "more than 100,000 YAML tokens", "check the path, or write the file as JSON")
-		return false
-	}
-	flow, inline, line := 0, 0, 0
-	for _, t := range tokens {
-		if t.Position.Line != line {
-			line, inline = t.Position.Line, 0
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			flow++
-		case token.SequenceEndType, token.MappingEndType:
-			flow--
-		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
-			inline++
-		}
-		if flow+inline > maxDepth {
-			r.faultAt(tokenPosition(t), "nested more than 100 levels deep", "flatten the file")
-			return false
-		}
-	}
-	return true
-}
-
-func tokenPosition(t *token.Token) position {
-	if t == nil || t.Position == nil {
-		return position{1, 1}
-	}
-	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+	r.faultAt(refused.Position, message, hint)
+	return nil, false
 }
 
 // yamlWalk turns a syntax tree into nodes, follows aliases and merges.
@@ -129,26 +70,26 @@ type yamlWalk struct {
 }
 
 // fail reports a fault that leaves no tree to look at.
-func (w *yamlWalk) fail(p position, message, hint string) *node {
+func (w *yamlWalk) fail(p textfile.Position, message, hint string) *node {
 	w.r.faultAt(p, message, hint)
 	w.failed = true
-	return &node{position: p, kind: kindNull, weight: 1}
+	return &node{Position: p, kind: kindNull, weight: 1}
 }
 
 func (w *yamlWalk) node(n ast.Node) *node {
 	switch x := n.(type) {
 	case nil:
-		return &node{position: position{1, 1}, kind: kindNull, weight: 1}
+		return &node{Position: textfile.At(1, 1), kind: kindNull, weight: 1}
 	case *ast.MappingNode:
-		p := tokenPosition(x.Start)
+		p := textfile.TokenPosition(x.Start)
 		if len(x.Values) > 0 && !x.IsFlowStyle {
-			p = tokenPosition(x.Values[0].Key.GetToken())
+			p = textfile.TokenPosition(x.Values[0].Key.GetToken())
 		}
 		return w.mapping(p, x.Values)
 	case *ast.MappingValueNode:
-		return w.mapping(tokenPosition(x.Key.GetToken()), []*ast.MappingValueNode{x})
+		return w.mapping(textfile.TokenPosition(x.Key.GetToken()), []*ast.MappingValueNode{x})
 	case *ast.SequenceNode:
-		list := &node{position: tokenPosition(x.Start), kind: kindList, weight: 1}
+		list := &node{Position: textfile.TokenPosition(x.Start), kind: kindList, weight: 1}
 		for _, v := range x.Values {
 			child := w.node(v)
 			list.items = append(list.items, child)
@@ -168,7 +109,7 @@ func (w *yamlWalk) node(n ast.Node) *node {
 }
 
 func (w *yamlWalk) scalar(n ast.Node) *node {
-	s := &node{position: tokenPosition(n.GetToken()), weight: 1}
+	s := &node{Position: textfile.TokenPosition(n.GetToken()), weight: 1}
 	if t := n.GetToken(); t != nil {
 		s.text = t.Value
 	}
@@ -176,7 +117,7 @@ func (w *yamlWalk) scalar(n ast.Node) *node {
 	case *ast.StringNode:
 		s.kind, s.text = kindText, x.Value
 	case *ast.LiteralNode:
-		s.kind, s.text, s.position = kindText, "", tokenPosition(x.Start)
+		s.kind, s.text, s.Position = kindText, "", textfile.TokenPosition(x.Start)
 		if x.Value != nil {
 			s.text = x.Value.Value
 		}
@@ -189,13 +130,13 @@ func (w *yamlWalk) scalar(n ast.Node) *node {
 	case *ast.NullNode, *ast.CommentGroupNode:
 		s.kind, s.text = kindNull, ""
 	default:
-		return w.fail(s.position, "a kind of YAML value that has no meaning here", "write a string, number, list or mapping")
+		return w.fail(s.Position, "a kind of YAML value that has no meaning here", "write a string, number, list or mapping")
 	}
 	return s
 }
 
-func (w *yamlWalk) mapping(p position, values []*ast.MappingValueNode) *node {
-	m := &node{position: p, kind: kindMapping, weight: 1}
+func (w *yamlWalk) mapping(p textfile.Position, values []*ast.MappingValueNode) *node {
+	m := &node{Position: p, kind: kindMapping, weight: 1}
 	var merged []*node
 	for _, v := range values {
 		if v.Key == nil {
@@ -210,7 +151,7 @@ func (w *yamlWalk) mapping(p position, values []*ast.MappingValueNode) *node {
 			continue
 		}
 		child := w.node(v.Value)
-		m.members = append(m.members, member{key.position, key.text, child})
+		m.members = append(m.members, member{key.Position, key.text, child})
 		m.weight += child.weight
 	}
 	if len(merged) > 0 {
@@ -225,16 +166,16 @@ func (w *yamlWalk) key(n ast.Node) *node {
 	case *ast.MappingKeyNode:
 		return w.key(x.Value)
 	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, nil:
-		p := position{1, 1}
+		p := textfile.At(1, 1)
 		if n != nil {
-			p = tokenPosition(n.GetToken())
+			p = textfile.TokenPosition(n.GetToken())
 		}
 		w.fail(p, "a key that is not a string", "write a plain word as the key")
 		return nil
 	}
 	k := w.node(n)
 	if k.kind == kindList || k.kind == kindMapping {
-		w.fail(k.position, "a key that is not a string", "write a plain word as the key")
+		w.fail(k.Position, "a key that is not a string", "write a plain word as the key")
 		return nil
 	}
 	return k
@@ -256,7 +197,7 @@ func (w *yamlWalk) merge(m *node, merged []*node) {
 	}
 	for _, source := range sources {
 		if source.kind != kindMapping {
-			w.fail(source.position, "<< merges "+string(source.kind), "let << name an anchor of a mapping")
+			w.fail(source.Position, "<< merges "+string(source.kind), "let << name an anchor of a mapping")
 			return
 		}
 		for _, other := range source.members {
@@ -270,14 +211,14 @@ func (w *yamlWalk) merge(m *node, merged []*node) {
 }
 
 func (w *yamlWalk) alias(x *ast.AliasNode) *node {
-	p := tokenPosition(x.Start)
+	p := textfile.TokenPosition(x.Start)
 	target := w.anchors[nameOf(x.Value)]
 	if target == nil {
 		return w.fail(p, "an alias without an anchor before it", "define the anchor (&name) above this line, outside of itself")
 	}
 	if w.aliased += target.weight; w.aliased > maxAliased {
 		if w.failed {
-			return &node{position: p, kind: kindNull, weight: 1}
+			return &node{Position: p, kind: kindNull, weight: 1}
 		}
 		return w.fail(p, "aliases that stand for more than 100,000 values", "write the values out, or fewer of them")
 	}
@@ -298,7 +239,7 @@ func (w *yamlWalk) tagged(x *ast.TagNode) *node {
 	case "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
 		return child
 	}
-	return w.fail(tokenPosition(x.Start), "a YAML tag that has no meaning here", "remove the tag (the word that begins with !)")
+	return w.fail(textfile.TokenPosition(x.Start), "a YAML tag that has no meaning here", "remove the tag (the word that begins with !)")
 }
 
 func nameOf(n ast.Node) string {

@@ -1,13 +1,13 @@
-package config
+package textfile
 
 import "strings"
 
-// maxNear bounds the words that nearest looks at: a longer one is no slip of the finger, and the comparison is quadratic.
+// maxNear bounds the words that Nearest looks at: a longer one is no slip of the finger, and the comparison is quadratic.
 const maxNear = 48
 
-// nearest returns the candidate that word was most likely meant to be, or "". Case, hyphens and underscores do not
+// Nearest returns the candidate that word was most likely meant to be, or "". Case, hyphens and underscores do not
 // count, so that callMax finds call_max.
-func nearest(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	if word == "" || len(word) > maxNear {
 		return ""
 	}
@@ -20,9 +20,9 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// didYouMean is the hint for word, or otherwise where nothing is near.
-func didYouMean(word string, candidates []string, otherwise string) string {
-	if n := nearest(word, candidates); n != "" {
+// DidYouMean is the hint for word, or otherwise where no candidate is near.
+func DidYouMean(word string, candidates []string, otherwise string) string {
+	if n := Nearest(word, candidates); n != "" {
 		return `did you mean "` + n + `"?`
 	}
 	return otherwise
