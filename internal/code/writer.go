@@ -101,11 +101,9 @@ func (w *writer) show(path string) string {
 
 // aim returns where the argument path leads now, with every link followed, if that is where it led when the call was
 // permitted. Where nobody has looked at the path, the toolset's own limits hold.
-func (w *writer) aim(ctx context.Context, e *tool.Execution, given string) (string, error) {
-	found, err := target.ResolvePath(ctx, "/path", given, w.paths)
+func (w *writer) aim(e *tool.Execution, given string) (string, error) {
+	found := target.PathsOf("/path", given, w.paths)
 	switch {
-	case err != nil:
-		return "", err
 	case len(found) == 1 && found[0].Fault != "":
 		return "", invalid(codePathRefused, "argument \"path\" %s", found[0].Fault)
 	case len(found) != 1:
@@ -166,7 +164,7 @@ func (w *writer) apply(ctx context.Context, e *tool.Execution, c *change) (*outc
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	path, err := w.aim(ctx, e, c.given)
+	path, err := w.aim(e, c.given)
 	if err != nil {
 		return nil, writeFailure(c.given, err)
 	}

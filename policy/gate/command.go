@@ -79,7 +79,7 @@ func (g *Gate) sensitiveWords(t *target.Target, input []byte, root target.Root) 
 			if text == "" || strings.HasPrefix(text, "-") {
 				continue
 			}
-			for _, path := range target.PathsOf(t.Argument, text, true, root) {
+			for _, path := range target.PathsOf(t.Argument, text, root) {
 				if path.Fault == "" && g.limits.Sensitive(&path) != "" {
 					out = append(out, path)
 				}

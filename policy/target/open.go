@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 // ErrChanged is what a path that was judged is not what it was any more: a link stands where none did.
@@ -24,9 +22,7 @@ func (t Target) Again(ctx context.Context, root Root) error {
 	if t.Kind != Path || t.Remote || t.Fault != "" {
 		return nil
 	}
-	r := &resolution{ctx: ctx, root: root}
-	r.text(Target{Argument: t.Argument, Write: t.Write}, facts.ArgumentPath, t.Given)
-	for _, now := range r.targets {
+	for _, now := range paths(Target{Argument: t.Argument, Given: t.Given, Write: t.Write}, t.Given, root) {
 		if now.Fault == "" && now.Resolved == t.Resolved {
 			return ctx.Err()
 		}
@@ -34,15 +30,11 @@ func (t Target) Again(ctx context.Context, root Root) error {
 	return fmt.Errorf("resolve %q again: %w", t.Given, ErrChanged)
 }
 
-// ResolvePath returns what one path argument is aimed at now, as Resolve would: one target, or two where programs read the
-// path in two ways. It is for whoever opens the path itself, and must know that it leads where it led when it was judged.
-func ResolvePath(ctx context.Context, argument, text string, root Root) ([]Target, error) {
-	r := &resolution{ctx: ctx, root: root}
-	r.text(Target{Argument: argument, Write: true}, facts.ArgumentPath, text)
-	if r.err != nil {
-		return nil, fmt.Errorf("resolve %q: %w", cut(text), r.err)
-	}
-	return r.targets, nil
+// PathsOf returns what text, taken for a path that is written to, is aimed at now, as Resolve would: one target, or two where
+// programs read it in two ways. argument is the JSON pointer of where it stands. Whoever opens the path itself knows by it
+// whether that leads where it led when it was judged.
+func PathsOf(argument, text string, root Root) []Target {
+	return paths(Target{Argument: argument, Given: cut(text), Write: true}, text, root)
 }
 
 // OpenDir opens a resolved directory by descriptor, from the top of the file system on, and follows no link on the way: a

@@ -54,12 +54,6 @@ func paths(t Target, text string, root Root) []Target {
 	return []Target{t, other}
 }
 
-// PathsOf returns the targets that text is, taken for a path: one, or two where programs read it in two ways. argument is the
-// JSON pointer of where it stands.
-func PathsOf(argument, text string, write bool, root Root) []Target {
-	return paths(Target{Argument: argument, Given: cut(text), Write: write}, text, root)
-}
-
 // fileURL returns the path of a file URL. One of another host keeps its two slashes, which are refused where they matter.
 func fileURL(text string) (string, bool) {
 	if len(text) < 5 || !strings.EqualFold(text[:5], "file:") {
