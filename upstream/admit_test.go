@@ -79,22 +79,11 @@ func TestAdmitRepairs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			before := strings.Clone(test.in)
-			tools, excluded := one(test.in)
-			if len(tools) != 1 || len(excluded) != 0 {
-				t.Fatalf("not admitted: %+v", excluded)
-			}
-			got := tools[0]
+			got := admitted(t, test.in)
 			if string(got.Declaration) != test.want {
 				t.Errorf("declaration\n%s\nwant\n%s", got.Declaration, test.want)
 			}
-			var parts []string
-			for _, repair := range got.Repairs {
-				parts = append(parts, repair.Part)
-				if repair.Reason == "" || len(repair.Reason) > 600 {
-					t.Errorf("reason of %s: %q", repair.Part, repair.Reason)
-				}
-			}
-			if strings.Join(parts, ",") != test.parts {
+			if parts := repaired(t, got); parts != test.parts {
 				t.Errorf("repairs %+v, want of %s", got.Repairs, test.parts)
 			}
 			if before != test.in {
@@ -103,6 +92,28 @@ func TestAdmitRepairs(t *testing.T) {
 			register(t, got)
 		})
 	}
+}
+
+func admitted(t *testing.T, declaration string) *tool.Tool {
+	t.Helper()
+	tools, excluded := one(declaration)
+	if len(tools) != 1 || len(excluded) != 0 {
+		t.Fatalf("not admitted: %+v", excluded)
+	}
+	return tools[0]
+}
+
+// repaired is the parts that were repaired, joined by comma, each for a reason that can be shown.
+func repaired(t *testing.T, admitted *tool.Tool) string {
+	t.Helper()
+	var parts []string
+	for _, repair := range admitted.Repairs {
+		parts = append(parts, repair.Part)
+		if repair.Reason == "" || len(repair.Reason) > 600 {
+			t.Errorf("reason of %s: %q", repair.Part, repair.Reason)
+		}
+	}
+	return strings.Join(parts, ",")
 }
 
 func TestAdmitExcludes(t *testing.T) {

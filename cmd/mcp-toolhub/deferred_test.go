@@ -178,16 +178,21 @@ func TestSelectionRefs(t *testing.T) {
 	if err := v.waitFor(regexp.MustCompile(`config is applied`)); err != nil {
 		t.Fatal(err)
 	}
-	got, never := ann.callWith("mcp.far.change", `{"b":1}`, found[1]), ann.callWith("mcp.far.chance", `{"b":1}`, found[1])
-	if !strings.Contains(got, `"code":-32602,"message":"unknown tool`) ||
-		anonymous(got, "change") != anonymous(never, "chance") {
-		t.Errorf("hidden: %s\nnever:  %s", got, never)
-	}
-	hidden, none := ann.result("tool_search", `{"query":"select:change"}`, ""), ann.result("tool_search", `{"query":"select:chance"}`, "")
-	if anonymous(hidden, "change") != anonymous(none, "chance") {
-		t.Errorf("hidden: %s\nnever:  %s", hidden, none)
-	}
+	ann.cannotTell("change", "chance", found[1])
 	checkJournal(t, filepath.Join(v.dir, "state"), 0)
+}
+
+// cannotTell: of two tools of the server far, a hidden one and one that never was, calls and searches say the same.
+func (w *wire) cannotTell(hidden, none, ref string) {
+	w.t.Helper()
+	got, never := w.callWith("mcp.far."+hidden, `{"b":1}`, ref), w.callWith("mcp.far."+none, `{"b":1}`, ref)
+	if !strings.Contains(got, `"code":-32602,"message":"unknown tool`) || anonymous(got, hidden) != anonymous(never, none) {
+		w.t.Errorf("hidden: %s\nnever:  %s", got, never)
+	}
+	got, never = w.result("tool_search", `{"query":"select:`+hidden+`"}`, ""), w.result("tool_search", `{"query":"select:`+none+`"}`, "")
+	if anonymous(got, hidden) != anonymous(never, none) {
+		w.t.Errorf("hidden: %s\nnever:  %s", got, never)
+	}
 }
 
 // anonymous is a response without its ids and without name.

@@ -46,21 +46,27 @@ func startTokens(t *testing.T, tokens []map[string]string) *permitted {
 	return p
 }
 
-// checkAPI: nobody without the token is heard, and no page of a browser; the token is its owner's alone.
-func (p *permitted) checkAPI(t *testing.T) {
+// notice is the file by which the hub's owner finds it, and where the API is.
+func (p *permitted) notice(t *testing.T) (file string, at struct{ URL, Token string }) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.state, "run", "*.json"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
-	}
-	if info, err := os.Stat(files[0]); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info, err)
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	var notice struct{ URL, Token string }
-	mustDecode(t, string(text), &notice)
+	mustDecode(t, string(text), &at)
+	return files[0], at
+}
+
+// checkAPI: nobody without the token is heard, and no page of a browser; the token is its owner's alone.
+func (p *permitted) checkAPI(t *testing.T) {
+	file, notice := p.notice(t)
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
 	for _, c := range []struct {
 		token, host, origin string
 		ok                  bool
@@ -84,7 +90,7 @@ func (p *permitted) checkAPI(t *testing.T) {
 	if err := p.stop(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(files[0]); !os.IsNotExist(err) {
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("the notice outlives its hub: %v", err)
 	}
 }
@@ -111,6 +117,26 @@ func TestPermissionOverStdio(t *testing.T) {
 	}
 }
 
+// requested is what the address base answers to a method and path.
+func requested(t *testing.T, base string, route [2]string, host string, headers map[string]string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience/6) // a stream that is let in does not end
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, route[0], base+route[1], strings.NewReader(`{"choice":"allow_once"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	got, err := httpDo(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 // Every way into the API for approvals is closed to whoever has no token or comes from a page of a browser, the door for
 // clients has no such way, and none of the attempts answers the question that is open.
 func TestAttackTheAPI(t *testing.T) {
@@ -120,36 +146,10 @@ func TestAttackTheAPI(t *testing.T) {
 	answered := make(chan string, 1)
 	go func() { answered <- strings.Join(w.send(w.call("mcp.s.echo", `{}`, "")), "\n") }()
 	v := p.pending(h)
-	files, err := filepath.Glob(filepath.Join(p.state, "run", "*.json"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%v, %v", files, err)
-	}
-	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var notice struct{ URL, Token string }
-	mustDecode(t, string(text), &notice)
+	_, notice := p.notice(t)
 	port := notice.URL[strings.LastIndex(notice.URL, ":"):]
 	routes := [][2]string{{"GET", "/approvals"}, {"GET", "/approvals/watch"}, {"GET", "/approvals/" + string(v.ID)}, {"POST", "/approvals/" + string(v.ID)},
 		{"GET", "/grants"}, {"DELETE", "/grants/grt_x"}, {"OPTIONS", "/approvals"}, {"GET", "/"}, {"CONNECT", "/approvals"}}
-	send := func(base string, route [2]string, host string, headers map[string]string) string {
-		ctx, cancel := context.WithTimeout(t.Context(), patience/6) // a stream that is let in does not end
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, route[0], base+route[1], strings.NewReader(`{"choice":"allow_once"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Host = host
-		for name, value := range headers {
-			req.Header.Set(name, value)
-		}
-		got, err := httpDo(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
 	good := "Bearer " + notice.Token
 	for name, c := range map[string]struct {
 		host    string
@@ -165,17 +165,17 @@ func TestAttackTheAPI(t *testing.T) {
 		"own page": {"", map[string]string{"Authorization": good, "Origin": notice.URL}}, "opaque page": {"", map[string]string{"Authorization": good, "Origin": "null"}},
 	} {
 		for _, route := range routes {
-			if got := send(notice.URL, route, c.host, c.headers); !strings.HasPrefix(got, "401 ") || strings.Contains(got, string(v.ID)) {
+			if got := requested(t, notice.URL, route, c.host, c.headers); !strings.HasPrefix(got, "401 ") || strings.Contains(got, string(v.ID)) {
 				t.Errorf("%s, %v: %s", name, route, got)
 			}
 		}
 	}
 	for _, route := range routes[:6] {
 		query := [2]string{route[0], route[1] + "?token=" + notice.Token + "&access_token=" + notice.Token}
-		if got := send(notice.URL, query, "", nil); !strings.HasPrefix(got, "401 ") {
+		if got := requested(t, notice.URL, query, "", nil); !strings.HasPrefix(got, "401 ") {
 			t.Errorf("token in the query, %v: %s", route, got)
 		}
-		if got := send(p.url, route, "", map[string]string{"Authorization": good}); strings.HasPrefix(got, "200 ") || strings.Contains(got, string(v.ID)) {
+		if got := requested(t, p.url, route, "", map[string]string{"Authorization": good}); strings.HasPrefix(got, "200 ") || strings.Contains(got, string(v.ID)) {
 			t.Errorf("at the door for clients, %v: %s", route, got)
 		}
 	}

@@ -59,7 +59,6 @@ func TestEverySetting(t *testing.T) {
 	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
 	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
-	yes := true
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
 		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
@@ -93,23 +92,8 @@ func TestEverySetting(t *testing.T) {
 				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"},
 					deferred.Hint{Match: "mcp.local.a", Text: "b T D"})}},
 		},
-		RuleFiles: []string{filepath.Join(here, "sub", "rules.yaml")},
-		Policy: gate.Config{Mode: policy.ModeClient,
-			Sets: []policy.Set{
-				{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
-					Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-					EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:80:7"}}},
-				{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
-					Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
-			Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
-				Arguments: map[string]string{"/to": "path"}}}},
-			Limits: target.Config{AllowedWriteRoots: []string{filepath.Join(here, "sub")}, AllowTempWrites: true,
-				SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
-				DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
-			Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
-				Env: []string{"HOME=" + here}, Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
-				MinConfidence: 0.8},
-			Channels: []gate.Channel{gate.ChannelQueue}, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour},
+		RuleFiles:  []string{filepath.Join(here, "sub", "rules.yaml")},
+		Policy:     everyPolicySetting(here, set),
 		Embeddings: embed.Config{URL: "https://example.com/v1", Model: "m", Key: set, Timeout: time.Second, Dir: filepath.Join(state, "embeddings")},
 		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
 			SyncWithin: 20 * time.Millisecond},
@@ -129,6 +113,27 @@ func TestEverySetting(t *testing.T) {
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
+}
+
+// everyPolicySetting is what the key policy of testdata/full.yaml says.
+func everyPolicySetting(here, set string) gate.Config {
+	yes := true
+	return gate.Config{Mode: policy.ModeClient,
+		Sets: []policy.Set{
+			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
+				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
+				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:80:7"}}},
+			{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
+				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
+		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
+			Arguments: map[string]string{"/to": "path"}}}},
+		Limits: target.Config{AllowedWriteRoots: []string{filepath.Join(here, "sub")}, AllowTempWrites: true,
+			SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
+			DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
+		Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
+			Env: []string{"HOME=" + here}, Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
+			MinConfidence: 0.8},
+		Channels: []gate.Channel{gate.ChannelQueue}, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
 }
 
 func TestDefaults(t *testing.T) {

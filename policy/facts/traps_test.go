@@ -22,32 +22,68 @@ func made(tb testing.TB, name, description, properties, annotations string) *too
 		n, d, properties, annotations))
 }
 
-// TestWhatIsNotReadOnly has what a hasty derivation would take for read-only.
-func TestWhatIsNotReadOnly(t *testing.T) {
+// TestWordsThatAreNotReadOnly has names and descriptions that a hasty derivation would take for read-only.
+func TestWordsThatAreNotReadOnly(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, description string }{
+		{"get_or_create", "Gets a thing."},
+		{"getOrCreateUser", ""},
+		{"get_or_set", ""},
+		{"list_and_delete", ""},
+		{"list_and_drop", ""},
+		{"read_write_file", ""},
+		{"find_and_replace", ""},
+		{"search", "Search the files for a text and replace it with another"},
+		{"search", "Search for documents, then delete them"},
+		{"search_files", "Search files, and optionally delete what is found"},
+		{"get_reset", ""},
+		{"reset_count", "Reset the count"},
+		{"clear_read", ""},
+		{"drop_view", ""},
+		{"check_out", ""},
+		{"check_in_file", ""},
+		{"view", "Views and then deletes the message."},
+		{"get_message", "Returns a message. The message will be deleted."},
+		{"get_message", "Returns a message. This tool also deletes it from the server."},
+		{"get_message", "Returns the message and marks it. Not only reads but deletes the message."},
+		{"get_invite", "Get an invitation. Can also remove it."},
+		{"fetch", "Permanently removes nothing? It wipes the disk."},
+		{"run", ""},
+		{"run_tests", "Runs the tests"},
+		{"browser_click", "Clicks"},
+		{"fetch_page", "Fetch a page and save it to disk"},
+		{"get_logs", "Get logs. Large ones will be written to a file."},
+		{"generate_api_key", "Generate an API key"},
+		{"capture_payment", "Capture a payment"},
+		{"resolve_issue", "Resolve an issue"},
+		{"select", ""},
+		{"thing", ""},
+		{"", ""},
+		{"do_it", "Does what is wanted"},
+		{"g\u0435t_users", ""}, // a Cyrillic letter
+		{"удалить", ""},
+		{"archive_list", "Archive a list"},
+		{"post_search", ""},
+		{"pull_read", "Pulls the latest changes"},
+		{"uninstall", "Get rid of a program"},
+		{"get_rid", "Remove a file"},
+		{"list_files", "Delete files"},
+		{"list_files", "Deletes files"},
+		{"list_files", "This tool deletes files"},
+		{"list_files", "Use this tool to delete files"},
+		{"list_files", "Lists files. This action cannot be undone."},
+		{"list_files", "PERMANENTLY DELETE files"},
+		{"list_files", "Lists files. Not only lists, deletes them."},
+		{"list_files", "List files. " + strings.Repeat("It is long. ", 2000)},
+	} {
+		notReadOnly(t, c.name, c.description, "")
+	}
+}
+
+// TestArgumentsThatAreNotReadOnly has those where the arguments tell.
+func TestArgumentsThatAreNotReadOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, description, properties string }{
-		{"get_or_create", "Gets a thing.", ""},
-		{"getOrCreateUser", "", ""},
-		{"get_or_set", "", ""},
-		{"list_and_delete", "", ""},
-		{"list_and_drop", "", ""},
-		{"read_write_file", "", ""},
-		{"find_and_replace", "", ""},
-		{"search", "Search the files for a text and replace it with another", ""},
-		{"search", "Search for documents, then delete them", ""},
-		{"search_files", "Search files, and optionally delete what is found", ""},
-		{"get_reset", "", ""},
-		{"reset_count", "Reset the count", ""},
-		{"clear_read", "", ""},
-		{"drop_view", "", ""},
-		{"check_out", "", ""},
-		{"check_in_file", "", ""},
-		{"view", "Views and then deletes the message.", ""},
-		{"get_message", "Returns a message. The message will be deleted.", ""},
-		{"get_message", "Returns a message. This tool also deletes it from the server.", ""},
-		{"get_message", "Returns the message and marks it. Not only reads but deletes the message.", ""},
-		{"get_invite", "Get an invitation. Can also remove it.", ""},
-		{"fetch", "Permanently removes nothing? It wipes the disk.", ""},
 		{"query", "Run a query", `"sql":{"type":"string"}`},
 		{"query", "Query the database", `"query":{"type":"string"}`},
 		{"query_database", "", `"query":{"type":"string"}`},
@@ -59,51 +95,24 @@ func TestWhatIsNotReadOnly(t *testing.T) {
 		{"get_data", "Returns data if not in read-only mode", `"sql":{"type":"string"}`},
 		{"get_data", "This is not read-only", `"sql":{"type":"string"}`},
 		{"get_output", "Get the output of a read-only command", `"command":{"type":"string"}`},
-		{"run", "", ""},
-		{"run_tests", "Runs the tests", ""},
 		{"evaluate", "Evaluates an expression", `"expression":{"type":"string"}`},
 		{"show", "Show the result of JavaScript code", `"code":{"type":"string"}`},
 		{"read_shell", "Reads what a shell prints", `"cmd":{"type":"string","description":"shell command to run"}`},
-		{"browser_click", "Clicks", ""},
 		{"browser_navigate", "Navigate to a URL", `"url":{"type":"string"}`},
 		{"browser_tabs", "List, create, close, or select a browser tab.", `"action":{"type":"string","enum":["list","new","close"]}`},
 		{"fetch", "Fetch a URL", `"url":{"type":"string"},"method":{"type":"string","enum":["GET","POST"]}`},
 		{"fetch", "Fetch a URL", `"url":{"type":"string"},"method":{"type":"string"}`},
 		{"fetch", "Fetch a URL", `"url":{"type":"string"},"body":{"type":"string"}`},
-		{"fetch_page", "Fetch a page and save it to disk", ""},
 		{"get_report", "Get a report", `"output_path":{"type":"string"}`},
 		{"get_report", "Get a report", `"filename":{"type":"string","description":"Save the report to this file"}`},
-		{"get_logs", "Get logs. Large ones will be written to a file.", ""},
 		{"get_items", "Get items", `"delete":{"type":"boolean"}`},
 		{"get_items", "Get items", `"options":{"type":"object","properties":{"overwrite_existing":{"type":"boolean"}}}`},
 		{"get_items", "Get items", `"options":{"anyOf":[{"type":"object"},{"type":"object","properties":{"purge":{"type":"boolean"}}}]}`},
 		{"lookup", "Look at things", `"action":{"type":"string","enum":["list","delete"]}`},
 		{"issue", "", `"operation":{"enum":["get","update"]}`},
 		{"get_things", "Manage things", `"op":{"const":"delete"}`},
-		{"generate_api_key", "Generate an API key", ""},
 		{"generate_image", "Generate an image", `"path":{"type":"string"}`},
 		{"convert_file", "Convert a file to text", `"path":{"type":"string"}`},
-		{"capture_payment", "Capture a payment", ""},
-		{"resolve_issue", "Resolve an issue", ""},
-		{"select", "", ""},
-		{"thing", "", ""},
-		{"", "", ""},
-		{"do_it", "Does what is wanted", ""},
-		{"g\u0435t_users", "", ""}, // a Cyrillic letter
-		{"удалить", "", ""},
-		{"archive_list", "Archive a list", ""},
-		{"post_search", "", ""},
-		{"pull_read", "Pulls the latest changes", ""},
-		{"uninstall", "Get rid of a program", ""},
-		{"get_rid", "Remove a file", ""},
-		{"list_files", "Delete files", ""},
-		{"list_files", "Deletes files", ""},
-		{"list_files", "This tool deletes files", ""},
-		{"list_files", "Use this tool to delete files", ""},
-		{"list_files", "Lists files. This action cannot be undone.", ""},
-		{"list_files", "PERMANENTLY DELETE files", ""},
-		{"list_files", "Lists files. Not only lists, deletes them.", ""},
-		{"list_files", "List files. " + strings.Repeat("It is long. ", 2000), ""},
 		{"get_items", "Get items", `"options":{"$ref":"#/$defs/o"}},"$defs":{"o":{"properties":{"purge":{"type":"boolean"}}}`},
 		{"get_items", "Get items", `"options":{"$ref":"https://example.com/schema"}`},
 		{"get_items", "Get items", `"options":{"$ref":"#/$defs/none"}`},
@@ -111,13 +120,18 @@ func TestWhatIsNotReadOnly(t *testing.T) {
 		{"get_items", "Get items", strings.Repeat(`"a":{"properties":{`, 20) + strings.Repeat("}}", 20)},
 		{"get_items", "Get items", `"a":{"properties":{` + strings.Repeat(`"b":{},`, 1500) + `"c":{}}}`},
 	} {
-		f := facts.Of(made(t, c.name, c.description, c.properties, ""), facts.Options{})
-		if f.ReadOnly.Value {
-			t.Errorf("%s (%s) {%s} is taken for read-only: %s", c.name, c.description, c.properties, f.ReadOnly.Why)
-		}
-		if !f.Has("write") || f.Has("readonly") || f.Risk.Value == facts.RiskLow || len(f.WriteEffects.Value) == 0 {
-			t.Errorf("%s: tags %q, risk %s, effects %q", c.name, f.Tags, f.Risk.Value, f.WriteEffects.Value)
-		}
+		notReadOnly(t, c.name, c.description, c.properties)
+	}
+}
+
+func notReadOnly(t *testing.T, name, description, properties string) {
+	t.Helper()
+	f := facts.Of(made(t, name, description, properties, ""), facts.Options{})
+	if f.ReadOnly.Value {
+		t.Errorf("%s (%s) {%s} is taken for read-only: %s", name, description, properties, f.ReadOnly.Why)
+	}
+	if !f.Has("write") || f.Has("readonly") || f.Risk.Value == facts.RiskLow || len(f.WriteEffects.Value) == 0 {
+		t.Errorf("%s: tags %q, risk %s, effects %q", name, f.Tags, f.Risk.Value, f.WriteEffects.Value)
 	}
 }
 

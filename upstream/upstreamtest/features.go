@@ -155,8 +155,11 @@ const Refused = "fake://refused"
 
 // blocks reports whether requests of the method may take long.
 func blocks(method string) bool {
-	return strings.HasPrefix(method, "acme/") || method == "tasks/result" || method == "tools/call" || method == "subscriptions/listen" || method == "prompts/get" || method == "resources/read" ||
-		method == "completion/complete"
+	switch method {
+	case "tools/call", "tasks/result", "subscriptions/listen", "prompts/get", "resources/read", "completion/complete":
+		return true
+	}
+	return strings.HasPrefix(method, "acme/")
 }
 
 // feature answers what has nothing to do with tools, and reports whether it did.

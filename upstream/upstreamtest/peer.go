@@ -265,8 +265,6 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		}
 	case "withdraw":
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
-	case "answers":
-		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
 	case "rounds":
 		result = p.round(m)
 	case "hang":
@@ -285,20 +283,31 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		for range number(args["n"]) {
 			p.changed()
 		}
-	case "canceled":
-		p.mu.Lock()
-		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
-		p.mu.Unlock()
-	case "note":
-		p.mu.Lock()
-		p.notes = append(p.notes, string(args["text"]))
-		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"notes":[%s]}}`, strings.Join(p.notes, ","))
-		p.mu.Unlock()
-	case "pids":
-		pids, _ := json.Marshal(append([]int{os.Getpid()}, p.pids...))
-		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"pids":%s}}`, pids)
+	default:
+		if kept := p.kept(m.Params.Name, args); kept != nil {
+			result = kept
+		}
 	}
 	send(response(m.ID, "result", result))
+}
+
+// kept is the result of a tool that tells what the peer has kept; nil where name is none.
+func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch name {
+	case "answers":
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
+	case "canceled":
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
+	case "note":
+		p.notes = append(p.notes, string(args["text"]))
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"notes":[%s]}}`, strings.Join(p.notes, ","))
+	case "pids":
+		pids, _ := json.Marshal(append([]int{os.Getpid()}, p.pids...))
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"pids":%s}}`, pids)
+	}
+	return nil
 }
 
 func (p *peer) replaceTools(declarations []json.RawMessage) {
