@@ -24,7 +24,8 @@ const searchSchema = `{"type":"object","properties":{` +
 	`"query":{"type":"string","minLength":1,"maxLength":10000,"description":"What you want to do, select:NAME,NAME, or regex:PATTERN (RE2)."},` +
 	`"servers":{"type":"array","items":{"type":"string"},"maxItems":100,"description":"Only tools of these servers."},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"How many tools to return at most; default 5."},` +
-	`"detail":{"type":"string","enum":["full","signature","names"],"description":"full (default): declarations; signature: one typed line a tool; names: names only."}},` +
+	`"detail":{"type":"string","enum":["full","signature","names"],` +
+	`"description":"full (default): declarations; signature: one typed line a tool; names: names only."}},` +
 	`"required":["query"]}`
 
 const callDescription = "Calls a tool that tool_search found, with arguments that fit its inputSchema. The result is that tool's own."

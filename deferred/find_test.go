@@ -28,7 +28,8 @@ func TestSearch(t *testing.T) {
 	cfg := always()
 	cfg.Default.Hints = []Hint{{Match: "mcp.shop.refund", Text: "chargeback", Aliases: []string{"reimburse"}}}
 	cfg.Default.AlwaysLoad = []string{"mcp.mail.list_folders"}
-	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.", "", `"_meta":{"anthropic/searchHint":"nourish creatures"},"icons":[{"src":"data:,x"}],"outputSchema":{"type":"object"}`))
+	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.", "",
+		`"_meta":{"anthropic/searchHint":"nourish creatures"},"icons":[{"src":"data:,x"}],"outputSchema":{"type":"object"}`))
 	l := newLoader(t, cfg, Options{}, tools)
 	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
 	for query, want := range map[string]struct{ kind, names, missing, next string }{
@@ -86,7 +87,8 @@ func TestSearch(t *testing.T) {
 // TestDetail: what of a tool is told, what that loads, and what is recorded.
 func TestDetail(t *testing.T) {
 	t.Parallel()
-	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.\nAt length.", "", `"_meta":{"x":1},"icons":[],"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}`))
+	tools := append(shop(), newTool("zoo", "feed", "Feeds animals.\nAt length.", "",
+		`"_meta":{"x":1},"icons":[],"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}`))
 	l := newLoader(t, always(), Options{}, tools)
 	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
 	for detail, want := range map[string]struct {

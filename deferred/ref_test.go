@@ -107,7 +107,8 @@ func TestRefsOutlive(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys [][]byte
 		good bool
-	}{"the same": {[][]byte{[]byte("k1")}, true}, "rotated": {[][]byte{[]byte("k2"), []byte("k1")}, true}, "lost": {[][]byte{[]byte("k2")}, false}, "none": {nil, false}} {
+	}{"the same": {[][]byte{[]byte("k1")}, true}, "rotated": {[][]byte{[]byte("k2"), []byte("k1")}, true},
+		"lost": {[][]byte{[]byte("k2")}, false}, "none": {nil, false}} {
 		before := newLoader(t, always(), Options{Keys: [][]byte{[]byte("k1")}}, tools)
 		ref := before.signer().mint(tools[1], ann().Ref())
 		after := newLoader(t, always(), Options{Keys: c.keys}, tools)
@@ -142,7 +143,8 @@ func TestChangedSchema(t *testing.T) {
 		t.Errorf("the second call of the session: %v", err)
 	}
 	fresh := newLoader(t, always(), Options{}, after) // knows nothing of before
-	if code, carried := refusal(t, errOf(fresh.Admit(callOf(t, s, string(before[0].Name), "", session{before[0].Name: "older"})))); code != codeChanged || carried.Changes != nil {
+	older := callOf(t, s, string(before[0].Name), "", session{before[0].Name: "older"})
+	if code, carried := refusal(t, errOf(fresh.Admit(older))); code != codeChanged || carried.Changes != nil {
 		t.Errorf("%s, %q", code, carried.Changes)
 	}
 }
@@ -151,7 +153,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
 	for i := range maxRemembered + 10 {
-		h.note([]*tool.Tool{{Name: tool.Name("mcp.a." + string(rune('a'+i%26)) + strings.Repeat("x", i/26%100) + strings.Repeat("y", i/2600)), SchemaDigest: "1"}})
+		name := "mcp.a." + string(rune('a'+i%26)) + strings.Repeat("x", i/26%100) + strings.Repeat("y", i/2600)
+		h.note([]*tool.Tool{{Name: tool.Name(name), SchemaDigest: "1"}})
 	}
 	if len(h.latest) > maxRemembered {
 		t.Errorf("%d tools are remembered", len(h.latest))

@@ -23,7 +23,8 @@ func TestSplit(t *testing.T) {
 		newTool("ui", "pinned", "Is always there.", "", `"_meta":{"anthropic/alwaysLoad":true}`),
 		newTool("ui", "unpinned", "Is not.", "", `"_meta":{"anthropic/alwaysLoad":"true","ui":7}`))
 	for range 3 { // whatever servers want, a tenth of the budget is theirs
-		tools = append(tools, newTool("greedy", fmt.Sprint("long", len(tools)), strings.Repeat("Very important. ", 150), "", `"_meta":{"anthropic/alwaysLoad":true}`))
+		tools = append(tools, newTool("greedy", fmt.Sprint("long", len(tools)), strings.Repeat("Very important. ", 150), "",
+			`"_meta":{"anthropic/alwaysLoad":true}`))
 	}
 	everything := namesOf(surfaceOf("p", tools, nil).Listed)
 	pins := "mcp.ui.board mcp.ui.old_board"

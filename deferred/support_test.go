@@ -70,7 +70,8 @@ func catalogsOf(tools []*tool.Tool) []tool.Catalog {
 // shop is a handful of tools of two servers.
 func shop() []*tool.Tool {
 	return []*tool.Tool{
-		newTool("mail", "send_message", "Sends an e-mail to somebody.", `{"type":"object","properties":{"to":{"type":"string"},"body":{"type":"string"}},"required":["to"]}`, ""),
+		newTool("mail", "send_message", "Sends an e-mail to somebody.",
+			`{"type":"object","properties":{"to":{"type":"string"},"body":{"type":"string"}},"required":["to"]}`, ""),
 		newTool("mail", "list_folders", "Lists the folders of the mailbox.", "", ""),
 		newTool("shop", "search_orders", "Finds orders of customers.", "", ""),
 		newTool("shop", "cancel_order", "Cancels an order.", "", ""),

@@ -94,7 +94,8 @@ func TestPromptsInEachStyle(t *testing.T) {
 					t.Errorf("%s: %q is prompt %q", style, name, got)
 				}
 			}
-			if want := strings.Replace(string(p.Offer.Declaration), string(rawjson.Quote(p.Native)), string(rawjson.Quote(p.Shown)), 1); string(p.Declaration) != want {
+			native, shown := string(rawjson.Quote(p.Native)), string(rawjson.Quote(p.Shown))
+			if want := strings.Replace(string(p.Offer.Declaration), native, shown, 1); string(p.Declaration) != want {
 				t.Errorf("%s: declaration\n got %s\nwant %s", style, p.Declaration, want)
 			}
 		}
@@ -113,7 +114,8 @@ func TestPromptsAreKeptApart(t *testing.T) {
 		withPrompts(server("a-b"), "p"), withPrompts(server("a_b"), "p"), withPrompts(server("c", "t"), "twice", "twice"))
 	f := features(t, n, DefaultProfile)
 	equal(t, "shown", shownFeatures(f.Prompts), []string{"mcp.a.same", "mcp.a.get-item", "mcp.a.get_item", "mcp.b.same", "mcp.b.a__own"})
-	equal(t, "excluded", exclusions(f.Excluded), []string{`prompt mcp.a.x\u200b hidden_unicode`, "prompt mcp.a. invalid_name", "prompt mcp.a.Read unsafe_twin a",
+	equal(t, "excluded", exclusions(f.Excluded), []string{`prompt mcp.a.x\u200b hidden_unicode`, "prompt mcp.a. invalid_name",
+		"prompt mcp.a.Read unsafe_twin a",
 		"prompt mcp.a.read unsafe_twin a", "prompt mcp.a-b.p unsafe_twin a_b", "prompt mcp.a_b.p unsafe_twin a-b", "prompt mcp.c.twice duplicate_name c",
 		"prompt mcp.c.twice duplicate_name c"})
 	if got := prompted(f, "same"); got != "" {
@@ -234,7 +236,8 @@ func TestOwnersOfResources(t *testing.T) {
 		}
 		for _, list := range [][]tool.Feature{f.Resources, f.Templates} {
 			for _, x := range list {
-				if want := strings.Replace(string(x.Offer.Declaration), string(rawjson.Quote(x.Native)), string(rawjson.Quote(x.Shown)), 1); string(x.Declaration) != want {
+				native, shown := string(rawjson.Quote(x.Native)), string(rawjson.Quote(x.Shown))
+				if want := strings.Replace(string(x.Offer.Declaration), native, shown, 1); string(x.Declaration) != want {
 					t.Errorf("%s: declaration\n got %s\nwant %s", style, x.Declaration, want)
 				}
 			}

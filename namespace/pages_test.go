@@ -18,7 +18,8 @@ func paged(id string, pages ...string) tool.Catalog {
 	c := server(id, natives...)
 	for i, page := range pages {
 		quoted, _ := json.Marshal(page)
-		meta := []string{`"ui":{"visibility":["app"],"resourceUri":%s,"n":1.0}`, `"ui/resourceUri":%s`, `"ui/resourceUri":%[2]s,"ui":{"resourceUri":%[2]s}`}[i%3]
+		meta := []string{`"ui":{"visibility":["app"],"resourceUri":%s,"n":1.0}`, `"ui/resourceUri":%s`,
+			`"ui/resourceUri":%[2]s,"ui":{"resourceUri":%[2]s}`}[i%3]
 		c.Tools[i].Declaration = fmt.Appendf(nil, `{"name":%q,"x":1e400,"_meta":{"k":"\u0041",`+meta+`}}`, natives[i], quoted)
 	}
 	return c

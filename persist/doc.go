@@ -5,8 +5,9 @@
 //
 // When Journal.Commit returns nil, its records are written, and so is everything that was appended before them and not
 // reported lost. A hub that is killed leaves a journal that Read can read to that point. So does a machine that loses
-// power where SyncWithin is 0; otherwise what was committed within that time before may be missing. Nothing of the configuration, so no credential of it, is ever written: the journal holds records only, and what
-// a record may hold is for the package that makes it to decide.
+// power where SyncWithin is 0; otherwise what was committed within that time before may be missing. Nothing of the
+// configuration, so no credential of it, is ever written: the journal holds records only, and what a record may hold
+// is for the package that makes it to decide.
 //
 // # Group commit
 //
@@ -21,11 +22,12 @@
 //
 // # Redo file
 //
-// Where SyncWithin is 0, a commit waits for the disk, and a file that grows is expensive to sync, because the file system has to commit its new size as well. So a journal file
-// that has seen a few syncs gets a companion of the same name that ends in .redo, of 1 MiB and never larger: each commit
-// is written to both, only the companion is synced at once, and the journal file itself in the background. The companion
-// goes when the journal file is closed. After a loss of power, the next hub writes into the journal file what the
-// companion holds beyond it; the records of a hub that was merely killed are in the journal file already.
+// Where SyncWithin is 0, a commit waits for the disk, and a file that grows is expensive to sync, because the file
+// system has to commit its new size as well. So a journal file that has seen a few syncs gets a companion of the same
+// name that ends in .redo, of 1 MiB and never larger: each commit is written to both, only the companion is synced at
+// once, and the journal file itself in the background. The companion goes when the journal file is closed. After a
+// loss of power, the next hub writes into the journal file what the companion holds beyond it; the records of a hub
+// that was merely killed are in the journal file already.
 //
 // # Files
 //

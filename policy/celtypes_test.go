@@ -58,7 +58,8 @@ func TestWhatConditionsSee(t *testing.T) {
 			t.Errorf("%s: %q, want %q (%v)", when, got, want, d.Reason)
 		}
 	}
-	for _, when := range []string{`tool.nothing == 1`, `actor == 3`, `nobody.name == "x"`, `arguments.path`, `"x"`, `google.protobuf.Int64Value{value: 1} == 1`} {
+	for _, when := range []string{`tool.nothing == 1`, `actor == 3`, `nobody.name == "x"`, `arguments.path`, `"x"`,
+		`google.protobuf.Int64Value{value: 1} == 1`} {
 		_, err := policy.Compile(policy.Settings{Sets: user(policy.Rule{Match: []string{"*"}, When: when, Then: tool.Allow})})
 		if (err == nil) != (when == `arguments.path`) {
 			t.Errorf("%s: %v", when, err)

@@ -214,10 +214,12 @@ func refuseTwins(candidates []*candidate) {
 			switch {
 			case !same:
 				c.refused = &refusal{code: codeDuplicateName, twin: "same server",
-					reason: fmt.Sprintf("the server lists different tools of this name, at positions %s of its list: rename all but one on the server", positions(twins))}
+					reason: fmt.Sprintf("the server lists different tools of this name, at positions %s of its list: "+
+						"rename all but one on the server", positions(twins))}
 			case i > 0:
 				c.refused = &refusal{code: codeDuplicateName, twin: "same server",
-					reason: fmt.Sprintf("the server lists it twice, alike, at positions %s of its list, and the first is used: nothing needs to be done", positions(twins))}
+					reason: fmt.Sprintf("the server lists it twice, alike, at positions %s of its list, and the first is used: "+
+						"nothing needs to be done", positions(twins))}
 			}
 		}
 	}

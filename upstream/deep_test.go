@@ -17,8 +17,10 @@ func TestDeepTools(t *testing.T) {
 	t.Parallel()
 	const levels = 100_000
 	lone := fmt.Appendf(nil, `{"name":"lone","inputSchema":{"type":"object"},"_meta":{"x":%s%s}}`, strings.Repeat("[", levels), strings.Repeat("]", levels))
-	broken := fmt.Appendf(nil, `{"name":"broken","inputSchema":{"type":"object"},"x":01,"_meta":{"x":%s%s}}`, strings.Repeat("[", levels), strings.Repeat("]", levels))
-	script := upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("first"), upstreamtest.DeepTool("deep", levels), lone, broken, upstreamtest.Tool("echo")}}
+	broken := fmt.Appendf(nil, `{"name":"broken","inputSchema":{"type":"object"},"x":01,"_meta":{"x":%s%s}}`,
+		strings.Repeat("[", levels), strings.Repeat("]", levels))
+	script := upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("first"), upstreamtest.DeepTool("deep", levels), lone, broken,
+		upstreamtest.Tool("echo")}}
 	for name, o := range map[string]upstreamtest.Options{"stream": {}, "json": {JSON: true}, "sse": {SSE: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -179,7 +179,8 @@ func TestDeskOfOneCaller(t *testing.T) {
 // than may be.
 func FuzzDesk(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, true)
-	f.Add(`{"jsonrpc":"2.0","id":"\u0031","method":"elicitation/create","params":{"a":1}}`, `{"jsonrpc":"2.0","id":"1","method":"sampling/createMessage","params":[]}`, false)
+	f.Add(`{"jsonrpc":"2.0","id":"\u0031","method":"elicitation/create","params":{"a":1}}`,
+		`{"jsonrpc":"2.0","id":"1","method":"sampling/createMessage","params":[]}`, false)
 	f.Fuzz(func(t *testing.T, one, two string, own bool) {
 		d := newDesk(func(body []byte) {
 			if !rawjson.Valid(body) {

@@ -91,7 +91,8 @@ func TestDiagnoseFeatures(t *testing.T) {
 		"all":     {upstreamtest.Script{Features: all}, []string{"+features 3 prompts, 1 resource, 1 resource template |", "excluded: prompt #3 (invalid_name)", "+ping"}},
 		"prompts": {upstreamtest.Script{Features: upstreamtest.Features{Prompts: raw(`{"name":"p"}`)}}, []string{"+features 1 prompt |  | \n", "+ping"}},
 		"refused": {upstreamtest.Script{Features: all, Behaviours: []upstreamtest.Behaviour{upstreamtest.RefusesFeatures}},
-			[]string{"+features none can be listed |", "not listed: prompts: prompts/list was refused", "not listed: resource templates: ", "see the server's own log", "+ping"}},
+			[]string{"+features none can be listed |", "not listed: prompts: prompts/list was refused", "not listed: resource templates: ",
+				"see the server's own log", "+ping"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,9 +147,11 @@ func TestDiagnoseFailures(t *testing.T) {
 		"noise": {stdio("s", upstreamtestScript(upstreamtest.Noise)), []string{"warning: dropped output of the server: stdout must carry nothing",
 			"+ping"}},
 		"no tool left": {stdio("s", upstreamtest.Script{Tools: []json.RawMessage{[]byte(`{"name":""}`)}}),
-			[]string{"+list 1 tool |", "-schemas 0 admitted, 0 of them repaired, 1 excluded | correct the tools", "excluded: #1 (invalid_name): its name is empty"}},
+			[]string{"+list 1 tool |", "-schemas 0 admitted, 0 of them repaired, 1 excluded | correct the tools",
+				"excluded: #1 (invalid_name): its name is empty"}},
 		"odd tools": {stdio("s", upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("good"), []byte(`{"name":"bare"}`), []byte(`7`)}}),
-			[]string{"+schemas 2 admitted, 1 of them repaired, 1 excluded", "excluded: #3 (invalid_declaration)", "repaired: mcp.s.bare, inputSchema: ", "+ping"}},
+			[]string{"+schemas 2 admitted, 1 of them repaired, 1 excluded", "excluded: #3 (invalid_declaration)",
+				"repaired: mcp.s.bare, inputSchema: ", "+ping"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -107,7 +107,8 @@ func TestFreshnessEnds(t *testing.T) {
 	if f, ok := h.Freshness("s", "tools/list"); !ok || f != (tool.Freshness{}) {
 		t.Errorf("of a server that is down %+v is known", f)
 	}
-	if err := h.Apply(upstream.Config{Servers: []upstream.ServerConfig{stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.ExitsAtOnce}})}}); err != nil {
+	exits := stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.ExitsAtOnce}})
+	if err := h.Apply(upstream.Config{Servers: []upstream.ServerConfig{exits}}); err != nil {
 		t.Fatal(err)
 	}
 	if f, ok := h.Freshness("s", "tools/list"); !ok || f != (tool.Freshness{}) {

@@ -103,7 +103,8 @@ func TestWhatIsDroppedIsCounted(t *testing.T) {
 		progress(`{"progress":1}`), progress(`[]`), `{"jsonrpc":"2.0","method":"notifications/progress"}`,
 		progress(`{"progressToken":$ID,"progress":1,"message":"` + long + `"}`), progress(`{"progressToken":null,"progress":1}`),
 		`nonsense`, `{"jsonrpc":"1.0","method":"x"}`, `[]`[:1]}
-	good := []string{progress(`{"progressToken":$ID,"progress":1}`), progress(`{"progressToken":"late","progress":1}`), progress(`{"progressToken":7,"progress":1}`),
+	good := []string{progress(`{"progressToken":$ID,"progress":1}`), progress(`{"progressToken":"late","progress":1}`),
+		progress(`{"progressToken":7,"progress":1}`),
 		message(`{"level":"info","data":1}`), `{"jsonrpc":"2.0","method":"notifications/unheard_of"}`}
 	eachWay(t, func(t *testing.T, w way) {
 		if w.http != nil && (w.http.JSON || w.http.Pretty || w.http.EventIDs) {

@@ -42,7 +42,8 @@ func TestSSE(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in)), iotest.DataErrReader(strings.NewReader(c.in))} {
+			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in)),
+				iotest.DataErrReader(strings.NewReader(c.in))} {
 				got, err := readEvents(r, 1<<20)
 				if !errors.Is(err, io.EOF) || !equalEvents(got, c.want) {
 					t.Errorf("events %+v, %v, want %+v", got, err, c.want)

@@ -52,10 +52,12 @@ func TestApps(t *testing.T) {
 		listed := ask(w, "resources/list", "", "")
 		for server, far := range map[string]*upstreamtest.Handler{"left": farLeft, "right": farRight} {
 			// Two claim the page of show, one that of refresh.
-			if want := `"_meta":{"ui":{"resourceUri":"ui://toolhub/` + server + `/board/page","x":1.0}}`; !strings.Contains(tools["mcp."+server+".show"], want) {
+			want := `"_meta":{"ui":{"resourceUri":"ui://toolhub/` + server + `/board/page","x":1.0}}`
+			if !strings.Contains(tools["mcp."+server+".show"], want) {
 				t.Errorf("%s: declared %s", version, tools["mcp."+server+".show"])
 			}
-			if want := `"_meta":{"ui":{"resourceUri":"ui://board/` + server + `","visibility":["app"],"x":1.0}}`; !strings.Contains(tools["mcp."+server+".refresh-"+server], want) {
+			want = `"_meta":{"ui":{"resourceUri":"ui://board/` + server + `","visibility":["app"],"x":1.0}}`
+			if !strings.Contains(tools["mcp."+server+".refresh-"+server], want) {
 				t.Errorf("%s: declared %s", version, tools["mcp."+server+".refresh-"+server])
 			}
 			if want := `{"uri":"ui://toolhub/` + server + `/board/page","name":"board"}`; !strings.Contains(listed, want) {

@@ -339,7 +339,8 @@ func TestElicitationComplete(t *testing.T) {
 				elicit(ann, "ann's")
 				elicit(bob, "bob's")
 				done := func(id string) string {
-					return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"x":1.50,"elicitationId":%s}}`, quoted(id+path))
+					return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"x":1.50,"elicitationId":%s}}`,
+						quoted(id+path))
 				}
 				shout := func(c *taskClient, line string) {
 					text, _ := json.Marshal([]string{line})
@@ -425,7 +426,8 @@ func TestCustomListen(t *testing.T) {
 			listen := func(path string) (*taskClient, string) {
 				w := wireHTTP(t, hub.url+path, rev2026).open()
 				c := newTaskClient(t, w, "")
-				c.notes = w.listen(w.newRequest(c.request("subscriptions/listen", "", `"notifications":{"toolsListChanged":true,"acmeThings":[1.50, "a"]}`, "")))
+				c.notes = w.listen(w.newRequest(c.request("subscriptions/listen", "",
+					`"notifications":{"toolsListChanged":true,"acmeThings":[1.50, "a"]}`, "")))
 				return c, c.note("acknowledged")
 			}
 			if _, ack := listen("/mcp"); strings.Contains(ack, "acme") {

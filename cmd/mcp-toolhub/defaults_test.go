@@ -41,7 +41,8 @@ func TestDefaultsOverHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hub := startHub(t, "hub.json", configText(t, mixed(), withCode(t.TempDir(), more)))
-			if log := hub.log(); strings.Count(log, "permission: calls that are not known to only read") != 1 || !strings.Contains(log, "policy.mode default, the default over http") {
+			if log := hub.log(); strings.Count(log, "permission: calls that are not known to only read") != 1 ||
+				!strings.Contains(log, "policy.mode default, the default over http") {
 				t.Errorf("what holds is not said: %s", log)
 			}
 			for _, version := range []string{rev2025, rev2026} {
@@ -49,7 +50,8 @@ func TestDefaultsOverHTTP(t *testing.T) {
 				if name == "deferred" {
 					w.refs = map[string]string{}
 				}
-				for tool, asks := range map[string]int{"mcp.mine.get_note": 0, "code.list_dir": 0, "mcp.theirs.get_note": 1, "mcp.mine.echo": 1, "mcp.theirs.delete_all": 1} {
+				for tool, asks := range map[string]int{"mcp.mine.get_note": 0, "code.list_dir": 0, "mcp.theirs.get_note": 1,
+					"mcp.mine.echo": 1, "mcp.theirs.delete_all": 1} {
 					x := &exchange{w: w, answer: answerWith("deny_once", "")}
 					got := x.call(tool, `{}`)
 					if len(x.asked) != asks || strings.Contains(got, `"status":"succeeded"`) == (asks > 0) {
@@ -68,7 +70,8 @@ func TestDefaultsOverHTTP(t *testing.T) {
 				return
 			}
 			x := &exchange{w: wireHTTP(t, hub.url+"/mcp", rev2025).able().open(), answer: answerWith("deny_once", "")}
-			got := x.inSession(rawRequest{id: `"t"`, method: "tools/call", name: "mcp.mine.task", params: `{"name":"mcp.mine.task","arguments":{"text":"x"},"task":{"ttl":60000}}`})
+			got := x.inSession(rawRequest{id: `"t"`, method: "tools/call", name: "mcp.mine.task",
+				params: `{"name":"mcp.mine.task","arguments":{"text":"x"},"task":{"ttl":60000}}`})
 			if len(x.asked) != 1 || !strings.Contains(got, "approval_rejected") {
 				t.Errorf("as a task: %s", got)
 			}
@@ -133,7 +136,8 @@ func TestDenialSaysTheWayOut(t *testing.T) {
 		wants  []string
 	}{
 		"no rule": {map[string]any{"ask": map[string]any{"channels": []string{"client"}}},
-			[]string{"the client cannot be asked", "mcp-toolhub approvals", "policy.ask.channels has to name queue", `{match: \"mcp.s.echo\", then: allow}`, "policy.mode"}},
+			[]string{"the client cannot be asked", "mcp-toolhub approvals", "policy.ask.channels has to name queue",
+				`{match: \"mcp.s.echo\", then: allow}`, "policy.mode"}},
 		"late": {map[string]any{"ask": map[string]any{"timeout": "1s"}},
 			[]string{"nobody allowed it in time", "mcp-toolhub approvals", `{match: \"mcp.s.echo\", then: allow}`}},
 		"a rule": {map[string]any{"ask": map[string]any{"channels": []string{"client"}}, "rules": []map[string]any{{"id": "ours", "match": "mcp.s.*", "then": "ask"}}},

@@ -34,7 +34,8 @@ func TestInputForPromptsAndResources(t *testing.T) {
 			result, _ := rawjson.Get([]byte(first), "result")
 			requests, _ := rawjson.Get(result, "inputRequests")
 			state, _ := rawjson.Get(result, "requestState")
-			if want := `{"` + c.key + `":{"method":"elicitation/create","params":{"message":"[` + c.server + `] why?"}}}`; string(requests) != want || len(state) < 50 {
+			want := `{"` + c.key + `":{"method":"elicitation/create","params":{"message":"[` + c.server + `] why?"}}}`
+			if string(requests) != want || len(state) < 50 {
 				t.Errorf("%s of %s: %s", method, c.server, first)
 				continue
 			}

@@ -255,7 +255,8 @@ func TestPermissionNobody(t *testing.T) {
 	t.Parallel()
 	nobody := startPermitted(t, map[string]any{"ask": map[string]any{"channels": []string{"client"}}}, nil)
 	w := nobody.client(rev2025).open()
-	if got := w.send(w.call("mcp.s.echo", `{}`, "")); !strings.Contains(got[0], "the client cannot be asked") || !strings.Contains(got[0], "permission_denied") {
+	if got := w.send(w.call("mcp.s.echo", `{}`, "")); !strings.Contains(got[0], "the client cannot be asked") ||
+		!strings.Contains(got[0], "permission_denied") {
 		t.Errorf("without a channel: %s", got)
 	}
 	if all, err := control.Find(t.Context(), nobody.state); len(all) != 0 || err != nil {

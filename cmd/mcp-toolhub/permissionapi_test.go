@@ -98,8 +98,9 @@ func (p *permitted) checkAPI(t *testing.T) {
 // Over stdio the client's own question is enough, but for what is dangerous; rules that deny hold.
 func TestPermissionOverStdio(t *testing.T) {
 	t.Parallel()
-	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("risky"),
-		upstreamtest.Tool("never")}})}, map[string]any{"policy": map[string]any{"tools": []map[string]any{{"match": "mcp.s.risky", "tags": []string{"dangerous"}}},
+	tools := []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("risky"), upstreamtest.Tool("never")}
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: tools})}, map[string]any{"policy": map[string]any{
+		"tools": []map[string]any{{"match": "mcp.s.risky", "tags": []string{"dangerous"}}},
 		"rules": []map[string]any{{"match": "mcp.s.never", "when": "true", "then": "deny"}}}})
 	for _, version := range []string{rev2025June, rev2025, rev2026} {
 		w := wireHub(t, config, version).able().open()
@@ -175,7 +176,8 @@ func TestAttackTheAPI(t *testing.T) {
 		if got := requested(t, notice.URL, query, "", nil); !strings.HasPrefix(got, "401 ") {
 			t.Errorf("token in the query, %v: %s", route, got)
 		}
-		if got := requested(t, p.url, route, "", map[string]string{"Authorization": good}); strings.HasPrefix(got, "200 ") || strings.Contains(got, string(v.ID)) {
+		if got := requested(t, p.url, route, "", map[string]string{"Authorization": good}); strings.HasPrefix(got, "200 ") ||
+			strings.Contains(got, string(v.ID)) {
 			t.Errorf("at the door for clients, %v: %s", route, got)
 		}
 	}

@@ -289,7 +289,8 @@ func TestAttackRestartWhilePending(t *testing.T) {
 				t.Errorf("open after a restart: %v, %v", open, err)
 			}
 			for _, v := range before {
-				if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowOnce}); err == nil || !strings.Contains(err.Error(), "after a restart") {
+				if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowOnce}); err == nil ||
+					!strings.Contains(err.Error(), "after a restart") {
 					t.Errorf("an old question is answered with %v", err)
 				}
 			}

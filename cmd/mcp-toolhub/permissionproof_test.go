@@ -418,7 +418,8 @@ func TestProofWithNobody(t *testing.T) {
 func checkNobody(t *testing.T, l *lane, source, why string) {
 	w := l.client("")
 	got := w.send(w.call("mcp.s.quiet", `{"text":"x"}`, ""))
-	if last := got[len(got)-1]; !strings.Contains(last, why) || !strings.Contains(last, `"isError":true`) || !strings.Contains(last, `"error_class":"permission_denied"`) {
+	if last := got[len(got)-1]; !strings.Contains(last, why) || !strings.Contains(last, `"isError":true`) ||
+		!strings.Contains(last, `"error_class":"permission_denied"`) {
 		t.Errorf("%s", got)
 	}
 	records, _ := l.end()
@@ -457,7 +458,8 @@ func TestProofOnEveryWay(t *testing.T) {
 				t.Errorf("%s, %s, denied by a person: asked %d times: %s", version, way, len(x.asked), got)
 			}
 			x.answer = func(int, asked) string { return allowIt }
-			if got := x.call(name, `{"text":"x"}`); strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"structuredContent"`) || len(x.asked) != 2 {
+			if got := x.call(name, `{"text":"x"}`); strings.Contains(got, `"isError":true`) ||
+				!strings.Contains(got, `"structuredContent"`) || len(x.asked) != 2 {
 				t.Errorf("%s, %s, allowed: asked %d times: %s", version, way, len(x.asked), got)
 			}
 		}

@@ -107,7 +107,8 @@ func (a *app) printServers(h downstream.Health, format string) error {
 		return enc.Encode(h)
 	}
 	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SERVER\tSTATE\tSINCE\tTRANSPORT\tPROTOCOL\tTOOLS\tPROMPTS\tRESOURCES\tREPAIRED\tEXCLUDED\tCALLS\tERRORS\tDROPPED\tQUEUED\tSESSIONS\tP50\tP95")
+	fmt.Fprintln(w, "SERVER\tSTATE\tSINCE\tTRANSPORT\tPROTOCOL\tTOOLS\tPROMPTS\tRESOURCES\t"+
+		"REPAIRED\tEXCLUDED\tCALLS\tERRORS\tDROPPED\tQUEUED\tSESSIONS\tP50\tP95")
 	for _, s := range h.Servers {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.1fms\t%.1fms\n", s.Server, s.State, s.Since.Local().Format(time.DateTime),
 			s.Transport, s.ProtocolVersion, s.Tools, s.Prompts, s.Resources+s.Templates, s.Repaired, len(s.Excluded), s.Calls, s.Errors,

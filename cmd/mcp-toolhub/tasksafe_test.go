@@ -265,7 +265,8 @@ func TestTasksAcrossGenerations(t *testing.T) {
 		w.open()
 		for _, more := range []string{"", `"task":{}`} { // which means something on one revision alone
 			name := "mcp." + c.server + ".task"
-			r := rawRequest{id: w.nextID(), method: "tools/call", name: name, params: w.params(join(`"name":`+quoted(name), `"arguments":{"text":"x"}`, more), "")}
+			r := rawRequest{id: w.nextID(), method: "tools/call", name: name,
+				params: w.params(join(`"name":`+quoted(name), `"arguments":{"text":"x"}`, more), "")}
 			if got := w.send(r); !strings.Contains(got[len(got)-1], c.want) {
 				t.Errorf("%s calls %s with %q: %s", c.version, name, more, got)
 			}

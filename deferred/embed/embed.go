@@ -1,9 +1,9 @@
 // Package embed finds tools by meaning: by the vectors that an OpenAI-compatible embeddings endpoint gives texts. It is
 // an option beside deferred/search, which fuses its order in and does without where the endpoint does not answer.
 //
-// Each tool's vector is asked for once, in the background, and kept on the disk under a name made of model, schema digest
-// and text, until nobody has needed it for a month. Questions are asked for as they come, and the latest are remembered. Names, descriptions and questions go to
-// the endpoint, and nothing else does.
+// Each tool's vector is asked for once, in the background, and kept on the disk under a name made of model, schema
+// digest and text, until nobody has needed it for a month. Questions are asked for as they come, and the latest are
+// remembered. Names, descriptions and questions go to the endpoint, and nothing else does.
 package embed
 
 import (

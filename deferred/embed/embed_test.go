@@ -120,7 +120,8 @@ func TestFoundByMeaning(t *testing.T) {
 	if ids, _, _ = found(x, "mcp.books.carry"); ids[0] != "mcp.books.carry" {
 		t.Errorf("who is named is not first: %q", ids)
 	}
-	a := x.Search(t.Context(), search.Query{Text: "umbrella", Servers: []string{"books"}, Scope: search.NewScope(func(id string) bool { return id != "mcp.books.carry" })})
+	a := x.Search(t.Context(), search.Query{Text: "umbrella", Servers: []string{"books"},
+		Scope: search.NewScope(func(id string) bool { return id != "mcp.books.carry" })})
 	for _, h := range a.Hits {
 		if h.ID != "mcp.books.open_items" {
 			t.Errorf("%s is of another server, or hidden", h.ID)

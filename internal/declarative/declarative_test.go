@@ -186,9 +186,11 @@ func TestRefusals(t *testing.T) {
 		"default": {map[string]any{"args": []any{"{{a}}"}, "input_schema": schema(`"a":{"type":"integer","default":"x"}`)},
 			"args[0]: the default of a: its own schema refuses it"},
 	} {
-		r := newRig(t, map[string]string{"x.json": file(t, c.members), "good.json": `{"name":"good","description":"d","permission":"readonly","command":"true","input_schema":{"type":"object"}}`})
+		r := newRig(t, map[string]string{"x.json": file(t, c.members),
+			"good.json": `{"name":"good","description":"d","permission":"readonly","command":"true","input_schema":{"type":"object"}}`})
 		problems := r.Problems()
-		if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), filepath.Join(r.dir, "x.json")+":1:") || !strings.Contains(problems[0].Error(), c.want) {
+		if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), filepath.Join(r.dir, "x.json")+":1:") ||
+			!strings.Contains(problems[0].Error(), c.want) {
 			t.Errorf("%s: %v", name, problems)
 		}
 		if tools := r.Catalog().Tools; len(tools) != 1 || tools[0].Name != "declarative.good" || len(r.Catalog().Excluded) != 1 {
@@ -390,7 +392,8 @@ func TestResults(t *testing.T) {
 		"too much":             {`head -c 3000000 /dev/zero`, "stdout_limit"},
 		"secret":               {`printf '{"content":[{"type":"text","text":"%s"}]}' "$API_TOKEN,$OTHER"`, `{"content":[{"text":"[redacted],","type":"text"}]}`},
 	} {
-		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": c.script, "env_allowlist": []string{"API_TOKEN"}})})
+		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": c.script,
+			"env_allowlist": []string{"API_TOKEN"}})})
 		result, err := r.call(t.Context(), `{"text":"v"}`)
 		var f *tool.Failure
 		if errors.As(err, &f) {
@@ -420,7 +423,8 @@ func TestFailures(t *testing.T) {
 	}
 	r = newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": "sleep", "args": []string{"300"}, "timeout_ms": 200})})
 	began := time.Now()
-	if _, err := r.call(t.Context(), `{"text":""}`); !errors.As(err, &f) || f.Class != tool.ClassTimeout || !f.OutcomeUnknown || time.Since(began) > 20*time.Second {
+	if _, err := r.call(t.Context(), `{"text":""}`); !errors.As(err, &f) || f.Class != tool.ClassTimeout || !f.OutcomeUnknown ||
+		time.Since(began) > 20*time.Second {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -436,7 +440,8 @@ func TestFailures(t *testing.T) {
 	if now := r.Catalog().Tools[0]; now.SchemaDigest == old.SchemaDigest {
 		t.Error("another command is the same tool")
 	}
-	if _, err := r.Execute(t.Context(), &tool.Execution{Tool: old, Arguments: json.RawMessage(`{"text":""}`)}); !errors.As(err, &f) || f.Code != "tool_changed" {
+	if _, err := r.Execute(t.Context(), &tool.Execution{Tool: old, Arguments: json.RawMessage(`{"text":""}`)}); !errors.As(err, &f) ||
+		f.Code != "tool_changed" {
 		t.Error(err)
 	}
 }

@@ -119,7 +119,8 @@ func addText(s *mcp.Server) {
 
 	mcp.AddTool(s, &mcp.Tool{
 		Name: "big", Title: "Big result", Annotations: readOnly(),
-		Description: "Returns one text block of exactly so many bytes, lines of 63 characters that begin with their offset. Shows how a client deals with size.",
+		Description: "Returns one text block of exactly so many bytes, lines of 63 characters that begin with their offset. " +
+			"Shows how a client deals with size.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"bytes":{"type":"integer","minimum":0,"maximum":8388608,` +
 			`"description":"Size of the text, at most 8 MiB"}},"required":["bytes"],"additionalProperties":false}`),
 	}, func(_ context.Context, _ *mcp.CallToolRequest, in bigInput) (*mcp.CallToolResult, any, error) {

@@ -164,7 +164,8 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 		}
 		for _, version := range generations() {
 			got := describe(version)
-			if !strings.Contains(got, fmt.Sprintf(all, anyTasks(version))) || version == modernVersion && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
+			if !strings.Contains(got, fmt.Sprintf(all, anyTasks(version))) ||
+				version == modernVersion && !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) {
 				t.Errorf("%s: %s", version, got)
 			}
 		}
@@ -258,7 +259,8 @@ func TestOwnersOfUnlistedResources(t *testing.T) {
 	for uri, server := range map[string]string{"x://link": "s", "x://inside": "s", "x://text": "", "ui://s/page": "s", "ui://b/page": ""} {
 		for c, mine := range map[*client]bool{ann: true, bob: strings.HasPrefix(uri, "ui://s")} {
 			got := c.ask("2", "resources/read", fmt.Sprintf(`"uri":%q`, uri))[0]
-			if found := strings.Contains(got, fmt.Sprintf(`"server":%q`, server)); found != (mine && server != "") || !found && !strings.Contains(got, "-32002") {
+			if found := strings.Contains(got, fmt.Sprintf(`"server":%q`, server)); found != (mine && server != "") ||
+				!found && !strings.Contains(got, "-32002") {
 				t.Errorf("%s for the caller who got the links (%v): %s", uri, mine, got)
 			}
 		}
@@ -382,7 +384,8 @@ func TestParamHeaders(t *testing.T) {
 	url := serve(t, newServer(t, Config{HTTP: HTTPConfig{AllowedOrigins: []string{"https://app.example"}}}, f)) + "/mcp"
 	call := func(arguments string, headers ...string) (int, string) {
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.s.echo","arguments":` + arguments + `,"_meta":{` + modernMeta + `}}}`
-		status, _, got := post(t, url, body, append([]string{headerVersion, modernVersion, headerMethod, "tools/call", headerName, "mcp.s.echo"}, headers...)...)
+		all := append([]string{headerVersion, modernVersion, headerMethod, "tools/call", headerName, "mcp.s.echo"}, headers...)
+		status, _, got := post(t, url, body, all...)
 		return status, got[0]
 	}
 	for _, c := range []struct {
@@ -399,7 +402,8 @@ func TestParamHeaders(t *testing.T) {
 	for method, params := range map[string]string{"resources/read": `"uri":"file:///one"`, "prompts/get": `"name":"mcp.a.greet"`} {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{%s}}}`, method, params, modernMeta)
 		for _, name := range []string{"", "other"} {
-			if status, _, got := post(t, url, body, headerVersion, modernVersion, headerMethod, method, headerName, name); status != 400 || !strings.Contains(got[0], "-32020") {
+			if status, _, got := post(t, url, body, headerVersion, modernVersion, headerMethod, method, headerName, name); status != 400 ||
+				!strings.Contains(got[0], "-32020") {
 				t.Errorf("%s named %q in the header: %d %v", method, name, status, got)
 			}
 		}

@@ -55,7 +55,8 @@ func TestRequestStateIsBound(t *testing.T) {
 				t.Errorf("the true request: %s", got)
 			}
 			refused("replayed", c.call("mcp.s.echo", `{"n":1}`, answer), "was used before")
-			if got := c.call("mcp.s.echo", `{"n":2}`, other(`{"q1":{}}`)); !strings.Contains(got, `"status":"succeeded"`) || strings.Contains(got, `"state":true`) {
+			if got := c.call("mcp.s.echo", `{"n":2}`, other(`{"q1":{}}`)); !strings.Contains(got, `"status":"succeeded"`) ||
+				strings.Contains(got, `"state":true`) {
 				t.Errorf("the other call: %s", got)
 			}
 			if n := len(f.recordsOf(t)); n != 2 {

@@ -190,7 +190,8 @@ func (s *Server) enter() bool {
 	return true
 }
 
-// Drain stops taking calls, ends those that wait for their client's next request, waits until those being served have ended or ctx is done, and then ends every session.
+// Drain stops taking calls, ends those that wait for their client's next request, waits until those being served have
+// ended or ctx is done, and then ends every session.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining = true

@@ -84,7 +84,8 @@ func TestParkedQuestionsNeedCapabilities(t *testing.T) {
 	t.Parallel()
 	doors(t, &far{execute: asking(tool.Question{Method: tool.MethodRoots}, elicitation("m"))}, func(t *testing.T, _ *far, s *Server, c *asker) {
 		c.capabilities = `{}`
-		if got := c.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, "client does not support roots") || !strings.Contains(got, "client does not support elicitation") {
+		if got := c.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, "client does not support roots") ||
+			!strings.Contains(got, "client does not support elicitation") {
 			t.Errorf("result %s", got)
 		}
 		c.capabilities = `{"elicitation":{}}`

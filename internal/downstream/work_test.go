@@ -360,7 +360,8 @@ func TestErrandsThatCannotAsk(t *testing.T) {
 	}
 	onErrands(t, v, func(t *testing.T, a *asker, _ *Server, method, params, _ string) {
 		a.capabilities = `{}`
-		if got := a.ask(method, params); !strings.Contains(got, `"result":{"content":[],"answers":[`) || !strings.Contains(got, "client does not support roots") {
+		if got := a.ask(method, params); !strings.Contains(got, `"result":{"content":[],"answers":[`) ||
+			!strings.Contains(got, "client does not support roots") {
 			t.Errorf("a question of an older server: %s", got)
 		}
 	})

@@ -86,7 +86,8 @@ func TestExecutorsKnowWhatWasPermitted(t *testing.T) {
 	}
 	want(told, other)
 	told = nil
-	if o := answer(approval.Answer{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"path":"x","mode":1}`)}); o.Status == tool.StatusSucceeded || told != nil {
+	changed := approval.Answer{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"path":"x","mode":1}`)}
+	if o := answer(changed); o.Status == tool.StatusSucceeded || told != nil {
 		t.Errorf("arguments that are invalid once edited: %s %s, told %v", o.Status, o.Result, told)
 	}
 }

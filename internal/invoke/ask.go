@@ -294,8 +294,9 @@ func (p *Pipeline) edit(ctx context.Context, g *gate.Gate, inv *invocation, a *a
 		return policy.Request{}, err
 	}
 	m := tool.InputMutation{Head: tool.HeadOf(tool.ObjectInputMutation), MutationID: tool.NewMutationID(), InvocationID: inv.id,
-		SourceType: "permission_prompt", SourceRef: a.By, FromInputRef: persist.Ref(inv.shown(inv.permissionInput)), ToInputRef: persist.Ref(inv.shown(a.Arguments)),
-		Reason: "a person changed the arguments while allowing the call", CreatedAt: inv.now()}
+		SourceType: "permission_prompt", SourceRef: a.By, FromInputRef: persist.Ref(inv.shown(inv.permissionInput)),
+		ToInputRef: persist.Ref(inv.shown(a.Arguments)),
+		Reason:     "a person changed the arguments while allowing the call", CreatedAt: inv.now()}
 	_ = rawjson.Members(a.Arguments, func(now rawjson.Member) bool {
 		if before, ok := rawjson.Get(inv.permissionInput, now.Name()); !ok || string(before) != string(now.Value) {
 			m.ChangedFields = append(m.ChangedFields, now.Name())

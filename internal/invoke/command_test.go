@@ -62,7 +62,8 @@ func TestPermittedCommand(t *testing.T) {
 				return said("allow_once"), nil
 			}
 			for _, q := range b.opts.Approvals.List() {
-				if err := b.opts.Approvals.Answer(q.ID, approval.Answer{Choice: policy.AllowOnce, Arguments: json.RawMessage(c.edited), By: "bob"}); err != nil {
+				edited := approval.Answer{Choice: policy.AllowOnce, Arguments: json.RawMessage(c.edited), By: "bob"}
+				if err := b.opts.Approvals.Answer(q.ID, edited); err != nil {
 					t.Error(err)
 				}
 			}

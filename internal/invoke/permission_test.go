@@ -249,7 +249,8 @@ func TestAllowedAndThenSwapped(t *testing.T) {
 // Params with a twin of what is judged are refused where a policy judges: some servers do not care for letter case.
 func TestTwinsOfParams(t *testing.T) {
 	t.Parallel()
-	for params, runs := range map[string]bool{`{"name":"x","Arguments":{"n":2}}`: false, `{"name":"x","argument\u017f":{"n":2}}`: false, `{"NAME":"y","name":"x"}`: false,
+	for params, runs := range map[string]bool{`{"name":"x","Arguments":{"n":2}}`: false, `{"name":"x","argument\u017f":{"n":2}}`: false,
+		`{"NAME":"y","name":"x"}`:             false,
 		`{"name":"x","task":{},"argument":1}`: true} {
 		b := newBench(t, "", ok(`{"content":[]}`))
 		b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})

@@ -36,7 +36,8 @@ func checkObject(t *testing.T, text []byte) {
 	}
 	value, _ := Get(text, "a")
 	if want, err := ReadObject(value); err == nil && inner.Text() != nil &&
-		(!bytes.Equal(inner.Text(), value) || len(inner.members) != len(want.members) || len(want.members) > 0 && !reflect.DeepEqual(inner.members, want.members)) {
+		(!bytes.Equal(inner.Text(), value) || len(inner.members) != len(want.members) ||
+			len(want.members) > 0 && !reflect.DeepEqual(inner.members, want.members)) {
 		t.Fatalf("Parse(%q) = %+v within", text, inner)
 	} else if (err != nil || !bytes.Contains(text, []byte(`\`))) && (err == nil) != (inner.Text() != nil) {
 		t.Fatalf("Parse(%q): %v, but %+v within", text, err, inner)

@@ -70,7 +70,8 @@ func TestLine(t *testing.T) {
 
 // FuzzMembers holds the package against encoding/json: same members, and each change changes that member only.
 func FuzzMembers(f *testing.F) {
-	for _, s := range []string{`{}`, "{\"\xff\":null}", `{"a":1,"b":[{"a":2}],"a":"\\\""}`, `{"\u0061":null}`, ` { "x" : -1e9 } `, `[1,{"a":[]},"]"]`, `"\""`, `{"a":`} {
+	for _, s := range []string{`{}`, "{\"\xff\":null}", `{"a":1,"b":[{"a":2}],"a":"\\\""}`, `{"\u0061":null}`, ` { "x" : -1e9 } `,
+		`[1,{"a":[]},"]"]`, `"\""`, `{"a":`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -42,7 +42,8 @@ func checkSkips(t *testing.T, text []byte) {
 // stringTexts have what needs a look at every place of a block and of two.
 func stringTexts() [][]byte {
 	var texts [][]byte
-	for _, part := range []string{`"`, `\"`, `\\`, `\\"`, `\\\"`, `\\\\\\\\`, `\x`, `\u00e9`, `\u00g9`, `\u12`, `\\u12`, "\x1f", "\n", "\\\n", "\x80\xff", `\ud83d\ude00\n`, `/`, `\/`} {
+	for _, part := range []string{`"`, `\"`, `\\`, `\\"`, `\\\"`, `\\\\\\\\`, `\x`, `\u00e9`, `\u00g9`, `\u12`, `\\u12`, "\x1f", "\n",
+		"\\\n", "\x80\xff", `\ud83d\ude00\n`, `/`, `\/`} {
 		for n := range 130 {
 			texts = append(texts, []byte(strings.Repeat("x", n)+part+strings.Repeat("y", 140-n)))
 			texts = append(texts, []byte(strings.Repeat(`\`, n)+part+strings.Repeat("y", 140-n)))

@@ -168,7 +168,7 @@ type Result struct {
 	IsError           bool            `json:"is_error"`
 	Content           json.RawMessage `json:"content,omitempty"`            // array of objects
 	StructuredContent json.RawMessage `json:"structured_content,omitempty"` // any JSON
-	ContentRef        string          `json:"content_ref,omitempty"`        // "sha256:<hex>;bytes=<n>" of the native result, where it is too large to stand here
+	ContentRef        string          `json:"content_ref,omitempty"`        // of a native result too large to stand here: "sha256:<hex>;bytes=<n>"
 	Summary           string          `json:"summary,omitempty"`
 	Error             *Error          `json:"error,omitempty"`
 	CreatedAt         time.Time       `json:"created_at"`
