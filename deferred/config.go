@@ -19,16 +19,16 @@ const (
 	ModeNever  Mode = "never"
 )
 
-// DefaultBudget is what the tools of a surface may cost, in tokens, before mode auto holds them back.
-const DefaultBudget = 10000
+// defaultBudget is what the tools of a surface may cost, in tokens, before mode auto holds them back.
+const defaultBudget = 10000
 
-// DefaultRefTTL is how long a selection_ref is good.
-const DefaultRefTTL = 24 * time.Hour
+// defaultRefTTL is how long a selection_ref is good.
+const defaultRefTTL = 24 * time.Hour
 
 // Settings are those of one profile. The zero value is useful.
 type Settings struct {
 	Mode   Mode // default auto
-	Budget int  // tokens, estimated; default DefaultBudget
+	Budget int  // tokens, estimated; default 10,000
 
 	// AlwaysLoad are globs over canonical names of tools that are always listed.
 	AlwaysLoad []string
@@ -48,7 +48,7 @@ func (s Settings) withDefaults() Settings {
 		s.Mode = ModeAuto
 	}
 	if s.Budget <= 0 {
-		s.Budget = DefaultBudget
+		s.Budget = defaultBudget
 	}
 	return s
 }
@@ -69,7 +69,7 @@ type Config struct {
 	Default  Settings            // of profiles that Profiles does not name
 	Profiles map[string]Settings // whole: what a profile takes over from the default stands here, too
 
-	// RefTTL is how long a selection_ref is good; default DefaultRefTTL, at most 10 years.
+	// RefTTL is how long a selection_ref is good; default 24 hours, at most 10 years.
 	RefTTL time.Duration
 
 	// Keys sign selection_refs: random texts of at least 16 bytes. The first signs, and all of them verify, so that a key

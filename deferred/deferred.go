@@ -86,7 +86,7 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 		return nil, fmt.Errorf("read settings of deferred loading: %w", err)
 	}
 	if cfg.RefTTL == 0 {
-		cfg.RefTTL = DefaultRefTTL
+		cfg.RefTTL = defaultRefTTL
 	}
 	keys := l.opts.Keys
 	if len(cfg.Keys) > 0 {

@@ -315,7 +315,7 @@ func TestDirectViews(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"s/", "s/c", "s/code", "s/a/b", "s"} {
-		if s, err := n.Surface(bad, tool.Client{}); !errors.Is(err, ErrUnknownProfile) || s != nil {
+		if s, err := n.Surface(bad, tool.Client{}); !errors.Is(err, errUnknownProfile) || s != nil {
 			t.Errorf("%q: %v, %v", bad, s, err)
 		}
 	}

@@ -12,10 +12,9 @@ import (
 type hub struct {
 	tools   *space
 	prompts *space
-	byName  map[tool.Name]*tool.Tool // admitted
-	origins []*origin                // in the order of lists
-	said    map[string]string        // instructions as the origins wrote them, to those that are fit to be shown
-	links   map[*tool.Offer]*link    // every resource and template, by its place in its catalog
+	origins []*origin             // in the order of lists
+	said    map[string]string     // instructions as the origins wrote them, to those that are fit to be shown
+	links   map[*tool.Offer]*link // every resource and template, by its place in its catalog
 }
 
 // origin is one catalog, taken apart. Its entries are all that it lists, refused ones too.
@@ -54,7 +53,7 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 	for _, c := range catalogs {
 		tools, prompts, links = tools+len(c.Tools), prompts+len(c.Prompts), links+len(c.Resources)+len(c.Templates)
 	}
-	h := &hub{tools: newSpace(tools), prompts: newSpace(prompts), byName: make(map[tool.Name]*tool.Tool, tools),
+	h := &hub{tools: newSpace(tools), prompts: newSpace(prompts),
 		said: make(map[string]string), links: make(map[*tool.Offer]*link, links)}
 	allTools, allPrompts := make([]*entry, 0, tools), make([]*entry, 0, prompts)
 	for _, c := range catalogs {
@@ -71,9 +70,6 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 	}
 	h.tools.admit(allTools)
 	h.prompts.admit(allPrompts)
-	for _, e := range h.tools.entries {
-		h.byName[e.name] = e.tool
-	}
 	return h
 }
 

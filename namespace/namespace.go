@@ -36,8 +36,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// ErrUnknownProfile is wrapped by the error of Surface for a profile that the config does not have.
-var ErrUnknownProfile = errors.New("unknown profile")
+// errUnknownProfile is wrapped by the error of Surface for a profile that the config does not have.
+var errUnknownProfile = errors.New("unknown profile")
 
 // Namespace holds the surfaces of all profiles. It is safe for concurrent use.
 type Namespace struct {
@@ -96,9 +96,6 @@ func New(profiles []Profile) (*Namespace, error) {
 	return n, nil
 }
 
-// Profiles returns the names of all profiles, sorted.
-func (n *Namespace) Profiles() []string { return slices.Clone(n.order) }
-
 // Update replaces what all origins offer and returns what profiles show differently from before in at least one style,
 // and likewise direct views, sorted by name. Tools or prompts may be said to differ also where all that changed is one
 // which the profile shows in no style because its given name clashes. Catalogs and what they hold must not be modified
@@ -152,7 +149,7 @@ func (n *Namespace) generation(h *hub) *state {
 }
 
 // Surface returns what profile shows to client, in the profile's style or, where that is auto, in the one that suits
-// the client. The same surface is returned until an Update changes it. The error wraps ErrUnknownProfile.
+// the client. The same surface is returned until an Update changes it. It fails for a profile that the config does not have.
 //
 // The profile "s/<server>" needs no config: it is the direct view of that upstream server, all that it offers under the
 // names and URIs that it gives. There every URI belongs to that server, listed or not.
@@ -160,13 +157,13 @@ func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, 
 	if server, ok := strings.CutPrefix(profile, directPrefix); ok {
 		v := n.direct(server)
 		if v == nil {
-			return nil, fmt.Errorf("find profile %q: %w: no upstream server has that id", profile, ErrUnknownProfile)
+			return nil, fmt.Errorf("find profile %q: %w: no upstream server has that id", profile, errUnknownProfile)
 		}
 		return v.surface(StyleNative), nil
 	}
 	v := n.state.Load().views[profile]
 	if v == nil {
-		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, ErrUnknownProfile, known(n.order))
+		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, errUnknownProfile, known(n.order))
 	}
 	style := v.profile.Style
 	if style == StyleAuto {
@@ -200,7 +197,7 @@ func (n *Namespace) direct(server string) *view {
 // that clients can get, and for every direct view that before was asked for.
 func (n *Namespace) Since(before *Namespace) (changes []Change) {
 	names := make(map[string]bool)
-	for _, name := range append(before.Profiles(), n.order...) {
+	for _, name := range slices.Concat(before.order, n.order) {
 		names[name] = true
 	}
 	for server := range before.state.Load().direct {
@@ -231,21 +228,4 @@ func (n *Namespace) Since(before *Namespace) (changes []Change) {
 
 func sameFeature(a, b tool.Feature) bool {
 	return a.Server == b.Server && a.Native == b.Native && bytes.Equal(a.Declaration, b.Declaration)
-}
-
-// Tool returns the tool of that canonical name, whatever profiles show of it.
-func (n *Namespace) Tool(name string) (*tool.Tool, bool) {
-	t, ok := n.state.Load().hub.byName[tool.Name(name)]
-	return t, ok
-}
-
-// Excluded returns the tools that no surface offers, and why: first what the catalogs left out, then what was refused
-// here because of its name. Surfaces add what they leave out themselves.
-func (n *Namespace) Excluded() []tool.Exclusion {
-	refusals := n.state.Load().hub.tools.refusals
-	out := make([]tool.Exclusion, 0, len(refusals))
-	for _, r := range refusals {
-		out = append(out, r.Exclusion)
-	}
-	return out
 }

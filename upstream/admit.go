@@ -31,14 +31,10 @@ const (
 	codeTooLarge           = "too_large"
 )
 
-// Admit checks what a server listed, tool by tool, so that nothing in it can break the hub, the SDK or a client: one bad
+// admit checks what a server listed, tool by tool, so that nothing in it can break the hub, the SDK or a client: one bad
 // tool costs many clients the whole list. A tool is admitted as it stands, byte for byte but for white space between
 // lines; or admitted with a repair that its Repairs name; or excluded with the reason. raw are the elements of "tools" in
 // the order of all pages; they are not kept and not changed.
-func Admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
-	return newAdmission(cfg, nil).admit(raw)
-}
-
 func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
 	surplus := 0
 	if most := a.limits.Tools; len(raw) > most {

@@ -22,14 +22,14 @@ func FuzzAdmit(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		watchdog := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("hangs: Admit(%q)", data)) })
+		watchdog := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("hangs: admit(%q)", data)) })
 		defer watchdog.Stop()
 		list := []json.RawMessage{data, // a tool; an input schema; an output schema and its neighbours
 			[]byte(`{"name":"in","inputSchema":` + string(data) + `}`),
 			[]byte(`{"name":"out","outputSchema":` + string(data) + `,"annotations":` + string(data) + `}`),
 			[]byte(`{"name":"more","icons":[` + string(data) + `],"_meta":` + string(data) + `,"execution":` + string(data) + `}`)}
 		before := bytes.Clone(data)
-		tools, excluded := Admit(ServerConfig{ID: "srv"}, list)
+		tools, excluded := admit(ServerConfig{ID: "srv"}, list)
 		if len(tools)+len(excluded) != len(list) {
 			t.Fatalf("%d tools and %d exclusions of %d", len(tools), len(excluded), len(list))
 		}
@@ -38,7 +38,7 @@ func FuzzAdmit(f *testing.F) {
 		}
 		for _, admitted := range tools {
 			register(t, admitted)
-			again, _ := Admit(ServerConfig{ID: "srv"}, []json.RawMessage{admitted.Declaration})
+			again, _ := admit(ServerConfig{ID: "srv"}, []json.RawMessage{admitted.Declaration})
 			if len(again) != 1 || again[0].Repairs != nil || !bytes.Equal(again[0].Declaration, admitted.Declaration) {
 				t.Fatalf("not admitted as it stands after its repair: %s", admitted.Declaration)
 			}
@@ -55,6 +55,6 @@ func BenchmarkAdmit(b *testing.B) {
 	catalogs := realCatalogs(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		Admit(ServerConfig{ID: "github"}, catalogs["github"])
+		admit(ServerConfig{ID: "github"}, catalogs["github"])
 	}
 }

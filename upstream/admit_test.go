@@ -16,8 +16,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
+func admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
+	return newAdmission(cfg, nil).admit(raw)
+}
+
 func one(declaration string) ([]*tool.Tool, []tool.Exclusion) {
-	return Admit(ServerConfig{ID: "srv"}, []json.RawMessage{json.RawMessage(declaration)})
+	return admit(ServerConfig{ID: "srv"}, []json.RawMessage{json.RawMessage(declaration)})
 }
 
 func TestAdmitRepairs(t *testing.T) {
@@ -178,7 +182,7 @@ func TestAdmitTwins(t *testing.T) {
 	t.Parallel()
 	a, other := `{"name":"a","inputSchema":{"type":"object"}}`, `{"name":"a","inputSchema":{"type":"object"},"description":"other"}`
 	b, c := `{"name":"b","inputSchema":{"type":"object"}}`, `{"name":"c","inputSchema":{"type":"object"}}`
-	tools, excluded := Admit(ServerConfig{ID: "srv"}, []json.RawMessage{
+	tools, excluded := admit(ServerConfig{ID: "srv"}, []json.RawMessage{
 		[]byte(a), []byte(b), []byte(other), []byte(c), []byte(`{"name":"c", "inputSchema":7}`), []byte("\n" + b)})
 	if len(tools) != 1 || tools[0].Native != "b" {
 		t.Errorf("admitted %v, want b alone", tools)
@@ -204,7 +208,7 @@ func TestAdmitLimitsTools(t *testing.T) {
 	for i := range raw {
 		raw[i] = fmt.Appendf(nil, `{"name":"t%d","inputSchema":7}`, i)
 	}
-	tools, excluded := Admit(ServerConfig{ID: "srv"}, raw)
+	tools, excluded := admit(ServerConfig{ID: "srv"}, raw)
 	if len(tools) != defaultTools || len(excluded) != 1 {
 		t.Fatalf("admitted %d, excluded %d", len(tools), len(excluded))
 	}
@@ -216,7 +220,7 @@ func TestAdmitLimitsTools(t *testing.T) {
 func TestAdmitFillsTools(t *testing.T) {
 	t.Parallel()
 	cfg := ServerConfig{ID: "srv", Tags: []string{"x"}, Validate: "warn"}
-	tools, _ := Admit(cfg, []json.RawMessage{[]byte(
+	tools, _ := admit(cfg, []json.RawMessage{[]byte(
 		`{"name":"a.b","title":"T\u00e9","description":"D\u001b[1m","inputSchema":{"type":"object","a":1.0},"outputSchema":{"type":"object"}}`),
 		[]byte(`{"name":"c","annotations":{"title":"A"}}`)})
 	if len(tools) != 2 {
@@ -248,7 +252,7 @@ func TestAdmitRealServers(t *testing.T) {
 				compact[i] = buf.Bytes()
 			}
 			for _, list := range [][]json.RawMessage{raw, compact} {
-				tools, excluded := Admit(ServerConfig{ID: server}, list)
+				tools, excluded := admit(ServerConfig{ID: server}, list)
 				if len(tools) != len(raw) || len(excluded) != 0 {
 					t.Fatalf("admitted %d of %d, excluded %+v", len(tools), len(raw), excluded)
 				}

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Root  string   // where commands run that name no directory; default the hub's working directory
 	Roots []string // directories in which commands may run besides Root and what is beneath it
-	Env   []string // names of variables that are passed on, besides those of BasicNames
+	Env   []string // names of variables that are passed on, besides PATH, HOME and the few others that every command gets
 
 	Timeout     time.Duration // of a command for which nobody says less; default 2 min
 	MaxTimeout  time.Duration // nobody can say more; default 10 min
@@ -33,8 +33,8 @@ type Config struct {
 const (
 	DefaultTimeout     = 2 * time.Minute
 	DefaultMaxTimeout  = 10 * time.Minute
-	DefaultStdoutLimit = 64 << 10
-	DefaultStderrLimit = 16 << 10
+	defaultStdoutLimit = 64 << 10
+	defaultStderrLimit = 16 << 10
 
 	MostTimeout = 24 * time.Hour
 	MostOutput  = 16 << 20
@@ -78,7 +78,7 @@ func NewBounds(c Config) (*Bounds, error) {
 		}
 	}
 	c.Timeout, c.MaxTimeout = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.MaxTimeout, max(DefaultMaxTimeout, c.Timeout))
-	c.StdoutLimit, c.StderrLimit = cmp.Or(c.StdoutLimit, DefaultStdoutLimit), cmp.Or(c.StderrLimit, DefaultStderrLimit)
+	c.StdoutLimit, c.StderrLimit = cmp.Or(c.StdoutLimit, defaultStdoutLimit), cmp.Or(c.StderrLimit, defaultStderrLimit)
 	switch {
 	case c.Timeout < 0 || c.MaxTimeout > MostTimeout || c.Timeout > c.MaxTimeout:
 		return nil, fmt.Errorf("the timeout of commands is over %v: lower it", min(c.MaxTimeout, MostTimeout))
@@ -138,7 +138,7 @@ func (b *Bounds) Environment(more ...string) (env, secrets []string) {
 			continue
 		}
 		asked := slices.ContainsFunc(named, func(n string) bool { return sameName(n, name) })
-		if !asked && !slices.ContainsFunc(BasicNames(), func(n string) bool { return sameName(n, name) }) {
+		if !asked && !slices.ContainsFunc(basicNames(), func(n string) bool { return sameName(n, name) }) {
 			continue
 		}
 		env = append(env, entry)
@@ -178,8 +178,8 @@ func sameName(a, b string) bool {
 	return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b)
 }
 
-// BasicNames are the variables that every command gets.
-func BasicNames() []string {
+// basicNames are the variables that every command gets.
+func basicNames() []string {
 	if runtime.GOOS == "windows" {
 		return []string{"PATH", "PATHEXT", "COMSPEC", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "APPDATA", "LOCALAPPDATA",
 			"PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "USERPROFILE", "HOMEDRIVE", "HOMEPATH"}

@@ -73,7 +73,7 @@ func Load(src Source) (*Settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read config %q: %w", src.Path, readProblem(err))
 	}
-	state, err := StateDir(src.StateDir, src.Env)
+	state, err := stateDir(src.StateDir, src.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func Load(src Source) (*Settings, error) {
 // Parse turns data, the content of the file at path, into settings. The path tells the format, is named in faults and
 // anchors relative paths; the file itself is not read. The error is always Faults.
 func Parse(path string, data []byte, env Env) (*Settings, error) {
-	state, err := StateDir("", env)
+	state, err := stateDir("", env)
 	if err != nil {
 		return nil, textfile.Faults{{File: path, Position: textfile.At(1, 1), Message: err.Error()}}
 	}

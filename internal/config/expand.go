@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// InputVariable is the environment variable that answers VS Code's ${input:id}: MCP_TOOLHUB_INPUT_ and the id in upper
+// inputVariable is the environment variable that answers VS Code's ${input:id}: MCP_TOOLHUB_INPUT_ and the id in upper
 // case, with _ for what is neither a letter nor a digit.
-func InputVariable(id string) string {
+func inputVariable(id string) string {
 	return "MCP_TOOLHUB_INPUT_" + strings.Map(func(c rune) rune {
 		switch {
 		case 'a' <= c && c <= 'z':
@@ -246,7 +246,7 @@ func (r *reader) inputReference(p textfile.Position, id string, e *expansion) (s
 		r.fault(p, "${input:"+clip(id)+"} names no input", textfile.DidYouMean(id, ids, `add the input to "inputs"`))
 		return "", false
 	}
-	name := InputVariable(id)
+	name := inputVariable(id)
 	if value, set := r.vars.env.lookup(name); set {
 		e.reference = true
 		return value, true

@@ -12,12 +12,12 @@ import (
 const (
 	program = "mcp-toolhub"
 
-	// PathVariable is the environment variable that names the configuration file where --config does not.
-	PathVariable = "MCP_TOOLHUB_CONFIG"
+	// pathVariable is the environment variable that names the configuration file where --config does not.
+	pathVariable = "MCP_TOOLHUB_CONFIG"
 )
 
-// ErrNotFound is what Find's error wraps when there is no configuration file anywhere.
-var ErrNotFound = errors.New("no configuration file")
+// errNotFound is what Find's error wraps when there is no configuration file anywhere.
+var errNotFound = errors.New("no configuration file")
 
 // Find returns the path of the configuration file: explicit (--config), otherwise MCP_TOOLHUB_CONFIG, otherwise
 // mcp-toolhub.yaml in workdir, otherwise config.yaml in the user's configuration directory; .yml, .json and .jsonc are
@@ -26,7 +26,7 @@ func Find(explicit string, env Env, workdir string) (string, error) {
 	if explicit != "" {
 		return explicit, nil
 	}
-	if named := env.value(PathVariable); named != "" {
+	if named := env.value(pathVariable); named != "" {
 		return named, nil
 	}
 	bases := []string{filepath.Join(workdir, program)}
@@ -44,7 +44,7 @@ func Find(explicit string, env Env, workdir string) (string, error) {
 	}
 	return "", fmt.Errorf("find config: %w: looked at --config, %s, %s; begin with a file %s that holds your "+
 		"\"mcpServers\", or name the file of a client you have: --config ~/.cursor/mcp.json",
-		ErrNotFound, PathVariable, strings.Join(looked, ", "), program+".yaml")
+		errNotFound, pathVariable, strings.Join(looked, ", "), program+".yaml")
 }
 
 // configDir is where the user's programs keep their configuration; "" where the environment does not tell.
@@ -63,7 +63,7 @@ func (e Env) configDir(goos string) string {
 
 // StateDir returns the absolute path of the directory for all that the hub writes: flag (--state-dir), otherwise
 // mcp-toolhub in the user's state directory. It creates nothing.
-func StateDir(flag string, env Env) (string, error) {
+func stateDir(flag string, env Env) (string, error) {
 	if flag != "" {
 		return absolute(flag), nil
 	}

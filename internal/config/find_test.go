@@ -25,7 +25,7 @@ func TestFindOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Find("", e, work)
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), work) || !strings.Contains(err.Error(), user) ||
+	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), work) || !strings.Contains(err.Error(), user) ||
 		!strings.Contains(err.Error(), "mcpServers") {
 		t.Errorf("the error does not say where it looked and how to begin: %v", err)
 	}
@@ -42,9 +42,9 @@ func TestFindOrder(t *testing.T) {
 			t.Errorf("got %q, %v; want %q", got, err, path)
 		}
 	}
-	named := lookup(map[string]string{PathVariable: "named.yaml"})
+	named := lookup(map[string]string{pathVariable: "named.yaml"})
 	if got, _ := Find("", named, work); got != "named.yaml" {
-		t.Errorf("%s: got %q", PathVariable, got)
+		t.Errorf("%s: got %q", pathVariable, got)
 	}
 	if got, _ := Find("flag.yaml", named, work); got != "flag.yaml" {
 		t.Errorf("--config: got %q", got)
@@ -70,10 +70,10 @@ func TestUserDirectories(t *testing.T) {
 	if got := filepath.ToSlash(relative.stateDir("linux") + " " + relative.configDir("linux")); got != "/h/.local/state /h/.config" {
 		t.Errorf("a relative XDG path is not ignored: %q", got)
 	}
-	if _, err := StateDir("", nil); err == nil || !strings.Contains(err.Error(), "--state-dir") {
+	if _, err := stateDir("", nil); err == nil || !strings.Contains(err.Error(), "--state-dir") {
 		t.Errorf("without a home: %v", err)
 	}
-	if got, err := StateDir("x", nil); err != nil || !filepath.IsAbs(got) {
+	if got, err := stateDir("x", nil); err != nil || !filepath.IsAbs(got) {
 		t.Errorf("the flag: %q, %v", got, err)
 	}
 }

@@ -24,9 +24,6 @@ type Hub struct {
 	client *http.Client
 }
 
-// PID is the hub's process.
-func (h *Hub) PID() int { return h.notice.PID }
-
 // ErrNotFound is returned for what the hub does not know.
 var ErrNotFound = errors.New("not found")
 

@@ -16,8 +16,8 @@ const instructions = "A server to try MCP clients with. Each tool shows one thin
 	"countdown progress and cancellation, fail an error, ask_name an elicitation, log a log message, big a large result, " +
 	"grow and shrink a changing list of tools. There are a resource, a resource template and a prompt, both with completion."
 
-// NewServer returns a fresh server that names version as its own. Sessions of one server share the tools that grow added.
-func NewServer(version string) *mcp.Server {
+// newServer returns a fresh server that names version as its own. Sessions of one server share the tools that grow added.
+func newServer(version string) *mcp.Server {
 	s := mcp.NewServer(
 		&mcp.Implementation{Name: "mcp-toolhub-demo", Title: "mcp-toolhub demo server", Version: version},
 		&mcp.ServerOptions{Instructions: instructions, CompletionHandler: complete},
@@ -35,7 +35,7 @@ func NewServer(version string) *mcp.Server {
 // Run serves one client over in and out, a message a line, until in ends or ctx does, and closes both. It returns nil when
 // in ended, and an error that wraps ctx's when that was first. Calls that run then are canceled and waited for.
 func Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, version string) error {
-	err := NewServer(version).Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	err := newServer(version).Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	if errors.Is(err, io.ErrUnexpectedEOF) { // the client went away in the middle of a line
 		return nil
 	}

@@ -258,7 +258,7 @@ func TestAClientThatCannotBeAsked(t *testing.T) {
 
 func TestGrowIsBounded(t *testing.T) {
 	t.Parallel()
-	g := &garden{server: NewServer("0")}
+	g := &garden{server: newServer("0")}
 	for range mostSprouts {
 		if _, _, err := g.grow(); err != nil {
 			t.Fatal(err)

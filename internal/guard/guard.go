@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Command is the argument with which the program runs as a guard.
-const Command = "guard"
+// guardArgument is the argument with which the program runs as a guard.
+const guardArgument = "guard"
 
 // markVariable is set in the environment of each child, and so of what it starts, to a value that no other child has.
 const markVariable = "MCP_TOOLHUB_CHILD"
@@ -49,7 +49,7 @@ func Start(self string) (*Guard, error) {
 	if ok, err := g.jobs.open(); ok || err != nil {
 		return g, err
 	}
-	cmd := exec.Command(self, Command)
+	cmd := exec.Command(self, guardArgument)
 	cmd.Dir = os.TempDir()
 	detach(cmd)
 	pipe, err := cmd.StdinPipe()
@@ -114,9 +114,9 @@ func (g *Guard) Close() error {
 	return nil
 }
 
-// Strays returns the processes other than the child itself that descend from it, whatever group they are in now. It
+// strays returns the processes other than the child itself that descend from it, whatever group they are in now. It
 // knows on Linux only.
-func (c Child) Strays() []int {
+func (c Child) strays() []int {
 	var pids []int
 	for _, pid := range marked(map[string]bool{c.mark: true}) {
 		if pid != c.PID {
@@ -133,7 +133,7 @@ const maxStrayRounds = 10
 // have started another one while it was looked for.
 func (c Child) KillStrays() {
 	for range maxStrayRounds {
-		pids := c.Strays()
+		pids := c.strays()
 		if len(pids) == 0 {
 			return
 		}
@@ -151,18 +151,18 @@ const termPatience = 700 * time.Millisecond
 // Main turns the process into a guard, and never returns, if Start has started it. Otherwise it does nothing. Call it
 // first in main.
 func Main() {
-	if len(os.Args) != 2 || os.Args[1] != Command {
+	if len(os.Args) != 2 || os.Args[1] != guardArgument {
 		return
 	}
-	if err := Run(os.Stdin); err != nil {
+	if err := run(os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// Run is the guard process: it reads the list from in and, when in ends, ends what is on it.
-func Run(in io.Reader) error {
+// run is the guard process: it reads the list from in and, when in ends, ends what is on it.
+func run(in io.Reader) error {
 	pids, marks := make(map[int]bool), make(map[string]bool)
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {

@@ -144,7 +144,7 @@ func TestCloseEndsTheGuard(t *testing.T) {
 func TestRunRefusesNonsense(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x\n", "+1 m\n", "+-5 m\n", "+0 m\n", "-1 m\n"} {
-		if err := Run(strings.NewReader(text)); err == nil {
+		if err := run(strings.NewReader(text)); err == nil {
 			t.Errorf("%q was taken for an order", text)
 		}
 	}

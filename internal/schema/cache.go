@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// DefaultCacheSize is how many schemas a cache holds unless told otherwise.
-const DefaultCacheSize = 20_000
+// defaultCacheSize is how many schemas a cache holds unless told otherwise.
+const defaultCacheSize = 20_000
 
 // Cache holds compiled schemas by the digest of their text, the least recently used leaving first. It is safe for
 // concurrent use. Failures are kept as well: a schema that does not compile costs its time once.
@@ -28,10 +28,10 @@ type entry struct {
 	err    error
 }
 
-// NewCache returns a cache of at most max schemas; 0 or less means DefaultCacheSize.
+// NewCache returns a cache of at most max schemas; 0 or less means defaultCacheSize.
 func NewCache(max int) *Cache {
 	if max <= 0 {
-		max = DefaultCacheSize
+		max = defaultCacheSize
 	}
 	return &Cache{max: max, entries: make(map[string]*list.Element), recent: list.New()}
 }
@@ -62,11 +62,4 @@ func (c *Cache) entry(digest string) *entry {
 		delete(c.entries, oldest.Value.(*entry).digest)
 	}
 	return e
-}
-
-// Len is the number of schemas held.
-func (c *Cache) Len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.recent.Len()
 }

@@ -70,3 +70,10 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Error("the unused schema is still there")
 	}
 }
+
+// Len is the number of schemas held.
+func (c *Cache) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recent.Len()
+}

@@ -32,7 +32,6 @@ const (
 // Schema is a compiled JSON Schema. It is immutable and safe for concurrent use.
 type Schema struct {
 	root    *jsonschema.Schema
-	draft   string
 	ignored []string
 	broken  []string
 	cost    costs
@@ -109,7 +108,7 @@ func compile(doc any, draft *jsonschema.Draft) (*Schema, error) {
 		return nil, fmt.Errorf("%s refers to itself without end: break the circle of $ref", pointerOf(at.Location))
 	}
 	g.loosen()
-	s := &Schema{root: root, draft: fmt.Sprint(root.DraftVersion), cost: g.costs()}
+	s := &Schema{root: root, cost: g.costs()}
 	s.ignored, s.broken = patterns.report()
 	return s, nil
 }
@@ -125,9 +124,6 @@ func dynamicTargets(c *jsonschema.Compiler, doc any) []*jsonschema.Schema {
 	}
 	return targets
 }
-
-// Draft is the dialect the schema was read in: "2020", "2019", "7", "6" or "4".
-func (s *Schema) Draft() string { return s.draft }
 
 // Ignored says, one sentence each, what of the schema is not applied and why: regular expressions that Go cannot
 // express, to which every string is taken to conform, and empty enums. No valid argument is refused for it.

@@ -83,8 +83,8 @@ func TestCompile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Draft() != test.draft {
-				t.Errorf("draft %s, want %s", s.Draft(), test.draft)
+			if fmt.Sprint(s.root.DraftVersion) != test.draft {
+				t.Errorf("draft %d, want %s", s.root.DraftVersion, test.draft)
 			}
 		})
 	}

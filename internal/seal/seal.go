@@ -18,8 +18,8 @@ import (
 // KeySize is the length of a key in bytes.
 const KeySize = 32
 
-// ErrForged is returned for a text that no Box of this key and purpose has sealed.
-var ErrForged = errors.New("open seal: the text was not sealed by this hub, or was changed since")
+// errForged is returned for a text that no Box of this key and purpose has sealed.
+var errForged = errors.New("open seal: the text was not sealed by this hub, or was changed since")
 
 // Box seals and opens texts of one purpose. It is safe for concurrent use.
 type Box struct {
@@ -54,16 +54,16 @@ func (b *Box) Seal(plain []byte) string {
 	return base64.RawURLEncoding.EncodeToString(b.aead.Seal(nil, nil, plain, b.purpose))
 }
 
-// Open returns what was sealed, or ErrForged.
+// Open returns what was sealed, or errForged.
 func (b *Box) Open(text string) ([]byte, error) {
 	// Strict, and without the line breaks that the decoder skips: else several texts would stand for one.
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || strings.ContainsAny(text, "\r\n") {
-		return nil, ErrForged
+		return nil, errForged
 	}
 	plain, err := b.aead.Open(nil, nil, sealed, b.purpose)
 	if err != nil {
-		return nil, ErrForged
+		return nil, errForged
 	}
 	return plain, nil
 }

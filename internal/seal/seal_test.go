@@ -33,7 +33,7 @@ func TestSeal(t *testing.T) {
 			t.Errorf("opened %.20q, %v", got, err)
 		}
 		for name, other := range map[string]*Box{"purpose": box(t, key, "q"), "key": box(t, nil, "p")} {
-			if _, err := other.Open(text); !errors.Is(err, ErrForged) {
+			if _, err := other.Open(text); !errors.Is(err, errForged) {
 				t.Errorf("another %s: %v", name, err)
 			}
 		}
@@ -47,7 +47,7 @@ func TestSeal(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "x", "=", text + "\n", text + "A", text[:len(text)-1], "\x00", "ä"} {
-		if _, err := b.Open(text); !errors.Is(err, ErrForged) {
+		if _, err := b.Open(text); !errors.Is(err, errForged) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
