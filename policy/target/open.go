@@ -1,7 +1,6 @@
 package target
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,20 +14,6 @@ var ErrChanged = errors.New("the path has changed since it was judged: send the 
 
 // ErrOther is what a path names something else than a regular file or a directory, whichever was to be opened.
 var ErrOther = errors.New("another kind of file")
-
-// Again resolves the target once more and returns ErrChanged where that leads elsewhere. It serves whoever hands the path on
-// to another program; whoever opens it itself uses Open.
-func (t Target) Again(ctx context.Context, root Root) error {
-	if t.Kind != Path || t.Remote || t.Fault != "" {
-		return nil
-	}
-	for _, now := range paths(Target{Argument: t.Argument, Given: t.Given, Write: t.Write}, t.Given, root) {
-		if now.Fault == "" && now.Resolved == t.Resolved {
-			return ctx.Err()
-		}
-	}
-	return fmt.Errorf("resolve %q again: %w", t.Given, ErrChanged)
-}
 
 // PathsOf returns what text, taken for a path that is written to, is aimed at now, as Resolve would: one target, or two where
 // programs read it in two ways. argument is the JSON pointer of where it stands. Whoever opens the path itself knows by it
@@ -107,22 +92,9 @@ func notA(info fs.FileInfo, what string) error {
 	return fmt.Errorf("is no %s: send the path of one: %w", what, ErrOther)
 }
 
-// Open opens a resolved file by descriptor as OpenDir does, with the flags of os.OpenFile. It opens regular files and
-// directories only, and makes what it creates regular; a file is truncated only once it is known to be the right one.
-func Open(resolved string, flag int, perm fs.FileMode) (*os.File, error) {
-	dir, err := OpenDir(filepath.Dir(resolved))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	f, err := OpenIn(dir, filepath.Base(resolved), flag, perm)
-	if err != nil {
-		return nil, fmt.Errorf("open %q: %w", resolved, err)
-	}
-	return f, nil
-}
-
-// OpenIn opens name in dir, which OpenDir has opened, as Open does.
+// OpenIn opens name in dir, which OpenDir has opened, by descriptor, with the flags of os.OpenFile, and follows no link. It
+// opens regular files and directories only, and makes what it creates regular; a file is truncated only once it is known to
+// be the right one.
 func OpenIn(dir *os.Root, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	before, err := dir.Lstat(name)
 	switch {
