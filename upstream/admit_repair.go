@@ -56,15 +56,21 @@ func (c *candidate) remove(part, format string, args ...any) {
 	c.repaired(part, "%s; it was removed", fmt.Sprintf(format, args...))
 }
 
+// object returns member part of the declaration. One that is no object is removed.
+func (c *candidate) object(part string) (value []byte, ok bool) {
+	value, ok = rawjson.Get(c.declaration, part)
+	if ok && !rawjson.IsObject(value) {
+		c.remove(part, "it was %s instead of an object", kindOf(value))
+		return nil, false
+	}
+	return value, ok
+}
+
 // checkAnnotations removes annotations of a wrong type, one by one.
 func (c *candidate) checkAnnotations() {
 	const part = "annotations"
-	value, ok := rawjson.Get(c.declaration, part)
+	value, ok := c.object(part)
 	if !ok {
-		return
-	}
-	if !rawjson.IsObject(value) {
-		c.remove(part, "it was %s instead of an object", kindOf(value))
 		return
 	}
 	changed, removed, err := rawjson.DeleteFunc(value, func(m rawjson.Member) bool {
@@ -142,12 +148,8 @@ func iconMemberFault(icon []byte) string {
 // checkMeta removes a _meta that is no object or that clients fail to decode.
 func (c *candidate) checkMeta() {
 	const part = "_meta"
-	value, ok := rawjson.Get(c.declaration, part)
+	value, ok := c.object(part)
 	if !ok {
-		return
-	}
-	if !rawjson.IsObject(value) {
-		c.remove(part, "it was %s instead of an object", kindOf(value))
 		return
 	}
 	if err := json.Unmarshal(value, new(map[string]any)); err != nil {
@@ -158,12 +160,8 @@ func (c *candidate) checkMeta() {
 // checkExecution removes an execution member that clients would refuse.
 func (c *candidate) checkExecution() {
 	const part = "execution"
-	value, ok := rawjson.Get(c.declaration, part)
+	value, ok := c.object(part)
 	if !ok {
-		return
-	}
-	if !rawjson.IsObject(value) {
-		c.remove(part, "it was %s instead of an object", kindOf(value))
 		return
 	}
 	support, ok := rawjson.Get(value, "taskSupport")

@@ -83,12 +83,8 @@ func (c *candidate) checkInputSchema(a *admission) {
 // lists tools, and loses the list over one.
 func (c *candidate) checkOutputSchema(a *admission) {
 	const part = "outputSchema"
-	value, ok := rawjson.Get(c.declaration, part)
+	value, ok := c.object(part)
 	if !ok {
-		return
-	}
-	if !rawjson.IsObject(value) {
-		c.remove(part, "it was %s instead of an object", kindOf(value))
 		return
 	}
 	if !a.passes(append([]byte(part), value...), func() bool { return c.compilesForClients(value) }) {

@@ -66,17 +66,11 @@ func (w *watch) begin(h *hop) (params []byte, id string, version int) {
 	defer w.mu.Unlock()
 	w.streams++
 	w.stream, w.asked = fmt.Sprintf("%s-%d", listenID, w.streams), w.version
-	out, some := []byte(`{"notifications":{`), false
-	put := func(key string, value []byte) {
-		if some {
-			out = append(out, ',')
-		}
-		some = true
-		out = append(append(append(append(out, '"'), key...), `":`...), value...)
-	}
+	const start = `{"notifications":{`
+	out := []byte(start)
 	for k, on := range w.changes {
 		if on {
-			put(kind(k).filter(), []byte("true"))
+			out = rawjson.AppendMember(out, kind(k).filter(), []byte("true"))
 		}
 	}
 	if len(w.uris) > 0 {
@@ -87,9 +81,9 @@ func (w *watch) begin(h *hop) (params []byte, id string, version int) {
 			}
 			list = append(list, rawjson.Quote(uri)...)
 		}
-		put("resourceSubscriptions", append(list, ']'))
+		out = rawjson.AppendMember(out, "resourceSubscriptions", append(list, ']'))
 	}
-	if !some {
+	if len(out) == len(start) {
 		return nil, "", w.version
 	}
 	out = append(out, `},"_meta":{`...)

@@ -49,19 +49,10 @@ func Find(explicit string, env Env, workdir string) (string, error) {
 
 // configDir is where the user's programs keep their configuration; "" where the environment does not tell.
 func (e Env) configDir(goos string) string {
-	switch goos {
-	case "windows":
-		return e.value("AppData")
-	case "darwin", "ios":
-		return under(e.homeOn(goos), "Library", "Application Support")
-	}
-	if dir := e.value("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
-		return dir
-	}
-	return under(e.homeOn(goos), ".config")
+	return e.userDir(goos, "AppData", "XDG_CONFIG_HOME", ".config")
 }
 
-// StateDir returns the absolute path of the directory for all that the hub writes: flag (--state-dir), otherwise
+// stateDir returns the absolute path of the directory for all that the hub writes: flag (--state-dir), otherwise
 // mcp-toolhub in the user's state directory. It creates nothing.
 func stateDir(flag string, env Env) (string, error) {
 	if flag != "" {
@@ -76,18 +67,23 @@ func stateDir(flag string, env Env) (string, error) {
 
 // stateDir is where the user's programs keep what they write; "" where the environment does not tell.
 func (e Env) stateDir(goos string) string {
+	return e.userDir(goos, "LocalAppData", "XDG_STATE_HOME", ".local", "state")
+}
+
+// userDir is what the variable windows or xdg names on that system, otherwise a directory in the user's home.
+func (e Env) userDir(goos, windows, xdg string, home ...string) string {
 	switch goos {
 	case "windows":
-		return e.value("LocalAppData")
+		return e.value(windows)
 	case "darwin", "ios":
 		return under(e.homeOn(goos), "Library", "Application Support")
 	}
 	// "All paths set in these environment variables must be absolute. If an implementation encounters a relative path
 	// in any of these variables it should consider the path invalid and ignore it." (XDG Base Directory)
-	if dir := e.value("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+	if dir := e.value(xdg); filepath.IsAbs(dir) {
 		return dir
 	}
-	return under(e.homeOn(goos), ".local", "state")
+	return under(e.homeOn(goos), home...)
 }
 
 func under(home string, elements ...string) string {

@@ -22,9 +22,9 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(invalidParams(`"name" must be a non-empty string`))
 		return
 	}
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		r.refuse(refusal)
 		return
 	}
 	to := addressee(surface, name, m.params)

@@ -53,9 +53,9 @@ func isCustomNote(profile string, m message) bool {
 
 // soleServer is the server of a direct view.
 func (s *Server) soleServer(p peer) (string, *tool.RPCError) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		return "", &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		return "", refusal
 	}
 	if surface.Features == nil || len(surface.Features.Servers) != 1 {
 		return "", &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "no server takes this here"}

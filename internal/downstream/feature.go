@@ -19,9 +19,9 @@ func (s *Server) getPrompt(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(refusal)
 		return
 	}
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		r.refuse(refusal)
 		return
 	}
 	server, native, refusal := promptOf(p, surface, name)
@@ -49,9 +49,8 @@ func (s *Server) resourceOf(p peer, m message) (uri string, surface *tool.Surfac
 	if uri, refusal = textParam(m, "uri"); refusal != nil {
 		return "", nil, refusal
 	}
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		return "", nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
+	if surface, refusal = s.surface(p); refusal != nil {
+		return "", nil, refusal
 	}
 	return uri, surface, nil
 }
@@ -77,9 +76,9 @@ func (s *Server) readResource(ctx context.Context, p peer, m message, r replier)
 
 // complete serves completion/complete: its ref says whose business it is.
 func (s *Server) complete(ctx context.Context, p peer, m message, r replier) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		r.refuse(refusal)
 		return
 	}
 	ref, _ := rawjson.Get(m.params, "ref")
@@ -93,7 +92,6 @@ func (s *Server) complete(ctx context.Context, p peer, m message, r replier) {
 		return
 	}
 	to := onward{within: "ref", member: member, from: text}
-	var refusal *tool.RPCError
 	if member == "name" {
 		to.server, to.to, refusal = promptOf(p, surface, text)
 	} else {

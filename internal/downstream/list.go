@@ -58,9 +58,9 @@ func featureListing(member string, surface *tool.Surface, of func(*tool.Features
 
 // list serves the lists, from the surface's raw declarations.
 func (s *Server) list(p peer, m message, r replier, kind func(*Server, peer, *tool.Surface) listing) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		r.refuse(refusal)
 		return
 	}
 	l := kind(s, p, surface)

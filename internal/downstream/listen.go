@@ -225,9 +225,9 @@ func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(refusal)
 		return
 	}
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		r.refuse(refusal)
 		return
 	}
 	able := s.abilities(surface)

@@ -167,24 +167,17 @@ type farWish struct {
 
 // params ask for it.
 func (w *farWish) params() json.RawMessage {
-	out, some := []byte(`{"notifications":{`), false
-	put := func(key string, value []byte) {
-		if some {
-			out = append(out, ',')
-		}
-		some = true
-		out = append(append(append(append(out, '"'), key...), `":`...), value...)
-	}
+	out := []byte(`{"notifications":{`)
 	if len(w.tasks) > 0 {
 		ids := make([]string, len(w.tasks))
 		for i, b := range w.tasks {
 			ids[i] = b.id
 		}
 		list, _ := json.Marshal(ids) // texts always encode
-		put(filterTaskIDs, list)
+		out = rawjson.AppendMember(out, filterTaskIDs, list)
 	}
 	for _, m := range w.rest {
-		put(string(m.Key), m.Value)
+		out = rawjson.AppendMember(out, string(m.Key), m.Value)
 	}
 	return append(out, "}}"...)
 }

@@ -246,6 +246,19 @@ func labelled(server string, question tool.Question) tool.Question {
 	return question
 }
 
+// labelledAmong is inputRequests with q, which is one of them, as the client gets it.
+func labelledAmong(requests json.RawMessage, server string, q tool.Question) (json.RawMessage, error) {
+	if q.Method != tool.MethodElicit {
+		return requests, nil
+	}
+	request, _ := rawjson.Get(requests, q.Key)
+	request, err := rawjson.Set(request, "params", labelled(server, q).Params)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(requests, q.Key, request)
+}
+
 // labelledError is err as the client gets it: the elicitations of an error that wants some first say which server asks.
 func labelledError(server string, err *tool.RPCError) *tool.RPCError {
 	if err.Code != tool.CodeURLElicitationRequired {

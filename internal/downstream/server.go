@@ -179,6 +179,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// surface is what p sees now.
+func (s *Server) surface(p peer) (*tool.Surface, *tool.RPCError) {
+	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
+	if err != nil {
+		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
+	}
+	return surface, nil
+}
+
 // enter counts a lane request in, or reports that the server is draining.
 func (s *Server) enter() bool {
 	s.mu.Lock()

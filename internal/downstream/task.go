@@ -59,9 +59,9 @@ func followsTasks(p peer) bool {
 
 // taskServers are the servers whose tasks the peer may have, or why it has none at all.
 func (s *Server) taskServers(p peer, method string) (servers []string, refusal *tool.RPCError) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		return nil, refusal
 	}
 	able := s.abilities(surface)
 	if surface.Features != nil {
@@ -201,18 +201,9 @@ func aboutTaskResult(p peer, to forwarded, result json.RawMessage) (json.RawMess
 			"does not know: " + err.Error()}
 	}
 	for _, q := range questions {
-		if q.Method != tool.MethodElicit {
-			continue
+		if requests, err = labelledAmong(requests, to.server, q); err != nil {
+			return nil, err
 		}
-		request, _ := rawjson.Get(requests, q.Key)
-		request, bad := rawjson.Set(request, "params", labelled(to.server, q).Params)
-		if bad == nil {
-			requests, bad = rawjson.Set(requests, q.Key, request)
-		}
-		err = errors.Join(err, bad)
-	}
-	if err != nil {
-		return nil, err
 	}
 	return rawjson.Set(result, "inputRequests", requests)
 }

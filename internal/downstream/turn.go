@@ -353,16 +353,8 @@ func inputRequired(t *turn, result json.RawMessage) (shown, state json.RawMessag
 			}
 			lacks = append(lacks, l)
 		}
-		if q.Method != tool.MethodElicit {
-			continue
-		}
-		request, _ := rawjson.Get(requests, q.Key)
-		request, bad := rawjson.Set(request, "params", labelled(t.from, q).Params)
-		if bad == nil {
-			requests, bad = rawjson.Set(requests, q.Key, request)
-		}
-		if bad != nil {
-			return nil, nil, faulty(bad.Error())
+		if requests, err = labelledAmong(requests, t.from, q); err != nil {
+			return nil, nil, faulty(err.Error())
 		}
 	}
 	if len(lacks) > 0 {

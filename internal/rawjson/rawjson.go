@@ -194,6 +194,15 @@ func appendMember(object []byte, name string, value []byte) ([]byte, error) {
 	return append(out, object[end:]...), nil
 }
 
+// AppendMember appends a member to the text of an object that is still open. name stands in it as it is, with its escapes.
+func AppendMember(open []byte, name string, value []byte) []byte {
+	if open[len(open)-1] != '{' {
+		open = append(open, ',')
+	}
+	open = append(append(append(open, '"'), name...), `":`...)
+	return append(open, value...)
+}
+
 // Delete returns object without any member called name, and whether there was one. Without one the result is object
 // itself, otherwise a fresh text.
 func Delete(object []byte, name string) ([]byte, bool, error) {

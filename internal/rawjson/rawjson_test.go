@@ -8,6 +8,14 @@ import (
 	"testing"
 )
 
+func TestAppendMember(t *testing.T) {
+	t.Parallel()
+	got := AppendMember(AppendMember([]byte(`{"x":{`), `a\u0062`, []byte(`[{}]`)), "c", []byte(`1.0`))
+	if want := `{"x":{"a\u0062":[{}],"c":1.0`; string(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestSetAndDelete(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, in, key, value, set, deleted string }{
