@@ -93,6 +93,7 @@ func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
 		"no YAML":             {"rules: [\n", `not valid YAML`},
 		"two documents":       {good + "---\nrules: []\n", `a second YAML document`},
 		"too deep":            {"rules: " + strings.Repeat("[", 200), `nested more than 100 levels`},
+		"too many tokens":     {strings.Repeat("- a\n", 60_000), `f:50001:1: more than 100,000 YAML tokens; split the rules by source`},
 		"too large":           {"#" + strings.Repeat("x", 2<<20), `larger than 1 MiB`},
 		"empty tag":           {good + "  - {tags: ['a b'], then: deny}\n", `rules[1].tags: the tag "a b" is no word`},
 	} {

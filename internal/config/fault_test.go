@@ -36,6 +36,15 @@ func TestFaultListings(t *testing.T) {
 	}
 }
 
+func TestTooManyTokens(t *testing.T) {
+	t.Parallel()
+	_, err := config.Parse("x.yaml", []byte(strings.Repeat("- a\n", 60_000)), testEnv())
+	want := "x.yaml:50001:1: more than 100,000 YAML tokens; check the path, or write the file as JSON"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestFaultsUnwrap(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse("x.yaml", []byte("hub:\n  nmae: a\n"), testEnv())
