@@ -183,7 +183,6 @@ func FuzzNames(f *testing.F) {
 				t.Errorf("foldLook is not stable on %q", e.name)
 			}
 		}
-		matchGlob(native, native2)
 	})
 }
 
@@ -235,32 +234,6 @@ func TestHidden(t *testing.T) {
 	}
 	if r, found := hidden("Ünïcode 日本 read_file-1.2/x �"); found {
 		t.Errorf("hidden finds %U in plain text", r)
-	}
-}
-
-func TestGlob(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		pattern, name string
-		want          bool
-	}{
-		{"mcp.github.*", "mcp.github.search.issues", true},
-		{"mcp.github.*", "mcp.github-npm.x", false},
-		{"mcp.*.delete_*", "mcp.fs.delete_file", true},
-		{"mcp.*.delete_*", "mcp.fs.undelete", false},
-		{"code.*", "code.read_file", true},
-		{"*", "", true},
-		{"?", "é", true},
-		{"?", "", false},
-		{"a*b*c", "aXbYbZc", true},
-		{"a*b*c", "aXbYbZ", false},
-		{"exact", "exact", true},
-		{"exact", "exactly", false},
-		{strings.Repeat("*a", 30) + "b", strings.Repeat("a", 3000), false},
-	} {
-		if got := matchGlob(c.pattern, c.name); got != c.want {
-			t.Errorf("matchGlob(%.40q, %.40q) = %v", c.pattern, c.name, got)
-		}
 	}
 }
 

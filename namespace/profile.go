@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 )
 
 // profile is a Profile that was checked, with the caller's slices copied.
@@ -72,7 +74,7 @@ func (o Override) check() error {
 	if err := checkGlob(o.Match); err != nil {
 		return fmt.Errorf("match: %w", err)
 	}
-	if o.Name != "" && hasWildcard(o.Match) {
+	if o.Name != "" && glob.HasWildcard(o.Match) {
 		return fmt.Errorf("name: %q would rename every tool that %q matches: write the canonical name of one tool as match",
 			o.Name, o.Match)
 	}
@@ -87,17 +89,17 @@ func (o Override) check() error {
 
 // offers reports whether the profile takes tools of server.
 func (p *profile) offers(server string) bool {
-	return len(p.Servers) == 0 || matchAny(p.Servers, server)
+	return len(p.Servers) == 0 || glob.MatchAny(p.Servers, server)
 }
 
 // selects reports whether the profile's patterns let a tool of an offered server through, and how it is dressed.
 func (p *profile) selects(canonical string) (dress, bool) {
-	if len(p.Include) > 0 && !matchAny(p.Include, canonical) || matchAny(p.Exclude, canonical) {
+	if len(p.Include) > 0 && !glob.MatchAny(p.Include, canonical) || glob.MatchAny(p.Exclude, canonical) {
 		return dress{}, false
 	}
 	var d dress
 	for _, o := range p.Tools {
-		if !matchGlob(o.Match, canonical) {
+		if !glob.Match(o.Match, canonical) {
 			continue
 		}
 		if o.Hide {
@@ -112,7 +114,7 @@ func (p *profile) selects(canonical string) (dress, bool) {
 
 // selectsPrompt is selects for prompts: overrides are of tools, so none applies.
 func (p *profile) selectsPrompt(canonical string) (dress, bool) {
-	return dress{}, (len(p.Include) == 0 || matchAny(p.Include, canonical)) && !matchAny(p.Exclude, canonical)
+	return dress{}, (len(p.Include) == 0 || glob.MatchAny(p.Include, canonical)) && !glob.MatchAny(p.Exclude, canonical)
 }
 
 // reaches reports whether the profile's patterns leave anything of an origin whose canonical names begin with prefix. What
@@ -120,11 +122,11 @@ func (p *profile) selectsPrompt(canonical string) (dress, bool) {
 func (p *profile) reaches(prefix string) bool {
 	for _, pattern := range p.Exclude {
 		// One that matches the bare prefix and ends in a star matches whatever follows.
-		if strings.HasSuffix(pattern, "*") && matchGlob(pattern, prefix) {
+		if strings.HasSuffix(pattern, "*") && glob.Match(pattern, prefix) {
 			return false
 		}
 	}
-	return len(p.Include) == 0 || slices.ContainsFunc(p.Include, func(pattern string) bool { return canBegin(pattern, prefix) })
+	return len(p.Include) == 0 || slices.ContainsFunc(p.Include, func(pattern string) bool { return glob.CanBegin(pattern, prefix) })
 }
 
 func first(a, b string) string {
@@ -136,3 +138,14 @@ func first(a, b string) string {
 
 // known lists profile names for a message.
 func known(names []string) string { return strings.Join(names, ", ") }
+
+// checkGlob reports what is wrong with a pattern of a profile.
+func checkGlob(pattern string) error {
+	if err := glob.Check(pattern); err != nil {
+		return err
+	}
+	if r, found := hidden(pattern); found {
+		return fmt.Errorf("the pattern %+q holds the invisible character %U: remove it", pattern, r)
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -90,8 +91,8 @@ func TestCanBegin(t *testing.T) {
 		{"*ab*", true}, {"?????????", true}, {"*x", true}, {"mcp.ab.", true},
 		{"mcp.ab", false}, {"mcp.a", false}, {"mcp.abc.*", false}, {"code.*", false}, {"", false}, {"mcp.b*", false}, {"??", false},
 	} {
-		if got := canBegin(c.pattern, "mcp.ab."); got != c.want {
-			t.Errorf("canBegin(%q) = %v", c.pattern, got)
+		if got := glob.CanBegin(c.pattern, "mcp.ab."); got != c.want {
+			t.Errorf("glob.CanBegin(%q) = %v", c.pattern, got)
 		}
 	}
 }

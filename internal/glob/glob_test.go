@@ -28,6 +28,8 @@ func TestMatch(t *testing.T) {
 		{"", "a", false},
 		{"a*b*c", "aXbYbZc", true},
 		{"a*b*c", "aXbYbZ", false},
+		{"code.*", "code.read_file", true},
+		{"exact", "exact", true},
 		{"exact", "exactly", false},
 		{strings.Repeat("*a", 30) + "b", strings.Repeat("a", 3000), false},
 	} {
