@@ -209,6 +209,7 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		if v.Cut {
 			line("", "(cut)")
 		}
+		line("suggested", string(v.Suggest))
 		line("remembered", v.Covers)
 		line("expires", v.Expires.Format(time.RFC3339))
 		line("invocation", string(v.Invocation))

@@ -432,7 +432,7 @@ func checkLines(t *testing.T, message string) {
 			if strings.HasPrefix(text, `"`) != strings.Contains(text, " ") {
 				t.Errorf("an odd name is not quoted: %q", line)
 			}
-		case "Server", "Risk", "Tags", "Why you are asked", "Runs in", "Asked for by", "An answer that is remembered covers":
+		case "Server", "Risk", "Tags", "Why you are asked", "Suggested", "Runs in", "Asked for by", "An answer that is remembered covers":
 		case "Aimed at":
 			if !strings.HasPrefix(text, `path "`) {
 				t.Errorf("a target is not quoted: %q", line)

@@ -108,6 +108,7 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
+	out.Suggest, _ = gate.Suggest(r, q.decision)
 	out.Reason, _ = q.decision.Reason["message"].(string)
 	out.Shown, out.Env = r.Input, r.Env
 	if r.Facts != nil {

@@ -52,6 +52,7 @@ type Question struct {
 	Client    string          // what the client calls itself
 	Shown     []byte          // arguments as JSON with secrets masked; cut after 8 KiB
 	Targets   []string        // what the call is aimed at, for people; the first 32
+	Suggest   policy.Choice   // the answer that the hub itself would give; "" where it would give none
 	Suggested []any           // of the decision: what "always" would mean
 	Covers    string          // the same for people
 	Choices   []policy.Choice // that may be given; nil: all of them
@@ -85,6 +86,7 @@ type View struct {
 	Cut         bool              `json:"cut,omitempty"`
 	Targets     []string          `json:"targets,omitempty"`
 	MoreTargets int               `json:"more_targets,omitempty"`
+	Suggest     policy.Choice     `json:"suggested_decision,omitempty"` // what the hub itself would answer
 	Suggested   []any             `json:"suggested_updates,omitempty"`
 	Covers      string            `json:"covers,omitempty"` // by an answer that is remembered
 	Choices     []policy.Choice   `json:"choices"`
@@ -213,7 +215,7 @@ func viewOf(q *Question) View {
 	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
 		Reason: cut(q.Reason, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Waiting: 1,
 		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
-		Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Choices: slices.Clone(q.Choices)}
+		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Choices: slices.Clone(q.Choices)}
 	if v.Choices == nil {
 		v.Choices = policy.Choices()
 	}

@@ -182,6 +182,9 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if message, ok := d.Reason["message"].(string); ok {
 		line("Why you are asked", Plain(message, maxShownWords))
 	}
+	if suggested := Suggested(r, d); suggested != "" {
+		line("Suggested", suggested)
+	}
 	for _, t := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
 		t.Twins()
 		line("Aimed at", Aim(&t))
