@@ -23,14 +23,15 @@ type builtins struct {
 	declared *declarative.Toolset
 }
 
-// newBuiltins are the toolsets of the settings. What the hub itself writes is none of the business of code, and neither is what
-// declares tools; what the hub goes by is not to be written: whoever could change the policy would need no permission.
+// newBuiltins are the toolsets of the settings. What the hub itself writes is none of the business of code: whoever could read
+// its tokens could answer the questions about calls. What declares tools is not to be written, and neither is what the hub goes
+// by: whoever could change the policy would need no permission.
 func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 	own := &builtins{}
 	environ := os.Environ()
 	var err error
 	if s.Code.Enabled {
-		s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
+		s.Code.Secrets = append(s.Code.Secrets, s.StateDir)
 		if s.Declarative.Dir != "" {
 			s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.Declarative.Dir)
 		}

@@ -98,7 +98,8 @@ func TestSecretsStay(t *testing.T) {
 	}
 }
 
-// What the hub goes by is asked about by whatever name it is reached, also where somebody has allowed all else.
+// What the hub goes by is asked about by whatever name it is reached, also where somebody has allowed all else, and what it
+// keeps to itself is denied.
 func TestOwnFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -112,7 +113,7 @@ func TestOwnFiles(t *testing.T) {
 	if err := os.Symlink(real, filepath.Join(dir, "link")); err != nil {
 		t.Skip(err)
 	}
-	g, err := gate.New(gate.Config{Limits: target.Config{ExemptPaths: []string{filepath.ToSlash(dir) + "/rules/**"}},
+	g, err := gate.New(gate.Config{Limits: target.Config{ExemptPaths: []string{filepath.ToSlash(dir) + "/rules/**", "**/run/**"}},
 		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.*"}, Then: tool.Allow}}}}},
 		gate.Options{Dir: dir, State: filepath.Join(dir, "link", "state"),
 			Own: []string{filepath.Join(dir, "link", "config.yaml"), filepath.Join(dir, "rules", "own.yaml")}})
@@ -128,10 +129,11 @@ func TestOwnFiles(t *testing.T) {
 		path string
 		want tool.Behavior
 	}{
-		{writeTool(), real + "/state/grants.yaml", tool.Ask}, {writeTool(), "link/state/run/1.json", tool.Ask},
+		{writeTool(), real + "/state/grants.yaml", tool.Deny}, {writeTool(), "link/state/run/1.json", tool.Deny},
+		{writeTool(), "link/state", tool.Deny}, {writeTool(), "link/STATE/run/1.json", tool.Deny}, {writeTool(), "link/state2", tool.Allow},
 		{writeTool(), real + "/config.yaml", tool.Ask}, {writeTool(), "link/config.yaml", tool.Ask}, {writeTool(), "link/CONFIG.yaml", tool.Ask},
 		{writeTool(), "rules/own.yaml", tool.Ask}, {writeTool(), "rules/other.yaml", tool.Allow}, {writeTool(), "link/other.yaml", tool.Allow},
-		{reader, real + "/state/run/1.json", tool.Ask}, {reader, real + "/config.yaml", tool.Allow},
+		{reader, real + "/state/run/1.json", tool.Deny}, {reader, real + "/config.yaml", tool.Allow},
 	} {
 		input, err := json.Marshal(map[string]string{"path": test.path})
 		if err != nil {
@@ -163,7 +165,7 @@ func TestRequest(t *testing.T) {
 	}
 	g := newGate(t, gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.files.*"}, Then: tool.Allow}}}}}, dir)
 	for given, want := range map[string]tool.Behavior{
-		"a.txt": tool.Allow, "link/a.txt": tool.Ask, "../a.txt": tool.Ask, ".env": tool.Ask, "state/run/1.json": tool.Ask, "x/../state/k": tool.Ask,
+		"a.txt": tool.Allow, "link/a.txt": tool.Ask, "../a.txt": tool.Ask, ".env": tool.Ask, "state/run/1.json": tool.Deny, "x/../state/k": tool.Deny,
 	} {
 		input, err := json.Marshal(map[string]string{"path": given})
 		if err != nil {
