@@ -85,13 +85,16 @@ func TestSecretsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := g.Request(t.Context(), gate.Call{Tool: writeTool(), Actor: tool.Actor{Name: "ann", Door: "http"},
-		Input: json.RawMessage(`{"path":"a.txt","password":"SECRET\"1","url":"https://u:SECRET@h.example/x?token=SECRET"}`)})
+		Input: json.RawMessage(`{"path":"https://u:SECRET@h.example/a.txt","password":"SECRET\"1","url":"https://u:SECRET@h.example/x?token=SECRET"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := g.Engine().Classify(t.Context(), r)
-	if question := <-questions; !strings.Contains(question, "h.example") || strings.Contains(strings.ReplaceAll(question, `"url":"https://u:SECRET@h.example/x?token=SECRET"`, ""), "SECRET") {
-		t.Error(question) // an address among the arguments is shown as it is
+	if question := <-questions; !strings.Contains(question, `"url":"https://u:[masked]@h.example/x?token=[masked]"`) || strings.Contains(question, "SECRET") {
+		t.Error(question)
+	}
+	if left, err := json.Marshal(r.Targets); err != nil || strings.Count(string(left), "SECRET") < 3 {
+		t.Errorf("what the call is aimed at was changed: %s %v", left, err)
 	}
 	if record, err := json.Marshal(d); err != nil || strings.Contains(string(record), "SECRET") || !strings.Contains(string(record), "invalid RFC 3339 timestamp") {
 		t.Errorf("%s %v", record, err)
@@ -211,6 +214,9 @@ func TestMask(t *testing.T) {
 		`{"password":"s","x":{"y":[{"accessToken":"s"}]}}`:                 `{"password":"[masked]","x":{"y":[{"accessToken":"[masked]"}]}}`,
 		`{"headers":{"Authorization":"Bearer s"}}`:                         `{"headers":{"Authorization":"[masked]"}}`,
 		`{"page_token":"p","text":"plain"}`:                                `{"page_token":"p","text":"plain"}`,
+		`{"x":["https:\/\/u\u003as\u0040h", {"//u:s@h":1.0}],"y":"a = b"}`: `{"x":["https://u:[masked]@h",{"//u:[masked]@h":1.0}],"y":"a = b"}`,
+		`{"x":"mail a@b, c=d"}`:                                            `{"x":"mail a@b, c=d"}`,
+		`{"password":"s","x":"h/?token=s;rm"}`:                             `{"password":"[masked]","x":"h/?token=[masked]"}`,
 	} {
 		if got := gate.Mask([]byte(given), f); string(got) != want {
 			t.Errorf("%s\ngot  %s\nwant %s", given, got, want)
@@ -218,6 +224,12 @@ func TestMask(t *testing.T) {
 	}
 	if got := gate.Mask([]byte(`{"text" : "plain"}`), nil); string(got) != `{"text" : "plain"}` {
 		t.Errorf("without a secret: %s", got)
+	}
+	for _, schema := range []string{`{"properties":{"command":{"type":"string"}}}`, `{"properties":{"code":{"type":"string","description":"JavaScript to run"}}}`} {
+		runs := facts.Of(&tool.Tool{Name: "mcp.a.run", Server: "a", InputSchema: json.RawMessage(schema)}, facts.Options{})
+		if got := gate.Mask([]byte(`{"x":"h/?token=s;rm"}`), runs); string(got) != `{"x":"h/?token=[masked];rm"}` {
+			t.Errorf("a tool that runs commands: %s", got)
+		}
 	}
 	if got := gate.Mask([]byte(`{"token":"s"}`), nil); string(got) != `{"token":"[masked]"}` {
 		t.Errorf("a tool of which nothing is known: %s", got)

@@ -189,8 +189,8 @@ type Finding struct {
 	Target   Target
 	Code     string
 	Behavior tool.Behavior // tool.Ask or tool.Deny; deny where there is nobody to ask
-	Blocked  string        // the path or host, for policy.blocked_path
-	Reason   string        // one sentence for the person and the model
+	Blocked  string        // the path or host, for policy.blocked_path; what is secret in it is masked
+	Reason   string        // one sentence for the person and the model, masked as well
 }
 
 // Judge returns what the limits hold against the targets of a call, in their order; nothing where they hold nothing.
@@ -199,8 +199,8 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 	for i := range targets {
 		t := &targets[i]
 		add := func(behavior tool.Behavior, code, blocked, format string, args ...any) {
-			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: blocked,
-				Reason: fmt.Sprintf(format, args...)})
+			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: Masked(blocked, t.Kind == Command),
+				Reason: Masked(fmt.Sprintf(format, args...), t.Kind == Command)})
 		}
 		if t.Fault != "" {
 			add(tool.Deny, Unresolved, t.Resolved, "argument %s %s", t.Argument, t.Fault)
