@@ -87,17 +87,19 @@ func (b *builtins) catalogs() []tool.Catalog {
 	return all
 }
 
+// runCommand runs commands of its caller.
+const runCommand = tool.Name(code.Name + ".run_command")
+
 // origins are what permission knows of the toolsets.
 func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
 	all := make(map[string]gate.Origin)
 	if b.code != nil {
 		o := gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
 		if b.code.RunsCommands() {
-			const run = code.Name + ".run_command"
 			if s.Code.Root != "" { // a command runs in the project, wherever files may be written
-				o.Dirs = map[tool.Name]string{run: s.Code.Root}
+				o.Dirs = map[tool.Name]string{runCommand: s.Code.Root}
 			}
-			o.Commands, o.Env = b.code, map[tool.Name][]string{run: b.code.Env()}
+			o.Commands, o.Env = b.code, map[tool.Name][]string{runCommand: b.code.Env()}
 		}
 		all[code.Name] = o
 	}

@@ -103,6 +103,23 @@ func New(cfg Config) (*Toolset, error) {
 // Catalog is what the toolset offers. It is the same at every call; the caller does not change it.
 func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
 
+// Bounds are how long a call of the tool may take, and how many characters of text its result may hold before it is cut; each 0
+// where it is not bounded by itself.
+func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
+	switch native {
+	case search:
+		return t.maxSearchTime, 0 // and then it says what it has found
+	case readFile:
+		return 0, mostTextBytes
+	case runCommand:
+		if t.commands != nil {
+			limits := t.commands.bounds.Config()
+			return limits.Timeout, limits.StdoutLimit + limits.StderrLimit
+		}
+	}
+	return 0, 0
+}
+
 // Execute runs e.Tool, chosen by its native name. Whatever keeps a tool from its answer is a *tool.Failure; a binary file
 // is an answer with isError, since only a result can carry what is known of the file. It reports progress of long
 // searches and ends soon after ctx does.
