@@ -166,14 +166,12 @@ func (s *state) shown(r Request) *Request {
 		return &r
 	}
 	r.Input = s.settings.Mask(r.Input, r.Facts)
-	targets := make([]target.Target, len(r.Targets))
-	for i, t := range r.Targets {
-		if t.Kind == target.URL {
+	r.Targets = shownTargets(r.Targets)
+	for i := range r.Targets {
+		if t := &r.Targets[i]; t.Kind == target.URL {
 			t.Given = t.Resolved // what was given may hold a password
 		}
-		targets[i] = t
 	}
-	r.Targets = targets
 	return &r
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -56,8 +57,12 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	sub := prepare(&r)
 	x := Explanation{
 		Tool: r.Tool.Name, Server: r.Tool.Server, Actor: r.Actor.Ref(), Profile: r.Profile,
-		Tags: r.Facts.Tags, Trusted: r.Facts.Trusted, ReadOnly: r.Facts.ReadOnly, Targets: r.Targets, Findings: r.Findings,
-		Rules: []Looked{},
+		Tags: r.Facts.Tags, Trusted: r.Facts.Trusted, ReadOnly: r.Facts.ReadOnly, Targets: shownTargets(r.Targets),
+		Findings: slices.Clone(r.Findings),
+		Rules:    []Looked{},
+	}
+	for i := range x.Findings {
+		x.Findings[i].Target = x.Findings[i].Target.Shown()
 	}
 	s := e.state.Load()
 	x.Decision = s.decide(&r)
@@ -94,6 +99,15 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 		}
 	}
 	return x
+}
+
+// shownTargets are targets without the secrets in them.
+func shownTargets(targets []target.Target) []target.Target {
+	var shown []target.Target
+	for i := range targets {
+		shown = append(shown, targets[i].Shown())
+	}
+	return shown
 }
 
 // WriteText writes the explanation for people. Everything that a stranger could have written is quoted.

@@ -11,7 +11,7 @@ const (
 
 	// ModeClient passes through to the client, which asks its own user: nobody wants two questions. Tools tagged dangerous
 	// are asked about all the same, because many clients let their users allow everything, and so are calls of the hub's own
-	// tools that write beyond their limits: the client knows nothing of these.
+	// tools that go beyond their limits: the client knows nothing of these.
 	ModeClient Mode = "client"
 
 	// ModeReadOnly denies every tool that is not known to read only, rules that allow it or not.
@@ -74,8 +74,8 @@ func (m Mode) apply(v *verdict, r *Request) {
 	case v.behavior != tool.Ask:
 	case m == ModeClient && r.Facts.Has(dangerous):
 		v.note = "the tool is tagged dangerous: it is asked about in mode client too"
-	case m == ModeClient && v.kind == "limit" && writes(r) && r.Tool.Name.Source() != tool.SourceMCP:
-		v.note = "a tool of the hub itself would write beyond its limits: that is asked about in mode client too"
+	case m == ModeClient && v.kind == "limit" && r.Tool.Name.Source() != tool.SourceMCP:
+		v.note = "a tool of the hub itself would go beyond its limits: that is asked about in mode client too"
 	case m == ModeClient:
 		v.behavior = tool.Passthrough
 		v.note = "mode client: the client asks its own user"

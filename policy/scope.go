@@ -65,8 +65,8 @@ func isUnaimed(r *Request) bool { return len(r.Targets) == 0 && r.Facts.Has(dang
 const maxScopes = 64
 
 // scopesOf are the scopes of a grant for r, ok false where only exactly these arguments can be granted: a command that
-// cannot be told or that runs whatever it is given, a target that could not be normalised, or a dangerous tool that is aimed
-// at nothing that could bound it.
+// cannot be told or that runs whatever it is given, a target that could not be normalised or holds a secret, or a dangerous
+// tool that is aimed at nothing that could bound it.
 func scopesOf(r *Request, exact []string, directory func(string) string) (scopes []Scope, ok bool) {
 	if isUnaimed(r) {
 		return nil, false
@@ -89,6 +89,9 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 			}
 		case target.Resource:
 			s.Resource, s.Argument = t.Resolved, t.Argument
+		}
+		if named := s.Under + s.Resource; target.Masked(named, false) != named {
+			return nil, false // scopes are shown, and kept in a file
 		}
 		if !s.same(t, r.CWD) || isUnbounded(t) {
 			return nil, false

@@ -146,6 +146,9 @@ func (c ServerConfig) CallTimeout(native string) time.Duration {
 	return most
 }
 
+// MessageLimit is how many bytes an answer of the server may have: a longer one fails its call.
+func (c ServerConfig) MessageLimit() int { return c.Limits.withDefaults(c.Transport).Message }
+
 func (c ServerConfig) sessionIdle() time.Duration {
 	return orDefault(c.SessionIdle, defaultSessionIdle)
 }

@@ -317,7 +317,9 @@ func recordSchemas(t testing.TB) map[tool.Object]*jsonschema.Schema {
 	}
 	for kind, name := range map[tool.Object]string{tool.ObjectInvocation: "invocation", tool.ObjectResult: "result",
 		tool.ObjectProgress: "progress", tool.ObjectEvent: "event", tool.ObjectPermissionDecision: "permission-decision",
-		tool.ObjectSurface: "tool-surface", tool.ObjectDeferredRef: "deferred-tool", tool.ObjectInputMutation: "input-mutation"} {
+		tool.ObjectSurface: "tool-surface", tool.ObjectDeferredRef: "deferred-tool", tool.ObjectInputMutation: "input-mutation",
+		tool.ObjectDeclaration: "tool-declaration", tool.ObjectInterface: "tool-interface", tool.ObjectExecutionProfile: "execution-profile",
+		tool.ObjectPermissionProfile: "permission-profile", tool.ObjectSchedulerPolicy: "scheduler-policy"} {
 		schema, err := jsonschema.NewCompiler().Compile(filepath.Join(dir, "agenttool-"+name+".schema.json"))
 		if err != nil {
 			t.Fatal(err)

@@ -23,14 +23,15 @@ type builtins struct {
 	declared *declarative.Toolset
 }
 
-// newBuiltins are the toolsets of the settings. What the hub itself writes is none of the business of code, and neither is what
-// declares tools; what the hub goes by is not to be written: whoever could change the policy would need no permission.
+// newBuiltins are the toolsets of the settings. What the hub itself writes is none of the business of code: whoever could read
+// its tokens could answer the questions about calls. What declares tools is not to be written, and neither is what the hub goes
+// by: whoever could change the policy would need no permission.
 func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 	own := &builtins{}
 	environ := os.Environ()
 	var err error
 	if s.Code.Enabled {
-		s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.StateDir)
+		s.Code.Secrets = append(s.Code.Secrets, s.StateDir)
 		if s.Declarative.Dir != "" {
 			s.Code.SensitiveDirs = append(s.Code.SensitiveDirs, s.Declarative.Dir)
 		}
@@ -86,17 +87,19 @@ func (b *builtins) catalogs() []tool.Catalog {
 	return all
 }
 
+// runCommand runs commands of its caller.
+const runCommand = tool.Name(code.Name + ".run_command")
+
 // origins are what permission knows of the toolsets.
 func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
 	all := make(map[string]gate.Origin)
 	if b.code != nil {
 		o := gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
 		if b.code.RunsCommands() {
-			const run = code.Name + ".run_command"
 			if s.Code.Root != "" { // a command runs in the project, wherever files may be written
-				o.Dirs = map[tool.Name]string{run: s.Code.Root}
+				o.Dirs = map[tool.Name]string{runCommand: s.Code.Root}
 			}
-			o.Commands, o.Env = b.code, map[tool.Name][]string{run: b.code.Env()}
+			o.Commands, o.Env = b.code, map[tool.Name][]string{runCommand: b.code.Env()}
 		}
 		all[code.Name] = o
 	}

@@ -18,7 +18,8 @@ import (
 type permitted struct {
 	*runningHub
 	t     *testing.T
-	state string
+	dir   string // its home and its working directory
+	state string // in dir
 	file  string
 	far   map[string]any
 }
@@ -30,11 +31,11 @@ func startPermitted(t *testing.T, policy map[string]any, more map[string]any) *p
 	t.Helper()
 	tool := `{"name":"echo","description":` + quoted(injected) + `,"inputSchema":{"type":"object","properties":{` +
 		`"text":{"type":"string"},"password":{"type":"string"}}}}`
-	p := &permitted{t: t, state: t.TempDir(), far: map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{
+	p := &permitted{t: t, dir: t.TempDir(), far: map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{
 		json.RawMessage(tool), upstreamtest.Tool("hidden")}})}}
-	p.file = filepath.Join(p.state, "hub.json")
+	p.state, p.file = filepath.Join(p.dir, "state"), filepath.Join(p.dir, "hub.json")
 	p.write(policy, more)
-	h, err := launch(p.state, scratchEnv(p.state), "--config", p.file, "--state-dir", p.state)
+	h, err := launch(p.dir, scratchEnv(p.dir), "--config", p.file, "--state-dir", p.state)
 	if err != nil {
 		t.Fatal(err)
 	}

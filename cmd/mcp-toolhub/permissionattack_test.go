@@ -231,8 +231,8 @@ func TestAttackToolChangedWhilePending(t *testing.T) {
 // startPermittedWith is startPermitted with another server.
 func startPermittedWith(t *testing.T, server, policy map[string]any) *permitted {
 	t.Helper()
-	p := &permitted{t: t, state: t.TempDir(), far: map[string]any{"s": server}}
-	p.file = filepath.Join(p.state, "hub.json")
+	p := &permitted{t: t, dir: t.TempDir(), far: map[string]any{"s": server}}
+	p.state, p.file = filepath.Join(p.dir, "state"), filepath.Join(p.dir, "hub.json")
 	p.write(policy, nil)
 	p.restart()
 	return p
@@ -241,7 +241,7 @@ func startPermittedWith(t *testing.T, server, policy map[string]any) *permitted 
 // restart starts the hub, once more after it has ended.
 func (p *permitted) restart() {
 	p.t.Helper()
-	h, err := launch(p.state, scratchEnv(p.state), "--config", p.file, "--state-dir", p.state)
+	h, err := launch(p.dir, scratchEnv(p.dir), "--config", p.file, "--state-dir", p.state)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -482,7 +482,7 @@ func (p *permitted) checkTerminal(t *testing.T) {
 		v := p.pending(h)
 		for _, args := range [][]string{{"list"}, {"show", string(v.ID)}} {
 			cmd := exec.Command(program, append(append([]string{"approvals"}, args...), "--config", p.file, "--state-dir", p.state)...)
-			cmd.Env = scratchEnv(p.state)
+			cmd.Env = scratchEnv(p.dir)
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), string(v.ID)) {
 				t.Errorf("%v: %s, %v", args, out, err)

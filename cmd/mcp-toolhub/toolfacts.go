@@ -7,6 +7,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
@@ -56,12 +59,38 @@ func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 			state.Server = st.State
 		}
 	}
-	for _, sc := range o.hub.settings.Load().Upstream.Servers {
-		if sc.ID == t.Server {
-			state.Timeout = sc.CallTimeout(t.Native)
+	o.bound(t, &state)
+	return o.hub.gate.Load().Facts(t).In(state), nil
+}
+
+// bound completes the state by what bounds calls of the tool, and by what its origin is given to sign in with.
+func (o ownTools) bound(t *tool.Tool, state *facts.State) {
+	settings, own := o.hub.settings.Load(), o.hub.builtin.Load()
+	var env []string
+	switch source := t.Name.Source(); {
+	case source == code.Name && own.code != nil:
+		state.Timeout, state.MaxInlineChars = own.code.Bounds(t.Native)
+		state.Excess = facts.ExcessCut
+		if own.code.RunsCommands() && t.Name == runCommand {
+			env = own.code.Env()
+		}
+	case source == declarative.Name && own.declared != nil:
+		state.Timeout, state.MaxInlineChars = own.declared.Bounds(t.Native)
+		state.Excess = facts.ExcessRefused
+		env = own.declared.Env()[t.Name]
+	case source == tool.SourceMCP:
+		for _, sc := range settings.Upstream.Servers {
+			if sc.ID == t.Server {
+				state.Timeout, state.MaxInlineChars, state.Excess = sc.CallTimeout(t.Native), sc.MessageLimit(), facts.ExcessRefused
+			}
+		}
+		state.Credentials = settings.Credentials[t.Server]
+	}
+	for _, name := range env {
+		if command.Secret(name) {
+			state.Credentials = append(state.Credentials, "env:"+name)
 		}
 	}
-	return o.hub.gate.Load().Facts(t).In(state), nil
 }
 
 // find is the tool of that name: one that the policy hides from clients, too, by its canonical name.

@@ -1,10 +1,11 @@
 // Package code is the built-in toolset "code": code.read_file, code.list_dir and code.search, where the operator names
 // directories that may be written to, code.write_file and code.edit_file, and where that is enabled code.run_command.
 //
-// It reads the project and, where a path asks for it, what lies outside, but never a sensitive path: keys, credentials
-// and .env files are refused whatever name, link or race leads to them, because a file is judged by the descriptor that
-// was opened and not by the name that was asked for. What it cannot see is a second hard link to such a file under a
-// harmless name. Only regular files are read, so that no pipe or device can hold a call.
+// It reads the project and, where a path asks for it, what lies outside, but a sensitive path (keys, credentials, .env files)
+// only where the call was permitted for that very path, and what lies below one never. Whatever name, link or race leads to
+// a file, it is judged by the descriptor that was opened and not by the name that was asked for: it has to be the one that
+// was permitted. What it cannot see is a second hard link to a sensitive file under a harmless name. Only regular files are
+// read, so that no pipe or device can hold a call.
 //
 // It writes where a path led when the call was permitted, and nowhere else: the path is resolved again at use and its directory
 // opened by descriptor, link by link refused, so that nothing that is put in its way in between leads elsewhere. A file is
@@ -36,7 +37,8 @@ const Name = "code"
 type Toolset struct {
 	root          string
 	home          string
-	sensitive     sensitivePaths
+	sensitive     sensitivePaths // are read where that has been permitted
+	never         sensitivePaths // are not, whoever permits it; all of them are sensitive, too
 	maxScanBytes  int64
 	maxSearchTime time.Duration
 	writer        *writer // nil: nothing may be written
@@ -58,12 +60,17 @@ func New(cfg Config) (*Toolset, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("code: the root %q is not a directory: set code.root to one", root)
 	}
-	sensitive, err := newSensitivePaths(append(slices.Clone(cfg.SensitivePaths), globsOf(cfg.SensitiveDirs)...), cfg.Home)
+	secrets := append(slices.Clone(cfg.SensitivePaths), globsOf(cfg.Secrets)...)
+	sensitive, err := newSensitivePaths(append(globsOf(cfg.SensitiveDirs), secrets...), cfg.Home)
+	if err != nil {
+		return nil, err
+	}
+	never, err := compileSensitive(append(processPaths(), secrets...), cfg.Home)
 	if err != nil {
 		return nil, err
 	}
 	t := &Toolset{
-		root: root, home: cfg.Home, sensitive: sensitive,
+		root: root, home: cfg.Home, sensitive: sensitive, never: never,
 		maxScanBytes: cfg.MaxScanBytes, maxSearchTime: cfg.MaxSearchTime,
 	}
 	if t.maxScanBytes <= 0 {
@@ -96,6 +103,23 @@ func New(cfg Config) (*Toolset, error) {
 // Catalog is what the toolset offers. It is the same at every call; the caller does not change it.
 func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
 
+// Bounds are how long a call of the tool may take, and how many characters of text its result may hold before it is cut; each 0
+// where it is not bounded by itself.
+func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
+	switch native {
+	case search:
+		return t.maxSearchTime, 0 // and then it says what it has found
+	case readFile:
+		return 0, mostTextBytes
+	case runCommand:
+		if t.commands != nil {
+			limits := t.commands.bounds.Config()
+			return limits.Timeout, limits.StdoutLimit + limits.StderrLimit
+		}
+	}
+	return 0, 0
+}
+
 // Execute runs e.Tool, chosen by its native name. Whatever keeps a tool from its answer is a *tool.Failure; a binary file
 // is an answer with isError, since only a result can carry what is known of the file. It reports progress of long
 // searches and ends soon after ctx does.
@@ -109,11 +133,11 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 	case runCommand:
 		a, err = t.runCommand(ctx, e)
 	case readFile:
-		a, err = t.readFile(ctx, e.Arguments)
+		a, err = t.readFile(ctx, e)
 	case listDir:
-		a, err = t.listDir(ctx, e.Arguments)
+		a, err = t.listDir(ctx, e)
 	case search:
-		a, err = t.search(ctx, e.Arguments, e.Progress)
+		a, err = t.search(ctx, e)
 	case writeFile:
 		a, err = t.writer.writeFile(ctx, e)
 	case editFile:

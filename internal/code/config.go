@@ -10,10 +10,15 @@ import (
 type Config struct {
 	Enabled        bool
 	Root           string   // the project: relative paths start here; default the working directory
-	SensitivePaths []string // globs added to the default ones; a path that matches is refused
+	SensitivePaths []string // globs; a path that matches is refused, whoever allows it
 
-	// SensitiveDirs are directories, as paths and not as globs, that are sensitive with all that lies in them.
+	// SensitiveDirs are directories, as paths and not as globs, that are sensitive with all that lies in them, as the default
+	// sensitive paths are: they are read where that has been permitted, and never written.
 	SensitiveDirs []string
+
+	// Secrets are directories and files, as absolute paths, that are neither read nor written, whoever allows it: what the hub
+	// keeps its own keys, tokens and records in.
+	Secrets []string
 
 	// Home is the directory that "~/" stands for in SensitivePaths and in the paths of calls. Without it "~/" in
 	// SensitivePaths is an error. The default sensitive paths do not depend on it.

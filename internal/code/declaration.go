@@ -62,7 +62,7 @@ func parseDeclaration(text string) (*tool.Tool, error) {
 const readFileDeclaration = `{
 	"name": "read_file",
 	"title": "Read file",
-	"description": "Reads lines of a text file. Returns up to max_lines lines from start_line on; where more follow, truncated is true and next_start_line says where to go on. Lines over 4096 bytes are cut and listed in truncated_lines. Binary files are described, not shown. Sensitive paths (keys, credentials, .env) are refused.",
+	"description": "Reads lines of a text file. Returns up to max_lines lines from start_line on; where more follow, truncated is true and next_start_line says where to go on. Lines over 4096 bytes are cut and listed in truncated_lines. Binary files are described, not shown. A sensitive path (keys, credentials, .env) takes a person's permission.",
 	"inputSchema": {
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
 		"type": "object",
@@ -144,7 +144,7 @@ const listDirDeclaration = `{
 const searchDeclaration = `{
 	"name": "search",
 	"title": "Search files",
-	"description": "Searches text files line by line with a regular expression, as ripgrep does: files named in .gitignore, hidden files, binary files and symbolic links are left out, unless path or glob names them. Sensitive files are never searched. Returns matching lines with path, line and column; truncated says whether there was more.",
+	"description": "Searches text files line by line with a regular expression, as ripgrep does: files named in .gitignore, hidden files, binary files and symbolic links are left out, unless path or glob names them. Sensitive files are left out; searching one that path names takes a person's permission. Returns matching lines with path, line and column; truncated says whether there was more.",
 	"inputSchema": {
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
 		"type": "object",

@@ -31,6 +31,8 @@ const (
 // What open found out, for callers that branch.
 var (
 	errSensitive  = errors.New("sensitive path")
+	errNever      = errors.New("path that is never read")
+	errMoved      = errors.New("the path leads elsewhere than when the call was permitted")
 	errNotRegular = errors.New("neither a regular file nor a directory")
 	errChanged    = errors.New("the path changed while it was opened")
 )
@@ -67,7 +69,14 @@ func openFailure(path string, err error) *tool.Failure {
 	case errors.Is(err, errSensitive):
 		f.Class = tool.ClassPermissionDenied
 		f.Message = fmt.Sprintf("%q is a sensitive path (keys, credentials or secrets), which is never read or listed without "+
-			"permission, and nobody can be asked for it here: go on without it, or ask the person for what is needed of it", path)
+			"permission, and nobody is asked for it here: go on without it, or ask the person for what is needed of it", path)
+	case errors.Is(err, errNever):
+		f.Class, f.Code = tool.ClassPermissionDenied, codeProtected
+		f.Message = fmt.Sprintf("%q is never read by this tool, whoever allows it: it belongs to the system, to the hub itself or to what "+
+			"its operator protects; go on without it", path)
+	case errors.Is(err, errMoved):
+		f.Class, f.Code = tool.ClassPermissionDenied, codePathChanged
+		f.Message = fmt.Sprintf("%q leads elsewhere than when the call was permitted, so that nothing was read: call again", path)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		f.Code = codeFileNotFound
 		f.Message = fmt.Sprintf("there is no %q: look for the right path with list_dir or search", path)

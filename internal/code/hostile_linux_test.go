@@ -49,7 +49,7 @@ func TestSpecialFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := p.judge(f, filepath.Join(p.root, "pipe")); err == nil {
+	if _, err := judge(f, filepath.Join(p.root, "pipe"), p.sensitive, errSensitive); err == nil {
 		t.Error("a pipe was let through")
 	}
 	before := openDescriptors(t)

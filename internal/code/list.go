@@ -2,7 +2,6 @@ package code
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,8 +47,8 @@ type dirContent struct {
 	Truncated bool       `json:"truncated"`
 }
 
-func (t *Toolset) listDir(ctx context.Context, raw json.RawMessage) (answer, error) {
-	args := parseArguments(raw, "path", "recursive", "limit")
+func (t *Toolset) listDir(ctx context.Context, e *tool.Execution) (answer, error) {
+	args := parseArguments(e.Arguments, "path", "recursive", "limit")
 	arg := args.text("path", ".", mostPath)
 	recursive := args.boolean("recursive")
 	limit := args.integer("limit", defaultEntries, 1, mostEntries)
@@ -60,7 +59,7 @@ func (t *Toolset) listDir(ctx context.Context, raw json.RawMessage) (answer, err
 	if err != nil {
 		return answer{}, err
 	}
-	l := lister{t: t, base: base, limit: limit, out: dirContent{Path: t.show(base), Recursive: recursive, Entries: []dirEntry{}}}
+	l := lister{in: t.reading(e), base: base, limit: limit, out: dirContent{Path: t.show(base), Recursive: recursive, Entries: []dirEntry{}}}
 	if err := l.walk(ctx, recursive); err != nil {
 		return answer{}, listFailure(arg, err)
 	}
@@ -87,7 +86,7 @@ var errNotDirectory = errors.New("not a directory")
 
 // lister lists breadth first, so that a limit cuts what lies deep and not what sorts late.
 type lister struct {
-	t     *Toolset
+	in    *reading
 	base  string
 	limit int
 	out   dirContent
@@ -95,7 +94,11 @@ type lister struct {
 
 // walk lists the base and, where recursive, what lies below. Only a failure at the base itself is an error.
 func (l *lister) walk(ctx context.Context, recursive bool) error {
-	names, more, err := l.t.readDir(ctx, l.base)
+	top, err := l.in.first(l.base)
+	if err != nil {
+		return err
+	}
+	names, more, err := readDir(ctx, top)
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func (l *lister) walk(ctx context.Context, recursive bool) error {
 			l.out.Entries[i].Note = noteGit
 			continue
 		}
-		names, more, err := l.t.readDir(ctx, filepath.Join(l.base, filepath.FromSlash(e.Path)))
+		names, more, err := l.below(ctx, e.Path)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -125,6 +128,15 @@ func (l *lister) walk(ctx context.Context, recursive bool) error {
 		}
 	}
 	return nil
+}
+
+// below reads the directory rel below the base.
+func (l *lister) below(ctx context.Context, rel string) (names []fs.DirEntry, more bool, err error) {
+	d, err := l.in.below(filepath.Join(l.base, filepath.FromSlash(rel)))
+	if err != nil {
+		return nil, false, err
+	}
+	return readDir(ctx, d)
 }
 
 // add appends the entries of directory dir until the limit.
@@ -150,7 +162,7 @@ func (l *lister) entry(rel string, d fs.DirEntry) dirEntry {
 	case fs.ModeSymlink:
 		e.Type = "symlink"
 	}
-	if l.t.sensitive.contain(full) {
+	if l.in.sensitive.contain(full) || l.in.sensitive.contain(filepath.Join(l.in.top, filepath.FromSlash(rel))) {
 		e.Note = noteSensitive
 		return e
 	}
@@ -190,12 +202,8 @@ func (c *dirContent) text() string {
 	return b.String()
 }
 
-// readDir returns the entries of a directory sorted by name, and whether there are more than may be held.
-func (t *Toolset) readDir(ctx context.Context, dir string) (entries []fs.DirEntry, more bool, err error) {
-	d, err := t.open(dir)
-	if err != nil {
-		return nil, false, err
-	}
+// readDir returns the entries of the directory d sorted by name, and whether there are more than may be held. It closes d.
+func readDir(ctx context.Context, d *opened) (entries []fs.DirEntry, more bool, err error) {
 	defer d.Close()
 	if !d.info.IsDir() {
 		return nil, false, errNotDirectory

@@ -6,15 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// opened is a regular file or a directory that passed the check of sensitive paths.
+// opened is a regular file or a directory that may be read.
 type opened struct {
 	*os.File
-	info fs.FileInfo
+	info  fs.FileInfo
+	names []string // that it may have, with every link followed; the likeliest first
 }
 
 // locate returns the absolute, clean path that an argument stands for. It looks at nothing.
@@ -48,11 +50,17 @@ func (t *Toolset) show(path string) string {
 	return filepath.ToSlash(rel)
 }
 
-// open opens path, absolute and clean. The name is judged before anything is touched, and what was opened is judged once
-// more by its own descriptor, so that no link and no exchange of the file in between leads to a sensitive path.
+// open opens path, absolute and clean, if it is not sensitive.
 func (t *Toolset) open(path string) (*opened, error) {
-	if t.sensitive.contain(path) {
-		return nil, errSensitive
+	return t.openBut(path, t.sensitive, errSensitive)
+}
+
+// openBut opens path, absolute and clean, unless it is one of those that are refused: with err. The name is judged before
+// anything is touched, and what was opened is judged once more by its own descriptor, so that no link and no exchange of the
+// file in between leads to what is refused.
+func (t *Toolset) openBut(path string, refused sensitivePaths, refusal error) (*opened, error) {
+	if refused.contain(path) {
+		return nil, refusal
 	}
 	info, err := os.Stat(path) // opening alone may act on a device
 	if err != nil {
@@ -65,7 +73,7 @@ func (t *Toolset) open(path string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := t.judge(f, path)
+	o, err := judge(f, path, refused, refusal)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -74,7 +82,7 @@ func (t *Toolset) open(path string) (*opened, error) {
 }
 
 // judge decides about f, which was opened as path, by what f is now.
-func (t *Toolset) judge(f *os.File, path string) (*opened, error) {
+func judge(f *os.File, path string, refused sensitivePaths, refusal error) (*opened, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -86,12 +94,10 @@ func (t *Toolset) judge(f *os.File, path string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		if t.sensitive.contain(name) {
-			return nil, errSensitive
-		}
+	if slices.ContainsFunc(names, refused.contain) {
+		return nil, refusal
 	}
-	return &opened{File: f, info: info}, nil
+	return &opened{File: f, info: info, names: names}, nil
 }
 
 func readable(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,8 +44,8 @@ type fileContent struct {
 	Text *string `json:"text,omitempty"`
 }
 
-func (t *Toolset) readFile(ctx context.Context, raw json.RawMessage) (answer, error) {
-	args := parseArguments(raw, "path", "start_line", "max_lines")
+func (t *Toolset) readFile(ctx context.Context, e *tool.Execution) (answer, error) {
+	args := parseArguments(e.Arguments, "path", "start_line", "max_lines")
 	arg := args.text("path", "", mostPath)
 	start := args.integer("start_line", 1, 1, mostStartLine)
 	count := args.integer("max_lines", defaultLines, 1, mostLines)
@@ -57,7 +56,7 @@ func (t *Toolset) readFile(ctx context.Context, raw json.RawMessage) (answer, er
 	if err != nil {
 		return answer{}, err
 	}
-	f, err := t.open(path)
+	f, err := t.reading(e).first(path)
 	if err != nil {
 		return answer{}, openFailure(arg, err)
 	}

@@ -107,7 +107,7 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	if err := a.err(); err != nil {
 		return answer{}, err
 	}
-	found, err := t.findCommand(argv[0], cwd)
+	found, err := t.findCommand(argv[0], cwd, e.Command)
 	if err != nil {
 		return answer{}, err
 	}
@@ -126,8 +126,8 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	return t.answerOf(ctx, found, &outcome, secrets)
 }
 
-// findCommand finds the program and the directory of a command.
-func (t *Toolset) findCommand(name, cwd string) (tool.Command, error) {
+// findCommand finds the program and the directory of a command. A sensitive directory is one that it was permitted for.
+func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.Command, error) {
 	at, err := t.locate(cwd)
 	if err != nil {
 		return tool.Command{}, err
@@ -136,7 +136,10 @@ func (t *Toolset) findCommand(name, cwd string) (tool.Command, error) {
 	if err != nil {
 		return tool.Command{}, boundsFailure(err)
 	}
-	if t.sensitive.contain(dir) {
+	switch {
+	case t.never.contain(dir):
+		return tool.Command{}, openFailure(cwd, errNever)
+	case permitted == nil && t.sensitive.contain(dir):
 		return tool.Command{}, openFailure(cwd, errSensitive)
 	}
 	program, err := t.commands.bounds.Find(name, dir)

@@ -220,6 +220,33 @@ func TestRunCommandPermitted(t *testing.T) {
 	}
 }
 
+// A sensitive directory is one to run in where that was permitted, and what the operator refuses is never.
+func TestRunCommandInSensitiveDirs(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, func(c *code.Config) { c.SensitivePaths = []string{"vault"} })
+	for _, dir := range []string{".aws", "vault"} {
+		if err := os.Mkdir(filepath.Join(r.root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		call := fmt.Sprintf(`{"argv":["pwd"],"cwd":%q}`, dir)
+		if _, _, err := r.execute(t.Context(), call, nil); err == nil {
+			t.Errorf("ran in %s, where nobody has looked", dir)
+		}
+		at, err := r.Dir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := r.Find("pwd", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := r.execute(t.Context(), call, &tool.Command{Program: program, Dir: at})
+		if ok := err == nil && got.Stdout == at+"\n"; ok != (dir == ".aws") {
+			t.Errorf("permitted in %s: %+v, %v", dir, got, err)
+		}
+	}
+}
+
 // A command that is ended is a failure that carries what it wrote by then.
 func TestRunCommandEnds(t *testing.T) {
 	t.Parallel()

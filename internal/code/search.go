@@ -79,6 +79,7 @@ type searchSkipped struct {
 // is exchanged meanwhile lead it to a sensitive file.
 type searcher struct {
 	t        *Toolset
+	in       *reading
 	re       *regexp.Regexp
 	glob     *pattern
 	base     string
@@ -90,9 +91,9 @@ type searcher struct {
 	out      searchContent
 }
 
-func (t *Toolset) search(ctx context.Context, raw json.RawMessage, progress func(tool.Progress)) (answer, error) {
-	args := parseArguments(raw, "query", "path", "glob", "limit")
-	s := &searcher{t: t, budget: t.maxScanBytes, progress: progress}
+func (t *Toolset) search(ctx context.Context, e *tool.Execution) (answer, error) {
+	args := parseArguments(e.Arguments, "query", "path", "glob", "limit")
+	s := &searcher{t: t, in: t.reading(e), budget: t.maxScanBytes, progress: e.Progress}
 	query := args.text("query", "", mostQuery)
 	arg := args.text("path", ".", mostPath)
 	glob := ""
@@ -147,13 +148,12 @@ func (s *searcher) compile(query, glob string) error {
 func (s *searcher) run(ctx context.Context, arg string) error {
 	limited, cancel := context.WithTimeout(ctx, s.t.maxSearchTime)
 	defer cancel()
-	f, err := s.t.open(s.base)
+	f, err := s.in.first(s.base)
 	if err != nil {
 		return openFailure(arg, err)
 	}
 	if f.info.IsDir() {
-		f.Close()
-		err = s.dir(limited, s.base, s.t.ignoreLevelsAbove(s.base))
+		err = s.dir(limited, s.base, f, s.t.ignoreLevelsAbove(s.base))
 	} else {
 		err = s.file(limited, s.base, f)
 		f.Close()
@@ -176,9 +176,10 @@ func (s *searcher) cut(why string) error {
 	return errStop
 }
 
-// dir searches what lies in directory full, in the order of names. An error other than errStop or ctx's is about full itself.
-func (s *searcher) dir(ctx context.Context, full string, levels []ignoreLevel) error {
-	entries, more, err := s.t.readDir(ctx, full)
+// dir searches what lies in the directory d, called full, in the order of names, and closes d. An error other than errStop or
+// ctx's is about full itself.
+func (s *searcher) dir(ctx context.Context, full string, d *opened, levels []ignoreLevel) error {
+	entries, more, err := readDir(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -216,15 +217,14 @@ func (s *searcher) entry(ctx context.Context, full string, e fs.DirEntry, levels
 	if !decided && (strings.HasPrefix(e.Name(), ".") || ignored(levels, full, isDir)) {
 		return nil
 	}
-	var err error
-	if isDir {
-		err = s.dir(ctx, full, levels)
-	} else {
-		var f *opened
-		if f, err = s.t.open(full); err == nil {
-			err = s.file(ctx, full, f)
-			f.Close()
-		}
+	f, err := s.in.below(full)
+	switch {
+	case err != nil:
+	case isDir:
+		err = s.dir(ctx, full, f, levels)
+	default:
+		err = s.file(ctx, full, f)
+		f.Close()
 	}
 	switch {
 	case err == nil, errors.Is(err, errStop):

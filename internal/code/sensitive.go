@@ -13,11 +13,11 @@ import (
 // defaultSensitive returns the patterns of the design document and two more. The document writes ~/.ssh; they hold in
 // every directory here, because the homes of other accounts, mounted homes and backups keep the same secrets.
 func defaultSensitive() []string {
-	return []string{
-		".ssh", ".gnupg", ".aws", ".config/gcloud", "*.pem", "*.key", ".env", ".env.*",
-		"/proc", "/sys", // the hub's own environment, memory and descriptors; files that block or act when read
-	}
+	return append([]string{".ssh", ".gnupg", ".aws", ".config/gcloud", "*.pem", "*.key", ".env", ".env.*"}, processPaths()...)
 }
+
+// processPaths hold the hub's own environment, memory and descriptors, and files that block or act when read.
+func processPaths() []string { return []string{"/proc", "/sys"} }
 
 // sensitivePaths are globs over whole paths as fold writes them.
 type sensitivePaths []string

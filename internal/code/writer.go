@@ -68,12 +68,14 @@ func newWriter(cfg Config, root string) (*writer, error) {
 			return nil, fmt.Errorf("code: %q is no directory that can be written to: set code.allowed_write_roots to existing directories", dir)
 		}
 	}
-	limits, err := target.NewLimits(target.Config{}, "")
+	limits, err := target.NewLimits(target.Config{}, target.Hub{})
 	if err != nil {
 		return nil, fmt.Errorf("code: %w", err)
 	}
 	never := append([]string{"/proc", "/sys", "/dev"}, cfg.SensitivePaths...)
-	never = append(append(never, globsOf(cfg.SensitiveDirs)...), globsOf(cfg.Protected)...)
+	for _, dirs := range [][]string{cfg.SensitiveDirs, cfg.Secrets, cfg.Protected} {
+		never = append(never, globsOf(dirs)...)
+	}
 	w := &writer{root: root, real: root, limits: limits, turn: make(chan struct{}, 1),
 		paths: target.NewRoot(root, cfg.Home).Writing(cfg.AllowedWriteRoots...)}
 	if real, err := filepath.EvalSymlinks(root); err == nil {

@@ -142,7 +142,7 @@ func (b *Bounds) Environment(more ...string) (env, secrets []string) {
 			continue
 		}
 		env = append(env, entry)
-		if asked && secretName(name) && len(value) >= minSecret {
+		if asked && Secret(name) && len(value) >= minSecret {
 			secrets = append(secrets, value)
 		}
 	}
@@ -164,7 +164,8 @@ func (b *Bounds) Names(more ...string) []string {
 // minSecret is the length from which a value is taken for a secret: shorter ones stand in too many words.
 const minSecret = 6
 
-func secretName(name string) bool {
+// Secret reports whether a variable of that name usually holds a secret.
+func Secret(name string) bool {
 	name = strings.ToUpper(name)
 	for _, word := range []string{"TOKEN", "SECRET", "PASSW", "KEY", "CREDENTIAL", "AUTH", "COOKIE", "DSN", "DATABASE_URL"} {
 		if strings.Contains(name, word) {

@@ -27,6 +27,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	s.Upstream.StartParallel = f.hub.startParallel
 	r.retry(&s.Upstream, f.hub.retry)
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
+	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.toolsets.code)
 	s.Declarative = r.declarative(&f.hub.toolsets.declarative, s.Code.Root)
 	s.Policy, s.RuleFiles = r.policy(f.policy), r.ruleFiles(f.policy)

@@ -37,6 +37,7 @@ type Settings struct {
 	StateDir string // absolute; holds all that the hub writes
 
 	Upstream    upstream.Config     // Self and Version are left to cmd
+	Credentials map[string][]string // by server id: names of what its entry gives it to sign in with, sorted; never a value
 	Profiles    []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
 	Deferred    deferred.Config     // of every profile
 	Embeddings  embed.Config        // without a URL: none

@@ -39,6 +39,9 @@ func (r *reader) servers(entries []entry[server], usual limits) []upstream.Serve
 			c := r.server(id, e)
 			c.Limits = serverLimits(e.value.limits, usual)
 			configs = append(configs, c)
+			if names := credentialsOf(e.node); len(names) > 0 {
+				r.credentials[id] = names
+			}
 			r.dormant = false
 		}
 		leave()

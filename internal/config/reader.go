@@ -17,12 +17,14 @@ type reader struct {
 	warnings textfile.Faults
 	vars     *variables
 
+	credentials map[string][]string // of Settings
+
 	// dormant is set within a disabled server: its variables may be unset and its files missing.
 	dormant bool
 }
 
 func newReader(file string, env Env) *reader {
-	return &reader{file: file, vars: newVariables(file, env)}
+	return &reader{file: file, vars: newVariables(file, env), credentials: make(map[string][]string)}
 }
 
 func (r *reader) sorted() textfile.Faults { return r.faults.Sort() }

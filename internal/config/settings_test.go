@@ -61,6 +61,7 @@ func TestEverySetting(t *testing.T) {
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
+		Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
 		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
 			Servers: []upstream.ServerConfig{
 				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),

@@ -256,7 +256,7 @@ func codeShape() object[codeToolset] {
 			in[string]{expanded}, func(c *codeToolset) *located[string] { return &c.root }),
 		key("run_command", "Runs commands in the project: code.run_command. Off where this key is absent.", in[commands]{runCommandShape()},
 			func(c *codeToolset) *located[commands] { return &c.run }),
-		key("sensitive_paths", "Globs of paths that are refused, besides the built-in ones.",
+		key("sensitive_paths", "Globs of paths that these tools never open, whoever allows it. The built-in ones (keys, .env …) are asked about.",
 			list[located[string]]{in[string]{text{expand: true, check: treeGlob}}},
 			func(c *codeToolset) *[]located[string] { return &c.sensitivePaths }),
 		key("allowed_write_roots", "Directories in which code.write_file and code.edit_file may write: [.] is the project. Relative to "+

@@ -10,6 +10,7 @@
 package declarative
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -187,6 +189,17 @@ func (t *Toolset) Env() map[tool.Name][]string {
 		all[d.tool.Name] = t.bounds.Names(d.env...)
 	}
 	return all
+}
+
+// Bounds are how long a call of the tool may take, and how many bytes of output its result may come from: with more
+// the call fails. 0 for tools that there are not.
+func (t *Toolset) Bounds(native string) (timeout time.Duration, output int) {
+	d := t.tools[native]
+	if d == nil {
+		return 0, 0
+	}
+	limits := t.bounds.Config()
+	return cmp.Or(d.timeout, limits.Timeout), cmp.Or(d.stdout, limits.StdoutLimit)
 }
 
 // readFile returns what file holds, or why it is not read.

@@ -1,6 +1,7 @@
 package declarative
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,16 +73,8 @@ func (d *definition) argv(arguments json.RawMessage) ([]string, error) {
 // spec finds the program and the directory.
 func (t *Toolset) spec(d *declared, argv []string) (command.Spec, error) {
 	limits := t.bounds.Config()
-	s := command.Spec{Argv: argv, Timeout: limits.Timeout, StdoutLimit: limits.StdoutLimit, StderrLimit: limits.StderrLimit}
-	if d.timeout > 0 {
-		s.Timeout = d.timeout
-	}
-	if d.stdout > 0 {
-		s.StdoutLimit = d.stdout
-	}
-	if d.stderr > 0 {
-		s.StderrLimit = d.stderr
-	}
+	s := command.Spec{Argv: argv, StderrLimit: cmp.Or(d.stderr, limits.StderrLimit)}
+	s.Timeout, s.StdoutLimit = t.Bounds(d.tool.Native)
 	program := d.program
 	if d.shell {
 		program = shellProgram

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -57,16 +58,26 @@ func (f *Facts) InputContract() InputContract {
 // OutputContract is the tool's tool_output_contract. An MCP tool may answer with any content there is.
 func (f *Facts) OutputContract() OutputContract {
 	schema := objectOnly(f.declared.OutputSchema)
-	policy := "pass_through"
-	if f.options.MaxInlineChars > 0 {
-		policy = "preview_and_reference"
+	policy := passThrough
+	if f.state.MaxInlineChars > 0 && f.state.Excess != "" {
+		policy = f.state.Excess
 	}
 	return OutputContract{
 		Head: tool.HeadOf(tool.ObjectOutputContract), Schema: schema, Structured: schema != nil,
 		ContentTypes: []string{"text", "image", "audio", "resource", "resource_link"},
-		MediaModes:   []string{"inline", "reference"}, SizePolicy: policy, MaxInline: f.options.MaxInlineChars,
+		MediaModes:   []string{"inline", "reference"}, SizePolicy: policy, MaxInline: f.maxInlineChars(),
 		Rendering: "model_content_is_the_result",
 	}
+}
+
+// maxInlineChars is the least of what the hub lets through and of what the tool itself says that clients are to show.
+func (f *Facts) maxInlineChars() int {
+	most := f.state.MaxInlineChars
+	own := string(member(member(f.declared.Declaration, "_meta"), "anthropic/maxResultSizeChars"))
+	if n, err := strconv.Atoi(own); err == nil && n > 0 && (most == 0 || n < most) {
+		return n
+	}
+	return most
 }
 
 // ExecutionProfile is the tool's tool_execution_profile.
@@ -104,7 +115,7 @@ func (f *Facts) PermissionProfile() PermissionProfile {
 	return PermissionProfile{
 		Head: tool.HeadOf(tool.ObjectPermissionProfile), ID: f.ref("permission"), RiskLevel: f.Risk.Value,
 		AccessKinds: list(f.Access.Value), WriteEffects: list(f.WriteEffects.Value), NetworkScope: scope,
-		TenantScope: f.namespace(), CredentialRefs: list(f.options.Credentials), SandboxProfile: noSandbox,
+		TenantScope: f.namespace(), CredentialRefs: list(f.state.Credentials), SandboxProfile: noSandbox,
 		ApprovalRequired: required, ApprovalReason: reason, PermissionChannel: f.options.Channel,
 		RuleMatching:    []string{"tool_id", "tags", "server", "profile", "actor", "arguments", "targets", "_meta", "time"},
 		DataSensitivity: sensitivity, RetentionHint: "journal", RedactionRequired: len(f.Sensitive) > 0,
@@ -168,7 +179,7 @@ func (f *Facts) Interface() Interface {
 		ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.state.AlwaysLoad,
 		ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(t.InputSchema), OutputSchema: objectOnly(t.OutputSchema),
 		Strict: f.strict(), IsEnabled: f.enabled(), RequiresSetup: f.Lifecycle.Value == RequiresSetup,
-		RequiredCredentials: list(f.options.Credentials), ModelRequirements: []string{}, FeatureGates: []string{},
+		RequiredCredentials: list(f.state.Credentials), ModelRequirements: []string{}, FeatureGates: []string{},
 		SchemaValidation: f.validation(), ValueValidation: "by_executor", IOPreflightValidation: "targets", DenyBeforeIO: true,
 		IsReadOnly: f.ReadOnly.Value, IsDestructive: f.Destructive.Value, IsOpenWorld: f.OpenWorld.Value,
 		IsConcurrencySafe: f.Concurrent.Value, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
@@ -176,7 +187,7 @@ func (f *Facts) Interface() Interface {
 		PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool), PermissionChannel: f.options.Channel,
 		ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(), AbortSemantics: "cancel_requested",
 		ProgressSchema: json.RawMessage(progressSchema), ContextModifierPolicy: "forbid",
-		ResultMapper: "pass_through", MaxInlineChars: f.options.MaxInlineChars, PersistencePolicy: f.ref("persistence"),
+		ResultMapper: passThrough, MaxInlineChars: f.maxInlineChars(), PersistencePolicy: f.ref("persistence"),
 		EmptyResultPolicy: "empty_content", RedactionPolicies: []string{}, Rendering: f.rendering(title),
 		ExternalMappings: f.ExternalMappings(),
 	}

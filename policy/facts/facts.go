@@ -109,10 +109,7 @@ type Options struct {
 	Trust     bool       // the operator vouches for the annotations of this server
 	Overrides []Override // of Config.Tools; the first that sets a fact counts for that fact
 
-	// The rest is for the records alone.
-	MaxInlineChars int      // of a result that reaches the model as it is; 0: no bound
-	Credentials    []string // names of the credentials that its server needs, never their values
-	Channel        string   // how a person is asked: "elicitation", "queue" …; "" where nobody is
+	Channel string // for the records alone: how a person is asked, "client", "queue" …; "" where nobody is
 }
 
 // Of derives the facts of t. It takes well under 50 microseconds for a declaration of ordinary size, keeps t and o, and

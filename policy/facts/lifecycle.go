@@ -18,7 +18,20 @@ type State struct {
 	Aliases    []string      // other names under which the tool answers
 	AlwaysLoad bool          // never deferred
 	Timeout    time.Duration // of one call; 0: not bounded
+
+	MaxInlineChars int    // of a result that reaches the model as it is; 0: not bounded, or not known
+	Excess         string // what becomes of a longer one: ExcessCut or ExcessRefused; "" where it is not bounded
+
+	Credentials []string // names of what its origin is given to sign in with, never the values
 }
+
+// What becomes of a result that is longer than MaxInlineChars: values of result_size_policy.
+const (
+	ExcessCut     = "cut_above_limit"     // the rest is left out, and the result says so
+	ExcessRefused = "refused_above_limit" // the call fails
+
+	passThrough = "pass_through"
+)
 
 // lifecycle is the state of the tool by itself: what the operator says, or whether it is deprecated.
 func (d *derivation) lifecycle() Fact[string] {

@@ -45,8 +45,9 @@ func TestRecords(t *testing.T) {
 	for _, object := range []string{"tool-declaration", "tool-interface", "execution-profile", "permission-profile", "scheduler-policy"} {
 		schemas[object] = standard(t, object)
 	}
-	full := facts.Options{Trust: true, MaxInlineChars: 1000, Credentials: []string{"TOKEN"}, Channel: "elicitation"}
-	placed := facts.State{Aliases: []string{"a"}, AlwaysLoad: true, Timeout: time.Second}
+	full := facts.Options{Trust: true, Channel: "client"}
+	placed := facts.State{Aliases: []string{"a"}, AlwaysLoad: true, Timeout: time.Second, MaxInlineChars: 1000, Excess: facts.ExcessCut,
+		Credentials: []string{"env:TOKEN"}}
 	for i, tl := range recorded(t) {
 		o, state := facts.Options{}, facts.State{}
 		if i%2 == 0 {
@@ -79,7 +80,7 @@ func TestInterfaceHasTenPartitions(t *testing.T) {
 	t.Parallel()
 	tl := made(t, "get_thing", "Gets a thing.", "", "")
 	tl.OutputSchema = json.RawMessage(`{"type":"object"}`)
-	f := facts.Of(tl, facts.Options{MaxInlineChars: 1}).In(facts.State{Timeout: time.Second})
+	f := facts.Of(tl, facts.Options{}).In(facts.State{Timeout: time.Second, MaxInlineChars: 1})
 	text, err := json.Marshal(f.Interface())
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +118,28 @@ func TestInterfaceHasTenPartitions(t *testing.T) {
 	}
 	if n := len(partitions); n != 10 {
 		t.Errorf("%d partitions", n)
+	}
+}
+
+// TestResultBounds: the least of what the hub lets through and what the tool says counts, and only the hub's bound cuts anything.
+func TestResultBounds(t *testing.T) {
+	t.Parallel()
+	hub := facts.State{MaxInlineChars: 1000, Excess: facts.ExcessRefused}
+	for _, c := range []struct {
+		meta   string
+		state  facts.State
+		chars  int
+		policy string
+	}{
+		{`{}`, facts.State{}, 0, "pass_through"}, {`{}`, hub, 1000, facts.ExcessRefused},
+		{`{"anthropic/maxResultSizeChars":500}`, hub, 500, facts.ExcessRefused}, {`{"anthropic/maxResultSizeChars":500}`, facts.State{}, 500, "pass_through"},
+		{`{"anthropic/maxResultSizeChars":5000}`, hub, 1000, facts.ExcessRefused}, {`{"anthropic/maxResultSizeChars":-1}`, hub, 1000, facts.ExcessRefused},
+		{`{"anthropic/maxResultSizeChars":"500"}`, facts.State{}, 0, "pass_through"}, {`{"anthropic/maxResultSizeChars":1e99}`, hub, 1000, facts.ExcessRefused},
+	} {
+		f := facts.Of(declared(t, "s", `{"name":"get","_meta":`+c.meta+`}`), facts.Options{}).In(c.state)
+		if o, i := f.OutputContract(), f.Interface(); o.MaxInline != c.chars || i.MaxInlineChars != c.chars || o.SizePolicy != c.policy {
+			t.Errorf("%+v: %d, %d, %s", c, o.MaxInline, i.MaxInlineChars, o.SizePolicy)
+		}
 	}
 }
 

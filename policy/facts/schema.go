@@ -349,6 +349,19 @@ func Secret(name string) bool {
 	return len(p.words) > 0 && p.secret(p.words[len(p.words)-1])
 }
 
+// SecretParameter reports whether a parameter of an address holds a secret, by its name. Addresses are signed, too.
+func SecretParameter(name string) bool {
+	words := split(name)
+	if len(words) == 0 {
+		return false
+	}
+	switch words[len(words)-1] {
+	case "signature", "sig", "hmac", "jwt", "otp", "auth", "pwd", "pass", "sid", "sessionid", "assertion", "bearer", "accesstoken", "authtoken":
+		return true
+	}
+	return Secret(name)
+}
+
 // chooses reports whether a property whose name ends in word says what the tool is to do.
 func chooses(word string) bool {
 	switch word {

@@ -25,8 +25,8 @@ const (
 )
 
 // findCommands sets what the commands of r run, and where: decisions and grants are about files, not about names. What
-// cannot be found is a fault of the target, so that nobody is asked about it. Words that lead to sensitive paths become
-// targets themselves: who has been allowed a program has not been allowed these.
+// cannot be found is a fault of the target, so that nobody is asked about it. Words that lead to sensitive paths, or to what
+// the hub keeps to itself, become targets themselves: who has been allowed a program has not been allowed these.
 func (g *Gate) findCommands(r *policy.Request, find Commands) {
 	var given string
 	if raw, ok := rawjson.Get(r.Input, directoryArgument); ok {
@@ -55,13 +55,15 @@ func (g *Gate) findCommands(r *policy.Request, find Commands) {
 			continue
 		}
 		t.Runs(path)
-		more = append(more, g.sensitiveWords(t, r.Input, target.NewRoot(dir, g.options.Home))...)
+		more = append(more, g.guardedWords(t, r.Input, target.NewRoot(dir, g.options.Home))...)
 	}
 	r.Targets = append(r.Targets, more...)
 }
 
-// sensitiveWords are the words of the command t, or what follows a "=" in them, that lead to sensitive paths.
-func (g *Gate) sensitiveWords(t *target.Target, input []byte, root target.Root) []target.Target {
+// guardedWords are the words of the command t, or parts of them, that lead to sensitive paths and to what the hub keeps to
+// itself. It takes each word for a path, whatever the program makes of it: what programs reach besides, below a directory
+// for instance, is not among them.
+func (g *Gate) guardedWords(t *target.Target, input []byte, root target.Root) []target.Target {
 	value, _ := rawjson.Get(input, strings.TrimPrefix(t.Argument, "/"))
 	var out []target.Target
 	n := 0
@@ -71,23 +73,38 @@ func (g *Gate) sensitiveWords(t *target.Target, input []byte, root target.Root) 
 		if n == 1 || len(word) > maxWord {
 			return n < maxWords
 		}
-		texts := []string{word}
-		if _, after, ok := strings.Cut(word, "="); ok {
-			texts = append(texts, after)
-		}
-		for _, text := range texts {
-			if text == "" || strings.HasPrefix(text, "-") {
-				continue
-			}
+		for _, text := range pathsIn(word) {
 			for _, path := range target.PathsOf(t.Argument, text, root) {
-				if path.Fault == "" && g.limits.Sensitive(&path) != "" {
-					out = append(out, path)
+				if !g.limits.Secret(&path) && g.limits.Sensitive(&path) == "" {
+					continue
 				}
+				if path.Fault != "" { // may be no path at all: no reason to deny, only one to ask, and to remember no more than this very call
+					path.Fault, path.Notes = "", append(path.Notes, target.Wildcard)
+				}
+				out = append(out, path)
 			}
 		}
 		return n < maxWords
 	})
 	return out
+}
+
+// pathsIn are the parts of a command's word that may be a path: all of it, what follows a "=", an "@" (of a file that curl
+// reads), or the letter of an option.
+func pathsIn(word string) []string {
+	var texts []string
+	add := func(text string) {
+		if text = strings.TrimPrefix(text, "@"); text != "" && text[0] != '-' {
+			texts = append(texts, text)
+		}
+	}
+	add(word)
+	if _, after, ok := strings.Cut(word, "="); ok {
+		add(after)
+	} else if len(word) > 2 && word[0] == '-' && word[1] != '-' {
+		add(word[2:])
+	}
+	return texts
 }
 
 // Command is what the command of r was found to be; nil where r has none, or nobody has looked.

@@ -29,7 +29,7 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sub := range []string{"sub", "bin"} {
+	for _, sub := range []string{"sub", "bin", "state"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	p := &place{dir: dir}
-	p.gate, err = gate.New(gate.Config{}, gate.Options{Dir: dir, Grants: grants,
+	p.gate, err = gate.New(gate.Config{}, gate.Options{Dir: dir, Grants: grants, State: filepath.Join(dir, "state"),
 		Origins: map[string]gate.Origin{"code": {Trust: true, Dir: dir, Commands: bounds,
 			Env: map[tool.Name][]string{"code.run_command": {"HOME", "PATH"}}}}})
 	if err != nil {
@@ -121,6 +121,45 @@ func TestCommands(t *testing.T) {
 	mcp := &policy.Request{Tool: &tool.Tool{Name: "mcp.a.b"}, Targets: []target.Target{{Kind: target.Command, Executable: "ls"}}}
 	if gate.Command(mcp) != nil {
 		t.Error("the command of a server was found here")
+	}
+}
+
+// A word that leads to what the hub keeps to itself denies the command, whoever has allowed it.
+func TestCommandsAndTheHubsSecrets(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if err := os.Symlink("state", filepath.Join(p.dir, "sub", "near")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../state", filepath.Join(p.dir, "sub", "up")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.gate.Engine().Settle(p.request(t, "", "lister"), policy.Settlement{Choice: policy.AllowAlways, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, argv := range [][]string{
+		{"lister", "state/run/1.json"}, {"lister", p.dir + "/state/state.key"}, {"lister", "state"}, {"lister", "sub/../state/x"},
+		{"lister", "sub/up/grants.yaml"}, {"lister", "--file=state/x"}, {"lister", "-fstate/x"}, {"lister", "-d", "@state/x"}, {"lister", "--data=@state/x"},
+		{"lister", "if=" + p.dir + "/state/x"}, {"lister", "file://" + p.dir + "/state/x"}, {"lister", "a", "b", "STATE/run"}, {"lister", "--", "state/x"},
+	} {
+		d := p.gate.Engine().Decide(t.Context(), p.request(t, "", argv...))
+		if d.Behavior != tool.Deny || d.BlockedPath == "" {
+			t.Errorf("%q: %s %v", argv, d.Behavior, d.Reason)
+		}
+	}
+	if d := p.gate.Engine().Decide(t.Context(), p.request(t, "state", "lister", "run/1.json")); d.Behavior != tool.Deny {
+		t.Errorf("in the directory itself: %s %v", d.Behavior, d.Reason)
+	}
+	for _, word := range []string{"statement", "sub/near/x", "-state", "a=b", "@", "-", "="} {
+		if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", word)); d.Behavior != tool.Allow {
+			t.Errorf("%q: %s %v", word, d.Behavior, d.Reason)
+		}
+	}
+	// what cannot be told is asked about where it reads like something sensitive
+	for _, word := range []string{"/proc/self/root" + p.dir + "/state/x", "/proc/1/environ", "$X/.env"} {
+		if d := p.gate.Engine().Decide(t.Context(), p.request(t, "", "lister", word)); d.Behavior != tool.Ask {
+			t.Errorf("%q: %s %v", word, d.Behavior, d.Reason)
+		}
 	}
 }
 

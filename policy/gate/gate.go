@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +46,7 @@ type Options struct {
 	Dir     string            // the hub's working directory, absolute
 	Home    string            // what "~" stands for; "" where that is not known
 	Temp    string            // the directory for temporary files
-	State   string            // the hub's own directory: calls that are aimed at it are asked about
+	State   string            // the hub's own directory: calls that are aimed at it are denied, whoever allows them
 	Own     []string          // files and directories that the hub goes by, absolute: calls that may write there are asked about
 }
 
@@ -81,11 +80,11 @@ func New(c Config, o Options) (*Gate, error) {
 	if g.engine, err = policy.Compile(settings); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	limits := c.Limits
+	hub := target.Hub{Temp: o.Temp, Own: o.Own}
 	if o.State != "" {
-		limits.SensitivePaths = append(slices.Clone(limits.SensitivePaths), target.Literal(o.State)...)
+		hub.Secrets = []string{o.State}
 	}
-	if g.limits, err = target.NewLimits(limits, o.Temp, o.Own...); err != nil {
+	if g.limits, err = target.NewLimits(c.Limits, hub); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
 	if err := c.Tools.Validate(); err != nil {

@@ -85,20 +85,24 @@ func TestSecretsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := g.Request(t.Context(), gate.Call{Tool: writeTool(), Actor: tool.Actor{Name: "ann", Door: "http"},
-		Input: json.RawMessage(`{"path":"a.txt","password":"SECRET\"1","url":"https://u:SECRET@h.example/x?token=SECRET"}`)})
+		Input: json.RawMessage(`{"path":"https://u:SECRET@h.example/a.txt","password":"SECRET\"1","url":"https://u:SECRET@h.example/x?token=SECRET"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := g.Engine().Classify(t.Context(), r)
-	if question := <-questions; !strings.Contains(question, "h.example") || strings.Contains(strings.ReplaceAll(question, `"url":"https://u:SECRET@h.example/x?token=SECRET"`, ""), "SECRET") {
-		t.Error(question) // an address among the arguments is shown as it is
+	if question := <-questions; !strings.Contains(question, `"url":"https://u:[masked]@h.example/x?token=[masked]"`) || strings.Contains(question, "SECRET") {
+		t.Error(question)
+	}
+	if left, err := json.Marshal(r.Targets); err != nil || strings.Count(string(left), "SECRET") < 3 {
+		t.Errorf("what the call is aimed at was changed: %s %v", left, err)
 	}
 	if record, err := json.Marshal(d); err != nil || strings.Contains(string(record), "SECRET") || !strings.Contains(string(record), "invalid RFC 3339 timestamp") {
 		t.Errorf("%s %v", record, err)
 	}
 }
 
-// What the hub goes by is asked about by whatever name it is reached, also where somebody has allowed all else.
+// What the hub goes by is asked about by whatever name it is reached, also where somebody has allowed all else, and what it
+// keeps to itself is denied.
 func TestOwnFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -112,7 +116,7 @@ func TestOwnFiles(t *testing.T) {
 	if err := os.Symlink(real, filepath.Join(dir, "link")); err != nil {
 		t.Skip(err)
 	}
-	g, err := gate.New(gate.Config{Limits: target.Config{ExemptPaths: []string{filepath.ToSlash(dir) + "/rules/**"}},
+	g, err := gate.New(gate.Config{Limits: target.Config{ExemptPaths: []string{filepath.ToSlash(dir) + "/rules/**", "**/run/**"}},
 		Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.*"}, Then: tool.Allow}}}}},
 		gate.Options{Dir: dir, State: filepath.Join(dir, "link", "state"),
 			Own: []string{filepath.Join(dir, "link", "config.yaml"), filepath.Join(dir, "rules", "own.yaml")}})
@@ -128,10 +132,11 @@ func TestOwnFiles(t *testing.T) {
 		path string
 		want tool.Behavior
 	}{
-		{writeTool(), real + "/state/grants.yaml", tool.Ask}, {writeTool(), "link/state/run/1.json", tool.Ask},
+		{writeTool(), real + "/state/grants.yaml", tool.Deny}, {writeTool(), "link/state/run/1.json", tool.Deny},
+		{writeTool(), "link/state", tool.Deny}, {writeTool(), "link/STATE/run/1.json", tool.Deny}, {writeTool(), "link/state2", tool.Allow},
 		{writeTool(), real + "/config.yaml", tool.Ask}, {writeTool(), "link/config.yaml", tool.Ask}, {writeTool(), "link/CONFIG.yaml", tool.Ask},
 		{writeTool(), "rules/own.yaml", tool.Ask}, {writeTool(), "rules/other.yaml", tool.Allow}, {writeTool(), "link/other.yaml", tool.Allow},
-		{reader, real + "/state/run/1.json", tool.Ask}, {reader, real + "/config.yaml", tool.Allow},
+		{reader, real + "/state/run/1.json", tool.Deny}, {reader, real + "/config.yaml", tool.Allow},
 	} {
 		input, err := json.Marshal(map[string]string{"path": test.path})
 		if err != nil {
@@ -163,7 +168,7 @@ func TestRequest(t *testing.T) {
 	}
 	g := newGate(t, gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.files.*"}, Then: tool.Allow}}}}}, dir)
 	for given, want := range map[string]tool.Behavior{
-		"a.txt": tool.Allow, "link/a.txt": tool.Ask, "../a.txt": tool.Ask, ".env": tool.Ask, "state/run/1.json": tool.Ask, "x/../state/k": tool.Ask,
+		"a.txt": tool.Allow, "link/a.txt": tool.Ask, "../a.txt": tool.Ask, ".env": tool.Ask, "state/run/1.json": tool.Deny, "x/../state/k": tool.Deny,
 	} {
 		input, err := json.Marshal(map[string]string{"path": given})
 		if err != nil {
@@ -209,6 +214,9 @@ func TestMask(t *testing.T) {
 		`{"password":"s","x":{"y":[{"accessToken":"s"}]}}`:                 `{"password":"[masked]","x":{"y":[{"accessToken":"[masked]"}]}}`,
 		`{"headers":{"Authorization":"Bearer s"}}`:                         `{"headers":{"Authorization":"[masked]"}}`,
 		`{"page_token":"p","text":"plain"}`:                                `{"page_token":"p","text":"plain"}`,
+		`{"x":["https:\/\/u\u003as\u0040h", {"//u:s@h":1.0}],"y":"a = b"}`: `{"x":["https://u:[masked]@h",{"//u:[masked]@h":1.0}],"y":"a = b"}`,
+		`{"x":"mail a@b, c=d"}`:                                            `{"x":"mail a@b, c=d"}`,
+		`{"password":"s","x":"h/?token=s;rm"}`:                             `{"password":"[masked]","x":"h/?token=[masked]"}`,
 	} {
 		if got := gate.Mask([]byte(given), f); string(got) != want {
 			t.Errorf("%s\ngot  %s\nwant %s", given, got, want)
@@ -216,6 +224,12 @@ func TestMask(t *testing.T) {
 	}
 	if got := gate.Mask([]byte(`{"text" : "plain"}`), nil); string(got) != `{"text" : "plain"}` {
 		t.Errorf("without a secret: %s", got)
+	}
+	for _, schema := range []string{`{"properties":{"command":{"type":"string"}}}`, `{"properties":{"code":{"type":"string","description":"JavaScript to run"}}}`} {
+		runs := facts.Of(&tool.Tool{Name: "mcp.a.run", Server: "a", InputSchema: json.RawMessage(schema)}, facts.Options{})
+		if got := gate.Mask([]byte(`{"x":"h/?token=s;rm"}`), runs); string(got) != `{"x":"h/?token=[masked];rm"}` {
+			t.Errorf("a tool that runs commands: %s", got)
+		}
 	}
 	if got := gate.Mask([]byte(`{"token":"s"}`), nil); string(got) != `{"token":"[masked]"}` {
 		t.Errorf("a tool of which nothing is known: %s", got)

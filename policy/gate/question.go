@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -44,28 +45,63 @@ func Choices(d *tool.PermissionDecision) []policy.Choice {
 }
 
 // Mask returns the arguments of a call of the tool that f is about as they may be shown and recorded: what the facts call
-// sensitive is replaced, and what is named like a secret where the schema knows no such name. Everything else stays as the
-// caller wrote it, repeated keys among it; arguments without a secret are returned as they are. Nil facts know no schema.
+// sensitive is replaced, what is named like a secret where the schema knows no such name, and what is secret in addresses.
+// Everything else stays as the caller wrote it, repeated keys among it; arguments without a secret are returned as they are.
+// Nil facts know no schema.
 func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
-	m := masking{}
+	m := masking{command: f == nil || runs(f)}
+	m.addressed = bytes.ContainsAny(arguments, `@=\`) && m.addresses(arguments)
 	if f != nil {
 		m.schema, _ = rawjson.Get(f.Schema(), "properties")
 		for _, p := range f.Sensitive {
 			m.sensitive = append(m.sensitive, strings.Split(strings.TrimPrefix(p, "/"), "/"))
 		}
 	}
-	if len(m.sensitive) == 0 && !m.undeclared(arguments, true) {
+	if len(m.sensitive) == 0 && !m.addressed && !m.undeclared(arguments, true) {
 		return arguments
 	}
 	return m.mask(arguments, m.sensitive, true)
 }
 
-const masked = `"[masked]"`
+const masked = `"` + target.Mask + `"`
 
 // masking is one Mask.
 type masking struct {
 	sensitive [][]string // steps of pointers
 	schema    []byte     // the properties of the schema
+	addressed bool       // addresses with secrets are somewhere
+	command   bool       // any text may be a command
+}
+
+// runs reports whether arguments of the tool may be commands or programs.
+func runs(f *facts.Facts) bool {
+	return f.Command.Value || slices.ContainsFunc(f.Arguments, func(a facts.Argument) bool {
+		return a.Kind == facts.ArgumentCommand || a.Kind == facts.ArgumentCode
+	})
+}
+
+// addresses reports whether value holds an address with a secret anywhere, as a key, too.
+func (m *masking) addresses(value []byte) (found bool) {
+	if len(value) == 0 {
+		return false
+	}
+	switch value[0] {
+	case '{':
+		_ = rawjson.Members(value, func(member rawjson.Member) bool {
+			name := member.Name()
+			found = target.Masked(name, m.command) != name || m.addresses(member.Value)
+			return !found
+		})
+	case '[':
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			found = m.addresses(v)
+			return !found
+		})
+	case '"':
+		text, _ := rawjson.String(value)
+		return target.Masked(text, m.command) != text
+	}
+	return found
 }
 
 // secret reports whether the member called name of an object holds a secret that the facts cannot know of. The facts have
@@ -104,7 +140,7 @@ func (m *masking) undeclared(value []byte, top bool) (found bool) {
 
 // mask is value with the secrets below it replaced. paths are those of the facts that lead through it.
 func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
-	if len(paths) == 0 && !m.undeclared(value, top) {
+	if len(paths) == 0 && !m.addressed && !m.undeclared(value, top) {
 		return value
 	}
 	out, first := []byte{}, true
@@ -140,7 +176,7 @@ func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
 		out = append(out, '{')
 		_ = rawjson.Members(value, func(member rawjson.Member) bool {
 			next()
-			out = append(append(out, rawjson.Quote(member.Name())...), ':')
+			out = append(append(out, rawjson.Quote(target.Masked(member.Name(), m.command))...), ':')
 			add(member.Name(), member.Value, true)
 			return true
 		})
@@ -153,6 +189,11 @@ func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
 			return true
 		})
 		return append(out, ']')
+	case m.addressed && len(value) > 0 && value[0] == '"':
+		text, _ := rawjson.String(value)
+		if shown := target.Masked(text, m.command); shown != text {
+			return rawjson.Quote(shown)
+		}
 	}
 	return value
 }
@@ -229,7 +270,7 @@ func Name(name tool.Name) string {
 
 // Aim is one target for people.
 func Aim(t *target.Target) string {
-	text := string(t.Kind) + " " + quoted(t.Resolved, maxShownTarget)
+	text := string(t.Kind) + " " + quoted(target.Masked(t.Resolved, t.Kind == target.Command), maxShownTarget)
 	if t.Write {
 		text += " (may write)"
 	}
@@ -265,7 +306,7 @@ func Covers(s *policy.SuggestedGrant) string {
 		part := string(scope.Kind)
 		switch scope.Kind {
 		case target.Path:
-			part += " " + quoted(scope.Under, maxShownTarget) + " and what is beneath it"
+			part += " " + quoted(target.Masked(scope.Under, false), maxShownTarget) + " and what is beneath it"
 		case target.URL:
 			part += " on host " + quoted(scope.Host, maxShownTarget)
 		case target.Command:
@@ -275,7 +316,7 @@ func Covers(s *policy.SuggestedGrant) string {
 			}
 			part += " in " + quoted(scope.CWD, maxShownTarget)
 		case target.Resource:
-			part += " " + quoted(scope.Resource, maxShownTarget)
+			part += " " + quoted(target.Masked(scope.Resource, false), maxShownTarget)
 		}
 		parts = append(parts, part)
 	}

@@ -75,21 +75,23 @@ type Limits struct {
 	allowHosts, denyHosts []hostRule
 }
 
-// NewLimits returns the limits of c; an error where Validate finds a fault. temp is the directory for temporary files. own are
-// files and directories, absolute, that the hub goes by: sensitive to write, whatever c exempts.
-func NewLimits(c Config, temp string, own ...string) (*Limits, error) {
+// Hub is what the limits know besides their Config. All paths are absolute.
+type Hub struct {
+	Temp    string   // the directory for temporary files
+	Own     []string // files and directories that the hub goes by: sensitive to write, whatever the Config exempts
+	Secrets []string // files and directories in which the hub keeps keys and tokens: no call may be aimed at them
+}
+
+// NewLimits returns the limits of c; an error where Validate finds a fault.
+func NewLimits(c Config, h Hub) (*Limits, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("limits of targets: %w", err)
 	}
 	l := &Limits{sensitive: newSensitive(c.SensitivePaths, c.ExemptPaths)}
-	for _, path := range own {
-		for _, g := range Literal(path) {
-			l.sensitive.own = append(l.sensitive.own, glob(g))
-		}
-	}
+	l.sensitive.own, l.sensitive.secrets = globsOf(h.Own), globsOf(h.Secrets)
 	roots := c.AllowedWriteRoots
-	if c.AllowTempWrites && temp != "" {
-		roots = append([]string{temp}, roots...)
+	if c.AllowTempWrites && h.Temp != "" {
+		roots = append([]string{h.Temp}, roots...)
 	}
 	for _, dir := range roots {
 		if real := realDir(dir); real != "" {
@@ -107,6 +109,17 @@ func NewLimits(c Config, temp string, own ...string) (*Limits, error) {
 	add(&l.denyHosts, c.DeniedHosts, false)
 	add(&l.denyHosts, c.DeniedDomains, true)
 	return l, nil
+}
+
+// globsOf are the globs that stand for paths, absolute, and what lies below them.
+func globsOf(paths []string) []string {
+	var globs []string
+	for _, path := range paths {
+		for _, g := range Literal(path) {
+			globs = append(globs, glob(g))
+		}
+	}
+	return globs
 }
 
 // realDir is dir with every link followed; "" where it cannot be told.
@@ -164,6 +177,7 @@ func (r hostRule) matches(host string) bool {
 const (
 	Unresolved   = "target_unresolved"
 	Sensitive    = "sensitive_path"
+	HubSecret    = "hub_secret"
 	OutsideRoots = "outside_write_roots"
 	OtherNames   = "hard_link"
 	HostDenied   = "host_denied"
@@ -175,8 +189,8 @@ type Finding struct {
 	Target   Target
 	Code     string
 	Behavior tool.Behavior // tool.Ask or tool.Deny; deny where there is nobody to ask
-	Blocked  string        // the path or host, for policy.blocked_path
-	Reason   string        // one sentence for the person and the model
+	Blocked  string        // the path or host, for policy.blocked_path; what is secret in it is masked
+	Reason   string        // one sentence for the person and the model, masked as well
 }
 
 // Judge returns what the limits hold against the targets of a call, in their order; nothing where they hold nothing.
@@ -185,15 +199,18 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 	for i := range targets {
 		t := &targets[i]
 		add := func(behavior tool.Behavior, code, blocked, format string, args ...any) {
-			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: blocked,
-				Reason: fmt.Sprintf(format, args...)})
+			found = append(found, Finding{Target: *t, Code: code, Behavior: behavior, Blocked: Masked(blocked, t.Kind == Command),
+				Reason: Masked(fmt.Sprintf(format, args...), t.Kind == Command)})
 		}
 		if t.Fault != "" {
 			add(tool.Deny, Unresolved, t.Resolved, "argument %s %s", t.Argument, t.Fault)
 		}
 		switch t.Kind {
 		case Path:
-			if class := l.Sensitive(t); class != "" {
+			if l.Secret(t) {
+				add(tool.Deny, HubSecret, t.Resolved, "%q is where the hub keeps its own keys, tokens and records, which no call may read or change",
+					t.Resolved)
+			} else if class := l.Sensitive(t); class != "" {
 				add(tool.Ask, Sensitive, t.Resolved, "%q is a sensitive path (%s)", t.Resolved, class)
 			}
 			if t.Write && !t.Remote && t.Fault == "" && !l.writable(t.Resolved, root) {
@@ -247,6 +264,11 @@ func (l *Limits) Sensitive(t *Target) string {
 		return "" // the same names, and looked at
 	}
 	return l.sensitive.class(t.Given, t.Write)
+}
+
+// Secret reports whether a path is one of the hub's secrets.
+func (l *Limits) Secret(t *Target) bool {
+	return !t.Remote && len(l.sensitive.secrets) > 0 && t.Resolved != "" && anyGlob(l.sensitive.secrets, namesOf(t.Resolved))
 }
 
 func (l *Limits) writable(path string, root Root) bool {

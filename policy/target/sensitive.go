@@ -97,10 +97,11 @@ func beginning(name string) string {
 
 // sensitive knows which paths are.
 type sensitive struct {
-	first  map[string][]sequence // by the first name of the sequence, folded
-	globs  []string              // of the operator, folded
-	exempt []string              // globs of the operator, folded
-	own    []string              // globs of what the hub goes by, folded
+	first   map[string][]sequence // by the first name of the sequence, folded
+	globs   []string              // of the operator, folded
+	exempt  []string              // globs of the operator, folded
+	own     []string              // globs of what the hub goes by, folded
+	secrets []string              // globs of what the hub keeps to itself, folded
 }
 
 // sequence are names below one another.
@@ -161,12 +162,8 @@ func (s *sensitive) class(path string, write bool) string {
 	if path == "" {
 		return ""
 	}
-	slashed := strings.ReplaceAll(path, `\`, "/")
-	rooted := strings.HasPrefix(slashed, "/")
-	names := strings.Split(strings.Trim(slashed, "/"), "/")
-	for i, n := range names {
-		names[i] = strings.TrimRight(foldName(n), " ")
-	}
+	rooted := strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\`)
+	names := namesOf(path)
 	if write && len(s.own) > 0 && anyGlob(s.own, names) {
 		return classOwn
 	}
@@ -184,6 +181,17 @@ func (s *sensitive) class(path string, write bool) string {
 	return ""
 }
 
+// namesOf are the names of path, folded.
+func namesOf(path string) []string {
+	names := strings.Split(strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/"), "/")
+	for i, n := range names {
+		if names[i] = strings.TrimRight(foldName(n), ". "); names[i] == "" { // some file systems take these away
+			names[i] = n
+		}
+	}
+	return names
+}
+
 func anyGlob(globs, names []string) bool {
 	path := strings.Join(names, "/")
 	for _, g := range globs {
@@ -198,7 +206,9 @@ func anyGlob(globs, names []string) bool {
 func (s *sensitive) at(names []string, i int, rooted, write bool) string {
 	name := names[i]
 	if strings.ContainsAny(name, "*?[{") && strings.Trim(name, "*") != "" {
-		return s.wild(names, i, write)
+		if class := s.wild(names, i, write); class != "" {
+			return class
+		}
 	}
 	for _, variant := range [2]string{name, copyOf(name)} {
 		if variant == "" {
