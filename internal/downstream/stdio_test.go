@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -86,6 +88,35 @@ func TestIdsComeBackAsSent(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A client may use an id again once it has the answer, also to what the SDK answers.
+func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
+	t.Parallel()
+	d := &stdioDoor{masks: make(map[string]*idMask), idleSDK: make(chan struct{})}
+	idle, answered := d.idleSDK, false
+	d.open = map[string]func(pieces) bool{"1": func(pieces) bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if _, open := d.open["1"]; open {
+			t.Error("the id is still in use while its answer is written")
+		}
+		select {
+		case <-idle:
+			t.Error("nothing more is said to be owed while the answer is written")
+		default:
+		}
+		answered = true
+		return true
+	}}
+	id, err := jsonrpc.MakeID(float64(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(t.Context(), &jsonrpc.Response{ID: id, Result: json.RawMessage(`{}`)}); err != nil || !answered {
+		t.Fatalf("answered: %v, %v", answered, err)
+	}
+	<-idle
 }
 
 func TestBadMessagesAreAnswered(t *testing.T) {
