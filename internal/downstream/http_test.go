@@ -54,9 +54,9 @@ func TestUnknownNotificationsAreTaken(t *testing.T) {
 			in = append(in, headerSession, open(t, url, version))
 		}
 		for body, want := range map[string]int{
-			`{"jsonrpc":"2.0","method":"notifications/acme","params":{}}`:                                    202,
-			`{"jsonrpc":"2.0","method":"acme/told"}`:                                                         202,
-			`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"mcp.s.echo"}}`:                         400,
+			`{"jsonrpc":"2.0","method":"notifications/acme","params":{}}`:            202,
+			`{"jsonrpc":"2.0","method":"acme/told"}`:                                 202,
+			`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"mcp.s.echo"}}`: 400,
 		} {
 			status, _, got := post(t, url, body, append(in, headerVersion, version, headerMethod, "notifications/acme")...)
 			if status != want {
