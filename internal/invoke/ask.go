@@ -137,7 +137,13 @@ func (p *Pipeline) binding(g *gate.Gate, inv *invocation, r *policy.Request) app
 		targets = nil // cannot be: nothing in it but strings
 	}
 	arguments := append(append([]byte{}, r.Input...), '\n')
-	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Server: t.Server, Tool: t.Name,
+	var alone tool.InvocationID
+	if inv.call.InRounds && inv.call.Ask != nil {
+		// Whether the client comes back for a question it was given nobody knows. An equal call made later, because it did
+		// not, would wait for it in vain, and with an answer both would run.
+		alone = inv.id
+	}
+	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Call: alone, Server: t.Server, Tool: t.Name,
 		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server),
 		Profile: r.Profile, CWD: r.CWD}
 }

@@ -118,6 +118,44 @@ func TestEqualQuestionsAreOne(t *testing.T) {
 	}
 }
 
+// On 2026-07-28 a client may never come back for a question. An equal call after that is asked about on its own, and the answer
+// is for that one alone.
+func TestEqualCallsInRoundsAreAskedApart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "", ok(`{"content":[]}`))
+	b.guarded(t)
+	var asked atomic.Int32
+	first := make(chan struct{})
+	left, leave := context.WithCancel(t.Context())
+	call := func(ctx context.Context) Outcome {
+		c := b.callInRounds(ctx, `{"name":"x"}`)
+		c.Ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
+			if asked.Add(1) == 1 {
+				close(first)
+				<-ctx.Done() // nobody comes back for it
+				return nil, ctx.Err()
+			}
+			return said("allow_once"), nil
+		}
+		return b.Invoke(ctx, c)
+	}
+	abandoned := make(chan Outcome, 1)
+	go func() { abandoned <- call(left) }()
+	<-first
+	if o := call(t.Context()); o.Status != tool.StatusSucceeded {
+		t.Errorf("the second: %+v %s", o, o.Result)
+	}
+	select {
+	case o := <-abandoned:
+		t.Errorf("the first has ended with the second: %+v", o)
+	default:
+	}
+	leave()
+	if o := <-abandoned; o.Class != tool.ClassCanceled {
+		t.Errorf("the first: %+v", o)
+	}
+}
+
 // What a person has allowed goes on after a pause without another question, unless something denies it by then.
 func TestPermissionAfterAPause(t *testing.T) {
 	t.Parallel()

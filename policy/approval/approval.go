@@ -28,8 +28,12 @@ type ID string
 // Binding is what an approval is bound to. Two questions whose bindings are equal are one question; an answer is good for
 // a call only if its binding is equal when it resumes.
 type Binding struct {
-	Actor     string    `json:"actor"` // tool.Actor.Ref
-	Session   string    `json:"-"`     // the caller's session: it stays within the hub
+	Actor   string `json:"actor"` // tool.Actor.Ref
+	Session string `json:"-"`     // the caller's session: it stays within the hub
+
+	// Call makes a question one of that call alone. It is "" where equal calls of a session may share a question.
+	Call tool.InvocationID `json:"-"`
+
 	Server    string    `json:"server"`
 	Tool      tool.Name `json:"tool"`
 	Schema    string    `json:"schema"`    // digest of the tool's declaration, so that a tool that has changed is another one
