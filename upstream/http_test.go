@@ -260,6 +260,33 @@ func TestAnswerThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// What a server answers to the end of a session does not hide why that failed.
+func TestServerThatFailsOnceInitialized(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{}, 1)
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{Intercept: func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		switch {
+		case strings.Contains(string(body), "notifications/initialized"):
+			w.WriteHeader(http.StatusInternalServerError)
+		case r.Method == http.MethodDelete:
+			w.WriteHeader(http.StatusOK)
+			select {
+			case ended <- struct{}{}:
+			default:
+			}
+		default:
+			return false
+		}
+		return true
+	}})
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: time.Minute})
+	st := h.reaches(t, "s", tool.ServerBackoff)
+	if !strings.Contains(st.LastError, "failed (HTTP 500)") || st.Hint != "see the server's own log" {
+		t.Errorf("error %q, hint %q", st.LastError, st.Hint)
+	}
+	<-ended
+}
+
 func TestConnectFaults(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
