@@ -118,7 +118,8 @@ func (l *Loader) seen() map[splitKey]*split { return maps.Clone(l.splits) }
 // themselves show differently is not looked at. The caller holds mu.
 func (l *Loader) relisted(seen map[splitKey]*split) (changed []string) {
 	for key, s := range seen {
-		now := (&splitting{full: s.full, settings: l.cfg.of(key.profile), rule: l.rule(key.client), origins: l.origins, before: s}).split()
+		now := (&splitting{full: s.full, settings: l.cfg.of(key.profile), rule: l.rule(key.client), origins: l.origins, before: s,
+			awaits: len(l.awaited(s.full)) > 0}).split()
 		if now.out.Digest != s.out.Digest && !slices.Contains(changed, key.profile) {
 			changed = append(changed, key.profile)
 		}
@@ -293,18 +294,23 @@ func (l *Loader) indexKey(profile string) (string, []Hint) {
 
 // pending are the servers of a surface that have not answered yet, sorted.
 func (l *Loader) pending(s *tool.Surface) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := l.awaited(s)
+	slices.Sort(out)
+	return out
+}
+
+// awaited is pending, in any order. The caller holds mu.
+func (l *Loader) awaited(s *tool.Surface) (out []string) {
 	if s.Features == nil {
 		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out []string
 	for _, server := range s.Features.Servers {
 		if o := l.origins[server]; o != nil && o.catalog.Pending {
 			out = append(out, server)
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 

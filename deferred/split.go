@@ -30,6 +30,7 @@ type splitKey struct{ profile, style, client, audience string }
 type split struct {
 	full       *tool.Surface
 	generation int
+	awaits     bool // of the splitting
 	out        *tool.Surface
 	scope      *search.Scope // what can be found on it
 	costs      map[*byte]int // tokens of each declaration, by where it is
@@ -47,15 +48,16 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	l.mu.Lock()
 	before, generation, settings := l.splits[key], l.generation, l.cfg.of(full.Profile)
 	origins := l.origins
+	awaits := settings.Mode == ModeAlways && len(l.awaited(full)) > 0
 	l.mu.Unlock()
-	if before != nil && before.full == full && before.generation == generation {
+	if before != nil && before.full == full && before.generation == generation && before.awaits == awaits {
 		return before.out
 	}
-	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before}).split()
-	s.generation = generation
+	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits}).split()
+	s.generation, s.awaits = generation, awaits
 	l.mu.Lock()
 	now := l.splits[key]
-	if now != nil && now.full == full && now.generation == generation {
+	if now != nil && now.full == full && now.generation == generation && now.awaits == awaits {
 		l.mu.Unlock()
 		return now.out // somebody was quicker
 	}
@@ -106,6 +108,7 @@ type splitting struct {
 	rule     clientRule
 	origins  map[string]*origin
 	before   *split
+	awaits   bool // servers of the surface have not answered yet
 
 	costs  map[*byte]int
 	tokens int // of all tools
@@ -132,13 +135,18 @@ func (p *splitting) split() *split {
 		deferred = append(deferred, t)
 	}
 	meta := p.meta(deferred)
-	if len(deferred) > 0 {
+	// With mode always there is going to be something to find: who lists once, before the first server is up, finds it later.
+	splits := len(deferred) > 0 || why == becauseMode && p.awaits
+	if splits {
 		listed = append([]tool.Listed{*meta[string(tool.MetaSearch)], *meta[string(tool.MetaCall)]}, listed...)
 		reasons[tool.MetaSearch], reasons[tool.MetaCall] = reasonMeta, reasonMeta
 	} else {
 		why = ""
 	}
-	digest := p.digest(meta, listed, deferred)
+	digest := p.full.Digest
+	if splits {
+		digest = p.digest(meta, listed)
+	}
 	s := &split{full: p.full, costs: p.costs}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
 		Meta: meta, Aliases: p.aliases(), MaxTools: p.rule.cap})
@@ -147,11 +155,8 @@ func (p *splitting) split() *split {
 	return s
 }
 
-// digest tells splits apart. Where nothing is deferred, it is the full surface's.
-func (p *splitting) digest(meta map[string]*tool.Listed, listed, deferred []tool.Listed) string {
-	if len(deferred) == 0 {
-		return p.full.Digest
-	}
+// digest tells splits apart.
+func (p *splitting) digest(meta map[string]*tool.Listed, listed []tool.Listed) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n%s\n", p.full.Digest, meta[string(tool.MetaSearch)].Declaration)
 	for _, t := range listed {

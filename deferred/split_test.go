@@ -90,6 +90,36 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// With mode always the way to what is deferred is listed before a server has said what it has, so that a client which lists but
+// once finds it.
+func TestSplitBeforeServersAnswer(t *testing.T) {
+	t.Parallel()
+	var j journal
+	mail := newTool("mail", "send", "Sends mail.", "", "")
+	l := newLoader(t, always(), Options{Record: j.record}, nil)
+	list := func(pending bool, tools ...*tool.Tool) string {
+		l.Update([]tool.Catalog{{Server: "mail", Source: tool.SourceMCP, Pending: pending, Tools: tools}})
+		full := surfaceOf("p", tools, nil)
+		full.Features = &tool.Features{Servers: []string{"mail"}}
+		return namesOf(l.Surface(full, tool.Client{}).Listed)
+	}
+	for i, c := range []struct {
+		pending bool
+		tools   []*tool.Tool
+		want    string
+	}{{true, nil, metaNames}, {true, []*tool.Tool{mail}, metaNames}, {false, []*tool.Tool{mail}, metaNames}, {false, nil, ""}, {true, nil, metaNames}} {
+		if got := list(c.pending, c.tools...); got != c.want {
+			t.Errorf("%d: listed %q, want %q", i, got, c.want)
+		}
+	}
+	if _, err := l.Apply(Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(true); got != "" {
+		t.Errorf("with mode auto %q is listed", got)
+	}
+}
+
 // TestSplitFollows: a split changes with its inputs, and says so once.
 func TestSplitFollows(t *testing.T) {
 	t.Parallel()

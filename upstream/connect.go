@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -116,7 +118,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	}
 	if err != nil {
 		probed = conn.probe.asked()
-		f = s.initializeFault(ctx, sess, err)
+		f = s.initializeFault(ctx, sess, &conn.declared, err)
 		sess.shut(s.kill)
 		return nil, probed, f
 	}
@@ -161,8 +163,8 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 	sess.end(f)
 }
 
-// initializeFault explains why initialize failed, with what the child or the connection said in the end.
-func (s *server) initializeFault(ctx context.Context, sess *session, err error) *fault {
+// initializeFault explains why initialize failed, with what the server has said, or the child or the connection in the end.
+func (s *server) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault {
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) && rpc.Code == codeOversize {
 		return (&oversize{limit: s.limits().Message}).fault("initialize")
@@ -173,6 +175,9 @@ func (s *server) initializeFault(ctx context.Context, sess *session, err error) 
 			hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28",
 			cause: err,
 		}
+	}
+	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
+		return s.unusableFault(err)
 	}
 	if ctx.Err() == nil && waitFor(ctx, sess.ended, 2*time.Second) {
 		f := *sess.reason
@@ -188,6 +193,20 @@ func (s *server) initializeFault(ctx context.Context, sess *session, err error) 
 		hint:  "check that it is an MCP server",
 		cause: err,
 	}
+}
+
+// unusableFault explains that a server has answered initialize with something that the SDK refuses.
+func (s *server) unusableFault(err error) *fault {
+	return &fault{
+		what:  "the answer to initialize cannot be used: " + s.redact.text(plainError(err)),
+		hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28, or report this to whoever maintains it",
+		cause: err,
+	}
+}
+
+// isBroken reports whether err says that a connection has ended.
+func isBroken(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, errClosed)
 }
 
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
@@ -220,7 +239,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 	}
 	if err != nil {
 		var status *statusError
-		f := s.initializeFault(ctx, sess, err)
+		f := s.initializeFault(ctx, sess, &conn.declared, err)
 		if errors.As(err, &status) {
 			f = connectFault(s.cfg, err, s.redact)
 		}
@@ -305,7 +324,10 @@ func (s *server) httpFault(ctx context.Context, control *controlTransport, err e
 		}
 	}
 	if last.status != 0 && refused {
-		return s.initializeFault(ctx, newSession(), err)
+		return s.initializeFault(ctx, newSession(), &declared{}, err)
+	}
+	if ctx.Err() == nil && control.listening().isAnswered() && !isBroken(err) && !errors.As(err, new(net.Error)) {
+		return s.unusableFault(err)
 	}
 	return connectFault(s.cfg, err, s.redact)
 }

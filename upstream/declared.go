@@ -13,8 +13,9 @@ import (
 // declared are the capabilities of a server as it wrote them in its answer to initialize or server/discover. The SDK knows
 // only some of their members, and decodes these.
 type declared struct {
-	mu  sync.Mutex
-	raw []byte
+	mu       sync.Mutex
+	raw      []byte
+	answered bool // there was a result
 }
 
 // note takes what a response to a request of the SDK says, where it says anything: the last one counts.
@@ -22,11 +23,19 @@ func (d *declared) note(result []byte) {
 	if !rawjson.IsObject(result) {
 		return
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.answered = true
 	if raw, ok := rawjson.Get(result, "capabilities"); ok && rawjson.IsObject(raw) && rawjson.Valid(raw) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
 		d.raw = bytes.Clone(raw)
 	}
+}
+
+// isAnswered reports whether the server has answered a request of the SDK with a result.
+func (d *declared) isAnswered() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.answered
 }
 
 func (d *declared) all() []byte {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -73,8 +74,14 @@ func processFault(cfg ServerConfig, err error) *fault {
 			cause: err,
 		}
 	}
-	return &fault{what: fmt.Sprintf("command %q could not be started", cfg.Command),
-		hint: "run the command by hand to see why", cause: err}
+	f := &fault{what: fmt.Sprintf("command %q could not be started", cfg.Command), hint: "run the command by hand to see why", cause: err}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		f.what += ": " + errno.Error()
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		f.hint = "shorten args and env of the server's entry: a value may have 128 KiB on Linux"
+	}
+	return f
 }
 
 // statusFault explains an HTTP status of 300 or more that ended an attempt to connect.

@@ -224,6 +224,69 @@ func TestCredentialsRunOut(t *testing.T) {
 	h.reaches(t, "s", tool.ServerNeedsAuth)
 }
 
+// A server that answers initialize with what cannot be used is told so, and not that it has gone, which it does next.
+func TestAnswerThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	wrong := func(over upstreamtest.Options) upstream.ServerConfig {
+		over.Intercept = upstreamtest.WrongVersion.Intercept()
+		cfg, _ := overHTTP(t, "s", over)
+		return cfg
+	}
+	answers := func(result string) upstream.ServerConfig {
+		return upstream.ServerConfig{ID: "s", Transport: upstream.Stdio, Command: "/bin/sh", Args: []string{"-c", `read line
+			echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}'
+			read line
+			echo '{"jsonrpc":"2.0","id":2,"result":` + result + `}'
+			while read line; do :; done`}}
+	}
+	for name, c := range map[string]struct {
+		cfg  upstream.ServerConfig
+		what string
+	}{
+		"stdio":        {answers(`{"protocolVersion":"1999-12-31","capabilities":{},"serverInfo":{"name":"a","version":"1"}}`), `unsupported protocol version: "1999-12-31"`},
+		"no version":   {answers(`{"capabilities":{},"serverInfo":{"name":"a","version":"1"}}`), `unsupported protocol version: ""`},
+		"capabilities": {answers(`{"protocolVersion":"2025-11-25","capabilities":{"tools":true},"serverInfo":{"name":"a","version":"1"}}`), "cannot unmarshal"},
+		"http":         {wrong(upstreamtest.Options{}), `unsupported protocol version: "1999-12-31"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{c.cfg}, RetryMin: time.Minute})
+			st := h.reaches(t, "s", tool.ServerBackoff)
+			if !strings.Contains(st.LastError, "the answer to initialize cannot be used: ") || !strings.Contains(st.LastError, c.what) ||
+				!strings.Contains(st.Hint, "between 2024-11-05 and 2026-07-28") {
+				t.Errorf("error %q, hint %q", st.LastError, st.Hint)
+			}
+		})
+	}
+}
+
+// What a server answers to the end of a session does not hide why that failed.
+func TestServerThatFailsOnceInitialized(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{}, 1)
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{Intercept: func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		switch {
+		case strings.Contains(string(body), "notifications/initialized"):
+			w.WriteHeader(http.StatusInternalServerError)
+		case r.Method == http.MethodDelete:
+			w.WriteHeader(http.StatusOK)
+			select {
+			case ended <- struct{}{}:
+			default:
+			}
+		default:
+			return false
+		}
+		return true
+	}})
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: time.Minute})
+	st := h.reaches(t, "s", tool.ServerBackoff)
+	if !strings.Contains(st.LastError, "failed (HTTP 500)") || st.Hint != "see the server's own log" {
+		t.Errorf("error %q, hint %q", st.LastError, st.Hint)
+	}
+	<-ended
+}
+
 func TestConnectFaults(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

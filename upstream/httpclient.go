@@ -161,7 +161,10 @@ func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		defer timer.Stop()
 	}
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
-	answer := t.note(resp)
+	var answer httpAnswer
+	if req.Method == http.MethodPost { // what is answered to the end of a session that failed does not explain the failure
+		answer = t.note(resp)
+	}
 	if err != nil {
 		land()
 		return nil, err
@@ -224,7 +227,7 @@ func (t *controlTransport) note(resp *http.Response) httpAnswer {
 	return t.last
 }
 
-// lastAnswer is how the last request was answered.
+// lastAnswer is how the last message was answered.
 func (t *controlTransport) lastAnswer() httpAnswer {
 	t.mu.Lock()
 	defer t.mu.Unlock()

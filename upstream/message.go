@@ -129,11 +129,18 @@ func (e envelope) progressToken() (string, bool) {
 	return token, ok && strings.HasPrefix(token, idPrefix)
 }
 
-// isBadProgress reports whether a notifications/progress is malformed: it names no call, or is no well-formed JSON.
+// isBadProgress reports whether a notifications/progress is malformed: it names no call or no progress, or is no well-formed
+// JSON.
 func (e envelope) isBadProgress() bool {
-	value, _ := rawjson.Get(e.params, "progressToken")
-	_, text := rawjson.String(value)
-	return !e.valid || !text && (len(value) == 0 || value[0] != '-' && (value[0] < '0' || value[0] > '9'))
+	token, _ := rawjson.Get(e.params, "progressToken")
+	_, text := rawjson.String(token)
+	progress, _ := rawjson.Get(e.params, "progress")
+	return !e.valid || !text && !isNumber(token) || !isNumber(progress)
+}
+
+// isNumber reports whether a value of well-formed JSON is a number.
+func isNumber(value []byte) bool {
+	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
 // answerOf turns a response into an answer. It must be valid in full, because the result goes on to clients inside other

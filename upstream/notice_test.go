@@ -102,6 +102,7 @@ func TestWhatIsDroppedIsCounted(t *testing.T) {
 	bad := []string{message(`{"level":"info"}`), message(`7`), `{"jsonrpc":"2.0","method":"notifications/message"}`,
 		progress(`{"progress":1}`), progress(`[]`), `{"jsonrpc":"2.0","method":"notifications/progress"}`,
 		progress(`{"progressToken":$ID,"progress":1,"message":"` + long + `"}`), progress(`{"progressToken":null,"progress":1}`),
+		progress(`{"progressToken":$ID}`), progress(`{"progressToken":$ID,"progress":"1"}`), progress(`{"progressToken":$ID,"progress":null}`),
 		`nonsense`, `{"jsonrpc":"1.0","method":"x"}`, `[]`[:1]}
 	good := []string{progress(`{"progressToken":$ID,"progress":1}`), progress(`{"progressToken":"late","progress":1}`),
 		progress(`{"progressToken":7,"progress":1}`),

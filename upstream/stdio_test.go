@@ -115,10 +115,17 @@ func TestCommandNotFound(t *testing.T) {
 	if err := os.WriteFile(plain, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("no program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		cfg       upstream.ServerConfig
 		what, how string
 	}{
+		"no program of this system": {upstream.ServerConfig{Command: script}, "could not be started: exec format error", "by hand"},
+		"too much for a program": {upstream.ServerConfig{Command: "/bin/sh", Env: []string{"X=" + strings.Repeat("x", 5<<20)}},
+			"could not be started: argument list too long", "shorten args and env"},
 		"in PATH":    {upstream.ServerConfig{Command: "npx", Env: []string{"PATH=" + dir}}, `command "npx" was not found in PATH`, "install Node.js or give the full path"},
 		"unknown":    {upstream.ServerConfig{Command: "no-such-program"}, `"no-such-program" was not found in PATH`, "install it or give the full path"},
 		"path":       {upstream.ServerConfig{Command: filepath.Join(dir, "none")}, "does not exist", "check command"},

@@ -304,11 +304,12 @@ func (c *streamConn) receiveOne(got received) {
 func (c *streamConn) notified(e envelope) (forSDK bool) {
 	switch {
 	case e.is(noteProgress):
+		if e.isBadProgress() {
+			c.losses.add()
+			return false
+		}
 		token, ours := e.progressToken()
-		if !ours || !e.valid {
-			if e.isBadProgress() {
-				c.losses.add()
-			}
+		if !ours {
 			return false
 		}
 		c.mu.Lock()

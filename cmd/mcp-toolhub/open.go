@@ -75,14 +75,39 @@ func quiet(s *config.Settings) {
 
 // withHub runs do with a hub whose servers have all been started and are ready or have failed once.
 func (a *app) withHub(ctx context.Context, do func(*hub) error) error {
+	return a.withHubOnce(ctx, func(*hub) bool { return false }, do)
+}
+
+// withHubOnce runs do as soon as enough says so of a hub whose servers are starting, and at the latest as withHub does: what
+// has nothing to do with a server does not wait for it.
+func (a *app) withHubOnce(ctx context.Context, enough func(*hub) bool, do func(*hub) error) error {
 	h, err := a.openHub(quiet)
 	if err != nil {
 		return err
 	}
+	changed := make(chan struct{}, 1)
+	h.group.OnChange(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
 	h.group.Start(context.WithoutCancel(ctx))
 	err = func() error {
-		if err := h.group.WaitReady(ctx); err != nil {
-			return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
+		waiting, stop := context.WithCancel(ctx)
+		defer stop()
+		all := make(chan error, 1)
+		go func() { all <- h.group.WaitReady(waiting) }()
+		for !enough(h) {
+			select {
+			case <-changed:
+				continue
+			case err := <-all:
+				if err != nil {
+					return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
+				}
+			}
+			break
 		}
 		h.refresh()
 		return do(h)

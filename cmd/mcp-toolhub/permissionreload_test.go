@@ -61,6 +61,13 @@ func TestRuleAndGrantFilesAreWatched(t *testing.T) {
 	if !strings.Contains(p.log(), "config is not applied") {
 		t.Error("the fault is not in the log")
 	}
+	writeFile(t, rules, "rules: [{match: mcp.s.echo, when: '!has(arguments.please)', then: deny, reason: not now}]\n")
+	eventually(t, "nothing is wrong any more", func() bool { return p.problems() == "" })
+	writeFile(t, rules, "")
+	eventually(t, "an emptied file is told", func() bool { return strings.Contains(p.problems(), "the file is empty") })
+	if got := call(); !strings.Contains(got, "not now") {
+		t.Errorf("a file that was emptied is in force: %s", got)
+	}
 	writeFile(t, rules+".new", "rules: []\n")
 	if err := os.Rename(rules+".new", rules); err != nil { // as editors do
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -21,7 +23,7 @@ const settleTime = 200 * time.Millisecond
 // watchConfig applies the config file again whenever it changes, or a file of rules that it names, or reload says so, until
 // ctx ends; and the file of remembered answers likewise. What cannot be watched can still be reloaded by SIGHUP.
 func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func() (*config.Settings, error)) {
-	w := &fileWatch{hub: h, dirs: make(map[string]bool)}
+	w := &fileWatch{hub: h, dirs: make(map[string]bool), empty: emptyFiles(h.settings.Load())}
 	var events chan fsnotify.Event
 	var err error
 	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
@@ -59,7 +61,7 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 				h.reloadGrants()
 			}
 			if settings {
-				w.faulty = h.reload(load)
+				w.faulty = h.reload(func() (*config.Settings, error) { return w.load(load) })
 				w.follow()
 			}
 			settings, answers = false, false
@@ -73,6 +75,35 @@ type fileWatch struct {
 	watcher *fsnotify.Watcher // nil: nothing is watched
 	dirs    map[string]bool   // false where it failed, which is said once
 	faulty  []string          // files with faults, which settings that are not in force may name
+	empty   map[string]bool   // files of the settings that were read last that hold nothing
+}
+
+// load loads settings, unless a file was emptied that was not empty before: that is what is left of a write that failed, for
+// instance on a full disk. In force it would end every server, or every rule.
+func (w *fileWatch) load(load func() (*config.Settings, error)) (*config.Settings, error) {
+	next, err := load()
+	if err != nil {
+		return nil, err
+	}
+	empty := emptyFiles(next)
+	for _, file := range slices.Sorted(maps.Keys(empty)) {
+		if !w.empty[file] {
+			return nil, fmt.Errorf("read %q: the file is empty; restore it, or write {} into it if that is meant", file)
+		}
+	}
+	w.empty = empty
+	return next, nil
+}
+
+// emptyFiles are those files of s that hold nothing.
+func emptyFiles(s *config.Settings) map[string]bool {
+	empty := make(map[string]bool)
+	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
+		if info, err := os.Stat(file); err == nil && info.Size() == 0 {
+			empty[file] = true
+		}
+	}
+	return empty
 }
 
 // follow watches what the settings in force name. Directories, not files: editors and mounts put a new file in the place of

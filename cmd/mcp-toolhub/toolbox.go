@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"strconv"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
@@ -36,6 +37,46 @@ func (o ownTools) surface() (*tool.Surface, error) {
 	return o.hub.Surface(o.profile, o.actor())
 }
 
+// has reports whether there is a tool of that canonical name, and its server is not about to say otherwise. By another name
+// a tool may be two servers', and be refused, once all are known.
+func (o ownTools) has(name string) bool {
+	surface, err := o.surface()
+	if err != nil {
+		return false
+	}
+	l, ok := surface.Resolve(name)
+	if !ok || string(l.Tool.Name) != name {
+		return false
+	}
+	for _, st := range o.hub.group.Statuses() {
+		if st.Server == l.Tool.Server {
+			return st.State != tool.ServerStarting
+		}
+	}
+	return true
+}
+
+// missing says what may be the reason that there is no tool of that name: its server, or any other, is not ready.
+func (o ownTools) missing(name string) string {
+	own, down := "", []string{}
+	for _, st := range o.hub.group.Statuses() {
+		if st.State == tool.ServerReady || st.LastError == "" {
+			continue
+		}
+		down = append(down, strconv.Quote(st.Server))
+		if strings.HasPrefix(name, string(tool.MCPName(st.Server, ""))) {
+			own = fmt.Sprintf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)
+		}
+	}
+	switch {
+	case own != "":
+		return own
+	case len(down) > 0:
+		return fmt.Sprintf("mcp-toolhub tools list names them; not ready: %s, see mcp-toolhub servers", strings.Join(down, ", "))
+	}
+	return "mcp-toolhub tools list names them"
+}
+
 func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {
 	surface, err := o.surface()
 	if err != nil {
@@ -47,6 +88,9 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
 		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
 	if outcome.Err != nil {
+		if _, ok := surface.Resolve(name); !ok {
+			outcome.Err = &tool.RPCError{Code: outcome.Err.Code, Message: fmt.Sprintf("unknown tool %q: %s", name, o.missing(name)), Data: outcome.Err.Data}
+		}
 		return nil, outcome.Err
 	}
 	return outcome.Result, nil

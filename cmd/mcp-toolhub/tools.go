@@ -59,7 +59,7 @@ func (a *app) toolsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.withToolbox(cmd.Context(), f, func(t toolbox) error { return a.callTool(cmd.Context(), t, f, args[0], object) })
+			return a.withTool(cmd.Context(), f, args[0], func(t toolbox) error { return a.callTool(cmd.Context(), t, f, args[0], object) })
 		},
 	}
 	call.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
@@ -79,7 +79,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	cmd.AddCommand(list, &cobra.Command{
 		Use: "show NAME", Short: "Show one tool, by any of its names", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withToolbox(cmd.Context(), f, func(t toolbox) error { return a.showTool(t, f, args[0]) })
+			return a.withTool(cmd.Context(), f, args[0], func(t toolbox) error { return a.showTool(t, f, args[0]) })
 		},
 	}, call, a.searchCommand(&f))
 	return cmd
@@ -87,13 +87,23 @@ func (a *app) toolsCommand() *cobra.Command {
 
 // withToolbox runs do with the tools that the flags point at.
 func (a *app) withToolbox(ctx context.Context, f toolFlags, do func(toolbox) error) error {
+	return a.withTools(ctx, f, func(ownTools) bool { return false }, do)
+}
+
+// withTool is withToolbox for who needs one tool: it does not wait for servers that have nothing to do with that.
+func (a *app) withTool(ctx context.Context, f toolFlags, name string, do func(toolbox) error) error {
+	return a.withTools(ctx, f, func(own ownTools) bool { return own.has(name) }, do)
+}
+
+func (a *app) withTools(ctx context.Context, f toolFlags, enough func(ownTools) bool, do func(toolbox) error) error {
 	if err := checkFormat(f.format); err != nil {
 		return err
 	}
 	if f.url != "" {
 		return a.withRemote(ctx, f, do)
 	}
-	return a.withHub(ctx, func(h *hub) error { return do(ownTools{hub: h, profile: f.profile, ask: a.asker()}) })
+	own := func(h *hub) ownTools { return ownTools{hub: h, profile: f.profile, ask: a.asker()} }
+	return a.withHubOnce(ctx, func(h *hub) bool { return enough(own(h)) }, func(h *hub) error { return do(own(h)) })
 }
 
 func (a *app) listTools(t toolbox, f toolFlags) error {
@@ -139,8 +149,11 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 	if !ok && isOwn {
 		l, ok = own.find(name)
 	}
-	if !ok {
-		return failed(fmt.Errorf("no tool %q: mcp-toolhub tools list names them", name))
+	switch {
+	case !ok && isOwn:
+		return failed(fmt.Errorf("no tool %q: %s", name, own.missing(name)))
+	case !ok:
+		return failed(fmt.Errorf("no tool %q: mcp-toolhub tools list --url names them", name))
 	}
 	if f.format == "json" {
 		if isOwn {

@@ -41,7 +41,13 @@ func isKnownRequest(method string) bool {
 // isCustomNote reports whether notifications of clients of profile are passed on for that reason. A known request without
 // an id is none of them: there are servers that carry it out all the same, past the pipeline.
 func isCustomNote(profile string, m message) bool {
-	if !direct(profile) || m.id != nil || m.method == "" || isKnownRequest(m.method) {
+	return direct(profile) && isUnknownNote(m)
+}
+
+// isUnknownNote reports whether a message is a notification that the hub does not know. Where it is not passed on it is taken
+// and means nothing, as everywhere in JSON-RPC: a client that was refused one over HTTP would give up its connection.
+func isUnknownNote(m message) bool {
+	if m.id != nil || m.method == "" || isKnownRequest(m.method) {
 		return false
 	}
 	switch m.method {

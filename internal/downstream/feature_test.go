@@ -87,7 +87,7 @@ func TestFeatureRefusals(t *testing.T) {
 			missing = -32602
 		}
 		for _, r := range []struct{ method, params, want string }{
-			{"prompts/get", `"name":"greet"`, `"error":{"code":-32602,"message":"unknown prompt \"greet\""}}`},
+			{"prompts/get", `"name":"greet"`, `"error":{"code":-32602,"message":"unknown prompt \"greet\": list the prompts and use a name from there"}}`},
 			{"prompts/get", ``, `"code":-3`}, // over HTTP the header is missing, too
 			{"resources/read", `"uri":"file:///none"`, fmt.Sprintf(`"error":{"code":%d,"message":"resource \"file:///none\" is not found: `+
 				`list the resources again","data":{"uri":"file:///none"}}}`, missing)},

@@ -251,9 +251,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		s.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.http.max_body_bytes", "bytes", large.Limit)
+		s.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message or hub.http.max_body_bytes",
+			"bytes", large.Limit)
 		writeJSON(w, http.StatusRequestEntityTooLarge, errorText(nil, invalidRequest(fmt.Sprintf("the message has more than %d bytes "+
-			"(hub.http.max_body_bytes): send less, or raise that in the hub's config", large.Limit))))
+			"(hub.limits.client_message, or over HTTP hub.http.max_body_bytes): send less, or raise that in the hub's config", large.Limit))))
 		return nil, false
 	case err != nil:
 		http.Error(w, "the body could not be read", http.StatusBadRequest)

@@ -101,6 +101,10 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 		d.passNote(w, r, p, m)
 		return
 	}
+	if isUnknownNote(m) && supported(r.Header.Get(headerVersion)) {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
 	if !m.isRequest() || !d.server.serves(d.profile, m.method) {
 		d.delegate(d.stateless, w, r, m)
 		return
@@ -170,6 +174,11 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			w.WriteHeader(http.StatusAccepted)
 		case m.method == noteRootsChanged && m.id == nil:
 			d.server.deps.Servers.RootsChanged(r.Context(), s.whole(), m.params)
+			w.WriteHeader(http.StatusAccepted)
+		case m.isRequest() && m.method == methodInitialize:
+			writeJSON(w, http.StatusBadRequest, errorText(m.id, errInitializedTwice("session",
+				"go on with it, or initialize without the "+headerSession+" header")))
+		case isUnknownNote(m) && (r.Header.Get(headerVersion) == "" || supported(r.Header.Get(headerVersion))):
 			w.WriteHeader(http.StatusAccepted)
 		case m.isRequest() && !servedBySDK(m.method):
 			writeJSON(w, http.StatusOK, errorText(m.id, &tool.RPCError{Code: tool.CodeMethodNotFound,

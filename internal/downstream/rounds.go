@@ -120,6 +120,12 @@ func (t *rounds) takeLocked(ticket string) (r *round, ok bool) {
 }
 
 func (t *rounds) expire(ticket string) {
+	t.end(ticket, &tool.Failure{Class: tool.ClassTimeout, Code: "input_expired",
+		Message: "the server asked for input, and none came in time: call again from the start"})
+}
+
+// end ends the call with a ticket, if it is waiting.
+func (t *rounds) end(ticket string, why *tool.Failure) {
 	t.mu.Lock()
 	r, ok := t.takeLocked(ticket)
 	if ok {
@@ -128,8 +134,7 @@ func (t *rounds) expire(ticket string) {
 	t.mu.Unlock()
 	if ok {
 		defer t.ending.Done()
-		r.end(&tool.Failure{Class: tool.ClassTimeout, Code: "input_expired",
-			Message: "the server asked for input, and none came in time: call again from the start"})
+		r.end(why)
 	}
 }
 
@@ -163,17 +168,9 @@ func (t *rounds) close(why *tool.Failure) {
 // redeem takes out the call that a requestState continues, if want is what it was given for. The state is the server's
 // own, or nil.
 func (t *rounds) redeem(text string, want claim) (r *round, state json.RawMessage, refusal *tool.RPCError) {
-	plain, err := t.box.Open(text)
-	if err != nil {
-		return nil, nil, stateRefused("is none of this hub, or was changed")
-	}
-	head, state, _ := bytes.Cut(plain, []byte("\n"))
-	var c claim
-	if err := json.Unmarshal(head, &c); err != nil {
-		return nil, nil, stateRefused("is none of this hub")
-	}
-	if time.Now().After(c.Expires) {
-		return nil, nil, stateRefused("has expired")
+	c, state, refusal := t.read(text)
+	if refusal != nil {
+		return nil, nil, refusal
 	}
 	want.Ticket, want.Kind, want.Expires = c.Ticket, c.Kind, c.Expires
 	if c != want {
@@ -186,6 +183,22 @@ func (t *rounds) redeem(text string, want claim) (r *round, state json.RawMessag
 		return r, state, nil
 	}
 	return nil, nil, stateRefused("was used before, or what it continues has ended")
+}
+
+// read reads what a requestState of the hub says, and the server's own state behind it.
+func (t *rounds) read(text string) (c claim, state json.RawMessage, refusal *tool.RPCError) {
+	plain, err := t.box.Open(text)
+	if err != nil {
+		return c, nil, stateRefused("is none of this hub, or was changed")
+	}
+	head, state, _ := bytes.Cut(plain, []byte("\n"))
+	if err := json.Unmarshal(head, &c); err != nil {
+		return c, nil, stateRefused("is none of this hub")
+	}
+	if time.Now().After(c.Expires) {
+		return c, nil, stateRefused("has expired")
+	}
+	return c, state, nil
 }
 
 func stateRefused(what string) *tool.RPCError {

@@ -52,8 +52,9 @@ type stdioDoor struct {
 	initialized  bool            // the client has been answered
 	masks        map[string]*idMask
 	open         map[string]func(pieces) (written bool) // where the SDK's answer to a request goes
+	leaving      int                                    // answers of the SDK that are not in open any more, and not written yet
 	leave        func()                                 // ends what initialize has begun; nil before it
-	idleSDK      chan struct{}                          // closed when open became empty after the input ended; nil before that
+	idleSDK      chan struct{}                          // closed when the SDK owes nothing after the input ended; nil before that
 }
 
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
@@ -282,9 +283,22 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 		d.passNote(ctx, m)
 	case m.isResponse(): // the SDK asks nothing of a client
 		d.server.takeResponse(&d.questions, m)
+	case m.method == methodInitialize && m.isRequest() && d.isInitialized():
+		reply(whole(errorText(m.id, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
 	default:
 		d.forward(ctx, m, reply)
 	}
+}
+
+func (d *stdioDoor) isInitialized() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.initialized
+}
+
+// errInitializedTwice says that what is initialized already is not initialized again.
+func errInitializedTwice(what, instead string) *tool.RPCError {
+	return invalidRequest(fmt.Sprintf("this %s is initialized already: %s", what, instead))
 }
 
 // passNote sends a notification on that the hub does not know, in the order of the wire.
@@ -414,10 +428,7 @@ func (d *stdioDoor) finish(ctx context.Context) {
 	close(d.inputEnd)
 	d.mu.Lock()
 	d.idleSDK = idle
-	if len(d.open) == 0 {
-		close(idle)
-		d.idleSDK = nil
-	}
+	d.lookIdle()
 	d.mu.Unlock()
 	lanes := make(chan struct{})
 	go func() {
@@ -468,7 +479,16 @@ func (d *stdioDoor) Write(_ context.Context, msg jsonrpc.Message) error {
 	return d.writeLine(text)
 }
 
-// answered notes that the SDK answers a request. done is called when the client has the answer.
+// lookIdle says so when the SDK owes the client nothing more. d.mu is held.
+func (d *stdioDoor) lookIdle() {
+	if len(d.open) == 0 && d.leaving == 0 && d.idleSDK != nil {
+		close(d.idleSDK)
+		d.idleSDK = nil
+	}
+}
+
+// answered notes that the SDK answers a request: the client may use its id again once it has the answer, so the id is free
+// before that. done is called when the client has it.
 func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(pieces) bool, done func()) {
 	key, joins := keyOf(r.ID), false
 	d.mu.Lock()
@@ -489,17 +509,17 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 		close(d.answeredInit)
 		d.answeredInit = nil
 	}
-	return mask, d.open[key], func() {
+	reply = d.open[key]
+	delete(d.open, key)
+	d.leaving++
+	return mask, reply, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if joins {
 			d.caller.out.release()
 		}
-		delete(d.open, key)
-		if len(d.open) == 0 && d.idleSDK != nil {
-			close(d.idleSDK)
-			d.idleSDK = nil
-		}
+		d.leaving--
+		d.lookIdle()
 	}
 }
 

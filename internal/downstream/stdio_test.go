@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -36,7 +38,7 @@ func TestStdioTranscript(t *testing.T) {
 				`{"jsonrpc":"2.0","id":2,"result":{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],`+
 					`"arguments":{"b":1.0,"a":"\u0061"},"meta":{"mine":1},`+metaOK+`}}`)
 			w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nope"}}`)
-			w.want(`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown tool \"nope\""}}`)
+			w.want(`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there"}}`)
 			w.send(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
 			w.want(`{"jsonrpc":"2.0","id":4,"result":{}}`)
 		})
@@ -86,6 +88,35 @@ func TestIdsComeBackAsSent(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A client may use an id again once it has the answer, also to what the SDK answers.
+func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
+	t.Parallel()
+	d := &stdioDoor{masks: make(map[string]*idMask), idleSDK: make(chan struct{})}
+	idle, answered := d.idleSDK, false
+	d.open = map[string]func(pieces) bool{"1": func(pieces) bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if _, open := d.open["1"]; open {
+			t.Error("the id is still in use while its answer is written")
+		}
+		select {
+		case <-idle:
+			t.Error("nothing more is said to be owed while the answer is written")
+		default:
+		}
+		answered = true
+		return true
+	}}
+	id, err := jsonrpc.MakeID(float64(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write(t.Context(), &jsonrpc.Response{ID: id, Result: json.RawMessage(`{}`)}); err != nil || !answered {
+		t.Fatalf("answered: %v, %v", answered, err)
+	}
+	<-idle
 }
 
 func TestBadMessagesAreAnswered(t *testing.T) {
@@ -153,7 +184,7 @@ func TestStdioCancel(t *testing.T) {
 		t.Error("the tool was not canceled")
 	}
 	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nope"}}`)
-	w.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool \"nope\""}}`) // and no answer to the other
+	w.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there"}}`) // and no answer to the other
 }
 
 func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {

@@ -47,12 +47,40 @@ func (s *Server) serveTurn(ctx context.Context, t *turn) {
 		t.reply.refuse(stateRefused("must be a string"))
 		return
 	}
+	if s.dropGone(t, text) {
+		t.invocation = tool.NewInvocationID() // which is refused as that of any unknown tool is
+		s.attend(ctx, t, s.startParkable(ctx, t))
+		return
+	}
 	r, state, refusal := s.rounds.redeem(text, t.claim())
 	if refusal != nil {
 		t.reply.refuse(refusal)
 		return
 	}
 	r.resume(ctx, t, state)
+}
+
+// dropGone ends the call that a requestState continues if its tool was taken away since, or hidden from the caller, and
+// reports whether that was so.
+func (s *Server) dropGone(t *turn, text string) bool {
+	w, ok := t.work.(*invocation)
+	want := t.claim()
+	if !ok || want.Name != "" {
+		return false
+	}
+	c, _, refusal := s.rounds.read(text)
+	if refusal != nil {
+		return false
+	}
+	if _, there := w.call.Surface.Resolve(c.Name); there {
+		return false
+	}
+	want.Ticket, want.Kind, want.Expires, want.Server, want.Name = c.Ticket, c.Kind, c.Expires, c.Server, c.Name
+	if c != want {
+		return false
+	}
+	s.rounds.end(c.Ticket, &tool.Failure{Class: tool.ClassCanceled, Message: "the tool is not offered any more"})
+	return true
 }
 
 // parkable is work in rounds while its server works on it. It runs apart from the requests of its client: one of them at

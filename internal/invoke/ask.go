@@ -1,11 +1,13 @@
 package invoke
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,13 +29,21 @@ type question struct {
 
 // askers keeps equal questions from being put to the client more than once at a time.
 type askers struct {
-	mu   sync.Mutex
-	open map[approval.ID]chan struct{} // closed when whoever asks is done
+	mu       sync.Mutex
+	open     map[approval.ID]chan struct{} // closed when whoever asks is done
+	patience time.Duration                 // how long a call in rounds waits for another one's client; default 15 s
 }
 
 // enter returns when the caller may ask the client, with the function that lets the next one; nil where that is no longer
-// needed, because the question is settled or ctx is done.
-func (a *askers) enter(ctx context.Context, t *approval.Ticket) (leave func()) {
+// needed, because the question is settled or ctx is done. A call in rounds does not wait for ever: a client that was given
+// the question may never come back for it, and nobody would know.
+func (a *askers) enter(ctx context.Context, t *approval.Ticket, inRounds bool) (leave func()) {
+	var enough <-chan time.Time
+	if inRounds {
+		timer := time.NewTimer(cmp.Or(a.patience, 15*time.Second))
+		defer timer.Stop()
+		enough = timer.C
+	}
 	for {
 		a.mu.Lock()
 		select {
@@ -60,6 +70,8 @@ func (a *askers) enter(ctx context.Context, t *approval.Ticket) (leave func()) {
 		a.mu.Unlock()
 		select {
 		case <-other:
+		case <-enough:
+			return func() {}
 		case <-t.Done():
 			return nil
 		case <-ctx.Done():
@@ -88,7 +100,11 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 	for _, channel := range q.gate.Channels() {
 		switch {
 		case channel == gate.ChannelClient:
-			if why := p.askClient(ctx, inv, q); why != "" {
+			why, err := p.askClient(ctx, inv, q)
+			if err != nil {
+				return err
+			}
+			if why != "" {
 				nobody = why
 				continue
 			}
@@ -143,14 +159,16 @@ func (p *Pipeline) binding(g *gate.Gate, inv *invocation, r *policy.Request) app
 		Profile: r.Profile, CWD: r.CWD}
 }
 
-// askClient puts the question to the client behind the call and returns when it is settled, or why it could not be put.
-func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) (problem string) {
+// askClient puts the question to the client behind the call and returns when it is settled, or why it could not be put. The
+// error ends the call, whatever the question's answer is.
+func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) (problem string, denial error) {
 	if inv.call.Ask == nil {
-		return "the client cannot be asked"
+		return "the client cannot be asked", nil
 	}
-	leave := p.asking.enter(ctx, q.ticket)
+	inRounds := inv.call.InRounds // the next round makes another call of inv
+	leave := p.asking.enter(ctx, q.ticket, inRounds)
 	if leave == nil {
-		return ""
+		return "", nil
 	}
 	defer leave()
 	asking, cancel := context.WithDeadline(ctx, q.ticket.Expires())
@@ -160,7 +178,9 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	go func() { // an answer from elsewhere takes the question back
 		select {
 		case <-q.ticket.Done():
-			cancel()
+			if !inRounds || !p.elicited(q) {
+				cancel()
+			}
 		case <-stop:
 		}
 	}()
@@ -169,26 +189,44 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 		params, err = rawjson.Set(params, "requestedSchema", gate.Form(gate.Choices(q.decision), inv.call.Actor.Client.ProtocolVersion))
 	}
 	if err != nil {
-		return "the question cannot be written"
+		return "the question cannot be written", nil
 	}
 	answers, err := inv.call.Ask(asking, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true}})
 	switch {
+	case err != nil && ctx.Err() == nil && inRounds && p.elicited(q):
+		return "", p.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
 	case err != nil: // the call has ended, or the question is settled
-		return ""
+		return "", nil
 	case len(answers) != 1 || answers[0].Err != nil:
-		return "the client cannot be asked"
+		return "the client cannot be asked", nil
 	}
 	answer := answerOf(answers[0].Result)
-	answer.By = "elicitation/" + inv.call.Actor.Name
+	answer.By = byElicitation + inv.call.Actor.Name
 	if inv.call.Actor.Door == "cli" {
 		answer.By = "terminal/" + inv.call.Actor.Name
 	}
-	if err := p.opts.Approvals.Answer(q.ticket.ID(), answer); errors.Is(err, approval.ErrChoice) {
+	err = p.opts.Approvals.Answer(q.ticket.ID(), answer)
+	if errors.Is(err, approval.ErrChoice) {
 		answer.Choice, answer.Sentence = policy.DenyOnce, ""
-		_ = p.opts.Approvals.Answer(q.ticket.ID(), answer) // where it is settled already, that counts
+		err = p.opts.Approvals.Answer(q.ticket.ID(), answer) // where it is settled already, that counts
 	}
-	return ""
+	if errors.Is(err, approval.ErrAnswered) && !answer.Choice.Allows() { // by another call's client, and yet not this one's
+		d, _ := q.gate.Engine().Settle(q.request, policy.Settlement{Choice: policy.DenyOnce, Sentence: answer.Sentence, By: answer.By})
+		inv.decided(&d)
+		return "", denied(&d)
+	}
+	return "", nil
 }
+
+// elicited reports whether the question was answered by the client of a call. One in rounds whose own client was given the
+// question waits for that, too: it may be a call that was given up, and made anew.
+func (p *Pipeline) elicited(q *question) bool {
+	v, err := p.opts.Approvals.Get(q.ticket.ID())
+	return err == nil && v.State == approval.Answered && v.Answer != nil && strings.HasPrefix(v.Answer.By, byElicitation)
+}
+
+// byElicitation begins the name of whoever has answered at a client.
+const byElicitation = "elicitation/"
 
 // answerOf reads the result of an elicitation. Whatever is no answer denies.
 func answerOf(result json.RawMessage) approval.Answer {
@@ -247,7 +285,7 @@ func (p *Pipeline) reportWaiting(ctx context.Context, inv *invocation, q *questi
 
 // settle makes the answer the decision that counts.
 func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) error {
-	if err := q.ticket.Wait(ctx); err != nil {
+	if err := q.ticket.Wait(ctx); err != nil || ctx.Err() != nil {
 		if ctx.Err() != nil {
 			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
 		}

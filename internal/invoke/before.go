@@ -16,9 +16,12 @@ import (
 func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if !ok {
-		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", inv.call.Name)}
-		return &tool.Failure{Class: tool.ClassUnknownTool,
-			Message: fmt.Sprintf("no tool %q is offered here: list the tools and use a name from there", inv.call.Name)}
+		what := "list the tools and use a name from there"
+		if len(inv.call.Surface.Deferred) > 0 {
+			what = "find one with " + string(tool.MetaSearch)
+		}
+		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s", inv.call.Name, what)}
+		return &tool.Failure{Class: tool.ClassUnknownTool, Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
 	}
 	if inv.rounds > 0 {
 		if l.Tool.Name != inv.listed.Tool.Name {

@@ -110,7 +110,7 @@ func TestOutcomes(t *testing.T) {
 		{"succeeds", "mcp.s.t", `{"n":1}`, ok(`{"content":[]}`), tool.StatusSucceeded, "", `{"content":[]}`, "", true},
 		{"by another name", "s__t", `{"n":1}`, ok(`{"content":[]}`), tool.StatusSucceeded, "", `{"content":[]}`, "", true},
 		{"isError", "mcp.s.t", `{"n":1}`, ok(`{"content":[],"isError":true}`), tool.StatusFailed, tool.ClassExecutionFailed, `"isError":true`, "", true},
-		{"unknown tool", "mcp.s.other", `{"n":1}`, ok(`{}`), tool.StatusFailed, tool.ClassUnknownTool, "", `unknown tool "mcp.s.other"`, false},
+		{"unknown tool", "mcp.s.other", `{"n":1}`, ok(`{}`), tool.StatusFailed, tool.ClassUnknownTool, "", `unknown tool "mcp.s.other": list the tools and use a name from there`, false},
 		{"arguments are no object", "mcp.s.t", `[1]`, ok(`{}`), tool.StatusValidationFailed, tool.ClassInvalidArguments, "", "must be a JSON object", false},
 		{"arguments do not fit", "mcp.s.t", `{"n":"x"}`, ok(`{}`), tool.StatusValidationFailed, tool.ClassSchemaValidationFailed, `"isError":true`, "", false},
 		{"arguments are missing", "mcp.s.t", ``, ok(`{}`), tool.StatusValidationFailed, tool.ClassSchemaValidationFailed, `n`, "", false},

@@ -118,6 +118,94 @@ func TestEqualQuestionsAreOne(t *testing.T) {
 	}
 }
 
+// On 2026-07-28 a client may never come back for a question. An equal call after that brings the question to the client, too,
+// and the answer lets run those whose clients have come back, but for one whose person has denied it by then.
+func TestEqualCallsInRoundsWaitForTheirClients(t *testing.T) {
+	t.Parallel()
+	for back, want := range map[string]tool.Status{"": tool.StatusCanceled, "allow_once": tool.StatusSucceeded, "deny_once": tool.StatusDenied} {
+		b := newBench(t, "", ok(`{"content":[]}`))
+		b.guarded(t)
+		b.asking.patience = time.Millisecond
+		var asked atomic.Int32
+		first, comes := make(chan struct{}), make(chan struct{})
+		left, leave := context.WithCancel(t.Context())
+		defer leave()
+		call := func(ctx context.Context) Outcome {
+			c := b.callInRounds(ctx, `{"name":"x"}`)
+			c.Ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
+				if asked.Add(1) == 1 {
+					close(first)
+					select {
+					case <-comes:
+						return said(back), nil
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}
+				return said("allow_once"), nil
+			}
+			return b.Invoke(ctx, c)
+		}
+		waiting := make(chan Outcome, 1)
+		go func() { waiting <- call(left) }()
+		<-first
+		if o := call(t.Context()); o.Status != tool.StatusSucceeded {
+			t.Errorf("the second: %+v %s", o, o.Result)
+		}
+		if len(b.opts.Approvals.List()) != 0 {
+			t.Error("the answer was for one of two questions")
+		}
+		select {
+		case o := <-waiting:
+			t.Errorf("the first has ended with the second: %+v", o)
+		default:
+		}
+		if back == "" {
+			leave()
+		} else {
+			close(comes)
+		}
+		if o := <-waiting; o.Status != want {
+			t.Errorf("the first, whose client says %q: %+v", back, o)
+		}
+	}
+}
+
+// A client that waits with equal calls is asked once, in rounds too.
+func TestEqualCallsInRoundsAreAskedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "", ok(`{"content":[]}`))
+	b.guarded(t)
+	b.asking.patience = time.Hour
+	changes := b.opts.Approvals.Watch(t.Context())
+	both := make(chan struct{})
+	var asked atomic.Int32
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			c := b.callInRounds(t.Context(), `{"name":"x"}`)
+			c.Ask = func(context.Context, []tool.Question) ([]tool.Answer, error) {
+				asked.Add(1)
+				<-both
+				return said("allow_once"), nil
+			}
+			if o := b.Invoke(t.Context(), c); o.Status != tool.StatusSucceeded {
+				t.Errorf("%+v %s", o, o.Result)
+			}
+		})
+	}
+	for e := range changes {
+		if e.Question.Waiting == 2 {
+			close(both)
+			break
+		}
+	}
+	calls.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 // What a person has allowed goes on after a pause without another question, unless something denies it by then.
 func TestPermissionAfterAPause(t *testing.T) {
 	t.Parallel()
@@ -278,7 +366,7 @@ func TestNobodyAsksWhatIsAnswered(t *testing.T) {
 			}
 			callers.Go(func() {
 				<-start
-				if leave := places.enter(t.Context(), ticket); leave != nil {
+				if leave := places.enter(t.Context(), ticket, false); leave != nil {
 					asked.Add(1)
 					if err := queue.Answer(ticket.ID(), approval.Answer{Choice: policy.AllowOnce}); err != nil {
 						t.Errorf("asked after the answer: %v", err)
