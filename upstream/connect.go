@@ -206,7 +206,8 @@ func (s *server) unusableFault(err error) *fault {
 
 // isBroken reports whether err says that a connection has ended.
 func isBroken(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, errClosed)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, mcp.ErrConnectionClosed) ||
+		errors.Is(err, errClosed)
 }
 
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is

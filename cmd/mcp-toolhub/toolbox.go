@@ -89,7 +89,8 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
 	if outcome.Err != nil {
 		if _, ok := surface.Resolve(name); !ok {
-			outcome.Err = &tool.RPCError{Code: outcome.Err.Code, Message: fmt.Sprintf("unknown tool %q: %s", name, o.missing(name)), Data: outcome.Err.Data}
+			outcome.Err = &tool.RPCError{Code: outcome.Err.Code, Data: outcome.Err.Data,
+				Message: fmt.Sprintf("unknown tool %q: %s", name, o.missing(name))}
 		}
 		return nil, outcome.Err
 	}

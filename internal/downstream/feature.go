@@ -41,7 +41,8 @@ func promptOf(p peer, surface *tool.Surface, name string) (server, native string
 			return f.Servers[0], name, nil // it knows best what it has
 		}
 	}
-	return "", "", &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q: list the prompts and use a name from there", name)}
+	return "", "", &tool.RPCError{Code: tool.CodeInvalidParams,
+		Message: fmt.Sprintf("unknown prompt %q: list the prompts and use a name from there", name)}
 }
 
 // resourceOf reads the URI out of a request about one resource.
