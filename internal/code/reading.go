@@ -1,6 +1,7 @@
 package code
 
 import (
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -36,7 +37,7 @@ func (r *reading) first(path string) (*opened, error) {
 		return r.hold(r.open(path))
 	}
 	o, err := r.openBut(path, r.never, errNever)
-	if err == nil && !slices.ContainsFunc(o.names, r.permits) {
+	if err == nil && !r.permits(o) {
 		o.Close()
 		return nil, errMoved
 	}
@@ -50,11 +51,32 @@ func (r *reading) hold(o *opened, err error) (*opened, error) {
 	return o, err
 }
 
-func (r *reading) permits(name string) bool {
+// permits reports whether o is what a path leads to that the call was permitted for.
+func (r *reading) permits(o *opened) bool {
 	return slices.ContainsFunc(r.permitted, func(p string) bool {
-		// These systems call a file by other names than its own, and tell the one that was used.
-		return p == name || (runtime.GOOS == "darwin" || runtime.GOOS == "windows") && foldPath(p) == foldPath(name)
+		if slices.Contains(o.names, p) {
+			return true
+		}
+		// File systems may call a file by other names than its own: in another letter case, or short ones on Windows.
+		now, err := os.Lstat(p)
+		if err != nil || !os.SameFile(now, o.info) {
+			return false
+		}
+		alike := slices.ContainsFunc(o.names, func(name string) bool { return foldPath(p) == foldPath(name) })
+		return alike || runtime.GOOS == "windows" && !holdsLink(p)
 	})
+}
+
+// holdsLink reports whether a link stands on path, absolute, or that cannot be told.
+func holdsLink(path string) bool {
+	for at := path; ; at = filepath.Dir(at) {
+		if filepath.Dir(at) == at {
+			return false
+		}
+		if info, err := os.Lstat(at); err != nil || info.Mode()&(os.ModeSymlink|os.ModeIrregular) != 0 {
+			return true
+		}
+	}
 }
 
 // below opens what lies in the directory that first has opened: no sensitive path, whatever was permitted.

@@ -194,6 +194,33 @@ func TestReadsBelowTheTop(t *testing.T) {
 	}
 }
 
+// Where a file system calls one file by two names that differ in case only, either is what was permitted. Here two hard links
+// are that; two files are not.
+func TestReadsByTheFilesOtherName(t *testing.T) {
+	t.Parallel()
+	p := newGuarded(t)
+	if err := os.Link(filepath.Join(p.root, "plain"), filepath.Join(p.root, "PLAIN")); err != nil {
+		t.Skip(err)
+	}
+	must(t, os.WriteFile(filepath.Join(p.root, "Plain"), []byte("another\n"), 0o600))
+	for path, want := range map[string]string{"PLAIN": "", "Plain": codePathChanged} {
+		if _, f := p.permittedFor(t, readFile, object{"path": path}, "root/plain"); (f == nil) != (want == "") || f != nil && f.Code != want {
+			t.Errorf("%s permitted for plain: %v", path, f)
+		}
+	}
+}
+
+func TestHoldsLink(t *testing.T) {
+	t.Parallel()
+	p := newGuarded(t)
+	mustLink(t, filepath.Join(p.root, "dir"), filepath.Join(p.root, "way"))
+	for path, want := range map[string]bool{"dir/a": false, "dir": false, "way": true, "way/a": true, "none": true} {
+		if got := holdsLink(filepath.Join(p.root, path)); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+}
+
 // What the toolset takes for sensitive, permission asks about: otherwise a call could be permitted without anybody having
 // been asked.
 func FuzzPermissionKnowsWhatIsSensitive(f *testing.F) {
