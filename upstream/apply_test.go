@@ -133,8 +133,8 @@ func TestApplyAgainWhileRetiring(t *testing.T) {
 				t.Fatalf("the call in flight ended early: %v", err)
 			default:
 			}
-			if st := h.status("s"); st.PID != 0 {
-				t.Errorf("a successor runs beside the first: %+v", st)
+			if st := h.status("s"); st.PID != 0 || !strings.Contains(st.Hint, "when the calls that it was still working on have ended") {
+				t.Errorf("a successor runs beside the first, or nobody is told why it does not: %+v", st)
 			}
 			h.mustCall(t, "s", "raw", `{"result":{}}`) // waits for the successor
 			if !gone([]int{was.PID}) {

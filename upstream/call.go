@@ -175,6 +175,10 @@ func (s *server) unavailable() *tool.Failure {
 	default:
 		f.RetryAfter = time.Second
 		f.Message += "; call again in a moment"
+		if st.State == tool.ServerStarting && st.Hint != "" {
+			f.Message += ": " + st.Hint
+			st.Hint = ""
+		}
 	}
 	if st.Hint != "" {
 		f.Message += "; to mend it: " + st.Hint

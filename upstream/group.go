@@ -228,6 +228,7 @@ func (g *Group) start(s *server) {
 		close(none)
 		after = none
 	}
+	s.comeAfter(after)
 	if s.cfg.Disabled {
 		s.settle()
 		g.running.Go(func() {

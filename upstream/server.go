@@ -69,6 +69,8 @@ type server struct {
 	stopping chan struct{} // closed when calls in flight must end
 	drained  chan struct{} // closed once leaving and no call is in flight
 
+	before <-chan struct{} // closed when those that the server replaces have ended; nil before Start
+
 	stop func()        // ends run
 	over chan struct{} // closed when run has returned, and that of each server which it came after
 	wake chan struct{} // has room for one: a call waits for the server

@@ -1,6 +1,10 @@
 package upstream
 
-import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+import (
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
 
 // status is what a person can see of the server.
 func (s *server) status() tool.ServerStatus {
@@ -9,6 +13,26 @@ func (s *server) status() tool.ServerStatus {
 		s.isolation.report(&st)
 	}
 	return st
+}
+
+// comeAfter notes what has to end before the server starts.
+func (s *server) comeAfter(ended <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = ended
+}
+
+// isBehind reports whether the server waits for those that it replaces. s.mu is held.
+func (s *server) isBehind() bool {
+	if s.before == nil || s.cfg.Disabled {
+		return false
+	}
+	select {
+	case <-s.before:
+		return false
+	default:
+		return true
+	}
 }
 
 // ownStatus is status without the connections of client sessions.
@@ -20,6 +44,9 @@ func (s *server) ownStatus() tool.ServerStatus {
 		LastError: s.lastErr, Hint: s.hint, PID: s.pid, Restarts: s.restarts,
 		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
 		Dropped: s.losses.count(),
+	}
+	if s.isBehind() && st.Hint == "" {
+		st.Hint = fmt.Sprintf("its entry has changed, and it starts when the calls that it was still working on have ended, within %s", retireWithin)
 	}
 	if s.asleep && st.Hint == "" {
 		st.Hint = "starts when one of its tools is called"
