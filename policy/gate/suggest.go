@@ -7,8 +7,8 @@ import (
 )
 
 // Suggest is the answer that the hub itself would give where d asks about r, and why, for people: to deny what a limit or the
-// classifier speaks against, what could not be judged, and what may do most harm; to allow, once, what only reads. It is ""
-// for all the rest, which nobody but a person can weigh. Nothing is ever decided by it.
+// classifier speaks against, what could not be judged, and what may do most harm; to allow, once, what only reads and tells
+// nobody. It is "" for all the rest, which nobody but a person can weigh. Nothing is ever decided by it.
 func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choice, why string) {
 	kind, _ := d.Reason["type"].(string)
 	_, failed := d.Reason["condition_error"]
@@ -24,8 +24,8 @@ func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choic
 		return policy.DenyOnce, "nothing is known of the tool"
 	case f.Risk.Value == facts.RiskCritical, f.Risk.Value == facts.RiskHigh:
 		return policy.DenyOnce, "its risk is " + f.Risk.Value
-	case f.ReadOnly.Value && f.Risk.Value == facts.RiskLow:
-		return policy.AllowOnce, "it only reads"
+	case f.ReadOnly.Value && f.Risk.Value == facts.RiskLow && !f.Network.Value && !f.OpenWorld.Value:
+		return policy.AllowOnce, "it only reads, and reaches nothing beyond its server"
 	}
 	return "", ""
 }

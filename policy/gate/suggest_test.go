@@ -15,6 +15,8 @@ func TestSuggest(t *testing.T) {
 	of := func(risk string, readOnly bool) *facts.Facts {
 		return &facts.Facts{Risk: facts.Fact[string]{Value: risk}, ReadOnly: facts.Fact[bool]{Value: readOnly}}
 	}
+	open := of(facts.RiskLow, true)
+	open.OpenWorld.Value = true
 	because := func(kind string) map[string]any { return map[string]any{"type": kind, "message": "m"} }
 	for name, c := range map[string]struct {
 		facts  *facts.Facts
@@ -23,6 +25,7 @@ func TestSuggest(t *testing.T) {
 	}{
 		"reads":                       {of(facts.RiskLow, true), because("default"), policy.AllowOnce},
 		"reads, and a rule asks":      {of(facts.RiskLow, true), because("rule"), policy.AllowOnce},
+		"reads, and tells strangers":  {open, because("default"), ""},
 		"reads, but what":             {of(facts.RiskMedium, true), because("default"), ""},
 		"writes":                      {of(facts.RiskMedium, false), because("default"), ""},
 		"high":                        {of(facts.RiskHigh, false), because("default"), policy.DenyOnce},
