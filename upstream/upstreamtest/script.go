@@ -65,6 +65,7 @@ const (
 	NoTools          Behaviour = "no_tools"          // offers no tools capability
 	SilentList       Behaviour = "silent_list"       // does not answer tools/list
 	StopsReading     Behaviour = "stops_reading"     // stops reading stdin after the first tools/list (stdio)
+	DiesSlowly       Behaviour = "dies_slowly"       // when it is to die, it closes stdout and goes on running (stdio)
 	ClosesStdin      Behaviour = "closes_stdin"      // closes stdin after the first tools/list, and goes on running (stdio)
 	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
 	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)
