@@ -259,7 +259,9 @@ func TestConnectFaults(t *testing.T) {
 				cfg.URL = "http://" + closed.Addr().String() + "/mcp"
 			}
 			cfg.URL += "?apikey=canary-in-query"
-			cfg.Timeouts.Connect = 3 * time.Second
+			if name == "hang" {
+				cfg.Timeouts.Connect = 3 * time.Second
+			}
 			h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: time.Minute})
 			st := h.reaches(t, "s", tool.ServerBackoff)
 			if !strings.Contains(st.LastError, c.what) || !strings.Contains(st.Hint, c.hint) {
@@ -422,7 +424,6 @@ func TestServerAsksDuringCall(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	}})
-	cfg.Timeouts.Call = 5 * time.Second
 	h := start(t, cfg)
 	h.ready(t, "s")
 	go func() { _, _ = h.call(t.Context(), "s", "echo", `{}`) }()
@@ -487,7 +488,7 @@ func TestStuckServer(t *testing.T) {
 	if err := h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took > prompt {
 		t.Errorf("close took %s", took)
 	}
 }

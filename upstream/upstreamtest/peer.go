@@ -255,6 +255,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
 			return
 		}
+	case "wait":
+		if !p.waitFor(m.ID, args["file"], gone) {
+			return
+		}
 	case "ask":
 		if result = p.ask(m, gone, send); result == nil {
 			return
@@ -330,6 +334,31 @@ func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) 
 	case <-gone:
 	}
 	return false
+}
+
+// waitFor waits until there is the file with the JSON name, and reports false if the request was canceled or the client went
+// meanwhile.
+func (p *peer) waitFor(id, name json.RawMessage, gone <-chan struct{}) bool {
+	var file string
+	_ = json.Unmarshal(name, &file)
+	canceled := make(chan struct{})
+	p.mu.Lock()
+	p.waiting[string(id)] = canceled
+	p.mu.Unlock()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return true
+		}
+		select {
+		case <-again.C:
+		case <-canceled:
+			return false
+		case <-gone:
+			return false
+		}
+	}
 }
 
 func number(raw json.RawMessage) int {

@@ -34,6 +34,7 @@
 //	          params of an elicitation, it needs that answered first, which goes before T
 //	finish    {"task": I}: finishes the task I, tells of its status and before that of its progress, answers
 //	noted     every notification of clients whose method does not begin with notifications/, as structuredContent.noted
+//	wait      {"file": F}: a result once there is the file F, unless canceled
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.
