@@ -176,7 +176,7 @@ func TestACanceledCallDoesNotWaitForTheClassifier(t *testing.T) {
 	done := make(chan tool.PermissionDecision)
 	go func() { done <- e.Classify(ctx, writer("mcp.x.y")) }()
 	var pid int
-	for deadline := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(deadline); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); pid == 0 && time.Now().Before(deadline); runtime.Gosched() {
 		if text, err := os.ReadFile(pidFile); err == nil {
 			if _, err := fmt.Sscan(string(text), &pid); err != nil {
 				pid = 0
@@ -187,7 +187,7 @@ func TestACanceledCallDoesNotWaitForTheClassifier(t *testing.T) {
 	if d := <-done; d.Behavior != tool.Ask {
 		t.Errorf("%+v", d)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(state), ") Z ") {
 			return
 		}
