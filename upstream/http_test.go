@@ -367,37 +367,6 @@ func TestHeadersOfModernCalls(t *testing.T) {
 	}
 }
 
-// TestStartsAreBounded checks that no more servers start at the same time than StartParallel, and that all do in the end.
-func TestStartsAreBounded(t *testing.T) {
-	t.Parallel()
-	var now, most atomic.Int32
-	var servers []upstream.ServerConfig
-	for i := range 6 {
-		cfg, _ := overHTTP(t, fmt.Sprintf("s%d", i), upstreamtest.Options{
-			Intercept: func(_ http.ResponseWriter, _ *http.Request, body []byte) bool {
-				if strings.Contains(string(body), `"initialize"`) {
-					for n := now.Add(1); ; {
-						if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
-							break
-						}
-					}
-				}
-				if strings.Contains(string(body), `"tools/list"`) {
-					now.Add(-1)
-				}
-				return false
-			}})
-		servers = append(servers, cfg)
-	}
-	h := startConfig(t, upstream.Config{Servers: servers, StartParallel: 2})
-	if err := h.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := most.Load(); n < 1 || n > 2 {
-		t.Errorf("%d servers started at the same time, want at most 2", n)
-	}
-}
-
 // TestServerAsksDuringCall checks that a server's own requests on a call's stream are answered.
 func TestServerAsksDuringCall(t *testing.T) {
 	t.Parallel()

@@ -270,6 +270,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	case "withdraw":
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
 	case "answers":
+		var text string
+		if _ = json.Unmarshal(args["wait"], &text); text != "" && !p.asking.holds(text, p.cancelable(m.ID), gone) {
+			return
+		}
 		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
 	case "rounds":
 		result = p.round(m)
@@ -319,12 +323,18 @@ func (p *peer) addTool(declaration json.RawMessage) {
 	p.changed()
 }
 
-// sleep waits for d, and reports false if the request was canceled or the client went meanwhile.
-func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) bool {
+// cancelable returns what is closed when the request id is canceled.
+func (p *peer) cancelable(id json.RawMessage) <-chan struct{} {
 	c := make(chan struct{})
 	p.mu.Lock()
 	p.waiting[string(id)] = c
 	p.mu.Unlock()
+	return c
+}
+
+// sleep waits for d, and reports false if the request was canceled or the client went meanwhile.
+func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) bool {
+	c := p.cancelable(id)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -341,10 +351,7 @@ func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) 
 func (p *peer) waitFor(id, name json.RawMessage, gone <-chan struct{}) bool {
 	var file string
 	_ = json.Unmarshal(name, &file)
-	canceled := make(chan struct{})
-	p.mu.Lock()
-	p.waiting[string(id)] = canceled
-	p.mu.Unlock()
+	canceled := p.cancelable(id)
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {

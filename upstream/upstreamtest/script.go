@@ -27,7 +27,7 @@
 //	converse  {"text": T}: three times progress and a log message, an elicitation after the first, a sampling after the
 //	          second, then structuredContent {"text": T, "answers": [A, A]}; all that it says and asks holds T
 //	withdraw  {"id": I}: cancels the question I
-//	answers   all responses that questions got, as structuredContent.answers
+//	answers   {"wait": T}: all responses that questions got, as structuredContent.answers, once one of them holds the text T
 //	rounds    {"key": K, "results": [R]}: answers the nth call with the same K with the nth R, byte for byte, and after
 //	          that with the params of all those calls as structuredContent.received
 //	task      {"text": T, "ask": Q}: as a task only: it goes on until it is finished, and then has T as its text. With Q, the
