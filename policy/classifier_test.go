@@ -47,6 +47,13 @@ func beClassifier(says string) int {
 			}
 		}
 		select {}
+	case "late":
+		child := exec.Command("sh", "-c", `sleep 0.5; echo '{"behavior":"deny","reason":"late"}'`)
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			return 2
+		}
+		return 0
 	case "failure":
 		return 3
 	}
@@ -137,6 +144,19 @@ func TestClassifiers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAnswersAreReadToTheirEnd: what a command says counts also where it is read a while after the command has ended, as on
+// a busy machine.
+func TestAnswersAreReadToTheirEnd(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell")
+	}
+	e := compile(t, policy.Settings{Classifier: policy.NewClassifier(classifiers(t, "late", policy.ClassifierConfig{})["command"])})
+	if d := e.Classify(t.Context(), writer("mcp.x.y")); d.Behavior != tool.Deny {
+		t.Errorf("%s %v", d.Behavior, d.Reason["classifier"])
 	}
 }
 
