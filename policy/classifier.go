@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"time"
 
@@ -291,12 +292,35 @@ func (c *Classifier) run(ctx context.Context, question []byte) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.config.Command[0], c.config.Command[1:]...)
 	cmd.Stdin = bytes.NewReader(question)
 	cmd.Env = append([]string{}, c.config.Env...)
-	var answer bounded
-	cmd.Stdout = &answer
-	cmd.WaitDelay = 200 * time.Millisecond // a grandchild that holds the pipe is not waited for
+	cmd.WaitDelay = 200 * time.Millisecond // for what is left of the question: nobody has to read it
 	killGroup(cmd)
-	if err := cmd.Run(); err != nil {
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() // ends the copying
+	cmd.Stdout = in
+	err = cmd.Start()
+	in.Close()
+	if err != nil {
 		return nil, fmt.Errorf("the command failed: %w", err)
+	}
+	var answer bounded
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(&answer, out)
+		read <- err
+	}()
+	if err := cmd.Wait(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return nil, fmt.Errorf("the command failed: %w", err)
+	}
+	select {
+	case err := <-read:
+		if err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+	case <-ctx.Done(): // a grandchild holds the pipe
+		return nil, ctx.Err()
 	}
 	if answer.over {
 		return nil, errors.New("the answer is larger than 64 KiB")

@@ -47,6 +47,13 @@ func beClassifier(says string) int {
 			}
 		}
 		select {}
+	case "late":
+		child := exec.Command("sh", "-c", `sleep 0.5; echo '{"behavior":"deny","reason":"late"}'`)
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			return 2
+		}
+		return 0
 	case "failure":
 		return 3
 	}
@@ -140,6 +147,19 @@ func TestClassifiers(t *testing.T) {
 	}
 }
 
+// TestAnswersAreReadToTheirEnd: what a command says counts also where it is read a while after the command has ended, as on
+// a busy machine.
+func TestAnswersAreReadToTheirEnd(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell")
+	}
+	e := compile(t, policy.Settings{Classifier: policy.NewClassifier(classifiers(t, "late", policy.ClassifierConfig{})["command"])})
+	if d := e.Classify(t.Context(), writer("mcp.x.y")); d.Behavior != tool.Deny {
+		t.Errorf("%s %v", d.Behavior, d.Reason["classifier"])
+	}
+}
+
 // TestDecideLeavesTheClassifierToClassify: who does not ask it asks a person.
 func TestDecideLeavesTheClassifierToClassify(t *testing.T) {
 	t.Parallel()
@@ -176,7 +196,7 @@ func TestACanceledCallDoesNotWaitForTheClassifier(t *testing.T) {
 	done := make(chan tool.PermissionDecision)
 	go func() { done <- e.Classify(ctx, writer("mcp.x.y")) }()
 	var pid int
-	for deadline := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(deadline); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); pid == 0 && time.Now().Before(deadline); runtime.Gosched() {
 		if text, err := os.ReadFile(pidFile); err == nil {
 			if _, err := fmt.Sscan(string(text), &pid); err != nil {
 				pid = 0
@@ -187,7 +207,7 @@ func TestACanceledCallDoesNotWaitForTheClassifier(t *testing.T) {
 	if d := <-done; d.Behavior != tool.Ask {
 		t.Errorf("%+v", d)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(state), ") Z ") {
 			return
 		}

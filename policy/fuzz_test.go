@@ -60,7 +60,7 @@ func FuzzCondition(f *testing.F) {
 		r.Input, r.Now = json.RawMessage(input), noon()
 		began := time.Now()
 		one := compile(t, policy.Settings{Sets: user(allow)}).Decide(t.Context(), r)
-		if spent := time.Since(began); spent > 5*time.Second {
+		if spent := time.Since(began); spent > 2*time.Minute {
 			t.Errorf("%v for %q", spent, condition)
 		}
 		other := compile(t, policy.Settings{Sets: user(deny)}).Decide(t.Context(), r)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -33,14 +35,15 @@ func changed(cfg upstream.ServerConfig, n int) upstream.ServerConfig {
 	return cfg
 }
 
-// sleeping calls the tool sleep and returns once that is in flight. How it ends comes over the channel.
-func (h *harness) sleeping(t testing.TB, id string, ms int) <-chan error {
+// waiting calls a tool that answers once there is the file, and returns when that is in flight. How it ends comes over the
+// channel.
+func (h *harness) waiting(t testing.TB, id, file string) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
 	ctx := t.Context()
 	before := h.status(id).InFlight
 	go func() {
-		_, err := h.call(ctx, id, "sleep", fmt.Sprintf(`{"ms":%d}`, ms))
+		_, err := h.call(ctx, id, "wait", fmt.Sprintf(`{"file":%q}`, file))
 		done <- err
 	}()
 	eventually(t, "in flight", func() bool { return h.status(id).InFlight > before })
@@ -48,13 +51,21 @@ func (h *harness) sleeping(t testing.TB, id string, ms int) <-chan error {
 	return done
 }
 
+// touch makes a file, so that what waits for it goes on.
+func touch(t testing.TB, file string) {
+	t.Helper()
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestApplyLeavesTheUnchangedAlone(t *testing.T) {
 	t.Parallel()
 	same, other := stdio("same", upstreamtest.Script{}), stdio("other", upstreamtest.Script{})
 	h := start(t, same, other)
 	before, was := h.ready(t, "same"), h.ready(t, "other")
-	inSame := h.sleeping(t, "same", 800)
-	inOther := h.sleeping(t, "other", 800)
+	end := filepath.Join(t.TempDir(), "end")
+	inSame, inOther := h.waiting(t, "same", end), h.waiting(t, "other", end)
 
 	h.apply(t, same, changed(other, 1), stdio("new", upstreamtest.Script{}))
 	if c := h.catalog("other"); len(c.Tools) != 13 || !c.Pending {
@@ -63,6 +74,7 @@ func TestApplyLeavesTheUnchangedAlone(t *testing.T) {
 	if st := h.status("other"); st.State != tool.ServerStarting || !st.Cached {
 		t.Errorf("status of a changed server %+v", st)
 	}
+	touch(t, end)
 	for id, c := range map[string]<-chan error{"same": inSame, "other": inOther} {
 		if err := <-c; err != nil {
 			t.Errorf("the call in flight on %s: %v", id, err)
@@ -90,7 +102,8 @@ func TestApplyRetiresTheRemoved(t *testing.T) {
 	h.ready(t, "a")
 	h.ready(t, "b")
 	pids := pidsOf(t, h, "b")
-	inFlight := h.sleeping(t, "b", 200)
+	end := filepath.Join(t.TempDir(), "end")
+	inFlight := h.waiting(t, "b", end)
 	h.apply(t, stdio("a", upstreamtest.Script{}))
 	if len(h.Statuses()) != 1 || len(h.Catalogs()) != 1 {
 		t.Errorf("servers after the removal: %+v", h.Statuses())
@@ -99,6 +112,7 @@ func TestApplyRetiresTheRemoved(t *testing.T) {
 	if f := failure(t, err); f.Code != "unknown_server" {
 		t.Errorf("failure %+v", f)
 	}
+	touch(t, end)
 	if err := <-inFlight; err != nil {
 		t.Errorf("the call in flight: %v", err)
 	}
@@ -123,7 +137,8 @@ func TestApplyAgainWhileRetiring(t *testing.T) {
 			t.Parallel()
 			h := start(t, first)
 			was := h.ready(t, "s")
-			inFlight := h.sleeping(t, "s", 1500)
+			end := filepath.Join(t.TempDir(), "end")
+			inFlight := h.waiting(t, "s", end)
 			for _, servers := range between {
 				h.apply(t, servers...)
 			}
@@ -136,6 +151,7 @@ func TestApplyAgainWhileRetiring(t *testing.T) {
 			if st := h.status("s"); st.PID != 0 || !strings.Contains(st.Hint, "when the calls that it was still working on have ended") {
 				t.Errorf("a successor runs beside the first, or nobody is told why it does not: %+v", st)
 			}
+			touch(t, end)
 			h.mustCall(t, "s", "raw", `{"result":{}}`) // waits for the successor
 			if !gone([]int{was.PID}) {
 				t.Error("the successor answered while the first was running")
@@ -226,7 +242,7 @@ func TestCloseWhileRetiring(t *testing.T) {
 	t.Parallel()
 	h := start(t, stdio("s", upstreamtest.Script{}))
 	h.ready(t, "s")
-	inFlight := h.sleeping(t, "s", 60_000)
+	inFlight := h.waiting(t, "s", "") // for ever
 	h.apply(t, changed(stdio("s", upstreamtest.Script{}), 1))
 	waiting := make(chan error, 1)
 	go func() {
@@ -238,7 +254,7 @@ func TestCloseWhileRetiring(t *testing.T) {
 	if err := h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > prompt {
 		t.Errorf("close took %s", took)
 	}
 	if f := failure(t, <-inFlight); !f.OutcomeUnknown {

@@ -102,6 +102,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	s.setPID(sess.pid)
 	lines := newLineWire(proc.stdin, proc.stdout, s.limits().Message)
 	conn := newStreamConn(lines, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
+	sess.cut = conn.ended
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watchChild(sess, conn, proc, lines.broken) })
 	sess.shut = func(kill <-chan struct{}) {

@@ -108,8 +108,8 @@ func TestDiagnoseFeatures(t *testing.T) {
 
 func TestDiagnoseFailures(t *testing.T) {
 	t.Parallel()
-	short := func(cfg upstream.ServerConfig) upstream.ServerConfig {
-		cfg.Timeouts = upstream.Timeouts{Connect: 4 * time.Second, List: 300 * time.Millisecond}
+	short := func(cfg upstream.ServerConfig, its upstream.Timeouts) upstream.ServerConfig {
+		cfg.Timeouts = its
 		return cfg
 	}
 	quits := stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.ExitsAtOnce},
@@ -133,9 +133,9 @@ func TestDiagnoseFailures(t *testing.T) {
 			[]string{`-command command "no-such-program" was not found in PATH | install it or give the full path |`}},
 		"exits": {quits, []string{"+start process", "-initialize command", "exited with status 3",
 			"| run the command by hand to see why | stderr: bad key *** / stderr: fake server: no license key found\n"}},
-		"mute": {short(stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.NeverInitialises}, Stderr: []string{"waiting"}})),
+		"mute": {short(stdio("s", upstreamtest.Script{Behaviours: []upstreamtest.Behaviour{upstreamtest.NeverInitialises}, Stderr: []string{"waiting"}}), upstream.Timeouts{Connect: 4 * time.Second}),
 			[]string{"+start", "-initialize no answer to initialize within 4s |", "timeouts.connect", "stderr: waiting"}},
-		"silent list": {short(stdio("s", upstreamtestScript(upstreamtest.SilentList))),
+		"silent list": {short(stdio("s", upstreamtestScript(upstreamtest.SilentList)), upstream.Timeouts{List: 300 * time.Millisecond}),
 			[]string{"+initialize", "-list tools/list did not end within 300ms (page 1) | if the server is only slow, raise timeouts.list"}},
 		"401": {refusal(t, http.StatusUnauthorized), []string{"+address 127.0.0.1:", "-initialize http://127.0.0.1:",
 			"refused the credentials (HTTP 401) | set or renew the credentials"}},

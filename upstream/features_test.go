@@ -59,6 +59,17 @@ func natives(offers []tool.Offer) string {
 	return strings.Join(all, " ")
 }
 
+// listed waits until the server id is ready, and has listed n prompts, resources and templates in all: the hub does not wait
+// for these where the server is slow.
+func (h *harness) listed(t testing.TB, id string, n int) {
+	t.Helper()
+	h.ready(t, id)
+	eventually(t, "the features are listed", func() bool {
+		c := h.catalog(id)
+		return len(c.Prompts)+len(c.Resources)+len(c.Templates) == n
+	})
+}
+
 // eachWay runs a test for servers with all features, reached in every way.
 func eachWay(t *testing.T, test func(t *testing.T, w way)) {
 	for _, w := range ways() {
@@ -75,7 +86,7 @@ func TestFeaturesAreListedUnchanged(t *testing.T) {
 	eachWay(t, func(t *testing.T, w way) {
 		w.script.PageSize = 2
 		h := start(t, w.config(t, "s"))
-		h.ready(t, "s")
+		h.listed(t, "s", 7)
 		c, f := h.catalog("s"), full()
 		for _, one := range []struct {
 			got  []tool.Offer
@@ -120,7 +131,7 @@ func TestServersWithoutTemplates(t *testing.T) {
 	f := full()
 	f.Templates = nil
 	h := start(t, stdio("s", upstreamtest.Script{Features: f}))
-	h.ready(t, "s")
+	h.listed(t, "s", 6)
 	if c := h.catalog("s"); len(c.Resources) != 3 || len(c.Templates) != 0 {
 		t.Errorf("catalog %+v", c)
 	}
@@ -172,10 +183,15 @@ func TestFeaturesThatCannotBeListed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := stdio("s", upstreamtest.Script{Features: full(), Behaviours: c.behaviours})
-			cfg.Timeouts = upstream.Timeouts{Connect: 3 * time.Second, List: 2 * time.Second}
+			if name == "silent" {
+				cfg.Timeouts = upstream.Timeouts{Connect: 3 * time.Second, List: 2 * time.Second}
+			}
 			cfg.Limits.Pages = 4
 			h := start(t, cfg)
 			h.ready(t, "s")
+			if name == "repeated" {
+				h.listed(t, "s", 7)
+			}
 			got := h.catalog("s")
 			if len(got.Prompts)+len(got.Excluded) != c.prompts && name != "repeated" || got.Pending {
 				t.Errorf("catalog %+v", got)
@@ -224,7 +240,7 @@ func TestOffersAreAdmittedOneByOne(t *testing.T) {
 	}})
 	cfg.Limits.ToolSize = 1024
 	h := start(t, cfg)
-	h.ready(t, "s")
+	h.listed(t, "s", 5)
 	c := h.catalog("s")
 	if got := natives(c.Prompts) + ", " + natives(c.Resources) + ", " + natives(c.Templates); got !=
 		"ok last, a://1 long://"+strings.Repeat("u", 500)+", t://{a}" {
@@ -254,7 +270,7 @@ func TestSurplusOffersAreLeftOut(t *testing.T) {
 	cfg := stdio("s", upstreamtest.Script{Tools: tools("a"), Features: full()})
 	cfg.Limits.Tools = 2
 	h := start(t, cfg)
-	h.ready(t, "s")
+	h.listed(t, "s", 5)
 	c := h.catalog("s")
 	if natives(c.Prompts) != "greet bye" || len(c.Resources) != 2 || len(c.Excluded) != 2 || c.Excluded[0].Tool != "(1 more prompts)" {
 		t.Errorf("prompts %s, excluded %+v", natives(c.Prompts), c.Excluded)
@@ -267,13 +283,17 @@ func TestFeaturesAreKeptForTheNextStart(t *testing.T) {
 	t.Parallel()
 	cfg := stdio("s", upstreamtest.Script{Features: full(), Instructions: "Be kind."})
 	store := newMemory()
-	for range 2 {
-		learn(t, store, cfg)
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: store})
+	h.listed(t, "s", 7)
+	if err := h.Close(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if n := store.saved(); n != 1 {
-		t.Errorf("saved %d times, want once", n)
+	was := store.saved()
+	learn(t, store, cfg)
+	if n := store.saved(); n != was || was == 0 {
+		t.Errorf("saved %d times, and %d times once nothing changed", was, n-was)
 	}
-	h := newHarness(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: store})
+	h = newHarness(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: store})
 	c, f := h.catalog("s"), full()
 	if !c.Pending || declarations(c.Prompts) != texts(f.Prompts) || declarations(c.Resources) != texts(f.Resources) ||
 		declarations(c.Templates) != texts(f.Templates) || !c.Abilities.Subscribe || !c.Abilities.Completions || len(c.Tools) != 13 {
@@ -284,7 +304,7 @@ func TestFeaturesAreKeptForTheNextStart(t *testing.T) {
 	if c := h.catalog("s"); h.names("s") != "one" || c.Instructions != "Be quick." || len(c.Prompts) != 0 {
 		t.Errorf("read of what was written before: %+v", c)
 	}
-	h.ready(t, "s")
+	h.listed(t, "s", 7)
 	if c := h.catalog("s"); c.Pending || len(c.Prompts) != 3 || len(c.Tools) != 13 {
 		t.Errorf("after the start: %+v", c)
 	}

@@ -135,12 +135,14 @@ func TestForwardReportsProgress(t *testing.T) {
 func TestForwardEndsAsCallsDo(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, w way) {
-		cfg := w.config(t, "s")
-		cfg.Timeouts.Call = 500 * time.Millisecond
-		cfg.Tools = []upstream.ToolTimeout{{Pattern: "*", Call: time.Hour}} // of tools alone
-		h := start(t, cfg)
+		brief := w.config(t, "brief")
+		brief.Timeouts.Call = 300 * time.Millisecond
+		brief.Tools = []upstream.ToolTimeout{{Pattern: "*", Call: time.Hour}} // of tools alone
+		h := start(t, w.config(t, "s"), brief)
 		h.ready(t, "s")
-		if _, err := h.forward(t.Context(), "resources/read", `{"uri":"hang"}`); failure(t, err).Class != tool.ClassTimeout {
+		h.ready(t, "brief")
+		hangs := &tool.Request{Server: "brief", Method: "resources/read", Params: json.RawMessage(`{"uri":"hang"}`), InRounds: true}
+		if _, err := h.Forward(t.Context(), hangs); failure(t, err).Class != tool.ClassTimeout {
 			t.Errorf("timed out with %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

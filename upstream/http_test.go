@@ -3,7 +3,6 @@ package upstream_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -289,11 +288,6 @@ func TestServerThatFailsOnceInitialized(t *testing.T) {
 
 func TestConnectFaults(t *testing.T) {
 	t.Parallel()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
 	for name, c := range map[string]struct {
 		f          func(http.ResponseWriter, *http.Request)
 		what, hint string
@@ -319,10 +313,12 @@ func TestConnectFaults(t *testing.T) {
 				return true
 			}})
 			if c.f == nil {
-				cfg.URL = "http://" + closed.Addr().String() + "/mcp"
+				cfg.URL = "http://127.0.0.1:1/mcp" // nobody is given that port by chance
 			}
 			cfg.URL += "?apikey=canary-in-query"
-			cfg.Timeouts.Connect = 3 * time.Second
+			if name == "hang" {
+				cfg.Timeouts.Connect = 3 * time.Second
+			}
 			h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: time.Minute})
 			st := h.reaches(t, "s", tool.ServerBackoff)
 			if !strings.Contains(st.LastError, c.what) || !strings.Contains(st.Hint, c.hint) {
@@ -434,37 +430,6 @@ func TestHeadersOfModernCalls(t *testing.T) {
 	}
 }
 
-// TestStartsAreBounded checks that no more servers start at the same time than StartParallel, and that all do in the end.
-func TestStartsAreBounded(t *testing.T) {
-	t.Parallel()
-	var now, most atomic.Int32
-	var servers []upstream.ServerConfig
-	for i := range 6 {
-		cfg, _ := overHTTP(t, fmt.Sprintf("s%d", i), upstreamtest.Options{
-			Intercept: func(_ http.ResponseWriter, _ *http.Request, body []byte) bool {
-				if strings.Contains(string(body), `"initialize"`) {
-					for n := now.Add(1); ; {
-						if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
-							break
-						}
-					}
-				}
-				if strings.Contains(string(body), `"tools/list"`) {
-					now.Add(-1)
-				}
-				return false
-			}})
-		servers = append(servers, cfg)
-	}
-	h := startConfig(t, upstream.Config{Servers: servers, StartParallel: 2})
-	if err := h.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := most.Load(); n < 1 || n > 2 {
-		t.Errorf("%d servers started at the same time, want at most 2", n)
-	}
-}
-
 // TestServerAsksDuringCall checks that a server's own requests on a call's stream are answered.
 func TestServerAsksDuringCall(t *testing.T) {
 	t.Parallel()
@@ -485,7 +450,6 @@ func TestServerAsksDuringCall(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	}})
-	cfg.Timeouts.Call = 5 * time.Second
 	h := start(t, cfg)
 	h.ready(t, "s")
 	go func() { _, _ = h.call(t.Context(), "s", "echo", `{}`) }()
@@ -550,7 +514,7 @@ func TestStuckServer(t *testing.T) {
 	if err := h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took > prompt {
 		t.Errorf("close took %s", took)
 	}
 }

@@ -199,16 +199,25 @@ func TestSessionEndEndsItsConnection(t *testing.T) {
 func TestUnusedSessionEnds(t *testing.T) {
 	t.Parallel()
 	cfg := isolated(stdio("s", withNotes(upstreamtest.Script{})))
-	cfg.SessionIdle = 400 * time.Millisecond
+	cfg.SessionIdle = 100 * time.Millisecond
 	h := start(t, cfg)
 	h.reaches(t, "s", tool.ServerStopped)
 	ann := newVisitor("ann")
+	ctx, cancel := context.WithCancel(t.Context())
+	hanging := make(chan error, 1)
+	go func() {
+		_, err := ann.call(ctx, h, "hang", `{}`)
+		hanging <- err
+	}()
+	eventually(t, "in flight", func() bool { return h.status("s").InFlight == 1 })
 	ann.note(t, h, "a1")
 	pids := ann.pids(t, h)
-	ann.mustCall(t, h, "sleep", `{"ms":800}`) // longer than it may be idle
+	ann.mustCall(t, h, "sleep", `{"ms":500}`) // longer than it may be idle
 	if got := ann.note(t, h, "a2"); got != `["a1","a2"]` {
 		t.Errorf("a busy session lost its state: %s", got)
 	}
+	cancel()
+	failure(t, <-hanging)
 	eventually(t, "the unused connection is gone", func() bool { return gone(pids) && h.status("s").Sessions == 0 })
 	if got := ann.note(t, h, "a3"); got != `["a3"]` {
 		t.Errorf("after its idle time the session sees %s", got)
@@ -279,7 +288,7 @@ func TestCrashConcernsOneSession(t *testing.T) {
 		if f := failure(t, <-hanging); f.Class != tool.ClassDependencyUnavailable || !f.OutcomeUnknown {
 			t.Errorf("the call in flight: %+v", f)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > prompt {
 			t.Errorf("it took %s to tell", took)
 		}
 		if got := ann.note(t, h, "a2"); got != `["a2"]` {
@@ -330,9 +339,9 @@ func TestApplyAndSessions(t *testing.T) {
 	if now := ann.pids(t, h); now[0] != anns[0] {
 		t.Errorf("an entry that has not changed: process %d, was %d", now[0], anns[0])
 	}
-	done := make(chan error, 1)
+	done, end := make(chan error, 1), filepath.Join(t.TempDir(), "end")
 	go func() {
-		_, err := ann.call(t.Context(), h, "sleep", `{"ms":1500}`)
+		_, err := ann.call(t.Context(), h, "wait", fmt.Sprintf(`{"file":%q}`, end))
 		done <- err
 	}()
 	eventually(t, "in flight", func() bool { return h.status("s").InFlight == 1 })
@@ -352,6 +361,7 @@ func TestApplyAndSessions(t *testing.T) {
 	if gone(anns) {
 		t.Error("ann's busy connection is gone")
 	}
+	touch(t, end)
 	if err := <-done; err != nil {
 		t.Errorf("the call in flight: %v", err)
 	}

@@ -126,8 +126,9 @@ func (g *guards) close() error {
 	return g.it.Close()
 }
 
-// drainTime is how long the pipes of a child that has exited are read on.
-const drainTime = 300 * time.Millisecond
+// drainTime is how long the pipes of a child that has exited are read on where somebody else holds them. On a busy machine it
+// takes a while until all is read that the child has written.
+const drainTime = 2 * time.Second
 
 // stop ends the child and its group, after its stdin was closed: it waits, asks, and then kills. Closing kill ends the
 // waiting early. It returns when the child is gone.

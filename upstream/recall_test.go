@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -297,11 +298,13 @@ func TestBackToAnEarlierEntry(t *testing.T) {
 	learn(t, store, first)
 	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{second}, Catalogs: store})
 	h.ready(t, "s")
-	inFlight := h.sleeping(t, "s", 100)
+	end := filepath.Join(t.TempDir(), "end")
+	inFlight := h.waiting(t, "s", end)
 	h.apply(t, first)
 	if c := h.catalog("s"); len(c.Tools) != 13 || !c.Pending {
 		t.Errorf("listed %d tools, pending %v", len(c.Tools), c.Pending)
 	}
+	touch(t, end)
 	if err := <-inFlight; err != nil {
 		t.Error(err)
 	}

@@ -123,7 +123,7 @@ func TestWakeOnUse(t *testing.T) {
 		if st := h.status("s"); st.NextTry != nil {
 			due = *st.NextTry
 		}
-		return time.Until(due) > 7*time.Second
+		return time.Until(due) > 2*patience
 	})
 	stop()
 	if err := os.Symlink(self, link); err != nil {

@@ -240,7 +240,7 @@ func TestRoundsEndWithTheCall(t *testing.T) {
 		class tool.ErrorClass
 		says  string
 	}{
-		"call_max": {most: 300 * time.Millisecond, end: func(*testing.T, *harness, func()) {}, class: tool.ClassTimeout, says: "timeouts.call_max"},
+		"call_max": {most: 3 * time.Second, end: func(*testing.T, *harness, func()) {}, class: tool.ClassTimeout, says: "timeouts.call_max"},
 		"client":   {most: time.Minute, end: func(_ *testing.T, _ *harness, cancel func()) { cancel() }, class: tool.ClassCanceled},
 		"hub": {most: time.Minute, end: func(t *testing.T, h *harness, _ func()) {
 			if err := h.Close(t.Context()); err != nil {
@@ -251,7 +251,7 @@ func TestRoundsEndWithTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := startWay(t, modernWays()[1], func(s *upstream.ServerConfig) {
-				s.Timeouts.Call, s.Timeouts.CallMax = 300*time.Millisecond, c.most
+				s.Timeouts.Call, s.Timeouts.CallMax = 3*time.Second, c.most
 			})
 			p := newPerson()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -261,7 +261,11 @@ func TestRoundsEndWithTheCall(t *testing.T) {
 				_, err := caller{name: "ann", says: everything, ask: p.ask}.call(ctx, h, "rounds", rounds("k", ask))
 				ended <- err
 			}()
-			<-p.asked
+			select {
+			case <-p.asked:
+			case err := <-ended:
+				t.Fatalf("it ended before the client was asked: %v", err)
+			}
 			c.end(t, h, cancel)
 			if f := failure(t, <-ended); f.Class != c.class || !strings.Contains(f.Message, c.says) {
 				t.Errorf("failure %+v", f)

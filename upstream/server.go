@@ -505,7 +505,7 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 		case <-sess.ended:
 			return sess.reason
 		case <-idle:
-			if s.park() {
+			if !sess.isCut() && s.park() { // a child that has just died is not one that nobody needs
 				return &fault{what: "idle", idle: true}
 			}
 		case <-sess.suspect:

@@ -30,6 +30,7 @@ type session struct {
 	book  *book  // what the server was told that it should report on
 
 	ended   chan struct{} // closed when the session cannot be used any more
+	cut     chan struct{} // closed when nothing more comes from the server: ended follows, once it is known why; nil: not told before
 	endOnce sync.Once
 	reason  *fault // set before ended is closed
 
@@ -58,6 +59,16 @@ func (s *session) end(why *fault) {
 func (s *session) isOver() bool {
 	select {
 	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// isCut reports whether the connection is over, and why it is may not be known yet.
+func (s *session) isCut() bool {
+	select {
+	case <-s.cut:
 		return true
 	default:
 		return false

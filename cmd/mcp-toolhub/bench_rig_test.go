@@ -113,7 +113,7 @@ func (p *benchProcess) stop(tb testing.TB, s benchSpec) {
 	if p.stdout != nil {
 		go func() { _, _ = io.Copy(io.Discard, p.stdout) }()
 	}
-	timer := time.AfterFunc(20*time.Second, func() {
+	timer := time.AfterFunc(patience, func() {
 		tb.Errorf("%s did not end with its stdin", s.Role)
 		_ = p.cmd.Process.Kill()
 	})
@@ -306,7 +306,7 @@ func (t *benchTarget) tool(n int, native string) string {
 // await waits until the tools of these names are listed: the hub serves before its servers are ready.
 func (t *benchTarget) await(c benchClient, names ...string) {
 	t.tb.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(patience)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {

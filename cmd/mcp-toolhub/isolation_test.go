@@ -19,7 +19,7 @@ const annToken, bobToken = "the-token-of-ann-0123456789", "the-token-of-bob-9876
 // are further keys of own's entry.
 func isolationHub(t *testing.T, more map[string]any) *runningHub {
 	t.Helper()
-	script := upstreamtest.Script{Tools: append(upstreamtest.DefaultTools(), upstreamtest.Tool("note"))}
+	script := upstreamtest.Script{Tools: append(upstreamtest.DefaultTools(), upstreamtest.Tool("note"), upstreamtest.Tool("wait"))}
 	own := with(child(script), "isolation", "session")
 	for key, value := range more {
 		own[key] = value
@@ -198,14 +198,17 @@ func TestIsolationHasBounds(t *testing.T) {
 	t.Parallel()
 	h := isolationHub(t, map[string]any{"max_sessions": 2, "session_idle": "1s"})
 	one, two, three := h.person(t, rev2025, annToken), h.person(t, rev2026, annToken), h.person(t, rev2026, bobToken)
-	busy := make(chan string, 2)
+	busy, end := make(chan string, 2), filepath.Join(t.TempDir(), "end")
 	for _, w := range []*wire{one, two} {
-		go func() { busy <- w.result("mcp.own.sleep", `{"ms":2000}`, "") }()
+		go func() { busy <- w.result("mcp.own.wait", `{"file":`+quoted(end)+`}`, "") }()
 	}
 	eventually(t, "two calls are in flight", func() bool { return h.statusOf(t, "own").InFlight == 2 })
 	if got := three.result("mcp.own.note", `{"text":"x"}`, ""); !strings.Contains(got, `"error_class":"rate_limited"`) ||
 		!strings.Contains(got, "max_sessions") {
 		t.Errorf("a session too many got %s", got)
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for range 2 {
 		if got := await(t, busy); !strings.Contains(got, "ok") {

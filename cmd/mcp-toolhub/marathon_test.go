@@ -37,7 +37,7 @@ func marathonHub(t *testing.T, servers map[string]any) (*runningHub, *probe) {
 	hub := startHubIn(t, []string{variable}, "hub.json", configText(t, servers, map[string]any{
 		"hub": map[string]any{
 			"retry": map[string]any{"min": "10ms", "max": "50ms", "budget": 100_000},
-			"http":  map[string]any{"session_idle": "1s"},
+			"http":  map[string]any{"session_idle": "3s"},
 		},
 		"persist": map[string]any{"journal": map[string]any{"max_bytes": "1MiB", "max_files": 3}},
 	}))
@@ -55,7 +55,7 @@ func checkLeaks(t *testing.T, p *probe, before holdings) {
 	now := p.settled(t)
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
-	for deadline := time.Now().Add(patience / 4); grown(now) && time.Now().Before(deadline); <-again.C {
+	for deadline := time.Now().Add(patience); grown(now) && time.Now().Before(deadline); <-again.C {
 		now = p.settled(t)
 	}
 	t.Logf("before: %s", before)

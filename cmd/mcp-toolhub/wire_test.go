@@ -546,8 +546,9 @@ func (w *wire) ready(names ...string) {
 		w.ids++
 		id := fmt.Sprintf(`"ready-%d"`, w.ids)
 		w.write(rawRequest{id: id, method: "tools/list", params: w.params("", "")}.text())
-		line := w.next()
+		line, changed := w.next(), false
 		for !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":`+id+`,`) {
+			changed = changed || strings.Contains(line, "notifications/tools/list_changed")
 			line = w.next()
 		}
 		missing := false
@@ -557,8 +558,8 @@ func (w *wire) ready(names ...string) {
 		if !missing {
 			return
 		}
-		for line = w.next(); !strings.Contains(line, "notifications/tools/list_changed"); {
-			line = w.next()
+		for !changed { // it may have been told of before this list, which lacks it, came
+			changed = strings.Contains(w.next(), "notifications/tools/list_changed")
 		}
 	}
 }

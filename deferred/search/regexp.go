@@ -17,11 +17,13 @@ const (
 	maxProperties   = 20   // \p{…}: each stands for hundreds of ranges of characters
 	maxMatched      = 1000 // bytes of a description that a pattern is tried on
 	patternTime     = 6 * time.Millisecond
+	patternWork     = 300_000 // instructions times bytes, that are tried however long it takes: less time than patternTime is
 )
 
 // Pattern is a regular expression that is small enough to be tried on every tool.
 type Pattern struct {
 	re       *regexp.Regexp
+	size     int      // about how many instructions its program has
 	literals []string // see required
 }
 
@@ -37,14 +39,15 @@ func ReadPattern(text string) (*Pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the pattern is not one of RE2: %w: mend it, or search by words", err)
 	}
-	if instructions(tree) > maxInstructions {
+	size := instructions(tree)
+	if size > maxInstructions {
 		return nil, errTooLarge
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("the pattern is not one of RE2: %w: mend it, or search by words", err)
 	}
-	return &Pattern{re, required(tree)}, nil
+	return &Pattern{re, size, required(tree)}, nil
 }
 
 // instructions is about how many the program of a pattern has, or more than maxInstructions.
@@ -65,7 +68,8 @@ func instructions(re *syntax.Regexp) int {
 }
 
 // Regexp finds tools by a pattern over name, title and description; a match in the name counts most. The time that it may
-// take is bounded: Notes says when not all was looked at.
+// take is bounded: Notes says when not all was looked at. That is not so while the work is little, though the processor may
+// have been somebody else's meanwhile: what a pattern finds among fifty tools does not depend on the machine.
 func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 	started := time.Now()
 	x.mu.RLock()
@@ -74,29 +78,28 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 	var t tally
 	t.reset(len(x.docs))
 	var notes []string
-	tried := 0
+	work := 0
 	for at := range x.docs {
 		if !p.has(uint32(at)) {
 			continue
 		}
-		if ctx.Err() != nil || tried > 0 && time.Since(started) > patternTime {
+		if ctx.Err() != nil || work > patternWork && time.Since(started) > patternTime {
 			notes = append(notes, "the pattern was tried on a part of the tools only, in the time there is: "+
 				"write a word into it that the tool's name or description must hold, or search by words")
 			break
 		}
-		tried++
-		x.match(pattern, at, &t)
+		work += 1 + pattern.size*x.match(pattern, at, &t)
 	}
 	a := p.answer(p.best(&t, q, q.limit()), &t, q)
 	a.Notes = notes
 	return a
 }
 
-// match tries a pattern on one tool, unless it lacks what all matches have.
-func (x *Index) match(pattern *Pattern, at int, t *tally) {
+// match tries a pattern on one tool, unless it lacks what all matches have. It returns on how many bytes.
+func (x *Index) match(pattern *Pattern, at int, t *tally) (tried int) {
 	d := &x.docs[at]
 	if len(pattern.literals) > 0 && !containsAny(d.lower, pattern.literals) {
-		return
+		return 0
 	}
 	description := d.src.Description[:min(len(d.src.Description), maxMatched)]
 	for _, in := range [...]struct {
@@ -107,7 +110,9 @@ func (x *Index) match(pattern *Pattern, at int, t *tally) {
 			t.score[at] += float32(x.rank.fields[in.field].weight)
 			t.fields[at] |= 1 << in.field
 		}
+		tried += len(in.text)
 	}
+	return tried
 }
 
 func containsAny(text string, of []string) bool {

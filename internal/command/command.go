@@ -69,7 +69,7 @@ var ErrClosed = errors.New("the hub is stopping")
 
 const (
 	termPatience  = 500 * time.Millisecond // between asking a command to end and killing it
-	drainTime     = 300 * time.Millisecond // its output is read on for so long after its end
+	drainTime     = 2 * time.Second        // its output is read on for so long after its end, where somebody else holds it
 	progressEvery = 5 * time.Second
 )
 

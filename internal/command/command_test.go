@@ -185,15 +185,19 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// forks are scripts that leave processes behind that do not end when asked. Each prints their ids, a line each.
+// forks are scripts for a shell in a directory of its own that leave processes behind which do not end when asked. Each
+// writes their ids to the file ids, a line each, and then "done".
 func forks() map[string]string {
+	lines := func(n int, fork string) string {
+		return fmt.Sprintf("{ %s while [ $(wc -l < ids) -lt %d ]; do sleep 0.05; done; echo done; } > ids; ", fork, n)
+	}
 	all := map[string]string{
-		"a group that ignores the request": `trap '' TERM; (trap '' TERM; sleep 300) & echo $!; (trap '' TERM; sleep 300 & sleep 300) & echo $!; echo $$; `,
+		"a group that ignores the request": lines(3, `trap '' TERM; (trap '' TERM; sleep 300) & echo $!; (trap '' TERM; sleep 300 & sleep 300) & echo $!; echo $$;`),
 	}
 	// What a command starts without its environment cannot be known by that.
-	all["one without the environment"] = `env -i /bin/sh -c 'trap "" TERM; echo $$; while :; do sleep 1; done' & `
+	all["one without the environment"] = lines(1, `env -i /bin/sh -c 'trap "" TERM; echo $$; while :; do sleep 1; done' &`)
 	if _, err := exec.LookPath("setsid"); err == nil && runtime.GOOS == "linux" {
-		all["one that has left the group"] = `setsid sh -c 'trap "" TERM; echo $$; sleep 300' & `
+		all["one that has left the group"] = lines(1, `setsid sh -c 'trap "" TERM; echo $$; sleep 300' &`)
 	}
 	return all
 }
@@ -222,7 +226,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !is(); <-again.C {
+	for deadline := time.Now().Add(time.Minute); !is(); <-again.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)
 		}
@@ -242,6 +246,16 @@ func gone(pid int) bool {
 	return strings.HasPrefix(state, "Z")
 }
 
+// lapsing is a context whose deadline has passed once it is canceled.
+type lapsing struct{ context.Context }
+
+func (c lapsing) Err() error {
+	if c.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // However a command ends, nothing that it has started is left when Run returns.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
@@ -251,7 +265,7 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Parallel()
 				r := newRig(t)
 				file := filepath.Join(r.dir, "ids")
-				script := "{ " + fork + "sleep 0.3; echo done; } > ids; "
+				script := fork
 				if how != "exit" {
 					script += "while :; do sleep 1; done"
 				}
@@ -261,11 +275,10 @@ func TestNothingIsLeft(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if how == "timeout" {
-					s.Timeout = 2 * time.Second
+					s.Timeout = 4 * time.Second // by when its processes are there
 				}
 				if how == "deadline" {
-					ctx, cancel = context.WithTimeout(ctx, 2*time.Second)
-					defer cancel()
+					ctx = lapsing{ctx}
 				}
 				done := make(chan command.Outcome, 1)
 				go func() {
@@ -277,7 +290,7 @@ func TestNothingIsLeft(t *testing.T) {
 				}()
 				pids := ids(t, file)
 				switch how {
-				case "cancel":
+				case "cancel", "deadline":
 					cancel()
 				case "close":
 					if err := r.Close(); err != nil {
@@ -308,7 +321,7 @@ func TestHubKilled(t *testing.T) {
 			dir := t.TempDir()
 			h := exec.Command(self)
 			h.Dir = dir
-			h.Env = append(os.Environ(), "COMMAND_TEST_HUB={ "+fork+"sleep 0.3; echo done; } > ids; while :; do sleep 1; done")
+			h.Env = append(os.Environ(), "COMMAND_TEST_HUB="+fork+"while :; do sleep 1; done")
 			out, err := h.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

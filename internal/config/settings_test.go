@@ -293,7 +293,7 @@ func TestHostileFiles(t *testing.T) {
 			if !errors.As(err, &faults) {
 				t.Errorf("no faults: %v", err)
 			}
-			if d := time.Since(start); d > 20*time.Second {
+			if d := time.Since(start); d > 2*time.Minute {
 				t.Errorf("took %s", d)
 			}
 		})

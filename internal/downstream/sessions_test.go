@@ -28,7 +28,7 @@ func isOver(t *testing.T, s tool.Session) {
 	t.Helper()
 	select {
 	case <-s.Ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Errorf("session %s has not ended", s.Name)
 	}
 }

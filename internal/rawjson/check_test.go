@@ -101,7 +101,7 @@ func TestCheckIsLinear(t *testing.T) {
 		for at := 0; at < len(text); at += 1 << 10 {
 			c.Add(text[:at])
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > 2*time.Minute {
 			t.Errorf("%s took %s", name, took)
 		}
 	}

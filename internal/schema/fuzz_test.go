@@ -21,7 +21,7 @@ func FuzzCompileValidate(f *testing.F) {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
 	}
 	f.Fuzz(func(t *testing.T, raw, args []byte) {
-		watchdog := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("hangs: Compile(%q), Validate(%q)", raw, args)) })
+		watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("hangs: Compile(%q), Validate(%q)", raw, args)) })
 		defer watchdog.Stop()
 		s, err := Compile(raw)
 		if err != nil {

@@ -312,7 +312,7 @@ func TestValidationIsBounded(t *testing.T) {
 			if err := s.Validate(json.RawMessage(test.args)); (err == nil) != test.valid {
 				t.Errorf("Validate: %v; want valid %t", err, test.valid)
 			}
-			if took := time.Since(began); took > 10*time.Second { // generous: the machine may be busy, the naive way takes for ever
+			if took := time.Since(began); took > 2*time.Minute { // generous: the machine may be busy, the naive way takes for ever
 				t.Errorf("took %v", took)
 			}
 		})
@@ -346,7 +346,7 @@ func TestCompileIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%d bytes in %v", len(raw), time.Since(began))
-			if took := time.Since(began); took > 10*time.Second {
+			if took := time.Since(began); took > 2*time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})

@@ -261,7 +261,7 @@ func TestReferencesThatMultiply(t *testing.T) {
 	if f := facts.Of(tl, facts.Options{}); f.ReadOnly.Value {
 		t.Errorf("%+v", f.ReadOnly)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 2*time.Minute {
 		t.Errorf("took %s", took)
 	}
 }

@@ -43,6 +43,25 @@ func (a *asking) all() []byte {
 	return a.list(a.order)
 }
 
+// holds waits until there is a response that holds text. It reports false if stop or gone was closed before.
+func (a *asking) holds(text string, stop, gone <-chan struct{}) bool {
+	for {
+		a.mu.Lock()
+		found, arrived := bytes.Contains(a.list(a.order), []byte(text)), a.arrived
+		a.mu.Unlock()
+		if found {
+			return true
+		}
+		select {
+		case <-arrived:
+		case <-stop:
+			return false
+		case <-gone:
+			return false
+		}
+	}
+}
+
 // list is the responses to ids, as a JSON array. a.mu is held.
 func (a *asking) list(ids []string) []byte {
 	var all [][]byte

@@ -255,6 +255,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
 			return
 		}
+	case "wait":
+		if !p.waitFor(m.ID, args["file"], gone) {
+			return
+		}
 	case "ask":
 		if result = p.ask(m, gone, send); result == nil {
 			return
@@ -265,6 +269,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		}
 	case "withdraw":
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
+	case "answers":
+		if result = p.answers(m.ID, args["wait"], gone); result == nil {
+			return
+		}
 	case "rounds":
 		result = p.round(m)
 	case "hang":
@@ -291,13 +299,21 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	send(response(m.ID, "result", result))
 }
 
+// answers is the result of the tool that tells what questions were answered with, once that holds the JSON text wait; nil
+// where the request was canceled or the client went before.
+func (p *peer) answers(id, wait json.RawMessage, gone <-chan struct{}) []byte {
+	var text string
+	if _ = json.Unmarshal(wait, &text); text != "" && !p.asking.holds(text, p.cancelable(id), gone) {
+		return nil
+	}
+	return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
+}
+
 // kept is the result of a tool that tells what the peer has kept; nil where name is none.
 func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch name {
-	case "answers":
-		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
 	case "canceled":
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
 	case "note":
@@ -324,12 +340,18 @@ func (p *peer) addTool(declaration json.RawMessage) {
 	p.changed()
 }
 
-// sleep waits for d, and reports false if the request was canceled or the client went meanwhile.
-func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) bool {
+// cancelable returns what is closed when the request id is canceled.
+func (p *peer) cancelable(id json.RawMessage) <-chan struct{} {
 	c := make(chan struct{})
 	p.mu.Lock()
 	p.waiting[string(id)] = c
 	p.mu.Unlock()
+	return c
+}
+
+// sleep waits for d, and reports false if the request was canceled or the client went meanwhile.
+func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) bool {
+	c := p.cancelable(id)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -339,6 +361,28 @@ func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) 
 	case <-gone:
 	}
 	return false
+}
+
+// waitFor waits until there is the file with the JSON name, and reports false if the request was canceled or the client went
+// meanwhile.
+func (p *peer) waitFor(id, name json.RawMessage, gone <-chan struct{}) bool {
+	var file string
+	_ = json.Unmarshal(name, &file)
+	canceled := p.cancelable(id)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return true
+		}
+		select {
+		case <-again.C:
+		case <-canceled:
+			return false
+		case <-gone:
+			return false
+		}
+	}
 }
 
 func number(raw json.RawMessage) int {

@@ -27,13 +27,14 @@
 //	converse  {"text": T}: three times progress and a log message, an elicitation after the first, a sampling after the
 //	          second, then structuredContent {"text": T, "answers": [A, A]}; all that it says and asks holds T
 //	withdraw  {"id": I}: cancels the question I
-//	answers   all responses that questions got, as structuredContent.answers
+//	answers   {"wait": T}: all responses that questions got, as structuredContent.answers, once one of them holds the text T
 //	rounds    {"key": K, "results": [R]}: answers the nth call with the same K with the nth R, byte for byte, and after
 //	          that with the params of all those calls as structuredContent.received
 //	task      {"text": T, "ask": Q}: as a task only: it goes on until it is finished, and then has T as its text. With Q, the
 //	          params of an elicitation, it needs that answered first, which goes before T
 //	finish    {"task": I}: finishes the task I, tells of its status and before that of its progress, answers
 //	noted     every notification of clients whose method does not begin with notifications/, as structuredContent.noted
+//	wait      {"file": F}: a result once there is the file F, unless canceled
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.
@@ -65,6 +66,7 @@ const (
 	NoTools          Behaviour = "no_tools"          // offers no tools capability
 	SilentList       Behaviour = "silent_list"       // does not answer tools/list
 	StopsReading     Behaviour = "stops_reading"     // stops reading stdin after the first tools/list (stdio)
+	DiesSlowly       Behaviour = "dies_slowly"       // when it is to die, it closes stdout and goes on running (stdio)
 	ClosesStdin      Behaviour = "closes_stdin"      // closes stdin after the first tools/list, and goes on running (stdio)
 	Stubborn         Behaviour = "stubborn"          // ignores the end of stdin and SIGTERM (stdio)
 	HasDescendant    Behaviour = "has_descendant"    // starts a process of its own that sleeps for long (stdio)

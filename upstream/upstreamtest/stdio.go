@@ -127,6 +127,9 @@ func serve(s Script, in io.Reader, out io.Writer) int {
 	}
 	p := newPeer(s)
 	p.die = func() { os.Exit(7) }
+	if s.Has(DiesSlowly) {
+		p.die = func() { _ = os.Stdout.Close() }
+	}
 	if s.Has(Stubborn) {
 		signal.Ignore(syscall.SIGTERM)
 	}
