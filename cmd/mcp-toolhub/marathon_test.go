@@ -100,7 +100,7 @@ func TestMarathonOfClients(t *testing.T) { // not parallel: it keeps the machine
 		}
 		http.DefaultClient.CloseIdleConnections() // the test's own
 	}
-	run(5 * len(visitors)) // caches and pools fill
+	run(visits) // caches and pools fill, and tables grow to as many sessions as are open at a time
 	before := p.settled(t)
 	run(visits)
 	checkLeaks(t, p, before)
