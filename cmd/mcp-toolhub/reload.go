@@ -81,12 +81,14 @@ type fileWatch struct {
 // load loads settings, unless a file was emptied that was not empty before: that is what is left of a write that failed, for
 // instance on a full disk. In force it would end every server, or every rule.
 func (w *fileWatch) load(load func() (*config.Settings, error)) (*config.Settings, error) {
+	before := emptyFiles(w.hub.settings.Load()) // what is written while it is read may have been empty then, and not be now
 	next, err := load()
 	if err != nil {
 		return nil, err
 	}
 	empty := emptyFiles(next)
-	for _, file := range slices.Sorted(maps.Keys(empty)) {
+	maps.Copy(before, empty)
+	for _, file := range slices.Sorted(maps.Keys(before)) {
 		if !w.empty[file] {
 			return nil, fmt.Errorf("read %q: the file is empty; restore it, or write {} into it if that is meant", file)
 		}

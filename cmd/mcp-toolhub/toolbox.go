@@ -65,7 +65,10 @@ func (o ownTools) missing(name string) string {
 		}
 		down = append(down, strconv.Quote(st.Server))
 		if strings.HasPrefix(name, string(tool.MCPName(st.Server, ""))) {
-			own = fmt.Sprintf("server %q is not ready: %s; %s", st.Server, st.LastError, st.Hint)
+			own = fmt.Sprintf("server %q is not ready: %s", st.Server, st.LastError)
+			if st.Hint != "" {
+				own += "; " + st.Hint
+			}
 		}
 	}
 	switch {

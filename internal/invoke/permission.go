@@ -47,7 +47,8 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 		inv.aims, inv.command = aims(&r), gate.Command(&r)
 		return nil
 	case tool.Ask:
-		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &d})
+		asked := d // which stays, and so d, that most calls have, need not
+		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &asked})
 	}
 	return denied(&d)
 }
