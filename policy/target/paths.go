@@ -249,7 +249,7 @@ func follow(t *Target, full string, root Root) {
 			}
 			todo = filepath.ToSlash(link) + "/" + todo
 		default:
-			at = spelled(at, name, info)
+			at = spelled(at, name, next, info)
 			if todo == "" {
 				nature(t, info)
 			}
@@ -294,11 +294,11 @@ func nature(t *Target, info fs.FileInfo) {
 	}
 }
 
-// spelled returns dir/name as the directory itself spells it: systems that do not care for case, or for how a letter is
-// composed, find a file by other names as well.
-func spelled(dir, name string, info fs.FileInfo) string {
+// spelled returns full, which is dir/name, as the directory itself spells it: systems that do not care for case, or for how a
+// letter is composed, find a file by other names as well.
+func spelled(dir, name, full string, info fs.FileInfo) string {
 	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" && runtime.GOOS != "ios" {
-		return filepath.Join(dir, name)
+		return full
 	}
 	for _, entry := range entries(dir) {
 		if entry == name || foldName(entry) != foldName(name) {
@@ -308,7 +308,7 @@ func spelled(dir, name string, info fs.FileInfo) string {
 			return filepath.Join(dir, entry)
 		}
 	}
-	return filepath.Join(dir, name)
+	return full
 }
 
 // twins takes note of files that differ from a name that is not there in case or composition only.
