@@ -80,7 +80,7 @@ func TestQuestionsThatBelongToNobody(t *testing.T) {
 		"2026 stdio":            {way: way{script: upstreamtest.Script{Modern: true}}, isolated: true, want: `{"code":-32601,`},
 		"2026 http":             {way: way{script: upstreamtest.Script{Modern: true}, http: &upstreamtest.Options{}}, want: `{"code":-32601,`},
 		"nobody on http":        {way: way{http: &upstreamtest.Options{}}, alone: true, want: `{"code":-32601,"message":"method not found: the client behind this call cannot`},
-		"nobody on stdio":       {way: way{}, isolated: true, alone: true, want: `{"code":-32600,"message":"no call of the client is in flight`},
+		"nobody on stdio":       {way: way{}, isolated: true, alone: true, want: `{"code":-32601,"message":"method not found: the client behind this call cannot`},
 		"shared http, standing": {way: way{http: &upstreamtest.Options{}}, says: standing, want: `{"code":-32600,"message":"several clients share this connection`},
 	} {
 		t.Run(name, func(t *testing.T) {

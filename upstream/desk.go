@@ -174,6 +174,8 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 	case early:
 	case call == nil && (d.rule == deskByStream || d.rule == deskOfCaller && len(d.calls) > 1):
 		return &errNoStream
+	case call == nil && slices.ContainsFunc(d.calls, func(one *laneCall) bool { return !one.isDone() }):
+		return &errUnasked // latest would have found it otherwise
 	case call == nil:
 		return &errNoCall
 	case call.ask == nil:

@@ -150,6 +150,30 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	}
 }
 
+// TestDeskOfAClientThatCannotBeAsked checks that the server hears the same whether it asks before the call or during it.
+func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	var replies []string
+	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(deskOfClient)
+	ask := func(id string) {
+		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
+		d.receive(e, nil)
+	}
+	call := newLaneCall("toolhub-1", "", nil)
+	ask("1")
+	d.begin(call)
+	ask("2")
+	call.finish(answer{})
+	ask("3")
+	d.end(call)
+	for n, want := range []string{errUnasked.Message, errUnasked.Message, errNoCall.Message} {
+		if len(replies) != 3 || !strings.Contains(replies[n], want) {
+			t.Errorf("replied %q, want %q to question %d", replies, want, n+1)
+		}
+	}
+}
+
 // TestDeskOfOneCaller checks the connection of clients that sign in alike: a question that comes on no call's stream belongs
 // to the only call, and while there are two it is nobody's.
 func TestDeskOfOneCaller(t *testing.T) {
