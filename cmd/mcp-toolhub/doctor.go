@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,9 +43,10 @@ func (a *app) doctorCommand() *cobra.Command {
 
 // diagnosis is the walk of one server.
 type diagnosis struct {
-	Server string          `json:"server"`
-	OK     bool            `json:"ok"`
-	Steps  []diagnosisStep `json:"steps"`
+	Server   string          `json:"server"`
+	Disabled bool            `json:"disabled,omitempty"`
+	OK       bool            `json:"ok"`
+	Steps    []diagnosisStep `json:"steps"`
 }
 
 type diagnosisStep struct {
@@ -134,8 +136,13 @@ func choose(cfg upstream.Config, args []string) ([]string, error) {
 // diagnose walks one server, and prints each step as soon as it is known where print says so.
 func (a *app) diagnose(ctx context.Context, cfg upstream.Config, id string, print bool) (diagnosis, error) {
 	d := diagnosis{Server: id, OK: true}
+	d.Disabled = slices.ContainsFunc(cfg.Servers, func(s upstream.ServerConfig) bool { return s.ID == id && s.Disabled })
 	if print {
-		fmt.Fprintln(a.std.out, id)
+		note := ""
+		if d.Disabled {
+			note = " (disabled in the config: serve leaves it alone)"
+		}
+		fmt.Fprintln(a.std.out, id+note)
 	}
 	err := upstream.Diagnose(ctx, cfg, id, func(s upstream.Step) {
 		d.OK = d.OK && s.OK

@@ -149,6 +149,7 @@ func (inv *invocation) release() {
 	if inv.started != nil && !inv.ended.IsZero() { // neither is set where the executor panicked
 		took = inv.ended.Sub(*inv.started)
 	}
-	inv.leave(took, inv.outcome.Class != "")
+	class := inv.outcome.Class
+	inv.leave(took, class != "" && class != tool.ClassCanceled) // that somebody gave up is no fault of the server
 	inv.leave = nil
 }

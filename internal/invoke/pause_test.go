@@ -170,6 +170,24 @@ func TestAskingIsRecorded(t *testing.T) {
 	}
 }
 
+// A call that its client gave up is not among the server's errors; one that took too long is.
+func TestErrorsOfTheServer(t *testing.T) {
+	t.Parallel()
+	gaveUp, tooLong := error(nil), error(&tool.Failure{Class: tool.ClassTimeout, Message: "nobody answered"})
+	for want, cause := range []error{gaveUp, tooLong} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		b := newBench(t, "", func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+			cancel(cause)
+			<-ctx.Done()
+			return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "canceled"}
+		})
+		out := b.call(ctx, "mcp.s.t", `{"n":1}`)
+		if load := b.Load("s"); load.Calls != 1 || load.Errors != int64(want) {
+			t.Errorf("%s: load %+v", out.Status, load)
+		}
+	}
+}
+
 func TestWhyACallWasCanceled(t *testing.T) {
 	t.Parallel()
 	for _, unknown := range []bool{true, false} {

@@ -32,7 +32,7 @@ type ServerLoad struct {
 	Running int
 	Queued  int
 	Calls   int64
-	Errors  int64
+	Errors  int64         // calls that failed; those that the client gave up are none
 	Waited  time.Duration // in queues, of all calls together
 	P50     time.Duration // of the execution of calls, without their time in the queue; within a factor of 1.5
 	P95     time.Duration
