@@ -256,6 +256,7 @@ func TestStderrGoesToTheLog(t *testing.T) {
 		Stderr:     []string{"hello \x1b[31mred\x1b[0m\x07 key=canary-123456", strings.Repeat("long ", 5000)},
 	})
 	cfg.Env = append(cfg.Env, "API_KEY=canary-123456")
+	began := time.Now()
 	h := start(t, cfg)
 	h.ready(t, "s")
 	eventually(t, "dropped lines are told", func() bool {
@@ -269,8 +270,9 @@ func TestStderrGoesToTheLog(t *testing.T) {
 	if strings.Contains(log, "canary") || strings.Contains(log, "\x1b") {
 		t.Error("the log holds a secret or a terminal sequence")
 	}
-	if n := strings.Count(log, "stream=stderr"); n > 200 {
-		t.Errorf("%d lines of stderr in the log", n)
+	most := 200 + int(20*time.Since(began).Seconds()) // so many come through in the time that the server took for them
+	if n := strings.Count(log, "stream=stderr"); n > most {
+		t.Errorf("%d lines of stderr in the log, want at most %d", n, most)
 	}
 }
 
