@@ -166,8 +166,9 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	tools := shop()
 	cfg := Config{Default: Settings{Mode: ModeAlways}, Profiles: map[string]Settings{
-		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice"}},
-			{Match: "mcp.mail.list_folders", Aliases: []string{"twice"}}}}}}
+		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice", "thrice"}},
+			{Match: "mcp.mail.list_folders", Aliases: []string{"twice", "thrice"}}, {Match: "mcp.shop.refund", Aliases: []string{"thrice"}},
+			{Match: "mcp.gone.away", Aliases: []string{"write"}}}}}}
 	l := newLoader(t, cfg, Options{}, tools)
 	named := func(t *tool.Tool) string {
 		if t.Native == "refund" {
@@ -188,8 +189,10 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	if got, ok := own.Resolve("write"); !ok || got.Tool.Native != "send_message" {
 		t.Error("an alias does not resolve")
 	}
-	if _, ok := own.Resolve("twice"); ok {
-		t.Error("the alias of two tools resolves")
+	for _, alias := range []string{"twice", "thrice"} {
+		if got, ok := own.Resolve(alias); ok {
+			t.Errorf("%s, the alias of several tools, stands for %s", alias, got.Tool.Name)
+		}
 	}
 	if _, ok := other.Resolve("write"); ok {
 		t.Error("an alias resolves elsewhere")

@@ -122,10 +122,12 @@ func (p *splitting) split() *split {
 	var listed []tool.Listed
 	var deferred []tool.Listed
 	reasons := make(map[tool.Name]string)
+	// What tool_search stands for must not hang on how much there is to list: who was shown the hub's keeps calling that.
+	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
 	for _, t := range p.full.Listed {
 		pinned := p.pinned(t)
-		if isMetaName(t.Name) && why != "" { // in style native, or by the profile's own naming
-			t = p.renamed(t)
+		if isMetaName(t.Name) && reserved { // in style native, or by the profile's own naming
+			t, renamed = p.renamed(t), true
 		}
 		if why == "" || pinned != "" {
 			listed = append(listed, t)
@@ -144,12 +146,15 @@ func (p *splitting) split() *split {
 		why = ""
 	}
 	digest := p.full.Digest
-	if splits {
+	switch {
+	case splits:
 		digest = p.digest(meta, listed)
+	case renamed:
+		digest = tool.Digest([]byte(digest + "\nnames of the hub's own"))
 	}
 	s := &split{full: p.full, costs: p.costs}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
-		Meta: meta, Aliases: p.aliases(), MaxTools: p.rule.cap})
+		Meta: meta, MetaOver: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever // what is held back depends on what the client takes
 	s.record = p.record(s.out, why, reasons)
 	return s
@@ -269,8 +274,11 @@ func (p *splitting) aliases() map[string]*tool.Listed {
 	for _, h := range p.settings.Hints {
 		for _, alias := range h.Aliases {
 			l, ok := p.full.Resolve(h.Match)
-			if other := out[alias]; !ok || string(l.Tool.Name) != h.Match || other != nil && other != l {
-				l = nil
+			if !ok || string(l.Tool.Name) != h.Match {
+				continue // not on this surface
+			}
+			if other, taken := out[alias]; taken && other != l {
+				l = nil // and stays nobody's, however many follow
 			}
 			out[alias] = l
 		}

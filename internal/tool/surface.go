@@ -131,9 +131,10 @@ type Split struct {
 
 	MaxTools int // see Surface
 
-	// Meta are the hub's own tools, by name. Where anything is deferred, their names are theirs; otherwise they resolve
-	// where nobody else has the name.
-	Meta map[string]*Listed
+	// Meta are the hub's own tools, by name. Where MetaOver says so their names are theirs, whoever else has them; otherwise
+	// they resolve where nobody else has the name.
+	Meta     map[string]*Listed
+	MetaOver bool
 
 	// Aliases are further names of tools of the surface. They resolve where nobody has the name.
 	Aliases map[string]*Listed
@@ -144,7 +145,7 @@ func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
 	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
-	out.meta, out.metaOver, out.deferred = split.Meta, len(split.Deferred) > 0, make(map[Name]*Listed, len(split.Deferred))
+	out.meta, out.metaOver, out.deferred = split.Meta, split.MetaOver, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
 		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]
 	}
