@@ -103,6 +103,7 @@ func (f *found) find(ctx context.Context, x *index) {
 		f.selected(x)
 		return
 	case queryRegex:
+		q.Shown = f.shown
 		a = x.Regexp(ctx, f.query.pattern, q)
 	default:
 		a = x.Search(ctx, q)
@@ -119,6 +120,14 @@ func (f *found) find(ctx context.Context, x *index) {
 		}
 	}
 	f.notes = a.Notes
+}
+
+// shown is how the caller knows a tool; "" where the tool has gone meanwhile.
+func (f *found) shown(id string) string {
+	if l := f.tool(id); l != nil {
+		return shownName(f.surface, l)
+	}
+	return ""
 }
 
 // named puts the tool first whose name the query is: profiles may give tools names that the index does not know.

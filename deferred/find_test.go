@@ -43,6 +43,7 @@ func TestSearch(t *testing.T) {
 		`{"query":"xyzzy"}`:                                         {queryKeyword, "", "", "rephrase"},
 		`{"query":"select:mcp.zoo.feed, Search-Orders"}`:            {querySelect, "mcp.zoo.feed mcp.shop.search_orders", "", "call"},
 		`{"query":"SELECT:reimburse"}`:                              {querySelect, "mcp.shop.refund", "", "call"},
+		`{"query":" Select : mcp.zoo.feed"}`:                        {querySelect, "mcp.zoo.feed", "", "call"},
 		`{"query":"select:serch_orders"}`:                           {querySelect, "", "serch_orders", "select"},
 		`{"query":"select:tool_search,mcp.zoo.feed"}`:               {querySelect, "mcp.zoo.feed", "tool_search", "call"},
 		`{"query":"select:feed","servers":["mail"]}`:                {querySelect, "", "feed", "select"},
@@ -182,6 +183,9 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	}
 	if r, _ := ask(t, l, other, `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {
 		t.Errorf("zebra elsewhere: %s", matchNames(r))
+	}
+	if r, _ := ask(t, l, own, `{"query":"regex:^mcp\\.mail\\.send|^MONEY"}`, nil, nil); matchNames(r) != "mcp.mail.send_message money_back" {
+		t.Errorf("by the names that are shown: %s", matchNames(r))
 	}
 	if r, _ := ask(t, l, own, `{"query":"money_back","limit":1}`, nil, nil); matchNames(r) != "money_back" {
 		t.Errorf("money_back: %s", matchNames(r))
