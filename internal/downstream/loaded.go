@@ -120,9 +120,8 @@ func (c *caller) Load(tools ...*tool.Tool) {
 }
 
 // listedBesides are the tools that the session has loaded and the surface does not list, in the order in which they were
-// loaded: so a list grows at its end. Where the client takes no more tools, they are the latest, also of what was loaded
-// again after it had been left out. Whoever gets the list has
-// their present declarations.
+// loaded: so a list grows at its end. Where the client takes no more tools, they are the latest, and what is loaded again
+// that was left out is one of them. Whoever gets the list has their present declarations.
 func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +135,7 @@ func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 	if room := max(surface.MaxTools-len(surface.Listed), 0); surface.MaxTools > 0 && len(out) > room {
 		c.loaded.left = make(map[tool.Name]bool)
 		for _, l := range out[:len(out)-room] {
-			c.loaded.left[l.Tool.Name] = true
+			c.loaded.left[l.Tool.Name] = room > 0 // otherwise there will be none for it then, either
 		}
 		out = out[len(out)-room:]
 	}

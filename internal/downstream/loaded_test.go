@@ -139,6 +139,11 @@ func TestLoaded(t *testing.T) {
 	if c.Load(tools(1)...); !told() || names(s) != "t0 t3 t1 " {
 		t.Errorf("wanted again: %s", names(s))
 	}
+	if names(splitSurface(5, 2)); true {
+		if c.Load(tools(0)...); told() {
+			t.Error("the client is told of a tool that its list never has room for")
+		}
+	}
 	if got := names(splitSurface(1, 0)); got != "t0 " {
 		t.Errorf("after most have gone: %s", got)
 	}
