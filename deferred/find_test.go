@@ -123,6 +123,35 @@ func TestDetail(t *testing.T) {
 	}
 }
 
+// TestLongDeclarations: a tool that is long beyond reason is found, and its declaration comes when it is asked for by name.
+func TestLongDeclarations(t *testing.T) {
+	t.Parallel()
+	long := `{"type":"object","properties":{` + strings.Repeat(`"quagga":{"type":"string"},`, 6000) + `"a":{"type":"string"}}}`
+	tools := []*tool.Tool{newTool("zoo", "a", "Feeds a quokka.", "", ""), newTool("zoo", "b", "Feeds a quokka, too.", long, ""),
+		newTool("zoo", "c", "Feeds another quokka. "+strings.Repeat("At length. ", 10_000), "", "")}
+	l := newLoader(t, always(), Options{}, tools)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	for query, whole := range map[string]int{"quokka": 1, "regex:quokka": 1, "select:a,b,c": 3} {
+		loaded := session{}
+		r, text := ask(t, l, s, fmt.Sprintf(`{"query":%q}`, query), loaded, nil)
+		declared := 0
+		for _, m := range r.Matches {
+			switch {
+			case m.Declaration != nil && m.State == "loaded" && strings.Contains(text, string(m.Declaration)):
+				declared++
+			case m.Declaration != nil || m.State != "discoverable" || m.Signature == "" || !strings.Contains(text, m.Signature):
+				t.Errorf("%s: %.500s", query, jsonOf(m))
+			}
+		}
+		if len(r.Matches) != 3 || declared != whole || len(loaded) != whole {
+			t.Errorf("%s: %d found, %d declared, %d loaded", query, len(r.Matches), declared, len(loaded))
+		}
+		if said := strings.Contains(text, "2 of the tools have a signature"); said != (whole == 1) || said && len(text) > 20_000 {
+			t.Errorf("%s: %d bytes: %.500s", query, len(text), text)
+		}
+	}
+}
+
 func jsonOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -211,11 +212,27 @@ func TestTyped(t *testing.T) {
 	}
 }
 
+// TestTypedIsShort: parameters that have as many themselves as a line takes do not make it longer.
+func TestTypedIsShort(t *testing.T) {
+	t.Parallel()
+	schema := `{"type":"string"}`
+	for range maxNested + 1 {
+		wide := make([]string, maxParameters/2)
+		for i := range wide {
+			wide[i] = fmt.Sprintf(`"parameter_%d":%s`, i, schema)
+		}
+		schema = `{"type":"object","properties":{` + strings.Join(wide, ",") + `}}`
+	}
+	if got := typed("f", json.RawMessage(schema)); len(got) > maxSignature+20 || !strings.HasSuffix(got, ", …)") {
+		t.Errorf("%d bytes: %.200s", len(got), got)
+	}
+}
+
 func FuzzSchemas(f *testing.F) {
 	f.Add(`{"properties":{"a":{"anyOf":[{"type":"number"},{"const":"all"}]}},"required":["a"]}`, `{"properties":{"a":{"items":{}}}}`)
 	f.Add(`{"properties":{"a":{"properties":{"a":{"properties":{"a":{"properties":{"a":{}}}}}}}}}`, `{"enum":[]}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if got := typed("f", json.RawMessage(a)); strings.ContainsAny(got, "\n\x1b") {
+		if got := typed("f", json.RawMessage(a)); strings.ContainsAny(got, "\n\x1b") || len(got) > maxSignature+20 {
 			t.Errorf("%q", got)
 		}
 		if got := difference(json.RawMessage(a), json.RawMessage(b)); len(got) > maxChanges+1 || len(got) == 0 {
