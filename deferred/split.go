@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
@@ -35,6 +36,10 @@ type split struct {
 	scope      *search.Scope // what can be found on it
 	costs      map[*byte]int // tokens of each declaration, by where it is
 	record     tool.SurfaceRecord
+
+	// given are schema digests of tools that a client was given on a list before this one: one that never lists again goes on
+	// calling them by name, and has their declarations.
+	given map[tool.Name]string
 }
 
 // Surface returns full as client sees it: split, where there is so much that it should be, and in any case with the hub's
@@ -55,6 +60,9 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	}
 	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits}).split()
 	s.generation, s.awaits = generation, awaits
+	if before != nil && settings.Mode != ModeNever && !rule.whole {
+		s.given = before.handedOut()
+	}
 	l.mu.Lock()
 	now := l.splits[key]
 	if now != nil && now.full == full && now.generation == generation && now.awaits == awaits {
@@ -67,12 +75,48 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 			s.scope = other.scope
 		}
 	}
+	if now == nil && len(l.splits) >= maxSplits {
+		clear(l.splits) // of audiences that are no more, most of them
+	}
 	l.splits[key] = s
 	l.mu.Unlock()
 	if now == nil || now.out.Digest != s.out.Digest {
 		l.report(now, s) // may wait for a disk: nobody else is to wait with it
 	}
 	return s.out
+}
+
+// maxSplits bounds what is kept: one for each kind of caller and client.
+const maxSplits = 1000
+
+// handedOut is given of the split that follows s.
+func (s *split) handedOut() map[tool.Name]string {
+	if !s.out.IsGiven() {
+		return s.given
+	}
+	given := maps.Clone(s.given)
+	if given == nil || len(given) > maxRemembered {
+		given = make(map[tool.Name]string, len(s.out.Listed))
+	}
+	for i := range s.out.Listed {
+		if t := s.out.Listed[i].Tool; t.Server != source {
+			given[t.Name] = t.SchemaDigest
+		}
+	}
+	return given
+}
+
+// givenBefore is the schema digest of a tool as a client was given it on an earlier list of the surface's kind.
+func (l *Loader) givenBefore(s *tool.Surface, name tool.Name) (digest string, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, known := range l.splits {
+		if known.out == s {
+			digest, ok = known.given[name]
+			return digest, ok
+		}
+	}
+	return "", false
 }
 
 // Record returns what was recorded of a surface that Surface has returned lately: why its tools are loaded or deferred.
