@@ -17,7 +17,7 @@ const (
 )
 
 // Admit decides about a call of a deferred tool: it returns nil where the caller has the declaration as it is now, shown by
-// a selection_ref or kept by the session. Otherwise the error is a *tool.Failure that carries the declaration and a ref for
+// a selection_ref, kept by the session, or listed before so much came that the tool was deferred. Otherwise the error is a *tool.Failure that carries the declaration and a ref for
 // it, so that the next call succeeds, and there are records of that.
 func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 	t, refs := c.Listed.Tool, l.signer()
@@ -35,8 +35,13 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 		default:
 			code = codeForeignRef
 		}
-	case c.Loaded != nil:
-		digest, ok := c.Loaded.Digest(t.Name)
+	default:
+		digest, ok := l.givenBefore(c.Surface, t.Name)
+		if c.Loaded != nil && (!ok || digest != t.SchemaDigest) {
+			if own, loaded := c.Loaded.Digest(t.Name); loaded {
+				digest, ok = own, true
+			}
+		}
 		if ok && digest == t.SchemaDigest {
 			return nil, nil
 		}

@@ -59,13 +59,13 @@ func (f *found) answer() searchResult {
 		name := shownName(f.surface, h.listed)
 		m := match{Name: name, ToolID: h.listed.Tool.Name, Server: h.listed.Tool.Server, Score: math.Round(h.score*1000) / 1000,
 			Why: append([]string{}, h.why...), State: "loaded", Ref: h.ref}
-		if h.deferred && f.detail != detailFull {
+		if h.deferred && h.declaration == nil {
 			m.State = "discoverable"
 		}
-		switch f.detail {
-		case detailFull:
-			m.Declaration = brief(name, h.listed.Declaration)
-		case detailSignature:
+		switch {
+		case h.declaration != nil:
+			m.Declaration = h.declaration
+		case f.detail != detailNames:
 			m.Signature = typed(name, h.listed.Tool.InputSchema)
 			m.Summary = summaryOf(h.listed)
 		}
@@ -115,10 +115,10 @@ func (f *found) text(a searchResult) string {
 		b.WriteString("Call a tool with tool_call: its name, arguments that fit its inputSchema, and its selection_ref.\n")
 	}
 	for _, m := range a.Matches {
-		switch f.detail {
-		case detailFull:
+		switch {
+		case m.Declaration != nil:
 			fmt.Fprintf(&b, "\n%s\nselection_ref: %s\n", m.Declaration, m.Ref)
-		case detailSignature:
+		case m.Signature != "":
 			fmt.Fprintf(&b, "\n%s\n  %s\n  selection_ref: %s\n", m.Signature, m.Summary, m.Ref)
 		default:
 			fmt.Fprintf(&b, "\n%s selection_ref: %s", m.Name, m.Ref)

@@ -13,7 +13,7 @@ type clientRule struct {
 	// search are worse than one, so such a client gets the whole list up to a budget that is patience times as large.
 	defers bool
 
-	// whole: it gets the whole list, however long, unless the mode is always. It needs all and shows it to no model.
+	// whole: it gets the whole list, however long and in every mode. It needs all and shows it to no model.
 	whole bool
 }
 

@@ -2,6 +2,7 @@ package deferred
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -26,6 +27,7 @@ func (l *Loader) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, er
 	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor, detail: q.detail}
 	f.pending = l.pending(e.Surface)
 	f.find(ctx, l.indexFor(e.Surface.Profile))
+	f.declare()
 	if ctx.Err() != nil {
 		return reply, &tool.Failure{Class: tool.ClassCanceled, Message: "the search was canceled"}
 	}
@@ -43,6 +45,8 @@ type hit struct {
 	score    float64
 	why      []string
 	ref      string
+
+	declaration json.RawMessage // as it is told; nil where it is not
 }
 
 // found is the answer to one query, while it is made.
@@ -103,6 +107,7 @@ func (f *found) find(ctx context.Context, x *index) {
 		f.selected(x)
 		return
 	case queryRegex:
+		q.Shown = f.shown
 		a = x.Regexp(ctx, f.query.pattern, q)
 	default:
 		a = x.Search(ctx, q)
@@ -119,6 +124,14 @@ func (f *found) find(ctx context.Context, x *index) {
 		}
 	}
 	f.notes = a.Notes
+}
+
+// shown is how the caller knows a tool; "" where the tool has gone meanwhile.
+func (f *found) shown(id string) string {
+	if l := f.tool(id); l != nil {
+		return shownName(f.surface, l)
+	}
+	return ""
 }
 
 // named puts the tool first whose name the query is: profiles may give tools names that the index does not know.
@@ -183,6 +196,31 @@ func (f *found) add(l *tool.Listed, score float64, why []string) {
 		ref: f.refs.mint(l.Tool, f.actor.Ref())})
 }
 
+// maxDeclared is how much of declarations one answer brings that nobody has asked for by name: some strangers write them as
+// long as they are let, and what they cost is the model's to pay. That of real tools is 1 kB, and 20 kB at most.
+const maxDeclared = 64 << 10
+
+// declare gives hits their declarations.
+func (f *found) declare() {
+	if f.detail != detailFull {
+		return
+	}
+	size, left := 0, 0
+	for i := range f.hits {
+		h := &f.hits[i]
+		d := brief(shownName(f.surface, h.listed), h.listed.Declaration)
+		if f.query.kind != querySelect && size+len(d) > maxDeclared {
+			left++
+			continue
+		}
+		h.declaration, size = d, size+len(d)
+	}
+	if left > 0 {
+		f.notes = append(f.notes, fmt.Sprintf("%d of the tools have a signature in place of their declaration, which is too long to be "+
+			"sent unasked: select:NAME has it", left))
+	}
+}
+
 // tell records what was found, and notes what the session has loaded.
 func (f *found) tell(e *tool.Execution) {
 	var records []tool.Record
@@ -193,7 +231,7 @@ func (f *found) tell(e *tool.Execution) {
 			continue
 		}
 		records = append(records, f.loader.records(by, h.listed, h.ref, false)...)
-		if f.detail == detailFull {
+		if h.declaration != nil {
 			records = append(records, f.loader.records(by, h.listed, h.ref, true)...)
 			loaded = append(loaded, h.listed.Tool)
 		}

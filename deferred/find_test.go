@@ -43,6 +43,7 @@ func TestSearch(t *testing.T) {
 		`{"query":"xyzzy"}`:                                         {queryKeyword, "", "", "rephrase"},
 		`{"query":"select:mcp.zoo.feed, Search-Orders"}`:            {querySelect, "mcp.zoo.feed mcp.shop.search_orders", "", "call"},
 		`{"query":"SELECT:reimburse"}`:                              {querySelect, "mcp.shop.refund", "", "call"},
+		`{"query":" Select : mcp.zoo.feed"}`:                        {querySelect, "mcp.zoo.feed", "", "call"},
 		`{"query":"select:serch_orders"}`:                           {querySelect, "", "serch_orders", "select"},
 		`{"query":"select:tool_search,mcp.zoo.feed"}`:               {querySelect, "mcp.zoo.feed", "tool_search", "call"},
 		`{"query":"select:feed","servers":["mail"]}`:                {querySelect, "", "feed", "select"},
@@ -122,6 +123,35 @@ func TestDetail(t *testing.T) {
 	}
 }
 
+// TestLongDeclarations: a tool that is long beyond reason is found, and its declaration comes when it is asked for by name.
+func TestLongDeclarations(t *testing.T) {
+	t.Parallel()
+	long := `{"type":"object","properties":{` + strings.Repeat(`"quagga":{"type":"string"},`, 6000) + `"a":{"type":"string"}}}`
+	tools := []*tool.Tool{newTool("zoo", "a", "Feeds a quokka.", "", ""), newTool("zoo", "b", "Feeds a quokka, too.", long, ""),
+		newTool("zoo", "c", "Feeds another quokka. "+strings.Repeat("At length. ", 10_000), "", "")}
+	l := newLoader(t, always(), Options{}, tools)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	for query, whole := range map[string]int{"quokka": 1, "regex:quokka": 1, "select:a,b,c": 3} {
+		loaded := session{}
+		r, text := ask(t, l, s, fmt.Sprintf(`{"query":%q}`, query), loaded, nil)
+		declared := 0
+		for _, m := range r.Matches {
+			switch {
+			case m.Declaration != nil && m.State == "loaded" && strings.Contains(text, string(m.Declaration)):
+				declared++
+			case m.Declaration != nil || m.State != "discoverable" || m.Signature == "" || !strings.Contains(text, m.Signature):
+				t.Errorf("%s: %.500s", query, jsonOf(m))
+			}
+		}
+		if len(r.Matches) != 3 || declared != whole || len(loaded) != whole {
+			t.Errorf("%s: %d found, %d declared, %d loaded", query, len(r.Matches), declared, len(loaded))
+		}
+		if said := strings.Contains(text, "2 of the tools have a signature"); said != (whole == 1) || said && len(text) > 20_000 {
+			t.Errorf("%s: %d bytes: %.500s", query, len(text), text)
+		}
+	}
+}
+
 func jsonOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -166,8 +196,9 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	tools := shop()
 	cfg := Config{Default: Settings{Mode: ModeAlways}, Profiles: map[string]Settings{
-		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice"}},
-			{Match: "mcp.mail.list_folders", Aliases: []string{"twice"}}}}}}
+		"own": {Mode: ModeAlways, Hints: []Hint{{Match: "mcp.mail.*", Text: "zebra"}, {Match: "mcp.mail.send_message", Aliases: []string{"write", "twice", "thrice"}},
+			{Match: "mcp.mail.list_folders", Aliases: []string{"twice", "thrice"}}, {Match: "mcp.shop.refund", Aliases: []string{"thrice"}},
+			{Match: "mcp.gone.away", Aliases: []string{"write"}}}}}}
 	l := newLoader(t, cfg, Options{}, tools)
 	named := func(t *tool.Tool) string {
 		if t.Native == "refund" {
@@ -182,14 +213,19 @@ func TestProfilesOfTheirOwn(t *testing.T) {
 	if r, _ := ask(t, l, other, `{"query":"zebra"}`, nil, nil); len(r.Matches) != 0 {
 		t.Errorf("zebra elsewhere: %s", matchNames(r))
 	}
+	if r, _ := ask(t, l, own, `{"query":"regex:^mcp\\.mail\\.send|^MONEY"}`, nil, nil); matchNames(r) != "mcp.mail.send_message money_back" {
+		t.Errorf("by the names that are shown: %s", matchNames(r))
+	}
 	if r, _ := ask(t, l, own, `{"query":"money_back","limit":1}`, nil, nil); matchNames(r) != "money_back" {
 		t.Errorf("money_back: %s", matchNames(r))
 	}
 	if got, ok := own.Resolve("write"); !ok || got.Tool.Native != "send_message" {
 		t.Error("an alias does not resolve")
 	}
-	if _, ok := own.Resolve("twice"); ok {
-		t.Error("the alias of two tools resolves")
+	for _, alias := range []string{"twice", "thrice"} {
+		if got, ok := own.Resolve(alias); ok {
+			t.Errorf("%s, the alias of several tools, stands for %s", alias, got.Tool.Name)
+		}
 	}
 	if _, ok := other.Resolve("write"); ok {
 		t.Error("an alias resolves elsewhere")

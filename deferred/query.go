@@ -62,7 +62,7 @@ func readQuery(arguments json.RawMessage) (query, error) {
 	}
 	text := strings.TrimSpace(a.Query)
 	word, rest, found := strings.Cut(text, ":")
-	switch word = strings.ToLower(word); {
+	switch word = strings.ToLower(strings.TrimSpace(word)); {
 	case found && word == querySelect:
 		q.kind = querySelect
 		return q, q.readNames(rest)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -194,6 +195,63 @@ func TestDifference(t *testing.T) {
 	}
 }
 
+// TestListedBefore: who was given a tool's declaration by the list goes on calling it by its name when so many tools have come
+// that it is deferred, also without a session: there are clients that never list again.
+func TestListedBefore(t *testing.T) {
+	t.Parallel()
+	few, many := shop(), append(shop(), manyTools(500)...)
+	name := string(few[0].Name)
+	code := func(l *Loader, s *tool.Surface, loaded tool.Loaded) string {
+		_, err := l.Admit(callOf(t, s, name, "", loaded))
+		var f *tool.Failure
+		if err != nil && !errors.As(err, &f) {
+			t.Fatal(err)
+		}
+		if f == nil {
+			return ""
+		}
+		return f.Code
+	}
+	for what, c := range map[string]struct {
+		given  bool
+		schema string // that it has by then; "" for the same
+		loaded tool.Loaded
+		want   string
+	}{
+		"given":                           {true, "", nil, ""},
+		"given to a session":              {true, "", session{}, ""},
+		"nobody has listed":               {false, "", nil, codeNotLoaded},
+		"given another schema":            {true, `{"type":"object","properties":{"other":{}}}`, nil, codeChanged},
+		"given another, and then the new": {true, `{"type":"object","properties":{"other":{}}}`, session{few[0].Name: tool.Digest([]byte(`{"type":"object","properties":{"other":{}}}`))}, ""},
+	} {
+		l := newLoader(t, Config{}, Options{}, few)
+		before := l.Surface(surfaceOf("p", few, nil), tool.Client{})
+		if len(before.Deferred) != 0 {
+			t.Fatalf("%d tools are deferred at first", len(before.Deferred))
+		}
+		if c.given {
+			before.Give()
+		}
+		then := slices.Clone(many)
+		if c.schema != "" {
+			then[0] = newTool(few[0].Server, few[0].Native, few[0].Description, c.schema, "")
+		}
+		l.Update(catalogsOf(many))
+		l.Surface(surfaceOf("p", many, nil), tool.Client{})
+		l.Update(catalogsOf(then))
+		s := l.Surface(surfaceOf("p", then, nil), tool.Client{})
+		if !s.IsDeferred(few[0].Name) {
+			t.Fatalf("%s: it is not deferred", what)
+		}
+		if got := code(l, s, c.loaded); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+		if got := code(l, l.Surface(surfaceOf("q", then, nil), tool.Client{}), nil); got != codeNotLoaded {
+			t.Errorf("%s: on another profile: %q", what, got)
+		}
+	}
+}
+
 func TestTyped(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]string{
@@ -211,11 +269,27 @@ func TestTyped(t *testing.T) {
 	}
 }
 
+// TestTypedIsShort: parameters that have as many themselves as a line takes do not make it longer.
+func TestTypedIsShort(t *testing.T) {
+	t.Parallel()
+	schema := `{"type":"string"}`
+	for range maxNested + 1 {
+		wide := make([]string, maxParameters/2)
+		for i := range wide {
+			wide[i] = fmt.Sprintf(`"parameter_%d":%s`, i, schema)
+		}
+		schema = `{"type":"object","properties":{` + strings.Join(wide, ",") + `}}`
+	}
+	if got := typed("f", json.RawMessage(schema)); len(got) > maxSignature+20 || !strings.HasSuffix(got, ", …)") {
+		t.Errorf("%d bytes: %.200s", len(got), got)
+	}
+}
+
 func FuzzSchemas(f *testing.F) {
 	f.Add(`{"properties":{"a":{"anyOf":[{"type":"number"},{"const":"all"}]}},"required":["a"]}`, `{"properties":{"a":{"items":{}}}}`)
 	f.Add(`{"properties":{"a":{"properties":{"a":{"properties":{"a":{"properties":{"a":{}}}}}}}}}`, `{"enum":[]}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if got := typed("f", json.RawMessage(a)); strings.ContainsAny(got, "\n\x1b") {
+		if got := typed("f", json.RawMessage(a)); strings.ContainsAny(got, "\n\x1b") || len(got) > maxSignature+20 {
 			t.Errorf("%q", got)
 		}
 		if got := difference(json.RawMessage(a), json.RawMessage(b)); len(got) > maxChanges+1 || len(got) == 0 {

@@ -13,6 +13,7 @@ const (
 	maxEnum       = 6
 	maxNested     = 3
 	maxLiteral    = 40
+	maxSignature  = 2000 // bytes: parameters may have as many themselves
 )
 
 // typed is a tool as one line: NAME(required: type, optional?: type = default).
@@ -49,7 +50,11 @@ func members(schema json.RawMessage, depth int) string {
 	if len(all) > maxParameters {
 		all = append(all[:maxParameters], "…")
 	}
-	return strings.Join(all, ", ")
+	text := strings.Join(all, ", ")
+	if len(text) > maxSignature {
+		text = text[:max(strings.LastIndex(text[:maxSignature], ", "), 0)] + ", …"
+	}
+	return text
 }
 
 // typeOf is a schema's type, as programmers write it.

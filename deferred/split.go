@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
@@ -35,6 +36,10 @@ type split struct {
 	scope      *search.Scope // what can be found on it
 	costs      map[*byte]int // tokens of each declaration, by where it is
 	record     tool.SurfaceRecord
+
+	// given are schema digests of tools that a client was given on a list before this one: one that never lists again goes on
+	// calling them by name, and has their declarations.
+	given map[tool.Name]string
 }
 
 // Surface returns full as client sees it: split, where there is so much that it should be, and in any case with the hub's
@@ -55,6 +60,9 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	}
 	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits}).split()
 	s.generation, s.awaits = generation, awaits
+	if before != nil && settings.Mode != ModeNever && !rule.whole {
+		s.given = before.handedOut()
+	}
 	l.mu.Lock()
 	now := l.splits[key]
 	if now != nil && now.full == full && now.generation == generation && now.awaits == awaits {
@@ -67,12 +75,48 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 			s.scope = other.scope
 		}
 	}
+	if now == nil && len(l.splits) >= maxSplits {
+		clear(l.splits) // of audiences that are no more, most of them
+	}
 	l.splits[key] = s
 	l.mu.Unlock()
 	if now == nil || now.out.Digest != s.out.Digest {
 		l.report(now, s) // may wait for a disk: nobody else is to wait with it
 	}
 	return s.out
+}
+
+// maxSplits bounds what is kept: one for each kind of caller and client.
+const maxSplits = 1000
+
+// handedOut is given of the split that follows s.
+func (s *split) handedOut() map[tool.Name]string {
+	if !s.out.IsGiven() {
+		return s.given
+	}
+	given := maps.Clone(s.given)
+	if given == nil || len(given) > maxRemembered {
+		given = make(map[tool.Name]string, len(s.out.Listed))
+	}
+	for i := range s.out.Listed {
+		if t := s.out.Listed[i].Tool; t.Server != source {
+			given[t.Name] = t.SchemaDigest
+		}
+	}
+	return given
+}
+
+// givenBefore is the schema digest of a tool as a client was given it on an earlier list of the surface's kind.
+func (l *Loader) givenBefore(s *tool.Surface, name tool.Name) (digest string, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, known := range l.splits {
+		if known.out == s {
+			digest, ok = known.given[name]
+			return digest, ok
+		}
+	}
+	return "", false
 }
 
 // Record returns what was recorded of a surface that Surface has returned lately: why its tools are loaded or deferred.
@@ -122,10 +166,12 @@ func (p *splitting) split() *split {
 	var listed []tool.Listed
 	var deferred []tool.Listed
 	reasons := make(map[tool.Name]string)
+	// What tool_search stands for must not hang on how much there is to list: who was shown the hub's keeps calling that.
+	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
 	for _, t := range p.full.Listed {
 		pinned := p.pinned(t)
-		if isMetaName(t.Name) && why != "" { // in style native, or by the profile's own naming
-			t = p.renamed(t)
+		if isMetaName(t.Name) && reserved { // in style native, or by the profile's own naming
+			t, renamed = p.renamed(t), true
 		}
 		if why == "" || pinned != "" {
 			listed = append(listed, t)
@@ -144,12 +190,15 @@ func (p *splitting) split() *split {
 		why = ""
 	}
 	digest := p.full.Digest
-	if splits {
+	switch {
+	case splits:
 		digest = p.digest(meta, listed)
+	case renamed:
+		digest = tool.Digest([]byte(digest + "\nnames of the hub's own"))
 	}
 	s := &split{full: p.full, costs: p.costs}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
-		Meta: meta, Aliases: p.aliases(), MaxTools: p.rule.cap})
+		Meta: meta, MetaOver: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever // what is held back depends on what the client takes
 	s.record = p.record(s.out, why, reasons)
 	return s
@@ -269,8 +318,11 @@ func (p *splitting) aliases() map[string]*tool.Listed {
 	for _, h := range p.settings.Hints {
 		for _, alias := range h.Aliases {
 			l, ok := p.full.Resolve(h.Match)
-			if other := out[alias]; !ok || string(l.Tool.Name) != h.Match || other != nil && other != l {
-				l = nil
+			if !ok || string(l.Tool.Name) != h.Match {
+				continue // not on this surface
+			}
+			if other, taken := out[alias]; taken && other != l {
+				l = nil // and stays nobody's, however many follow
 			}
 			out[alias] = l
 		}

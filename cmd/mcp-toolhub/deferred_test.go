@@ -389,6 +389,36 @@ func TestTwoThousandTools(t *testing.T) {
 	}
 }
 
+// TestListedBeforeDeferred: who was sent all tools calls them by their names also when others have come that do not fit in,
+// on either generation, and without listing again.
+func TestListedBeforeDeferred(t *testing.T) {
+	t.Parallel()
+	far := farScript(farSchema)
+	v := newVault(t, map[string]any{"far": far}, nil)
+	people := []*wire{v.modernPerson(t, "/mcp", annToken), v.person(t, rev2025, annToken)}
+	for _, w := range people {
+		if tools := w.tools(); tools["mcp.far.change"] == "" {
+			t.Fatalf("listed: %v", tools)
+		}
+	}
+	var plenty []json.RawMessage
+	for i := range 200 {
+		plenty = append(plenty, json.RawMessage(fmt.Sprintf(`{"name":"t%d","description":%q,"inputSchema":{"type":"object"}}`, i, strings.Repeat("word ", 100))))
+	}
+	v.configure(map[string]any{"far": far, "plenty": map[string]any{"type": "http",
+		"url": fakeHTTP(t, upstreamtest.Options{Script: upstreamtest.Script{Tools: plenty}})}}, nil)
+	late := v.modernPerson(t, "/mcp", annToken)
+	eventually(t, "tools are deferred", func() bool { return late.tools()["tool_search"] != "" })
+	for _, w := range people {
+		if got := w.result("mcp.far.change", `{}`, ""); !strings.Contains(got, `"text":"changed"`) {
+			t.Errorf("what was listed before: %s", got)
+		}
+		if got := w.result("mcp.plenty.t1", `{}`, ""); !strings.Contains(got, "schema_not_loaded") {
+			t.Errorf("what was not: %s", got)
+		}
+	}
+}
+
 // TestEmbeddings: with an endpoint tools are found by meaning, and while it fails by words; the answer says so, and the key
 // goes nowhere else.
 func TestEmbeddings(t *testing.T) {

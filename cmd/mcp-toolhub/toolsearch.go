@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 
@@ -33,6 +34,10 @@ func (a *app) searchCommand(f *toolFlags) *cobra.Command {
 		Use: "search QUERY", Short: "Search the tools as a model would", Long: searchHelp, Args: cobra.MinimumNArgs(1),
 		Example: `  mcp-toolhub tools search add two numbers`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if u, err := url.Parse(f.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
+				// There the name would be a tool of that server.
+				return &exitError{exitUsage, fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", f.url)}
+			}
 			return a.withToolbox(cmd.Context(), *f, func(t toolbox) error {
 				return a.searchTools(cmd.Context(), t, *f, s, strings.Join(args, " "))
 			})

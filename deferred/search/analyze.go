@@ -106,7 +106,11 @@ func (g *gather) document(d *Document, s *Server) analysis {
 	g.add(fieldPropertyText, p.texts)
 	g.add(fieldEnum, p.enums)
 	a := analysis{terms: g.take(), names: foldedNames(d, s)}
-	a.lower = strings.ToLower(d.Name + "\n" + d.Title + "\n" + d.Description[:min(len(d.Description), maxMatched)])
+	name := d.ID
+	if !strings.HasSuffix(name, d.Name) {
+		name += "\n" + d.Name
+	}
+	a.lower = strings.ToLower(name + "\n" + d.Title + "\n" + d.Description[:min(len(d.Description), maxMatched)])
 	for _, w := range words(d.Name, true) {
 		if w.parts == 0 {
 			a.name = append(a.name, r.stem(w.text))

@@ -65,6 +65,28 @@ func TestWhatIsFoundFirst(t *testing.T) {
 	}
 }
 
+// TestScriptsWithoutSpaces: parts of what is written in one are found, and nothing else is.
+func TestScriptsWithoutSpaces(t *testing.T) {
+	t.Parallel()
+	x := search.New(search.Options{})
+	x.Put(search.Server{Name: "s"}, []search.Document{
+		{ID: "data", Name: "t1", Description: "サーバーのデータを取得する"},
+		{ID: "mail", Name: "t2", Description: "ユーザーにメールを送信する"},
+		{ID: "narrow", Name: "t3", Description: "ｶﾞｿﾘﾝのｶｰﾄﾞ"},
+		{ID: "thai", Name: "t4", Description: "ค้นหาเอกสารและไฟล์"},
+		{ID: "khmer", Name: "t5", Description: "ស្វែងរកឯកសារ"},
+		{ID: "korean", Name: "t6", Description: "날씨를 조회합니다"},
+	})
+	for text, want := range map[string]string{
+		"データ": "data", "サーバー": "data", "メール": "mail", "ユーザー": "mail", "ｶｰﾄﾞ": "narrow", "ไฟล์": "thai", "เอกสาร": "thai",
+		"ឯកសារ": "khmer", "날씨": "korean",
+	} {
+		if got := find(x, text); len(got) == 0 || got[0] != want || want != "data" && want != "mail" && len(got) > 1 || text == "データ" && len(got) > 1 {
+			t.Errorf("%s finds %q, want %s", text, got, want)
+		}
+	}
+}
+
 // TestStuffing: who fills a description with what people ask for does not get before the tool that is named so.
 func TestStuffing(t *testing.T) {
 	t.Parallel()
@@ -258,8 +280,11 @@ func TestRegexp(t *testing.T) {
 		`(?:pull){1,2} re.*\.$`:   {"mcp.code.create_pull_request"},
 		`channels?$|nothing at a`: {"mcp.slack.list_channels"},
 		`never`:                   nil,
+		`^mcp\.teams\.`:           {"mcp.teams.postMessage"},
+		`code.*delete`:            {"mcp.code.delete_repository"},
+		`(?i)^shown as .*tM.*e$`:  {"mcp.teams.postMessage"},
 	} {
-		a := x.Regexp(context.Background(), pattern(expression), search.Query{Limit: 10})
+		a := x.Regexp(context.Background(), pattern(expression), search.Query{Limit: 10, Shown: func(id string) string { return "Shown as " + id }})
 		if got := ids(a); !sameSet(got, want) {
 			t.Errorf("%s finds %q, want %q (%q)", expression, got, want, a.Notes)
 		}

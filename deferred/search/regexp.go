@@ -67,7 +67,8 @@ func instructions(re *syntax.Regexp) int {
 	return n
 }
 
-// Regexp finds tools by a pattern over name, title and description; a match in the name counts most. The time that it may
+// Regexp finds tools by a pattern over name, title and description; a match in the name on its server counts most, then
+// one in the names that have the server's before that, as who asks has read them. The time that it may
 // take is bounded: Notes says when not all was looked at. That is not so while the work is little, though the processor may
 // have been somebody else's meanwhile: what a pattern finds among fifty tools does not depend on the machine.
 func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
@@ -88,30 +89,38 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 				"write a word into it that the tool's name or description must hold, or search by words")
 			break
 		}
-		work += 1 + pattern.size*x.match(pattern, at, &t)
+		shown := ""
+		if q.Shown != nil {
+			shown = q.Shown(x.docs[at].src.ID)
+		}
+		work += 1 + pattern.size*x.match(pattern, at, shown, &t)
 	}
 	a := p.answer(p.best(&t, q, q.limit()), &t, q)
 	a.Notes = notes
 	return a
 }
 
+// wholeName is what a match counts in a name that has more than the tool's own before it, beside one in that alone.
+const wholeName = 0.5
+
 // match tries a pattern on one tool, unless it lacks what all matches have. It returns on how many bytes.
-func (x *Index) match(pattern *Pattern, at int, t *tally) (tried int) {
+func (x *Index) match(pattern *Pattern, at int, shown string, t *tally) (tried int) {
 	d := &x.docs[at]
-	if len(pattern.literals) > 0 && !containsAny(d.lower, pattern.literals) {
+	if of := pattern.literals; len(of) > 0 && !containsAny(d.lower, of) && !containsAny(strings.ToLower(shown), of) {
 		return 0
 	}
-	description := d.src.Description[:min(len(d.src.Description), maxMatched)]
-	for _, in := range [...]struct {
-		field field
-		text  string
-	}{{fieldName, d.src.Name}, {fieldTitle, d.src.Title}, {fieldDescription, description}} {
-		if in.text != "" && pattern.re.MatchString(in.text) {
-			t.score[at] += float32(x.rank.fields[in.field].weight)
-			t.fields[at] |= 1 << in.field
+	try := func(f field, text string, share float64) bool {
+		tried += len(text)
+		if text == "" || !pattern.re.MatchString(text) {
+			return false
 		}
-		tried += len(in.text)
+		t.score[at] += float32(share * x.rank.fields[f].weight)
+		t.fields[at] |= 1 << f
+		return true
 	}
+	_ = try(fieldName, d.src.Name, 1) || try(fieldName, d.src.ID, wholeName) || try(fieldName, shown, wholeName)
+	try(fieldTitle, d.src.Title, 1)
+	try(fieldDescription, d.src.Description[:min(len(d.src.Description), maxMatched)], 1)
 	return tried
 }
 

@@ -53,6 +53,9 @@ type Query struct {
 	Limit   int      // hits at most; default 5, at most 100
 	Servers []string // only tools of these servers; empty: all
 	Scope   *Scope   // what this caller may find; nil: all
+
+	// Shown is how this caller knows a tool, for patterns; nil: by ID and Name alone.
+	Shown func(id string) string
 }
 
 // Hit is one tool found.

@@ -18,7 +18,7 @@ const (
 )
 
 // words cuts a text into words: at everything that is no letter or digit and, in identifiers, where camelCase says so.
-// Han, kana and Hangul, written without spaces, come as overlapping pairs. Numbers are values, not subjects, and are left
+// Scripts that are written without spaces (Han, kana, Hangul, Thai and its kin) come as overlapping pairs. Numbers are values, not subjects, and are left
 // out but for those of three and more digits in identifiers, which may be a name.
 func words(text string, identifier bool) []word {
 	if len(text) > maxTextBytes {
@@ -54,6 +54,13 @@ const (
 	unspaced // of a script that is written without spaces
 )
 
+const (
+	unspacedFrom = 0x0E00 // where the first of these scripts begins
+
+	// kanaMarks are of kana, and of no script: what makes a vowel long (サーバー), and the marks of narrow kana.
+	kanaMarks = "\u30FC\uFF70\uFF9E\uFF9F"
+)
+
 func kindOf(r rune) runeKind {
 	switch {
 	case r < 0x80:
@@ -61,7 +68,8 @@ func kindOf(r rune) runeKind {
 			return letters
 		}
 		return other
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+	case r >= unspacedFrom && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) || strings.ContainsRune(kanaMarks, r)):
 		return unspaced
 	case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
 		return letters

@@ -113,6 +113,14 @@ func nameGlob(s string) (string, string) {
 	return "", ""
 }
 
+// callerGlob is nameGlob for names of callers. Records call them http/ann: a rule for that would be about nobody, unseen.
+func callerGlob(s string) (string, string) {
+	if at := strings.LastIndexAny(s, "/:"); at >= 0 {
+		return "no caller's name", `callers go by the names of their tokens alone: "` + s[at+1:] + `"; how they come in is actor.door in when`
+	}
+	return nameGlob(s)
+}
+
 func wildcard(s string) bool { return strings.ContainsAny(s, "*?") }
 
 func variableKey(name string) (string, string) {

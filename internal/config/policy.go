@@ -99,7 +99,7 @@ func ruleShape() object[rule] {
 			words{plainText}, func(r *rule) *[]string { return &r.Tags }),
 		key("server", "Tools of these servers or toolsets, as globs.", globs, func(r *rule) *[]string { return &r.Server }),
 		key("profile", "Calls through these profiles, as globs.", globs, func(r *rule) *[]string { return &r.Profile }),
-		key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication.`, globs,
+		key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication.`, words{text{check: callerGlob}},
 			func(r *rule) *[]string { return &r.Actor }),
 		key("when", "A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.", plainText,
 			func(r *rule) *string { return &r.When }),

@@ -24,6 +24,7 @@ type listing struct {
 }
 
 func toolListing(s *Server, p peer, surface *tool.Surface) listing {
+	surface.Give()
 	listed := surface.Listed
 	if !p.modern && p.caller != nil {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.

@@ -74,7 +74,8 @@ func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
 // loaded are the deferred tools that a session has the declarations of. It is guarded by the caller's mu.
 type loaded struct {
 	digests map[tool.Name]string
-	order   []tool.Name // the latest last
+	order   []tool.Name        // the latest last
+	left    map[tool.Name]bool // those that the last list had no room for
 }
 
 // maxLoaded bounds them; the oldest are forgotten.
@@ -98,6 +99,11 @@ func (c *caller) Load(tools ...*tool.Tool) {
 	}
 	for _, t := range tools {
 		digest, known := l.digests[t.Name]
+		if l.left[t.Name] { // wanted again, so it is the latest
+			delete(l.left, t.Name)
+			l.order = slices.DeleteFunc(l.order, func(n tool.Name) bool { return n == t.Name })
+			known = false
+		}
 		news = news || !known || digest != t.SchemaDigest
 		l.digests[t.Name] = t.SchemaDigest
 		if !known {
@@ -114,8 +120,8 @@ func (c *caller) Load(tools ...*tool.Tool) {
 }
 
 // listedBesides are the tools that the session has loaded and the surface does not list, in the order in which they were
-// loaded: so a list grows at its end. Where the client takes no more tools, they are the latest. Whoever gets the list has
-// their present declarations.
+// loaded: so a list grows at its end. Where the client takes no more tools, they are the latest, and what is loaded again
+// that was left out is one of them. Whoever gets the list has their present declarations.
 func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +131,13 @@ func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 			out = append(out, *l)
 		}
 	}
-	if room := surface.MaxTools - len(surface.Listed); surface.MaxTools > 0 && len(out) > max(room, 0) {
-		out = out[len(out)-max(room, 0):]
+	c.loaded.left = nil
+	if room := max(surface.MaxTools-len(surface.Listed), 0); surface.MaxTools > 0 && len(out) > room {
+		c.loaded.left = make(map[tool.Name]bool)
+		for _, l := range out[:len(out)-room] {
+			c.loaded.left[l.Tool.Name] = room > 0 // otherwise there will be none for it then, either
+		}
+		out = out[len(out)-room:]
 	}
 	for _, l := range out {
 		c.loaded.digests[l.Tool.Name] = l.Tool.SchemaDigest

@@ -128,6 +128,22 @@ func TestLoaded(t *testing.T) {
 			t.Errorf("of %d tools at most: %s", maxTools, got)
 		}
 	}
+	few := splitSurface(5, 4)
+	names(few)
+	if c.Load(tools(3, 0)...); !told() || names(few) != "t0 t3 " {
+		t.Errorf("wanted again after there was no room for it: %s", names(few))
+	}
+	if c.Load(tools(0, 3)...); told() {
+		t.Error("the client is told of what it has listed")
+	}
+	if c.Load(tools(1)...); !told() || names(s) != "t0 t3 t1 " {
+		t.Errorf("wanted again: %s", names(s))
+	}
+	if names(splitSurface(5, 2)); true {
+		if c.Load(tools(0)...); told() {
+			t.Error("the client is told of a tool that its list never has room for")
+		}
+	}
 	if got := names(splitSurface(1, 0)); got != "t0 " {
 		t.Errorf("after most have gone: %s", got)
 	}

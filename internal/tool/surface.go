@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 )
 
 // Listed is a tool as one surface shows it.
@@ -16,7 +17,8 @@ type Listed struct {
 	Page string
 }
 
-// Surface is the set of tools that one kind of caller sees, at one moment. It is immutable and safe for concurrent use.
+// Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, but for knowing whether somebody
+// was given its list, and safe for concurrent use.
 type Surface struct {
 	ID       SurfaceID // changes whenever Digest does
 	Profile  string
@@ -44,6 +46,7 @@ type Surface struct {
 	metaOver bool // meta goes before names
 	aliases  map[string]*Listed
 	deferred map[Name]*Listed
+	given    *atomic.Bool // nil where nothing was split from it
 }
 
 // NewSurface returns the surface of listed, which it keeps. names maps every name that resolves (shown, canonical and
@@ -67,7 +70,7 @@ func (s *Surface) Without(hidden map[Name]string) *Surface {
 	out.Listed = make([]Listed, 0, len(s.Listed))
 	out.Excluded = append([]Exclusion(nil), s.Excluded...)
 	at := make(map[Name]int, len(s.Listed))
-	text := []byte(s.Digest)
+	text, names := []byte(s.Digest), []byte(nil)
 	for _, l := range s.Listed {
 		by, hide := hidden[l.Tool.Name]
 		if !hide {
@@ -75,12 +78,12 @@ func (s *Surface) Without(hidden map[Name]string) *Surface {
 			out.Listed = append(out.Listed, l)
 			continue
 		}
-		text = append(append(text, '\n'), l.Tool.Name...)
+		names = append(append(names, '\n'), l.Tool.Name...)
 		out.Excluded = append(out.Excluded, Exclusion{Tool: string(l.Tool.Name), Origin: l.Tool.Server, Code: CodePolicyBlocked,
 			Reason: "the policy never allows it (" + by + "): change that if it is to be offered"})
 	}
-	out.Digest = Digest(text)
-	out.Audience = out.Digest
+	out.Digest = Digest(append(text, names...))
+	out.Audience = Digest(names) // the same while other tools come and go
 	out.ID = SurfaceID("srf_" + out.Digest[:26])
 	out.names = make(map[string]*Listed, len(s.names))
 	for name, l := range s.names {
@@ -131,9 +134,10 @@ type Split struct {
 
 	MaxTools int // see Surface
 
-	// Meta are the hub's own tools, by name. Where anything is deferred, their names are theirs; otherwise they resolve
-	// where nobody else has the name.
-	Meta map[string]*Listed
+	// Meta are the hub's own tools, by name. Where MetaOver says so their names are theirs, whoever else has them; otherwise
+	// they resolve where nobody else has the name.
+	Meta     map[string]*Listed
+	MetaOver bool
 
 	// Aliases are further names of tools of the surface. They resolve where nobody has the name.
 	Aliases map[string]*Listed
@@ -144,12 +148,23 @@ func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
 	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
-	out.meta, out.metaOver, out.deferred = split.Meta, len(split.Deferred) > 0, make(map[Name]*Listed, len(split.Deferred))
+	out.given = new(atomic.Bool)
+	out.meta, out.metaOver, out.deferred = split.Meta, split.MetaOver, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
 		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]
 	}
 	return &out
 }
+
+// Give notes that a client is given what Listed shows.
+func (s *Surface) Give() {
+	if s.given != nil {
+		s.given.Store(true)
+	}
+}
+
+// IsGiven reports whether a client was given what Listed shows.
+func (s *Surface) IsGiven() bool { return s.given != nil && s.given.Load() }
 
 // IsDeferred reports whether the tool of that canonical name is one of Deferred.
 func (s *Surface) IsDeferred(name Name) bool { return s.deferred[name] != nil }
