@@ -17,8 +17,9 @@ const (
 )
 
 // Admit decides about a call of a deferred tool: it returns nil where the caller has the declaration as it is now, shown by
-// a selection_ref, kept by the session, or listed before so much came that the tool was deferred. Otherwise the error is a *tool.Failure that carries the declaration and a ref for
-// it, so that the next call succeeds, and there are records of that.
+// a selection_ref, or kept by the session, or, without a session, listed to callers like it before so much came that the tool
+// was deferred. Otherwise the error is a *tool.Failure that carries the declaration and a ref for it, so that the next call
+// succeeds, and there are records of that.
 func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 	t, refs := c.Listed.Tool, l.signer()
 	code, was := codeNotLoaded, func(string) bool { return false }
@@ -36,11 +37,12 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 			code = codeForeignRef
 		}
 	default:
-		digest, ok := l.givenBefore(c.Surface, t.Name)
-		if c.Loaded != nil && (!ok || digest != t.SchemaDigest) {
-			if own, loaded := c.Loaded.Digest(t.Name); loaded {
-				digest, ok = own, true
-			}
+		var digest string
+		var ok bool
+		if c.Loaded != nil {
+			digest, ok = c.Loaded.Digest(t.Name)
+		} else {
+			digest, ok = l.givenBefore(c.Surface, t.Name)
 		}
 		if ok && digest == t.SchemaDigest {
 			return nil, nil

@@ -219,7 +219,7 @@ func TestListedBefore(t *testing.T) {
 		want   string
 	}{
 		"given":                           {true, "", nil, ""},
-		"given to a session":              {true, "", session{}, ""},
+		"given to no session":             {true, "", session{}, codeNotLoaded},
 		"nobody has listed":               {false, "", nil, codeNotLoaded},
 		"given another schema":            {true, `{"type":"object","properties":{"other":{}}}`, nil, codeChanged},
 		"given another, and then the new": {true, `{"type":"object","properties":{"other":{}}}`, session{few[0].Name: tool.Digest([]byte(`{"type":"object","properties":{"other":{}}}`))}, ""},

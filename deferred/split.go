@@ -37,8 +37,8 @@ type split struct {
 	costs      map[*byte]int // tokens of each declaration, by where it is
 	record     tool.SurfaceRecord
 
-	// given are schema digests of tools that a client was given on a list before this one: one that never lists again goes on
-	// calling them by name, and has their declarations.
+	// given are schema digests of tools that a client without a session was given on a list before this one: one that never lists
+	// again goes on calling them by name, and has their declarations.
 	given map[tool.Name]string
 }
 
@@ -106,7 +106,7 @@ func (s *split) handedOut() map[tool.Name]string {
 	return given
 }
 
-// givenBefore is the schema digest of a tool as a client was given it on an earlier list of the surface's kind.
+// givenBefore is the schema digest of a tool as a client without a session was given it on an earlier list of the surface's kind.
 func (l *Loader) givenBefore(s *tool.Surface, name tool.Name) (digest string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

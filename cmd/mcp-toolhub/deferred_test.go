@@ -417,6 +417,10 @@ func TestListedBeforeDeferred(t *testing.T) {
 			t.Errorf("what was not: %s", got)
 		}
 	}
+	stranger := v.person(t, rev2025, annToken)
+	if got := stranger.result("mcp.far.change", `{}`, ""); !strings.Contains(got, "schema_not_loaded") {
+		t.Errorf("a session that has listed nothing: %s", got)
+	}
 }
 
 // TestEmbeddings: with an endpoint tools are found by meaning, and while it fails by words; the answer says so, and the key

@@ -24,11 +24,13 @@ type listing struct {
 }
 
 func toolListing(s *Server, p peer, surface *tool.Surface) listing {
-	surface.Give()
 	listed := surface.Listed
 	if !p.modern && p.caller != nil {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
+		p.caller.give(surface)
 		listed = slices.Concat(listed, p.caller.listedBesides(surface))
+	} else {
+		surface.Give()
 	}
 	return listing{member: "tools", length: len(listed),
 		name:        func(i int) string { return string(listed[i].Tool.Name) },

@@ -76,17 +76,48 @@ type loaded struct {
 	digests map[tool.Name]string
 	order   []tool.Name        // the latest last
 	left    map[tool.Name]bool // those that the last list had no room for
+
+	// What the surface itself listed, by the last list: so much may come that it is deferred, and there are clients that never
+	// list again.
+	listed  map[tool.Name]string
+	surface tool.SurfaceID
 }
 
-// maxLoaded bounds them; the oldest are forgotten.
-const maxLoaded = 500
+const (
+	maxLoaded = 500  // the oldest are forgotten
+	maxListed = 5000 // of longer lists nothing is kept: who gets those has nothing deferred
+)
 
 // Digest implements tool.Loaded.
 func (c *caller) Digest(name tool.Name) (digest string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	digest, ok = c.loaded.digests[name]
+	if digest, ok = c.loaded.digests[name]; !ok {
+		digest, ok = c.loaded.listed[name]
+	}
 	return digest, ok
+}
+
+// give notes that the session is given what the surface lists.
+func (c *caller) give(surface *tool.Surface) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := &c.loaded
+	if l.surface == surface.ID {
+		return
+	}
+	l.surface, l.listed = surface.ID, nil
+	if len(surface.Listed) > maxListed {
+		return
+	}
+	l.listed = make(map[tool.Name]string, len(surface.Listed))
+	for i := range surface.Listed {
+		t := surface.Listed[i].Tool
+		l.listed[t.Name] = t.SchemaDigest
+		if _, known := l.digests[t.Name]; known {
+			l.digests[t.Name] = t.SchemaDigest
+		}
+	}
 }
 
 // Load implements tool.Loaded. A client that reads its list again finds there what is new.

@@ -11,7 +11,8 @@ const (
 // MetaSelectionRef is the key of a call's _meta under which a client gives the selection_ref of a deferred tool.
 const MetaSelectionRef = "toolhub/selectionRef"
 
-// Loaded are the deferred tools that one client session has the declarations of. It is safe for concurrent use.
+// Loaded are the tools that one client session has the declarations of though they are deferred: because it has loaded them, or
+// was listed them before they were. It is safe for concurrent use.
 type Loaded interface {
 	// Digest returns the SchemaDigest of the declaration that the session has of a tool; ok is false where it has none.
 	Digest(name Name) (digest string, ok bool)
