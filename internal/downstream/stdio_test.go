@@ -205,6 +205,40 @@ func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {
 	}
 }
 
+// A call that the hub cuts off at its end is answered, as it is over HTTP; one that its client has cancelled is not.
+func TestACallThatIsCutOffIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		stop func(w *wire, halt context.CancelFunc)
+	}{
+		{"hub stops", func(_ *wire, halt context.CancelFunc) { halt() }},
+		{"input ends", func(w *wire, _ context.CancelFunc) { _ = w.in.Close() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			began, ended := make(chan string, 2), make(chan error, 2)
+			w := dial(t, newServer(t, Config{HTTP: HTTPConfig{DrainTimeout: time.Millisecond}}, &far{execute: blocking(began, ended)}))
+			w.handshake("2025-11-25")
+			for _, id := range []string{"1", "2"} {
+				w.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"mcp.s.slow"}}`)
+				<-began
+			}
+			w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+			<-ended
+			w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nope"}}`)
+			w.next()
+			c.stop(w, w.halt)
+			if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"result":`) || !strings.Contains(got, `"status":"canceled"`) {
+				t.Errorf("the call that was cut off was answered with %s", got)
+			}
+			if err := <-w.ended; err != nil {
+				t.Errorf("ServeStdio: %v", err)
+			}
+		})
+	}
+}
+
 func TestListChangedOverStdio(t *testing.T) {
 	t.Parallel()
 	f := &far{}
