@@ -287,6 +287,10 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 	case m.method == methodInitialize && m.isRequest() && d.isInitialized():
 		reply(whole(errorText(m.id, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
 	default:
+		if refusal := checkInitialize(m); refusal != nil {
+			reply(whole(errorText(m.id, refusal)))
+			return
+		}
 		d.forward(ctx, m, reply)
 	}
 }
