@@ -261,10 +261,11 @@ const maxInflight = 1000
 
 // add registers a call. It refuses an id that is in use and one call too many.
 func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context, func(), *tool.RPCError) {
-	ctx, cancel := context.WithCancelCause(ctx)
 	if f == nil {
-		return ctx, func() { cancel(nil) }, nil
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, nil
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := string(id)
