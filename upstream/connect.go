@@ -180,7 +180,7 @@ func (s *server) initializeFault(ctx context.Context, sess *session, said *decla
 	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
 		return s.unusableFault(err)
 	}
-	if ctx.Err() == nil && waitFor(ctx, sess.ended, 2*time.Second) {
+	if ctx.Err() == nil && waitFor(ctx, sess.ended, reasonWithin) {
 		f := *sess.reason
 		f.what += " (before it answered initialize)"
 		f.hint = "run the command by hand to see why"

@@ -96,7 +96,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 			return read{}, nil // many servers of resources know no templates
 		}
 		if a.err != nil {
-			return read{}, s.listFault(ctx, l, page, a)
+			return read{}, s.listFault(ctx, sess, l, page, a)
 		}
 		size += len(a.result)
 		part, next, err := readPage(a.result, l)
@@ -131,7 +131,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 	}
 }
 
-func (s *server) listFault(ctx context.Context, l list, page int, a answer) *fault {
+func (s *server) listFault(ctx context.Context, sess *session, l list, page int, a answer) *fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
 	var large *oversize
@@ -144,6 +144,11 @@ func (s *server) listFault(ctx context.Context, l list, page int, a answer) *fau
 	case errors.As(a.err, &rpc):
 		return &fault{what: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.method(), s.redact.text(rpc.Message), rpc.Code),
 			hint: "see the server's own log", cause: a.err}
+	case errors.As(a.err, &f) && f.Code == codeConnectionLost:
+		if over := s.overFor(ctx, sess, f); over != nil {
+			return over
+		}
+		return &fault{what: "the connection was lost before " + l.method() + " was answered", hint: "see the server's own log", cause: a.err}
 	case errors.As(a.err, &f):
 		return &fault{what: l.method() + ": " + s.redact.text(f.Message), hint: "see the server's own log",
 			auth: f.Class == tool.ClassCredentialMissing, lost: a.lost, pause: f.RetryAfter, cause: a.err}

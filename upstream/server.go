@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -470,7 +471,9 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	got, f := s.listAll(ctx, sess)
 	if f != nil {
 		if sess.isOver() {
-			f = sess.reason
+			over := *sess.reason
+			over.what += " (before it had listed its tools)"
+			f = &over
 		}
 		sess.shut(s.kill)
 		return nil, f
@@ -544,11 +547,30 @@ func (s *server) verify(ctx context.Context, sess *session) *fault {
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	if sess.isOver() {
-		return sess.reason
+	if over := s.overFor(ctx, sess, err); over != nil {
+		return over
+	}
+	if s.cfg.Transport == Stdio {
+		return &fault{what: fmt.Sprintf("no answer to ping within %s", s.timeouts.Connect), hint: "see the server's messages in the log",
+			cause: err}
 	}
 	return connectFault(s.cfg, causeOf(err), s.redact)
 }
+
+// overFor returns why sess is over when a request to it has failed with err, or nil where it goes on. Where the connection was
+// lost it waits for the reason: a child's exit is known a moment later than the end of its output. Over Streamable HTTP
+// a lost connection is one request's, and the session goes on.
+func (s *server) overFor(ctx context.Context, sess *session, err error) *fault {
+	var f *tool.Failure
+	lost := s.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
+	if sess.isOver() || lost && waitFor(ctx, sess.ended, reasonWithin) {
+		return sess.reason
+	}
+	return nil
+}
+
+// reasonWithin is how long the reason for a session's end may take.
+const reasonWithin = 2 * time.Second
 
 // catalog is what the server offers as far as is known.
 func (s *server) catalog() tool.Catalog {

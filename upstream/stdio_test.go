@@ -491,6 +491,17 @@ func TestCallWaitsForStartingServer(t *testing.T) {
 	}
 }
 
+// A server that ends while its tools are listed is down for the reason for which it ended, not for what a caller would be told.
+func TestAChildThatEndsWhileItIsListed(t *testing.T) {
+	t.Parallel()
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{stdio("s", upstreamtest.Script{Quits: "tools/list"})}, RetryMin: time.Minute})
+	st := h.reaches(t, "s", tool.ServerBackoff)
+	want := "exited with status 7; last line on stderr: fake server: out of paper (before it had listed its tools)"
+	if !strings.HasSuffix(st.LastError, want) || st.Hint != "see the server's messages in the log" {
+		t.Errorf("error %q, hint %q; want %q", st.LastError, st.Hint, want)
+	}
+}
+
 func TestCatalogStaysWhileServerIsDown(t *testing.T) {
 	t.Parallel()
 	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{stdio("s", upstreamtest.Script{})}, RetryMin: time.Minute})

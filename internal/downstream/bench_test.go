@@ -123,6 +123,7 @@ type wire struct {
 	in    *io.PipeWriter
 	lines chan string
 	ended chan error
+	halt  context.CancelFunc // what the hub does at its stop, after its drain
 }
 
 func dial(t testing.TB, s *Server) *wire {
@@ -134,8 +135,8 @@ func dialProfile(t testing.TB, s *Server, profile string) *wire {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	w := &wire{t: t, in: inW, lines: make(chan string, 1000), ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
+	w := &wire{t: t, in: inW, lines: make(chan string, 1000), ended: make(chan error, 1), halt: cancel}
 	go func() {
 		err := s.ServeStdio(ctx, inR, outW, profile)
 		_ = outW.Close()

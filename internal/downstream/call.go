@@ -76,7 +76,7 @@ func (s *Server) finishCall(ctx context.Context, p peer, to finished, outcome in
 		r.refuse(labelledError(to.server, outcome.Err))
 		return
 	}
-	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon() {
+	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {

@@ -33,6 +33,23 @@ type AuthConfig struct {
 	Tokens []Token
 }
 
+// lets reports whether who was let in as name by earlier is so still: with the same token, or without any, as before.
+func (c AuthConfig) lets(name string, earlier AuthConfig) bool {
+	was, known := earlier.secretOf(name)
+	is, still := c.secretOf(name)
+	return known && still && was == is
+}
+
+// secretOf returns the secret that name signs in with; where there are no tokens all are localActor, and have none.
+func (c AuthConfig) secretOf(name string) (secret string, known bool) {
+	for _, t := range c.Tokens {
+		if t.Name == name {
+			return t.Secret, true
+		}
+	}
+	return "", len(c.Tokens) == 0 && name == localActor
+}
+
 // Token is a bearer token. Its name is the actor of the calls made with it.
 type Token struct {
 	Name   string

@@ -285,7 +285,7 @@ func (s *Server) resultOf(p peer, to forwarded, reply tool.Reply) (json.RawMessa
 
 // refuseOnward answers a request that no server has answered with a result.
 func (s *Server) refuseOnward(ctx context.Context, r replier, err error) {
-	if ctx.Err() != nil && r.abandon() {
+	if ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	var rpc *tool.RPCError

@@ -211,10 +211,15 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 	})
 }
 
+const (
+	httpActor  = "http"  // the door of those who come in over HTTP
+	localActor = "local" // the name of all of them where there are no tokens
+)
+
 func (s *Server) actorOf(r *http.Request) (tool.Actor, bool) {
 	tokens := s.cfg().Auth.Tokens
 	if len(tokens) == 0 {
-		return tool.Actor{Name: "local", Door: "http"}, true
+		return tool.Actor{Name: localActor, Door: httpActor}, true
 	}
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
@@ -229,7 +234,7 @@ func (s *Server) actorOf(r *http.Request) (tool.Actor, bool) {
 			name, found = t.Name, 1
 		}
 	}
-	return tool.Actor{Name: name, Door: "http"}, found == 1 && strings.EqualFold(scheme, "Bearer")
+	return tool.Actor{Name: name, Door: httpActor}, found == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
 // readBody reads a POST's body, or answers the request and returns ok false.

@@ -510,30 +510,6 @@ func FuzzParseMessage(f *testing.F) {
 	})
 }
 
-func TestApply(t *testing.T) {
-	t.Parallel()
-	s := newServer(t, Config{}, &far{})
-	base := serve(t, s)
-	kept, lost := open(t, base+"/mcp", "2025-11-25"), open(t, base+"/mcp/p/other", "2025-11-25")
-	cfg := Config{Auth: AuthConfig{Tokens: []Token{{Name: "local", Secret: "secret-of-ann-0123"}}}}
-	s.Apply(cfg, []string{"default", "third"})
-	token := []string{"Authorization", "Bearer secret-of-ann-0123"}
-	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
-	if status, _, _ := post(t, base+"/mcp", list, headerSession, kept); status != 401 {
-		t.Errorf("without the token that is needed now: status %d", status)
-	}
-	if status, _, got := post(t, base+"/mcp", list, append(token, headerSession, kept)...); status != 200 {
-		t.Errorf("in the session that was kept: status %d %v", status, got)
-	}
-	if status, _, _ := post(t, base+"/mcp/p/other", list, append(token, headerSession, lost)...); status != 404 {
-		t.Errorf("under a profile that is gone: status %d", status)
-	}
-	open(t, base+"/mcp/p/third", "2025-11-25", token...)
-	if n := s.sessions.count(); n != 2 {
-		t.Errorf("%d sessions, want the one that was kept and the new one", n)
-	}
-}
-
 func TestRepeatedHeadersAreRefused(t *testing.T) {
 	t.Parallel()
 	url := serve(t, newServer(t, Config{}, &far{})) + "/mcp"

@@ -145,6 +145,10 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.method, headerSession))))
 			return
 		}
+		if refusal := checkInitialize(m); refusal != nil {
+			writeJSON(w, http.StatusBadRequest, errorText(m.id, refusal))
+			return
+		}
 		if m.method == methodInitialize {
 			r = withCapabilities(r, m)
 		}

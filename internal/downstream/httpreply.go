@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -125,7 +126,7 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 }
 
 // abandon implements replier: an HTTP request is always answered.
-func (r *httpReply) abandon() bool { return false }
+func (r *httpReply) abandon(context.Context) bool { return false }
 
 // statusOf is the HTTP status that 2026-07-28 wants for an error of the protocol.
 func statusOf(code int64) int {

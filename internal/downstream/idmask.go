@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -58,4 +61,32 @@ func (k *idMask) undo(text []byte) []byte {
 		return text
 	}
 	return bytes.ReplaceAll(text, k.stand, k.original)
+}
+
+// maskCancelled gives a notifications/cancelled the id under which the SDK knows the request.
+func (d *stdioDoor) maskCancelled(m message) message {
+	id, ok := rawjson.Get(m.params, "requestId")
+	if !ok {
+		return m
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, mask := range d.masks {
+		if bytes.Equal(mask.original, id) {
+			if params, err := rawjson.Set(m.params, "requestId", mask.stand); err == nil {
+				if text, err := rawjson.Set(m.text, "params", params); err == nil {
+					m.params, m.text = params, text
+				}
+			}
+		}
+	}
+	return m
+}
+
+// keyOf is the text of an id that the SDK gives back as it came.
+func keyOf(id jsonrpc.ID) string {
+	if s, ok := id.Raw().(string); ok {
+		return string(rawjson.Quote(s))
+	}
+	return fmt.Sprint(id.Raw())
 }

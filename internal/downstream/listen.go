@@ -259,7 +259,7 @@ func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
 		case <-p.quit:
 			standing = false
 		case <-ctx.Done():
-			if r.abandon() {
+			if r.abandon(ctx) {
 				return
 			}
 			standing = false

@@ -2,8 +2,11 @@ package downstream
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -81,6 +84,25 @@ func invalidRequest(what string) *tool.RPCError {
 
 func invalidParams(what string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: " + what}
+}
+
+// checkInitialize refuses an initialize whose params are none. The SDK would answer with an error of no code, in words of its
+// own, and over HTTP with the id of a session that does not exist.
+func checkInitialize(m message) *tool.RPCError {
+	if m.method != methodInitialize || !m.isRequest() {
+		return nil
+	}
+	if !rawjson.IsObject(m.params) {
+		return invalidParams("initialize needs params with protocolVersion, capabilities and clientInfo")
+	}
+	var mistyped *json.UnmarshalTypeError
+	switch err := json.Unmarshal(m.params, &mcp.InitializeParams{}); {
+	case errors.As(err, &mistyped):
+		return invalidParams(fmt.Sprintf("%q must be no %s", mistyped.Field, mistyped.Value))
+	case err != nil:
+		return invalidParams("they are not those of initialize")
+	}
+	return nil
 }
 
 // errorText is the error response to the request with id; a nil id becomes null.

@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -50,8 +51,9 @@ type replier interface {
 	request(id json.RawMessage, method string, params json.RawMessage) bool
 
 	// abandon ends a request that the client has cancelled, without an answer: "The receiver of a cancellation SHOULD NOT
-	// send a response for the cancelled request." It returns false where the wire wants an answer all the same.
-	abandon() bool
+	// send a response for the cancelled request." It returns false where somebody else has ended it, as the cause of ctx
+	// says, and where the wire wants an answer all the same.
+	abandon(ctx context.Context) bool
 }
 
 // serveLane answers a request of a method that the hub serves itself, from raw JSON to raw JSON, and returns when that is
@@ -251,7 +253,7 @@ func empty(object json.RawMessage) bool {
 // inflight are the calls of one connection or session that have not been answered, by their id as written.
 type inflight struct {
 	mu    sync.Mutex
-	calls map[string]context.CancelFunc
+	calls map[string]context.CancelCauseFunc
 }
 
 // maxInflight bounds the open calls of one client.
@@ -259,33 +261,37 @@ const maxInflight = 1000
 
 // add registers a call. It refuses an id that is in use and one call too many.
 func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context, func(), *tool.RPCError) {
-	ctx, cancel := context.WithCancel(ctx)
 	if f == nil {
+		ctx, cancel := context.WithCancel(ctx)
 		return ctx, cancel, nil
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := string(id)
 	if _, ok := f.calls[key]; ok {
-		cancel()
+		cancel(nil)
 		return nil, nil, invalidRequest(fmt.Sprintf("id %s is in use by a call that has not been answered", key))
 	}
 	if len(f.calls) >= maxInflight {
-		cancel()
+		cancel(nil)
 		return nil, nil, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d calls of this client are open: wait for one to end, then try again", maxInflight)}
 	}
 	if f.calls == nil {
-		f.calls = make(map[string]context.CancelFunc)
+		f.calls = make(map[string]context.CancelCauseFunc)
 	}
 	f.calls[key] = cancel
 	return ctx, func() {
 		f.mu.Lock()
 		delete(f.calls, key)
 		f.mu.Unlock()
-		cancel()
+		cancel(nil)
 	}, nil
 }
+
+// errWithdrawn is the cause with which a call ends that its client has cancelled.
+var errWithdrawn = errors.New("cancelled by its client")
 
 // cancel ends the call that a notifications/cancelled names, and reports whether there was one.
 func (f *inflight) cancel(params json.RawMessage) bool {
@@ -297,7 +303,7 @@ func (f *inflight) cancel(params json.RawMessage) bool {
 	defer f.mu.Unlock()
 	cancel, ok := f.calls[string(id)]
 	if ok {
-		cancel()
+		cancel(errWithdrawn)
 	}
 	return ok
 }
@@ -307,6 +313,6 @@ func (f *inflight) cancelAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, cancel := range f.calls {
-		cancel()
+		cancel(nil)
 	}
 }

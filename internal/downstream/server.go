@@ -123,14 +123,16 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// Apply puts other settings into force, for requests from now on. Sessions stay, but for those of a profile that is gone.
+// Apply puts other settings into force, for requests from now on. Sessions and standing streams stay, but for
+// those of a profile that is gone, and of a token that is gone or has become another one.
 // The name and the version are those of the start.
 func (s *Server) Apply(cfg Config, profiles []string) {
 	cfg = cfg.withDefaults()
 	next := &settings{Config: cfg, profiles: make(map[string]*profileServer, len(profiles))}
 	var before map[string]*profileServer
+	var auth AuthConfig
 	if old := s.settings.Load(); old != nil {
-		before = old.profiles
+		before, auth = old.profiles, old.Auth
 	}
 	for _, name := range profiles {
 		ps := before[name]
@@ -142,8 +144,11 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	next.first = next.profiles[profiles[0]]
 	s.settings.Store(next)
 	s.sessions.bound(cfg.HTTP.MaxSessions, cfg.HTTP.SessionIdle)
-	s.sessions.closeWhere(func(sess *session) bool { return next.profiles[sess.profile] == nil })
-	s.listeners.closeWhere(func(l *listener) bool { return next.profiles[l.profile] == nil })
+	over := func(profile string, a tool.Actor) bool {
+		return next.profiles[profile] == nil || a.Door == httpActor && !cfg.Auth.lets(a.Name, auth)
+	}
+	s.sessions.closeWhere(func(sess *session) bool { return over(sess.profile, sess.actor) })
+	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
 }
 
 func (s *Server) newProfile(name string) *profileServer {

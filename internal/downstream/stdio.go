@@ -91,6 +91,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	}
 	cancel()
 	s.endRounds(session.Key)
+	d.settle()
 	_ = d.Close()
 	closed := make(chan struct{})
 	go func() {
@@ -286,6 +287,10 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 	case m.method == methodInitialize && m.isRequest() && d.isInitialized():
 		reply(whole(errorText(m.id, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
 	default:
+		if refusal := checkInitialize(m); refusal != nil {
+			reply(whole(errorText(m.id, refusal)))
+			return
+		}
 		d.forward(ctx, m, reply)
 	}
 }
@@ -402,26 +407,6 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (
 	}
 }
 
-// maskCancelled gives a notifications/cancelled the id under which the SDK knows the request.
-func (d *stdioDoor) maskCancelled(m message) message {
-	id, ok := rawjson.Get(m.params, "requestId")
-	if !ok {
-		return m
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, mask := range d.masks {
-		if bytes.Equal(mask.original, id) {
-			if params, err := rawjson.Set(m.params, "requestId", mask.stand); err == nil {
-				if text, err := rawjson.Set(m.text, "params", params); err == nil {
-					m.params, m.text = params, text
-				}
-			}
-		}
-	}
-	return m
-}
-
 // finish waits until everything that was read has been answered, or ctx is done.
 func (d *stdioDoor) finish(ctx context.Context) {
 	idle := make(chan struct{})
@@ -441,9 +426,21 @@ func (d *stdioDoor) finish(ctx context.Context) {
 		select {
 		case <-done:
 		case <-limit.Done():
-			d.inflight.cancelAll()
-			return
+			return // its calls are cut off
 		}
+	}
+}
+
+// settle lets calls that were cut off answer that they were: no more of them begin, because the input or the hub is at its end.
+func (d *stdioDoor) settle() {
+	settled := make(chan struct{})
+	go func() {
+		d.lanes.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-time.After(closeWithin): // the client does not read
 	}
 }
 
@@ -523,14 +520,6 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 	}
 }
 
-// keyOf is the text of an id that the SDK gives back as it came.
-func keyOf(id jsonrpc.ID) string {
-	if s, ok := id.Raw().(string); ok {
-		return string(rawjson.Quote(s))
-	}
-	return fmt.Sprint(id.Raw())
-}
-
 // Close implements mcp.Connection.
 func (d *stdioDoor) Close() error {
 	d.once.Do(func() { close(d.closed) })
@@ -580,7 +569,10 @@ func (r *stdioReplier) request(id json.RawMessage, method string, params json.Ra
 	return r.door.writeLine(requestText(id, method, params)) == nil
 }
 
-func (r *stdioReplier) abandon() bool {
+func (r *stdioReplier) abandon(ctx context.Context) bool {
+	if !errors.Is(context.Cause(ctx), errWithdrawn) {
+		return false
+	}
 	r.reply(pieces{})
 	return true
 }

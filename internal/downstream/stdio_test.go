@@ -147,6 +147,37 @@ func TestBadMessagesAreAnswered(t *testing.T) {
 	w.want(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 }
 
+// An initialize that is none is refused as any request with wrong params, and the client may send a right one.
+func TestInitializeThatIsNone(t *testing.T) {
+	t.Parallel()
+	for params, want := range map[string]string{
+		`,"params":null`:                         "initialize needs params with protocolVersion, capabilities and clientInfo",
+		``:                                       "initialize needs params with protocolVersion, capabilities and clientInfo",
+		`,"params":{"protocolVersion":5}`:        `"protocolVersion" must be no number`,
+		`,"params":{"capabilities":[]}`:          `"capabilities" must be no array`,
+		`,"params":{"capabilities":{"roots":5}}`: `"capabilities.roots" must be no number`,
+		`,"params":{"capabilities":{"elicitation":true}}`:       `"capabilities.elicitation" must be no bool`,
+		`,"params":{"capabilities":{"elicitation":{"form":1}}}`: `"capabilities.elicitation.form" must be no number`,
+		`,"params":{"clientInfo":{"name":[]}}`:                  `"clientInfo.name" must be no array`,
+	} {
+		t.Run(params, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, Config{}, &far{})
+			text := `{"jsonrpc":"2.0","id":1.5,"method":"initialize"` + params + `}`
+			answer := string(errorText([]byte("1.5"), invalidParams(want)))
+			w := dial(t, s)
+			w.send(text)
+			w.want(answer)
+			w.handshake("2025-11-25")
+			url := serve(t, s) + "/mcp"
+			status, h, got := post(t, url, text)
+			if status != 400 || h.Get(headerSession) != "" || len(got) != 1 || strings.TrimSpace(got[0]) != answer {
+				t.Errorf("over HTTP: %d, session %q, %s", status, h.Get(headerSession), got)
+			}
+		})
+	}
+}
+
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
@@ -202,6 +233,40 @@ func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {
 	w.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[],` + metaOK + `}}`)
 	if err := <-w.ended; err != nil {
 		t.Errorf("ServeStdio: %v", err)
+	}
+}
+
+// A call that the hub cuts off at its end is answered, as it is over HTTP; one that its client has cancelled is not.
+func TestACallThatIsCutOffIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		stop func(w *wire, halt context.CancelFunc)
+	}{
+		{"hub stops", func(_ *wire, halt context.CancelFunc) { halt() }},
+		{"input ends", func(w *wire, _ context.CancelFunc) { _ = w.in.Close() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			began, ended := make(chan string, 2), make(chan error, 2)
+			w := dial(t, newServer(t, Config{HTTP: HTTPConfig{DrainTimeout: time.Millisecond}}, &far{execute: blocking(began, ended)}))
+			w.handshake("2025-11-25")
+			for _, id := range []string{"1", "2"} {
+				w.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"mcp.s.slow"}}`)
+				<-began
+			}
+			w.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+			<-ended
+			w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nope"}}`)
+			w.next()
+			c.stop(w, w.halt)
+			if got := w.next(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"result":`) || !strings.Contains(got, `"status":"canceled"`) {
+				t.Errorf("the call that was cut off was answered with %s", got)
+			}
+			if err := <-w.ended; err != nil {
+				t.Errorf("ServeStdio: %v", err)
+			}
+		})
 	}
 }
 

@@ -259,7 +259,7 @@ func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 			out = append(out, task...)
 		}
 	}
-	if ctx.Err() != nil && r.abandon() {
+	if ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	result, _, err := rawjson.Delete(around, "nextCursor")

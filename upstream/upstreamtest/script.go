@@ -82,6 +82,7 @@ const (
 type Script struct {
 	Name         string // serverInfo.name; default "fake"
 	Modern       bool   // speaks 2026-07-28 and answers server/discover; otherwise it is an unknown method there
+	Quits        string // a method: asked by that it says so on stderr and ends with status 7 (stdio)
 	Turned       string // a file: while there is one at a start, it is the other way round (stdio)
 	Instructions string
 	Behaviours   []Behaviour

@@ -185,6 +185,10 @@ func (p *peer) readLines(in io.Reader, gone chan struct{}, send func([]byte)) {
 		if m.Method == "server/discover" && p.script.Has(ExitsOnDiscover) {
 			os.Exit(1)
 		}
+		if m.Method != "" && m.Method == p.script.Quits {
+			fmt.Fprintln(os.Stderr, "fake server: out of paper")
+			p.die()
+		}
 		if m.ID != nil && blocks(m.Method) {
 			go p.handle(m, gone, send)
 		} else {
