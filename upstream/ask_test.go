@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,6 +138,7 @@ func TestSeveralQuestionsAtOnce(t *testing.T) {
 			var waiting sync.WaitGroup
 			waiting.Add(n)
 			ann := caller{name: "ann", says: everything, ask: func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
+				tool.Sent(q)
 				waiting.Done()
 				waiting.Wait() // for all of them to be asked
 				return []tool.Answer{{Result: q[0].Params}}, nil
@@ -268,10 +270,11 @@ func TestCallEndsBeforeItsQuestion(t *testing.T) {
 				} else if err := <-ended; err != nil {
 					t.Error(err)
 				}
-				want := `{"jsonrpc":"2.0","id":"q","error":{"code":-32600,"message":"`
+				// On a stream of its own the question may come while the next call looks, of which nobody can be asked.
+				want := regexp.MustCompile(`^\{"jsonrpc":"2\.0","id":"q","error":\{"code":-3260[01],"message":"`)
 				eventually(t, "the server is told", func() bool {
 					all := ann.answers(t, h, "answers", `{}`)
-					return len(all) == 1 && strings.HasPrefix(all[0], want)
+					return len(all) == 1 && want.MatchString(all[0])
 				})
 			})
 		}

@@ -81,6 +81,7 @@ func newPerson() *person {
 }
 
 func (p *person) ask(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
+	tool.Sent(questions)
 	p.asked <- questions[0]
 	select {
 	case a := <-p.release:

@@ -267,6 +267,7 @@ func (s *server) wait(
 ) answer {
 	limits.start()
 	desk, wasHeld := sess.lane.questions(), false
+	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
 	asking, over := context.WithCancel(ctx)
 	var answering sync.WaitGroup
 	defer answering.Wait()
@@ -292,7 +293,9 @@ func (s *server) wait(
 				return *done
 			}
 			for _, q := range questions {
-				answering.Go(func() { desk.put(asking, q) })
+				ahead, sent := last, make(chan struct{})
+				last = sent
+				answering.Go(func() { desk.putAfter(asking, q, ahead, sync.OnceFunc(func() { close(sent) })) })
 			}
 			if held != wasHeld || slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
 				wasHeld = held

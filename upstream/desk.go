@@ -261,6 +261,20 @@ func (d *desk) openOf(call *laneCall) (n int) {
 	return n
 }
 
+// putAfter puts q once the question before it has gone to the client; ahead is closed then, nil without such a question. So
+// they come in the order in which the server asks. sent is called when q has gone.
+func (d *desk) putAfter(ctx context.Context, q *inquiry, ahead <-chan struct{}, sent func()) {
+	defer sent()
+	if ahead != nil {
+		select {
+		case <-ahead:
+		case <-ctx.Done():
+		}
+	}
+	q.question.Sent = sent
+	d.put(ctx, q)
+}
+
 // put puts q to the client of its call, and answers the server, unless the call ends before that. ctx ends with the call.
 func (d *desk) put(ctx context.Context, q *inquiry) {
 	asking, stop := context.WithCancel(ctx)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +54,32 @@ func TestCrosstalk(t *testing.T) {
 			}
 			checkJournal(t, hub.cmd.Dir+"/state", clients*n)
 		})
+	}
+}
+
+// TestQuestionsComeInOrder: what a server asks at once comes to the client in the order in which it was asked.
+func TestQuestionsComeInOrder(t *testing.T) {
+	t.Parallel()
+	const questions = 8
+	script := upstreamtest.Script{Tools: append(upstreamtest.DefaultTools(), upstreamtest.Tool("ask"))}
+	hub := startHub(t, "hub.json", configText(t, map[string]any{
+		"far": map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Script: script})}}, nil))
+	var all, want []string
+	for i := range questions {
+		want = append(want, fmt.Sprintf(`{"n":%d}`, i))
+		all = append(all, `{"method":"sampling/createMessage","params":`+want[i]+`}`)
+	}
+	for _, version := range []string{rev2025, rev2026} {
+		x := &exchange{w: wireHTTP(t, hub.url+"/mcp", version).able().open(), groups: []int{questions},
+			answer: func(int, asked) string { return `{"role":"assistant"}` }}
+		x.call("mcp.far.ask", `{"questions":[`+strings.Join(all, ",")+`]}`)
+		var got []string
+		for _, q := range x.asked {
+			got = append(got, q.params)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: asked %q", version, got)
+		}
 	}
 }
 

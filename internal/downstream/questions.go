@@ -172,6 +172,7 @@ func (q *questioner) ask(ctx context.Context, all []tool.Question) ([]tool.Answe
 	for i, question := range all {
 		waiting[i], answers[i].Err = q.send(question)
 	}
+	tool.Sent(all)
 	for i, w := range waiting {
 		if w.answered == nil {
 			continue

@@ -155,6 +155,7 @@ func (k *parkable) ask(ctx context.Context, all []tool.Question) ([]tool.Answer,
 	}
 	k.open = append(k.open, mine...)
 	k.mu.Unlock()
+	tool.Sent(all)
 	k.look()
 	answers := make([]tool.Answer, len(all))
 	for i, q := range mine {

@@ -21,6 +21,10 @@ type Question struct {
 
 	// Own says that the hub itself asks, and not the server of the call: nothing is to say otherwise.
 	Own bool
+
+	// Sent is called once the question has gone to the client, or will not; nil where nobody waits for that. What the server asks
+	// next comes to the client after it.
+	Sent func() `json:"-"`
 }
 
 // Answer is what the client answered to a Question: exactly one of Result and Err is set.
@@ -33,7 +37,8 @@ type Answer struct {
 // concurrently, also for one call. An error means that no answer will come, because the call has ended or ctx is done;
 // a client that cannot be asked answers with an Err.
 //
-// Whoever implements one checks the client's capabilities, and shows to a person which server asks.
+// Whoever implements one checks the client's capabilities, shows to a person which server asks, and calls Sent of each question
+// as soon as the client has it; whoever asks takes it for called when the Asker returns.
 type Asker func(ctx context.Context, questions []Question) ([]Answer, error)
 
 // Refusal answers all questions with the same error.
@@ -43,4 +48,13 @@ func Refusal(questions []Question, err *RPCError) []Answer {
 		all[i].Err = err
 	}
 	return all
+}
+
+// Sent tells that questions have gone to the client.
+func Sent(questions []Question) {
+	for i := range questions {
+		if questions[i].Sent != nil {
+			questions[i].Sent()
+		}
+	}
 }
