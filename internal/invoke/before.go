@@ -17,7 +17,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if !ok {
 		what := "list the tools and use a name from there"
-		if len(inv.call.Surface.Deferred) > 0 {
+		if s := inv.call.Surface; len(s.Deferred) > 0 && !s.Withholds(tool.MetaSearch) {
 			what = "find one with " + string(tool.MetaSearch)
 		}
 		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s", inv.call.Name, what)}
