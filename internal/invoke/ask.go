@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // question is a decision that asks, while a person is asked.
@@ -86,7 +88,7 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 		return p.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
 	}
 	var err error
-	if q.ticket, err = p.opts.Approvals.Ask(q.forPeople(p.binding(q.gate, inv, &q.request))); err != nil {
+	if q.ticket, err = p.opts.Approvals.Ask(p.checked(q, inv.listed.Tool, q.forPeople(p.binding(q.gate, inv, &q.request)))); err != nil {
 		return p.deny(inv, q, "nobody", err.Error())
 	}
 	defer q.ticket.Leave()
@@ -125,6 +127,7 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
 	out.Suggest, _ = gate.Suggest(r, q.decision)
+	out.Does = gate.Does(r.Tool)
 	out.Reason, _ = q.decision.Reason["message"].(string)
 	out.Shown, out.Env = r.Input, r.Env
 	if r.Facts != nil {
@@ -135,6 +138,26 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 			t.Twins()
 		}
 		out.Targets = append(out.Targets, gate.Aim(&t))
+	}
+	return out
+}
+
+// checked is a question whose answers may hold only arguments that t takes. The person hears what is wrong with others, and the
+// call waits on.
+func (p *Pipeline) checked(q *question, t *tool.Tool, out approval.Question) approval.Question {
+	masks := bytes.Contains(q.request.Input, []byte(target.Mask))
+	out.Check = func(arguments []byte) error {
+		if !masks && bytes.Contains(arguments, []byte(target.Mask)) {
+			return fmt.Errorf("the changed arguments hold %s, which only stands for a secret that is not shown: write the value itself", target.Mask)
+		}
+		if t.Validate == tool.ValidateWarn {
+			return nil
+		}
+		invalid, err := p.invalid(t, arguments)
+		if invalid == nil {
+			return err
+		}
+		return fmt.Errorf("the changed arguments do not fit the tool, and the call still waits: %s", invalid.Summary())
 	}
 	return out
 }
