@@ -338,7 +338,8 @@ func TestPermissionAttacks(t *testing.T) {
 		if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowOnce}); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-answered; !strings.Contains(got[len(got)-1], "given for another call") {
+		if got := <-answered; !strings.Contains(got[len(got)-1], "nothing ran: the tool, the policy or what the call is aimed at has changed since a person was asked about it: call again") ||
+			strings.Contains(got[len(got)-1], "Do not try") {
 			t.Errorf("under another policy: %s", got)
 		}
 	})

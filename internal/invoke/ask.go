@@ -271,6 +271,8 @@ const waitingEvery = 5 * time.Second
 
 // waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
 func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question) {
+	p.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
+		"answer", fmt.Sprintf("mcp-toolhub approvals show %s", q.ticket.ID()), "until", q.ticket.Expires().UTC())
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
@@ -313,7 +315,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
 		}
 		if errors.Is(err, approval.ErrClosed) {
-			return p.deny(inv, q, "stale", err.Error())
+			return p.deny(inv, q, kindStale, err.Error())
 		}
 		return p.deny(inv, q, "timeout", "nobody allowed it in time")
 	}
@@ -324,7 +326,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	}
 	answer, err := q.ticket.Redeem(p.binding(g, inv, &r))
 	if err != nil {
-		return p.deny(inv, q, "stale", err.Error())
+		return p.deny(inv, q, kindStale, err.Error())
 	}
 	if answer.Arguments != nil {
 		if r, err = p.edit(ctx, g, inv, &answer); err != nil {
@@ -392,9 +394,12 @@ func (q *question) wayOut() string {
 	return "A person can " + queue + ", " + ways + ", or set another policy.mode"
 }
 
+// kindStale is the reason of a denial where an answer came, and is none for the call as it is by then.
+const kindStale = "stale"
+
 // deny records that the question q denied the call because no answer came, and why.
 func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
-	if kind != "stale" {
+	if kind != kindStale {
 		why += ". " + q.wayOut()
 	}
 	d := *q.decision

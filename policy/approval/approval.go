@@ -123,7 +123,7 @@ var (
 	ErrCanceled = errors.New("the call was canceled while it waited: there is nothing left to answer")
 	ErrClosed   = errors.New("the hub is stopping: nothing is asked and nothing runs")
 	ErrChoice   = errors.New("this answer is not among those that the question offers: see its choices")
-	ErrBinding  = errors.New("the approval was given for another call: ask again")
+	ErrBinding  = errors.New("the tool, the policy or what the call is aimed at has changed since a person was asked about it: call again, to be asked about anew")
 	ErrUsed     = errors.New("the approval was used already: ask again")
 )
 
