@@ -49,6 +49,9 @@ func (a *app) policyCommand() *cobra.Command {
 			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli"}, door) {
 				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http or cli", door)}
 			}
+			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
+				call.Actor.Name = ownTools{}.actor().Name
+			}
 			input, err := a.readArguments(arguments)
 			if err != nil {
 				return err
@@ -58,7 +61,7 @@ func (a *app) policyCommand() *cobra.Command {
 		},
 	}
 	explain.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
-	explain.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token")
+	explain.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token; at door cli your own by default")
 	explain.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http or cli, which is tools call")
 	explain.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
 	cmd.AddCommand(test, explain)

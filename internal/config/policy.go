@@ -99,11 +99,11 @@ func ruleShape() object[rule] {
 			words{plainText}, func(r *rule) *[]string { return &r.Tags }),
 		key("server", "Tools of these servers or toolsets, as globs.", globs, func(r *rule) *[]string { return &r.Server }),
 		key("profile", "Calls through these profiles, as globs.", globs, func(r *rule) *[]string { return &r.Profile }),
-		key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication.`, globs,
+		key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`, globs,
 			func(r *rule) *[]string { return &r.Actor }),
 		key("when", "A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.", plainText,
 			func(r *rule) *string { return &r.When }),
-		must(key("then", "What happens.", text{oneOf: behaviors}, func(r *rule) *string { return &r.then })),
+		must(key("then", "What happens: allow, ask, deny or passthrough.", text{oneOf: behaviors}, func(r *rule) *string { return &r.then })),
 		key("every_time", "With then: ask, no answer is remembered.", boolean{}, func(r *rule) *bool { return &r.EveryTime }),
 		key("reason", "Why: for people, and for the model where the rule denies.", plainText, func(r *rule) *string { return &r.Reason }),
 	}}

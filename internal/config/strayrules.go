@@ -19,8 +19,9 @@ type ruleNamed struct {
 	glob bool
 }
 
-// strayRules warns of rules that name a server, profile, caller or tag that nothing has: a rule that denies and is misspelt
-// denies nothing, and nobody would know. It is no fault: what is named may be added later.
+// strayRules warns of rules that name a server, profile or tag that nothing has: a rule that denies and is misspelt denies
+// nothing, and nobody would know. It is no fault: what is named may be added later. Callers are not looked at: users of the
+// command line go by their own names.
 func (r *reader) strayRules(s *Settings, p located[permission]) {
 	kinds := ruleNames(s)
 	at := p
@@ -62,17 +63,12 @@ func ruleNames(s *Settings) []ruleNamed {
 	for _, server := range servers {
 		profiles = append(profiles, "s/"+server)
 	}
-	callers := []string{"local"}
-	for _, t := range s.Downstream.Auth.Tokens {
-		callers = append(callers, t.Name)
-	}
 	for _, t := range s.Policy.Tools.Tools {
 		tags = append(tags, t.Tags...)
 	}
 	kinds := []ruleNamed{
 		{"server", servers, func(r *policy.Rule) []string { return r.Server }, true},
 		{"profile", profiles, func(r *policy.Rule) []string { return r.Profile }, true},
-		{"caller", callers, func(r *policy.Rule) []string { return r.Actor }, true},
 	}
 	if !declares(s) { // their files say which tags they have
 		kinds = append(kinds, ruleNamed{"tag", tags, func(r *policy.Rule) []string { return r.Tags }, false})
