@@ -10,9 +10,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// source is whose tools the hub's own are: no server can have this id.
-const source = "hub"
-
 // maxDescription bounds tool_search's description, in bytes: clients cut longer ones.
 const maxDescription = 2048
 
@@ -36,13 +33,19 @@ const callSchema = `{"type":"object","properties":{` +
 	`"selection_ref":{"type":"string","description":"As tool_search gave it."}},` +
 	`"required":["name"]}`
 
-// meta are the hub's own tools on a surface of which deferred is held back.
+// meta are the hub's own tools on a surface of which deferred is held back, without those that the policy leaves out.
 func (p *splitting) meta(deferred []tool.Listed) map[string]*tool.Listed {
-	return map[string]*tool.Listed{
+	own := map[string]*tool.Listed{
 		string(tool.MetaSearch): metaTool(tool.MetaSearch, "Search tools", p.describe(deferred), searchSchema,
 			`{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`),
 		string(tool.MetaCall): metaTool(tool.MetaCall, "Call a tool", callDescription, callSchema, `{"openWorldHint":true}`),
 	}
+	for name := range own {
+		if p.full.Withholds(tool.Name(name)) {
+			delete(own, name)
+		}
+	}
+	return own
 }
 
 func metaTool(name tool.Name, title, description, schema, hints string) *tool.Listed {
@@ -51,7 +54,7 @@ func metaTool(name tool.Name, title, description, schema, hints string) *tool.Li
 	d = append(append(d, `,"description":`...), rawjson.Quote(description)...)
 	d = append(append(d, `,"inputSchema":`...), schema...)
 	d = append(append(append(d, `,"annotations":`...), hints...), `,"_meta":{"anthropic/alwaysLoad":true}}`...)
-	return &tool.Listed{Name: string(name), Declaration: d, Tool: &tool.Tool{Name: name, Server: source, Native: string(name),
+	return &tool.Listed{Name: string(name), Declaration: d, Tool: &tool.Tool{Name: name, Server: tool.OwnServer, Native: string(name),
 		Declaration: d, InputSchema: json.RawMessage(schema), SchemaDigest: tool.Digest([]byte(schema)), Title: title,
 		Description: description}}
 }

@@ -16,7 +16,7 @@ const maxNearest = 3
 // Execute runs tool_search on the surface of the call. tool_call gets here only where it names itself, or no tool: what it
 // stands for is put in its place before (see Call).
 func (l *Loader) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
-	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: source, ToolName: e.Tool.Native}}
+	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: tool.OwnServer, ToolName: e.Tool.Native}}
 	if e.Tool.Name != tool.MetaSearch {
 		return reply, refused("tool_call calls other tools, not itself: give the name of a tool that tool_search found")
 	}

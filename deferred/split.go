@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
@@ -99,7 +100,7 @@ func (s *split) handedOut() map[tool.Name]string {
 		given = make(map[tool.Name]string, len(s.out.Listed))
 	}
 	for i := range s.out.Listed {
-		if t := s.out.Listed[i].Tool; t.Server != source {
+		if t := s.out.Listed[i].Tool; t.Server != tool.OwnServer {
 			given[t.Name] = t.SchemaDigest
 		}
 	}
@@ -184,8 +185,11 @@ func (p *splitting) split() *split {
 	// With mode always there is going to be something to find: who lists once, before the first server is up, finds it later.
 	splits := len(deferred) > 0 || why == becauseMode && p.awaits
 	if splits {
-		listed = append([]tool.Listed{*meta[string(tool.MetaSearch)], *meta[string(tool.MetaCall)]}, listed...)
-		reasons[tool.MetaSearch], reasons[tool.MetaCall] = reasonMeta, reasonMeta
+		for _, name := range []tool.Name{tool.MetaCall, tool.MetaSearch} { // to be the first two, in this order from behind
+			if l := meta[string(name)]; l != nil {
+				listed, reasons[name] = slices.Insert(listed, 0, *l), reasonMeta
+			}
+		}
 	} else {
 		why = ""
 	}
@@ -207,7 +211,10 @@ func (p *splitting) split() *split {
 // digest tells splits apart.
 func (p *splitting) digest(meta map[string]*tool.Listed, listed []tool.Listed) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s\n%s\n", p.full.Digest, meta[string(tool.MetaSearch)].Declaration)
+	fmt.Fprintf(&text, "%s\n", p.full.Digest)
+	if l := meta[string(tool.MetaSearch)]; l != nil {
+		fmt.Fprintf(&text, "%s\n", l.Declaration)
+	}
 	for _, t := range listed {
 		fmt.Fprintf(&text, "%q\n", t.Tool.Name)
 	}

@@ -401,3 +401,25 @@ func declared(t *testing.T, server string, declaration json.RawMessage) *tool.To
 	return &tool.Tool{Name: tool.MCPName(server, d.Name), Server: server, Native: d.Name, Description: d.Description,
 		Declaration: declaration, InputSchema: d.InputSchema, SchemaDigest: tool.Digest(d.InputSchema)}
 }
+
+// What the policy leaves out of the hub's own tools is neither listed nor resolves, and the rest is split all the same.
+func TestSplitWithoutHiddenMetaTools(t *testing.T) {
+	t.Parallel()
+	l := newLoader(t, Config{Default: Settings{Mode: ModeAlways}}, Options{}, shop())
+	whole := l.Surface(surfaceOf("p", shop(), nil), tool.Client{})
+	for hidden, want := range map[string]string{"tool_search": "tool_call", "tool_call": "tool_search", metaNames: ""} {
+		by := make(map[tool.Name]string)
+		for _, name := range strings.Fields(hidden) {
+			by[tool.Name(name)] = "user/no"
+		}
+		s := l.Surface(surfaceOf("p", shop(), nil).Without(by), tool.Client{})
+		if got := namesOf(s.Listed); got != want || len(s.Deferred) != len(whole.Deferred) || s.Digest == whole.Digest {
+			t.Errorf("without %s: %s listed, %d deferred", hidden, got, len(s.Deferred))
+		}
+		for name := range by {
+			if _, ok := s.Resolve(string(name)); ok {
+				t.Errorf("%s is hidden and resolves", name)
+			}
+		}
+	}
+}

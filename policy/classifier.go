@@ -137,6 +137,7 @@ func (s *state) deferToClassifier(r *Request, v *verdict) {
 //
 // An opinion tightens what the rules say: deny denies, ask asks. Its allow spares a question only where the settings let
 // it, and never one that a rule asks every time. No answer, an answer that cannot be read and one that is none mean ask.
+// What it wants asked is asked every time: no remembered answer speaks of what it saw in this very call.
 // The mode then has the last word on what is asked, as always.
 func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecision {
 	s := e.state.Load()
@@ -158,6 +159,7 @@ func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecisio
 		v.opinion(tool.Ask, "the classifier wants a person to be asked", &o)
 		v.mode.apply(&v, &r)
 	}
+	v.once = v.once || o.Behavior != tool.Allow // it is asked about the next call, too, whatever a person answers now
 	return s.record(&r, &v)
 }
 

@@ -147,6 +147,32 @@ func TestClassifiers(t *testing.T) {
 	}
 }
 
+// TestWhatTheClassifierAsksIsAskedEveryTime: no answer is offered that would not hold, and none spares the next question.
+func TestWhatTheClassifierAsksIsAskedEveryTime(t *testing.T) {
+	t.Parallel()
+	for says, remembered := range map[string]bool{`{"behavior":"ask"}`: false, "failure": false, `{"behavior":"allow"}`: true} {
+		for kind, config := range classifiers(t, says, policy.ClassifierConfig{}) {
+			grants, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(t.TempDir(), "grants.yaml")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := compile(t, policy.Settings{Grants: grants, Classifier: policy.NewClassifier(config)})
+			r := writer("mcp.x.y")
+			r.Actor.Session = "s"
+			d := e.Classify(t.Context(), r)
+			if d.Behavior != tool.Ask || (len(d.SuggestedUpdates) > 0) != remembered {
+				t.Errorf("%s says %s: %s, %v", kind, says, d.Behavior, d.SuggestedUpdates)
+			}
+			if _, err = grants.AddSession("s", policy.Grant{Then: tool.Allow, Tool: "mcp.x.y", Actor: r.Actor.Ref(), Schema: r.Tool.SchemaDigest}); err != nil {
+				t.Fatal(err)
+			}
+			if d := e.Classify(t.Context(), r); (d.Behavior == tool.Allow) != remembered {
+				t.Errorf("%s says %s, and a person has allowed it before: %s %v", kind, says, d.Behavior, d.Reason)
+			}
+		}
+	}
+}
+
 // TestAnswersAreReadToTheirEnd: what a command says counts also where it is read a while after the command has ended, as on
 // a busy machine.
 func TestAnswersAreReadToTheirEnd(t *testing.T) {

@@ -95,7 +95,14 @@ func firstFault(faults *common.Errors) error {
 	if line := first.Location.Line(); line > 1 {
 		place = fmt.Sprintf("line %d, %s", line, place)
 	}
-	return fmt.Errorf("%s of the condition: %s", place, message)
+	hint := "mend it, as docs/permission.md says what conditions are"
+	switch {
+	case strings.HasPrefix(message, "undeclared reference to"):
+		hint = "there are arguments, _meta, targets, actor, tool, time, profile and cwd"
+	case strings.HasPrefix(message, "undefined field"):
+		hint = "docs/permission.md says which there are"
+	}
+	return fmt.Errorf("%s of the condition: %s; %s", place, message, hint)
 }
 
 // isStatic reports whether the expression names nothing that differs from call to call.

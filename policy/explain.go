@@ -174,6 +174,9 @@ func (x *Explanation) writeRules(b *strings.Builder) {
 		}
 		if l.Error != "" {
 			why += "; its condition cannot be evaluated: " + plainText(l.Error)
+			if strings.Contains(l.Error, "no such key") {
+				why += `; where it may be missing, write arguments.?NAME.orValue("")`
+			}
 		}
 		fmt.Fprintf(b, "%s %-11s %s", mark, l.Then, l.Rule)
 		if l.Place != "" {

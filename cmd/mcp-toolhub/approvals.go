@@ -43,11 +43,11 @@ func (a *app) approvalsCommand() *cobra.Command {
 	}, &cobra.Command{
 		Use: "watch", Short: "Print calls as they begin and cease to wait, until interrupted", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.watchApprovals(cmd.Context(), format) },
-	}, a.approveCommand(), a.denyCommand(), a.grantsCommand(&format))
+	}, a.approveCommand(&format), a.denyCommand(&format), a.grantsCommand(&format))
 	return cmd
 }
 
-func (a *app) approveCommand() *cobra.Command {
+func (a *app) approveCommand(format *string) *cobra.Command {
 	var session, always bool
 	var message, arguments string
 	cmd := &cobra.Command{
@@ -67,7 +67,7 @@ func (a *app) approveCommand() *cobra.Command {
 					return err
 				}
 			}
-			return a.answerApproval(cmd.Context(), args[0], r)
+			return a.answerApproval(cmd.Context(), *format, args[0], r)
 		},
 	}
 	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
@@ -78,7 +78,7 @@ func (a *app) approveCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) denyCommand() *cobra.Command {
+func (a *app) denyCommand(format *string) *cobra.Command {
 	var always bool
 	var message string
 	cmd := &cobra.Command{
@@ -89,7 +89,7 @@ func (a *app) denyCommand() *cobra.Command {
 			if always {
 				r.Choice = policy.DenyAlways
 			}
-			return a.answerApproval(cmd.Context(), args[0], r)
+			return a.answerApproval(cmd.Context(), *format, args[0], r)
 		},
 	}
 	cmd.Flags().BoolVar(&always, "always", false, "and calls like it from now on; see approvals grants")
@@ -192,6 +192,11 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		line("state", string(v.State))
 		line("tool", gate.Name(v.Binding.Tool))
 		line("server", v.Binding.Server)
+		if v.Binding.Tool.Source() == tool.SourceMCP {
+			line("server says", v.Does)
+		} else {
+			line("does", v.Does)
+		}
 		line("caller", v.Binding.Actor)
 		line("client", v.Client)
 		line("why", v.Reason)
@@ -220,7 +225,10 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 	})
 }
 
-func (a *app) answerApproval(ctx context.Context, id string, r control.Reply) error {
+func (a *app) answerApproval(ctx context.Context, format, id string, r control.Reply) error {
+	if err := checkFormat(format); err != nil {
+		return err
+	}
 	if u, err := user.Current(); err == nil {
 		r.By = u.Username
 	}
@@ -228,6 +236,9 @@ func (a *app) answerApproval(ctx context.Context, id string, r control.Reply) er
 		v, err := h.Answer(ctx, id, r)
 		if err != nil {
 			return err
+		}
+		if format == "json" {
+			return a.printJSON(v)
 		}
 		fmt.Fprintf(a.std.out, "%s: %s\n", v.ID, v.Answer.Choice)
 		return nil
@@ -247,7 +258,7 @@ func (a *app) watchApprovals(ctx context.Context, format string) error {
 		printing.Lock()
 		defer printing.Unlock()
 		if format == "json" {
-			_ = a.printJSON(e)
+			_ = json.NewEncoder(a.std.out).Encode(e) // one a line, for programs that read while it comes
 			return
 		}
 		q := &e.Question
@@ -279,7 +290,7 @@ func (a *app) grantsCommand(format *string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listGrants(cmd.Context(), *format) },
 	}, &cobra.Command{
 		Use: "revoke ID", Short: "Forget an answer: calls like it are asked about again", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.revokeGrant(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.revokeGrant(cmd.Context(), *format, args[0]) },
 	})
 	return cmd
 }
@@ -343,7 +354,10 @@ func (a *app) listGrants(ctx context.Context, format string) error {
 	return nil
 }
 
-func (a *app) revokeGrant(ctx context.Context, id string) error {
+func (a *app) revokeGrant(ctx context.Context, format, id string) error {
+	if err := checkFormat(format); err != nil {
+		return err
+	}
 	kept, hubs, err := a.keptGrants(ctx)
 	if err != nil {
 		return err
@@ -365,6 +379,9 @@ func (a *app) revokeGrant(ctx context.Context, id string) error {
 	}
 	if !found {
 		return failed(fmt.Errorf("grant %q: %w", id, policy.ErrNoGrant))
+	}
+	if format == "json" {
+		return a.printJSON(map[string]any{"id": id, "revoked": true})
 	}
 	fmt.Fprintf(a.std.out, "%s: revoked\n", id)
 	return nil

@@ -2,15 +2,17 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 const checkHelp = `Read the config file and report every fault in it at once, each with its place, its key
-and what to do. With --connect, also start every server and say which are ready.
+and what to do, and so for rule files and remembered answers. With --connect, also start every server and say which are ready.
 
 No value of the config is ever printed.`
 
@@ -26,6 +28,9 @@ func (a *app) checkCommand() *cobra.Command {
 			}
 			for _, w := range s.Warnings {
 				fmt.Fprintf(a.std.err, "warning: %s\n", w)
+			}
+			if _, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile)}); err != nil {
+				return &exitError{exitConfig, err} // without them no hub starts
 			}
 			fmt.Fprintf(a.std.out, "%s: ok: %d servers, %d profiles\n", s.Path, len(s.Upstream.Servers), max(1, len(s.Profiles)))
 			if !connect {

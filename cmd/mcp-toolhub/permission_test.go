@@ -232,12 +232,15 @@ func TestPermissionQueue(t *testing.T) {
 		}{
 			{control.Reply{Choice: policy.AllowOnce, By: "op"}, `"status":"succeeded"`},
 			{control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":"edited"}`)}, `edited`},
-			{control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":7}`)}, `"error_class":"schema_validation_failed"`},
 			{control.Reply{Choice: policy.DenyOnce, Sentence: "not today"}, "says: not today"},
 		} {
 			w := p.client(version).open()
 			rest := w.waits(w.call("mcp.s.echo", `{"text":"`+version+`"}`, `"progressToken":"p"`)) // before an answer cuts it short
 			v := p.pending(h)
+			wrong := control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":7}`)}
+			if _, err := h.Answer(t.Context(), string(v.ID), wrong); err == nil || !strings.Contains(err.Error(), "do not fit the tool") {
+				t.Errorf("arguments that the tool does not take: %v", err)
+			}
 			if _, err := h.Answer(t.Context(), string(v.ID), c.reply); err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +338,8 @@ func TestPermissionAttacks(t *testing.T) {
 		if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowOnce}); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-answered; !strings.Contains(got[len(got)-1], "given for another call") {
+		if got := <-answered; !strings.Contains(got[len(got)-1], "nothing ran: the tool, the policy or what the call is aimed at has changed since a person was asked about it: call again") ||
+			strings.Contains(got[len(got)-1], "Do not try") {
 			t.Errorf("under another policy: %s", got)
 		}
 	})

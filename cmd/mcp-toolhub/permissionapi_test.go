@@ -87,6 +87,22 @@ func (p *permitted) checkAPI(t *testing.T) {
 			t.Errorf("%+v: %s, %v", c, got, err)
 		}
 	}
+	for path, token := range map[string]string{"/approvals": "", "/approvals/apr_none": notice.Token, "/nothing": notice.Token} { // errors are JSON, too
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, notice.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct{ Error string }
+		if err := json.NewDecoder(resp.Body).Decode(&said); err != nil || said.Error == "" || resp.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %s, %v, %v", path, resp.Status, resp.Header, err)
+		}
+		resp.Body.Close()
+	}
 	if err := p.stop(); err != nil {
 		t.Error(err)
 	}

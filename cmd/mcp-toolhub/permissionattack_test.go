@@ -215,7 +215,7 @@ func TestAttackToolChangedWhilePending(t *testing.T) {
 			if _, err := h.Answer(t.Context(), string(v.ID), control.Reply{Choice: policy.AllowAlways}); err != nil {
 				t.Fatal(err)
 			}
-			if got := await(t, answered); !strings.Contains(got, "given for another call") {
+			if got := await(t, answered); !strings.Contains(got, "has changed since a person was asked about it: call again") {
 				t.Errorf("%s", got)
 			}
 			if grants, err := h.Grants(t.Context()); err != nil || len(grants) > 0 {

@@ -329,7 +329,6 @@ func TestProofWithAPersonElsewhere(t *testing.T) {
 			{`{"text":"yes"}`, control.Reply{Choice: policy.AllowOnce, By: "op"}, `"status":"succeeded"`},
 			{`{"text":"edit","password":"hunter2"}`, control.Reply{Choice: policy.AllowOnce, By: "op", Sentence: "smaller is enough",
 				Arguments: json.RawMessage(`{"text":"edit","n":2,"password":"hunter3"}`)}, `"status":"succeeded"`},
-			{`{"text":"wrong edit"}`, control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":7}`)}, `"error_class":"schema_validation_failed"`},
 			{`{"text":"long edit"}`, control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":"` + long + `"}`)}, `"status":"succeeded"`},
 			{`{"n":1,"text":"` + long + `"}`, control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":"short"}`)}, `"status":"succeeded"`},
 			{`{"text":"no"}`, control.Reply{Choice: policy.DenyOnce, Sentence: "not today"}, "says: not today"},
@@ -392,9 +391,6 @@ func checkEdited(t *testing.T, l *lane, records []map[string]any, log string) {
 	}
 	if short != 1 {
 		t.Errorf("a small change of large arguments is in %d records", short)
-	}
-	if wrong := find(t, records, "wrong edit"); !strings.HasSuffix(wrong.statuses, " awaiting_approval schema_parse_failed validation_failed") {
-		t.Errorf("went through%s", wrong.statuses)
 	}
 }
 

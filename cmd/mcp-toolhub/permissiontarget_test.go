@@ -202,7 +202,7 @@ func TestAttackGrants(t *testing.T) {
 		return await(t, answered)
 	}
 	lead(inner)
-	if got := ask("swap/x", policy.AllowOnce, func() { lead(a.outside) }); !strings.Contains(got, "given for another call") {
+	if got := ask("swap/x", policy.AllowOnce, func() { lead(a.outside) }); !strings.Contains(got, "has changed since a person was asked about it: call again") {
 		t.Errorf("swapped while the question was open: %s", got)
 	}
 	lead(inner)

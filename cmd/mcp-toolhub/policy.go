@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +46,12 @@ func (a *app) policyCommand() *cobra.Command {
 		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at", Args: cobra.ExactArgs(1),
 		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if door := call.Actor.Door; !slices.Contains([]string{"stdio", "http", "cli"}, door) {
+				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http or cli", door)}
+			}
+			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
+				call.Actor.Name = ownTools{}.actor().Name
+			}
 			input, err := a.readArguments(arguments)
 			if err != nil {
 				return err
@@ -54,8 +61,8 @@ func (a *app) policyCommand() *cobra.Command {
 		},
 	}
 	explain.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
-	explain.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token")
-	explain.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio or http")
+	explain.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token; at door cli your own by default")
+	explain.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http or cli, which is tools call")
 	explain.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
 	cmd.AddCommand(test, explain)
 	return cmd
@@ -63,7 +70,13 @@ func (a *app) policyCommand() *cobra.Command {
 
 // known fills in what the hub knows of a call.
 func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) error {
+	if name == tool.MetaCall {
+		return fmt.Errorf("a call through %s is decided as one of the tool that it names: write that tool's name", name)
+	}
 	t := h.present(name)
+	if t == nil && name == tool.MetaSearch {
+		t = h.searchTool(r.Profile, r.Actor.Client)
+	}
 	if t == nil {
 		return fmt.Errorf("no server offers the tool %q: write a canonical name that tools list prints", string(name))
 	}
@@ -79,6 +92,18 @@ func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) erro
 		full.CWD = r.CWD
 	}
 	*r = full
+	return nil
+}
+
+// searchTool is the hub's tool_search of a profile, also where the policy leaves it out; nil where there is no such profile.
+func (h *hub) searchTool(profile string, client tool.Client) *tool.Tool {
+	full, err := h.names.Load().Surface(profile, client)
+	if err != nil {
+		return nil
+	}
+	if l, ok := h.loader.Surface(full, client).Resolve(string(tool.MetaSearch)); ok {
+		return l.Tool
+	}
 	return nil
 }
 

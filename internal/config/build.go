@@ -62,7 +62,8 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
-	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled {
+	r.strayRules(s, f.policy)
+	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled && !declares(s) {
 		r.warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
 	}
 	return s

@@ -121,10 +121,13 @@ func (s *Server) handler(address string) http.Handler {
 		}
 		reply(w, map[string]bool{"revoked": true})
 	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /grants or /grants/ID")
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if r.Host != address || r.Header.Get("Origin") != "" || subtle.ConstantTimeCompare([]byte(given), []byte(s.token)) != 1 {
-			http.Error(w, `{"error":"not for you: the token is missing or wrong"}`, http.StatusUnauthorized)
+			say(w, http.StatusUnauthorized, "not for you: the token is missing or wrong")
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -189,9 +192,14 @@ func refuse(w http.ResponseWriter, err error) {
 	if errors.Is(err, approval.ErrUnknown) || errors.Is(err, policy.ErrNoGrant) {
 		status = http.StatusNotFound
 	}
+	say(w, status, err.Error())
+}
+
+// say is an error on the wire.
+func say(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": message})
 }
 
 // Grant is a remembered answer on the wire.

@@ -203,32 +203,48 @@ func TestRefusals(t *testing.T) {
 func TestShellRefusals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`grep '{{text}}' f`:        "stands in quotes",
-		`grep "{{text}}" f`:        "stands in quotes",
-		`echo "$(grep {{text}})"`:  "stands in quotes",
-		`grep x{{text}} f`:         "no word of its own",
-		`grep {{text}}x f`:         "no word of its own",
-		`grep {{text}}{{text}} f`:  "no word of its own",
-		`echo ${X:-{{text}}}`:      "no word of its own",
-		`cat $\{{text}}`:           "",
-		"echo `cat {{text}}`":      "a backquote",
-		"cat <<E\n{{text}}\nE":     "a here-document",
-		`echo $(( {{text}} ))`:     "arithmetic",
-		`[[ {{text}} -eq 1 ]]`:     "[[",
-		`eval {{text}}`:            "eval",
-		`cd x; eval {{text}}`:      "eval",
-		`. {{text}}`:               "eval",
-		`echo {{text}} $1`:         "$1",
-		`echo {{text}} "$@"`:       "$1",
-		`echo {{text}} ${2}`:       "$1",
-		`echo {{text}} $'x'`:       "$'…'",
-		`set -- {{text}}`:          "set",
-		`f() { set x; }; {{text}}`: "set",
-		`echo {{text}} $toolhub_1`: "toolhub_",
-		`echo x # {{text}}`:        "in a comment",
-		`echo {{text`:              `"{{" without "}}"`,
-		`echo {{other}}`:           "names no property",
-		`echo {{list}}`:            "is of type array",
+		`grep '{{text}}' f`:            "stands in quotes",
+		`grep "{{text}}" f`:            "stands in quotes",
+		`echo "$(grep {{text}})"`:      "stands in quotes",
+		`grep x{{text}} f`:             "no word of its own",
+		`grep {{text}}x f`:             "no word of its own",
+		`grep {{text}}{{text}} f`:      "no word of its own",
+		`echo ${X:-{{text}}}`:          "no word of its own",
+		`cat $\{{text}}`:               "",
+		"echo `cat {{text}}`":          "a backquote",
+		"cat <<E\n{{text}}\nE":         "a here-document",
+		`echo $(( {{text}} ))`:         "arithmetic",
+		`[[ {{text}} -eq 1 ]]`:         "[[",
+		`eval {{text}}`:                "eval",
+		`cd x; eval {{text}}`:          "eval",
+		`. {{text}}`:                   "eval",
+		`echo {{text}} $1`:             "$1",
+		`echo {{text}} "$@"`:           "$1",
+		`echo {{text}} ${2}`:           "$1",
+		`echo {{text}} $'x'`:           "$'…'",
+		`set -- {{text}}`:              "set",
+		`f() { set x; }; {{text}}`:     "set",
+		`echo {{text}} $toolhub_1`:     "toolhub_",
+		`echo x # {{text}}`:            "in a comment",
+		`echo {{text`:                  `"{{" without "}}"`,
+		`echo {{other}}`:               "names no property",
+		`echo {{list}}`:                "is of type array",
+		`{{text}} x`:                   "where a program does",
+		"cd x\n{{text}}":               "where a program does",
+		`cd x && {{text}}`:             "where a program does",
+		`echo x | {{text}} y`:          "where a program does",
+		`echo $({{text}})`:             "where a program does",
+		`if {{text}}; then a; fi`:      "where a program does",
+		`if a; then {{text}}; fi`:      "where a program does",
+		`! {{text}}`:                   "where a program does",
+		`X=1 Y={{n}} {{text}}`:         "where a program does",
+		`a; exec {{text}}`:             "where a program does",
+		`env X=1 {{text}}`:             "where a program does",
+		`cat x | xargs {{text}}`:       "where a program does",
+		`case a in a) {{text}};; esac`: "where a program does",
+		`sh -c {{text}}`:               "a shell would take {{text}} for its text",
+		`a && /bin/bash -lc {{text}}`:  "a shell would take {{text}} for its text",
+		`X=1 sh {{text}}`:              "a shell would take {{text}} for its text",
 	} {
 		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": text})})
 		problems := r.Problems()
@@ -241,6 +257,36 @@ func TestShellRefusals(t *testing.T) {
 	if p := r.Problems(); len(p) != 2 || !strings.Contains(p[0].Error(), "args: a shell command has its values") ||
 		!strings.Contains(p[1].Error(), "args[0]: an argument of a shell command is one template or none") {
 		t.Errorf("%v", p)
+	}
+}
+
+// Where values may stand in a shell's text, and in the arguments of programs that run others.
+func TestProgramsAreNoValues(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`grep -c {{text}} f`, `X={{text}} env`, `cat > {{text}}`, `cat 2>&1 >& {{text}}`, `cat < {{text}}`, `for i in {{text}}; do echo "$i"; done`,
+		`grep $(date) {{text}}`, `sh -c 'echo "$a"' {{text}}`, `case {{text}} in x) echo;; esac`, `printf %s {{text}} | sh`, `git commit -m {{text}}`} {
+		if p := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": text})}).Problems(); len(p) != 0 {
+			t.Errorf("%s: %v", text, p)
+		}
+	}
+	for _, c := range []struct {
+		program string
+		args    []string
+		want    string
+	}{
+		{"sh", []string{"-c", "{{text}}"}, "args[1]: a shell would take {{text}} for its text"},
+		{"/bin/bash", []string{"-l", "-c", "ls {{text}}"}, "args[2]: a shell would take"},
+		{"sh", []string{"{{text}}"}, "args[0]: a shell would take"},
+		{"sh", []string{"-c", "ls \"$1\"", "sh", "{{text}}"}, ""},
+		{"env", []string{"{{text}}"}, "args[0]: {{text}} stands where a program does"},
+		{"env", []string{"sh", "-c", "{{text}}"}, "args[2]: a shell would take"},
+		{"grep", []string{"-c", "{{text}}"}, ""},
+		{"git", []string{"log", "--grep={{text}}"}, ""},
+	} {
+		p := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": c.program, "args": c.args})}).Problems()
+		if (len(p) != 0) != (c.want != "") || len(p) > 0 && !strings.Contains(p[0].Error(), c.want) {
+			t.Errorf("%s %q: %v", c.program, c.args, p)
+		}
 	}
 }
 

@@ -226,6 +226,15 @@ func (p *parsing) args() {
 	closed := false // after "--" nothing is taken for an option
 	for i, word := range words {
 		t := p.template(at[i], word)
+		if !p.shell && strings.Contains(word, "{{") {
+			before := append([]string{p.program}, words[:i]...)
+			switch {
+			case runsNext(before[len(before)-1]):
+				p.fault(at[i].at, at[i].key, noProgram, clip(word))
+			case takesText(before):
+				p.fault(at[i].at, at[i].key, noScript, clip(word))
+			}
+		}
 		if p.shell && len(t) > 1 {
 			p.fault(at[i].at, at[i].key, "an argument of a shell command is one template or none: take the text around it away")
 		}

@@ -52,6 +52,10 @@ func (p *parsing) shellText(v value, text string) string {
 			if !p.wholeWord(v, text[:i], whole, text[i+end+2:], quote != 0) {
 				return ""
 			}
+			if wrong := namesProgram(text[:i]); wrong != "" {
+				p.fault(v.at, v.key, wrong, clip(whole))
+				return ""
+			}
 			t := p.template(v, whole)
 			if len(t) != 1 {
 				return ""

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -86,8 +87,20 @@ func TestExecutorsKnowWhatWasPermitted(t *testing.T) {
 	}
 	want(told, other)
 	told = nil
-	changed := approval.Answer{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"path":"x","mode":1}`)}
-	if o := answer(changed); o.Status == tool.StatusSucceeded || told != nil {
-		t.Errorf("arguments that are invalid once edited: %s %s, told %v", o.Status, o.Result, told)
+	go func() { // what the tool does not take is no answer: the person hears so, and the call waits for another one
+		for e := range changes {
+			wrong := approval.Answer{Choice: policy.AllowOnce, By: "queue/op", Arguments: json.RawMessage(`{"path":"x","mode":1}`)}
+			if e.Kind == approval.Asked {
+				err := b.opts.Approvals.Answer(e.Question.ID, wrong)
+				if err == nil || !strings.Contains(err.Error(), "the call still waits: ") {
+					t.Errorf("arguments that are invalid once edited: %v", err)
+				}
+				_ = b.opts.Approvals.Answer(e.Question.ID, approval.Answer{Choice: policy.DenyOnce, By: "queue/op"})
+				return
+			}
+		}
+	}()
+	if o := b.aimAt(t.Context(), link); o.Class != tool.ClassApprovalRejected || told != nil {
+		t.Errorf("%s %s, told %v", o.Status, o.Result, told)
 	}
 }

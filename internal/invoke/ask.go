@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // question is a decision that asks, while a person is asked.
@@ -86,7 +88,7 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 		return p.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
 	}
 	var err error
-	if q.ticket, err = p.opts.Approvals.Ask(q.forPeople(p.binding(q.gate, inv, &q.request))); err != nil {
+	if q.ticket, err = p.opts.Approvals.Ask(p.checked(q, inv.listed.Tool, q.forPeople(p.binding(q.gate, inv, &q.request)))); err != nil {
 		return p.deny(inv, q, "nobody", err.Error())
 	}
 	defer q.ticket.Leave()
@@ -125,6 +127,7 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
 	out.Suggest, _ = gate.Suggest(r, q.decision)
+	out.Does = gate.Does(r.Tool)
 	out.Reason, _ = q.decision.Reason["message"].(string)
 	out.Shown, out.Env = r.Input, r.Env
 	if r.Facts != nil {
@@ -135,6 +138,26 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 			t.Twins()
 		}
 		out.Targets = append(out.Targets, gate.Aim(&t))
+	}
+	return out
+}
+
+// checked is a question whose answers may hold only arguments that t takes. The person hears what is wrong with others, and the
+// call waits on.
+func (p *Pipeline) checked(q *question, t *tool.Tool, out approval.Question) approval.Question {
+	masks := bytes.Contains(q.request.Input, []byte(target.Mask))
+	out.Check = func(arguments []byte) error {
+		if !masks && bytes.Contains(arguments, []byte(target.Mask)) {
+			return fmt.Errorf("the changed arguments hold %s, which only stands for a secret that is not shown: write the value itself", target.Mask)
+		}
+		if t.Validate == tool.ValidateWarn {
+			return nil
+		}
+		invalid, err := p.invalid(t, arguments)
+		if invalid == nil {
+			return err
+		}
+		return fmt.Errorf("the changed arguments do not fit the tool, and the call still waits: %s", invalid.Summary())
 	}
 	return out
 }
@@ -248,6 +271,8 @@ const waitingEvery = 5 * time.Second
 
 // waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
 func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question) {
+	p.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
+		"answer", fmt.Sprintf("mcp-toolhub approvals show %s", q.ticket.ID()), "until", q.ticket.Expires().UTC())
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
@@ -290,7 +315,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
 		}
 		if errors.Is(err, approval.ErrClosed) {
-			return p.deny(inv, q, "stale", err.Error())
+			return p.deny(inv, q, kindStale, err.Error())
 		}
 		return p.deny(inv, q, "timeout", "nobody allowed it in time")
 	}
@@ -301,7 +326,7 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 	}
 	answer, err := q.ticket.Redeem(p.binding(g, inv, &r))
 	if err != nil {
-		return p.deny(inv, q, "stale", err.Error())
+		return p.deny(inv, q, kindStale, err.Error())
 	}
 	if answer.Arguments != nil {
 		if r, err = p.edit(ctx, g, inv, &answer); err != nil {
@@ -369,9 +394,12 @@ func (q *question) wayOut() string {
 	return "A person can " + queue + ", " + ways + ", or set another policy.mode"
 }
 
+// kindStale is the reason of a denial where an answer came, and is none for the call as it is by then.
+const kindStale = "stale"
+
 // deny records that the question q denied the call because no answer came, and why.
 func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
-	if kind != "stale" {
+	if kind != kindStale {
 		why += ". " + q.wayOut()
 	}
 	d := *q.decision

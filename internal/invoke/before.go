@@ -17,7 +17,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if !ok {
 		what := "list the tools and use a name from there"
-		if len(inv.call.Surface.Deferred) > 0 {
+		if s := inv.call.Surface; len(s.Deferred) > 0 && !s.Withholds(tool.MetaSearch) {
 			what = "find one with " + string(tool.MetaSearch)
 		}
 		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s", inv.call.Name, what)}
@@ -66,22 +66,9 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 // validate checks arguments against the input schema of the invocation's tool.
 func (p *Pipeline) validate(inv *invocation, args json.RawMessage) error {
 	t := inv.listed.Tool
-	if t.Validate == tool.ValidateOff {
-		return nil
-	}
-	s, err := p.opts.Schemas.Get(t.SchemaDigest, t.InputSchema)
-	if err != nil {
-		// Admission replaces schemas that do not compile, so this is a fault of the hub; the server checks for itself.
-		p.opts.Logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
-		return nil
-	}
-	err = s.Validate(args)
-	if err == nil {
-		return nil
-	}
-	var invalid *schema.Invalid
-	if !errors.As(err, &invalid) {
-		return fmt.Errorf("validate arguments of %q: %w", t.Name, err)
+	invalid, err := p.invalid(t, args)
+	if invalid == nil {
+		return err
 	}
 	inv.event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems, "mode": string(t.Validate)})
 	if t.Validate == tool.ValidateWarn {
@@ -89,6 +76,28 @@ func (p *Pipeline) validate(inv *invocation, args json.RawMessage) error {
 	}
 	inv.moveTo(tool.StatusSchemaParseFailed)
 	return &tool.Failure{Class: tool.ClassSchemaValidationFailed, Message: invalid.Error()}
+}
+
+// invalid is what the schema of t has against arguments; nil where it has nothing, or nobody checks.
+func (p *Pipeline) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid, error) {
+	if t.Validate == tool.ValidateOff {
+		return nil, nil
+	}
+	s, err := p.opts.Schemas.Get(t.SchemaDigest, t.InputSchema)
+	if err != nil {
+		// Admission replaces schemas that do not compile, so this is a fault of the hub; the server checks for itself.
+		p.opts.Logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
+		return nil, nil
+	}
+	err = s.Validate(args)
+	if err == nil {
+		return nil, nil
+	}
+	var invalid *schema.Invalid
+	if !errors.As(err, &invalid) {
+		return nil, fmt.Errorf("validate arguments of %q: %w", t.Name, err)
+	}
+	return invalid, nil
 }
 
 // validateValues is the place of preflight checks beyond the schema. No tool declares any: executors check values

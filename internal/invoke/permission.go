@@ -114,6 +114,8 @@ func denied(d *tool.PermissionDecision) *tool.Failure {
 	f := &tool.Failure{Class: tool.ClassPermissionDenied,
 		Message: "this call is not allowed: " + message + ". Do not try it again as it is: use another way, or ask the person you work for"}
 	switch kind {
+	case kindStale: // nobody said no
+		f.Message = "nothing ran: " + message
 	case "limit", "mode":
 		f.Class = tool.ClassPolicyBlocked
 	case "approval":

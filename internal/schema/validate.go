@@ -32,6 +32,11 @@ type Invalid struct {
 
 // Error is a text that a model can act on: each argument, what it must be, and what to do next.
 func (e *Invalid) Error() string {
+	return e.Summary() + ". Correct the arguments and call the tool again."
+}
+
+// Summary is what is wrong, without what to do about it.
+func (e *Invalid) Summary() string {
 	var text strings.Builder
 	for i, p := range e.Problems {
 		if i > 0 {
@@ -47,7 +52,6 @@ func (e *Invalid) Error() string {
 	if e.Omitted > 0 {
 		fmt.Fprintf(&text, "; and %d more", e.Omitted)
 	}
-	text.WriteString(". Correct the arguments and call the tool again.")
 	return text.String()
 }
 

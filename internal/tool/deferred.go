@@ -8,6 +8,9 @@ const (
 	MetaCall   Name = "tool_call"
 )
 
+// OwnServer is whose tools these are: no server can have this id.
+const OwnServer = "hub"
+
 // MetaSelectionRef is the key of a call's _meta under which a client gives the selection_ref of a deferred tool.
 const MetaSelectionRef = "toolhub/selectionRef"
 

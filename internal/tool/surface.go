@@ -42,6 +42,7 @@ type Surface struct {
 	MaxTools int
 
 	names    map[string]*Listed
+	withheld map[Name]bool // of the tools that could be in meta, those that the policy leaves out
 	meta     map[string]*Listed
 	metaOver bool // meta goes before names
 	aliases  map[string]*Listed
@@ -63,8 +64,8 @@ func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, ex
 // CodePolicyBlocked is the Exclusion.Code of tools that the policy leaves out.
 const CodePolicyBlocked = "policy_blocked"
 
-// Without returns s, which nothing is split from yet, without the hidden tools. hidden says by canonical name what keeps
-// each out: the reason stands in Excluded, which no client sees.
+// Without returns s, which nothing is split from yet, without the hidden tools, the hub's own that With would add among them.
+// hidden says by canonical name what keeps each out: the reason stands in Excluded, which no client sees.
 func (s *Surface) Without(hidden map[Name]string) *Surface {
 	out := *s
 	out.Listed = make([]Listed, 0, len(s.Listed))
@@ -80,6 +81,19 @@ func (s *Surface) Without(hidden map[Name]string) *Surface {
 		}
 		names = append(append(names, '\n'), l.Tool.Name...)
 		out.Excluded = append(out.Excluded, Exclusion{Tool: string(l.Tool.Name), Origin: l.Tool.Server, Code: CodePolicyBlocked,
+			Reason: "the policy never allows it (" + by + "): change that if it is to be offered"})
+	}
+	for _, name := range []Name{MetaSearch, MetaCall} {
+		by, hide := hidden[name]
+		if !hide {
+			continue
+		}
+		if out.withheld == nil {
+			out.withheld = make(map[Name]bool)
+		}
+		out.withheld[name] = true
+		names = append(append(names, '\n'), name...)
+		out.Excluded = append(out.Excluded, Exclusion{Tool: string(name), Origin: OwnServer, Code: CodePolicyBlocked,
 			Reason: "the policy never allows it (" + by + "): change that if it is to be offered"})
 	}
 	out.Digest = Digest(append(text, names...))
@@ -165,6 +179,9 @@ func (s *Surface) Give() {
 
 // IsGiven reports whether a client was given what Listed shows.
 func (s *Surface) IsGiven() bool { return s.given != nil && s.given.Load() }
+
+// Withholds reports whether the policy leaves out that tool of the hub's own.
+func (s *Surface) Withholds(name Name) bool { return s.withheld[name] }
 
 // IsDeferred reports whether the tool of that canonical name is one of Deferred.
 func (s *Surface) IsDeferred(name Name) bool { return s.deferred[name] != nil }

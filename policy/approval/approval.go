@@ -46,6 +46,7 @@ type Question struct {
 	Decision   tool.DecisionID // the decision that asks
 
 	Reason    string          // why the hub asks, in its own words
+	Does      string          // what the tool does, in whoever's words: one line for people
 	Risk      string          // of the tool's facts
 	Tags      []string        // of the tool's facts
 	Env       []string        // names of the variables that the call's command gets; the first 32
@@ -57,6 +58,10 @@ type Question struct {
 	Covers    string          // the same for people
 	Choices   []policy.Choice // that may be given; nil: all of them
 	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
+
+	// Check says what is wrong with arguments that a person would put in the place of the call's: such an answer is refused, and
+	// the question stays open. Nil takes any object. It is called by whoever answers, several at a time.
+	Check func(arguments []byte) error
 }
 
 // State is where a question stands.
@@ -78,6 +83,7 @@ type View struct {
 	Invocation  tool.InvocationID `json:"invocation_id"` // the first that asked
 	Decision    tool.DecisionID   `json:"decision_id"`
 	Reason      string            `json:"reason"`
+	Does        string            `json:"does,omitempty"` // what the tool does, in the words of its server; the hub's own tools in the hub's
 	Risk        string            `json:"risk,omitempty"`
 	Tags        []string          `json:"tags,omitempty"`
 	Env         []string          `json:"env,omitempty"` // names of the variables that the call's command gets
@@ -117,7 +123,7 @@ var (
 	ErrCanceled = errors.New("the call was canceled while it waited: there is nothing left to answer")
 	ErrClosed   = errors.New("the hub is stopping: nothing is asked and nothing runs")
 	ErrChoice   = errors.New("this answer is not among those that the question offers: see its choices")
-	ErrBinding  = errors.New("the approval was given for another call: ask again")
+	ErrBinding  = errors.New("the tool, the policy or what the call is aimed at has changed since a person was asked about it: call again, to be asked about anew")
 	ErrUsed     = errors.New("the approval was used already: ask again")
 )
 
@@ -162,6 +168,7 @@ type question struct {
 	done    chan struct{} // closed when it is settled
 	edited  []byte
 	waiting int
+	check   func([]byte) error // nil once it is settled
 }
 
 // New returns an empty queue.
@@ -200,7 +207,7 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 		timeout = min(timeout, q.Timeout)
 	}
 	a.serial++
-	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1}
+	asked := &question{view: viewOf(&q), order: a.serial, done: make(chan struct{}), waiting: 1, check: q.Check}
 	asked.view.Asked = time.Now().UTC()
 	asked.view.Expires = asked.view.Asked.Add(timeout)
 	asked.timer = time.AfterFunc(timeout, func() { a.expire(asked) })
@@ -213,7 +220,7 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 // viewOf copies what is kept of a question: never more than a bounded part of it, and nothing of the caller's memory.
 func viewOf(q *Question) View {
 	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
-		Reason: cut(q.Reason, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Waiting: 1,
+		Reason: cut(q.Reason, maxText), Does: cut(q.Does, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Waiting: 1,
 		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
 		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Choices: slices.Clone(q.Choices)}
 	if v.Choices == nil {
@@ -243,6 +250,9 @@ func cut(text string, n int) string {
 // Answer answers the open question id. The first answer counts: every later one is refused, as are answers that come after
 // the call was canceled or the time was over, and the error says which.
 func (a *Approvals) Answer(id ID, answer Answer) error {
+	if err := a.checkArguments(id, answer); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := a.byID[id]
@@ -259,18 +269,38 @@ func (a *Approvals) Answer(id ID, answer Answer) error {
 	if !slices.Contains(q.view.Choices, answer.Choice) || !answer.Choice.IsValid() {
 		return ErrChoice
 	}
-	if len(answer.Arguments) > maxEdited {
-		return fmt.Errorf("the changed arguments are larger than %d bytes: change less", maxEdited)
-	}
-	if len(answer.Arguments) > 0 && !answer.Choice.Allows() {
-		return fmt.Errorf("a call that is denied has no arguments to change: leave them out")
-	}
-	if len(answer.Arguments) > 0 && (!json.Valid(answer.Arguments) || bytes.TrimLeft(answer.Arguments, " \t\r\n")[0] != '{') {
-		return errors.New("the changed arguments are no JSON object: write one, or leave them out")
-	}
 	answer.Sentence, answer.By = cut(answer.Sentence, maxSentence), cut(answer.By, maxText)
 	a.settle(q, Answered, answer)
 	return nil
+}
+
+// checkArguments says what is wrong with the arguments of an answer, where the question is open. It holds nobody up: what
+// checks them may take a while.
+func (a *Approvals) checkArguments(id ID, answer Answer) error {
+	if len(answer.Arguments) == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	q := a.byID[id]
+	var check func([]byte) error
+	open := q != nil && q.refusal() == nil
+	if open {
+		check = q.check
+	}
+	a.mu.Unlock()
+	switch {
+	case !open: // which Answer says
+		return nil
+	case len(answer.Arguments) > maxEdited:
+		return fmt.Errorf("the changed arguments are larger than %d bytes: change less", maxEdited)
+	case !answer.Choice.Allows():
+		return errors.New("a call that is denied has no arguments to change: leave them out")
+	case !json.Valid(answer.Arguments) || bytes.TrimLeft(answer.Arguments, " \t\r\n")[0] != '{':
+		return errors.New("the changed arguments are no JSON object: write one, or leave them out")
+	case check == nil:
+		return nil
+	}
+	return check(answer.Arguments)
 }
 
 // refusal says why the question takes no answer, nil if it does.
@@ -300,6 +330,7 @@ func (a *Approvals) settle(q *question, state State, answer Answer) {
 		return
 	}
 	q.timer.Stop()
+	q.check = nil
 	answer.At = time.Now().UTC()
 	q.edited, answer.Arguments = slices.Clone(answer.Arguments), nil
 	q.view.State, q.view.Answer = state, &answer

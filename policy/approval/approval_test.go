@@ -519,3 +519,38 @@ func TestTheLastMoment(t *testing.T) {
 		}
 	})
 }
+
+// Arguments that the tool does not take are refused to the person, and the question stays open.
+func TestChangedArgumentsAreChecked(t *testing.T) {
+	t.Parallel()
+	a := approval.New(approval.Options{})
+	defer a.Close()
+	q := question()
+	q.Check = func(arguments []byte) error {
+		if len(a.List()) != 1 { // whoever checks holds nobody up
+			t.Error("the question is not open")
+		}
+		if string(arguments) != `{"n":2}` {
+			return errors.New("n must be 2")
+		}
+		return nil
+	}
+	ticket, err := a.Ask(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong, right := once(), once()
+	wrong.Arguments, right.Arguments = []byte(`{"n":"2"}`), []byte(`{"n":2}`)
+	if err := a.Answer(ticket.ID(), wrong); err == nil || err.Error() != "n must be 2" {
+		t.Errorf("%v", err)
+	}
+	if v, err := a.Get(ticket.ID()); err != nil || v.State != approval.Pending {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := a.Answer(ticket.ID(), right); err != nil {
+		t.Error(err)
+	}
+	if err := a.Answer(ticket.ID(), wrong); !errors.Is(err, approval.ErrAnswered) {
+		t.Errorf("%v", err)
+	}
+}

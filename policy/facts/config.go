@@ -144,3 +144,8 @@ const (
 	tagBrowser     = "browser"
 	tagOpenWorld   = "openworld"
 )
+
+// Tags are the tags that the facts of a tool can give it. Operators give tools others besides.
+func Tags() []string {
+	return []string{tagReadOnly, tagWrite, tagUnknown, tagDangerous, tagDestructive, tagNetwork, tagFilesystem, tagCommand, tagBrowser, tagOpenWorld}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -40,6 +41,7 @@ type name struct {
 	readLast     bool // ends in a verb that reads, after nouns that are verbs as well: pull_request_read
 	query        bool // speaks of a query
 	database     bool // speaks of a database
+	foreign      bool // holds a word of a language that is not read here
 }
 
 func (d *derivation) read() {
@@ -111,6 +113,7 @@ func readName(native, server string) name {
 		if w == "readonly" || w == "only" && i > 0 && words[i-1] == "read" {
 			n.saysReadOnly = true
 		}
+		n.foreign = n.foreign || strings.ContainsFunc(w, func(r rune) bool { return r >= utf8.RuneSelf })
 		n.network = n.network || networkWord(w)
 		n.browser = n.browser || browserWord(w)
 		n.derivative = n.derivative || derivative(w)
@@ -281,6 +284,9 @@ func (d *derivation) inferReadOnly() Fact[bool] {
 	}
 	if d.shape.beyond || d.prose.tooLong {
 		return no("there is more of its declaration than was read")
+	}
+	if d.name.foreign || d.prose.foreign {
+		return no("its name or description is in a language that is not read here")
 	}
 	lead, where := d.name.lead, "its name begins with a verb that reads"
 	if d.name.verbless {

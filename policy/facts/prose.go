@@ -46,6 +46,7 @@ type prose struct {
 	database     bool // the first sentence speaks of one
 	derivative   bool // the first sentence names something that is handed back
 	tooLong      bool
+	foreign      bool // more of it is in scripts that are not read than in the one that is
 }
 
 // reader goes through the words of a description.
@@ -71,6 +72,7 @@ func readProse(text string, nameReads bool) prose {
 	}
 	var buffer [32]byte
 	quoted := false // between backticks
+	plain, other := 0, 0
 	for i := 0; i < len(text); {
 		c := text[i]
 		if !isLetter(c) {
@@ -85,6 +87,11 @@ func readProse(text string, nameReads bool) prose {
 		identifier := quoted
 		for i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || strings.IndexByte("_-'", text[i]) >= 0) {
 			identifier = identifier || text[i] == '_'
+			if text[i] < utf8.RuneSelf {
+				plain++
+			} else {
+				other++
+			}
 			i++
 		}
 		if !identifier && i-start <= len(buffer) {
@@ -97,6 +104,7 @@ func readProse(text string, nameReads bool) prose {
 			r.skip()
 		}
 	}
+	r.foreign = other/2 > plain // letters of most scripts are two bytes or three
 	return r.prose
 }
 

@@ -22,11 +22,26 @@ func made(tb testing.TB, name, description, properties, annotations string) *too
 		n, d, properties, annotations))
 }
 
+// TestForeignLettersInAReadableText: they do not make it one that is not read.
+func TestForeignLettersInAReadableText(t *testing.T) {
+	t.Parallel()
+	for _, description := range []string{"", "Lists notes 🎉", "Lists notes, naïve résumés and Ünïcödé among them", "Lists notes (笔记)"} {
+		if f := facts.Of(made(t, "list_notes", description, "", ""), facts.Options{}); !f.ReadOnly.Value {
+			t.Errorf("%q: %+v", description, f.ReadOnly)
+		}
+	}
+}
+
 // TestWordsThatAreNotReadOnly has names and descriptions that a hasty derivation would take for read-only.
 func TestWordsThatAreNotReadOnly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, description string }{
 		{"get_or_create", "Gets a thing."},
+		{"get_删除", "Gets a thing."},
+		{"list_users", "列出用户并删除不活跃的用户"},
+		{"get_note", "Возвращает заметку и удаляет её"},
+		{"get_token", "Get and rotate a token"},
+		{"get_order", "Get an order, or cancel it"},
 		{"getOrCreateUser", ""},
 		{"get_or_set", ""},
 		{"list_and_delete", ""},

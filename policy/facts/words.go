@@ -81,7 +81,7 @@ func hardVerb(word string) effect {
 		"approve", "reject", "reopen", "subscribe", "unsubscribe", "unfollow", "grant", "migrate", "restore",
 		"rerun", "reconnect", "navigate", "click", "press", "drag", "hover", "resize", "emulate", "interact", "fill",
 		"manage", "reorder", "adjust", "increment", "decrement", "mutate", "alter", "upgrade", "downgrade", "cordon",
-		"uncordon", "sync", "synchronize", "login", "logout", "authorize", "switch":
+		"uncordon", "sync", "synchronize", "login", "logout", "authorize", "switch", "rotate", "cancel", "accept":
 		return updates
 	case "send", "publish", "submit", "notify", "broadcast", "invite", "reply", "tweet", "forward", "pay", "charge",
 		"refund", "buy", "purchase", "transfer":
@@ -106,7 +106,7 @@ func softVerb(word string) effect {
 		return creates
 	case "set", "change", "patch", "merge", "mark", "pin", "lock", "close", "start", "stop", "scale", "rollout",
 		"schedule", "pull", "push", "stash", "type", "select", "handle", "swap", "fix", "archive", "label", "link",
-		"trigger", "complete", "cancel", "vote", "star", "deploy", "follow", "react", "checkout", "rotate", "format", "accept", "pick":
+		"trigger", "complete", "vote", "star", "deploy", "follow", "react", "checkout", "format", "pick":
 		return updates
 	case "message", "email", "mail", "share", "request", "call", "chat", "ask":
 		return sends

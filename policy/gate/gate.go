@@ -58,6 +58,7 @@ type Gate struct {
 	limits  *target.Limits
 	roots   map[string]target.Root
 	usual   target.Root
+	own     []*tool.Tool // that serve surfaces
 
 	known    sync.Map // *tool.Tool -> *known
 	surfaces surfaces
@@ -71,7 +72,7 @@ type known struct {
 
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
-	g := &Gate{config: c, options: o, roots: make(map[string]target.Root)}
+	g := &Gate{config: c, options: o, roots: make(map[string]target.Root), own: ownTools()}
 	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home), Mask: Mask}
 	if c.Classifier != nil {
 		settings.Classifier = policy.NewClassifier(*c.Classifier)

@@ -195,8 +195,33 @@ func TestSurface(t *testing.T) {
 		t.Error("nothing is hidden, and the surface is another")
 	}
 	s := g.Surface(full, bob)
-	if _, ok := s.Resolve("w"); ok || len(s.Listed) != 0 || s.ID == full.ID || s.Digest == full.Digest || len(s.Excluded) != 1 || s != g.Surface(full, bob) {
+	if _, ok := s.Resolve("w"); ok || len(s.Listed) != 0 || s.ID == full.ID || s.Digest == full.Digest || len(s.Excluded) != 3 || s != g.Surface(full, bob) {
 		t.Errorf("%+v", s)
+	}
+}
+
+// The hub's own tools are left out by rules that are about them. What denies writing is not about tool_call, which is the call
+// that it stands for.
+func TestSurfaceWithholdsTheHubsOwnTools(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rule         policy.Rule
+		search, call bool
+	}{
+		{policy.Rule{Match: []string{"tool_search"}}, true, false},
+		{policy.Rule{Match: []string{"tool_call"}}, false, true},
+		{policy.Rule{Server: []string{"hub"}}, true, true},
+		{policy.Rule{Tags: []string{"write", "openworld", "unknown", "dangerous"}}, false, false},
+		{policy.Rule{Tags: []string{"readonly"}}, true, false},
+		{policy.Rule{Match: []string{"tool_*"}, When: "arguments.a == 1"}, false, false},
+		{policy.Rule{Match: []string{"mcp.*"}}, false, false},
+	} {
+		c.rule.Then = tool.Deny
+		g := newGate(t, gate.Config{Mode: policy.ModePlan, Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{c.rule}}}}, t.TempDir())
+		s := g.Surface(tool.NewSurface("srf_x", "p", "canonical", "d", nil, nil, nil), tool.Actor{Name: "ann", Door: "http"})
+		if s.Withholds(tool.MetaSearch) != c.search || s.Withholds(tool.MetaCall) != c.call {
+			t.Errorf("%+v: %+v", c.rule, s.Excluded)
+		}
 	}
 }
 

@@ -246,14 +246,22 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	switch {
 	case r.Tool.Description == "":
 	case r.Tool.Name.Source() == tool.SourceMCP:
-		line("The server's own words, which nobody has checked", quoted(r.Tool.Description, maxShownWords))
+		line("The server's own words, which nobody has checked", Does(r.Tool))
 	default:
-		line("What it does", quoted(r.Tool.Description, maxShownWords))
+		line("What it does", Does(r.Tool))
 	}
 	if c := Remembered(d); c != "" {
 		line("An answer that is remembered covers", c)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Does is what a tool does, in the words of its origin: one line between quotes, cut; "" where that says nothing.
+func Does(t *tool.Tool) string {
+	if t.Description == "" {
+		return ""
+	}
+	return quoted(t.Description, maxShownWords)
 }
 
 // Name is the name of a tool for people: between quotes where it holds more than names usually do, because the server has

@@ -37,6 +37,7 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 			hidden[t.Name] = by
 		}
 	}
+	g.hideOwn(hidden, full.Profile, actor)
 	out := full
 	if len(hidden) > 0 {
 		out = full.Without(hidden)
@@ -51,4 +52,29 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 	}
 	g.surfaces.seen[key] = seen{full, out}
 	return out
+}
+
+// hideOwn adds the hub's own tools that serve a surface where they are hidden. tool_search is called like any tool. A call
+// through tool_call is one of the tool that it names, and judged as that: tool_call itself is hidden by whatever is about it by
+// its name, and not because of what other tools do.
+func (g *Gate) hideOwn(hidden map[tool.Name]string, profile string, actor tool.Actor) {
+	for _, t := range g.own {
+		f := *g.Facts(t)
+		if t.Name == tool.MetaCall {
+			f.Tags = nil
+		}
+		if by, hide := g.engine.Hides(t, &f, profile, actor); hide {
+			hidden[t.Name] = by
+		}
+	}
+}
+
+// ownTools are the hub's own tools that serve a surface, as far as permission looks at them.
+func ownTools() []*tool.Tool {
+	own := make([]*tool.Tool, 0, 2)
+	for _, name := range []tool.Name{tool.MetaSearch, tool.MetaCall} {
+		own = append(own, &tool.Tool{Name: name, Server: tool.OwnServer, Native: string(name),
+			Declaration: []byte(`{"annotations":{"readOnlyHint":true,"openWorldHint":false}}`)})
+	}
+	return own
 }

@@ -219,6 +219,33 @@ func TestSensitivePaths(t *testing.T) {
 	}
 }
 
+// TestTheMachineItselfIsOneHost: who denies one of its names and addresses denies them all, and who denies others none.
+func TestTheMachineItselfIsOneHost(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "fetch", `"url":{"type":"string"}`)
+	own := []string{"http://localhost:8080/", "http://LOCALHOST./", "http://a.localhost/", "http://127.0.0.1/", "http://127.1.2.3/", "http://0/", "http://0.0.0.0/",
+		"http://[::1]/", "http://[::]/", "http://[::ffff:127.0.0.1]/", "http://2130706433/", "ip6-localhost"}
+	denied := func(host, url string) bool {
+		found := limits(t, target.Config{DeniedHosts: []string{host}}).Judge(resolve(t, p, `{"url":"`+url+`"}`, target.Root{}), target.Root{})
+		return len(found) == 1 && found[0].Code == target.HostDenied && found[0].Behavior == tool.Deny
+	}
+	for _, host := range []string{"localhost", "127.0.0.1", "127.0.0.0/8", "::1", "::/0", "0.0.0.0/0"} {
+		for _, url := range own {
+			if !denied(host, url) {
+				t.Errorf("%s is denied, and %s is not", host, url)
+			}
+		}
+	}
+	for _, url := range own {
+		if denied("10.0.0.0/8", url) || denied("example.com", url) {
+			t.Errorf("%s is denied", url)
+		}
+	}
+	if denied("localhost", "http://10.0.0.1/") || denied("127.0.0.0/8", "http://example.com/") {
+		t.Error("another machine is denied")
+	}
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	root, outside := tree(t)

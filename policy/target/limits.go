@@ -23,7 +23,8 @@ type Config struct {
 	ExemptPaths       []string `yaml:"exempt_paths"`        // globs that are not sensitive whatever else says so
 
 	// Hosts are exact names or addresses, *.name for what is below a name, or networks like 10.0.0.0/8. Domains are names with
-	// all that is below. What is denied is denied; where anything is allowed, all else is denied.
+	// all that is below. What is denied is denied; where anything is allowed, all else is denied. Who denies one name or address
+	// of the machine itself denies them all.
 	AllowedHosts   []string `yaml:"allowed_hosts"`
 	DeniedHosts    []string `yaml:"denied_hosts"`
 	AllowedDomains []string `yaml:"allowed_domains"`
@@ -73,6 +74,7 @@ type Limits struct {
 	roots                 []string // resolved
 	sensitive             *sensitive
 	allowHosts, denyHosts []hostRule
+	denySelf              bool // the machine itself is denied, by whichever of its names
 }
 
 // Hub is what the limits know besides their Config. All paths are absolute.
@@ -108,6 +110,9 @@ func NewLimits(c Config, h Hub) (*Limits, error) {
 	add(&l.allowHosts, c.AllowedDomains, true)
 	add(&l.denyHosts, c.DeniedHosts, false)
 	add(&l.denyHosts, c.DeniedDomains, true)
+	for _, own := range []string{"localhost", "127.0.0.1", "::1"} {
+		l.denySelf = l.denySelf || matchesAny(l.denyHosts, own)
+	}
 	return l, nil
 }
 
@@ -223,7 +228,7 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 			if t.Host == "" {
 				continue
 			}
-			if matchesAny(l.denyHosts, t.Host) {
+			if matchesAny(l.denyHosts, t.Host) || l.denySelf && t.Has(Loopback) { // 0.0.0.0 and localhost lead where 127.0.0.1 does
 				add(tool.Deny, HostDenied, t.Host, "the host %q is denied", t.Host)
 			} else if len(l.allowHosts) > 0 && !matchesAny(l.allowHosts, t.Host) {
 				add(tool.Deny, HostUnlisted, t.Host, "the host %q is not among those that are allowed", t.Host)
