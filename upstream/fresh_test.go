@@ -43,6 +43,9 @@ func TestFreshness(t *testing.T) {
 			began := time.Now()
 			h := start(t, stdio("s", c.script))
 			h.ready(t, "s")
+			if len(c.script.Features.Prompts) > 0 {
+				h.listed(t, "s", 7)
+			}
 			if c.method == "" {
 				c.method = "tools/list"
 			}
@@ -68,7 +71,7 @@ func TestFreshnessEnds(t *testing.T) {
 	disabled.Disabled = true
 	h := newHarness(t, upstream.Config{Servers: []upstream.ServerConfig{stdio("s", script), lazy, disabled}, RetryMin: time.Hour, RetryMax: time.Hour})
 	h.Start(t.Context())
-	h.ready(t, "s")
+	h.listed(t, "s", 7)
 	fresh := func(server, method string) bool {
 		f, _ := h.Freshness(server, method)
 		return time.Until(f.Until) > 50*time.Minute && f.Public
