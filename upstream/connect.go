@@ -145,18 +145,15 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 		return
 	case <-proc.exited:
 		// A descendant that left the process group may hold stdout open.
-		timer := time.AfterFunc(drainTime, conn.release)
+		if !waitFor(nil, conn.ended, drainTime) {
+			conn.release()
+		}
 		<-conn.ended
-		timer.Stop()
 	}
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
 	f := &fault{hint: "see the server's messages in the log", cause: conn.err()}
-	select {
-	case <-proc.exited:
+	f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
+	if waitFor(nil, proc.exited, time.Second) {
 		f.what = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
-	case <-timer.C:
-		f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
 	}
 	if last := proc.stderr.tail(); last != "" {
 		f.what += "; last line on stderr: " + last
@@ -180,7 +177,7 @@ func (s *server) initializeFault(ctx context.Context, sess *session, said *decla
 	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
 		return s.unusableFault(err)
 	}
-	if ctx.Err() == nil && waitFor(ctx, sess.ended, 2*time.Second) {
+	if ctx.Err() == nil && waitFor(ctx.Done(), sess.ended, 2*time.Second) {
 		f := *sess.reason
 		f.what += " (before it answered initialize)"
 		f.hint = "run the command by hand to see why"

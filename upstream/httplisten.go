@@ -45,7 +45,7 @@ func (l *httpLane) listenFirst(ctx context.Context, w *watch) {
 	answered := make(chan struct{})
 	l.standing.Store(&answered)
 	l.listen(ctx, w)
-	waitFor(ctx, answered, standingPatience)
+	waitFor(ctx.Done(), answered, standingPatience)
 }
 
 // listenPause is how long to wait before a stream that has ended is opened again: longer each time, and short again after one
