@@ -35,19 +35,17 @@ func changed(cfg upstream.ServerConfig, n int) upstream.ServerConfig {
 	return cfg
 }
 
-// waiting calls a tool that answers once there is the file, and returns when that is in flight. How it ends comes over the
+// waiting calls a tool that answers once there is the file, and returns when the server has got that. How it ends comes over the
 // channel.
 func (h *harness) waiting(t testing.TB, id, file string) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
-	ctx := t.Context()
-	before := h.status(id).InFlight
+	ctx, before := t.Context(), h.of(id).count(t, "wait")
 	go func() {
 		_, err := h.call(ctx, id, "wait", fmt.Sprintf(`{"file":%q}`, file))
 		done <- err
 	}()
-	eventually(t, "in flight", func() bool { return h.status(id).InFlight > before })
-	h.mustCall(t, id, "raw", `{"result":{}}`) // so the one before was sent
+	h.of(id).reach(t, "wait", before+1)
 	return done
 }
 

@@ -135,6 +135,10 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	return sess, false, nil
 }
 
+// exitTime is how long a child that has closed its stdout has to exit, so that its end can be told with its status. Its pipes
+// close before it can be waited for.
+const exitTime = 2 * time.Second
+
 // watchChild ends the session when the child has closed its stdout or exited.
 func (s *server) watchChild(sess *session, conn *streamConn, proc *process, broken <-chan struct{}) {
 	select {
@@ -145,18 +149,15 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 		return
 	case <-proc.exited:
 		// A descendant that left the process group may hold stdout open.
-		timer := time.AfterFunc(drainTime, conn.release)
+		if !waitFor(nil, conn.ended, drainTime) {
+			conn.release()
+		}
 		<-conn.ended
-		timer.Stop()
 	}
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
 	f := &fault{hint: "see the server's messages in the log", cause: conn.err()}
-	select {
-	case <-proc.exited:
+	f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
+	if waitFor(nil, proc.exited, exitTime) {
 		f.what = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
-	case <-timer.C:
-		f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
 	}
 	if last := proc.stderr.tail(); last != "" {
 		f.what += "; last line on stderr: " + last
@@ -180,7 +181,7 @@ func (s *server) initializeFault(ctx context.Context, sess *session, said *decla
 	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
 		return s.unusableFault(err)
 	}
-	if ctx.Err() == nil && waitFor(ctx, sess.ended, reasonWithin) {
+	if ctx.Err() == nil && waitFor(ctx.Done(), sess.ended, reasonWithin) {
 		f := *sess.reason
 		f.what += " (before it answered initialize)"
 		f.hint = "run the command by hand to see why"

@@ -220,9 +220,10 @@ func TestSlowListsAreReadLater(t *testing.T) {
 	slow.Timeouts.Connect = time.Second
 	h := start(t, slow)
 	h.ready(t, "s")
-	if c := h.catalog("s"); len(c.Tools) != 13 || len(c.Resources) != 3 || len(c.Prompts) != 0 {
-		t.Errorf("%d tools, %d resources, %d prompts", len(c.Tools), len(c.Resources), len(c.Prompts))
+	if c := h.catalog("s"); len(c.Tools) != 13 || len(c.Prompts) != 0 {
+		t.Errorf("%d tools, %d prompts", len(c.Tools), len(c.Prompts))
 	}
+	eventually(t, "the resources are listed", func() bool { return len(h.catalog("s").Resources) == 3 })
 	opened.open()
 	eventually(t, "the prompts are listed", func() bool { return len(h.catalog("s").Prompts) == 3 })
 }
@@ -300,10 +301,11 @@ func TestFeaturesAreKeptForTheNextStart(t *testing.T) {
 		t.Errorf("known before the start: %+v", c)
 	}
 	store.rewrite([]byte(`{"title":"Old","instructions":"Be quick.","tools":[{"name":"one","inputSchema":{"type":"object"}}]}`))
-	h = startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: store})
+	h = newHarness(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: store})
 	if c := h.catalog("s"); h.names("s") != "one" || c.Instructions != "Be quick." || len(c.Prompts) != 0 {
 		t.Errorf("read of what was written before: %+v", c)
 	}
+	h.Start(t.Context())
 	h.listed(t, "s", 7)
 	if c := h.catalog("s"); c.Pending || len(c.Prompts) != 3 || len(c.Tools) != 13 {
 		t.Errorf("after the start: %+v", c)

@@ -531,8 +531,7 @@ func TestCloseFailsCallsInFlight(t *testing.T) {
 				_, err := h.call(t.Context(), "s", "hang", `{}`)
 				done <- err
 			}()
-			eventually(t, "in flight", func() bool { return h.status("s").InFlight == 1 })
-			h.mustCall(t, "s", "raw", `{"result":{}}`)
+			h.of("s").reach(t, "hang", 1)
 			if err := h.Close(t.Context()); err != nil {
 				t.Error(err)
 			}

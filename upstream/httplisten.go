@@ -45,7 +45,7 @@ func (l *httpLane) listenFirst(ctx context.Context, w *watch) {
 	answered := make(chan struct{})
 	l.standing.Store(&answered)
 	l.listen(ctx, w)
-	waitFor(ctx, answered, standingPatience)
+	waitFor(ctx.Done(), answered, standingPatience)
 }
 
 // listenPause is how long to wait before a stream that has ended is opened again: longer each time, and short again after one
@@ -84,7 +84,7 @@ func (l *httpLane) again(ctx context.Context, once func(opened bool) (supported 
 }
 
 // stand keeps a subscriptions/listen that asks for what w wants at each time. When that changes, the stream before ends
-// only once the server has taken the next one, so that nothing is missed in between.
+// only once the server has taken the next one, so that little is missed in between.
 func (l *httpLane) stand(ctx context.Context, w *watch) {
 	var streams sync.WaitGroup
 	defer streams.Wait()
@@ -100,6 +100,9 @@ func (l *httpLane) stand(ctx context.Context, w *watch) {
 			own, stop := context.WithCancel(ctx)
 			before := end
 			end = func() { stop(); before() }
+			if version > 1 {
+				w.renewing() // what came over the stream before, and was not read when that ended, is lost
+			}
 			taken := make(chan struct{})
 			s := &standing{lane: l, watch: w, call: newLaneCall(id, methodListen, params), version: version}
 			var once sync.Once
@@ -171,7 +174,9 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 			broken := s.watch.mended()
 			s.watch.acknowledged(s.version, e)
 			s.taken(true)
+			s.watch.standsAgain()
 			if again || broken {
+				s.watch.missed() // once more: what was listed before this could change with nobody listening
 				s.watch.lapsed()
 			}
 		case kind == kindResponse:

@@ -46,6 +46,13 @@ func (v *visitor) call(ctx context.Context, h *harness, native, arguments string
 	return h.Execute(ctx, x)
 }
 
+// on is how the visitor calls tools of the server s.
+func (v *visitor) on(h *harness) calls {
+	return func(ctx context.Context, native, arguments string) (tool.Reply, error) {
+		return v.call(ctx, h, native, arguments)
+	}
+}
+
 func (v *visitor) mustCall(t testing.TB, h *harness, native, arguments string) tool.Reply {
 	t.Helper()
 	reply, err := v.call(t.Context(), h, native, arguments)
@@ -114,9 +121,9 @@ func TestEachSessionHasItsOwnState(t *testing.T) {
 			if n := started() - listed; !speaks && n != 2 {
 				t.Errorf("2 sessions were connected %d times", n)
 			}
-			if log := h.log.String(); !strings.Contains(log, `msg="a word" server=s session=ann stream=stderr`) {
-				t.Error("the log does not say whose server wrote to stderr")
-			}
+			eventually(t, "the log says whose server wrote to stderr", func() bool {
+				return strings.Contains(h.log.String(), `msg="a word" server=s session=ann stream=stderr`)
+			})
 		})
 	}
 	t.Run("shared", func(t *testing.T) {
@@ -209,7 +216,7 @@ func TestUnusedSessionEnds(t *testing.T) {
 		_, err := ann.call(ctx, h, "hang", `{}`)
 		hanging <- err
 	}()
-	eventually(t, "in flight", func() bool { return h.status("s").InFlight == 1 })
+	ann.on(h).reach(t, "hang", 1)
 	ann.note(t, h, "a1")
 	pids := ann.pids(t, h)
 	ann.mustCall(t, h, "sleep", `{"ms":500}`) // longer than it may be idle
@@ -279,8 +286,7 @@ func TestCrashConcernsOneSession(t *testing.T) {
 			_, err := ann.call(t.Context(), h, "hang", `{}`)
 			hanging <- err
 		}()
-		eventually(t, "in flight", func() bool { return h.status("s").InFlight == 1 })
-		ann.mustCall(t, h, "raw", `{"result":{}}`) // so the one before was sent
+		ann.on(h).reach(t, "hang", 1)
 		began := time.Now()
 		if err := syscall.Kill(theirs, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -344,8 +350,7 @@ func TestApplyAndSessions(t *testing.T) {
 		_, err := ann.call(t.Context(), h, "wait", fmt.Sprintf(`{"file":%q}`, end))
 		done <- err
 	}()
-	eventually(t, "in flight", func() bool { return h.status("s").InFlight == 1 })
-	ann.mustCall(t, h, "raw", `{"result":{}}`) // so the one before was sent
+	ann.on(h).reach(t, "wait", 1)
 	h.apply(t, changed(cfg, 1))
 	eventually(t, "bob's connection, which was not busy, ends", func() bool {
 		return strings.Contains(h.log.String(), `server=s session=bob state=stopped`)

@@ -106,7 +106,7 @@ func TestIdleServerSleepsAndWakes(t *testing.T) {
 	// of two.
 	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 150*time.Millisecond)}, RetryBudget: 2,
 		RetryMin: time.Minute})
-	h.ready(t, "s")
+	h.started(t)
 	for range 3 {
 		pids := pidsOf(t, h, "s")
 		st := h.reaches(t, "s", tool.ServerStopped)
@@ -150,7 +150,7 @@ func TestBusyServerDoesNotSleep(t *testing.T) {
 	cfg := stdio("s", upstreamtest.Script{})
 	cfg.IdleStop = 50 * time.Millisecond
 	h := start(t, cfg)
-	h.ready(t, "s")
+	h.started(t)
 	h.mustCall(t, "s", "sleep", `{"ms":600}`)
 	h.reaches(t, "s", tool.ServerStopped)
 }
@@ -197,7 +197,7 @@ func TestLazyServerThatFailsToWake(t *testing.T) {
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
-	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 0)}, Catalogs: store, RetryMin: time.Second})
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{lazily(cfg, 0)}, Catalogs: store, RetryMin: 5 * time.Second})
 	_, err := h.call(t.Context(), "s", "echo", `{}`)
 	f := failure(t, err)
 	if f.Code != "server_backoff" || !strings.Contains(f.Message, "does not exist") || f.RetryAfter == 0 || f.OutcomeUnknown {
@@ -261,32 +261,43 @@ func TestHideWhenDown(t *testing.T) {
 	t.Parallel()
 	hides, lists := stdio("hides", upstreamtest.Script{}), stdio("lists", upstreamtest.Script{})
 	hides.HideWhenDown = true
+	self, link := hides.Command, filepath.Join(t.TempDir(), "server") // without it they stay down
+	hides.Command, lists.Command = link, link
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
 	store := newMemory()
 	learn(t, store, hides, lists)
-	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{hides, lists}, Catalogs: store, RetryMin: time.Second})
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{hides, lists}, Catalogs: store})
 	if n := len(h.catalog("lists").Tools); n != 13 {
 		t.Errorf("%d tools listed from the start, want 13", n)
 	}
+	pids := map[string]int{}
 	for _, id := range []string{"hides", "lists"} {
-		st := h.ready(t, id)
+		pids[id] = h.ready(t, id).PID
 		if n := len(h.catalog(id).Tools); n != 13 {
 			t.Errorf("%s lists %d tools", id, n)
 		}
-		if err := syscall.Kill(st.PID, syscall.SIGKILL); err != nil {
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	for id, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		h.reaches(t, id, tool.ServerBackoff)
 	}
-	if n := len(h.catalog("lists").Tools); n != 13 {
-		t.Errorf("lists: %d tools while it is down", n)
+	if hidden, listed := len(h.catalog("hides").Tools), len(h.catalog("lists").Tools); hidden != 0 || listed != 13 {
+		t.Errorf("while they are down %d and %d tools are listed", hidden, listed)
 	}
-	h.ready(t, "hides")
-	eventually(t, "the tools are back", func() bool { return len(h.catalog("hides").Tools) == 13 })
-	if err := syscall.Kill(h.status("hides").PID, syscall.SIGKILL); err != nil {
+	if err := os.Symlink(self, link); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the tools are hidden", func() bool { return len(h.catalog("hides").Tools) == 0 })
 	h.ready(t, "hides")
+	if n := len(h.catalog("hides").Tools); n != 13 {
+		t.Errorf("%d tools are back", n)
+	}
 }
 
 // TestSleepHidesNothing checks that a server which sleeps and wakes keeps its tools listed all the time, though those of

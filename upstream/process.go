@@ -25,9 +25,9 @@ type process struct {
 	guards *guards
 	child  guard.Child
 
-	exited  chan struct{} // closed once the child was waited for and all that it started is killed
-	state   string        // how it exited; set before exited is closed
-	readers sync.WaitGroup
+	exited chan struct{} // closed once the child was waited for and all that it started is killed
+	state  string        // how it exited; set before exited is closed
+	read   chan struct{} // closed once stderr is read to its end
 }
 
 // Each step of stopping a child waits this long for the child to end.
@@ -75,8 +75,12 @@ func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *re
 		stdout: ends[3],
 		stderr: newStderrLog(log, cmd.Process.Pid, redact),
 		exited: make(chan struct{}),
+		read:   make(chan struct{}),
 	}
-	p.readers.Go(func() { p.stderr.copyFrom(ends[5]) })
+	go func() {
+		defer close(p.read)
+		p.stderr.copyFrom(ends[5])
+	}()
 	go p.wait(ends[5])
 	return p, nil
 }
@@ -91,10 +95,9 @@ func (p *process) wait(stderr *os.File) {
 	p.child.KillStrays()
 	p.guards.get().Remove(p.child)
 	// A descendant that left the group may hold stderr open.
-	timer := time.AfterFunc(drainTime, func() { _ = stderr.Close() })
-	p.readers.Wait()
-	timer.Stop()
+	waitFor(nil, p.read, drainTime)
 	_ = stderr.Close()
+	<-p.read
 	close(p.exited)
 }
 

@@ -96,8 +96,8 @@ func TestHammeringDoesNotStorm(t *testing.T) {
 	t.Parallel()
 	const pause = 100 * time.Millisecond
 	cfg := upstream.ServerConfig{ID: "s", Transport: upstream.Stdio, Command: "/no/such/program"}
-	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: pause, RetryMax: time.Hour})
 	began := time.Now()
+	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: pause, RetryMax: time.Hour})
 	stop, _ := h.hammer(t, "s")
 	defer stop()
 	eventually(t, "restarted", func() bool { return h.status("s").Restarts >= 4 })

@@ -65,6 +65,9 @@ func TestRootsChanged(t *testing.T) {
 				}
 			}
 			calls("echo")
+			if c.answered && far != nil {
+				eventually(t, "the session's connection is listened on", func() bool { return far.Listening() == 2 }) // and the one that lists
+			}
 			h.RootsChanged(t.Context(), tool.Session{Key: "test/bob", Name: "bob"}, nil) // who has no connection
 			h.RootsChanged(t.Context(), tool.Session{Key: "test/ann", Name: "ann"}, c.news)
 			if c.answered {

@@ -240,7 +240,7 @@ func TestRoundsEndWithTheCall(t *testing.T) {
 		class tool.ErrorClass
 		says  string
 	}{
-		"call_max": {most: 3 * time.Second, end: func(*testing.T, *harness, func()) {}, class: tool.ClassTimeout, says: "timeouts.call_max"},
+		"call_max": {most: 6 * time.Second, end: func(*testing.T, *harness, func()) {}, class: tool.ClassTimeout, says: "timeouts.call_max"},
 		"client":   {most: time.Minute, end: func(_ *testing.T, _ *harness, cancel func()) { cancel() }, class: tool.ClassCanceled},
 		"hub": {most: time.Minute, end: func(t *testing.T, h *harness, _ func()) {
 			if err := h.Close(t.Context()); err != nil {
@@ -251,7 +251,7 @@ func TestRoundsEndWithTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := startWay(t, modernWays()[1], func(s *upstream.ServerConfig) {
-				s.Timeouts.Call, s.Timeouts.CallMax = 3*time.Second, c.most
+				s.Timeouts.Call, s.Timeouts.CallMax = 6*time.Second, c.most
 			})
 			p := newPerson()
 			ctx, cancel := context.WithCancel(t.Context())

@@ -563,14 +563,14 @@ func (s *server) verify(ctx context.Context, sess *session) *fault {
 func (s *server) overFor(ctx context.Context, sess *session, err error) *fault {
 	var f *tool.Failure
 	lost := s.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
-	if sess.isOver() || lost && waitFor(ctx, sess.ended, reasonWithin) {
+	if sess.isOver() || lost && waitFor(ctx.Done(), sess.ended, reasonWithin) {
 		return sess.reason
 	}
 	return nil
 }
 
-// reasonWithin is how long the reason for a session's end may take.
-const reasonWithin = 2 * time.Second
+// reasonWithin is how long the reason for a session's end may take: what a child has written is read first, and its exit awaited.
+const reasonWithin = drainTime + 2*exitTime
 
 // catalog is what the server offers as far as is known.
 func (s *server) catalog() tool.Catalog {

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -160,15 +159,22 @@ func (s *session) offer() offer {
 	return o
 }
 
-// waitFor waits for c to be closed, for at most d.
-func waitFor(ctx context.Context, c <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-c:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
+// waitFor waits for c to be closed, for at most d or until stop, which may be nil, is closed. It does so in steps: if the hub
+// stands still for a while, as on a machine that is very busy, that counts for one of them, and there is time left to do what c
+// waits for.
+func waitFor(stop, c <-chan struct{}, d time.Duration) bool {
+	const steps = 4
+	for range steps {
+		timer := time.NewTimer(d / steps)
+		select {
+		case <-c:
+			timer.Stop()
+			return true
+		case <-timer.C:
+		case <-stop:
+			timer.Stop()
+			return false
+		}
 	}
 	return false
 }

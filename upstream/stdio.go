@@ -127,7 +127,10 @@ func (w *lineWire) writeNow(m *outMessage) bool {
 // isBroken notes that a write has failed: the child has closed its stdin or died. Usually its stdout ends as well, which
 // the reader finds, and then that counts.
 func (w *lineWire) isBroken() {
-	w.breaking.Do(func() { time.AfterFunc(brokenAfter, func() { close(w.broken) }) })
+	w.breaking.Do(func() {
+		// In two steps, of which the hub may lose one to standing still: the reader is to have its time.
+		time.AfterFunc(brokenAfter/2, func() { time.AfterFunc(brokenAfter/2, func() { close(w.broken) }) })
+	})
 }
 
 // writeAll writes what is left of a begun message, and queued ones, several with one system call where they wait.

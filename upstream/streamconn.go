@@ -143,7 +143,12 @@ func (c *streamConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case m := <-c.toSDK:
 		return m, nil
 	case <-c.ended:
-		return nil, io.EOF
+		select {
+		case m := <-c.toSDK: // came before the end, and may say why it comes
+			return m, nil
+		default:
+			return nil, io.EOF
+		}
 	case <-c.closing:
 		return nil, io.EOF
 	case <-ctx.Done():
@@ -480,21 +485,29 @@ const listenGrace = 250 * time.Millisecond
 // other: servers keep them by connection, and the end of an earlier one could take a later one with it.
 func (c *streamConn) listen(ctx context.Context, w *watch) {
 	if c.hop != nil {
-		c.background.Go(func() { c.stand(ctx, w) })
+		call, version := c.subscribe(ctx, w) // before what is listed next: servers that take one after the other tell of all changes
+		c.background.Go(func() { c.stand(ctx, w, call, version) })
 	}
 }
 
-func (c *streamConn) stand(ctx context.Context, w *watch) {
+// subscribe sends the subscription that w asks for; nil for nothing.
+func (c *streamConn) subscribe(ctx context.Context, w *watch) (call *laneCall, version int) {
+	params, id, version := w.begin(c.hop)
+	if params == nil {
+		w.answered(version, nil, nil)
+		return nil, version
+	}
+	call = newLaneCall(id, methodListen, params)
+	c.send(ctx, call)
+	return call, version
+}
+
+// stand renews a subscription, of which call is the first and asks for version, whenever w asks for something else.
+func (c *streamConn) stand(ctx context.Context, w *watch, call *laneCall, version int) {
 	for {
-		params, id, version := w.begin(c.hop)
-		var call *laneCall
 		var ready <-chan struct{}
-		if params == nil {
-			w.answered(version, nil, nil)
-		} else {
-			call = newLaneCall(id, methodListen, params)
+		if call != nil {
 			ready = call.ready
-			c.send(ctx, call)
 		}
 		for renewed := false; !renewed; {
 			select {
@@ -517,8 +530,9 @@ func (c *streamConn) stand(ctx context.Context, w *watch) {
 		}
 		if call != nil {
 			c.endListen(call)
-			w.missed() // between the two
+			w.renewing()
 		}
+		call, version = c.subscribe(ctx, w)
 	}
 }
 

@@ -11,12 +11,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -136,6 +138,14 @@ func (h *harness) ready(t testing.TB, id string) tool.ServerStatus {
 	return h.reaches(t, id, tool.ServerReady)
 }
 
+// started waits until each server was ready once, or has failed: one that falls asleep soon may not be seen ready.
+func (h *harness) started(t testing.TB) {
+	t.Helper()
+	if err := h.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (h *harness) reaches(t testing.TB, id string, state tool.ServerState) (st tool.ServerStatus) {
 	t.Helper()
 	if !settles(func() bool { st = h.status(id); return st.State == state }) {
@@ -192,6 +202,38 @@ func (h *harness) mustCall(t testing.TB, server, native, arguments string) json.
 		t.Fatalf("call %s of %s: %v", native, server, err)
 	}
 	return reply.Result
+}
+
+// calls is how to call a tool of one server.
+type calls func(ctx context.Context, native, arguments string) (tool.Reply, error)
+
+// of is how to call the tools of server.
+func (h *harness) of(server string) calls {
+	return func(ctx context.Context, native, arguments string) (tool.Reply, error) {
+		return h.call(ctx, server, native, arguments)
+	}
+}
+
+// count is how many calls of a tool the server has got.
+func (c calls) count(t testing.TB, native string) int {
+	t.Helper()
+	reply, err := c(t.Context(), "arrived", fmt.Sprintf(`{"tool":%q}`, native))
+	if err != nil {
+		t.Fatalf("call arrived: %v", err)
+	}
+	content, _ := rawjson.Get(reply.Result, "structuredContent")
+	raw, _ := rawjson.Get(content, "n")
+	n, err := strconv.Atoi(string(raw))
+	if err != nil {
+		t.Fatalf("result %s: %v", reply.Result, err)
+	}
+	return n
+}
+
+// reach waits until the server has got n calls of a tool. That the hub counts a call as in flight does not say so yet.
+func (c calls) reach(t testing.TB, native string, n int) {
+	t.Helper()
+	eventually(t, "the server has got the call of "+native, func() bool { return c.count(t, native) >= n })
 }
 
 // failure is err as a *tool.Failure.

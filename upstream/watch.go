@@ -29,6 +29,7 @@ type watch struct {
 	streams int             // such ids so far
 	asked   int             // the version that it asks for
 	broken  bool            // a stream has ended by itself, and none was taken since
+	renewed bool            // one was ended for another, which was not taken yet
 }
 
 func newWatch(missed func()) *watch {
@@ -48,6 +49,25 @@ func (w *watch) mended() (broken bool) {
 	defer w.mu.Unlock()
 	broken, w.broken = w.broken, false
 	return broken
+}
+
+// renewing notes that a stream ends, or is about to, for one that asks for something else.
+func (w *watch) renewing() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.renewed = true
+}
+
+// standsAgain tells of what may have been missed between two streams, once the server has taken the second: what was listed
+// before that could change once more with nobody listening.
+func (w *watch) standsAgain() {
+	w.mu.Lock()
+	renewed := w.renewed
+	w.renewed = false
+	w.mu.Unlock()
+	if renewed {
+		w.missed()
+	}
 }
 
 // ask changes the resources whose updates are asked for, and returns the version to wait for.
@@ -98,6 +118,7 @@ func (w *watch) heard(e envelope) {
 	w.mu.Unlock()
 	if ours {
 		w.acknowledged(version, e)
+		w.standsAgain()
 	}
 }
 

@@ -233,7 +233,12 @@ func TestTheEndpointFails(t *testing.T) {
 			if err := s.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			e.answer.Store(&special)
+			var asked atomic.Int64 // a request that was given up may still be on its way
+			counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				special(w, r)
+			})
+			e.answer.Store(&counted)
 			for _, text := range []string{"the moon", "forecast of the moon"} {
 				ids, _, notes := found(x, text)
 				if !slices.Contains(ids, "mcp.sky.moon") || len(notes) != 1 || !strings.HasPrefix(notes[0], "found by words alone") {
@@ -243,10 +248,8 @@ func TestTheEndpointFails(t *testing.T) {
 					t.Errorf("the key is told: %q", notes)
 				}
 			}
-			e.answer.Store(nil)
-			asked := e.texts.Load()
-			if found(x, "moon again"); e.texts.Load() != asked {
-				t.Error("an endpoint that failed a moment ago is asked again")
+			if found(x, "moon again"); asked.Load() > 1 {
+				t.Errorf("an endpoint that failed a moment ago is asked again: %d times in all", asked.Load())
 			}
 		})
 	}

@@ -260,7 +260,7 @@ func TestRunCommandEnds(t *testing.T) {
 		}
 	}
 	const script = `{"argv":["sh","-c","trap '' TERM; echo partial; touch there; sleep 300 & wait; sleep 300"]`
-	_, _, err := r.execute(t.Context(), script+`,"timeout_ms":3000}`, nil)
+	_, _, err := r.execute(t.Context(), script+`,"timeout_ms":6000}`, nil)
 	check(err, tool.ClassTimeout, "timed_out")
 	if err := os.Remove(filepath.Join(r.root, "there")); err != nil {
 		t.Fatal(err)

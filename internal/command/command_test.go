@@ -275,7 +275,7 @@ func TestNothingIsLeft(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if how == "timeout" {
-					s.Timeout = 4 * time.Second // by when its processes are there
+					s.Timeout = 6 * time.Second // by when its processes are there
 				}
 				if how == "deadline" {
 					ctx = lapsing{ctx}

@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -123,8 +124,10 @@ func TestIdleSessionIsOver(t *testing.T) {
 	t.Parallel()
 	s, seen := sessionsOf(t, Config{HTTP: HTTPConfig{SessionIdle: 300 * time.Millisecond}})
 	url := serve(t, s) + "/mcp"
-	for status := 0; status != 200; { // on a busy machine it may have ended before its first call
-		id := open(t, url, "2025-11-25")
+	for status := 0; status != 200; { // on a busy machine it may have ended before its first call, or before it is initialized
+		_, h, _ := post(t, url, fmt.Sprintf(initialize, "2025-11-25"))
+		id := h.Get(headerSession)
+		post(t, url, initialized, headerSession, id, headerVersion, "2025-11-25")
 		status, _, _ = post(t, url, callEcho, headerSession, id)
 	}
 	isOver(t, <-seen)

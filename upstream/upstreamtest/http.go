@@ -107,6 +107,13 @@ func (h *Handler) AddTool(declaration json.RawMessage) { h.peer.addTool(declarat
 // ReplaceTools makes these all tools that the server lists, and tells of it.
 func (h *Handler) ReplaceTools(declarations ...json.RawMessage) { h.peer.replaceTools(declarations) }
 
+// Listening returns how many listen: to whom the server can say what belongs to no call.
+func (h *Handler) Listening() int {
+	h.peer.mu.Lock()
+	defer h.peer.mu.Unlock()
+	return len(h.peer.listeners)
+}
+
 // Canceled returns the ids that notifications/cancelled named, as JSON.
 func (h *Handler) Canceled() []string {
 	h.peer.mu.Lock()

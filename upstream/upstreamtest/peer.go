@@ -40,6 +40,7 @@ type peer struct {
 
 	mu         sync.Mutex
 	lists      map[string][]json.RawMessage // by the member of the result
+	arrived    map[string]int               // calls, by tool
 	canceled   []string
 	notes      []string
 	waiting    map[string]chan struct{} // requests that sleep, by id
@@ -57,7 +58,7 @@ type peer struct {
 func newPeer(s Script) *peer {
 	lists := s.Features.all()
 	lists["tools"] = s.tools()
-	return &peer{script: s, lists: lists, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
+	return &peer{script: s, lists: lists, arrived: map[string]int{}, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
 		subscribed: map[string]int{}, asking: newAsking(), tasks: newTasks()}
 }
 
@@ -221,6 +222,9 @@ const okResult = `{"content":[{"type":"text","text":"ok"}]}`
 func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	args := m.Params.Arguments
 	result := []byte(okResult)
+	p.mu.Lock()
+	p.arrived[m.Params.Name]++
+	p.mu.Unlock()
 	fixed, ok := p.script.Results[m.Params.Name]
 	if !ok {
 		fixed, ok = p.featureTool(m, send)
@@ -314,6 +318,10 @@ func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch name {
+	case "arrived":
+		var of string
+		_ = json.Unmarshal(args["tool"], &of)
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"n":%d}}`, p.arrived[of])
 	case "canceled":
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
 	case "note":

@@ -35,6 +35,7 @@
 //	finish    {"task": I}: finishes the task I, tells of its status and before that of its progress, answers
 //	noted     every notification of clients whose method does not begin with notifications/, as structuredContent.noted
 //	wait      {"file": F}: a result once there is the file F, unless canceled
+//	arrived   {"tool": T}: how many calls of the tool T have come, as structuredContent.n
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.

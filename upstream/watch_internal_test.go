@@ -1,0 +1,63 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// TestRenewedSubscriptionIsMadeUpFor checks that what may have changed between two subscriptions is read once the server has
+// taken the second: before that it could change once more, and nobody would be told. The first one has gone when listen
+// returns, and so before the lists are asked for.
+func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var missed atomic.Int32
+		w := newWatch(func() { missed.Add(1) })
+		w.changes[toolKind] = true
+		far := newMemoryWire()
+		conn := newStreamConn(far, time.Second, ear{heard: func(e envelope, _ *laneCall) {
+			if e.is(noteListenAcked) {
+				w.heard(e)
+			}
+		}}, quiet(), newRedactor(ServerConfig{}))
+		conn.hop = &hop{version: modernVersion, client: "1"}
+		defer conn.background.Wait()
+		defer conn.release()
+		conn.listen(t.Context(), w)
+		if len(far.out) != 1 {
+			t.Fatal("the subscription is not on its way")
+		}
+		takes := func() (id string) {
+			raw, _ := rawjson.Get(<-far.out, "id")
+			id, _ = rawjson.String(raw)
+			return id
+		}
+		acknowledges := func(id string) {
+			far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%q},"notifications":{"toolsListChanged":true}}}`,
+				noteListenAcked, metaSubscription, id)
+			synctest.Wait()
+		}
+		first := takes()
+		acknowledges(first)
+		w.ask([]string{"x://1"})
+		if end := string(<-far.out); !strings.Contains(end, "notifications/cancelled") {
+			t.Errorf("sent %s", end)
+		}
+		far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{}}`, first)
+		second := takes()
+		synctest.Wait()
+		if n := missed.Load(); n != 0 {
+			t.Errorf("%d times made up for before the second subscription stands", n)
+		}
+		acknowledges(second)
+		if n := missed.Load(); n != 1 {
+			t.Errorf("%d times made up for, want once", n)
+		}
+	})
+}
