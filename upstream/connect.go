@@ -135,6 +135,10 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	return sess, false, nil
 }
 
+// exitTime is how long a child that has closed its stdout has to exit, so that its end can be told with its status. Its pipes
+// close before it can be waited for.
+const exitTime = 2 * time.Second
+
 // watchChild ends the session when the child has closed its stdout or exited.
 func (s *server) watchChild(sess *session, conn *streamConn, proc *process, broken <-chan struct{}) {
 	select {
@@ -149,14 +153,16 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 		<-conn.ended
 		timer.Stop()
 	}
-	timer := time.NewTimer(time.Second)
+	timer := time.NewTimer(exitTime)
 	defer timer.Stop()
 	f := &fault{hint: "see the server's messages in the log", cause: conn.err()}
 	select {
 	case <-proc.exited:
-		f.what = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
 	case <-timer.C:
-		f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
+	}
+	f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
+	if isClosed(proc.exited) { // and both may have happened while the hub was held up
+		f.what = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
 	}
 	if last := proc.stderr.tail(); last != "" {
 		f.what += "; last line on stderr: " + last
@@ -180,7 +186,7 @@ func (s *server) initializeFault(ctx context.Context, sess *session, said *decla
 	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
 		return s.unusableFault(err)
 	}
-	if ctx.Err() == nil && waitFor(ctx, sess.ended, 2*time.Second) {
+	if ctx.Err() == nil && waitFor(ctx, sess.ended, drainTime+2*exitTime) {
 		f := *sess.reason
 		f.what += " (before it answered initialize)"
 		f.hint = "run the command by hand to see why"

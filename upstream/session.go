@@ -166,9 +166,17 @@ func waitFor(ctx context.Context, c <-chan struct{}, d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-c:
-		return true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return false
+	return isClosed(c) // whatever else has happened, too: the hub may have been held up
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
