@@ -134,12 +134,7 @@ func (r *breakageRig) apply(t *testing.T, more map[string]any) {
 	if readFile(t, file) == text {
 		return
 	}
-	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(file+".new", file); err != nil {
-		t.Fatal(err)
-	}
+	replaceFile(t, file, text)
 	if err := r.hub.waitFor(regexp.MustCompile(`config is applied`)); err != nil {
 		t.Fatal(err)
 	}
