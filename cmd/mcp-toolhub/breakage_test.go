@@ -225,10 +225,10 @@ func bad(entry map[string]any) func(*testing.T) map[string]any {
 
 func childBreakages() []breakage {
 	return []breakage{
-		{name: "child killed mid-call", servers: bad(child(upstreamtest.Script{})), harm: func(t *testing.T, r *breakageRig) {
-			st := r.reaches(t, "bad", tool.ServerReady)
+		{name: "child killed mid-call", servers: bad(child(upstreamtest.Script{Record: recordName})), harm: func(t *testing.T, r *breakageRig) {
+			st, before := r.reaches(t, "bad", tool.ServerReady), r.hub.received(`"name":"hang"`)
 			answer := r.call(t.Context(), "mcp.bad.hang", `{}`)
-			eventually(t, "the call is under way", func() bool { return r.hub.server(t, "bad").InFlight == 1 })
+			eventually(t, "the call has come", func() bool { return r.hub.received(`"name":"hang"`) > before })
 			began := time.Now()
 			if p, err := os.FindProcess(st.PID); err != nil || p.Kill() != nil {
 				t.Fatalf("kill process %d", st.PID)
