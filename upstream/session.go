@@ -168,13 +168,21 @@ func waitFor(stop, c <-chan struct{}, d time.Duration) bool {
 		timer := time.NewTimer(d / steps)
 		select {
 		case <-c:
-			timer.Stop()
-			return true
 		case <-timer.C:
+			continue
 		case <-stop:
-			timer.Stop()
-			return false
 		}
+		timer.Stop()
+		break
 	}
-	return false
+	return isClosed(c) // whatever else has happened, too
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

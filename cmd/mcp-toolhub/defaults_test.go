@@ -178,7 +178,7 @@ func TestSentenceOfWhoAllows(t *testing.T) {
 func TestGrantsEndWithTheirSession(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{"ask": map[string]any{"session_time": "2m"}},
-		map[string]any{"hub": map[string]any{"http": map[string]any{"session_idle": "5s"}}})
+		map[string]any{"hub": map[string]any{"http": map[string]any{"session_idle": "12s"}}})
 	granted := func() int {
 		all, err := p.hub().Grants(t.Context())
 		if err != nil {

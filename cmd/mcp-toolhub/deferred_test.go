@@ -45,9 +45,7 @@ func (v *vault) configure(servers, more map[string]any) {
 	for key, value := range more {
 		all[key] = value
 	}
-	if err := os.WriteFile(filepath.Join(v.dir, "hub.json"), []byte(configText(v.t, servers, all)), 0o600); err != nil {
-		v.t.Fatal(err)
-	}
+	replaceFile(v.t, filepath.Join(v.dir, "hub.json"), configText(v.t, servers, all))
 }
 
 func (v *vault) start() {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -52,9 +51,7 @@ func TestDirectViews(t *testing.T) {
 	if err != nil || len(records) == 0 || !strings.Contains(readFile(t, records[0]), `"mcp.one.`) {
 		t.Errorf("calls through a view have no records by their canonical names: %q, %v", records, err)
 	}
-	if err := os.WriteFile(filepath.Join(hub.cmd.Dir, "hub.json"), []byte(directServers(t, "one")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	replaceFile(t, filepath.Join(hub.cmd.Dir, "hub.json"), directServers(t, "one"))
 	if err := hub.waitFor(regexp.MustCompile(`config is applied`)); err != nil {
 		t.Fatal(err)
 	}

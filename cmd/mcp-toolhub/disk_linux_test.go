@@ -128,6 +128,9 @@ func verdictOn(answer []byte, arguments string) verdict {
 	return nonsense
 }
 
+// The phases of the disk.
+const before, full, after = 0, 1, 2
+
 // diskRig is callers who call, whatever happens, and what they were answered.
 type diskRig struct {
 	stop    chan struct{}
@@ -155,6 +158,9 @@ func (r *diskRig) call(t *testing.T, c benchClient, i int) {
 			t.Errorf("a call was answered with %.500s, %v", answer, err)
 			return
 		}
+		if r.phase.Load() != phase {
+			phase = full // it has met whatever there was meanwhile
+		}
 		r.mu.Lock()
 		r.counts[phase][v]++
 		r.took[phase] = append(r.took[phase], took)
@@ -170,10 +176,16 @@ func (r *diskRig) call(t *testing.T, c benchClient, i int) {
 	}
 }
 
-// enter begins a phase and lets it last for the length of a window.
-func (r *diskRig) enter(phase int32) {
+// enter begins a phase and lets it last for the length of a window, and until some calls have come to an end in it.
+func (r *diskRig) enter(t *testing.T, phase int32) {
+	t.Helper()
 	r.phase.Store(phase)
 	<-time.After(windowLength)
+	eventually(t, "calls are answered", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.took[phase]) >= callers && (phase != full || r.counts[full][declined] >= callers)
+	})
 }
 
 // p99 is that of a phase's calls since this was last asked.
@@ -195,7 +207,6 @@ func TestFullDisk(t *testing.T) { // not parallel: it measures
 	}
 	hub, disk := startHubOnDisk(t, configText(t, map[string]any{"up": child(upstreamtest.Script{}),
 		"web": map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{})}}, nil))
-	const before, full, after = 0, 1, 2
 	r := &diskRig{stop: make(chan struct{})}
 	ids := &benchIDs{}
 	for i := range callers {
@@ -216,18 +227,18 @@ func TestFullDisk(t *testing.T) { // not parallel: it measures
 	t.Cleanup(end)
 	var with, without time.Duration
 	for i := range measurements { // whatever else the machine does can make calls slower, but not faster
-		r.enter(before)
+		r.enter(t, before)
 		r.phase.Store(full) // for calls that begin before the disk is full, too
 		free := fill(t, disk)
 		eventually(t, "health says that the journal cannot be written", func() bool {
 			health, _ := hub.health(t)
 			return health.Status == "degraded" && strings.Contains(strings.Join(health.Problems, " "), "free space on the disk that holds it")
 		})
-		r.enter(full)
+		r.enter(t, full)
 		checkDeclines(t, hub)
 		free()
 		checkServesAgain(t, hub)
-		r.enter(after)
+		r.enter(t, after)
 		now := r.p99(full)
 		t.Logf("p99: %s while the disk was full", now)
 		without = max(without, r.p99(before))

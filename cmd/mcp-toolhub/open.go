@@ -26,6 +26,9 @@ func (a *app) load() (*config.Settings, error) {
 		return nil, &exitError{exitConfig, err}
 	}
 	if a.rules != "" {
+		if before, err := os.Stat(a.rules); err == nil {
+			s.Read[a.rules] = before
+		}
 		set, err := policy.ReadRules(policy.CommandLine, a.rules)
 		if err != nil {
 			return nil, &exitError{exitConfig, err}

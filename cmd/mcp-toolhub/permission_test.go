@@ -62,9 +62,7 @@ func (p *permitted) write(policy map[string]any, more map[string]any) {
 	for key, value := range more {
 		all[key] = value
 	}
-	if err := os.WriteFile(p.file, []byte(configText(p.t, p.far, all)), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	replaceFile(p.t, p.file, configText(p.t, p.far, all))
 }
 
 func (p *permitted) client(version string, headers ...string) *wire {

@@ -18,7 +18,18 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// health is what the hub says is wrong with itself.
+// replaceFile puts a file in the place of another in one step: a hub that watches it reads it once, and never half of it.
+func replaceFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// problems is what the hub says is wrong with itself.
 func (p *permitted) problems() string {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+"/health/ready", nil)
@@ -68,10 +79,7 @@ func TestRuleAndGrantFilesAreWatched(t *testing.T) {
 	if got := call(); !strings.Contains(got, "not now") {
 		t.Errorf("a file that was emptied is in force: %s", got)
 	}
-	writeFile(t, rules+".new", "rules: []\n")
-	if err := os.Rename(rules+".new", rules); err != nil { // as editors do
-		t.Fatal(err)
-	}
+	replaceFile(t, rules, "rules: []\n") // as editors do
 	becomes("the rules are gone", "the client cannot be asked")
 	eventually(t, "nothing is wrong any more", func() bool { return p.problems() == "" })
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,20 +24,22 @@ const settleTime = 200 * time.Millisecond
 // watchConfig applies the config file again whenever it changes, or a file of rules that it names, or reload says so, until
 // ctx ends; and the file of remembered answers likewise. What cannot be watched can still be reloaded by SIGHUP.
 func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func() (*config.Settings, error)) {
-	w := &fileWatch{hub: h, dirs: make(map[string]bool), empty: emptyFiles(h.settings.Load())}
-	var events chan fsnotify.Event
-	var err error
-	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
-		defer w.watcher.Close()
-		events = w.watcher.Events
-		w.follow()
-	} else {
-		h.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
-	}
+	w := &fileWatch{hub: h, dirs: make(map[string]bool), empty: emptyAtRead(h.settings.Load())}
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
 	var settings, answers bool // which are to be read again
+	var events chan fsnotify.Event
+	var lost chan error
+	var err error
+	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
+		defer w.watcher.Close()
+		events, lost = w.watcher.Events, w.watcher.Errors
+		settings, answers = w.follow(), true // what has changed since they were read is told by no event
+		timer.Reset(settleTime)
+	} else {
+		h.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -53,6 +56,14 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 				answers = true
 				timer.Reset(settleTime)
 			}
+		case err, ok := <-lost: // more events than the system keeps, most often
+			if !ok {
+				lost = nil
+				continue
+			}
+			h.logger.Debug("changes of files may have been missed", "error", err)
+			settings, answers = true, true
+			timer.Reset(settleTime)
 		case <-reload:
 			settings, answers = true, true
 			timer.Reset(0)
@@ -62,9 +73,11 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 			}
 			if settings {
 				w.faulty = h.reload(func() (*config.Settings, error) { return w.load(load) })
-				w.follow()
+				settings = w.follow()
 			}
-			settings, answers = false, false
+			if answers = false; settings {
+				timer.Reset(settleTime)
+			}
 		}
 	}
 }
@@ -97,6 +110,17 @@ func (w *fileWatch) load(load func() (*config.Settings, error)) (*config.Setting
 	return next, nil
 }
 
+// emptyAtRead are those files of s that held nothing when they were read.
+func emptyAtRead(s *config.Settings) map[string]bool {
+	empty := make(map[string]bool)
+	for file, info := range s.Read {
+		if info.Size() == 0 {
+			empty[file] = true
+		}
+	}
+	return empty
+}
+
 // emptyFiles are those files of s that hold nothing.
 func emptyFiles(s *config.Settings) map[string]bool {
 	empty := make(map[string]bool)
@@ -109,10 +133,11 @@ func emptyFiles(s *config.Settings) map[string]bool {
 }
 
 // follow watches what the settings in force name. Directories, not files: editors and mounts put a new file in the place of
-// the old one.
-func (w *fileWatch) follow() {
+// the old one. It reports whether a file may have changed between the reading of it and the watching, which is told by no
+// event: then the settings are to be read again.
+func (w *fileWatch) follow() (missed bool) {
 	if w.watcher == nil {
-		return
+		return false
 	}
 	s := w.hub.settings.Load()
 	for _, file := range slices.Concat([]string{s.Path, w.hub.grantsAt}, s.RuleFiles, w.faulty) {
@@ -126,7 +151,20 @@ func (w *fileWatch) follow() {
 		if err != nil && !known {
 			w.hub.logger.Warn("a file is not watched: send SIGHUP after a change", "path", file, "error", err)
 		}
+		missed = missed || err == nil
 	}
+	return missed && (len(w.faulty) > 0 || changedSince(s.Read))
+}
+
+// changedSince reports whether a file is another than it was.
+func changedSince(read map[string]fs.FileInfo) bool {
+	for file, before := range read {
+		now, err := os.Stat(file)
+		if err != nil || !os.SameFile(now, before) || now.Size() != before.Size() || !now.ModTime().Equal(before.ModTime()) {
+			return true
+		}
+	}
+	return false
 }
 
 // isSettings reports whether the file is the config, or one of rules that it names.

@@ -50,6 +50,10 @@ type Settings struct {
 	LogLevel    string            // debug, info (default), warn or error
 	LogFormat   string            // auto (default: text on a terminal, JSON otherwise), text or json
 
+	// Read are Path and RuleFiles as they were just before they were read, by these names: one that is another by now was
+	// changed since.
+	Read map[string]fs.FileInfo
+
 	// Warnings are what was accepted but means nothing to the hub, or was changed so that it does. Sorted by position.
 	Warnings []textfile.Fault
 }
@@ -70,6 +74,10 @@ const maxFileBytes = 4 << 20
 
 // Load reads and parses the file of src. The error is Faults where the file could be read.
 func Load(src Source) (*Settings, error) {
+	before, err := os.Stat(src.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read config %q: %w", src.Path, readProblem(err))
+	}
 	data, err := readRegular(src.Path, maxFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read config %q: %w", src.Path, readProblem(err))
@@ -78,7 +86,11 @@ func Load(src Source) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(src.Path, data, state, src.Env)
+	s, err := parse(src.Path, data, state, src.Env)
+	if err == nil {
+		s.Read[src.Path] = before
+	}
+	return s, err
 }
 
 // Parse turns data, the content of the file at path, into settings. The path tells the format, is named in faults and
@@ -102,7 +114,7 @@ func parse(path string, data []byte, state string, env Env) (*Settings, error) {
 	if len(r.faults) > 0 {
 		return nil, r.sorted()
 	}
-	s.Path = path
+	s.Path, s.Read = path, r.read
 	s.Warnings = r.warnings.Sort()
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -317,7 +318,11 @@ func (r *reader) rules(all []located[rule]) []policy.Rule {
 
 // ruleFile reads one file of rules. Its faults have places of their own.
 func (r *reader) ruleFile(source policy.Source, at located[string]) policy.Set {
-	set, err := policy.ReadRules(source, r.vars.path(at.value))
+	path := r.vars.path(at.value)
+	if before, err := os.Stat(path); err == nil {
+		r.read[path] = before
+	}
+	set, err := policy.ReadRules(source, path)
 	var faults policy.Faults
 	switch {
 	case err == nil:

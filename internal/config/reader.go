@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io/fs"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -17,14 +18,16 @@ type reader struct {
 	warnings textfile.Faults
 	vars     *variables
 
-	credentials map[string][]string // of Settings
+	credentials map[string][]string    // of Settings
+	read        map[string]fs.FileInfo // of Settings
 
 	// dormant is set within a disabled server: its variables may be unset and its files missing.
 	dormant bool
 }
 
 func newReader(file string, env Env) *reader {
-	return &reader{file: file, vars: newVariables(file, env), credentials: make(map[string][]string)}
+	return &reader{file: file, vars: newVariables(file, env), credentials: make(map[string][]string),
+		read: make(map[string]fs.FileInfo)}
 }
 
 func (r *reader) sorted() textfile.Faults { return r.faults.Sort() }

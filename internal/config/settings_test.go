@@ -111,6 +111,12 @@ func TestEverySetting(t *testing.T) {
 				DrainTimeout: 3 * time.Second},
 			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file}}}},
 	}
+	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
+		if info, err := os.Stat(file); err != nil || s.Read[file] == nil || !os.SameFile(s.Read[file], info) || s.Read[file].Size() != info.Size() {
+			t.Errorf("%s was read as %v, %v", file, s.Read[file], err)
+		}
+	}
+	s.Read = nil
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
