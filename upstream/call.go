@@ -307,7 +307,10 @@ func (s *server) wait(
 				continue
 			}
 			sess.lane.cancel(ctx, c, "timeout")
-			return answer{err: s.timedOut(orText(c.name, c.method), c.sent(), limits)}
+			if c.sent() {
+				return answer{err: s.timedOut(orText(c.name, c.method), "may have taken effect: check before calling again", true, limits)}
+			}
+			return answer{err: s.timedOut(orText(c.name, c.method), "had not been sent: nothing ran", false, limits)}
 		case <-ctx.Done():
 			sess.lane.cancel(ctx, c, "canceled by the client")
 			return answer{err: canceled(ctx, c.sent())}
@@ -318,15 +321,15 @@ func (s *server) wait(
 	}
 }
 
-func (s *server) timedOut(name string, sent bool, limits callLimits) *tool.Failure {
-	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: sent}
+// timedOut is the answer of a call that took too long; effect says what became of it.
+func (s *server) timedOut(name, effect string, unknown bool, limits callLimits) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: unknown}
 	setting, limit := "call", limits.idle
 	if time.Since(limits.began) >= limits.most {
 		setting, limit = "call_max", limits.most
 	}
-	f.Message = fmt.Sprintf("%q of server %q did not answer within %s and was canceled; it may have taken effect: "+
-		"check before calling again. If it needs longer, raise timeouts.%s of server %q",
-		name, s.cfg.ID, limit, setting, s.cfg.ID)
+	f.Message = fmt.Sprintf("%q of server %q did not answer within %s and was canceled; it %s. If it needs longer, raise timeouts.%s of server %q",
+		name, s.cfg.ID, limit, effect, setting, s.cfg.ID)
 	return f
 }
 

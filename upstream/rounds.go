@@ -175,7 +175,7 @@ func (s *server) askFor(ctx context.Context, d dialogue, w wanted) ([]tool.Answe
 	case ctx.Err() != nil:
 		return nil, canceled(ctx, false)
 	case errors.Is(asking.Err(), context.DeadlineExceeded):
-		return nil, s.timedOut(d.name, false, *d.limits)
+		return nil, s.timedOut(d.name, "was waiting for the client's answers, which did not come", false, *d.limits)
 	case asking.Err() != nil:
 		return nil, s.unavailable()
 	case err == nil:
