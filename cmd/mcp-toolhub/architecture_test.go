@@ -125,6 +125,7 @@ var mayImport = map[string]map[string]string{
 		"deferred":             "its Config",
 		"deferred/embed":       "its Config",
 		"internal/downstream":  "its Config",
+		"internal/glob":        "patterns of rules",
 		"internal/textfile":    "places and faults",
 		"internal/tool":        "words of rules",
 		"policy":               "its rules and modes",
