@@ -5,11 +5,14 @@ package upstream_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
@@ -174,11 +177,12 @@ func TestFeaturesThatCannotBeListed(t *testing.T) {
 	for name, c := range map[string]struct {
 		behaviours []upstreamtest.Behaviour
 		prompts    int
+		status     string // what its last error says
 	}{
-		"silent":   {[]upstreamtest.Behaviour{upstreamtest.SilentFeatures}, 0},
-		"refusing": {[]upstreamtest.Behaviour{upstreamtest.RefusesFeatures}, 0},
-		"endless":  {[]upstreamtest.Behaviour{upstreamtest.NoTools, upstreamtest.EndlessCursor}, 0},
-		"repeated": {[]upstreamtest.Behaviour{upstreamtest.NoTools, upstreamtest.RepeatedCursor}, 6},
+		"silent":   {[]upstreamtest.Behaviour{upstreamtest.SilentFeatures}, 0, "did not end within 2s"},
+		"refusing": {[]upstreamtest.Behaviour{upstreamtest.RefusesFeatures}, 0, "prompts/list was refused"},
+		"endless":  {[]upstreamtest.Behaviour{upstreamtest.NoTools, upstreamtest.EndlessCursor}, 0, "did not end within 4 pages"},
+		"repeated": {[]upstreamtest.Behaviour{upstreamtest.NoTools, upstreamtest.RepeatedCursor}, 6, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,8 +210,39 @@ func TestFeaturesThatCannotBeListed(t *testing.T) {
 			eventually(t, "the log says what is wrong", func() bool {
 				return strings.Contains(h.log.String(), "prompts/list")
 			})
+			eventually(t, "the status says it, too, with what to do", func() bool {
+				st := h.status("s")
+				return strings.Contains(st.LastError, c.status) && (st.Hint != "") == (c.status != "") && st.State == tool.ServerReady
+			})
 		})
 	}
+}
+
+// TestListedAfterAll checks that the status of a server says that a list was refused until that is read.
+func TestListedAfterAll(t *testing.T) {
+	t.Parallel()
+	var refused atomic.Bool
+	refused.Store(true)
+	cfg, _ := overHTTP(t, "s", upstreamtest.Options{Script: upstreamtest.Script{Features: full()},
+		Intercept: func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			id, _ := rawjson.Get(body, "id")
+			if !refused.Load() || !strings.Contains(string(body), `"method":"prompts/list"`) {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no prompts today"}}`, id)
+			return true
+		}})
+	h := start(t, cfg)
+	h.ready(t, "s")
+	if st := h.status("s"); !strings.Contains(st.LastError, "no prompts today") {
+		t.Errorf("status %+v", st)
+	}
+	refused.Store(false)
+	eventually(t, "there are prompts, and no error", func() bool {
+		h.mustCall(t, "s", "offer", `{"list":"prompts","items":[{"name":"new"}]}`)
+		return h.status("s").LastError == "" && len(h.catalog("s").Prompts) > 0
+	})
 }
 
 // TestSlowListsAreReadLater checks that a server that lists slowly is used before it has.

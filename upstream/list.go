@@ -53,6 +53,7 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 	var others sync.WaitGroup
 	for l := promptList; l < lists; l++ {
 		if !sess.offers(l.kind()) {
+			s.noteListed(l, nil)
 			continue
 		}
 		others.Go(func() {
@@ -60,10 +61,12 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 			switch {
 			case f == nil:
 				got.set(l, read)
+				s.noteListed(l, nil)
 			case patient.Err() != nil:
 				sess.listChanged(l.kind())
 			case !sess.isOver():
 				s.log.Warn("the server offers what it does not list", "list", l.method(), "error", f.what)
+				s.noteListed(l, f)
 			}
 		})
 	}
@@ -74,8 +77,19 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 	others.Wait()
 	if f == nil {
 		got.set(toolList, tools)
+		s.noteListed(toolList, nil)
 	}
 	return got, f
+}
+
+// noteListed notes why a list was not read, for the server's status; nil where it was.
+func (s *server) noteListed(l list, f *fault) {
+	if s.of != nil {
+		s = s.of // its status shows what it offers
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlisted[l] = f
 }
 
 // list reads all pages of one list within the list timeout. It is empty where the server does not have it.
@@ -196,8 +210,10 @@ func (s *server) keepListed(ctx context.Context, sess *session, k kind) {
 			read, f := s.list(ctx, sess, l)
 			if f == nil {
 				got.set(l, read)
+				s.noteListed(l, nil)
 			} else if ctx.Err() == nil && !sess.isOver() {
 				s.log.Warn(l.noun()+"s could not be listed again: the catalog stays as it was", "error", f.what)
+				s.noteListed(l, f)
 			}
 		}
 		if ctx.Err() == nil {

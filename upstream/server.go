@@ -89,6 +89,7 @@ type server struct {
 	state    tool.ServerState
 	since    time.Time
 	lastErr  string
+	unlisted [lists]*fault // why a list that the server offers was not read when it was last asked for
 	hint     string
 	nextTry  time.Time
 	restarts int

@@ -45,6 +45,11 @@ func (s *server) ownStatus() tool.ServerStatus {
 		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
 		Dropped: s.losses.count(),
 	}
+	for _, f := range s.unlisted {
+		if f != nil && s.state == tool.ServerReady && st.LastError == "" {
+			st.LastError, st.Hint = f.what+": that list stays as it was", f.hint
+		}
+	}
 	if s.isBehind() && st.Hint == "" {
 		st.Hint = fmt.Sprintf("its entry has changed, and it starts when the calls that it was still working on have ended, within %s", retireWithin)
 	}
