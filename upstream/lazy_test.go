@@ -336,3 +336,11 @@ func TestSleepHidesNothing(t *testing.T) {
 		t.Error("tools went and came")
 	}
 }
+
+// started waits until each server was ready once, or has failed: one that falls asleep soon may not be seen ready.
+func (h *harness) started(t testing.TB) {
+	t.Helper()
+	if err := h.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

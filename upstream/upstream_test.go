@@ -138,14 +138,6 @@ func (h *harness) ready(t testing.TB, id string) tool.ServerStatus {
 	return h.reaches(t, id, tool.ServerReady)
 }
 
-// started waits until each server was ready once, or has failed: one that falls asleep soon may not be seen ready.
-func (h *harness) started(t testing.TB) {
-	t.Helper()
-	if err := h.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (h *harness) reaches(t testing.TB, id string, state tool.ServerState) (st tool.ServerStatus) {
 	t.Helper()
 	if !settles(func() bool { st = h.status(id); return st.State == state }) {

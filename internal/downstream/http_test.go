@@ -490,9 +490,30 @@ func TestHTTPBatch(t *testing.T) {
 	}
 }
 
+// TestUnreadableMessages: a request that nests too deep is refused by its id, so that nobody waits for the answer; what is no
+// JSON has none.
+func TestUnreadableMessages(t *testing.T) {
+	t.Parallel()
+	deep := strings.Repeat("[", rawjson.MaxDepth) + strings.Repeat("]", rawjson.MaxDepth)
+	for text, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":` + deep + `}}`: `"id":"a","error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","method":"x","params":{"a":` + deep + `},"id":1.5}`: `"id":1.5,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":1,"result":{"a":` + deep + `}}`:                `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":{},"method":"x","a":` + deep + `}`:             `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":1e,"method":"x","a":` + deep + `}`:             `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":1,"method":"x"`:                                `"id":null,"error":{"code":-32700,"message":"parse error: not a JSON text`,
+	} {
+		m, refusal := parseMessage([]byte(text))
+		if refusal == nil || !strings.Contains(string(errorText(m.id, refusal)), want) {
+			t.Errorf("%.60s: %v, want %s", text, refusal, want)
+		}
+	}
+}
+
 // FuzzParseMessage: whatever a client writes is read or refused, and what is read has the parts that the text has.
 func FuzzParseMessage(f *testing.F) {
-	for _, s := range []string{`{"jsonrpc":"2.0","id":1,"method":"x","params":{}}`, `{"jsonrpc":"2.0","id":{},"method":"x"}`, `{"\u0069d":1}`, `[]`, ``} {
+	for _, s := range []string{`{"jsonrpc":"2.0","id":1,"method":"x","params":{}}`, `{"jsonrpc":"2.0","id":{},"method":"x"}`, `{"\u0069d":1}`, `[]`, ``,
+		`{"id":1,"method":"x","a":` + strings.Repeat("[", rawjson.MaxDepth+1)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -26,7 +26,7 @@ func (m message) isRequest() bool { return m.method != "" && m.id != nil }
 func parseMessage(text []byte) (message, *tool.RPCError) {
 	m := message{text: text}
 	if !rawjson.Valid(text) {
-		return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: not a JSON text, or nested too deep"}
+		return unreadable(text)
 	}
 	if !rawjson.IsObject(text) {
 		return m, invalidRequest("a message must be a JSON object")
@@ -70,6 +70,19 @@ func parseMessage(text []byte) (message, *tool.RPCError) {
 		return m, invalidRequest(fault)
 	}
 	return m, nil
+}
+
+// unreadable is a text that Valid refuses. Where it only nests too deep for that, whoever sent a request can be told which.
+func unreadable(text []byte) (message, *tool.RPCError) {
+	m := message{text: text}
+	if rawjson.Depth(text) <= rawjson.MaxDepth {
+		return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: not a JSON text"}
+	}
+	_, asks := rawjson.Get(text, "method")
+	if id, ok := rawjson.Get(text, "id"); ok && asks && legalID(id) && rawjson.Valid(id) {
+		m.id = id
+	}
+	return m, &tool.RPCError{Code: tool.CodeParseError, Message: fmt.Sprintf("parse error: nested deeper than %d levels", rawjson.MaxDepth)}
 }
 
 // legalID: "Requests MUST include a string or integer ID. Unlike base JSON-RPC, the ID MUST NOT be null." JSON-RPC allows
