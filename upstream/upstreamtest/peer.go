@@ -250,11 +250,7 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		send([]byte(strings.ReplaceAll(text, "$ID", string(m.ID))))
 		return
 	case "progress":
-		n := number(args["n"])
-		for i := 1; i <= n; i++ {
-			send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":`+
-				`{"progressToken":%s,"progress":%d,"total":%d,"message":"step <%d>","x":1.50}}`, m.Params.Meta.ProgressToken, i, n, i))
-		}
+		tellProgress(m, number(args["n"]), send)
 	case "sleep":
 		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
 			return
@@ -301,6 +297,14 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		}
 	}
 	send(response(m.ID, "result", result))
+}
+
+// tellProgress reports n steps of a call.
+func tellProgress(m message, n int, send func([]byte)) {
+	for i := 1; i <= n; i++ {
+		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":`+
+			`{"progressToken":%s,"progress":%d,"total":%d,"message":"step <%d>","x":1.50}}`, m.Params.Meta.ProgressToken, i, n, i))
+	}
 }
 
 // answers is the result of the tool that tells what questions were answered with, once that holds the JSON text wait; nil
