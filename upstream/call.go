@@ -295,7 +295,7 @@ func (s *server) wait(
 			for _, q := range questions {
 				ahead, sent := last, make(chan struct{})
 				last = sent
-				answering.Go(func() { desk.putAfter(asking, q, ahead, sync.OnceFunc(func() { close(sent) })) })
+				answering.Go(func() { desk.put(asking, q, ahead, sync.OnceFunc(func() { close(sent) })) })
 			}
 			if held != wasHeld || slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
 				wasHeld = held

@@ -261,9 +261,10 @@ func (d *desk) openOf(call *laneCall) (n int) {
 	return n
 }
 
-// putAfter puts q once the question before it has gone to the client; ahead is closed then, nil without such a question. So
-// they come in the order in which the server asks. sent is called when q has gone.
-func (d *desk) putAfter(ctx context.Context, q *inquiry, ahead <-chan struct{}, sent func()) {
+// put puts q to the client of its call, and answers the server, unless the call ends before that. ctx ends with the call.
+// It waits until ahead is closed, which is when the question before q has gone to the client (nil without one), and calls sent
+// when q has: so they come in the order in which the server asks.
+func (d *desk) put(ctx context.Context, q *inquiry, ahead <-chan struct{}, sent func()) {
 	defer sent()
 	if ahead != nil {
 		select {
@@ -271,12 +272,6 @@ func (d *desk) putAfter(ctx context.Context, q *inquiry, ahead <-chan struct{}, 
 		case <-ctx.Done():
 		}
 	}
-	q.question.Sent = sent
-	d.put(ctx, q)
-}
-
-// put puts q to the client of its call, and answers the server, unless the call ends before that. ctx ends with the call.
-func (d *desk) put(ctx context.Context, q *inquiry) {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	d.mu.Lock()
@@ -286,7 +281,9 @@ func (d *desk) put(ctx context.Context, q *inquiry) {
 	if over {
 		return
 	}
-	answers, err := q.call.ask(asking, []tool.Question{q.question})
+	question := q.question // a copy: where the call ends meanwhile, q's is put to the next one
+	question.Sent = sent
+	answers, err := q.call.ask(asking, []tool.Question{question})
 	body := errorBody(q.id, errNoAnswer)
 	switch {
 	case err == nil && len(answers) == 1:

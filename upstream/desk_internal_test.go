@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,32 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	}
 }
 
+// TestDeskPutsWhileTheCallEnds checks, under the race detector, that a question which goes on to the next call may be on its way
+// to the client of the one that ends.
+func TestDeskPutsWhileTheCallEnds(t *testing.T) {
+	t.Parallel()
+	d := newDesk(func([]byte) {})
+	d.follow(deskOfClient)
+	call := newLaneCall("toolhub-1", "", nil)
+	call.ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
+		tool.Sent(q)
+		return []tool.Answer{{}}, nil
+	}
+	e, _ := open([]byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`))
+	d.receive(e, nil)
+	d.begin(call)
+	asked, _ := call.takeQuestions()
+	if len(asked) != 1 {
+		t.Fatalf("asked %d", len(asked))
+	}
+	sent := make(chan struct{})
+	var putting sync.WaitGroup
+	putting.Go(func() { d.put(t.Context(), asked[0], nil, sync.OnceFunc(func() { close(sent) })) })
+	d.end(call)
+	<-sent // whether it was asked or not: what is asked next waits for that
+	putting.Wait()
+}
+
 // TestDeskOfAClientThatCannotBeAsked checks that the server hears the same whether it asks before the call or during it.
 func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
@@ -231,7 +258,7 @@ func FuzzDesk(f *testing.F) {
 		}
 		asked, _ := call.takeQuestions()
 		for _, q := range asked {
-			d.put(t.Context(), q)
+			d.put(t.Context(), q, nil, func() {})
 		}
 		d.end(call)
 		if _, held := call.takeQuestions(); held || len(d.open)+len(d.early) > 1 {
