@@ -52,7 +52,7 @@ func members(schema json.RawMessage, depth int) string {
 	}
 	text := strings.Join(all, ", ")
 	if len(text) > maxSignature {
-		text = strings.TrimPrefix(text[:max(strings.LastIndex(text[:maxSignature], ", "), 0)]+", …", ", ")
+		text = text[:max(strings.LastIndex(text[:maxSignature], ", "), 0)] + ", …"
 	}
 	return text
 }

@@ -423,3 +423,18 @@ func TestSplitWithoutHiddenMetaTools(t *testing.T) {
 		}
 	}
 }
+
+// TestSplitsAreBounded: audiences come and go with rules and tokens, and what is kept of them does not grow for ever.
+func TestSplitsAreBounded(t *testing.T) {
+	t.Parallel()
+	tools := shop()
+	l := newLoader(t, Config{}, Options{}, tools)
+	for i := range maxSplits + 100 {
+		if s := l.Surface(surfaceOf(fmt.Sprint("p", i), tools, nil), tool.Client{}); len(s.Listed) != len(tools) {
+			t.Fatalf("%d tools are listed", len(s.Listed))
+		}
+	}
+	if n := len(l.splits); n == 0 || n > maxSplits {
+		t.Errorf("%d are kept", n)
+	}
+}
