@@ -49,7 +49,6 @@ func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *re
 	env = append(env, mark)
 	cmd := exec.Command(name, cfg.Args...)
 	cmd.Env, cmd.Dir = env, cfg.Dir
-	guard.OwnGroup(cmd)
 	var ends [6]*os.File // child's and our end of stdin, stdout, stderr
 	for i := 0; i < len(ends); i += 2 {
 		r, w, err := os.Pipe()
@@ -61,7 +60,7 @@ func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *re
 	}
 	ends[0], ends[1] = ends[1], ends[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = ends[0], ends[2], ends[4]
-	err = cmd.Start()
+	err = guard.StartGroup(cmd)
 	closeFiles([]*os.File{ends[0], ends[2], ends[4]})
 	if err != nil {
 		closeFiles([]*os.File{ends[1], ends[3], ends[5]})

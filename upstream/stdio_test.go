@@ -132,12 +132,12 @@ func TestCommandNotFound(t *testing.T) {
 		"too much for a program": {upstream.ServerConfig{Command: "/bin/sh", Env: []string{"X=" + strings.Repeat("x", 5<<20)}},
 			"could not be started: argument list too long", "shorten args and env"},
 		"in PATH":    {upstream.ServerConfig{Command: "npx", Env: []string{"PATH=" + dir}}, `command "npx" was not found in PATH`, "install Node.js or give the full path"},
-		"unknown":    {upstream.ServerConfig{Command: "no-such-program"}, `"no-such-program" was not found in PATH`, "install it or give the full path"},
+		"unknown":    {upstream.ServerConfig{Command: "no-such-program", Env: []string{"PATH=" + dir}}, `"no-such-program" was not found in PATH`, "install it or give the full path"},
 		"path":       {upstream.ServerConfig{Command: filepath.Join(dir, "none")}, "does not exist", "check command"},
 		"forbidden":  {upstream.ServerConfig{Command: plain}, "may not be run", "executable"},
 		"empty":      {upstream.ServerConfig{}, "no command given", "set command"},
 		"no dir":     {upstream.ServerConfig{Command: "/bin/sh", Dir: filepath.Join(dir, "none")}, "working directory", "check command and cwd"},
-		"no program": {upstream.ServerConfig{Command: upstream.HubCommand}, "was not found", ""},
+		"no program": {upstream.ServerConfig{Command: upstream.HubCommand, Env: []string{"PATH=" + dir}}, "was not found", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

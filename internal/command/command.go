@@ -181,7 +181,6 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 	}()
 	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit), stderr: newCollector(s.StderrLimit)}
 	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: append(append([]string{}, s.Env...), "PWD="+s.Dir, mark)}
-	guard.OwnGroup(p.cmd)
 	theirs, err := p.pipes(s.Stdin != nil)
 	if err != nil {
 		closeAll(p.ours)
@@ -193,7 +192,7 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 		closeAll(theirs)
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
-	err = p.cmd.Start()
+	err = guard.StartGroup(p.cmd)
 	closeAll(theirs)
 	if err != nil {
 		p.tree.end()

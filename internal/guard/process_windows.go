@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// OwnGroup gives the child a process group of its own, so that a Ctrl-C in the hub's console does not reach it.
-func OwnGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+// ownGroup gives the child a process group of its own, so that a Ctrl-C in the hub's console does not reach it.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
 // TermGroup does nothing: Windows has no signal that asks a process without a window to end. Closed stdin was the
