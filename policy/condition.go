@@ -43,25 +43,26 @@ type condition struct {
 	static  bool // depends on the tool, the profile and who calls alone: the same for every call
 }
 
-// compile compiles the text of a condition. An error says where in the text.
-func (c *conditions) compile(text string) (*condition, error) {
+// compile compiles the text of a condition. It returns every error, each with its place in the text; of text that is no
+// expression the first alone, because the others follow from it.
+func (c *conditions) compile(text string) (*condition, []error) {
 	if len(text) > maxCondition {
-		return nil, fmt.Errorf("a condition of more than %d bytes: split the rule", maxCondition)
+		return nil, []error{fmt.Errorf("a condition of more than %d bytes: split the rule", maxCondition)}
 	}
 	if err := c.prepare(); err != nil {
-		return nil, err
+		return nil, []error{err}
 	}
 	source := common.NewTextSource(text)
 	parsed, faults := c.parser.Parse(source)
-	if err := firstFault(faults); err != nil {
-		return nil, err
+	if errs := conditionFaults(faults); len(errs) > 0 {
+		return nil, errs[:1]
 	}
 	checked, faults := celchecker.Check(parsed, source, c.checker)
-	if err := firstFault(faults); err != nil {
-		return nil, err
+	if errs := conditionFaults(faults); len(errs) > 0 {
+		return nil, errs
 	}
 	if t := checked.GetType(checked.Expr().ID()); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
-		return nil, fmt.Errorf("the condition is a %s: write an expression that is true or false", t)
+		return nil, []error{fmt.Errorf("the condition is a %s: write an expression that is true or false", t)}
 	}
 	plan := []interpreter.PlannerOption{interpreter.Optimize(), interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization)}
 	if most, err := celchecker.Cost(checked, unknownSizes{}); err != nil || most.Max > maxCost {
@@ -69,7 +70,7 @@ func (c *conditions) compile(text string) (*condition, error) {
 	}
 	program, err := c.interpreter.NewInterpretable(checked, plan...)
 	if err != nil {
-		return nil, fmt.Errorf("the condition cannot be planned: %w", err)
+		return nil, []error{fmt.Errorf("the condition cannot be planned: %w", err)}
 	}
 	return &condition{program: program, static: isStatic(checked.Expr())}, nil
 }
@@ -83,26 +84,31 @@ func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode, _ []cel
 	return nil
 }
 
-// firstFault is the first fault, on one line: the library's own text draws the expression with a caret.
-func firstFault(faults *common.Errors) error {
-	all := faults.GetErrors()
-	if len(all) == 0 {
-		return nil
+// conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
+func conditionFaults(faults *common.Errors) []error {
+	actor, tool := (*celActor)(nil).typeName(), (*celTool)(nil).typeName()
+	named := strings.NewReplacer(actor, "actor", tool, "tool", (*celTarget)(nil).typeName(), "target")
+	var errs []error
+	for _, one := range faults.GetErrors() {
+		message := named.Replace(strings.Join(strings.Fields(one.Message), " "))
+		place := fmt.Sprintf("column %d", one.Location.Column()+1)
+		if line := one.Location.Line(); line > 1 {
+			place = fmt.Sprintf("line %d, %s", line, place)
+		}
+		hint := "mend it, as docs/permission.md says what conditions are"
+		switch {
+		case strings.HasPrefix(message, "undeclared reference to"):
+			hint = "there are arguments, _meta, targets, actor, tool, time, profile and cwd"
+		case strings.HasPrefix(message, "undefined field"):
+			hint = "docs/permission.md says which there are"
+		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, actor):
+			hint = "actor has several fields: use actor.name"
+		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, tool):
+			hint = "tool has several fields: use tool.name"
+		}
+		errs = append(errs, fmt.Errorf("%s of the condition: %s; %s", place, message, hint))
 	}
-	first := all[0]
-	message := strings.Join(strings.Fields(first.Message), " ")
-	place := fmt.Sprintf("column %d", first.Location.Column()+1)
-	if line := first.Location.Line(); line > 1 {
-		place = fmt.Sprintf("line %d, %s", line, place)
-	}
-	hint := "mend it, as docs/permission.md says what conditions are"
-	switch {
-	case strings.HasPrefix(message, "undeclared reference to"):
-		hint = "there are arguments, _meta, targets, actor, tool, time, profile and cwd"
-	case strings.HasPrefix(message, "undefined field"):
-		hint = "docs/permission.md says which there are"
-	}
-	return fmt.Errorf("%s of the condition: %s; %s", place, message, hint)
+	return errs
 }
 
 // isStatic reports whether the expression names nothing that differs from call to call.

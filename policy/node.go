@@ -185,6 +185,11 @@ func (r *reader) mapping(m *node, values []*ast.MappingValueNode) *node {
 
 // fields calls set for each member of the mapping n that is among known, and reports all others.
 func (r *reader) fields(n *node, key string, known []string, set func(name, key string, value *node)) {
+	r.fieldsMeant(n, key, known, nil, set)
+}
+
+// fieldsMeant is fields where meant says which key people mean by some other words.
+func (r *reader) fieldsMeant(n *node, key string, known []string, meant map[string]string, set func(name, key string, value *node)) {
 	if n.kind != isMapping {
 		r.fault(n, key, "this is "+string(n.kind)+" and must be a mapping", "write "+strings.Join(known, ", "))
 		return
@@ -196,7 +201,8 @@ func (r *reader) fields(n *node, key string, known []string, set func(name, key 
 			found = found || k == m.key.text
 		}
 		if !found {
-			r.fault(m.key, path, "unknown key", "the keys here are "+strings.Join(known, ", "))
+			r.fault(m.key, path, "unknown key", textfile.DidYouMean(cmp.Or(meant[m.key.text], m.key.text), known,
+				"the keys here are "+strings.Join(known, ", ")))
 			continue
 		}
 		set(m.key.text, path, m.value)

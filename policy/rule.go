@@ -158,10 +158,9 @@ func (c *checker) condition(text string) *condition {
 	if text == "" {
 		return nil
 	}
-	compiled, err := c.env.compile(text)
-	if err != nil {
+	compiled, faults := c.env.compile(text)
+	for _, err := range faults {
 		c.fault("when", err.Error(), "")
-		return nil
 	}
 	return compiled
 }

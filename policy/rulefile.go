@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -50,11 +51,12 @@ func (r *reader) rules(n *node, key string) []Rule {
 		rule, where := r.rule(value, key)
 		rules, places = append(rules, rule), append(places, where)
 	})
-	before := len(r.faults)
-	if before > 0 {
-		return rules // what could not be read would be reported once more
-	}
+	before := slices.Clone(r.faults)
 	for _, p := range CheckRules(rules) {
+		path := join(fmt.Sprintf("%s[%d]", key, p.Rule), p.Key)
+		if places[p.Rule][""].kind != isMapping || before.Cover(path) {
+			continue // it was reported when the rule was read
+		}
 		name, _, _ := strings.Cut(p.Key, "[")
 		place := places[p.Rule][p.Key]
 		if place == nil {
@@ -63,9 +65,15 @@ func (r *reader) rules(n *node, key string) []Rule {
 		if place == nil {
 			place = places[p.Rule][""]
 		}
-		r.fault(place, join(fmt.Sprintf("%s[%d]", key, p.Rule), p.Key), p.Message, p.Hint)
+		r.fault(place, path, p.Message, p.Hint)
 	}
 	return rules
+}
+
+// RuleWords are words that people write for keys of rules, and the keys that they mean.
+func RuleWords() map[string]string {
+	return map[string]string{"user": "actor", "users": "actor", "caller": "actor", "tool": "match", "tools": "match",
+		"if": "when", "condition": "when", "action": "then", "effect": "then", "behavior": "then"}
 }
 
 func ruleKeys() []string {
@@ -76,7 +84,7 @@ func ruleKeys() []string {
 func (r *reader) rule(n *node, key string) (Rule, map[string]*node) {
 	rule := Rule{Place: fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)}
 	places := map[string]*node{"": n}
-	r.fields(n, key, ruleKeys(), func(name, key string, value *node) {
+	r.fieldsMeant(n, key, ruleKeys(), RuleWords(), func(name, key string, value *node) {
 		places[name] = value
 		for i, item := range value.items {
 			places[fmt.Sprintf("%s[%d]", name, i)] = item

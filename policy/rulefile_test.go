@@ -66,8 +66,8 @@ func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
 	t.Parallel()
 	const good = "rules:\n  - {id: good, match: a, then: deny}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"unknown key":         {good + "  - {match: b, then: deny, wen: x}\n", `f:3:28: rules[1].wen: unknown key; the keys here are id,`},
-		"unknown top":         {"rule: []\n", `f:1:1: rule: unknown key; the keys here are rules`},
+		"unknown key":         {good + "  - {match: b, then: deny, wen: x}\n", `f:3:28: rules[1].wen: unknown key; did you mean "when"?`},
+		"unknown top":         {"rule: []\n", `f:1:1: rule: unknown key; did you mean "rules"?`},
 		"no behavior":         {good + "  - {match: b}\n", `f:3:5: rules[1].then: the rule does not say what happens;`},
 		"bad behavior":        {good + "  - match: b\n    then: dney\n", `f:4:11: rules[1].then: "dney" is no behavior; write allow`},
 		"matches all":         {good + "  - then: deny\n", `f:3:5: rules[1]: the rule does not say which calls it matches; write match: "*"`},
@@ -95,6 +95,9 @@ func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
 		"too deep":            {"rules: " + strings.Repeat("[", 200), `nested more than 100 levels`},
 		"too many tokens":     {strings.Repeat("- a\n", 60_000), `f:50001:1: more than 100,000 YAML tokens; split the rules by source`},
 		"too large":           {"#" + strings.Repeat("x", 2<<20), `larger than 1 MiB`},
+		"unknown actor field": {good + "  - {match: b, when: 'actor == \"ann\"', then: deny}\n", `'(actor, string)'; actor has several fields: use actor.name`},
+		"tool as a text":      {good + "  - {match: b, when: 'tool == \"x\"', then: deny}\n", `tool has several fields: use tool.name`},
+		"user":                {good + "  - {user: ann, then: deny}\n", `f:3:6: rules[1].user: unknown key; did you mean "actor"?`},
 		"empty tag":           {good + "  - {tags: ['a b'], then: deny}\n", `rules[1].tags: the tag "a b" is no word`},
 	} {
 		set, err := policy.ParseRules(policy.User, "f", []byte(c.text))
@@ -106,6 +109,31 @@ func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
 		if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "f:") {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, c.want)
 		}
+	}
+}
+
+// One pass reports what cannot be read, what means nothing, and every error of a condition; and nothing of it twice.
+func TestEveryFaultOfARuleFileIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := policy.ParseRules(policy.User, "f", []byte(`rules:
+  - {user: ann, when: 'actor == "ann" && tool.raed_only', then: deny}
+  - {match: x, then: dney, when: 'arguments.x =='}
+  - {match: [x, "y[1]"], then: deny, id: a/b, every_time: 1}
+  - nothing
+`))
+	if err == nil {
+		t.Fatal("no fault")
+	}
+	wants := []string{"rules[0].user: unknown key", "rules[0].when: column 7 of", "rules[0].when: column 23 of", `rules[1].then: "dney"`,
+		"rules[1].when: column 15 of", "rules[2].match[1]: the pattern", `rules[2].id: the id "a/b"`, "rules[2].every_time: this is a number",
+		"rules[3]: this is a text"}
+	for _, want := range wants {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %s in\n%v", want, err)
+		}
+	}
+	if got := strings.Count(err.Error(), "\n") + 1; got != len(wants) {
+		t.Errorf("%d faults, want %d:\n%v", got, len(wants), err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -29,7 +30,7 @@ type builtins struct {
 func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 	own := &builtins{}
 	environ := os.Environ()
-	var err error
+	var err, codeErr error
 	if s.Code.Enabled {
 		s.Code.Secrets = append(s.Code.Secrets, s.StateDir)
 		if s.Declarative.Dir != "" {
@@ -41,18 +42,19 @@ func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 		}
 		s.Code.Protected = append(s.Code.Protected, files...)
 		s.Code.Run.Bounds.Environ, s.Code.Run.Runner = environ, h.commands
-		if own.code, err = code.New(s.Code); err != nil {
-			return nil, err
-		}
+		own.code, codeErr = code.New(s.Code)
 	}
 	if s.Declarative.Enabled {
 		s.Declarative.Bounds.Environ, s.Declarative.Runner, s.Declarative.Logger = environ, h.commands, h.logger
 		if own.declared, err = declarative.New(s.Declarative); err != nil {
-			return nil, err
+			return nil, errors.Join(codeErr, err)
 		}
 		for _, p := range own.declared.Problems() {
 			h.logger.Warn("a declared tool is left out", "file", p.File, "error", p.Error())
 		}
+	}
+	if codeErr != nil {
+		return nil, codeErr
 	}
 	return own, nil
 }

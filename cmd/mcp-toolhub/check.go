@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -24,13 +26,13 @@ func (a *app) checkCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.load()
 			if err != nil {
-				return err
+				return a.withFaultyGrants(err)
 			}
 			for _, w := range s.Warnings {
 				fmt.Fprintf(a.std.err, "warning: %s\n", w)
 			}
-			if _, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile)}); err != nil {
-				return &exitError{exitConfig, err} // without them no hub starts
+			if err := checkParts(s); err != nil {
+				return &exitError{exitConfig, err}
 			}
 			fmt.Fprintf(a.std.out, "%s: ok: %d servers, %d profiles\n", s.Path, len(s.Upstream.Servers), max(1, len(s.Profiles)))
 			if !connect {
@@ -41,6 +43,16 @@ func (a *app) checkCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")
 	return cmd
+}
+
+// withFaultyGrants is err with what is wrong with the remembered answers.
+func (a *app) withFaultyGrants(err error) error {
+	state, stateErr := config.StateDir(a.stateDir, a.std.getenv)
+	if stateErr != nil {
+		return err
+	}
+	_, grantsErr := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, grantsFile)})
+	return &exitError{exitConfig, errors.Join(err, grantsErr)}
 }
 
 // reportServers prints the state of each server and fails where one that should be ready is not.

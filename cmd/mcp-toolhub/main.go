@@ -68,7 +68,7 @@ func run(args []string, std streams) int {
 	var faults textfile.Faults
 	switch {
 	case errors.As(err, &faults): // lines of their own, each with its place
-		fmt.Fprintln(std.err, strings.TrimSpace(faults.Error()))
+		fmt.Fprintln(std.err, strings.TrimSpace(err.Error()))
 	case coded.err != nil:
 		fmt.Fprintln(std.err, "mcp-toolhub:", strings.TrimSpace(coded.err.Error()))
 	}

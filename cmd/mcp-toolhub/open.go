@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
@@ -22,21 +25,42 @@ func (a *app) load() (*config.Settings, error) {
 		return nil, &exitError{exitConfig, err}
 	}
 	s, err := config.Load(config.Source{Path: path, StateDir: a.stateDir, Env: env})
-	if err != nil {
+	if err := errors.Join(err, a.addRules(s)); err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
-	if a.rules != "" {
-		if before, err := os.Stat(a.rules); err == nil {
-			s.Read[a.rules] = before
-		}
-		set, err := policy.ReadRules(policy.CommandLine, a.rules)
-		if err != nil {
-			return nil, &exitError{exitConfig, err}
-		}
-		s.Policy.Sets = append(s.Policy.Sets, set)
-		s.RuleFiles = append(s.RuleFiles, a.rules)
-	}
 	return s, nil
+}
+
+// addRules adds the rules of --rules to s, which is nil where the config has faults.
+func (a *app) addRules(s *config.Settings) error {
+	if a.rules == "" {
+		return nil
+	}
+	before, statErr := os.Stat(a.rules)
+	set, err := policy.ReadRules(policy.CommandLine, a.rules)
+	if err != nil || s == nil {
+		return err
+	}
+	if statErr == nil {
+		s.Read[a.rules] = before
+	}
+	s.Policy.Sets = append(s.Policy.Sets, set)
+	s.RuleFiles = append(s.RuleFiles, a.rules)
+	return nil
+}
+
+// checkParts makes the parts of a hub that may refuse settings which the config package takes, and starts nothing. The
+// error is all that they refuse.
+func checkParts(s *config.Settings) error {
+	logger := slog.New(slog.DiscardHandler)
+	h := &hub{logger: logger, commands: command.NewRunner("", logger)}
+	own, err := h.newBuiltins(s)
+	if err != nil {
+		own = &builtins{}
+	}
+	_, gateErr := h.newGate(s, own)
+	_, namesErr := namespace.New(s.Profiles)
+	return errors.Join(err, gateErr, namesErr, s.Deferred.Check())
 }
 
 // openHub loads the config and builds the hub that it describes. change, if not nil, may alter the settings first.

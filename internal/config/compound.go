@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -136,6 +137,7 @@ func must[T any](f field[T]) field[T] {
 // object is a mapping whose keys the table knows.
 type object[T any] struct {
 	fields  []field[T]
+	meant   map[string]string     // keys that people mean by other words
 	unknown string                // added to the fault of an unknown key; "" adds the known keys
 	lenient func(key string) bool // unknown keys that belong to another program; nil: none
 	extra   schema                // further members of the schema
@@ -195,7 +197,7 @@ func (s object[T]) stray(r *reader, m member) bool {
 	if otherwise == "" {
 		otherwise = "known here: " + commas(known)
 	}
-	r.fault(m.Position, "unknown key", textfile.DidYouMean(m.key, known, otherwise))
+	r.fault(m.Position, "unknown key", textfile.DidYouMean(cmp.Or(s.meant[m.key], m.key), known, otherwise))
 	return false
 }
 

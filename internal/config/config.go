@@ -64,7 +64,7 @@ type Env func(name string) (value string, ok bool)
 // Source says what to load.
 type Source struct {
 	Path     string // of the file, see Find
-	StateDir string // --state-dir; "" is the default of StateDir
+	StateDir string // --state-dir; "" is the default of the function StateDir
 	Env      Env
 }
 
@@ -82,7 +82,7 @@ func Load(src Source) (*Settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read config %q: %w", src.Path, readProblem(err))
 	}
-	state, err := stateDir(src.StateDir, src.Env)
+	state, err := StateDir(src.StateDir, src.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func Load(src Source) (*Settings, error) {
 // Parse turns data, the content of the file at path, into settings. The path tells the format, is named in faults and
 // anchors relative paths; the file itself is not read. The error is always Faults.
 func Parse(path string, data []byte, env Env) (*Settings, error) {
-	state, err := stateDir("", env)
+	state, err := StateDir("", env)
 	if err != nil {
 		return nil, textfile.Faults{{File: path, Position: textfile.At(1, 1), Message: err.Error()}}
 	}

@@ -52,9 +52,9 @@ func (e Env) configDir(goos string) string {
 	return e.userDir(goos, "AppData", "XDG_CONFIG_HOME", ".config")
 }
 
-// stateDir returns the absolute path of the directory for all that the hub writes: flag (--state-dir), otherwise
+// StateDir returns the absolute path of the directory for all that the hub writes: flag (--state-dir), otherwise
 // mcp-toolhub in the user's state directory. It creates nothing.
-func stateDir(flag string, env Env) (string, error) {
+func StateDir(flag string, env Env) (string, error) {
 	if flag != "" {
 		return absolute(flag), nil
 	}

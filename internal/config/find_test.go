@@ -70,10 +70,10 @@ func TestUserDirectories(t *testing.T) {
 	if got := filepath.ToSlash(relative.stateDir("linux") + " " + relative.configDir("linux")); got != "/h/.local/state /h/.config" {
 		t.Errorf("a relative XDG path is not ignored: %q", got)
 	}
-	if _, err := stateDir("", nil); err == nil || !strings.Contains(err.Error(), "--state-dir") {
+	if _, err := StateDir("", nil); err == nil || !strings.Contains(err.Error(), "--state-dir") {
 		t.Errorf("without a home: %v", err)
 	}
-	if got, err := stateDir("x", nil); err != nil || !filepath.IsAbs(got) {
+	if got, err := StateDir("x", nil); err != nil || !filepath.IsAbs(got) {
 		t.Errorf("the flag: %q, %v", got, err)
 	}
 }

@@ -93,7 +93,7 @@ func policyShape() object[permission] {
 func ruleShape() object[rule] {
 	globs := words{text{check: nameGlob}}
 	behaviors := []string{string(tool.Allow), string(tool.Ask), string(tool.Deny), string(tool.Passthrough)}
-	return object[rule]{fields: []field[rule]{
+	return object[rule]{meant: policy.RuleWords(), fields: []field[rule]{
 		key("id", "Its name in records (default: its number).", plainText, func(r *rule) *string { return &r.ID }),
 		key("match", `Tools, as globs over canonical names: "mcp.github.*".`, globs, func(r *rule) *[]string { return &r.Match }),
 		key("tags", "Tools with one of these tags: readonly, write, dangerous, network, filesystem … (tools show prints them).",
@@ -300,17 +300,18 @@ func (r *reader) classifier(c located[classifier]) *policy.ClassifierConfig {
 
 // rules checks the rules of the file itself.
 func (r *reader) rules(all []located[rule]) []policy.Rule {
-	rules, sound := make([]policy.Rule, 0, len(all)), true
+	rules := make([]policy.Rule, 0, len(all))
 	for _, one := range all {
 		out := one.value.Rule
 		out.Then, out.Place = tool.Behavior(one.value.then), r.place(one.Position)
 		rules = append(rules, out)
-		sound = sound && one.ok
 	}
-	if !sound {
-		return rules // what could not be read would be reported once more
-	}
+	before := slices.Clone(r.faults)
 	for _, p := range policy.CheckRules(rules) {
+		path := strings.TrimSuffix(all[p.Rule].path+"."+p.Key, ".")
+		if missing := p.Key == "then" && rules[p.Rule].Then == ""; missing || before.Cover(path) {
+			continue // it was reported when the rule was read
+		}
 		faultWithin(r, all[p.Rule], p.Key, p.Message, p.Hint)
 	}
 	return rules

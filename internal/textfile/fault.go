@@ -64,10 +64,19 @@ func (f Faults) Unwrap() []error {
 	return errs
 }
 
-// Sort puts the faults in the order of their places and returns them.
+// Cover reports whether one of the faults is about the value at the key path or something in it: a later check of that
+// value has nothing to add.
+func (f Faults) Cover(path string) bool {
+	return slices.ContainsFunc(f, func(one Fault) bool {
+		rest, ok := strings.CutPrefix(one.Key, path)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// Sort puts the faults in the order of their files and places and returns them.
 func (f Faults) Sort() Faults {
 	slices.SortStableFunc(f, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return f
 }
