@@ -34,11 +34,11 @@ func (a *app) checkCommand() *cobra.Command {
 			if err := checkParts(s); err != nil {
 				return &exitError{exitConfig, err}
 			}
-			fmt.Fprintf(a.std.out, "%s: ok: %d servers, %d profiles\n", s.Path, len(s.Upstream.Servers), max(1, len(s.Profiles)))
+			fmt.Fprintf(a.std.out, "%s: ok: %s, %s\n", s.Path, count(len(s.Upstream.Servers), "server"), count(max(1, len(s.Profiles)), "profile"))
 			if !connect {
 				return nil
 			}
-			return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), "table") })
+			return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), tableFlags{format: "table"}) })
 		},
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")
@@ -56,8 +56,8 @@ func (a *app) withFaultyGrants(err error) error {
 }
 
 // reportServers prints the state of each server and fails where one that should be ready is not.
-func (a *app) reportServers(h downstream.Health, format string) error {
-	if err := a.printServers(h, format); err != nil {
+func (a *app) reportServers(h downstream.Health, f tableFlags) error {
+	if err := a.printServers(h, f); err != nil {
 		return failed(err)
 	}
 	for _, s := range h.Servers {

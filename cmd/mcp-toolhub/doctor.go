@@ -155,16 +155,26 @@ func (a *app) diagnose(ctx context.Context, cfg upstream.Config, id string, prin
 	return d, err
 }
 
+// How a step is marked.
+const (
+	stepOK    = "ok"
+	stepFails = "FAILS"
+)
+
 func (a *app) printStep(s upstream.Step) {
-	mark := "ok"
+	mark := stepOK
 	if !s.OK {
-		mark = "FAILS"
+		mark = stepFails
+	}
+	gap := strings.Repeat(" ", len(stepFails)-len(mark))
+	if a.std.isColoured(a.std.out) {
+		mark = painted(mark)
 	}
 	took := ""
 	if s.Took > 0 {
 		took = " (" + s.Took.Round(100*time.Microsecond).String() + ")"
 	}
-	fmt.Fprintf(a.std.out, "  %-5s  %-10s  %s%s\n", mark, s.Name, s.Detail, took)
+	fmt.Fprintf(a.std.out, "  %s%s  %-10s  %s%s\n", mark, gap, s.Name, s.Detail, took)
 	indent := strings.Repeat(" ", 21)
 	if s.Hint != "" {
 		fmt.Fprintf(a.std.out, "%swhat to do: %s\n", indent, s.Hint)

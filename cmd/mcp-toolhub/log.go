@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"os"
@@ -13,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// newLogger returns the program's logger on w: readable on a terminal, JSON lines otherwise, as format says.
-func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
+// newLogger returns the program's logger on std.err: readable on a terminal, JSON lines otherwise, as format says.
+func newLogger(std streams, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	switch strings.ToLower(level) {
 	case "debug":
@@ -30,7 +29,7 @@ func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	}
 	switch format {
 	case "", "auto":
-		if !isTerminal(w) {
+		if !isTerminal(std.err) {
 			format = "json"
 		}
 	case "text", "json":
@@ -38,9 +37,9 @@ func newLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 		return nil, fmt.Errorf("log format %q is not known: use auto, text or json", format)
 	}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
+		return slog.New(slog.NewJSONHandler(std.err, &slog.HandlerOptions{Level: l})), nil
 	}
-	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})), nil
+	return slog.New(tint.NewTextHandler(std.err, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !std.isColoured(std.err)})), nil
 }
 
 // isTerminal reports whether a stream of the process is one that a person sits at.

@@ -79,7 +79,7 @@ func (a *app) openHub(change func(*config.Settings)) (*hub, error) {
 	if a.logFormat != "" {
 		format = a.logFormat
 	}
-	logger, err := newLogger(a.std.err, level, format)
+	logger, err := newLogger(a.std, level, format)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}

@@ -174,7 +174,7 @@ func (a *app) runTable(format string, table *policy.Table, e *policy.Engine, loo
 	case err != nil:
 		return failed(err)
 	case failures > 0:
-		return failed(fmt.Errorf("%d calls are not decided as wanted", failures))
+		return failed(fmt.Errorf("not decided as wanted: %s", count(failures, "call")))
 	}
 	return nil
 }

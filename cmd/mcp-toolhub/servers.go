@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -24,27 +25,47 @@ the config, which are started for the purpose and stopped again.
 The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
 
 func (a *app) serversCommand() *cobra.Command {
-	var hubURL, format string
+	var hubURL string
+	var f tableFlags
 	cmd := &cobra.Command{
 		Use: "servers", Short: "Show the state of each server", Long: serversHelp, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(format); err != nil {
+			if err := checkFormat(f.format); err != nil {
 				return err
 			}
 			if hubURL == "" {
-				return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), format) })
+				return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), f) })
 			}
 			h, err := a.remoteHealth(cmd.Context(), hubURL)
 			if err != nil {
 				return err
 			}
-			return a.reportServers(h, format)
+			return a.reportServers(h, f)
 		},
 	}
 	cmd.Flags().StringVar(&hubURL, "url", "", "`URL` of a running hub")
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	f.addTo(cmd.Flags())
 	return cmd
+}
+
+// tableFlags are the flags of commands that print a table.
+type tableFlags struct {
+	format string // table or json
+	wide   bool
+}
+
+func (f *tableFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.format, "output", "o", "table", "table or json")
+	flags.BoolVar(&f.wide, "wide", false, wideUsage)
+}
+
+// width is how wide the table may be.
+func (f tableFlags) width() int {
+	if f.wide {
+		return math.MaxInt
+	}
+	return tableWidth
 }
 
 func checkFormat(format string) error {
@@ -100,22 +121,31 @@ func ownConnections(s tool.ServerStatus) string {
 	return strconv.Itoa(s.Sessions)
 }
 
-func (a *app) printServers(h downstream.Health, format string) error {
-	if format == "json" {
+// moment is a time of today, or the day of an earlier one.
+func moment(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
+		return t.Format(time.DateOnly)
+	}
+	return t.Format(time.TimeOnly)
+}
+
+func latency(ms float64) string { return fmt.Sprintf("%.1fms", ms) }
+
+func (a *app) printServers(h downstream.Health, f tableFlags) error {
+	if f.format == "json" {
 		enc := json.NewEncoder(a.std.out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(h)
 	}
-	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SERVER\tSTATE\tSINCE\tTRANSPORT\tPROTOCOL\tTOOLS\tPROMPTS\tRESOURCES\t"+
-		"REPAIRED\tEXCLUDED\tCALLS\tERRORS\tDROPPED\tQUEUED\tSESSIONS\tP50\tP95")
+	var t table
+	t.add("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED", "P95", "P50",
+		"PROMPTS", "RESOURCES", "DROPPED", "REPAIRED", "PROTOCOL")
 	for _, s := range h.Servers {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%.1fms\t%.1fms\n", s.Server, s.State, s.Since.Local().Format(time.DateTime),
-			s.Transport, s.ProtocolVersion, s.Tools, s.Prompts, s.Resources+s.Templates, s.Repaired, len(s.Excluded), s.Calls, s.Errors,
-			s.Dropped, s.Queued, ownConnections(s),
-			s.LatencyP50MS, s.LatencyP95MS)
+		t.add(s.Server, string(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls), fmt.Sprint(s.Errors),
+			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued), latency(s.LatencyP95MS), latency(s.LatencyP50MS),
+			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped), strconv.Itoa(s.Repaired), s.ProtocolVersion)
 	}
-	if err := w.Flush(); err != nil {
+	if _, err := io.WriteString(a.std.out, t.text(f.width(), a.std.isColoured(a.std.out))); err != nil {
 		return err
 	}
 	for _, s := range h.Servers {

@@ -48,11 +48,15 @@ func newTerminal(t *testing.T) *pseudoTerminal {
 	return &pseudoTerminal{keys: keys, program: program, read: make(chan struct{})}
 }
 
-// start starts a command whose input and errors are this terminal. What it prints comes back when it has ended.
+// start starts a command whose input and errors are this terminal. What it prints comes back when it has ended, unless
+// that goes elsewhere already.
 func (p *pseudoTerminal) start(t *testing.T, cmd *exec.Cmd) (wait func() string) {
 	t.Helper()
 	var out strings.Builder
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.program, &out, p.program
+	cmd.Stdin, cmd.Stderr = p.program, p.program
+	if cmd.Stdout == nil {
+		cmd.Stdout = &out
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -201,5 +205,54 @@ func TestToolsCallWaitsInTheQueue(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, log.String())
+	}
+}
+
+// States are coloured where a person reads them: on a terminal, unless NO_COLOR is set. Files and pipes get none.
+func TestStatesAreColouredOnATerminalOnly(t *testing.T) {
+	t.Parallel()
+	config := configText(t, map[string]any{"good": child(upstreamtest.Script{}), "gone": map[string]any{"command": "no-such-program"}}, nil)
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const green, red = "\x1b[32m", "\x1b[31m"
+	for _, c := range []struct {
+		name     string
+		env      []string
+		terminal bool
+		want     bool
+	}{
+		{name: "a terminal", terminal: true, want: true},
+		{name: "a terminal with NO_COLOR", env: []string{"NO_COLOR=1"}, terminal: true},
+		{name: "a terminal with an empty NO_COLOR", env: []string{"NO_COLOR="}, terminal: true, want: true},
+		{name: "a terminal without colours", env: []string{"TERM=dumb"}, terminal: true},
+		{name: "a pipe"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "hub.json"), []byte(config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(program, "servers", "--config", "hub.json", "--log-level", "error")
+			cmd.Dir, cmd.Env = dir, append(scratchEnv(dir), c.env...)
+			p := newTerminal(t)
+			if c.terminal {
+				cmd.Stdout = p.program
+			}
+			shown := p.start(t, cmd)()
+			if c.terminal {
+				shown = p.shown()
+			}
+			for _, want := range []string{green + "ready\x1b[0m    ", red + "backoff\x1b[0m  "} {
+				if strings.Contains(shown, want) != c.want {
+					t.Errorf("%q in this is %t, want %t:\n%q", want, !c.want, c.want, shown)
+				}
+			}
+			if !c.want && strings.Contains(shown, "\x1b[3") {
+				t.Errorf("colours where none are wanted:\n%q", shown)
+			}
+		})
 	}
 }

@@ -131,7 +131,7 @@ func (a *app) withRemote(ctx context.Context, f toolFlags, do func(toolbox) erro
 	if token, ok := a.std.getenv(tokenVariable); ok {
 		headers["Authorization"] = "Bearer " + token
 	}
-	logger, err := newLogger(a.std.err, "error", a.logFormat)
+	logger, err := newLogger(a.std, "error", a.logFormat)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
