@@ -15,6 +15,7 @@ a template, a prompt, completion and logging.`
 func (a *app) demoServerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "demo-server", Short: "Run a small MCP server to try things with", Long: demoHelp, Args: cobra.NoArgs,
+		PersistentPreRun: func(*cobra.Command, []string) {}, // the guard of a hub finds its children by their environment
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := demo.Run(cmd.Context(), io.NopCloser(a.std.in), nopWriteCloser{a.std.out}, version()); err != nil {
 				return failed(err)

@@ -65,8 +65,8 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 			h.meaning.Close()
 		}
 	}()
-	if err := os.MkdirAll(s.StateDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
+	if err := openStateDir(s.StateDir, logger); err != nil {
+		return nil, err
 	}
 	if s.Upstream.Self, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)

@@ -179,7 +179,12 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			if err := guard.Conceal(); err != nil {
+				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
+			}
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.configPath, "config", "c", "", "config `file` (YAML, JSON or JSONC)")

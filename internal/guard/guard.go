@@ -6,11 +6,14 @@
 // would reach the child alone, not what the child has started, such as the node under npx.
 //
 // On Windows there is no guard process: a job object of the parent's does the same. See group_windows.go.
+//
+// Children run as the parent's user. Conceal keeps them from reading the parent's secrets out of its memory.
 package guard
 
 import (
 	"bufio"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +53,7 @@ func Start(self string) (*Guard, error) {
 		return g, err
 	}
 	cmd := exec.Command(self, guardArgument)
-	cmd.Dir = os.TempDir()
+	cmd.Dir, cmd.Env = os.TempDir(), []string{} // the parent's variables may hold secrets
 	detach(cmd)
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -154,7 +157,7 @@ func Main() {
 	if len(os.Args) != 2 || os.Args[1] != guardArgument {
 		return
 	}
-	if err := run(os.Stdin); err != nil {
+	if err := errors.Join(Conceal(), run(os.Stdin)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

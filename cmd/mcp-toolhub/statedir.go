@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"runtime"
+)
+
+// ownState are the hub's entries of the state directory. What else is there is not touched: --state-dir may name a
+// directory that holds more.
+var ownState = []string{stateKey, previousKey, grantsFile, "catalogs", "embeddings", "journal", "run"}
+
+// forOthers are the permission bits of everybody but the owner.
+const forOthers fs.FileMode = 0o077
+
+// openStateDir makes the state directory. It takes from others the right to enter a directory that exists already, and
+// to read the hub's files in it, and warns where they had it.
+func openStateDir(dir string, logger *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	if runtime.GOOS == "windows" {
+		return nil // its modes say nothing about other users
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open the state directory: %w", err)
+	}
+	defer root.Close()
+	top, err := root.Stat(".")
+	if err != nil {
+		return fmt.Errorf("open the state directory: %w", err)
+	}
+	if top.Mode()&fs.ModeSticky != 0 {
+		logger.Warn("the state directory is one that users share, such as /tmp: name one of your own with --state-dir", "path", dir)
+	} else if err := closeToOthers(root, ".", top, logger); err != nil {
+		return err
+	}
+	for _, name := range ownState {
+		err := fs.WalkDir(root.FS(), name, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // not there, or gone by now; whoever needs it says so
+			}
+			info, err := entry.Info()
+			if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+				return nil
+			}
+			return closeToOthers(root, name, info, logger)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeToOthers takes all rights to an entry of the state directory from others.
+func closeToOthers(root *os.Root, name string, info fs.FileInfo, logger *slog.Logger) error {
+	mode := info.Mode().Perm()
+	if mode&forOthers == 0 {
+		return nil
+	}
+	full := path.Join(root.Name(), name)
+	if err := root.Chmod(name, mode&^forOthers); err != nil {
+		return fmt.Errorf("the state directory is open to others: %w: make %q yours, or name another directory with --state-dir", err, full)
+	}
+	logger.Warn("others could read the hub's state: the mode is mended", "path", full,
+		"was", fmt.Sprintf("%04o", mode), "is", fmt.Sprintf("%04o", mode&^forOthers))
+	return nil
+}
