@@ -165,20 +165,17 @@ func checkQuestion(t *testing.T, params string) {
 	t.Helper()
 	var q struct{ Message string }
 	mustDecode(t, params, &q)
-	if !strings.HasPrefix(q.Message, "mcp-toolhub asks: may this call run?\nTool: mcp.s.echo\n") || strings.Contains(q.Message, "hunter2") ||
-		!strings.Contains(q.Message, `"password":"[masked]"`) {
+	if !strings.HasPrefix(q.Message, "mcp-toolhub asks: may mcp.s.echo (server s) run?\nArguments: ") || strings.Contains(q.Message, "hunter2") ||
+		!strings.Contains(q.Message, `password: "[masked]"`) {
 		t.Errorf("the question is %s", q.Message)
 	}
-	risks, tools := 0, 0
+	risks := 0
 	for line := range strings.Lines(q.Message) {
 		if strings.HasPrefix(line, "Risk: ") {
 			risks++
 		}
-		if strings.HasPrefix(line, "Tool: ") {
-			tools++
-		}
 	}
-	if risks != 1 || tools != 1 || strings.Contains(q.Message, "\u202e") || !strings.Contains(q.Message, `Echoes.\u000aRisk: low`) {
+	if risks != 1 || strings.Contains(q.Message, "\u202e") || strings.Contains(q.Message, "\nTool: ") || !strings.Contains(q.Message, `Echoes.\nRisk: low`) {
 		t.Errorf("the server's words pass for the hub's: %s", q.Message)
 	}
 }

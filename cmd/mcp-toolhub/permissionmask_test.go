@@ -26,14 +26,15 @@ func TestAddressesAreShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	const address = "https://ann:hunter2@h.example/x?page=2&access_token=hunter2&X-Amz-Signature=hunter2#y"
 	const shown = "https://ann:[masked]@h.example/x?page=2&access_token=[masked]&X-Amz-Signature=[masked]#y"
-	calls := []struct{ name, args, want string }{
-		{"mcp.s.fetch", `{"url":"` + address + `"}`, `{"url":"` + shown + `"}`},
-		{"mcp.s.fetch", `{"url":"/x?token=hunter2"}`, `{"url":"/x?token=[masked]"}`},
+	calls := []struct{ name, args, want, brief string }{
+		{"mcp.s.fetch", `{"url":"` + address + `"}`, `{"url":"` + shown + `"}`, `url: "` + shown + `"`},
+		{"mcp.s.fetch", `{"url":"/x?token=hunter2"}`, `{"url":"/x?token=[masked]"}`, `url: "/x?token=[masked]"`},
 		{"mcp.s.fetch", `{"headers":{"Referer":"` + address + `"},"https://a:hunter2@k/":1}`,
-			`{"headers":{"Referer":"` + shown + `"},"https://a:[masked]@k/":1}`},
-		{"mcp.s.run", `{"command":"curl ` + address + `"}`, `{"command":"curl ` + shown + `"}`},
-		{"mcp.s.run", `{"command":"curl h/?token=x;id"}`, `{"command":"curl h/?token=[masked];id"}`}, // a command is not hidden
-		{"mcp.s.save", `{"path":"https://ann:hunter2@h.example/.env"}`, `{"path":"https://ann:[masked]@h.example/.env"}`},
+			`{"headers":{"Referer":"` + shown + `"},"https://a:[masked]@k/":1}`, ""},
+		{"mcp.s.run", `{"command":"curl ` + address + `"}`, `{"command":"curl ` + shown + `"}`, `command: "curl ` + shown + `"`},
+		{"mcp.s.run", `{"command":"curl h/?token=x;id"}`, `{"command":"curl h/?token=[masked];id"}`, `command: "curl h/?token=[masked];id"`}, // a command is not hidden
+		{"mcp.s.save", `{"path":"https://ann:hunter2@h.example/.env"}`, `{"path":"https://ann:[masked]@h.example/.env"}`,
+			`path: "https://ann:[masked]@h.example/.env"`},
 	}
 	l := &lane{t: t, version: rev2025, dir: t.TempDir()}
 	l.state, l.far = filepath.Join(l.dir, "state"), filepath.Join(l.dir, "received")
@@ -52,7 +53,11 @@ func TestAddressesAreShownWithoutSecrets(t *testing.T) {
 		want = append(want, c.args)
 		var question struct{ Message string }
 		mustDecode(t, x.asked[i].params, &question)
-		if !strings.Contains(question.Message, "\nArguments: "+c.want+"\n") || strings.Contains(question.Message, "hunter2") {
+		line := "\nArguments: " + c.brief + "\n"
+		if c.brief == "" { // too long for that
+			line = "\nAll arguments: " + c.want + "\n"
+		}
+		if !strings.Contains(question.Message, line) || strings.Contains(question.Message, "hunter2") {
 			t.Errorf("%s: the question is\n%s", c.args, question.Message)
 		}
 	}

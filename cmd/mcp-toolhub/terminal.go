@@ -59,7 +59,8 @@ func options() []option {
 		{"d", "always deny in this scope", policy.DenyAlways}}
 }
 
-// put puts one question and returns the answer as the result of an elicitation. Whoever ends the input has declined.
+// put puts one question and returns the answer as the result of an elicitation. Whoever ends the input denies: by an answer,
+// because a refusal that comes at once is taken for one of a program.
 func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +87,7 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 		}
 		if !ok {
 			fmt.Fprintln(t.std.err)
-			return json.RawMessage(declinedForm), nil
+			return answerForm(policy.DenyOnce, "")
 		}
 		choice, known := offered[strings.ToLower(line)]
 		if !known {
@@ -97,8 +98,13 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(map[string]any{"action": "accept", "content": map[string]string{"answer": string(choice), "message": says}})
+		return answerForm(choice, says)
 	}
+}
+
+// answerForm is a filled in form of gate.Form, with a sentence to the model.
+func answerForm(choice policy.Choice, says string) (json.RawMessage, error) {
+	return json.Marshal(map[string]any{"action": "accept", "content": map[string]string{"answer": string(choice), "message": says}})
 }
 
 const declinedForm = `{"action":"decline"}`

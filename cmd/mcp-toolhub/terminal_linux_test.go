@@ -141,7 +141,7 @@ func TestToolsCallAsksAtTheTerminal(t *testing.T) {
 				t.Errorf("%s: %s lacks %s\n%s", c.name, got, want, p.shown())
 			}
 		}
-		if screen := p.shown(); !strings.Contains(screen, "Tool: mcp.s.echo") || !strings.Contains(screen, `"password":"[masked]"`) ||
+		if screen := p.shown(); !strings.Contains(screen, "may mcp.s.echo (server s) run?") || !strings.Contains(screen, `password: "[masked]"`) ||
 			strings.Contains(screen, "hunter2") || !strings.Contains(screen, c.name) {
 			t.Errorf("%s shows\n%s", c.name, screen)
 		}

@@ -22,6 +22,11 @@ const (
 	maxShownWords     = 300
 	maxShownTarget    = 300
 	maxShownTargets   = 10
+
+	// Of the line that shortens the arguments: what an argument that leads somewhere shows, what any other shows, and all of them.
+	maxBriefAim   = 100
+	maxBriefValue = 40
+	maxBrief      = 160
 )
 
 // MaxAims is how many targets of one call are worth a look at the file system for people.
@@ -198,15 +203,21 @@ func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
 	return value
 }
 
-// Message is the question of the decision d about r, in plain text. What the hub says stands at the beginning of a line;
-// what a stranger wrote stands in one line behind it, quoted, cut, and with everything invisible made visible, so that none
-// of it can be taken for the hub's words.
+// Message is the question of the decision d about r, in plain text. Some clients show three lines of it, so the first three
+// are short and say what matters most: the tool and its server, the arguments, and why a person is asked.
+//
+// What the hub says stands at the beginning of a line; what a stranger wrote stands in one line behind it, quoted, cut, and
+// with everything invisible made visible, so that none of it can be taken for the hub's words.
 func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%s: %s\n", label, text) }
-	b.WriteString("mcp-toolhub asks: may this call run?\n")
-	line("Tool", Name(r.Tool.Name))
-	line("Server", Plain(r.Tool.Server, maxShownWords))
+	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run?\n", Name(r.Tool.Name), Plain(r.Tool.Server, maxShownWords))
+	arguments := Mask(r.Input, r.Facts)
+	brief, whole := shortened(arguments, r.Targets)
+	line("Arguments", brief)
+	if message, ok := d.Reason["message"].(string); ok {
+		line("Why you are asked", Plain(message, maxShownWords))
+	}
 	if f := r.Facts; f != nil {
 		effect := "it may change things"
 		if f.ReadOnly.Value {
@@ -219,9 +230,6 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	}
 	if f := r.Facts; f != nil && len(f.Tags) > 0 {
 		line("Tags", Plain(strings.Join(f.Tags, " "), maxShownWords))
-	}
-	if message, ok := d.Reason["message"].(string); ok {
-		line("Why you are asked", Plain(message, maxShownWords))
 	}
 	if suggested := Suggested(r, d); suggested != "" {
 		line("Suggested", suggested)
@@ -239,7 +247,9 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if len(r.Env) > 0 {
 		line("Gets of the environment", Plain(strings.Join(r.Env, " "), maxShownWords))
 	}
-	line("Arguments", Plain(string(Mask(r.Input, r.Facts)), maxShownArguments))
+	if !whole {
+		line("All arguments", Plain(string(arguments), maxShownArguments))
+	}
 	if client := r.Actor.Client.Name; client != "" {
 		line("Asked for by", Plain(r.Actor.Ref(), maxShownWords)+", a program that calls itself "+quoted(client, maxShownWords))
 	}
@@ -254,6 +264,60 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 		line("An answer that is remembered covers", c)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// shortened is masked arguments on one short line: those that lead to targets first, then the others, each of them cut. whole
+// reports whether nothing is missing.
+func shortened(arguments json.RawMessage, targets []target.Target) (brief string, whole bool) {
+	aimed := func(name string) bool {
+		return slices.ContainsFunc(targets, func(t target.Target) bool {
+			first, _, _ := strings.Cut(strings.TrimPrefix(t.Argument, "/"), "/")
+			return strings.NewReplacer("~1", "/", "~0", "~").Replace(first) == name
+		})
+	}
+	var aims, others []string
+	whole = true
+	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
+		list, limit := &others, maxBriefValue
+		if aimed(m.Name()) {
+			list, limit = &aims, maxBriefAim
+		}
+		part := briefName(m.Name()) + ": " + briefValue(m.Value, limit)
+		whole = whole && !strings.Contains(part, cutMark)
+		*list = append(*list, part)
+		return true
+	})
+	all := append(aims, others...)
+	if len(all) == 0 {
+		return "none", true
+	}
+	brief = all[0]
+	for i, part := range all[1:] {
+		if len(brief)+len(part) > maxBrief {
+			return brief + fmt.Sprintf(" … (%d more, see below)", len(all)-1-i), false
+		}
+		brief += ", " + part
+	}
+	return brief, whole
+}
+
+// briefName is the name of an argument: between quotes where it holds more than names usually do.
+func briefName(name string) string {
+	odd := strings.ContainsFunc(name, func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '-'
+	})
+	if odd || name == "" || len(name) > maxBriefValue {
+		return quoted(name, maxBriefValue)
+	}
+	return name
+}
+
+// briefValue is the value of an argument. A text is read first, so that its escapes hide nothing.
+func briefValue(value []byte, limit int) string {
+	if text, ok := rawjson.String(value); ok {
+		return quoted(text, limit)
+	}
+	return Plain(string(value), limit)
 }
 
 // Does is what a tool does, in the words of its origin: one line between quotes, cut; "" where that says nothing.
@@ -336,18 +400,23 @@ func Covers(s *policy.SuggestedGrant) string {
 
 // quoted is one line of a stranger's text between quotes, which it cannot end itself.
 func quoted(text string, limit int) string {
-	return `"` + Plain(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text), limit) + `"`
+	return `"` + Plain(strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(text), limit) + `"`
 }
+
+// cutMark ends a text that was cut.
+const cutMark = " bytes more)"
 
 // Plain is one line of a stranger's text, cut after limit bytes: what does not print, and what would change the direction of
 // the line, stands as its code point.
 func Plain(text string, limit int) string {
 	var b strings.Builder
+	escaped := false // c belongs to the backslash before it
 	for i, c := range text {
-		if b.Len() >= limit {
-			fmt.Fprintf(&b, "… (%d bytes more)", len(text)-i)
+		if b.Len() >= limit && !escaped {
+			fmt.Fprintf(&b, "… (%d"+cutMark, len(text)-i)
 			break
 		}
+		escaped = c == '\\' && !escaped
 		switch {
 		case c == utf8.RuneError, c != ' ' && !unicode.IsPrint(c), isBlank(c):
 			fmt.Fprintf(&b, `\u%04x`, c)
@@ -367,8 +436,10 @@ func isBlank(c rune) bool {
 	return unicode.Is(unicode.Variation_Selector, c)
 }
 
-// Form is the requestedSchema of an elicitation for one of the choices. revision is the client's: a list of words with
-// titles is written differently from 2025-11-25 on.
+// Form is the requestedSchema of an elicitation for one of the choices, in their order. It has nothing but that one choice,
+// because there are clients that cannot submit an optional text that is empty; and it has no default, because there are
+// clients that fill defaults in without showing them. revision is the client's: a list of words with titles is written
+// differently from 2025-11-25 on.
 func Form(choices []policy.Choice, revision string) json.RawMessage {
 	titles := map[policy.Choice]string{policy.AllowOnce: "Allow once", policy.AllowSession: "Allow for this session",
 		policy.AllowAlways: "Always allow in this scope", policy.DenyOnce: "Deny once", policy.DenyAlways: "Always deny in this scope"}
@@ -382,9 +453,7 @@ func Form(choices []policy.Choice, revision string) json.RawMessage {
 	} else {
 		answer["enum"], answer["enumNames"] = choices, names
 	}
-	form, err := json.Marshal(map[string]any{"type": "object", "required": []string{"answer"}, "properties": map[string]any{
-		"answer":  answer,
-		"message": map[string]any{"type": "string", "title": "A sentence to the model (optional)", "maxLength": 1000}}})
+	form, err := json.Marshal(map[string]any{"type": "object", "required": []string{"answer"}, "properties": map[string]any{"answer": answer}})
 	if err != nil {
 		return nil // cannot be: nothing in it but strings
 	}
