@@ -20,15 +20,6 @@
 // 64 KiB: the beginning and the end of a quick call go to the disk with one write. A hub that is killed loses what it
 // held; Close writes it.
 //
-// # Redo file
-//
-// Where SyncWithin is 0, a commit waits for the disk, and a file that grows is expensive to sync, because the file
-// system has to commit its new size as well. So a journal file that has seen a few syncs gets a companion of the same
-// name that ends in .redo, of 1 MiB and never larger: each commit is written to both, only the companion is synced at
-// once, and the journal file itself in the background. The companion goes when the journal file is closed. After a
-// loss of power, the next hub writes into the journal file what the companion holds beyond it; the records of a hub
-// that was merely killed are in the journal file already.
-//
 // # Files
 //
 // The directory holds files named journal-<UTC time>-<number>.jsonl, whose names sort in the order of their creation.

@@ -24,17 +24,17 @@ type files struct {
 	synced   int64 // of them on the disk for certain
 	unsynced int   // records between the two
 	stuck    bool  // a new file could not be begun, and the log knows
-	locked   bool  // nobody else takes the current file
-	syncs    int   // of the current file
 
-	tail    []byte     // what was written since synced; nil where it is too much to keep
-	redo    *redo      // of the current file; nil until it is ready
-	coming  chan *redo // gets the redo file, or nil; nil while none is being made
 	settled chan error // gets the outcome of the sync in the background; nil while there is none
 
 	// What that sync covers.
 	upTo        int64
 	upToRecords int
+}
+
+// use makes file the current one.
+func (f *files) use(file *os.File, path string, size int64) {
+	f.current, f.path, f.size, f.synced, f.unsynced, f.settled = file, path, size, size, 0, nil
 }
 
 // openFirst goes on with a closed file that has room, or begins a new one.
@@ -62,7 +62,6 @@ func (f *files) write(b *batch) (lost int, err error) {
 			}
 			return lost, &JournalError{Op: "write journal", Path: f.path, Err: err}
 		}
-		f.keep(b.bytes)
 		f.size += int64(len(b.bytes))
 		f.unsynced += b.records
 	}
@@ -84,10 +83,6 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	if lost, err := f.sync(); err != nil {
 		return lost, err
 	}
-	if f.finish() != nil {
-		f.abandon() // what is in it is in its redo file, too, and can be restored
-		return 0, f.begin()
-	}
 	full := f.current
 	if err := f.begin(); err != nil {
 		if !f.stuck {
@@ -102,19 +97,14 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	return 0, nil
 }
 
-// sync puts what was written on the disk: into the redo file where there is one, and in the journal itself otherwise.
-// After a failed sync the system may have dropped the data and call the next sync good all the same, so the file is cut
-// back to what is certain and never used again.
+// sync puts what was written on the disk. After a failed sync the system may have dropped the data and call the next sync
+// good all the same. So the file is cut back to what is certain, and never used again.
 func (f *files) sync() (lost int, err error) {
 	if f.current == nil || f.synced == f.size {
 		return 0, nil
 	}
-	done, err := f.syncRedo()
-	if err == nil && !done {
-		// The system reports an error to one sync of a file only, so that of the one in the background counts here.
-		err = errors.Join(f.settle(), datasync(f.current))
-	}
-	if err != nil {
+	// The system reports an error to one sync of a file only, so that of the one in the background counts here.
+	if err := errors.Join(f.settle(), f.current.Sync()); err != nil {
 		lost, f.unsynced = f.unsynced, 0
 		if f.cfg.SyncWithin == 0 { // otherwise they count already, and may be there
 			f.cutBack(f.synced)
@@ -122,8 +112,7 @@ func (f *files) sync() (lost int, err error) {
 		f.abandon()
 		return lost, &JournalError{Op: "sync journal", Path: f.path, Err: err}
 	}
-	f.synced, f.unsynced, f.tail = f.size, 0, f.tail[:0]
-	f.wantRedo()
+	f.synced, f.unsynced = f.size, 0
 	return 0, nil
 }
 
@@ -137,25 +126,19 @@ func (f *files) cutBack(size int64) {
 	f.size = size
 }
 
-// abandon gives the current file up. A redo file stays: it may hold what the file does not.
+// abandon gives the current file up.
 func (f *files) abandon() {
 	if f.current == nil {
 		return
 	}
-	f.awaitRedo()
-	_ = f.settle() // whatever came of it, the redo file has it
-	f.leaveRedo()
-	closeHeld(f.current) // it has failed already
+	_ = f.settle()       // the file is synced, or has failed already
+	closeHeld(f.current) // likewise
 	f.current = nil
 }
 
 // close syncs and closes the current file.
 func (f *files) close() (lost int, err error) {
-	if lost, err = f.sync(); err == nil && f.current != nil {
-		if err = f.finish(); err != nil {
-			err = &JournalError{Op: "sync journal", Path: f.path, Err: err}
-		}
-	}
+	lost, err = f.sync()
 	f.abandon()
 	return lost, err
 }
@@ -184,7 +167,7 @@ func (f *files) begin() error {
 		if !locked {
 			f.logger.Warn("the journal's file system knows no locks: old journal files are not removed", "dir", f.cfg.Dir)
 		}
-		f.use(file, path, 0, locked)
+		f.use(file, path, 0)
 		return nil
 	}
 }
@@ -205,16 +188,12 @@ func (f *files) adopt() bool {
 		if err != nil {
 			continue
 		}
-		if locked && !f.recover(file, path) {
-			closeHeld(file) // nothing was written
-			continue
-		}
 		if size, err := cutTail(file); err == nil && locked {
 			file.Chmod(0o600) // a restored backup may be readable for others; where that stays so, records still matter more
 			if cut := info.Size() - size; cut > 0 {
 				f.logger.Info("cut off a journal line that a crash left unfinished", "file", path, "bytes", cut)
 			}
-			f.use(file, path, size, locked)
+			f.use(file, path, size)
 			return true
 		}
 		closeHeld(file) // nothing was written
@@ -266,11 +245,6 @@ func (f *files) clean() {
 		if err != nil {
 			continue // in use, gone, or not ours
 		}
-		if locked && !f.recover(file, path) {
-			kept++
-			closeHeld(file) // nothing was written
-			continue
-		}
 		info, err := file.Stat()
 		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) {
 			if err := removeHeld(file, path); err != nil {
@@ -286,4 +260,46 @@ func (f *files) clean() {
 // expired reports whether a file was last written too long ago.
 func (f *files) expired(info fs.FileInfo) bool {
 	return f.cfg.MaxAge > 0 && time.Since(info.ModTime()) > f.cfg.MaxAge
+}
+
+// beginSync syncs what was written so far, in the background, and calls done when that has ended. It returns false if
+// there is nothing to sync.
+func (f *files) beginSync(done func()) bool {
+	if f.current == nil || f.synced == f.size || f.settled != nil {
+		return false
+	}
+	settled, file := make(chan error, 1), f.current
+	f.settled, f.upTo, f.upToRecords = settled, f.size, f.unsynced
+	go func() {
+		settled <- file.Sync()
+		done()
+	}()
+	return true
+}
+
+// endSync returns how the sync in the background went. After a failure the file is given up as it is, and all records in
+// it that are not certain are counted as lost, although some may be there.
+func (f *files) endSync() (lost int, err error) {
+	if f.settled == nil { // the file was synced or given up meanwhile
+		return 0, nil
+	}
+	if err := f.settle(); err != nil {
+		lost, f.unsynced = f.unsynced, 0
+		f.abandon()
+		return lost, &JournalError{Op: "sync journal", Path: f.path, Err: err}
+	}
+	if f.upTo > f.synced {
+		f.synced, f.unsynced = f.upTo, f.unsynced-f.upToRecords
+	}
+	return 0, nil
+}
+
+// settle waits for the sync in the background and returns its outcome.
+func (f *files) settle() error {
+	if f.settled == nil {
+		return nil
+	}
+	err := <-f.settled
+	f.settled = nil
+	return err
 }
