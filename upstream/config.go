@@ -83,6 +83,9 @@ type Config struct {
 	RetryBudget int
 	RetryRest   time.Duration
 
+	// FirstListWithin is how long AwaitFirstLists waits for a server that was started and has never listed; 0: not at all.
+	FirstListWithin time.Duration
+
 	Catalogs Catalogs // keeps what servers offered, for the next start; nil keeps nothing
 }
 

@@ -126,7 +126,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: g.version, guards: g.guards,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
 		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: g.catalogs,
-		slots: g.slots, kill: g.kill, onChange: g.changed,
+		slots: g.slots, kill: g.kill, onChange: g.changed, firstWithin: cfg.FirstListWithin,
 		onRestate: func(k kind) { g.restate(sc.ID, k) },
 		settled:   make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
@@ -229,6 +229,7 @@ func (g *Group) start(s *server) {
 		after = none
 	}
 	s.comeAfter(after)
+	s.awaitFrom(time.Now())
 	if s.cfg.Disabled {
 		s.settle()
 		g.running.Go(func() {

@@ -79,7 +79,10 @@ type server struct {
 	settled    chan struct{} // closed when the server was ready or has failed once
 	settleOnce sync.Once
 
+	firstWithin time.Duration // see Config.FirstListWithin
+
 	mu       sync.Mutex
+	firstBy  time.Time // until then its first list is waited for; zero before the start
 	inFlight int
 	leaving  bool // no call is let in any more
 	lastUsed time.Time

@@ -114,7 +114,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	}
 	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
 		Servers: h.group, Fresh: h.fresh, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key,
-		SessionEnded: h.grants.EndSession, Refuse: h.refuse})
+		FirstLists: h.firstLists, SessionEnded: h.grants.EndSession, Refuse: h.refuse})
 	if err != nil {
 		return nil, errors.Join(err, h.journal.Close())
 	}
@@ -234,6 +234,16 @@ func (h *hub) refresh() {
 	h.announce(all)
 	h.refreshed.Store(changes)
 	h.starting.more()
+}
+
+// firstLists waits until the servers that s shows have listed for the first time, and brings the surfaces up to that.
+func (h *hub) firstLists(ctx context.Context, s *tool.Surface) {
+	if s.Features == nil || !h.group.AwaitFirstLists(ctx, s.Features.Servers) {
+		return
+	}
+	if h.group.Changes() != h.refreshed.Load() { // of which the group itself tells a moment later
+		h.refresh()
+	}
 }
 
 // withLists are changes and the lists of tools of those profiles.

@@ -32,7 +32,7 @@ func startConfig(t *testing.T, mark string) string {
 	for i := range honestServers {
 		servers[honestServer(i)] = child(upstreamtest.Script{Delay: honestDelay(i)}, mark)
 	}
-	return configText(t, servers, neverDeferred())
+	return configText(t, servers, map[string]any{"deferred": neverDeferred()["deferred"], "hub": map[string]any{"first_list_within": "0s"}})
 }
 
 // honestDelay is how long the i-th honest server waits before it does anything, for a network perhaps.

@@ -17,6 +17,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
+// firstListWithin is hub.first_list_within where it is not given.
+const firstListWithin = 5 * time.Second
+
 // syncWithin is persist.journal.sync_within where it is not given.
 const syncWithin = 5 * time.Millisecond
 
@@ -25,6 +28,10 @@ const syncWithin = 5 * time.Millisecond
 func build(r *reader, root *node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.StartParallel = f.hub.startParallel
+	s.Upstream.FirstListWithin = firstListWithin
+	if own := f.hub.firstListWithin; own.ok {
+		s.Upstream.FirstListWithin = own.value
+	}
 	r.retry(&s.Upstream, f.hub.retry)
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
 	s.Credentials = r.credentials

@@ -62,7 +62,7 @@ func TestEverySetting(t *testing.T) {
 	want := &config.Settings{
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
 		Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
-		Upstream: upstream.Config{StartParallel: 3, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
+		Upstream: upstream.Config{StartParallel: 3, FirstListWithin: 5 * time.Second, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
 			Servers: []upstream.ServerConfig{
 				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
 					Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},

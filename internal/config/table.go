@@ -24,6 +24,7 @@ type hub struct {
 	inputTimeout       time.Duration
 	log                struct{ level, format string }
 	startParallel      int
+	firstListWithin    located[time.Duration]
 	retry              retry
 	limits             hubLimits
 	http               httpDoor
@@ -177,6 +178,9 @@ func hubShape() object[hub] {
 		}}, func(h *hub) *struct{ level, format string } { return &h.log }),
 		key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).", number{1, 1000},
 			func(h *hub) *int { return &h.startParallel }),
+		key("first_list_within", "How long after the start of a server that has never listed its tools a client's list of tools, or its "+
+			"call of an unknown name, waits for it (default 5s). 0s: not at all.",
+			in[time.Duration]{duration{min: 0, max: 10 * time.Minute}}, func(h *hub) *located[time.Duration] { return &h.firstListWithin }),
 		key("retry", "How servers that failed are started again.", retryShape(), func(h *hub) *retry { return &h.retry }),
 		key("limits", "How much a server may send and list, where its entry does not say otherwise, and how much a client may send.",
 			hubLimitsShape(), func(h *hub) *hubLimits { return &h.limits }),

@@ -22,12 +22,18 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(invalidParams(`"name" must be a non-empty string`))
 		return
 	}
-	surface, refusal := s.surface(p)
+	surface, refusal := s.surfaceWith(ctx, p, name)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
 	to := addressee(surface, name, m.params)
+	if to.via != "" {
+		if surface, refusal = s.surfaceWith(ctx, p, to.name); refusal != nil {
+			r.refuse(refusal)
+			return
+		}
+	}
 	m.params, name = to.params, to.name
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)

@@ -123,7 +123,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 	p.caller = d.server.callers.get(p.session)
 	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
 	if m.method == methodToolsCall {
-		if refusal := d.server.checkParams(p, m, r.Header); refusal != nil {
+		if refusal := d.server.checkParams(r.Context(), p, m, r.Header); refusal != nil {
 			reply.refuse(refusal)
 			return
 		}
@@ -316,13 +316,13 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 // checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body says. A name that belongs
 // to no tool is the call's own affair. Who calls a deferred tool by its name need not know of the headers, as no list has told
 // of them; those that it sends are held to what they say.
-func (s *Server) checkParams(p peer, m message, h http.Header) *tool.RPCError {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		return nil
-	}
+func (s *Server) checkParams(ctx context.Context, p peer, m message, h http.Header) *tool.RPCError {
 	raw, _ := rawjson.Get(m.params, "name")
 	name, _ := rawjson.String(raw)
+	surface, refusal := s.surfaceWith(ctx, p, name)
+	if refusal != nil {
+		return nil
+	}
 	l, ok := surface.Resolve(name)
 	if !ok {
 		return nil

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -60,10 +61,13 @@ func featureListing(member string, surface *tool.Surface, of func(*tool.Features
 }
 
 // list serves the lists, from the surface's raw declarations.
-func (s *Server) list(p peer, m message, r replier, kind func(*Server, peer, *tool.Surface) listing) {
-	surface, refusal := s.surface(p)
+func (s *Server) list(ctx context.Context, p peer, m message, r replier, kind func(*Server, peer, *tool.Surface) listing) {
+	surface, refusal := s.surfaceToList(ctx, p, m.method)
 	if refusal != nil {
 		r.refuse(refusal)
+		return
+	}
+	if ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	l := kind(s, p, surface)

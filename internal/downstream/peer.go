@@ -81,7 +81,7 @@ func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
 // lane is what serves a method on the peer's revision of the protocol; nil where nothing does.
 func (s *Server) lane(p peer, method string) func(context.Context, peer, message, replier) {
 	list := func(kind func(*Server, peer, *tool.Surface) listing) func(context.Context, peer, message, replier) {
-		return func(_ context.Context, p peer, m message, r replier) { s.list(p, m, r, kind) }
+		return func(ctx context.Context, p peer, m message, r replier) { s.list(ctx, p, m, r, kind) }
 	}
 	switch method {
 	case methodToolsCall:

@@ -45,6 +45,10 @@ type Deps struct {
 	// false where it has no such list. Nil: servers say nothing.
 	Fresh func(server, method string) (f tool.Freshness, ok bool)
 
+	// FirstLists waits until all servers that a surface shows have listed for the first time, or have failed, or have had
+	// enough time for it. Nil: nobody is waited for.
+	FirstLists func(context.Context, *tool.Surface)
+
 	// SessionEnded is told of each session, by what tool.Actor.Session calls it, when nothing more can come of it. It
 	// returns quickly. Nil: nobody is told.
 	SessionEnded func(session string)
