@@ -16,6 +16,9 @@ import (
 // maxStartWait bounds how long a call waits for a server that is starting.
 const maxStartWait = 10 * time.Second
 
+// restartWithin is how soon a server that has just died has to be started again for a call to wait for that.
+const restartWithin = 3 * time.Second
+
 // errRetired is the answer of a server that has left the group before the call was sent.
 var errRetired = errors.New("the server has left the group")
 
@@ -86,7 +89,8 @@ func (s *server) callOnce(ctx context.Context, x *order, limits *callLimits, rou
 	return reply, a.err
 }
 
-// acquire returns the session of a ready server, other than stale. It waits for a server that is starting.
+// acquire returns the session of a ready server, other than stale. It waits for a server that is starting, and for one that
+// has just died and is about to be started again.
 func (s *server) acquire(ctx context.Context, stale *session, x *order, limit time.Duration) (
 	*session, []paramheader.Binding, error,
 ) {
@@ -95,12 +99,16 @@ func (s *server) acquire(ctx context.Context, stale *session, x *order, limit ti
 		s.mu.Lock()
 		sess, state, moved := s.session, s.state, s.moved
 		wakes := s.asleep || state == tool.ServerBackoff && !time.Now().Before(s.nextWake)
+		restarts := state == tool.ServerBackoff && s.died && time.Until(s.nextTry) <= restartWithin
 		s.mu.Unlock()
 		if sess != nil && sess != stale && !sess.isOver() {
 			return sess, s.bindings(x), nil
 		}
 		if wakes {
 			poke(s.wake)
+			state = tool.ServerStarting
+		}
+		if restarts {
 			state = tool.ServerStarting
 		}
 		// A session that is over is about to be replaced, or to become a failure that tells more.

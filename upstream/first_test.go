@@ -46,3 +46,15 @@ func TestFirstListsAreAwaited(t *testing.T) {
 		t.Error("a server was waited for when its time was over")
 	}
 }
+
+// TestCallWaitsForARestart: a call that comes when its server has just died is answered by the next process.
+func TestCallWaitsForARestart(t *testing.T) {
+	t.Parallel()
+	h := startConfig(t, upstream.Config{RetryMin: time.Second, RetryMax: 2 * time.Second,
+		Servers: []upstream.ServerConfig{stdio("s", upstreamtest.Script{})}})
+	h.ready(t, "s")
+	if _, err := h.call(t.Context(), "s", "die", `{}`); err == nil {
+		t.Fatal("die was answered")
+	}
+	h.mustCall(t, "s", "echo", `{}`)
+}

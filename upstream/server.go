@@ -89,6 +89,7 @@ type server struct {
 	asleep   bool      // stopped, or about to be, until it is used
 	up       bool      // as far as is known it works, though it may be asleep or on its way
 	nextWake time.Time // before this a call does not bring the next try forward
+	died     bool      // it was ready when it failed, and has not been started since
 	state    tool.ServerState
 	since    time.Time
 	lastErr  string
@@ -325,7 +326,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 		}
 	}
 	s.mu.Lock()
-	s.nextWake = early
+	s.nextWake, s.died = early, sess != nil
 	s.mu.Unlock()
 	s.become(tool.ServerBackoff, nil, f, time.Now().Add(d))
 	timer := time.NewTimer(d)
