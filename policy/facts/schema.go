@@ -3,6 +3,7 @@ package facts
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -567,11 +568,28 @@ func Undeclared(name, value string) string {
 			return kind
 		}
 	}
+	value = strings.TrimFunc(value, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) })
 	switch {
+	case isAddress(value):
+		return ArgumentURL
 	case strings.HasPrefix(value, "/"), strings.HasPrefix(value, "~/"), strings.HasPrefix(value, `\\`):
 		return ArgumentPath
-	case strings.Contains(value, "://") && !strings.ContainsAny(value, " \n"):
-		return ArgumentURL
 	}
 	return ""
+}
+
+// isAddress reports whether text reads like an address, also to programs that follow the URL Standard: they drop tabs and line
+// breaks, and miss no slash behind the schemes that they know.
+func isAddress(text string) bool {
+	isSpaced := strings.ContainsAny(text, " \n")
+	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
+	scheme, rest, ok := strings.Cut(text, ":")
+	if !ok {
+		return false
+	}
+	switch strings.ToLower(scheme) {
+	case "http", "https", "ws", "wss", "ftp", "file":
+		return rest != "" && (rest[0] == '/' || rest[0] == '\\' || !strings.Contains(rest, " "))
+	}
+	return strings.Contains(text, "://") && !isSpaced
 }

@@ -184,6 +184,46 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// A rule and a remembered answer about a host hold for whatever clients take for that host, and for nothing that some of them
+// take for another one.
+func TestHostsOfRulesAndAnswersAreThoseThatClientsGoTo(t *testing.T) {
+	t.Parallel()
+	grants, err := policy.OpenGrants(policy.GrantOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gate.New(gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{{Match: []string{"mcp.*"}, Then: tool.Deny,
+		When: `targets.exists(t, t.host == "evil.corp")`}}}}}, gate.Options{Dir: t.TempDir(), Grants: grants})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetch := writeTool()
+	fetch.Name, fetch.Native = "mcp.files.fetch", "fetch"
+	fetch.InputSchema = json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"}}}`)
+	fetch.Declaration = json.RawMessage(`{"name":"fetch","inputSchema":` + string(fetch.InputSchema) + `}`)
+	if _, err := grants.AddSession("s", policy.Grant{Then: tool.Allow, Tool: fetch.Name, Actor: "actor:http/ann", Schema: fetch.SchemaDigest,
+		Scopes: []policy.Scope{{Kind: target.URL, Host: "good.corp", Write: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]tool.Behavior{
+		"http:/evil.corp/x": tool.Deny, `https:\\evil.corp`: tool.Deny, "https:evil.corp": tool.Deny, "http://ev%69l.corp/": tool.Deny, "\thttp:///EVIL。corp.": tool.Deny,
+		"https://good.corp/": tool.Allow, "https:/good.corp": tool.Allow, `https:\\GOOD.corp\x`: tool.Allow, "https://other.corp": tool.Ask,
+		`https://good.corp\@other.corp/`: tool.Deny, "https://good.corp@other.corp": tool.Ask,
+	} {
+		input, err := json.Marshal(map[string]string{"url": given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := g.Request(t.Context(), gate.Call{Tool: fetch, Input: input, Actor: tool.Actor{Name: "ann", Door: "http", Session: "s"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := g.Engine().Decide(t.Context(), r); d.Behavior != want {
+			t.Errorf("%q: %s, want %s: %v", given, d.Behavior, want, d.Reason)
+		}
+	}
+}
+
 // The same surface is returned as long as nothing changes, and each caller has its own.
 func TestSurface(t *testing.T) {
 	t.Parallel()

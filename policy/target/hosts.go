@@ -2,318 +2,138 @@ package target
 
 import (
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
+	"golang.org/x/net/idna"
 )
-
-// urls returns the targets that a URL is: one for each host that it names.
-func urls(t Target, text string, root Root) []Target {
-	t.Notes = slices.Clip(t.Notes)
-	fault := func(why string) []Target {
-		t.Resolved, t.Fault = withoutSecrets(t.Given), why
-		return []Target{t}
-	}
-	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return fault("is empty: send an address")
-	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || unicode.IsSpace(r) || r == utf8.RuneError }):
-		return fault("holds white space or a control character, which some programs take away: write the address without")
-	case strings.Contains(text, `\`):
-		return fault(`holds a backslash, which some programs take for a slash: write the address without`)
-	case len(text) > 4 && strings.EqualFold(text[:5], "file:"):
-		return paths(t, text, root)
-	}
-	text = trimPrefixes(text)
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
-		return t.schemeless(text)
-	}
-	if !schemeName(scheme) {
-		return fault("begins with no scheme that is one: write https://, or what it is")
-	}
-	scheme = strings.ToLower(scheme)
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	authority, tail := rest[:end], rest[end:]
-	if authority == "" && (scheme == "sqlite" || scheme == "sqlite3" || scheme == "duckdb") {
-		return paths(t, strings.TrimPrefix(tail, "/"), root)
-	}
-	return t.authority(scheme, authority, tail)
-}
-
-// trimPrefixes takes away what stands before a URL without being one.
-func trimPrefixes(text string) string {
-	for _, p := range []string{"jdbc:", "url:", "URL:", "view-source:"} {
-		text = strings.TrimPrefix(text, p)
-	}
-	return text
-}
-
-func schemeName(s string) bool {
-	for i, c := range s {
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.') {
-			continue
-		}
-		return false
-	}
-	return s != ""
-}
-
-// schemeless reads an address without "://".
-func (t Target) schemeless(text string) []Target {
-	if rest, ok := strings.CutPrefix(text, "//"); ok {
-		t.Notes = append(t.Notes, NoScheme)
-		authority, tail := rest, ""
-		if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-			authority, tail = rest[:end], rest[end:]
-		}
-		return t.authority("https", authority, tail)
-	}
-	scheme, rest, ok := strings.Cut(text, ":")
-	if ok {
-		switch strings.ToLower(scheme) {
-		case "data", "about":
-			t.Resolved = strings.ToLower(scheme) + ":"
-			return []Target{t} // reaches nobody
-		case "mailto", "sip", "xmpp":
-			address, _, _ := strings.Cut(rest, "?")
-			if at := strings.LastIndexByte(address, '@'); at >= 0 {
-				return t.authority(strings.ToLower(scheme), address[at+1:], "")
-			}
-		case "javascript", "vbscript", "blob", "filesystem", "chrome", "resource", "intent":
-			t.Resolved, t.Fault = withoutSecrets(t.Given), "is no address but a program or a part of a browser: send an https address"
-			return []Target{t}
-		}
-		if at := strings.IndexByte(scheme, '@'); at >= 0 && !strings.Contains(scheme, "/") { // git@host:path
-			return t.authority("ssh", scheme, "/"+strings.TrimPrefix(rest, "/"))
-		}
-	}
-	if strings.HasPrefix(text, "/") || strings.HasPrefix(text, ".") || strings.HasPrefix(text, "?") || strings.HasPrefix(text, "#") {
-		t.Kind, t.Resolved = Resource, t.Given // of the server's own address
-		return []Target{t}
-	}
-	t.Notes = append(t.Notes, NoScheme)
-	authority, tail := text, ""
-	if end := strings.IndexAny(text, "/?#"); end >= 0 {
-		authority, tail = text[:end], text[end:]
-	}
-	return t.authority("https", authority, tail)
-}
-
-// authority reads user, hosts and port, and completes the target: one for each host.
-func (t Target) authority(scheme, authority, tail string) []Target {
-	if strings.Count(authority, "@") > 1 {
-		t.Resolved, t.Fault = withoutSecrets(t.Given), "holds more than one @ before its path: which one ends the user name, programs do not agree on"
-		return []Target{t}
-	}
-	if user, host, ok := strings.Cut(authority, "@"); ok {
-		authority = host
-		if user != "" && user != "git" {
-			t.Notes = append(t.Notes, UserInfo)
-		}
-	}
-	var out []Target
-	for part := range strings.SplitSeq(authority, ",") {
-		one := t
-		one.Notes = slices.Clone(t.Notes)
-		host, port, fault := splitPort(part)
-		if fault == "" {
-			one.Host, fault = hostName(&one, host)
-		}
-		if fault != "" {
-			one.Resolved, one.Fault = withoutSecrets(t.Given), fault
-			out = append(out, one)
-			continue
-		}
-		shown := one.Host
-		if strings.Contains(shown, ":") {
-			shown = "[" + shown + "]"
-		}
-		if port != "" && port != defaultPort(scheme) {
-			shown += ":" + port
-		}
-		one.Resolved = scheme + "://" + shown + cleanPath(tail)
-		out = append(out, one)
-	}
-	return out
-}
-
-// withoutSecrets is an address that has no one spelling without what may be a secret in it: people see it, and records keep it.
-func withoutSecrets(text string) string {
-	if end := strings.IndexAny(text, "?#"); end >= 0 {
-		text = text[:end] + "…"
-	}
-	at := strings.LastIndexByte(text, '@')
-	if at < 0 {
-		return text
-	}
-	scheme, _, ok := strings.Cut(text[:at], "://")
-	if !ok {
-		return "…" + text[at:]
-	}
-	return scheme + "://…" + text[at:]
-}
-
-// cleanPath keeps the path of a URL, dots and escapes resolved, without query and fragment, which may hold secrets.
-func cleanPath(tail string) string {
-	if end := strings.IndexAny(tail, "?#"); end >= 0 {
-		tail = tail[:end]
-	}
-	if tail == "" {
-		return "/"
-	}
-	u := url.URL{Path: tail}
-	if decoded, err := url.PathUnescape(tail); err == nil {
-		u.Path = decoded
-	}
-	return cut(u.JoinPath().EscapedPath())
-}
-
-func splitPort(part string) (host, port, fault string) {
-	if strings.HasPrefix(part, "[") {
-		host, rest, ok := strings.Cut(part[1:], "]")
-		if !ok || rest != "" && rest[0] != ':' {
-			return "", "", "holds an IPv6 address that does not end: write [address]:port"
-		}
-		host, port = "["+host, strings.TrimPrefix(rest, ":")
-		return host, port, portFault(port)
-	}
-	if strings.Count(part, ":") > 1 {
-		return "", "", "holds more than one colon in its host: write IPv6 addresses in brackets"
-	}
-	host, port, _ = strings.Cut(part, ":")
-	return host, port, portFault(port)
-}
-
-func portFault(port string) string {
-	if n, err := strconv.ParseUint(port, 10, 16); port != "" && (err != nil || strconv.FormatUint(n, 10) != port) {
-		return "holds a port that is no number: write one from 1 to 65535"
-	}
-	return ""
-}
-
-func defaultPort(scheme string) string {
-	switch scheme {
-	case "http", "ws":
-		return "80"
-	case "https", "wss":
-		return "443"
-	case "ftp":
-		return "21"
-	case "ssh":
-		return "22"
-	}
-	return ""
-}
 
 // hosts returns the target that a host alone is; it may carry a port.
 func hosts(t Target, text string) []Target {
-	text = strings.TrimSpace(text)
-	if strings.Contains(text, "://") || strings.ContainsAny(text, `/\@`) {
+	text = strings.Map(dropBreaks, trimmed(text))
+	scheme, _, ok := strings.Cut(text, ":")
+	if _, isWeb := webSchemes()[strings.ToLower(scheme)]; ok && isWeb || strings.ContainsAny(text, `/\@`) {
 		return urls(t, text, Root{})
 	}
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Is6() {
 		text = "[" + text + "]"
 	}
-	out := t.authority("host", text, "")
+	out := t.read(hostAlone, text)
 	for i := range out {
 		if out[i].Fault == "" {
-			out[i].Resolved = strings.TrimSuffix(strings.TrimPrefix(out[i].Resolved, "host://"), "/")
+			out[i].Resolved = strings.TrimSuffix(strings.TrimPrefix(out[i].Resolved, hostAlone+"://"), "/")
 		}
 	}
 	return out
 }
 
-// hostName returns the one spelling of a host. "[" before it marks an IPv6 address.
-func hostName(t *Target, host string) (name, fault string) {
-	if rest, ok := strings.CutPrefix(host, "["); ok {
-		addr, err := netip.ParseAddr(rest)
-		if err != nil || !addr.Is6() || addr.Zone() != "" {
-			return "", "holds an IPv6 address that is none, or one with a zone: write it plainly"
+// hostsOf returns the hosts that programs take text for, each in its one spelling: one, but where letters or numbers are
+// read in two ways. fault says why text is none, or no program's.
+func hostsOf(text string) (found []place, fault string) {
+	if rest, ok := strings.CutPrefix(text, "["); ok {
+		plain, _, zoned := strings.Cut(strings.TrimSuffix(rest, "]"), "%")
+		addr, err := netip.ParseAddr(plain)
+		if err != nil || !addr.Is6() {
+			return nil, "holds an IPv6 address that is none: write it plainly"
 		}
-		return address(t, addr), ""
+		if zoned {
+			fault = "holds an IPv6 address with a zone: write it plainly"
+		}
+		return []place{address(addr)}, fault
 	}
-	if strings.Contains(host, "%") {
-		return "", "holds an escape in its host: write the host itself"
+	names, notes, fault := ascii(text)
+	for _, name := range names {
+		more, why := named(name)
+		for _, p := range more {
+			p.notes = slices.Concat(notes, p.notes)
+			found = append(found, p)
+		}
+		if fault == "" {
+			fault = why
+		}
 	}
-	name, fault = ascii(t, host)
-	if fault != "" {
-		return "", fault
-	}
-	if strings.Contains(name, "..") || strings.HasPrefix(name, ".") {
-		return "", "holds an empty part in its host: write the host itself"
-	}
-	if name = strings.TrimSuffix(name, "."); name == "" || len(name) > 253 {
-		return "", "names no host: write the whole address"
-	}
+	return found, fault
+}
+
+// named returns the hosts that a name in ASCII is.
+func named(name string) (found []place, fault string) {
+	name, dotted := strings.CutSuffix(name, ".")
 	labels := strings.Split(name, ".")
-	if numeric(labels[len(labels)-1]) {
-		addr, fault := oldIPv4(labels)
-		if fault != "" {
-			return "", fault
-		}
-		if addr.String() != name {
-			t.Notes = append(t.Notes, OddIP)
-		}
-		return address(t, addr), ""
+	if slices.Contains(labels, "") && (name != "" || dotted) {
+		return nil, "holds an empty part in its host: write the host itself"
 	}
-	localName(t, labels)
-	return name, ""
+	if name == "" || len(name) > 253 {
+		return nil, "names no host: write the whole address"
+	}
+	if !numeric(labels[len(labels)-1]) {
+		for _, label := range labels {
+			if len(label) > 63 {
+				return nil, "holds a part that is longer than host names allow: write the host itself"
+			}
+		}
+		return []place{{host: name, notes: localName(labels)}}, ""
+	}
+	addrs, fault := oldIPv4(labels)
+	for _, addr := range addrs {
+		p := address(addr)
+		if addr.String() != name {
+			p.notes = addNote(p.notes, OddIP)
+		}
+		found = append(found, p)
+	}
+	return found, fault
 }
 
 // localName takes note of names that lead to the machine itself or are only valid inside.
-func localName(t *Target, labels []string) {
+func localName(labels []string) []Note {
 	last := labels[len(labels)-1]
 	switch {
 	case last == "localhost", last == "localdomain", strings.HasPrefix(last, "ip6-l"):
-		t.Notes = append(t.Notes, Loopback)
+		return []Note{Loopback}
 	case len(labels) == 1, last == "local", last == "internal", last == "lan", last == "intranet", last == "corp", last == "home",
 		len(labels) > 1 && labels[len(labels)-2] == "home" && last == "arpa":
-		t.Notes = append(t.Notes, Private)
+		return []Note{Private}
 	}
+	return nil
 }
 
-// ascii maps a host as the rules for internationalised names do: compatibility forms, full-width dots, letter case and
-// invisible characters are taken away, and what is not ASCII then becomes Punycode.
-func ascii(t *Target, host string) (string, string) {
-	plain := true
-	for i := 0; i < len(host); i++ {
-		plain = plain && host[i] < utf8.RuneSelf
-	}
-	if !plain {
-		t.Notes = append(t.Notes, IDN)
-		host = norm.NFKC.String(strings.Map(dropIgnored, host))
-		host = strings.NewReplacer("。", ".", "．", ".", "｡", ".").Replace(host)
-		host = norm.NFKC.String(strings.ToLower(host))
-	}
-	host = strings.ToLower(host)
-	labels := strings.Split(host, ".")
-	for i, label := range labels {
-		for _, r := range label {
-			if r < utf8.RuneSelf && (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' ||
-				r >= utf8.RuneSelf && !unicode.In(r, unicode.L, unicode.M, unicode.Nd) {
-				return "", "holds a character that no host name has: write the host itself"
+// The rules for names with letters beyond ASCII, as the URL Standard takes them, and as Python's own codec and older
+// programs do: to these "ß" is "ss", and joiners are not there.
+var (
+	lookup     = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.CheckHyphens(false), idna.StrictDomainName(false))
+	transition = idna.New(idna.MapForLookup(), idna.CheckHyphens(false), idna.StrictDomainName(false), idna.CheckJoiners(false), idna.Transitional(true))
+)
+
+// ascii returns a host in ASCII: by one rule or two, where these differ.
+func ascii(host string) (names []string, notes []Note, fault string) {
+	const wrong = "holds a character that no host name has: write the host itself"
+	plain := !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf })
+	names = []string{strings.ToLower(host)}
+	switch {
+	case plain && strings.Contains(names[0], "xn--"):
+		notes = []Note{IDN}
+	case !plain:
+		notes, names = []Note{IDN}, nil
+		for _, rule := range []*idna.Profile{lookup, transition} {
+			if name, err := rule.ToASCII(host); err == nil && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
 		}
-		encoded, ok := punycode(label)
-		if !ok || len(encoded) > 63 {
-			return "", "holds a part that is longer than host names allow: write the host itself"
-		}
-		labels[i] = encoded
-		if strings.HasPrefix(encoded, "xn--") && plain {
-			t.Notes = append(t.Notes, IDN)
+	}
+	for _, name := range names {
+		if strings.ContainsFunc(name, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+		}) {
+			return nil, nil, wrong
 		}
 	}
-	return strings.Join(labels, "."), ""
+	if len(names) == 0 {
+		return nil, nil, wrong
+	}
+	return names, notes, ""
 }
 
 // dropIgnored drops characters that nobody sees: soft hyphens, joiners, variation selectors, marks of direction.
@@ -324,81 +144,6 @@ func dropIgnored(r rune) rune {
 	return r
 }
 
-// punycode encodes a label by RFC 3492 where it is not ASCII.
-func punycode(label string) (string, bool) {
-	const base, tMin, tMax, skew, damp = 36, 1, 26, 38, 700
-	runes := []rune(label)
-	out := make([]byte, 0, len(label)+8)
-	for _, r := range runes {
-		if r < utf8.RuneSelf {
-			out = append(out, byte(r))
-		}
-	}
-	if len(out) == len(runes) {
-		return label, true
-	}
-	if len(runes) > 63 {
-		return "", false
-	}
-	basic := len(out)
-	done := basic
-	if basic > 0 {
-		out = append(out, '-')
-	}
-	n, delta, bias := rune(utf8.RuneSelf), 0, 72
-	for done < len(runes) {
-		next := rune(utf8.MaxRune + 1)
-		for _, r := range runes {
-			if r >= n && r < next {
-				next = r
-			}
-		}
-		delta += int(next-n) * (done + 1)
-		n = next
-		for _, r := range runes {
-			if r < n {
-				delta++
-			}
-			if r != n {
-				continue
-			}
-			q := delta
-			for k := base; ; k += base {
-				threshold := min(max(k-bias, tMin), tMax)
-				if q < threshold {
-					break
-				}
-				out = append(out, digit(threshold+(q-threshold)%(base-threshold)))
-				q = (q - threshold) / (base - threshold)
-			}
-			out = append(out, digit(q))
-			if done == basic {
-				delta /= damp
-			} else {
-				delta /= 2
-			}
-			done++
-			delta += delta / done
-			k := 0
-			for ; delta > (base-tMin)*tMax/2; k += base {
-				delta /= base - tMin
-			}
-			bias = k + (base-tMin+1)*delta/(delta+skew)
-			delta = 0
-		}
-		delta++
-		n++
-	}
-	return "xn--" + string(out), true
-}
-
-func digit(d int) byte {
-	if d < 26 {
-		return byte('a' + d)
-	}
-	return byte('0' + d - 26)
-}
-
 // numeric reports whether the last label of a host makes it an IPv4 address, as browsers have it.
 func numeric(label string) bool {
 	if rest, ok := strings.CutPrefix(label, "0x"); ok {
@@ -407,78 +152,79 @@ func numeric(label string) bool {
 	return label != "" && strings.Trim(label, "0123456789") == ""
 }
 
-// oldIPv4 reads an address of one to four numbers, decimal, octal or hexadecimal, the last of which fills what is left. A
-// number that is octal to one program and decimal to another is refused.
-func oldIPv4(labels []string) (netip.Addr, string) {
+// oldIPv4 reads an address of one to four numbers, decimal, octal or hexadecimal, the last of which fills what is left. It is
+// two where a number is octal to one program and decimal to another.
+func oldIPv4(labels []string) (found []netip.Addr, fault string) {
 	const wrong = "holds an IP address that is none: write four numbers from 0 to 255"
+	for _, octal := range []bool{true, false} {
+		addr, ok := ipv4(labels, octal)
+		if ok && !slices.Contains(found, addr) {
+			found = append(found, addr)
+		}
+		if !ok {
+			fault = wrong // to one of them at least
+		}
+	}
+	if len(found) > 1 {
+		fault = "holds an IP address that is read in two ways, octal and decimal: write it without leading zeros"
+	}
+	return found, fault
+}
+
+func ipv4(labels []string, octal bool) (netip.Addr, bool) {
 	if len(labels) > 4 {
-		return netip.Addr{}, wrong
+		return netip.Addr{}, false
 	}
 	var value uint64
 	for i, label := range labels {
-		n, ok := number(label)
-		if !ok {
-			return netip.Addr{}, wrong
-		}
-		if n.octal != n.decimal {
-			return netip.Addr{}, "holds an IP address that is read in two ways, octal and decimal: write it without leading zeros"
-		}
+		n, ok := number(label, octal)
 		bits := uint(8)
 		if i == len(labels)-1 {
 			bits = uint(8 * (5 - len(labels)))
 		}
-		if n.octal >= 1<<bits {
-			return netip.Addr{}, wrong
+		if !ok || n >= 1<<bits {
+			return netip.Addr{}, false
 		}
-		value = value<<bits | n.octal
+		value = value<<bits | n
 	}
-	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), ""
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
 }
 
-// readings are what a number means to programs that know octal numbers, and to those that do not.
-type readings struct{ octal, decimal uint64 }
-
-func number(label string) (readings, bool) {
-	if rest, ok := strings.CutPrefix(label, "0x"); ok {
-		if rest == "" {
-			return readings{}, true
-		}
-		n, err := strconv.ParseUint(rest, 16, 33)
-		return readings{n, n}, err == nil
+// number reads a number. One that begins with 0 is octal to programs that know such numbers.
+func number(label string, octal bool) (uint64, bool) {
+	base := 10
+	switch rest, hex := strings.CutPrefix(label, "0x"); {
+	case hex && rest == "":
+		return 0, true
+	case hex:
+		label, base = rest, 16
+	case octal && len(label) > 1 && label[0] == '0':
+		base = 8
 	}
-	decimal, err := strconv.ParseUint(label, 10, 33)
-	if err != nil {
-		return readings{}, false
-	}
-	if len(label) == 1 || label[0] != '0' {
-		return readings{decimal, decimal}, true
-	}
-	octal, err := strconv.ParseUint(label, 8, 33)
-	if err != nil {
-		return readings{decimal + 1, decimal}, true // 08: octal to nobody, and refused by some
-	}
-	return readings{octal, decimal}, true
+	n, err := strconv.ParseUint(label, base, 33)
+	return n, err == nil
 }
 
-// address returns the usual form of addr, and takes note of where it lies.
-func address(t *Target, addr netip.Addr) string {
+// address returns addr in its usual form, with notes of where it lies.
+func address(addr netip.Addr) place {
+	p := place{host: addr.String()}
 	inner := embedded(addr)
 	if inner != addr {
-		t.Notes = addNote(t.Notes, OddIP)
+		p.notes = append(p.notes, OddIP)
 	}
 	switch {
 	case inner.IsLoopback(), inner.IsUnspecified():
-		t.Notes = append(t.Notes, Loopback)
+		p.notes = append(p.notes, Loopback)
 	case inner.IsLinkLocalUnicast(), inner.IsLinkLocalMulticast():
-		t.Notes = append(t.Notes, LinkLocal)
+		p.notes = append(p.notes, LinkLocal)
 	case inner.IsPrivate(), inner.IsMulticast(), within(inner, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "0.0.0.0/8",
 		"fec0::/10"):
-		t.Notes = append(t.Notes, Private)
+		p.notes = append(p.notes, Private)
 	}
 	if addr.Is4In6() {
-		return inner.String()
+		p.host = inner.String()
 	}
-	return addr.String()
+	return p
 }
 
 func within(addr netip.Addr, prefixes ...string) bool {
@@ -490,7 +236,8 @@ func within(addr netip.Addr, prefixes ...string) bool {
 	return false
 }
 
-// embedded returns the IPv4 address that an IPv6 address stands for: mapped, compatible, NAT64 and 6to4.
+// embedded returns the IPv4 address that an IPv6 address stands for: mapped, compatible, translated, NAT64, 6to4, ISATAP and
+// Teredo.
 func embedded(addr netip.Addr) netip.Addr {
 	if !addr.Is6() {
 		return addr
@@ -500,10 +247,13 @@ func embedded(addr netip.Addr) netip.Addr {
 	}
 	b := addr.As16()
 	switch {
-	case within(addr, "::/96") && !addr.IsLoopback() && !addr.IsUnspecified(), within(addr, "64:ff9b::/96"):
+	case within(addr, "::/96") && !addr.IsLoopback() && !addr.IsUnspecified(), within(addr, "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"),
+		b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
 		return netip.AddrFrom4([4]byte(b[12:]))
 	case within(addr, "2002::/16"):
 		return netip.AddrFrom4([4]byte(b[2:6]))
+	case within(addr, "2001::/32"):
+		return netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
 	}
 	return addr
 }

@@ -21,7 +21,7 @@ func TestFaultyHosts(t *testing.T) {
 		"https://h:port/x?token=SECRET":  "https://h:port/x…",
 		"u:SECRET@a@h":                   "…@h",
 		"https://u:SECRET@h:1:2/#SECRET": "https://…@h:1:2/…",
-		"https://u:SECRET@h/a b":         "https://…@h/a b",
+		"https://u:SECRET@h:x/a b":       "https://…@h:x/a b",
 	} {
 		got := resolve(t, p, map[string]string{"url": given}, target.Root{})[0]
 		if got.Fault == "" || got.Resolved != want || strings.Contains(got.Fault, "SECRET") {
@@ -80,7 +80,23 @@ func TestHosts(t *testing.T) {
 		{"http://例え.テスト/", "xn--r8jz45g.xn--zckzah", "http://xn--r8jz45g.xn--zckzah/", target.IDN},
 		{"http://ｅｖｉｌ．com/", "evil.com", "http://evil.com/", target.IDN},
 		{"http://ev\u00adil.com/", "evil.com", "http://evil.com/", target.IDN},
-		{"http://ev\u200dil.com/", "evil.com", "http://evil.com/", target.IDN},
+		{"http:/169.254.169.254/latest", "169.254.169.254", "http://169.254.169.254/latest", target.LinkLocal},
+		{"https:/evil.com", "evil.com", "https://evil.com/", ""},
+		{"https:evil.com/x", "evil.com", "https://evil.com/x", ""},
+		{"http:///evil.com/x", "evil.com", "http://evil.com/x", ""},
+		{`http:\\evil.com\x`, "evil.com", "http://evil.com/x", ""},
+		{`\\evil.com\x`, "evil.com", "https://evil.com/x", target.NoScheme},
+		{`/\evil.com/x`, "evil.com", "https://evil.com/x", target.NoScheme},
+		{"/\t/evil.com/x", "evil.com", "https://evil.com/x", target.NoScheme},
+		{"ht\ntp://evil.com\t/", "evil.com", "http://evil.com/", ""},
+		{"\u0000 \u00a0http:/evil.com\n", "evil.com", "http://evil.com/", ""},
+		{"http://ev%69l.com/", "evil.com", "http://evil.com/", ""},
+		{"http://evil.com:080/a b", "evil.com", "http://evil.com/a%20b", ""},
+		{"gopher:/evil.com:70/_x", "evil.com", "gopher://evil.com:70/_x", ""},
+		{"http://[64:ff9b:1::a9fe:a9fe]/", "64:ff9b:1::a9fe:a9fe", "http://[64:ff9b:1::a9fe:a9fe]/", target.LinkLocal},
+		{"http://[::ffff:0:169.254.169.254]/", "::ffff:0:a9fe:a9fe", "http://[::ffff:0:a9fe:a9fe]/", target.LinkLocal},
+		{"http://[2001:db8::5efe:127.0.0.1]/", "2001:db8::5efe:7f00:1", "http://[2001:db8::5efe:7f00:1]/", target.Loopback},
+		{"http://[2001:0:1:2:3:4:5601:5601]/", "2001:0:1:2:3:4:5601:5601", "http://[2001:0:1:2:3:4:5601:5601]/", target.LinkLocal},
 		{"http://x.internal/", "x.internal", "http://x.internal/", target.Private},
 		{"http://metadata/", "metadata", "http://metadata/", target.Private},
 	} {
@@ -99,14 +115,44 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	p := plan(t, "fetch", `"url":{"type":"string"}`)
 	for _, given := range []string{
-		"http://good.com@a@evil.com/", `http://good.com\@evil.com/`, `http:\\evil.com`, "http://evil.com\t/",
-		"ht\ntp://evil.com/", "http://ev%69l.com/", "http://010.8.8.8/", "http://08.1.1.1/", "http://256.1.1.1/",
+		"http://good.com@a@evil.com/", "http://evil.com /", "http://ev\u200dil.com/", "http://08.1.1.1/", "http://256.1.1.1/",
 		"http://1.2.3.4.5/", "http://4294967296/", "http://99999999999999999999/", "http://[fe80::1%25eth0]/",
-		"http://[::1", "http://[127.0.0.1]/", "http://::1/", "http://a..b/", "http://a../", "0ü。。", "http:///x",
-		"http://a:b/", "http://a:080/", "http://a:99999/", "http://a|b/", "javascript:alert(1)", "", "1http://x/",
+		"http://[::1", "http://[127.0.0.1]/", "http://::1/", "http://a..b/", "http://a../", "0ü。。", "http:///",
+		"http://a:b/", "http://a:99999/", "http://a|b/", "javascript:alert(1)", "", "1http://x/",
 	} {
 		if got := resolve(t, p, map[string]string{"url": given}, target.Root{}); len(got) != 1 || got[0].Fault == "" {
 			t.Errorf("%q: %+v, want a fault", given, got)
+		}
+	}
+}
+
+// TestAddressesOfSeveralHosts: where programs read several hosts in one address, each is judged, and the call refused.
+func TestAddressesOfSeveralHosts(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "fetch", `"url":{"type":"string"}`)
+	for given, want := range map[string][]string{
+		`http://good.com\@evil.com/`:      {"good.com", "evil.com"},
+		"http://010.8.8.8/":               {"8.8.8.8", "10.8.8.8"},
+		"http://faß.example/":             {"xn--fa-hia.example", "fass.example"},
+		"http:8080/x":                     {"0.0.31.144", "http"},
+		"http://evil.com @good.com/":      {"good.com", "evil.com"},
+		"http://evil.com%3a80/":           {"evil.com"},
+		"http://evil.com%2f.good.com/":    {"evil.com"},
+		"http://[fe80::1%25eth0]/":        {"fe80::1"},
+		"http://a@b@evil.com/":            {"evil.com"},
+		"redis://u:p@169.254.169.254:x/0": nil,
+	} {
+		var hosts []string
+		for _, got := range resolve(t, p, map[string]string{"url": given}, target.Root{}) {
+			if got.Fault == "" {
+				t.Errorf("%q has no fault: %+v", given, got)
+			}
+			if got.Host != "" {
+				hosts = append(hosts, got.Host)
+			}
+		}
+		if !slices.Equal(hosts, want) {
+			t.Errorf("%q: hosts %q, want %q", given, hosts, want)
 		}
 	}
 }
@@ -280,6 +326,8 @@ func TestLimits(t *testing.T) {
 		{fetch, "url", "http://2852039166/", target.HostDenied, tool.Deny, "169.254.169.254"},
 		{fetch, "url", "http://[::ffff:169.254.169.254]/", target.HostDenied, tool.Deny, "169.254.169.254"},
 		{fetch, "url", "http://[64:ff9b::a9fe:a9fe]/", target.HostDenied, tool.Deny, "64:ff9b::a9fe:a9fe"},
+		{fetch, "url", "http:/169.254.169.254/latest", target.HostDenied, tool.Deny, "169.254.169.254"},
+		{fetch, "url", "https:/a.evil.com", target.HostDenied, tool.Deny, "a.evil.com"},
 		{fetch, "url", "http://10.2.3.4/", "", "", ""},
 		{fetch, "url", "http://[::1]/", "", "", ""},
 	} {

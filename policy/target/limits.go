@@ -164,6 +164,9 @@ func newHostRule(text string, domain bool) (hostRule, error) {
 		found[0].Resolved != found[0].Host && !strings.Contains(found[0].Host, ":") {
 		return hostRule{}, fmt.Errorf("%q is no host: write a name or an address without scheme, user and port", text)
 	}
+	if addr, err := netip.ParseAddr(found[0].Host); err == nil {
+		return hostRule{network: netip.PrefixFrom(addr, addr.BitLen())}, nil // by whichever address it is called
+	}
 	return hostRule{name: found[0].Host, self: !wild, below: wild || domain}, nil
 }
 
