@@ -106,10 +106,11 @@ func (w *writer) show(path string) string {
 func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 	found := target.PathsOf("/path", given, w.paths)
 	switch {
-	case len(found) == 1 && found[0].Fault != "":
+	case found[0].Fault != "":
 		return "", invalid(codePathRefused, "argument \"path\" %s", found[0].Fault)
 	case len(found) != 1:
-		return "", invalid(codePathRefused, "%q goes up out of a symbolic link, which programs read in two ways: send the path without \"..\"", clip(given, 200))
+		return "", invalid(codePathRefused, "%q is read in several ways by programs: send the path without white space at its ends, and without \"..\" behind a symbolic link",
+			clip(given, 200))
 	case strings.HasSuffix(filepath.ToSlash(given), "/"), filepath.Dir(found[0].Resolved) == found[0].Resolved:
 		return "", invalid(codeIsDirectory, "%q names a directory: send the path of a file", clip(given, 200))
 	case found[0].Has(target.UnicodeTwin):

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	whatwg "github.com/nlnwa/whatwg-url/url"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -21,13 +22,42 @@ const (
 	maxPath  = 8 << 10 // bytes of a path
 )
 
-// paths returns the targets that a path is: one, or two where programs read it in two ways.
+// paths returns the targets that a path is: one, or more where programs read it in several ways.
 func paths(t Target, text string, root Root) []Target {
 	t.Kind, t.Remote = Path, root.Remote
-	t.Notes = slices.Clip(t.Notes)
-	if local, ok := fileURL(text); ok {
-		text = local
+	var out []Target
+	for i, spelling := range spellings(text) {
+		one := t
+		if one.Notes = slices.Clone(t.Notes); i > 0 {
+			one.Notes = append(one.Notes, Trimmed)
+		}
+		for _, found := range one.path(spelling, root) {
+			if !slices.ContainsFunc(out, func(o Target) bool { return o.Resolved == found.Resolved && o.Fault == found.Fault }) {
+				out = append(out, found)
+			}
+		}
 	}
+	return out
+}
+
+// spellings returns the paths that programs take text for, as it stands first: many programs take white space away at its
+// ends, and some stop at a NUL character.
+func spellings(text string) []string {
+	before, _, _ := strings.Cut(text, "\x00")
+	var all []string
+	for _, s := range []string{text, trimmed(text), trimmed(before)} {
+		address := strings.Map(dropBreaks, s)
+		if len(address) >= 5 && strings.EqualFold(address[:5], "file:") {
+			all = append(all, fileURL(address)...)
+		} else if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// path returns the targets that a path is by its spelling: one, or two where programs resolve it in two ways.
+func (t Target) path(text string, root Root) []Target {
 	full, fault := absolute(&t, text, root)
 	if fault != "" {
 		t.Resolved, t.Fault = cut(full), fault
@@ -54,12 +84,10 @@ func paths(t Target, text string, root Root) []Target {
 	return []Target{t, other}
 }
 
-// fileURL returns the path of a file URL. One of another host keeps its two slashes, which are refused where they matter.
-func fileURL(text string) (string, bool) {
-	if len(text) < 5 || !strings.EqualFold(text[:5], "file:") {
-		return "", false
-	}
-	rest := text[5:]
+// fileURL returns the paths of a file URL: in the plain reading, where one of another host keeps its two slashes, which are
+// refused where they matter, and in that of the URL Standard.
+func fileURL(text string) []string {
+	rest := text[len("file:"):]
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
 		host, _, _ := strings.Cut(after, "/")
 		if host == "" || strings.EqualFold(host, "localhost") || host == "127.0.0.1" {
@@ -68,13 +96,20 @@ func fileURL(text string) (string, bool) {
 	}
 	rest, _, _ = strings.Cut(rest, "?")
 	rest, _, _ = strings.Cut(rest, "#")
-	if decoded, err := url.PathUnescape(rest); err == nil {
-		rest = decoded
+	found := []string{rest}
+	if u, err := whatwg.Parse(text); err == nil {
+		found = append(found, u.Pathname())
 	}
-	if len(rest) > 2 && rest[0] == '/' && rest[2] == ':' && runtime.GOOS == "windows" {
-		rest = rest[1:]
+	for i, path := range found {
+		if decoded, err := url.PathUnescape(path); err == nil {
+			path = decoded
+		}
+		if len(path) > 2 && path[0] == '/' && path[2] == ':' && runtime.GOOS == "windows" {
+			path = path[1:]
+		}
+		found[i] = path
 	}
-	return rest, true
+	return found
 }
 
 // absolute returns text as an absolute path that is not clean yet: ".." means something only once links are followed.

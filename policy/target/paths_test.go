@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
@@ -556,6 +557,49 @@ func TestPathsOf(t *testing.T) {
 		want := resolve(t, p, map[string]any{"path": path}, root)
 		if got := target.PathsOf("/path", path, root); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", path, got, want)
+		}
+	}
+}
+
+// TestTrimmedPathsAreJudged: many programs take white space away at the ends of a path, stop at a NUL character, or read file
+// URLs, so a path is judged in that reading, too, wherever it stands.
+func TestTrimmedPathsAreJudged(t *testing.T) {
+	t.Parallel()
+	l := limits(t, target.Config{})
+	p := plan(t, "get", `"path":{"type":"string"},"url":{"type":"string"},"more":{"type":"object"}`)
+	judged := func(root target.Root, arguments string) []string {
+		targets, err := p.Resolve(t.Context(), json.RawMessage(arguments), root)
+		must(t, err)
+		var codes []string
+		for _, found := range l.Judge(targets, root) {
+			codes = append(codes, found.Code)
+		}
+		return codes
+	}
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	for _, path := range []string{" /etc/shadow", "/etc/shadow ", "/etc/shadow\n", "\r\n/etc/shadow", "/etc/shadow\t", "\u00a0/etc/shadow", "/etc/shadow\u3000", "\u2028/etc/shadow",
+		"\ufeff/etc/shadow", "\u200b/etc/shadow", "/etc/shadow\x00", "/etc/shadow\x00.txt", " /etc/shadow \x00.txt", "\x00/etc/shadow", "\x1f/etc/shadow", "\v/etc/shadow\f",
+		" file:///etc/shadow", "file:///etc/shadow\n", "fi\nle:///etc/shadow", "file:/etc/shadow", `file:\etc\shadow`, "file:etc/shadow", "file://other/etc/shadow",
+		"file:////etc/shadow", "file:///etc/%73hadow", "file:///x/%2e%2e/etc/shadow"} {
+		for _, root := range []target.Root{{Dir: home}, {Remote: true, Dir: "/srv"}} {
+			if !root.Remote && runtime.GOOS == "windows" {
+				continue
+			}
+			for _, arguments := range []string{`{"path":%s}`, `{"more":{"path":%s}}`, `{"more":{"q":%s}}`, `{"q":%s}`, `{"url":%s}`} {
+				if arguments == `{"url":%s}` && !strings.Contains(path, "le:") {
+					continue
+				}
+				arguments = strings.Replace(arguments, "%s", string(rawjson.Quote(path)), 1)
+				if codes := judged(root, arguments); !slices.Contains(codes, target.Sensitive) {
+					t.Errorf("%s: %q", arguments, codes)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"src/a.go", " src/a.go ", "a b", "notes\n"} {
+		if codes := judged(target.Root{Dir: home}, `{"path":`+string(rawjson.Quote(path))+`}`); len(codes) > 0 {
+			t.Errorf("%q: %q", path, codes)
 		}
 	}
 }

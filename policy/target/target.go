@@ -65,6 +65,7 @@ type Note string
 const (
 	Symlink     Note = "symlink"      // a link was followed
 	Lexical     Note = "lexical"      // what the path is for programs that take ".." before they follow links
+	Trimmed     Note = "trimmed"      // what the path is for programs that take white space away, stop at a NUL character, or read file URLs
 	Missing     Note = "missing"      // does not exist yet
 	HardLink    Note = "hard_link"    // the file has other names, which may lie anywhere
 	Special     Note = "special_file" // a device, pipe or socket
