@@ -153,6 +153,8 @@ type Settlement struct {
 	Sentence string // to the model; may be empty
 	By       string // who answered, and where: "http/ann", "elicitation"
 	Modified bool   // the person changed the arguments: Request.Input is what they became
+
+	Dismissed bool // the person closed the question without an answer, which is Choice DenyOnce
 }
 
 // Settle turns a person's answer to the question about a call into the decision that counts. r is the call as it is now:
@@ -172,6 +174,8 @@ func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error
 		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact, once: again.once}
 	if a.Choice.Allows() {
 		v.behavior, v.message = tool.Allow, "a person allowed this call"
+	} else if a.Dismissed {
+		v.message = "the question about this call was dismissed without an answer"
 	} else if !a.Choice.IsValid() {
 		v.message = "the answer to the question is none that there is, so the call is denied"
 	}
@@ -180,6 +184,9 @@ func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error
 	d.Reason["choice"] = string(a.Choice)
 	if a.By != "" {
 		d.Reason["by"] = a.By
+	}
+	if a.Dismissed {
+		d.Reason["dismissed"] = true
 	}
 	if err != nil {
 		d.Reason["not_remembered"] = err.Error()

@@ -121,20 +121,23 @@ func answerWith(choice, message string) func(int, asked) string {
 	}
 }
 
-// The client behind a call is asked, on every revision that knows elicitation, and its person's answer counts.
+// The client behind a call is asked, on every revision that knows elicitation, and its person's answer counts. What comes at
+// once and is no answer counts as if nobody had been asked.
 func TestPermissionAskedOfTheClient(t *testing.T) {
 	t.Parallel()
-	p := startPermitted(t, map[string]any{}, nil)
+	p := startPermitted(t, map[string]any{"ask": map[string]any{"channels": []string{"client"}}}, nil)
+	const unanswered = "the client accepted the question without one of its answers"
+	const refused = `"isError":true` // at once or not, as fast as the machine is: TestARefusalAtOnceIsNobodys tells the two apart
 	for _, version := range []string{rev2025June, rev2025, rev2026} {
 		for _, c := range []struct{ name, answer, want string }{
 			{"allow", `{"action":"accept","content":{"answer":"allow_once"}}`, `"status":"succeeded"`},
 			{"deny", `{"action":"accept","content":{"answer":"deny_once","message":"use staging"}}`, "says: use staging"},
-			{"decline", `{"action":"decline"}`, `"error_class":"approval_rejected"`},
-			{"cancel", `{"action":"cancel"}`, `"error_class":"approval_rejected"`},
-			{"decline with an answer", `{"action":"decline","content":{"answer":"allow_once"}}`, `"error_class":"approval_rejected"`},
-			{"cancel with an answer", `{"action":"cancel","content":{"answer":"allow_always"}}`, `"error_class":"approval_rejected"`},
-			{"no answer", `{"action":"accept","content":{"answer":"yes"}}`, `"error_class":"approval_rejected"`},
-			{"nothing", `{"action":"accept"}`, `"error_class":"approval_rejected"`},
+			{"decline", `{"action":"decline"}`, refused},
+			{"cancel", `{"action":"cancel"}`, refused},
+			{"decline with an answer", `{"action":"decline","content":{"answer":"allow_once"}}`, refused},
+			{"cancel with an answer", `{"action":"cancel","content":{"answer":"allow_always"}}`, refused},
+			{"no answer", `{"action":"accept","content":{"answer":"yes"}}`, unanswered},
+			{"nothing", `{"action":"accept"}`, unanswered},
 		} {
 			x := &exchange{w: p.client(version).able().open(), answer: func(int, asked) string { return c.answer }}
 			response := x.call("mcp.s.echo", `{"text":"`+c.name+version+`","password":"hunter2"}`)

@@ -27,6 +27,7 @@ type question struct {
 	request  policy.Request
 	decision *tool.PermissionDecision
 	ticket   *approval.Ticket
+	unasked  string // why the client could not be asked, for people; "" where it was, or was not tried
 }
 
 // askers keeps equal questions from being put to the client more than once at a time.
@@ -98,27 +99,32 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 	if err := p.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
 		p.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
 	}
-	nobody := "nobody can be asked"
-	for _, channel := range q.gate.Channels() {
-		switch {
-		case channel == gate.ChannelClient:
-			why, err := p.askClient(ctx, inv, q)
-			if err != nil {
-				return err
-			}
-			if why != "" {
-				nobody = why
-				continue
-			}
-		case p.opts.QueueOpen == nil || !p.opts.QueueOpen():
-			continue
-		default:
-			p.waitInQueue(ctx, inv, q)
-		}
+	reached, err := p.reach(ctx, inv, q)
+	switch {
+	case err != nil:
+		return err
+	case reached || q.ticket.IsSettled(): // somebody may have answered while the client refused to ask
 		return p.settle(ctx, inv, q)
 	}
 	q.ticket.Leave()
-	return p.deny(inv, q, "nobody", "somebody would have to allow it, and "+nobody)
+	return p.deny(inv, q, "nobody", "somebody would have to allow it, and "+cmp.Or(q.unasked, "nobody can be asked"))
+}
+
+// reach puts the question to people by one channel after the other, until it is settled or the call has ended. It returns false
+// where no channel leads to anybody. The error ends the call, whatever the question's answer is.
+func (p *Pipeline) reach(ctx context.Context, inv *invocation, q *question) (reached bool, err error) {
+	for _, channel := range q.gate.Channels() {
+		switch {
+		case channel == gate.ChannelClient:
+			if q.unasked, err = p.askClient(ctx, inv, q); q.unasked == "" || err != nil {
+				return true, err
+			}
+		case p.opts.QueueOpen != nil && p.opts.QueueOpen():
+			p.waitInQueue(ctx, inv, q)
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // forPeople is the question as the queue shows it.
@@ -214,7 +220,10 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	if err != nil {
 		return "the question cannot be written", nil
 	}
-	answers, err := inv.call.Ask(asking, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true}})
+	shown := time.Now()
+	answers, err := inv.call.Ask(asking, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true,
+		Sent: func() { shown = time.Now() }}})
+	after := time.Since(shown)
 	switch {
 	case err != nil && ctx.Err() == nil && inRounds && p.elicited(q):
 		return "", p.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
@@ -223,18 +232,21 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	case len(answers) != 1 || answers[0].Err != nil:
 		return "the client cannot be asked", nil
 	}
-	answer := answerOf(answers[0].Result)
+	answer, problem := answerOf(answers[0].Result, after)
+	if problem != "" {
+		return problem, nil
+	}
 	answer.By = byElicitation + inv.call.Actor.Name
 	if inv.call.Actor.Door == "cli" {
 		answer.By = "terminal/" + inv.call.Actor.Name
 	}
 	err = p.opts.Approvals.Answer(q.ticket.ID(), answer)
 	if errors.Is(err, approval.ErrChoice) {
-		answer.Choice, answer.Sentence = policy.DenyOnce, ""
-		err = p.opts.Approvals.Answer(q.ticket.ID(), answer) // where it is settled already, that counts
+		return noAnswer, nil
 	}
 	if errors.Is(err, approval.ErrAnswered) && !answer.Choice.Allows() { // by another call's client, and yet not this one's
-		d, _ := q.gate.Engine().Settle(q.request, policy.Settlement{Choice: policy.DenyOnce, Sentence: answer.Sentence, By: answer.By})
+		d, _ := q.gate.Engine().Settle(q.request, policy.Settlement{Choice: policy.DenyOnce, Sentence: answer.Sentence, By: answer.By,
+			Dismissed: answer.Dismissed})
 		inv.decided(&d)
 		return "", denied(&d)
 	}
@@ -251,8 +263,17 @@ func (p *Pipeline) elicited(q *question) bool {
 // byElicitation begins the name of whoever has answered at a client.
 const byElicitation = "elicitation/"
 
-// answerOf reads the result of an elicitation. Whatever is no answer denies.
-func answerOf(result json.RawMessage) approval.Answer {
+// atOnce is the time within which no person refuses a question. Clients without a person (`claude -p`, `codex exec`) take less
+// than 50 ms.
+const atOnce = 300 * time.Millisecond
+
+// noAnswer is why the client counts as not asked where it accepts a question without an answer that was offered.
+const noAnswer = "the client accepted the question without one of its answers"
+
+// answerOf reads the result of an elicitation that came so long after the question. A problem says why it is nobody's answer:
+// then the question is still open. "Clients ... decline" where a person says no, and "cancel" where a person dismisses the
+// question, but clients that have no person do either at once.
+func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answer, problem string) {
 	var said struct {
 		Action  string `json:"action"`
 		Content struct {
@@ -260,10 +281,21 @@ func answerOf(result json.RawMessage) approval.Answer {
 			Message string        `json:"message"`
 		} `json:"content"`
 	}
-	if json.Unmarshal(result, &said) != nil || said.Action != "accept" {
-		return approval.Answer{Choice: policy.DenyOnce}
+	if json.Unmarshal(result, &said) != nil {
+		return answer, "the client's answer cannot be read"
 	}
-	return approval.Answer{Choice: said.Content.Answer, Sentence: said.Content.Message}
+	refused := said.Action == "decline" || said.Action == "cancel"
+	switch {
+	case said.Action == "accept" && said.Content.Answer.IsValid():
+		return approval.Answer{Choice: said.Content.Answer, Sentence: said.Content.Message}, ""
+	case said.Action == "accept":
+		return answer, noAnswer
+	case refused && after < atOnce:
+		return answer, fmt.Sprintf("the client refused the question after %d ms, as one does that has no person to ask", after.Milliseconds())
+	case refused:
+		return approval.Answer{Choice: policy.DenyOnce, Dismissed: said.Action == "cancel"}, ""
+	}
+	return answer, "the client's answer cannot be read"
 }
 
 // waitingEvery is how often a call that waits says so: well within the time for which clients wait without progress.
@@ -272,7 +304,7 @@ const waitingEvery = 5 * time.Second
 // waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
 func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question) {
 	p.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
-		"answer", fmt.Sprintf("mcp-toolhub approvals show %s", q.ticket.ID()), "until", q.ticket.Expires().UTC())
+		"answer", fmt.Sprintf("mcp-toolhub approvals show %s", q.ticket.ID()), "until", q.ticket.Expires().UTC(), "because", q.unasked)
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
@@ -317,7 +349,11 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 		if errors.Is(err, approval.ErrClosed) {
 			return p.deny(inv, q, kindStale, err.Error())
 		}
-		return p.deny(inv, q, "timeout", "nobody allowed it in time")
+		why := "nobody allowed it in time"
+		if q.unasked != "" {
+			why += ", and " + q.unasked
+		}
+		return p.deny(inv, q, "timeout", why)
 	}
 	g := p.opts.Gate()
 	r, err := p.requestOf(ctx, g, inv, inv.permissionInput) // paths may lead elsewhere by now
@@ -333,10 +369,12 @@ func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) err
 			return err
 		}
 	}
-	d, err := g.Engine().Settle(r, policy.Settlement{Choice: answer.Choice, Sentence: answer.Sentence, By: answer.By, Modified: answer.Arguments != nil})
+	d, err := g.Engine().Settle(r, policy.Settlement{Choice: answer.Choice, Sentence: answer.Sentence, By: answer.By,
+		Dismissed: answer.Dismissed, Modified: answer.Arguments != nil})
 	if err != nil {
 		p.opts.Logger.Warn("an answer is not remembered", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
+	q.sayUnasked(&d)
 	inv.decided(&d)
 	if d.Behavior != tool.Allow {
 		return denied(&d)
@@ -394,6 +432,13 @@ func (q *question) wayOut() string {
 	return "A person can " + queue + ", " + ways + ", or set another policy.mode"
 }
 
+// sayUnasked records in d why the client could not be asked.
+func (q *question) sayUnasked(d *tool.PermissionDecision) {
+	if q.unasked != "" {
+		d.Reason["could_not_ask"] = q.unasked
+	}
+}
+
 // kindStale is the reason of a denial where an answer came, and is none for the call as it is by then.
 const kindStale = "stale"
 
@@ -406,6 +451,7 @@ func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
 	d.DecisionID, d.Behavior, d.Source, d.DecidedAt, d.SuggestedUpdates = tool.NewDecisionID(), tool.Deny, kind, inv.now().UTC(), nil
 	asked, _ := q.decision.Reason["message"].(string)
 	d.Reason = map[string]any{"type": kind, "message": why, "asked_because": asked}
+	q.sayUnasked(&d)
 	inv.decided(&d)
 	return denied(&d)
 }

@@ -109,6 +109,9 @@ type Answer struct {
 	By       string        `json:"by"`                 // who, and through which door
 	At       time.Time     `json:"at"`
 
+	// Dismissed says that the person closed the question without an answer, which denies once.
+	Dismissed bool `json:"dismissed,omitempty"`
+
 	// Arguments replace those of the call, nil where the person left them alone. They are an input mutation: validated
 	// again, and judged again.
 	Arguments []byte `json:"-"`
@@ -423,6 +426,16 @@ func (t *Ticket) Expires() time.Time { return t.question.view.Expires }
 
 // Done is closed when the question is settled.
 func (t *Ticket) Done() <-chan struct{} { return t.question.done }
+
+// IsSettled reports whether Done is closed.
+func (t *Ticket) IsSettled() bool {
+	select {
+	case <-t.question.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // Wait returns when the question is settled: nil, or ErrExpired, ErrClosed or the cause of ctx's end. Redeem then gives
 // the answer. A call whose ctx ends has left.
