@@ -107,7 +107,7 @@ func (a *ahead) parse() (message, result rawjson.Object, ok bool) {
 func (r received) open() (envelope, envelopeKind) {
 	if r.ahead != nil {
 		if message, result, ok := r.ahead.parse(); ok {
-			return openParsed(r.text, message, result, ok)
+			return openParsed(r.text, parsed{message, result, ok, r.ahead.check.IsUTF8()})
 		}
 	}
 	return open(r.text)

@@ -57,8 +57,9 @@ func (s *server) connect(ctx context.Context) (*session, *fault) {
 // asked again when it fails as what it was. The first connection of a session knows from others.
 func (s *server) spares() bool { return s.older && (s.dear || s.untried) }
 
-// initialize lets the SDK do its part over transport: the version, and who the two sides are.
-func (s *server) initialize(ctx context.Context, transport mcp.Transport, older bool) (*mcp.ClientSession, error) {
+// initialize lets the SDK do its part over transport: the version, and who the two sides are. said is what the server
+// answers there. With an error there may be a session, which is to be closed.
+func (s *server) initialize(ctx context.Context, transport mcp.Transport, older bool, said *declared) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(
 		&mcp.Implementation{Name: HubCommand, Version: s.hubVersion},
 		&mcp.ClientOptions{
@@ -71,7 +72,11 @@ func (s *server) initialize(ctx context.Context, transport mcp.Transport, older 
 	if older {
 		opts.ProtocolVersion = newestWithSession
 	}
-	return client.Connect(ctx, transport, &opts)
+	sdk, err := client.Connect(ctx, transport, &opts)
+	if err == nil {
+		err = said.fault()
+	}
+	return sdk, err
 }
 
 // connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are
@@ -113,7 +118,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	}
 	conn.desk.follow(s.deskRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
-	sdk, err := s.initialize(ctx, conn, older)
+	sdk, err := s.initialize(ctx, conn, older, &conn.declared)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -229,7 +234,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 	})
 	conn.desk.follow(s.deskRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
-	sdk, err := s.initialize(ctx, conn, true)
+	sdk, err := s.initialize(ctx, conn, true, &conn.declared)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -266,7 +271,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 		HTTPClient: client,
 		// The lane listens itself: the SDK gives the whole session up after a few streams that were cut.
 		DisableStandaloneSSE: true,
-	}, s.spares())
+	}, s.spares(), control.listening())
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -16,17 +17,18 @@ type declared struct {
 	mu       sync.Mutex
 	raw      []byte
 	answered bool // there was a result
+	notUTF8  int  // of the last one; see envelope
 }
 
 // note takes what a response to a request of the SDK says, where it says anything: the last one counts.
-func (d *declared) note(result []byte) {
-	if !rawjson.IsObject(result) {
+func (d *declared) note(e envelope) {
+	if !rawjson.IsObject(e.result) {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.answered = true
-	if raw, ok := rawjson.Get(result, "capabilities"); ok && rawjson.IsObject(raw) && rawjson.Valid(raw) {
+	d.answered, d.notUTF8 = true, e.notUTF8
+	if raw, ok := rawjson.Get(e.result, "capabilities"); ok && e.notUTF8 == 0 && rawjson.IsObject(raw) && rawjson.Valid(raw) {
 		d.raw = bytes.Clone(raw)
 	}
 }
@@ -36,6 +38,16 @@ func (d *declared) isAnswered() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.answered
+}
+
+// fault is why what the server answered cannot be used, although the SDK has decoded it; nil where it can.
+func (d *declared) fault() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.notUTF8 == 0 {
+		return nil
+	}
+	return fmt.Errorf("it is not UTF-8 (byte %d of it)", d.notUTF8-1)
 }
 
 func (d *declared) all() []byte {
@@ -96,8 +108,8 @@ func (o *overheard) look() {
 }
 
 func (o *overheard) noteResponse(message []byte) {
-	if e, kind := open(message); kind == kindResponse && e.valid {
-		o.to.note(e.result)
+	if e, kind := open(message); kind == kindResponse && (e.valid || e.notUTF8 > 0) {
+		o.to.note(e)
 	}
 }
 

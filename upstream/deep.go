@@ -8,6 +8,9 @@ import (
 // later on, so that an element which nests too deeply costs none of the others.
 func (c *laneCall) answerOf(raw []byte, e envelope) answer {
 	_, isList := listOf(c.method)
+	if isList && e.notUTF8 > 0 {
+		e.valid, e.notUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
+	}
 	if !e.valid && isList && rawjson.IsNull(e.err) && rawjson.IsObject(e.result) && rawjson.Depth(raw) > rawjson.MaxDepth {
 		rest, err := rawjson.Set(raw, "result", []byte("{}"))
 		if err == nil && rawjson.Valid(rest) && validButDeep(e.result) {

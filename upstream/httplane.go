@@ -342,13 +342,25 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 			l.onNotification(e, c) // of a call that has become a task
 		}
 	case kindRequest:
-		if e.valid && !l.desk.receive(e, c) {
-			l.respond(ctx, replyBody(e))
-		}
+		l.asked(ctx, e, c)
 	default:
 		l.losses.add()
 	}
 	return answer{}, false
+}
+
+// asked handles a request of the server that came on the stream of c, or on one that is no call's; then c is nil.
+func (l *httpLane) asked(ctx context.Context, e envelope, c *laneCall) {
+	if !e.valid {
+		l.losses.add()
+		if body := e.refusal(); body != nil {
+			l.respond(ctx, body)
+		}
+		return
+	}
+	if !l.desk.receive(e, c) {
+		l.respond(ctx, replyBody(e))
+	}
 }
 
 // tell implements lane.

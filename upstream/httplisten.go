@@ -265,12 +265,10 @@ func (l *httpLane) readEvents(
 			l.desk.canceled(e)
 		case kind == kindNotification:
 			l.onNotification(e, nil)
-		case kind == kindNone && len(ev.data) > 0 || kind == kindRequest && !e.valid:
+		case kind == kindNone && len(ev.data) > 0:
 			l.losses.add()
-		case kind == kindRequest && e.valid:
-			if !l.desk.receive(e, nil) {
-				l.respond(ctx, replyBody(e))
-			}
+		case kind == kindRequest:
+			l.asked(ctx, e, nil)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,8 @@ const (
 type envelope struct {
 	id, method, params, result, err []byte
 
-	valid bool // the whole message is well-formed JSON
+	valid   bool // the whole message is well-formed JSON, and UTF-8
+	notUTF8 int  // where it is well-formed JSON alone: the offset, from 1, of the first byte that is not UTF-8; otherwise 0
 
 	// object is result, read; the zero value where that is no object, or has not been read.
 	object rawjson.Object
@@ -60,14 +62,20 @@ const (
 // open takes the envelope off raw. Where raw is malformed in its values alone, there is an envelope that says so.
 func open(raw []byte) (envelope, envelopeKind) {
 	message, result, ok := rawjson.Parse(raw, memberResult)
-	return openParsed(raw, message, result, ok)
+	return openParsed(raw, parsed{message, result, ok, rawjson.NotUTF8(raw) < 0})
+}
+
+// parsed is what is known of a message that was parsed.
+type parsed struct {
+	message, result rawjson.Object
+	ok, isUTF8      bool // it is well-formed JSON; it is UTF-8
 }
 
 // memberResult is the member of a response whose own members are read with it.
 const memberResult = "result"
 
 // openParsed is open of raw that was parsed.
-func openParsed(raw []byte, message, result rawjson.Object, ok bool) (envelope, envelopeKind) {
+func openParsed(raw []byte, p parsed) (envelope, envelopeKind) {
 	var e envelope
 	version := false
 	take := func(m rawjson.Member) bool {
@@ -88,9 +96,12 @@ func openParsed(raw []byte, message, result rawjson.Object, ok bool) (envelope, 
 		return true
 	}
 	var err error
-	if ok {
-		e.valid, e.object = true, result
-		for _, m := range message.Members() {
+	if p.ok {
+		e.valid, e.object = p.isUTF8, p.result
+		if !p.isUTF8 {
+			e.notUTF8 = rawjson.NotUTF8(raw) + 1
+		}
+		for _, m := range p.message.Members() {
 			take(m)
 		}
 	} else {
@@ -108,6 +119,15 @@ func openParsed(raw []byte, message, result rawjson.Object, ok bool) (envelope, 
 	default:
 		return e, kindRequest
 	}
+}
+
+// refusal is the answer to a request that is not UTF-8; nil where nothing is to be answered.
+func (e envelope) refusal() []byte {
+	if e.notUTF8 == 0 || rawjson.NotUTF8(e.id) >= 0 {
+		return nil
+	}
+	return errorBody(e.id, tool.RPCError{Code: tool.CodeParseError,
+		Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.notUTF8-1)})
 }
 
 // laneID returns the response's id if it is one of ours.
@@ -147,6 +167,8 @@ func isNumber(value []byte) bool {
 // messages and must not be able to break them.
 func answerOf(e envelope) answer {
 	switch {
+	case e.notUTF8 > 0:
+		return invalidAnswer(fmt.Sprintf("is not UTF-8 (byte %d of it)", e.notUTF8-1))
 	case !e.valid:
 		return invalidAnswer("is no well-formed JSON, or nested too deeply")
 	case !rawjson.IsNull(e.err):

@@ -275,7 +275,12 @@ func (c *streamConn) receiveOne(got received) {
 			return
 		}
 	case kindRequest:
-		if rawjson.Valid(raw) && c.desk.receive(e, nil) {
+		if e.notUTF8 > 0 {
+			c.drop("a request that is not UTF-8", raw)
+			c.respond(e.refusal())
+			return
+		}
+		if e.valid && c.desk.receive(e, nil) {
 			return
 		}
 		if c.requests.Add(1) > maxServerRequests {
@@ -299,7 +304,7 @@ func (c *streamConn) receiveOne(got received) {
 		return // too late: the SDK was told otherwise
 	}
 	if kind == kindResponse {
-		c.declared.note(e.result)
+		c.declared.note(e)
 	}
 	c.deliver(m)
 }
@@ -366,9 +371,9 @@ func (c *streamConn) listener(e envelope) *laneCall {
 // questions implements lane.
 func (c *streamConn) questions() *desk { return c.desk }
 
-// respond answers a request of the server. What a server does not take in is lost to it.
+// respond answers a request of the server; nil answers nothing. What a server does not take in is lost to it.
 func (c *streamConn) respond(body []byte) {
-	if line, err := rawjson.Line(body); err == nil {
+	if line, err := rawjson.Line(body); err == nil && body != nil {
 		_ = c.wire.post(outMessage{data: line})
 	}
 }

@@ -76,6 +76,9 @@ func readResult(raw []byte) (json.RawMessage, error) {
 	if !rawjson.Valid(raw) || !rawjson.IsObject(raw) {
 		return nil, fmt.Errorf(`its standard output is no JSON object: it should be {"content": [{"type": "text", "text": "…"}]}`)
 	}
+	if at := rawjson.NotUTF8(raw); at >= 0 {
+		return nil, fmt.Errorf("its standard output is not UTF-8 (byte %d of it): it should print text as UTF-8", at)
+	}
 	result := make(map[string]any)
 	var fault error
 	_ = rawjson.Members(raw, func(m rawjson.Member) bool {

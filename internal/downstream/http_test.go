@@ -490,18 +490,20 @@ func TestHTTPBatch(t *testing.T) {
 	}
 }
 
-// TestUnreadableMessages: a request that nests too deep is refused by its id, so that nobody waits for the answer; what is no
-// JSON has none.
+// TestUnreadableMessages: a request that nests too deep, or is not UTF-8, is refused by its id, so that nobody waits for the
+// answer; what is no JSON has none.
 func TestUnreadableMessages(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", rawjson.MaxDepth) + strings.Repeat("]", rawjson.MaxDepth)
 	for text, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":` + deep + `}}`: `"id":"a","error":{"code":-32700,"message":"parse error: nested deeper`,
-		`{"jsonrpc":"2.0","method":"x","params":{"a":` + deep + `},"id":1.5}`: `"id":1.5,"error":{"code":-32700,"message":"parse error: nested deeper`,
-		`{"jsonrpc":"2.0","id":1,"result":{"a":` + deep + `}}`:                `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
-		`{"jsonrpc":"2.0","id":{},"method":"x","a":` + deep + `}`:             `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
-		`{"jsonrpc":"2.0","id":1e,"method":"x","a":` + deep + `}`:             `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
-		`{"jsonrpc":"2.0","id":1,"method":"x"`:                                `"id":null,"error":{"code":-32700,"message":"parse error: not a JSON text`,
+		`{"jsonrpc":"2.0","id":"a","method":"x","params":{"a":` + deep + `}}`:   `"id":"a","error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","method":"x","params":{"a":` + deep + `},"id":1.5}`:   `"id":1.5,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":1,"result":{"a":` + deep + `}}`:                  `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":{},"method":"x","a":` + deep + `}`:               `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":1e,"method":"x","a":` + deep + `}`:               `"id":null,"error":{"code":-32700,"message":"parse error: nested deeper`,
+		`{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"` + "\xff" + `"}}`: `"id":7,"error":{"code":-32700,"message":"parse error: not UTF-8 (byte 52 of the message)`,
+		`{"jsonrpc":"2.0","id":"` + "\xff" + `","method":"x","params":{}}`:      `"id":null,"error":{"code":-32700,"message":"parse error: not UTF-8 (byte 23 of the message)`,
+		`{"jsonrpc":"2.0","id":1,"method":"x"`:                                  `"id":null,"error":{"code":-32700,"message":"parse error: not a JSON text`,
 	} {
 		m, refusal := parseMessage([]byte(text))
 		if refusal == nil || !strings.Contains(string(errorText(m.id, refusal)), want) {

@@ -25,7 +25,7 @@ func (m message) isRequest() bool { return m.method != "" && m.id != nil }
 // parseMessage reads one message. The error is what JSON-RPC wants to be answered for a text that is none.
 func parseMessage(text []byte) (message, *tool.RPCError) {
 	m := message{text: text}
-	if !rawjson.Valid(text) {
+	if !rawjson.Valid(text) || rawjson.NotUTF8(text) >= 0 {
 		return unreadable(text)
 	}
 	if !rawjson.IsObject(text) {
@@ -72,17 +72,22 @@ func parseMessage(text []byte) (message, *tool.RPCError) {
 	return m, nil
 }
 
-// unreadable is a text that Valid refuses. Where it only nests too deep for that, whoever sent a request can be told which.
+// unreadable is a text that is not JSON, or not UTF-8 ("JSON-RPC messages MUST be UTF-8 encoded"). Where its id can be read
+// nevertheless, whoever sent a request is told which.
 func unreadable(text []byte) (message, *tool.RPCError) {
 	m := message{text: text}
+	why := fmt.Sprintf("nested deeper than %d levels", rawjson.MaxDepth)
 	if rawjson.Depth(text) <= rawjson.MaxDepth {
-		return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: not a JSON text"}
+		if !rawjson.Valid(text) {
+			return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: not a JSON text"}
+		}
+		why = fmt.Sprintf("not UTF-8 (byte %d of the message): send text as UTF-8", rawjson.NotUTF8(text))
 	}
 	_, asks := rawjson.Get(text, "method")
-	if id, ok := rawjson.Get(text, "id"); ok && asks && legalID(id) && rawjson.Valid(id) {
+	if id, ok := rawjson.Get(text, "id"); ok && asks && legalID(id) && rawjson.Valid(id) && rawjson.NotUTF8(id) < 0 {
 		m.id = id
 	}
-	return m, &tool.RPCError{Code: tool.CodeParseError, Message: fmt.Sprintf("parse error: nested deeper than %d levels", rawjson.MaxDepth)}
+	return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: " + why}
 }
 
 // legalID: "Requests MUST include a string or integer ID. Unlike base JSON-RPC, the ID MUST NOT be null." JSON-RPC allows

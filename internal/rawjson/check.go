@@ -5,6 +5,7 @@ package rawjson
 type Check struct {
 	v     checker
 	pause pause
+	utf8  utf8Check
 	seen  int // bytes of text when it was last looked at
 }
 
@@ -19,6 +20,7 @@ func NewCheck(name string) *Check {
 // Add goes on with text, which begins with all that it was before, and may be elsewhere in memory. What is wrong with it
 // is found by Finish.
 func (c *Check) Add(text []byte) {
+	c.utf8.add(text)
 	// What was looked at in vain, as the inside of a number, is looked at again: so that this does not happen all too
 	// often, there must be a good deal more.
 	if len(text)-c.seen >= (c.seen-max(c.pause.at, c.pause.checked))/4 {
@@ -28,12 +30,16 @@ func (c *Check) Add(text []byte) {
 
 // Finish is Parse of text, which begins with all that it was before and is complete now. It comes last.
 func (c *Check) Finish(text []byte) (o, member Object, ok bool) {
+	c.utf8.finish(text)
 	if !c.run(text) {
 		return Object{}, Object{}, false
 	}
 	o, member = c.v.objects()
 	return o, member, true
 }
+
+// IsUTF8 reports whether all of the text is UTF-8. It comes after Finish.
+func (c *Check) IsUTF8() bool { return !c.utf8.bad }
 
 // Value returns where in the text the value of the member is that NewCheck named, as far as it was checked: of several,
 // the last one. Without one, from and to are 0. What lies there is part of the value if the text is valid.

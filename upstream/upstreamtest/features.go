@@ -275,13 +275,13 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 	case "say":
 		for range max(args.Times, 1) {
 			for _, note := range args.Notes {
-				send([]byte(strings.ReplaceAll(note, "$ID", string(m.ID))))
+				send(fill(note, m))
 			}
 		}
 	case "shout":
 		for range max(args.Times, 1) {
 			for _, note := range args.Notes {
-				p.toListeners([]byte(note))
+				p.toListeners(fill(note, m))
 			}
 		}
 	case "offer":

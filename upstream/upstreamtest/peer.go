@@ -57,7 +57,9 @@ type peer struct {
 
 func newPeer(s Script) *peer {
 	lists := s.Features.all()
-	lists["tools"] = s.tools()
+	for _, declaration := range s.tools() {
+		lists["tools"] = append(lists["tools"], fill(string(declaration), message{}))
+	}
 	return &peer{script: s, lists: lists, arrived: map[string]int{}, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
 		subscribed: map[string]int{}, asking: newAsking(), tasks: newTasks()}
 }
@@ -194,8 +196,8 @@ func (p *peer) hello(more string) []byte {
 		name = "fake"
 	}
 	info := fmt.Sprintf(`{"name":%q,"version":"1.2.3","title":"Fake %s"}`, name, name)
-	return fmt.Appendf(nil, `{%s,"capabilities":%s,"serverInfo":%s,"instructions":%q,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
-		more, capabilities, info, p.script.Instructions, info)
+	return fill(fmt.Sprintf(`{%s,"capabilities":%s,"serverInfo":%s,"instructions":%q,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
+		more, capabilities, info, p.script.Instructions, info), message{})
 }
 
 func toBytes(raw []json.RawMessage) [][]byte {
@@ -247,7 +249,7 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	case "answer":
 		var text string
 		_ = json.Unmarshal(args["text"], &text)
-		send([]byte(strings.ReplaceAll(text, "$ID", string(m.ID))))
+		send(fill(text, m))
 		return
 	case "progress":
 		tellProgress(m, number(args["n"]), send)
@@ -400,4 +402,12 @@ func (p *peer) waitFor(id, name json.RawMessage, gone <-chan struct{}) bool {
 func number(raw json.RawMessage) int {
 	n, _ := strconv.Atoi(string(raw))
 	return n
+}
+
+// fill is a text that a tool was told to send in answer to m, with what stands for its id and for a byte that is not UTF-8.
+func fill(text string, m message) []byte {
+	if m.ID != nil {
+		text = strings.ReplaceAll(text, "$ID", string(m.ID))
+	}
+	return []byte(strings.ReplaceAll(text, "$BAD", "\xff"))
 }

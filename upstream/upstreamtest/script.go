@@ -5,7 +5,8 @@
 //	echo      the request's params, byte for byte, as structuredContent.params
 //	raw       {"result": R}: answers with R, byte for byte
 //	fail      {"error": E}: answers with the JSON-RPC error E, byte for byte
-//	answer    {"text": T}: sends the text T as it is, with $ID replaced by the request's id
+//	answer    {"text": T}: sends the text T as it is, with $ID replaced by the request's id, and $BAD by a byte that is not
+//	          UTF-8
 //	progress  {"n": N}: N progress reports {"progressToken","progress","total","message","x"}, then a result
 //	sleep     {"ms": M}: a result after M milliseconds, unless canceled
 //	hang      no answer
@@ -15,7 +16,7 @@
 //	flood     {"n": N}: N times notifications/tools/list_changed, then a result
 //	canceled  the ids that notifications/cancelled named, as structuredContent.ids
 //	pids      the process id and that of a descendant, as structuredContent.pids
-//	say       {"notes": [T], "times": N}: the texts T on the call's own stream, with $ID replaced, N times, then a
+//	say       {"notes": [T], "times": N}: the texts T on the call's own stream, with $ID and $BAD replaced, N times, then a
 //	          result; not among DefaultTools, as those that follow
 //	shout     {"notes": [T], "times": N}: the texts T to all who listen, then a result
 //	offer     {"list": L, "items": [D]}: lists D as prompts, resources or resourceTemplates, tells of it, answers
@@ -85,10 +86,10 @@ type Script struct {
 	Modern       bool   // speaks 2026-07-28 and answers server/discover; otherwise it is an unknown method there
 	Quits        string // a method: asked by that it says so on stderr and ends with status 7 (stdio)
 	Turned       string // a file: while there is one at a start, it is the other way round (stdio)
-	Instructions string
+	Instructions string // $BAD is replaced as in answer
 	Behaviours   []Behaviour
 
-	Tools     []json.RawMessage // what it lists, byte for byte; default: DefaultTools
+	Tools     []json.RawMessage // what it lists, byte for byte, but for $BAD, as in answer; default: DefaultTools
 	ToolsFile string            // a file with a JSON array of tools, instead of Tools
 	PageSize  int               // tools on a page; 0: all on one
 
