@@ -164,8 +164,8 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 	if waitFor(nil, proc.exited, exitTime) {
 		f.what = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
 	}
-	if last := proc.stderr.tail(); last != "" {
-		f.what += "; last line on stderr: " + last
+	if cause := proc.stderr.cause(); cause != "" {
+		f.what += "; its stderr says: " + cause
 	}
 	sess.end(f)
 }

@@ -36,7 +36,7 @@ type Step struct {
 	Took   time.Duration
 
 	// Lines say more, at most maxStepLines of them: what was repaired and excluded, warnings, and for a step that failed
-	// what the child wrote to stderr last.
+	// what the child wrote to stderr: the last lines, and the one that says what is wrong.
 	Lines []string
 }
 
@@ -290,19 +290,25 @@ type stderrLine struct {
 	text string
 }
 
-// take returns the last child's last lines, and the warnings since the last time.
+// take returns the last child's last lines, before them the one that says what is wrong where it is not among them, and the
+// warnings since the last time.
 func (h *hearing) take() (stderr, warnings []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	warnings, h.warnings = h.warnings, nil
-	for _, line := range slices.Backward(h.stderr) {
+	for _, line := range h.stderr {
 		// A child that ends when it is asked for its version was started a second time: the first one's lines say no more.
-		if len(stderr) == maxStderrLines || line.pid != h.stderr[len(h.stderr)-1].pid {
-			break
+		if line.pid == h.stderr[len(h.stderr)-1].pid {
+			stderr = append(stderr, line.text)
 		}
-		stderr = append(stderr, line.text)
 	}
-	slices.Reverse(stderr)
+	if over := len(stderr) - maxStderrLines; over > 0 {
+		cause := causeIn(stderr)
+		stderr = stderr[over:]
+		if !slices.Contains(stderr, cause) {
+			stderr = append([]string{cause}, stderr[1:]...)
+		}
+	}
 	return stderr, warnings
 }
 
@@ -324,7 +330,7 @@ func (h *hearing) Handle(_ context.Context, r slog.Record) error {
 	defer h.mu.Unlock()
 	switch {
 	case stderr:
-		if len(h.stderr) == maxStderrLines {
+		if len(h.stderr) == stderrKept {
 			h.stderr = append(h.stderr[:0], h.stderr[1:]...)
 		}
 		h.stderr = append(h.stderr, stderrLine{pid, truncate(r.Message, maxText)})

@@ -138,7 +138,7 @@ func TestDiagnoseFailures(t *testing.T) {
 		"silent list": {short(stdio("s", upstreamtestScript(upstreamtest.SilentList)), upstream.Timeouts{List: 300 * time.Millisecond}),
 			[]string{"+initialize", "-list tools/list did not end within 300ms (page 1) | if the server is only slow, raise timeouts.list"}},
 		"exits at the list": {stdio("s", upstreamtest.Script{Quits: "tools/list"}), []string{"+initialize", "-list command ",
-			"exited with status 7; last line on stderr: fake server: out of paper |", "| stderr: fake server: out of paper\n"}},
+			"exited with status 7; its stderr says: fake server: out of paper |", "| stderr: fake server: out of paper\n"}},
 		"exits at the ping": {stdio("s", upstreamtest.Script{Quits: "ping"}), []string{"+schemas", "-ping command ", "exited with status 7"}},
 		"401": {refusal(t, http.StatusUnauthorized), []string{"+address 127.0.0.1:", "-initialize http://127.0.0.1:",
 			"refused the credentials (HTTP 401) | set or renew the credentials"}},

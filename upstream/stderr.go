@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +17,7 @@ const (
 	maxStderrLine   = 4 << 10 // bytes of a line that are kept
 	stderrPerSecond = 20
 	stderrBurst     = 100
-	stderrKept      = 20 // lines kept for errors
+	stderrKept      = 50 // lines kept for errors: Node and Python write a stack around what is wrong
 )
 
 // stderrLog moves a child's stderr to the log, one record a line, and keeps the last lines.
@@ -77,12 +79,38 @@ func (s *stderrLog) reportDropped() {
 	}
 }
 
-// tail returns the last line that says something, or "".
-func (s *stderrLog) tail() string {
+// cause returns the line that says what is wrong, as far as that can be told, or "".
+func (s *stderrLog) cause() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.last) == 0 {
-		return ""
+	return truncate(causeIn(s.last), maxText)
+}
+
+var (
+	// exceptionLine matches how runtimes begin the line about what ended a program: "TypeError: …" and "Error [CODE]: …" of
+	// Node, "pkg.SomeError: …" of Python, also in a group ("| KeyError: …"), Go's "panic: …", Java's "Caused by: …".
+	exceptionLine = regexp.MustCompile(`^[\s|]*(?:[\w$.]*(?:Error|Exception|Rejection|Interrupt|Exit)(?: \[\w+\])?(?::|$)|` +
+		`panic: |fatal error: |Caused by: |Exception in thread )`)
+	// troubleLine matches what programs write about trouble in their own words.
+	troubleLine = regexp.MustCompile(`(?i)\b(?:\w*error|fatal|panicked|exception|cannot|can't|could not|unable|failed|not found|no such|` +
+		`no module|not in|denied|refused|missing|required)\b`)
+	// asideLine matches lines that look like trouble and say nothing: warnings, stack frames, and what npm writes around the cause.
+	asideLine = regexp.MustCompile(`(?i)^at |\bwarn|deprecat|^npm (?:error|err!) (?:code \w+|errno .*|\d+|\d+ note .*|.*complete log of this run.*)$`)
+)
+
+// causeIn is the line of lines that says what is wrong: the last one that names an exception, or else the last one that
+// speaks of trouble, or else the last one.
+func causeIn(lines []string) string {
+	for _, isCause := range []func(string) bool{
+		exceptionLine.MatchString,
+		func(line string) bool { return troubleLine.MatchString(line) && !asideLine.MatchString(line) },
+		func(string) bool { return true },
+	} {
+		for _, line := range slices.Backward(lines) {
+			if isCause(line) {
+				return line
+			}
+		}
 	}
-	return truncate(s.last[len(s.last)-1], maxText)
+	return ""
 }

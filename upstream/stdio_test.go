@@ -89,7 +89,7 @@ func TestOthersServeMeanwhile(t *testing.T) {
 		callFailure string
 	}{
 		"never":   {tool.ServerBackoff, "no answer to initialize within 1s", "timeouts.connect", 0, true, "tries again in"},
-		"exits":   {tool.ServerBackoff, "exited with status 3; last line on stderr: fake server: no license key found", "by hand", 0, true, "license key"},
+		"exits":   {tool.ServerBackoff, "exited with status 3; its stderr says: fake server: no license key found", "by hand", 0, true, "license key"},
 		"noise":   {tool.ServerReady, "", "", 13, false, ""},
 		"endless": {tool.ServerBackoff, "tools/list did not end", "", 0, true, "tools/list"},
 		"silent":  {tool.ServerBackoff, "tools/list did not end within 1s (page 1)", "timeouts.list", 0, true, "tools/list"},
@@ -497,7 +497,7 @@ func TestAChildThatEndsWhileItIsListed(t *testing.T) {
 	t.Parallel()
 	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{stdio("s", upstreamtest.Script{Quits: "tools/list"})}, RetryMin: time.Minute})
 	st := h.reaches(t, "s", tool.ServerBackoff)
-	want := "exited with status 7; last line on stderr: fake server: out of paper (before it had listed its tools)"
+	want := "exited with status 7; its stderr says: fake server: out of paper (before it had listed its tools)"
 	if !strings.HasSuffix(st.LastError, want) || st.Hint != "see the server's messages in the log" {
 		t.Errorf("error %q, hint %q; want %q", st.LastError, st.Hint, want)
 	}
