@@ -6,12 +6,10 @@ import (
 	"strings"
 	"time"
 
-	celchecker "github.com/google/cel-go/checker"
-	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/interpreter"
 
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -39,7 +37,7 @@ func under(p, dir string) ref.Val {
 
 // condition is a compiled one. It is safe for concurrent use.
 type condition struct {
-	program interpreter.InterpretableV2
+	program cel.Program
 	static  bool // depends on the tool, the profile and who calls alone: the same for every call
 }
 
@@ -52,44 +50,30 @@ func (c *conditions) compile(text string) (*condition, []error) {
 	if err := c.prepare(); err != nil {
 		return nil, []error{err}
 	}
-	source := common.NewTextSource(text)
-	parsed, faults := c.parser.Parse(source)
-	if errs := conditionFaults(faults); len(errs) > 0 {
+	parsed, issues := c.env.Parse(text)
+	if errs := conditionFaults(issues); len(errs) > 0 {
 		return nil, errs[:1]
 	}
-	checked, faults := celchecker.Check(parsed, source, c.checker)
-	if errs := conditionFaults(faults); len(errs) > 0 {
+	checked, issues := c.env.Check(parsed)
+	if errs := conditionFaults(issues); len(errs) > 0 {
 		return nil, errs
 	}
-	if t := checked.GetType(checked.Expr().ID()); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
+	if t := checked.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, []error{fmt.Errorf("the condition is a %s: write an expression that is true or false", t)}
 	}
-	plan := []interpreter.PlannerOption{interpreter.Optimize(), interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization)}
-	if most, err := celchecker.Cost(checked, unknownSizes{}); err != nil || most.Max > maxCost {
-		plan = append(plan, interpreter.CostObserver(interpreter.CostTrackerFactory(c.cost.Clone))) // it takes its time itself
-	}
-	program, err := c.interpreter.NewInterpretable(checked, plan...)
+	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
 	if err != nil {
 		return nil, []error{fmt.Errorf("the condition cannot be planned: %w", err)}
 	}
-	return &condition{program: program, static: isStatic(checked.Expr())}, nil
-}
-
-// unknownSizes says that every value may be of any size, so that an estimate holds for every call.
-type unknownSizes struct{}
-
-func (unknownSizes) EstimateSize(celchecker.AstNode) *celchecker.SizeEstimate { return nil }
-
-func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
-	return nil
+	return &condition{program: program, static: isStatic(checked.NativeRep().Expr())}, nil
 }
 
 // conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
-func conditionFaults(faults *common.Errors) []error {
+func conditionFaults(issues *cel.Issues) []error {
 	actor, tool := (*celActor)(nil).typeName(), (*celTool)(nil).typeName()
 	named := strings.NewReplacer(actor, "actor", tool, "tool", (*celTarget)(nil).typeName(), "target")
 	var errs []error
-	for _, one := range faults.GetErrors() {
+	for _, one := range issues.Errors() {
 		message := named.Replace(strings.Join(strings.Fields(one.Message), " "))
 		place := fmt.Sprintf("column %d", one.Location.Column()+1)
 		if line := one.Location.Line(); line > 1 {
@@ -135,29 +119,16 @@ func isStatic(e celast.Expr) bool {
 }
 
 // holds evaluates the condition over s. Every error means that nobody knows: rules then count against the call.
-func (c *condition) holds(s *subject) (holds bool, err error) {
-	defer func() {
-		switch fault := recover().(type) {
-		case nil:
-		case interpreter.EvalCancelledError: // that is how the library ends what costs too much
-			holds, err = false, errors.New(oneLine(fault.Error()))
-		default:
-			holds, err = false, errors.New(oneLine(fmt.Sprintf("internal error: %v", fault)))
-		}
-	}()
-	frame, err := interpreter.NewExecutionFrame(s)
+func (c *condition) holds(s *subject) (bool, error) {
+	out, _, err := c.program.Eval(s)
 	if err != nil {
-		return false, err
+		return false, errors.New(oneLine(err.Error()))
 	}
-	defer frame.Close()
-	switch out := c.program.Exec(frame).(type) {
-	case types.Bool:
-		return bool(out), nil
-	case *types.Err:
-		return false, errors.New(oneLine(out.Error()))
-	default:
+	holds, ok := out.(types.Bool)
+	if !ok {
 		return false, fmt.Errorf("the condition is a %s and neither true nor false", out.Type().TypeName())
 	}
+	return bool(holds), nil
 }
 
 // subject is what the rules are asked about: one request, decoded as far as conditions have wanted it so far. It is used
@@ -188,10 +159,10 @@ func (o *object) value(raw []byte, what string) (any, bool) {
 	return o.members, true
 }
 
-var _ interpreter.Activation = (*subject)(nil)
+var _ cel.Activation = (*subject)(nil)
 
 // Parent is part of the library's interface.
-func (s *subject) Parent() interpreter.Activation { return nil }
+func (s *subject) Parent() cel.Activation { return nil }
 
 // ResolveName is part of the library's interface: the value of a variable.
 func (s *subject) ResolveName(name string) (any, bool) {
