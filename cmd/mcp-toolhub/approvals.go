@@ -99,7 +99,7 @@ func (a *app) denyCommand(format *string) *cobra.Command {
 
 // hubs are the running hubs that can be asked.
 func (a *app) hubs(ctx context.Context) ([]*control.Hub, error) {
-	s, err := a.load()
+	s, err := a.load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func (a *app) grantsCommand(format *string) *cobra.Command {
 
 // keptGrants are the answers for good, and the running hubs, which hold those for sessions.
 func (a *app) keptGrants(ctx context.Context) (*policy.Grants, []*control.Hub, error) {
-	s, err := a.load()
+	s, err := a.load(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

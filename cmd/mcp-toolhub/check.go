@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -24,13 +25,11 @@ func (a *app) checkCommand() *cobra.Command {
 		Use: "check", Short: "Check the config file", Long: checkHelp, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub check --config mcp-toolhub.yaml --connect",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := a.load()
+			s, err := a.loadToCheck(cmd.Context(), connect)
 			if err != nil {
 				return a.withFaultyGrants(err)
 			}
-			for _, w := range s.Warnings {
-				fmt.Fprintf(a.std.err, "warning: %s\n", w)
-			}
+			a.warn(s)
 			if err := checkParts(s); err != nil {
 				return &exitError{exitConfig, err}
 			}
@@ -43,6 +42,33 @@ func (a *app) checkCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")
 	return cmd
+}
+
+// loadToCheck reads the config that is to be checked. Nothing of it runs, so it needs no trust; with connect it does.
+func (a *app) loadToCheck(ctx context.Context, connect bool) (*config.Settings, error) {
+	if connect {
+		return a.load(ctx)
+	}
+	found, err := a.find()
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.read(found[0])
+	var untrusted *config.UntrustedError
+	if !errors.As(err, &untrusted) {
+		return s, err
+	}
+	if s, err = a.read(config.Found{Path: found[0].Path}); err == nil {
+		s.Warnings = append(s.Warnings, untrusted.Warning())
+	}
+	return s, err
+}
+
+// warn prints the warnings of a config.
+func (a *app) warn(s *config.Settings) {
+	for _, w := range s.Warnings {
+		fmt.Fprintf(a.std.err, "warning: %s\n", w)
+	}
 }
 
 // withFaultyGrants is err with what is wrong with the remembered answers.

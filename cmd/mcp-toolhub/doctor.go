@@ -59,10 +59,11 @@ type diagnosisStep struct {
 }
 
 func (a *app) doctor(ctx context.Context, args []string, format string) error {
-	s, err := a.load()
+	s, err := a.load(ctx)
 	if err != nil {
 		return err
 	}
+	a.warn(s)
 	cfg := s.Upstream
 	if cfg.Self, err = os.Executable(); err != nil {
 		return failed(fmt.Errorf("find this program: %w", err))

@@ -57,7 +57,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			}
 			a := &app{std: streams{err: log, getenv: func(string) (string, bool) { return "", false }},
 				configPath: filepath.Join(dir, "hub.yaml"), stateDir: filepath.Join(dir, "state"), logFormat: "json"}
-			h, err := a.openHub(nil)
+			h, err := a.openHub(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			watched := make(chan struct{})
 			go func() {
 				defer close(watched)
-				h.watchConfig(ctx, nil, a.load)
+				h.watchConfig(ctx, nil, a.again(h.settings.Load()))
 			}()
 			eventually(t, "the files are looked at", func() bool {
 				return strings.Contains(log.String(), "remembered answers are read again") && (!c.applied || strings.Contains(log.String(), "config is applied"))

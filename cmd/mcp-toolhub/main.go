@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -150,6 +151,9 @@ type app struct {
 	rules      string
 	logLevel   string
 	logFormat  string
+
+	sits sync.Once
+	seat *terminal
 }
 
 const rootHelp = `One MCP endpoint in front of many MCP servers.
@@ -159,8 +163,9 @@ canonical name, mcp.<server>.<tool>, and serves them all to any MCP client: over
 on your machine, or over Streamable HTTP.
 
 Config file, first found: --config, $MCP_TOOLHUB_CONFIG, ./mcp-toolhub.yaml, and
-mcp-toolhub/config.yaml in your config directory. An existing client file with
-"mcpServers" or VS Code's "servers" works as it is.
+mcp-toolhub/config.yaml in your config directory. ./mcp-toolhub.yaml is used after you
+have trusted it: see mcp-toolhub trust --help. An existing client file with "mcpServers"
+or VS Code's "servers" works as it is.
 
 Exit codes:
   0    done
@@ -192,7 +197,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.rules, "rules", "", "`file` of permission rules, besides those of the config")
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
 	flags.StringVar(&a.logFormat, "log-format", "", "auto, text or json (default: the config's, or auto: text on a terminal)")
-	root.AddCommand(a.serveCommand(), a.checkCommand(), a.serversCommand(), a.toolsCommand(), a.schemaCommand(),
+	root.AddCommand(a.serveCommand(), a.checkCommand(), a.serversCommand(), a.toolsCommand(), a.schemaCommand(), a.trustCommand(),
 		a.doctorCommand(), a.approvalsCommand(), a.policyCommand(), a.evalCommand(), a.demoServerCommand(), a.versionCommand())
 	return root
 }

@@ -9,26 +9,64 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
-// load finds and reads the config file that the command line and the environment point at.
-func (a *app) load() (*config.Settings, error) {
+// load finds and reads the config file that the command line and the environment point at. One of the working directory
+// that nobody has trusted is left out, with a warning, unless a person at the terminal trusts it now.
+func (a *app) load(ctx context.Context) (*config.Settings, error) {
+	found, err := a.find()
+	if err != nil {
+		return nil, err
+	}
+	var skipped *config.UntrustedError
+	for _, f := range found {
+		s, err := a.read(f)
+		if errors.As(err, &skipped) {
+			if s, err = a.askTrust(ctx, skipped); s == nil && err == nil {
+				continue
+			}
+		} else if skipped != nil && err != nil {
+			err = &exitError{exitConfig, errors.Join(skipped, err)}
+		} else if skipped != nil {
+			s.Warnings = append([]textfile.Fault{skipped.Warning()}, s.Warnings...)
+		}
+		return s, err
+	}
+	return nil, &exitError{exitConfig, fmt.Errorf("%w; there is no other config", skipped)}
+}
+
+// find returns the config files that come into question.
+func (a *app) find() ([]config.Found, error) {
 	wd, err := os.Getwd()
 	if err != nil {
 		return nil, failed(fmt.Errorf("find the working directory: %w", err))
 	}
-	env := config.Env(a.std.getenv)
-	path, err := config.Find(a.configPath, env, wd)
+	found, err := config.Find(a.configPath, a.std.getenv, wd)
 	if err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
-	s, err := config.Load(config.Source{Path: path, StateDir: a.stateDir, Env: env})
+	return found, nil
+}
+
+// read reads one config file, and the rules of the command line.
+func (a *app) read(f config.Found) (*config.Settings, error) {
+	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, Project: f.Project})
+	if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
+		return nil, untrusted
+	}
 	if err := errors.Join(err, a.addRules(s)); err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
 	return s, nil
+}
+
+// again reads the file of s once more, for a hub that runs: nobody is asked, and no other file takes its place.
+func (a *app) again(s *config.Settings) func() (*config.Settings, error) {
+	f := config.Found{Path: s.Path, Project: s.TrustFile != ""}
+	return func() (*config.Settings, error) { return a.read(f) }
 }
 
 // addRules adds the rules of --rules to s, which is nil where the config has faults.
@@ -64,8 +102,8 @@ func checkParts(s *config.Settings) error {
 }
 
 // openHub loads the config and builds the hub that it describes. change, if not nil, may alter the settings first.
-func (a *app) openHub(change func(*config.Settings)) (*hub, error) {
-	s, err := a.load()
+func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub, error) {
+	s, err := a.load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +146,7 @@ func (a *app) withHub(ctx context.Context, do func(*hub) error) error {
 // withHubOnce runs do as soon as enough says so of a hub whose servers are starting, and at the latest as withHub does: what
 // has nothing to do with a server does not wait for it.
 func (a *app) withHubOnce(ctx context.Context, enough func(*hub) bool, do func(*hub) error) error {
-	h, err := a.openHub(quiet)
+	h, err := a.openHub(ctx, quiet)
 	if err != nil {
 		return err
 	}

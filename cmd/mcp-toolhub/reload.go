@@ -140,7 +140,7 @@ func (w *fileWatch) follow() (missed bool) {
 		return false
 	}
 	s := w.hub.settings.Load()
-	for _, file := range slices.Concat([]string{s.Path, w.hub.grantsAt}, s.RuleFiles, w.faulty) {
+	for _, file := range append(w.settingsFiles(s), w.hub.grantsAt) {
 		dir := filepath.Dir(file)
 		watched, known := w.dirs[dir]
 		if watched {
@@ -167,10 +167,19 @@ func changedSince(read map[string]fs.FileInfo) bool {
 	return false
 }
 
-// isSettings reports whether the file is the config, or one of rules that it names.
+// isSettings reports whether the file is the config, one of rules that it names, or the record that they are trusted.
 func (w *fileWatch) isSettings(name string) bool {
 	s := w.hub.settings.Load()
-	return slices.ContainsFunc(slices.Concat([]string{s.Path}, s.RuleFiles, w.faulty), func(file string) bool { return sameFile(name, file) })
+	return slices.ContainsFunc(w.settingsFiles(s), func(file string) bool { return sameFile(name, file) })
+}
+
+// settingsFiles are the files that settings like s come from, and the record that they are trusted.
+func (w *fileWatch) settingsFiles(s *config.Settings) []string {
+	files := slices.Concat([]string{s.Path}, s.RuleFiles, w.faulty)
+	if s.TrustFile != "" {
+		files = append(files, s.TrustFile)
+	}
+	return files
 }
 
 func sameFile(a, b string) bool {

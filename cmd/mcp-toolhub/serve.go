@@ -51,7 +51,7 @@ func (a *app) serveCommand() *cobra.Command {
 }
 
 func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (err error) {
-	h, err := a.openHub(func(s *config.Settings) {
+	h, err := a.openHub(ctx, func(s *config.Settings) {
 		if address != "" || stdio {
 			s.Downstream.HTTP.Listen = address
 		}
@@ -90,7 +90,7 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		h.watchConfig(watching, hangups(watching), a.load)
+		h.watchConfig(watching, hangups(watching), a.again(h.settings.Load()))
 	}()
 	defer func() {
 		stopWatching()

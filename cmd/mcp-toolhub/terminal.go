@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -16,19 +16,26 @@ import (
 
 // terminal asks the person who sits at it.
 type terminal struct {
-	std   streams
-	start sync.Once
-	lines chan string // what is typed; closed at the end of the input
-	mu    sync.Mutex  // one question at a time
+	std     streams
+	mu      sync.Mutex  // one question at a time
+	reading chan string // gets the next line that is typed, and is closed at the end of the input; nil while nobody reads
+}
+
+// terminal is the one that a person sits at; nil where nobody does.
+func (a *app) terminal() *terminal {
+	if !isTerminal(a.std.in) || !isTerminal(a.std.err) {
+		return nil
+	}
+	a.sits.Do(func() { a.seat = &terminal{std: a.std} })
+	return a.seat
 }
 
 // asker puts the hub's questions to the person at the terminal; nil where nobody sits there.
 func (a *app) asker() tool.Asker {
-	if !isTerminal(a.std.in) || !isTerminal(a.std.err) {
-		return nil
+	if t := a.terminal(); t != nil {
+		return t.ask
 	}
-	t := &terminal{std: a.std, lines: make(chan string)}
-	return t.ask
+	return nil
 }
 
 func (t *terminal) ask(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
@@ -135,22 +142,39 @@ func readQuestion(params json.RawMessage) (message string, choices []policy.Choi
 	return question.Message, choices
 }
 
-// line is the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended.
+// line is the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended. What
+// is typed after the line stays for whoever reads the input next, a client's protocol for instance.
 func (t *terminal) line(ctx context.Context) (text string, ok bool, err error) {
-	t.start.Do(func() {
-		go func() { // nothing ends a read from a terminal but the end of the process
-			defer close(t.lines)
-			for s := bufio.NewScanner(t.std.in); s.Scan(); {
-				t.lines <- strings.TrimSpace(s.Text())
-			}
-		}()
-	})
+	if t.reading == nil {
+		t.reading = make(chan string, 1)
+		go readLine(t.std.in, t.reading) // nothing ends a read from a terminal but the end of the process
+	}
 	select {
-	case text, ok = <-t.lines:
+	case text, ok = <-t.reading:
+		t.reading = nil
 		return text, ok, nil
 	case <-ctx.Done():
 		fmt.Fprintln(t.std.err)
 		return "", false, errors.New("ask at the terminal: the question is settled, or the call has ended")
+	}
+}
+
+// readLine sends one line of in, byte by byte: it takes nothing that comes after.
+func readLine(in io.Reader, line chan<- string) {
+	defer close(line)
+	var text []byte
+	for one := make([]byte, 1); ; {
+		n, err := in.Read(one)
+		if n > 0 && one[0] != '\n' {
+			text = append(text, one[0])
+			continue
+		}
+		if n > 0 || len(text) > 0 {
+			line <- strings.TrimSpace(string(text))
+		}
+		if n > 0 || err != nil {
+			return
+		}
 	}
 }
 

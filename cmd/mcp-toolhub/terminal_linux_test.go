@@ -152,6 +152,66 @@ func TestToolsCallAsksAtTheTerminal(t *testing.T) {
 	}
 }
 
+// At a terminal a person is asked about a project's config, with the commands and addresses in it. What they trust is used, now
+// and later; what they do not trust is not, and nobody waits for an answer after an interrupt.
+func TestTrustIsAskedAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const project = `
+mcpServers:
+  theirs: {command: mcp-toolhub, args: [--state-dir, "a\u202eb", demo-server], env: {TOKEN: hunter2}}
+  web: {url: "http://127.0.0.1:1/mcp?token=hunter2"}
+`
+	writeFile(t, filepath.Join(dir, "mcp-toolhub.yaml"), project)
+	if err := os.MkdirAll(filepath.Join(dir, "config", "mcp-toolhub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "config", "mcp-toolhub", "config.yaml"), "mcpServers: {own: {command: mcp-toolhub, args: [demo-server]}}")
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() *exec.Cmd {
+		cmd := exec.Command(program, "tools", "list")
+		cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+		return cmd
+	}
+	const question = "Trust it? [y/n]: "
+	for _, c := range []struct {
+		name, keys, wants string
+	}{{"an interrupt", "\x03", ""}, {"no", "maybe\nn\n", "mcp.own.add"}, {"end of the input", "\x04", "mcp.own.add"}, {"yes", "y\n", "mcp.theirs.add"}} {
+		p := newTerminal(t)
+		wait := p.start(t, list())
+		p.sees(t, question, 1)
+		p.types(t, c.keys)
+		if got := wait(); c.wants == "" && got != "" || !strings.Contains(got, c.wants) {
+			t.Errorf("%s: %s\n%s", c.name, got, p.shown())
+		}
+		screen := p.shown()
+		for _, want := range []string{"you have not trusted it yet", `theirs: runs mcp-toolhub --state-dir "a\u202eb" demo-server, with the variables TOKEN`,
+			`web: connects to "http://127.0.0.1:1/mcp?token=[masked]"`} {
+			if !strings.Contains(screen, want) {
+				t.Errorf("%s: the screen lacks %s:\n%s", c.name, want, screen)
+			}
+		}
+		if strings.Contains(screen, "hunter2") {
+			t.Errorf("%s: the screen shows a secret:\n%s", c.name, screen)
+		}
+	}
+	p := newTerminal(t)
+	if got := p.start(t, list())(); !strings.Contains(got, "mcp.theirs.add") || strings.Contains(p.shown(), question) {
+		t.Errorf("it is asked about again, although it is trusted: %s\n%s", got, p.shown())
+	}
+	writeFile(t, filepath.Join(dir, "mcp-toolhub.yaml"), project+"  more: {command: nothing}\n")
+	p = newTerminal(t)
+	wait := p.start(t, list())
+	p.sees(t, question, 1)
+	p.types(t, "n\n")
+	if got := wait(); !strings.Contains(got, "mcp.own.add") || !strings.Contains(p.shown(), "has changed since you trusted it") {
+		t.Errorf("%s\n%s", got, p.shown())
+	}
+}
+
 // The questions of a running hub are put there too, and what its servers ask besides is declined.
 func TestToolsCallOfARunningHubAsksAtTheTerminal(t *testing.T) {
 	t.Parallel()

@@ -70,6 +70,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 		}
 	}
 	r.strayRules(s, f.policy)
+	s.Uses = usesOf(f, s)
 	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled && !declares(s) {
 		r.warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
 	}

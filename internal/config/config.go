@@ -56,6 +56,16 @@ type Settings struct {
 
 	// Warnings are what was accepted but means nothing to the hub, or was changed so that it does. Sorted by position.
 	Warnings []textfile.Fault
+
+	// TrustFile is the record of the trust in a project config; "" where the file was named or is the user's own. When
+	// it changes, the settings are to be read again.
+	TrustFile string
+
+	// Uses says, a line each, what the config makes the hub start, reach and allow. Values stand there as the file has them:
+	// no reference is expanded.
+	Uses []string
+
+	files map[string]string // path to SHA-256 of each file that was read
 }
 
 // Env looks up a variable of the environment; it has the contract of os.LookupEnv. Nil is an empty environment.
@@ -66,6 +76,7 @@ type Source struct {
 	Path     string // of the file, see Find
 	StateDir string // --state-dir; "" is the default of the function StateDir
 	Env      Env
+	Project  bool // found in the working directory: without a person's trust the error is an *UntrustedError
 }
 
 // maxFileBytes bounds a configuration file. Claude Code's ~/.claude.json, the largest file of a client that holds
@@ -90,7 +101,13 @@ func Load(src Source) (*Settings, error) {
 	if err == nil {
 		s.Read[src.Path] = before
 	}
-	return s, err
+	if !src.Project {
+		return s, err
+	}
+	if s != nil {
+		s.followTrust(trustFile(state, src.Path))
+	}
+	return underTrust(state, src.Path, s, err)
 }
 
 // Parse turns data, the content of the file at path, into settings. The path tells the format, is named in faults and
@@ -105,6 +122,7 @@ func Parse(path string, data []byte, env Env) (*Settings, error) {
 
 func parse(path string, data []byte, state string, env Env) (*Settings, error) {
 	r := newReader(path, env)
+	r.note(path, data)
 	root := r.tree(data)
 	if root == nil {
 		return nil, r.sorted()
@@ -114,7 +132,7 @@ func parse(path string, data []byte, state string, env Env) (*Settings, error) {
 	if len(r.faults) > 0 {
 		return nil, r.sorted()
 	}
-	s.Path, s.Read = path, r.read
+	s.Path, s.Read, s.files = path, r.read, r.files
 	s.Warnings = r.warnings.Sort()
 	return s, nil
 }

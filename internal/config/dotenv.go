@@ -17,11 +17,13 @@ func (r *reader) envFile(path located[string]) []envPair {
 	if !path.ok || r.dormant {
 		return nil
 	}
-	data, err := readRegular(r.vars.path(path.value), maxSecretBytes)
+	file := r.vars.path(path.value)
+	data, err := readRegular(file, maxSecretBytes)
 	if err != nil {
 		faultOf(r, path, "cannot read the file", readProblem(err).Error())
 		return nil
 	}
+	r.note(file, data)
 	var pairs []envPair
 	for i, line := range strings.Split(string(data), "\n") {
 		line = strings.TrimSpace(line)

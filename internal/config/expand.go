@@ -228,6 +228,7 @@ func (r *reader) fileReference(p textfile.Position, path string, e *expansion) (
 		r.fault(p, fmt.Sprintf("cannot read the file %s of ${file:…}", quote(path)), readProblem(err).Error())
 		return "", false
 	}
+	r.note(full, data)
 	e.reference = true
 	return strings.TrimRight(string(data), "\r\n"), true
 }

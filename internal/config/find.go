@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -19,32 +20,52 @@ const (
 // errNotFound is what Find's error wraps when there is no configuration file anywhere.
 var errNotFound = errors.New("no configuration file")
 
-// Find returns the path of the configuration file: explicit (--config), otherwise MCP_TOOLHUB_CONFIG, otherwise
-// mcp-toolhub.yaml in workdir, otherwise config.yaml in the user's configuration directory; .yml, .json and .jsonc are
-// looked for too. A path that was named is returned without looking whether it exists: Load says so better.
-func Find(explicit string, env Env, workdir string) (string, error) {
+// Found is a configuration file that may be used.
+type Found struct {
+	Path    string
+	Project bool // it lies in the working directory, where a stranger may have put it: see Source.Project
+}
+
+// Find returns the configuration files in the order in which they come into question: explicit (--config) alone, otherwise
+// MCP_TOOLHUB_CONFIG alone, otherwise mcp-toolhub.yaml in workdir and config.yaml in the user's configuration directory;
+// .yml, .json and .jsonc are looked for too. A path that was named is returned without looking whether it exists: Load says
+// so better. Whoever names a file trusts it: on the command line, or in the environment, which no project can write.
+func Find(explicit string, env Env, workdir string) ([]Found, error) {
 	if explicit != "" {
-		return explicit, nil
+		return []Found{{Path: explicit}}, nil
 	}
 	if named := env.value(pathVariable); named != "" {
-		return named, nil
+		return []Found{{Path: named}}, nil
 	}
-	bases := []string{filepath.Join(workdir, program)}
-	if dir := env.configDir(runtime.GOOS); dir != "" {
-		bases = append(bases, filepath.Join(dir, program, "config"))
-	}
+	var all []Found
 	var looked []string
-	for _, base := range bases {
-		for _, extension := range []string{".yaml", ".yml", ".json", ".jsonc"} {
+	look := func(base string, project bool) {
+		looked = append(looked, base+".yaml (.yml, .json, .jsonc)")
+		for _, extension := range extensions() {
 			if info, err := os.Stat(base + extension); err == nil && !info.IsDir() {
-				return base + extension, nil
+				all = append(all, Found{base + extension, project})
+				return
 			}
 		}
-		looked = append(looked, base+".yaml (.yml, .json, .jsonc)")
 	}
-	return "", fmt.Errorf("find config: %w: looked at --config, %s, %s; begin with a file %s that holds your "+
+	look(filepath.Join(workdir, program), true)
+	if dir := env.configDir(runtime.GOOS); dir != "" {
+		look(filepath.Join(dir, program, "config"), false)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	return nil, fmt.Errorf("find config: %w: looked at --config, %s, %s; begin with a file %s that holds your "+
 		"\"mcpServers\", or name the file of a client you have: --config ~/.cursor/mcp.json",
 		errNotFound, pathVariable, strings.Join(looked, ", "), program+".yaml")
+}
+
+// extensions are those of configuration files, the first that exists counts.
+func extensions() []string { return []string{".yaml", ".yml", ".json", ".jsonc"} }
+
+// IsProject reports whether the file at path is looked for in a working directory.
+func IsProject(path string) bool {
+	return slices.Contains(extensions(), strings.TrimPrefix(filepath.Base(path), program))
 }
 
 // configDir is where the user's programs keep their configuration; "" where the environment does not tell.

@@ -38,16 +38,20 @@ func TestFindOrder(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Find("", e, work); got != path || err != nil {
-			t.Errorf("got %q, %v; want %q", got, err, path)
+		got, err := Find("", e, work)
+		if err != nil || got[0] != (Found{path, filepath.Dir(path) == work}) {
+			t.Errorf("got %v, %v; want %q first", got, err, path)
 		}
 	}
-	named := lookup(map[string]string{pathVariable: "named.yaml"})
-	if got, _ := Find("", named, work); got != "named.yaml" {
-		t.Errorf("%s: got %q", pathVariable, got)
+	if got, _ := Find("", e, work); len(got) != 2 || got[1].Path != filepath.Join(user, "config.yaml") {
+		t.Errorf("behind the project's there is not the user's own: %v", got)
 	}
-	if got, _ := Find("flag.yaml", named, work); got != "flag.yaml" {
-		t.Errorf("--config: got %q", got)
+	named := lookup(map[string]string{pathVariable: "named.yaml"})
+	if got, _ := Find("", named, work); len(got) != 1 || got[0] != (Found{Path: "named.yaml"}) {
+		t.Errorf("%s: got %v", pathVariable, got)
+	}
+	if got, _ := Find("flag.yaml", named, work); len(got) != 1 || got[0] != (Found{Path: "flag.yaml"}) {
+		t.Errorf("--config: got %v", got)
 	}
 }
 

@@ -323,7 +323,12 @@ func (r *reader) ruleFile(source policy.Source, at located[string]) policy.Set {
 	if before, err := os.Stat(path); err == nil {
 		r.read[path] = before
 	}
-	set, err := policy.ReadRules(source, path)
+	data, err := readRegular(path, maxFileBytes)
+	r.note(path, data)
+	var set policy.Set
+	if err == nil {
+		set, err = policy.ParseRules(source, path, data)
+	}
 	var faults policy.Faults
 	switch {
 	case err == nil:

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// usesOf says what the file makes the hub start, reach and allow, for a person who is asked whether to trust it.
+func usesOf(f *file, s *Settings) []string {
+	var all []string
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	for _, entries := range [][]entry[server]{f.mcpServers, f.servers} {
+		for _, e := range entries {
+			if !e.value.disabled {
+				add("%s: %s", shown(e.name), useOfServer(&e.value))
+			}
+		}
+	}
+	if c := f.policy.value.classifier; c.present {
+		if command := c.node.member("command"); command != nil {
+			add("policy.classifier: runs %s", shownNodes(command.items))
+		} else {
+			add("policy.classifier: sends calls to %s", shownNodes([]*node{c.node.member("url")}))
+		}
+	}
+	if e := f.deferred.embeddings; e.present {
+		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*node{e.node.member("url")}))
+	}
+	if s.Downstream.HTTP.Listen != "" {
+		add("hub.http: listens on %s", shown(s.Downstream.HTTP.Listen))
+	}
+	if s.Code.Enabled {
+		writes, runs := "nowhere", ""
+		if len(s.Code.AllowedWriteRoots) > 0 {
+			writes = shownAll(s.Code.AllowedWriteRoots)
+		}
+		if s.Code.Run.Enabled {
+			runs = "; runs commands"
+		}
+		add("hub.toolsets.code: reads %s; writes %s%s", shown(cmp.Or(s.Code.Root, "the working directory")), writes, runs)
+	}
+	if f.policy.value.tools.present {
+		add("policy.tools: says what tools can do")
+	}
+	if f.policy.value.targets.present {
+		add("policy.targets: says where calls may be aimed at")
+	}
+	allowing := 0
+	for _, set := range s.Policy.Sets {
+		for _, rule := range set.Rules {
+			if rule.Then == tool.Allow || rule.Then == tool.Passthrough {
+				allowing++
+			}
+		}
+	}
+	if allowing > 0 {
+		add("policy: rules that let calls run without a question: %d", allowing)
+	}
+	if mode := s.Policy.Mode; mode == policy.ModeAcceptAll || mode == policy.ModeClient {
+		add("policy.mode: %s", mode)
+	}
+	return all
+}
+
+// useOfServer says what a server's entry starts or reaches.
+func useOfServer(v *server) string {
+	address := v.url
+	for _, other := range []located[string]{v.httpURL, v.serverURL} {
+		if other.present {
+			address = other
+		}
+	}
+	if address.present {
+		return "connects to " + shownNodes([]*node{address.node}) + withNames("headers", v.headers) + trusted(v)
+	}
+	text := "runs " + shownNodes([]*node{v.command.node})
+	if v.args.present && len(v.args.node.items) > 0 {
+		text += " " + shownNodes(v.args.node.items)
+	}
+	if v.cwd.present {
+		text += ", in " + shownNodes([]*node{v.cwd.node})
+	}
+	text += withNames("variables", v.env)
+	if v.envFile.present {
+		text += ", with the variables of " + shownNodes([]*node{v.envFile.node})
+	}
+	return text + trusted(v)
+}
+
+func trusted(v *server) string {
+	if v.trust {
+		return ", and believes what it says of its tools"
+	}
+	return ""
+}
+
+// withNames names variables or headers, and shows no value.
+func withNames(what string, entries located[[]entry[string]]) string {
+	var names []string
+	for _, e := range entries.value {
+		names = append(names, e.name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", with the " + what + " " + shownAll(names)
+}
+
+// plainWord is what needs no quotes to be read as one word.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+,%${}~-]+$`)
+
+// shown is a word as a person may see it: secrets in addresses are masked, and nothing is invisible.
+func shown(word string) string {
+	if word = target.Masked(word, true); plainWord.MatchString(word) {
+		return word
+	}
+	return strconv.Quote(word)
+}
+
+func shownAll(words []string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = shown(w)
+	}
+	return strings.Join(all, " ")
+}
+
+// shownNodes are values as they stand in the file.
+func shownNodes(nodes []*node) string {
+	var words []string
+	for _, n := range nodes {
+		if n != nil {
+			words = append(words, n.text)
+		}
+	}
+	return shownAll(words)
+}
