@@ -1,6 +1,10 @@
 package namespace
 
-import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+import (
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
 
 // clientRule is what is known of the names that one client takes.
 type clientRule struct {
@@ -8,12 +12,18 @@ type clientRule struct {
 	dots   bool   // takes dots in names as they are; false also where it rewrites them, as twins may then meet
 	limit  int    // of a whole name as the client's model sees it
 	prefix int    // of limit, what the client itself puts before a name when its entry is called "toolhub"
+
+	// shared says that the name is the default of an SDK or a framework: any program may be behind it, and many of them hand
+	// tool names to a model's API as they are.
+	shared bool
+
+	exact bool // of shared names: other programs' names begin with it, too
 }
 
 // clientRules holds the clients that are known. The first row that matches counts. Names without a source of their own
 // are listed by github.com/apify/mcp-client-capabilities as what those clients send.
 //
-// A client that is not here gets canonical names: the protocol allows dots and 128 characters.
+// A client that is not here names itself and is not known to refuse dots: it gets canonical names: the protocol allows dots and 128 characters.
 func clientRules() []clientRule {
 	return []clientRule{
 		// Measured with Claude Code 2.1: mcp__S__T, over 128 dropped. Every character but [a-zA-Z0-9_-] was refused by
@@ -68,7 +78,37 @@ func clientRules() []clientRule {
 		// "Invalid tool definition Tool name does not match the required pattern ^[a-zA-Z0-9_-]{1,64}$"
 		// (mastergo-design/mastergo-magic-mcp#36).
 		{name: "augment", limit: 64},
+
+		// Frameworks, as their packages name themselves: @ai-sdk/mcp 1.0.101 and @langchain/mcp-adapters 1.1.4 on npm,
+		// langchain4j-mcp and spring-ai-mcp-client on Maven. The first two were seen to send names to OpenAI and Anthropic as
+		// they are, which answer 400 to a dot.
+		{name: "ai-sdk-mcp-client", shared: true},
+		{name: "@langchain/mcp-adapters", shared: true},
+		{name: "langchain4j", shared: true},
+		{name: "spring-ai-mcp-client", shared: true},
+		// SDKs where the program gives no name: mcp (Python; also LangChain, Pydantic AI, CrewAI and others that are built on
+		// it), io.modelcontextprotocol.sdk (Java), rmcp (Rust).
+		{name: "mcp", shared: true, exact: true},
+		{name: "java sdk mcp client", shared: true, exact: true},
+		{name: "rmcp", shared: true, exact: true},
+		// The TypeScript SDK has no default: programs keep the names of its examples and of the tutorial.
+		{name: "my-client", shared: true, exact: true},
+		{name: "example-client", shared: true, exact: true},
+		{name: "mcp-client", shared: true, exact: true},
+		{name: "mcp-client-cli", shared: true, exact: true},
 	}
+}
+
+// viaRemote is what mcp-remote adds to the name of the client that it stands before.
+const viaRemote = " (via mcp-remote "
+
+// matches reports whether the rule is about client.
+func (r clientRule) matches(client tool.Client) bool {
+	if !r.exact {
+		return client.Is(r.name)
+	}
+	name, _, _ := strings.Cut(client.Name, viaRemote)
+	return strings.EqualFold(strings.TrimSpace(name), r.name)
 }
 
 // protocolLimit is the longest name that the protocol recommends: "Tool names SHOULD be between 1 and 128 characters in
@@ -79,8 +119,11 @@ const protocolLimit = 128
 // names at hand: one long name that a server adds must not rename every other tool.
 func autoStyle(rules []clientRule, client tool.Client) Style {
 	for _, rule := range rules {
-		if !client.Is(rule.name) {
+		if !rule.matches(client) {
 			continue
+		}
+		if rule.shared {
+			return StyleSafe
 		}
 		if rule.dots && rule.limit-rule.prefix >= protocolLimit {
 			return StyleCanonical

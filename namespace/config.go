@@ -4,7 +4,7 @@ package namespace
 type Style string
 
 const (
-	StyleAuto      Style = "auto"      // canonical, except for clients known not to take dots or length: short (default)
+	StyleAuto      Style = "auto"      // by the client: short or safe where names with dots or of that length are refused, canonical otherwise (default)
 	StyleCanonical Style = "canonical" // mcp.github.search_issues
 	StyleSafe      Style = "safe"      // mcp__github__search_issues
 	StyleShort     Style = "short"     // github__search_issues

@@ -3,6 +3,8 @@ package namespace
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -248,6 +250,10 @@ func TestAutoStyle(t *testing.T) {
 		"windsurf-client": StyleShort, "Cline": StyleShort, "Roo-Code": StyleShort, "opencode": StyleShort,
 		"github-copilot-developer": StyleShort, "JetBrains-IU-copilot-intellij": StyleShort,
 		"": StyleCanonical, "my-agent": StyleCanonical, "zedtool": StyleCanonical, "not-claude": StyleCanonical,
+		"ai-sdk-mcp-client": StyleSafe, "@langchain/mcp-adapters": StyleSafe, "mcp": StyleSafe, "Java SDK MCP Client": StyleSafe,
+		"spring-ai-mcp-client - server1": StyleSafe, "langchain4j": StyleSafe, "rmcp": StyleSafe, "my-client": StyleSafe,
+		"mcp (via mcp-remote 0.15.1)": StyleSafe, "mcp-inspector": StyleCanonical, "inspector-cli": StyleCanonical,
+		"my-client-of-note": StyleCanonical, "mcp-remote": StyleCanonical,
 		"mcp-toolhub": StyleCanonical, strings.Repeat("é", 100): StyleCanonical,
 	} {
 		if got := autoStyle(rules, tool.Client{Name: client}); got != want {
@@ -262,7 +268,7 @@ func TestAutoStyle(t *testing.T) {
 		if rule.name != strings.ToLower(rule.name) {
 			t.Errorf("the row of %q is never found: it is not in lower case", rule.name)
 		}
-		if rule.limit-rule.prefix < maxName {
+		if !rule.shared && rule.limit-rule.prefix < maxName {
 			t.Errorf("%s has room for %d characters, names take up to %d", rule.name, rule.limit-rule.prefix, maxName)
 		}
 	}
@@ -287,4 +293,24 @@ func ExampleNamespace_Surface() {
 	// Output:
 	// {"name":"github__search_issues","inputSchema":{"type":"object"}}
 	// mcp.github.search_issues true
+}
+
+// TestClientsAreDocumented: docs/clients.md names each client that the hub knows in the row of its style.
+func TestClientsAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "clients.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := clientRules()
+	for _, rule := range rules {
+		style := string(autoStyle(rules, tool.Client{Name: rule.name}))
+		found := false
+		for line := range strings.SplitSeq(string(page), "\n") {
+			found = found || strings.HasPrefix(line, "| `") && strings.Contains(line, "`"+rule.name+"`") && strings.Contains(line, "| `"+style+"`:")
+		}
+		if !found {
+			t.Errorf("docs/clients.md has no row with the client `%s` and the style %s", rule.name, style)
+		}
+	}
 }

@@ -148,8 +148,9 @@ func (n *Namespace) generation(h *hub) *state {
 	return s
 }
 
-// Surface returns what profile shows to client, in the profile's style or, where that is auto, in the one that suits
-// the client. The same surface is returned until an Update changes it. It fails for a profile that the config does not have.
+// Surface returns what profile shows to client: in the style that the client asks for, otherwise in the profile's, or where
+// that is auto, in the one that suits the client. The same surface is returned until an Update changes it. It fails for a
+// profile that the config does not have, and for a style that there is not.
 //
 // The profile "s/<server>" needs no config: it is the direct view of that upstream server, all that it offers under the
 // names and URIs that it gives. There every URI belongs to that server, listed or not.
@@ -166,6 +167,12 @@ func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, 
 		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, errUnknownProfile, known(n.order))
 	}
 	style := v.profile.Style
+	if client.Names != "" {
+		style = Style(client.Names)
+		if err := style.Check(); err != nil {
+			return nil, fmt.Errorf("naming style %w", err)
+		}
+	}
 	if style == StyleAuto {
 		style = autoStyle(n.clients, client)
 	}
@@ -203,9 +210,13 @@ func (n *Namespace) Since(before *Namespace) (changes []Change) {
 	for server := range before.state.Load().direct {
 		names[directPrefix+server] = true
 	}
+	clients := []tool.Client{{}} // one that gets the profile's own style, and one that asks for each
+	for _, style := range styles {
+		clients = append(clients, tool.Client{Names: string(style)})
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		c := Change{Profile: name}
-		for _, client := range [...]tool.Client{{}, {Name: n.clients[0].name}} { // the two styles that style auto comes to
+		for _, client := range clients {
 			was, err1 := before.Surface(name, client)
 			is, err2 := n.Surface(name, client)
 			if err1 != nil || err2 != nil {

@@ -46,11 +46,8 @@ func (p Profile) check() error {
 	if !profileName.MatchString(p.Name) {
 		faults = append(faults, errors.New("name: must match "+profileName.String()+", as it becomes part of a URL"))
 	}
-	switch p.Style {
-	case StyleAuto, StyleCanonical, StyleSafe, StyleShort, StyleNative:
-	default:
-		faults = append(faults, fmt.Errorf("style: %q is unknown: use one of %s, %s, %s, %s, %s", p.Style,
-			StyleAuto, StyleCanonical, StyleSafe, StyleShort, StyleNative))
+	if err := p.Style.Check(); err != nil {
+		faults = append(faults, fmt.Errorf("style: %w", err))
 	}
 	for _, list := range []struct {
 		key      string
@@ -68,6 +65,16 @@ func (p Profile) check() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// Check reports that s is no style, and which there are.
+func (s Style) Check() error {
+	switch s {
+	case StyleAuto, StyleCanonical, StyleSafe, StyleShort, StyleNative:
+		return nil
+	}
+	return fmt.Errorf("%q is unknown: use one of %s, %s, %s, %s, %s", string(s),
+		StyleAuto, StyleCanonical, StyleSafe, StyleShort, StyleNative)
 }
 
 func (o Override) check() error {

@@ -40,6 +40,7 @@ type hub struct {
 	loader   *deferred.Loader
 	meaning  *embed.Store // nil where no embeddings are configured
 	started  time.Time
+	style    string // of names, for clients that ask for none; "" where their profile says it
 
 	// What a reload replaces.
 	settings atomic.Pointer[config.Settings]
@@ -163,7 +164,11 @@ func (h *hub) recordSurface(records ...tool.Record) {
 
 // Surface implements downstream.Surfaces.
 func (h *hub) Surface(profile string, caller tool.Actor) (*tool.Surface, error) {
-	full, err := h.names.Load().Surface(profile, caller.Client)
+	client := caller.Client
+	if client.Names == "" {
+		client.Names = h.style
+	}
+	full, err := h.names.Load().Surface(profile, client)
 	if err != nil {
 		return nil, err
 	}

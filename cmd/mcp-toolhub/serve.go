@@ -29,37 +29,50 @@ const serveExample = `  mcp-toolhub serve --config mcp-toolhub.yaml
   mcp-toolhub serve --config mcp-toolhub.yaml --http 127.0.0.1:8808`
 
 func (a *app) serveCommand() *cobra.Command {
-	var address, profile, server string
-	var stdio bool
+	var o serveOptions
+	var server string
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the tools of all servers, over stdio or HTTP", Long: serveHelp, Example: serveExample,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if server != "" {
-				profile = downstream.DirectView(server)
+			if o.style != "" {
+				if err := namespace.Style(o.style).Check(); err != nil {
+					return fmt.Errorf("--names: %w", err)
+				}
 			}
-			return a.serve(cmd.Context(), address, profile, stdio)
+			if server != "" {
+				o.profile = downstream.DirectView(server)
+			}
+			return a.serve(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&address, "http", "", "listen on `host:port` instead of speaking stdio")
-	cmd.Flags().BoolVar(&stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
+	cmd.Flags().StringVar(&o.address, "http", "", "listen on `host:port` instead of speaking stdio")
+	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
-	cmd.Flags().StringVar(&profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
+	cmd.Flags().StringVar(&o.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
 	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
 	cmd.MarkFlagsMutuallyExclusive("profile", "server")
+	cmd.Flags().StringVar(&o.style, "names", "", "write tools' names in this `style` instead of the profile's: canonical, safe, short or native")
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (err error) {
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	address, profile, style string
+	stdio                   bool
+}
+
+func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	h, err := a.openHub(ctx, func(s *config.Settings) {
-		if address != "" || stdio {
-			s.Downstream.HTTP.Listen = address
+		if o.address != "" || o.stdio {
+			s.Downstream.HTTP.Listen = o.address
 		}
 	})
 	if err != nil {
 		return err
 	}
-	address = h.settings.Load().Downstream.HTTP.Listen
+	address := h.settings.Load().Downstream.HTTP.Listen
+	h.style = o.style
 	kill := untilKilled(ctx)
 	defer func() {
 		closeErr := h.close(kill)
@@ -99,7 +112,7 @@ func (a *app) serve(ctx context.Context, address, profile string, stdio bool) (e
 	if listener != nil {
 		return h.serveHTTP(ctx, kill, listener)
 	}
-	return h.serveStdio(ctx, kill, a.std, profile)
+	return h.serveStdio(ctx, kill, a.std, o.profile)
 }
 
 // serveStdio serves the one client on stdin and stdout until it closes them or a signal comes.

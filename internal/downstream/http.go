@@ -63,6 +63,7 @@ const directPrefix = "s/"
 //	/mcp            the default profile, Streamable HTTP, all protocol revisions
 //	/mcp/p/NAME     profile NAME
 //	/mcp/s/SERVER   the direct view of SERVER
+//	…?names=STYLE   the same, with names in that style
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
@@ -207,9 +208,13 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
 			return
 		}
+		actor.Client.Names = r.URL.Query().Get(namesParameter)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
 	})
 }
+
+// namesParameter is the query parameter with which an address asks for a naming style: /mcp?names=safe.
+const namesParameter = "names"
 
 const (
 	httpActor  = "http"  // the door of those who come in over HTTP

@@ -39,6 +39,12 @@ func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
 }
 
 func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if actor := actorFrom(r); actor.Client.Names != "" {
+		if _, err := d.server.deps.Surfaces.Surface(d.profile, actor); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
 	switch r.Method {
 	case http.MethodPost:
 		body, ok := d.server.readBody(w, r)

@@ -197,7 +197,7 @@ func modernPeer(p peer, m message) (peer, *tool.RPCError) {
 		return p, invalidParams(fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyClientCapabilities))
 	}
 	p.modern = true
-	p.actor.Client = tool.Client{ProtocolVersion: version}
+	p.actor.Client = tool.Client{ProtocolVersion: version, Names: p.actor.Client.Names}
 	if info, ok := rawjson.Get(meta, mcp.MetaKeyClientInfo); ok {
 		if !rawjson.IsObject(info) {
 			return p, invalidParams(fmt.Sprintf("invalid _meta field %q", mcp.MetaKeyClientInfo))

@@ -104,6 +104,7 @@ type Client struct {
 	Name            string
 	Version         string
 	ProtocolVersion string // negotiated, for instance "2025-11-25"
+	Names           string // the naming style that it asks for with its address; "" where it asks for none
 }
 
 // Is reports whether the client says that it is the program of that name, given in lower case: by the whole of its name, or
