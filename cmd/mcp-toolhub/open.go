@@ -131,54 +131,12 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 	return h, nil
 }
 
-// quiet makes a command that starts servers for one question log what is wrong only.
-func quiet(s *config.Settings) {
-	if s.LogLevel == "" || s.LogLevel == "info" {
-		s.LogLevel = "warn"
+// quiet makes a command that starts servers for one question log errors only: what is wrong with servers it says itself.
+func (a *app) quiet(s *config.Settings) {
+	for _, w := range s.Warnings {
+		fmt.Fprintf(a.std.err, "warning: %s\n", w)
 	}
-}
-
-// withHub runs do with a hub whose servers have all been started and are ready or have failed once.
-func (a *app) withHub(ctx context.Context, do func(*hub) error) error {
-	return a.withHubOnce(ctx, func(*hub) bool { return false }, do)
-}
-
-// withHubOnce runs do as soon as enough says so of a hub whose servers are starting, and at the latest as withHub does: what
-// has nothing to do with a server does not wait for it.
-func (a *app) withHubOnce(ctx context.Context, enough func(*hub) bool, do func(*hub) error) error {
-	h, err := a.openHub(ctx, quiet)
-	if err != nil {
-		return err
+	if s.Warnings = nil; s.LogLevel == "" || s.LogLevel == "info" {
+		s.LogLevel = "error"
 	}
-	changed := make(chan struct{}, 1)
-	h.group.OnChange(func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})
-	h.group.Start(context.WithoutCancel(ctx))
-	err = func() error {
-		waiting, stop := context.WithCancel(ctx)
-		defer stop()
-		all := make(chan error, 1)
-		go func() { all <- h.group.WaitReady(waiting) }()
-		for !enough(h) {
-			select {
-			case <-changed:
-				continue
-			case err := <-all:
-				if err != nil {
-					return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
-				}
-			}
-			break
-		}
-		h.refresh()
-		return do(h)
-	}()
-	if closeErr := h.close(untilKilled(ctx)); err == nil && closeErr != nil {
-		err = failed(closeErr)
-	}
-	return err
 }

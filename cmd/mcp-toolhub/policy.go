@@ -73,7 +73,7 @@ func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) erro
 	if name == tool.MetaCall {
 		return fmt.Errorf("a call through %s is decided as one of the tool that it names: write that tool's name", name)
 	}
-	t := h.present(name)
+	t := h.named(r.Profile, r.Actor.Client, string(name))
 	if t == nil && name == tool.MetaSearch {
 		t = h.searchTool(r.Profile, r.Actor.Client)
 	}
@@ -95,6 +95,21 @@ func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) erro
 	return nil
 }
 
+// named returns the tool that goes by the name in the profile, whether or not the policy shows it; nil where there is none.
+func (h *hub) named(profile string, client tool.Client, name string) *tool.Tool {
+	if t := h.present(tool.Name(name)); t != nil {
+		return t
+	}
+	full, err := h.names.Load().Surface(profile, client)
+	if err != nil {
+		return nil
+	}
+	if l, ok := full.Resolve(name); ok {
+		return l.Tool
+	}
+	return nil
+}
+
 // searchTool is the hub's tool_search of a profile, also where the policy leaves it out; nil where there is no such profile.
 func (h *hub) searchTool(profile string, client tool.Client) *tool.Tool {
 	full, err := h.names.Load().Surface(profile, client)
@@ -111,7 +126,11 @@ func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, 
 	if err := checkFormat(format); err != nil {
 		return err
 	}
-	return a.withHub(ctx, func(h *hub) error {
+	w := want{tool: string(name), profile: r.Profile}
+	if name == tool.MetaCall || name == tool.MetaSearch {
+		w.tool = "" // no server offers it
+	}
+	return a.withHubFor(ctx, w, func(h *hub) error {
 		if err := h.known(ctx, name, &r); err != nil {
 			return failed(err)
 		}
@@ -123,7 +142,7 @@ func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, 
 		if err != nil {
 			return failed(err)
 		}
-		x.Deferred = surface.IsDeferred(name)
+		x.Deferred = surface.IsDeferred(r.Tool.Name)
 		if format == "json" {
 			return a.printJSON(x)
 		}
@@ -149,7 +168,7 @@ func (a *app) testPolicy(ctx context.Context, format, file string) error {
 	if table.Complete() {
 		return a.runTable(format, table, nil, nil)
 	}
-	return a.withHub(ctx, func(h *hub) error {
+	return a.withHubFor(ctx, want{}, func(h *hub) error {
 		return a.runTable(format, table, h.gate.Load().Engine(), func(name tool.Name, r *policy.Request) error { return h.known(ctx, name, r) })
 	})
 }

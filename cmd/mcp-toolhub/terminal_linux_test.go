@@ -316,3 +316,27 @@ func TestStatesAreColouredOnATerminalOnly(t *testing.T) {
 		})
 	}
 }
+
+// Whoever waits at a terminal for servers to start is told which they are, and can end that.
+func TestWaitingForServersIsShownOnATerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mute := with(child(script(upstreamtest.NeverInitialises)), "timeouts", map[string]any{"connect": "1h"})
+	config := configText(t, map[string]any{"good": child(upstreamtest.Script{}), "mute": mute}, nil)
+	if err := os.WriteFile(filepath.Join(dir, "hub.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "tools", "list", "--config", "hub.json")
+	cmd.Dir, cmd.Env = dir, scratchEnv(dir)
+	p := newTerminal(t)
+	wait := p.start(t, cmd)
+	p.sees(t, "\x1b[Kwaiting for mute (", 2)
+	p.types(t, "\x03")
+	if out := wait(); out != "" || !strings.HasSuffix(p.shown(), "\r\x1b[Kmcp-toolhub: interrupted while servers were starting\r\n") {
+		t.Errorf("%s\n%q", out, p.shown())
+	}
+}

@@ -37,34 +37,15 @@ func (o ownTools) surface() (*tool.Surface, error) {
 	return o.hub.Surface(o.profile, o.actor())
 }
 
-// has reports whether there is a tool of that canonical name, and its server is not about to say otherwise. By another name
-// a tool may be two servers', and be refused, once all are known.
-func (o ownTools) has(name string) bool {
-	surface, err := o.surface()
-	if err != nil {
-		return false
-	}
-	l, ok := surface.Resolve(name)
-	if !ok || string(l.Tool.Name) != name {
-		return false
-	}
-	for _, st := range o.hub.group.Statuses() {
-		if st.Server == l.Tool.Server {
-			return st.State != tool.ServerStarting
-		}
-	}
-	return true
-}
-
 // missing says what may be the reason that there is no tool of that name: its server, or any other, is not ready.
 func (o ownTools) missing(name string) string {
 	own, down := "", []string{}
 	for _, st := range o.hub.group.Statuses() {
-		if st.State == tool.ServerReady || st.LastError == "" {
+		if st.State != tool.ServerStarting && (st.State == tool.ServerReady || st.LastError == "") {
 			continue
 		}
 		down = append(down, strconv.Quote(st.Server))
-		if strings.HasPrefix(name, string(tool.MCPName(st.Server, ""))) {
+		if st.LastError != "" && isOf(name, st.Server) {
 			own = fmt.Sprintf("server %q is not ready: %s", st.Server, st.LastError)
 			if st.Hint != "" {
 				own += "; " + st.Hint

@@ -55,7 +55,7 @@ func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 		state.AlwaysLoad = state.AlwaysLoad || loaded.ToolID == t.Name && loaded.Reason == "always_load"
 	}
 	for _, st := range o.hub.statuses() {
-		if st.Server == t.Server {
+		if st.Server == t.Server && st.State != tool.ServerStopped { // one that sleeps is started by a call
 			state.Server = st.State
 		}
 	}
@@ -93,13 +93,13 @@ func (o ownTools) bound(t *tool.Tool, state *facts.State) {
 	}
 }
 
-// find is the tool of that name: one that the policy hides from clients, too, by its canonical name.
+// find is the tool of that name, also one that the policy hides from clients.
 func (o ownTools) find(name string) (*tool.Listed, bool) {
-	t := o.hub.present(tool.Name(name))
+	t := o.hub.named(o.profile, o.actor().Client, name)
 	if t == nil {
 		return nil, false
 	}
-	return &tool.Listed{Name: name, Tool: t, Declaration: t.Declaration}, true
+	return &tool.Listed{Name: string(t.Name), Tool: t, Declaration: t.Declaration}, true
 }
 
 func (a *app) printFacts(o ownTools, l *tool.Listed) error {
@@ -147,6 +147,7 @@ func (a *app) explainTools(t toolbox, f toolFlags) error {
 	for _, loaded := range record.LoadedTools {
 		reasons[loaded.ToolID] = loaded.Reason
 	}
+	defer a.tellMissing(own.hub, surface)
 	var all []placed
 	for _, l := range surface.Listed {
 		why := reasons[l.Tool.Name]

@@ -20,7 +20,8 @@ import (
 )
 
 const toolsHelp = `List, show, search and call tools: of a running hub with --url, otherwise of the servers in the
-config, which are started for the purpose and stopped again.
+config, which are started for the purpose and stopped again. A server whose tools are known from
+an earlier start is left alone until one of them is called; --connect starts it all the same.
 
 A call that the policy asks about is asked about at the terminal. Without one it waits, says
 so, and can be allowed with mcp-toolhub approvals.
@@ -30,6 +31,7 @@ The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
 // toolFlags are the flags that the tools commands share.
 type toolFlags struct {
 	url, profile, format string
+	connect              bool
 }
 
 // toolbox is where the tools commands find their tools: a hub of their own, or one that runs elsewhere.
@@ -49,6 +51,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&f.url, "url", "", "`URL` of a running hub, for instance http://127.0.0.1:8808")
 	flags.StringVar(&f.profile, "profile", namespace.DefaultProfile, "the `profile` to look through")
+	flags.BoolVar(&f.connect, "connect", false, "start every server, also those whose tools are known from an earlier start")
 	flags.StringVarP(&f.format, "output", "o", "table", "table or json")
 	var arguments string
 	call := &cobra.Command{
@@ -87,29 +90,29 @@ func (a *app) toolsCommand() *cobra.Command {
 
 // withToolbox runs do with the tools that the flags point at.
 func (a *app) withToolbox(ctx context.Context, f toolFlags, do func(toolbox) error) error {
-	return a.withTools(ctx, f, func(ownTools) bool { return false }, do)
+	return a.withTool(ctx, f, "", do)
 }
 
 // withTool is withToolbox for who needs one tool: it does not wait for servers that have nothing to do with that.
 func (a *app) withTool(ctx context.Context, f toolFlags, name string, do func(toolbox) error) error {
-	return a.withTools(ctx, f, func(own ownTools) bool { return own.has(name) }, do)
-}
-
-func (a *app) withTools(ctx context.Context, f toolFlags, enough func(ownTools) bool, do func(toolbox) error) error {
 	if err := checkFormat(f.format); err != nil {
 		return err
 	}
 	if f.url != "" {
 		return a.withRemote(ctx, f, do)
 	}
-	own := func(h *hub) ownTools { return ownTools{hub: h, profile: f.profile, ask: a.asker()} }
-	return a.withHubOnce(ctx, func(h *hub) bool { return enough(own(h)) }, func(h *hub) error { return do(own(h)) })
+	return a.withHubFor(ctx, want{all: f.connect, tool: name, profile: f.profile}, func(h *hub) error {
+		return do(ownTools{hub: h, profile: f.profile, ask: a.asker()})
+	})
 }
 
 func (a *app) listTools(t toolbox, f toolFlags) error {
 	surface, err := t.surface()
 	if err != nil {
 		return failed(err)
+	}
+	if own, ok := t.(ownTools); ok {
+		defer a.tellMissing(own.hub, surface)
 	}
 	if f.format == "json" {
 		out := []byte(`{"tools":[`)

@@ -109,7 +109,13 @@ func (a *app) searchTools(ctx context.Context, t toolbox, f toolFlags, s searchF
 	for _, m := range answer.Missing {
 		fmt.Fprintf(a.std.err, "no tool is called %q; the nearest: %s\n", m.Name, printable(strings.Join(m.Nearest, ", ")))
 	}
-	if len(answer.Pending) > 0 {
+	if own, ok := t.(ownTools); ok {
+		surface, err := own.surface()
+		if err != nil {
+			return failed(err)
+		}
+		a.tellMissing(own.hub, surface)
+	} else if len(answer.Pending) > 0 {
 		fmt.Fprintf(a.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))
 	}
 	for _, n := range answer.Notes {
