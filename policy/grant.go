@@ -194,12 +194,17 @@ func (g *Grants) AddSession(session string, grant Grant) (Grant, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	list := slices.Clone(g.session[grant.Tool]) // find may have handed out the elements of the old one
+	if i := slices.IndexFunc(list, func(old *Grant) bool { return *old.session == session && grant.renews(old) }); i >= 0 {
+		list[i], g.session[grant.Tool] = &grant, list
+		return grant, nil
+	}
 	if g.count >= g.opts.MaxSession {
 		if g.drop(func(old *Grant) bool { return old.expired(now) }); g.count >= g.opts.MaxSession {
 			return Grant{}, ErrTooMany
 		}
 	}
-	g.session[grant.Tool] = append(slices.Clone(g.session[grant.Tool]), &grant)
+	g.session[grant.Tool] = append(slices.Clone(g.session[grant.Tool]), &grant) // drop may have replaced the list
 	g.count++
 	return grant, nil
 }
@@ -220,6 +225,10 @@ func (g *Grants) AddAlways(grant Grant) (Grant, error) {
 	defer g.filing.Unlock()
 	list, err := g.file.change(func(list []Grant) ([]Grant, error) {
 		list = slices.DeleteFunc(list, func(old Grant) bool { return old.expired(now) })
+		if i := slices.IndexFunc(list, func(old Grant) bool { return grant.renews(&old) }); i >= 0 {
+			list[i] = grant
+			return list, nil
+		}
 		return append(list, grant), nil
 	})
 	if err != nil {
@@ -227,6 +236,17 @@ func (g *Grants) AddAlways(grant Grant) (Grant, error) {
 	}
 	g.setAlways(list)
 	return grant, nil
+}
+
+// renews reports whether the grant says the same of the same calls as old. It then takes over old's id and takes its
+// place: several calls that waited for one answer leave one grant.
+func (g *Grant) renews(old *Grant) bool {
+	if g.Then != old.Then || g.Tool != old.Tool || g.Schema != old.Schema || g.Actor != old.Actor || g.Exact != old.Exact ||
+		!slices.Equal(g.Scopes, old.Scopes) {
+		return false
+	}
+	g.ID, g.Created = old.ID, old.Created
+	return true
 }
 
 // stamp gives a new grant its id and time.

@@ -82,12 +82,12 @@ func TestASessionGrantDiesWithItsSession(t *testing.T) {
 			t.Errorf("an expired grant is listed: %+v", g.List())
 		}
 		// An expired grant makes room, a live one does not.
-		for range 3 {
-			if _, err := g.AddSession("s3", grantFor("mcp.fs.write", "/p")); err != nil {
+		for _, path := range []string{"/p", "/q", "/r"} {
+			if _, err := g.AddSession("s3", grantFor("mcp.fs.write", path)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := g.AddSession("s3", grantFor("mcp.fs.write", "/p")); !errors.Is(err, policy.ErrTooMany) {
+		if _, err := g.AddSession("s3", grantFor("mcp.fs.write", "/s")); !errors.Is(err, policy.ErrTooMany) {
 			t.Errorf("got %v", err)
 		}
 		if err := g.Revoke(g.List()[0].ID); err != nil {
@@ -391,5 +391,48 @@ func TestDangerousWithoutTargets(t *testing.T) {
 		if d := e.Decide(t.Context(), r); (d.Behavior == tool.Ask) != c.exact {
 			t.Errorf("%q: other arguments: %+v", c.tags, d)
 		}
+	}
+}
+
+// TestEqualAnswersLeaveOneGrant answers the same twice, as two calls do that wait for one answer. What differs in
+// anything that a grant goes by stays apart.
+func TestEqualAnswersLeaveOneGrant(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "grants.yaml")
+	g, err := policy.OpenGrants(policy.GrantOptions{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := func(id string) func(policy.Grant) (policy.Grant, error) {
+		return func(grant policy.Grant) (policy.Grant, error) { return g.AddSession(id, grant) }
+	}
+	denial, exact := grantFor("mcp.fs.write", "/p"), grantFor("mcp.fs.write", "/p")
+	denial.Then = tool.Deny
+	exact.Scopes, exact.Exact = nil, "sha256:1"
+	want := 0
+	for _, add := range []func(policy.Grant) (policy.Grant, error){g.AddAlways, session("s1"), session("s2"), session("")} {
+		for _, grant := range []policy.Grant{grantFor("mcp.fs.write", "/p"), grantFor("mcp.fs.write", "/q"), grantFor("mcp.fs.read", "/p"), denial, exact} {
+			first, err := add(grant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			grant.By = "somebody else"
+			again, err := add(grant)
+			if err != nil || again.ID != first.ID {
+				t.Errorf("the same answer again: %s, %v, want %s", again.ID, err, first.ID)
+			}
+			want++
+			if got := g.List(); len(got) != want {
+				t.Fatalf("%d grants, want %d: %+v", len(got), want, got)
+			}
+		}
+	}
+	read, err := policy.OpenGrants(policy.GrantOptions{File: file})
+	if err != nil || len(read.List()) != 5 {
+		t.Errorf("the file holds %d grants: %v", len(read.List()), err)
+	}
+	g.EndSession("s1")
+	if got := len(g.List()); got != want-5 {
+		t.Errorf("%d grants are left after the end of a session, want %d", got, want-5)
 	}
 }

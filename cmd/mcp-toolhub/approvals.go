@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -24,8 +25,8 @@ import (
 const approvalsHelp = `See and answer what running hubs ask: calls that wait until a person allows or denies them.
 
 The hubs are those of this machine that run with the same state directory (--state-dir, or
-that of the config) and whose policy.ask.channels name queue, as they do by default; calls of
-mcp-toolhub tools call are among them.`
+your default one) and whose policy.ask.channels name queue, as they do by default; calls of
+mcp-toolhub tools call are among them. No config file is needed.`
 
 func (a *app) approvalsCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -97,19 +98,28 @@ func (a *app) denyCommand(format *string) *cobra.Command {
 	return cmd
 }
 
+// findState is the state directory of the command line and the environment.
+func (a *app) findState() (string, error) {
+	state, err := config.StateDir(a.stateDir, a.std.getenv)
+	if err != nil {
+		return "", &exitError{exitConfig, err}
+	}
+	return state, nil
+}
+
 // hubs are the running hubs that can be asked.
 func (a *app) hubs(ctx context.Context) ([]*control.Hub, error) {
-	s, err := a.load(ctx)
+	state, err := a.findState()
 	if err != nil {
 		return nil, err
 	}
-	all, err := control.Find(ctx, s.StateDir)
+	all, err := control.Find(ctx, state)
 	if err != nil {
 		return nil, failed(err)
 	}
 	if len(all) == 0 {
 		return nil, &exitError{exitNotReady, fmt.Errorf("no hub that asks runs with the state directory %q: start one, leave queue in its "+
-			"policy.ask.channels, or name its --state-dir", s.StateDir)}
+			"policy.ask.channels, or name its --state-dir", state)}
 	}
 	return all, nil
 }
@@ -297,15 +307,15 @@ func (a *app) grantsCommand(format *string) *cobra.Command {
 
 // keptGrants are the answers for good, and the running hubs, which hold those for sessions.
 func (a *app) keptGrants(ctx context.Context) (*policy.Grants, []*control.Hub, error) {
-	s, err := a.load(ctx)
+	state, err := a.findState()
 	if err != nil {
 		return nil, nil, err
 	}
-	kept, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(s.StateDir, grantsFile)})
+	kept, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, grantsFile)})
 	if err != nil {
 		return nil, nil, failed(err)
 	}
-	hubs, err := control.Find(ctx, s.StateDir)
+	hubs, err := control.Find(ctx, state)
 	if err != nil {
 		return nil, nil, failed(err)
 	}

@@ -106,8 +106,8 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 	h.pipeline, err = invoke.New(invoke.Options{
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h}, declarative.Name: builtIn{h},
 			string(tool.MetaSearch): h.loader, string(tool.MetaCall): h.loader},
-		Admit: h.loader.Admit,
-		Gate:  h.gate.Load, Approvals: h.approvals, QueueOpen: h.queueOpen, Present: h.present,
+		Admit: h.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
+		Gate: h.gate.Load, Approvals: h.approvals, QueueOpen: h.queueOpen, Present: h.present,
 		Journal: h.journal, Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger,
 	})
 	if err != nil {

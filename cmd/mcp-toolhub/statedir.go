@@ -5,13 +5,57 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path"
 	"runtime"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 )
 
 // ownState are the hub's entries of the state directory. What else is there is not touched: --state-dir may name a
 // directory that holds more.
 var ownState = []string{stateKey, previousKey, grantsFile, "catalogs", "embeddings", "journal", "run"}
+
+// commandLine is a command of this program that works on the state directory, for a person to paste into a terminal.
+// The directory is named where an environment of nothing but a home would not lead to it, and the program by its path
+// where PATH does not.
+func commandLine(state, words string) string {
+	program := "mcp-toolhub"
+	if self, err := os.Executable(); err == nil {
+		found, err := exec.LookPath(program)
+		if a, b := fileInfo(found), fileInfo(self); err != nil || a == nil || !os.SameFile(a, b) {
+			program = shellWord(self)
+		}
+	}
+	bare, err := config.StateDir("", func(name string) (string, bool) {
+		if strings.HasPrefix(name, "XDG_") {
+			return "", false
+		}
+		return os.LookupEnv(name)
+	})
+	line := program + " " + words
+	if err != nil || bare != state {
+		line += " --state-dir " + shellWord(state)
+	}
+	return line
+}
+
+func fileInfo(path string) os.FileInfo {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// shellWord quotes a path for a shell where it needs that.
+func shellWord(path string) string {
+	if strings.Trim(path, "/.:\\-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
 
 // forOthers are the permission bits of everybody but the owner.
 const forOthers fs.FileMode = 0o077

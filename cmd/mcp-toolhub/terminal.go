@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -190,16 +191,20 @@ func (a *app) tellWaiting() func(tool.Progress) {
 			return
 		}
 		words := strings.Fields(report.Message)
-		id := printable(words[len(words)-1])
-		if !strings.HasPrefix(id, approvalPrefix) {
+		at := slices.IndexFunc(words, approvalID.MatchString)
+		if at < 0 {
 			return
 		}
+		id := words[at] // nothing else of it: a server can say what it likes
 		once.Do(func() {
-			fmt.Fprintf(a.std.err, "The call waits until a person allows it. In another terminal: mcp-toolhub approvals show %s, then\n"+
-				"mcp-toolhub approvals approve %s, or deny %s.\n", id, id, id)
+			state, _ := a.findState() // the hub has found it, too
+			fmt.Fprintln(a.std.err, "The call waits until a person allows it. In another terminal, one of:")
+			for _, verb := range []string{"show", "approve", "deny"} {
+				fmt.Fprintln(a.std.err, "  "+commandLine(state, "approvals "+verb+" "+id))
+			}
 		})
 	}
 }
 
-// approvalPrefix begins the ids of questions.
-const approvalPrefix = "apr_"
+// approvalID matches the id of a question.
+var approvalID = regexp.MustCompile(`^apr_[a-z0-9]+$`)

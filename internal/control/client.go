@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -27,31 +29,64 @@ type Hub struct {
 // ErrNotFound is returned for what the hub does not know.
 var ErrNotFound = errors.New("not found")
 
-// Find returns the hubs that run with the state directory, the oldest first. Notices of hubs that have died are left out.
+// How long Find waits for a hub, and for one whose process is not to be seen: it may run in a container of this machine.
+const (
+	answersWithin       = 5 * time.Second
+	unseenAnswersWithin = 500 * time.Millisecond
+)
+
+// Find returns the hubs that run with the state directory, the oldest first. It removes the notices of hubs that have died.
 func Find(ctx context.Context, state string) ([]*Hub, error) {
 	files, err := os.ReadDir(runDir(state))
 	if err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("look for running hubs: %w", err)
 	}
-	var all []*Hub
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".json") {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(runDir(state), f.Name()))
-		h := &Hub{client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-		if err != nil || json.Unmarshal(text, &h.notice) != nil {
-			continue
-		}
-		alive, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_, err = h.Approvals(alive)
-		cancel()
-		if err == nil {
-			all = append(all, h)
+	found := make([]*Hub, len(files))
+	var asking sync.WaitGroup
+	for i, f := range files {
+		if strings.HasSuffix(f.Name(), ".json") {
+			asking.Go(func() { found[i] = look(ctx, filepath.Join(runDir(state), f.Name())) })
 		}
 	}
+	asking.Wait()
+	all := slices.DeleteFunc(found, func(h *Hub) bool { return h == nil })
 	slices.SortFunc(all, func(a, b *Hub) int { return a.notice.Started.Compare(b.notice.Started) })
 	return all, nil
+}
+
+// look returns the hub of a notice, nil where it does not answer. The notice of a dead one is removed.
+func look(ctx context.Context, file string) *Hub {
+	text, err := os.ReadFile(file)
+	h := &Hub{client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	if err != nil || json.Unmarshal(text, &h.notice) != nil {
+		return nil
+	}
+	within, unseen := answersWithin, ended(h.notice.PID)
+	if unseen {
+		within = unseenAnswersWithin
+	}
+	asking, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if _, err = h.Approvals(asking); err == nil {
+		return h
+	}
+	here := h.notice.Host == "" || h.notice.Host == hostname()
+	if here && ctx.Err() == nil && (asking.Err() == nil || unseen) { // refused, or another program answered
+		_ = os.Remove(file)
+	}
+	return nil
+}
+
+// ended reports whether there is no process pid any more. On Windows it never knows.
+func ended(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// hostname is the name of this machine or container, "" where it has none.
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // Approvals are the open questions.

@@ -31,6 +31,7 @@ import (
 // notice is what the file in the state directory says of a running hub.
 type notice struct {
 	PID     int       `json:"pid"`
+	Host    string    `json:"host,omitempty"` // the machine, or container: elsewhere neither PID nor URL means anything
 	URL     string    `json:"url"`
 	Token   string    `json:"token"`
 	Started time.Time `json:"started"`
@@ -47,6 +48,7 @@ type Server struct {
 	file      string
 	http      *http.Server
 	ended     chan struct{}
+	looked    chan struct{} // closed when the notices of earlier hubs have been looked through
 }
 
 // Serve opens the API, and says in the state directory where it is.
@@ -55,14 +57,14 @@ func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("open the API for approvals: %w", err)
 	}
-	s := &Server{approvals: a, grants: g, token: rand.Text(), ended: make(chan struct{}),
+	s := &Server{approvals: a, grants: g, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
 		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 	open, end := context.WithCancel(context.Background())
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
-	text, err := json.Marshal(notice{PID: os.Getpid(), URL: "http://" + l.Addr().String(), Token: s.token, Started: time.Now().UTC()})
+	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), URL: "http://" + l.Addr().String(), Token: s.token, Started: time.Now().UTC()})
 	if err == nil {
 		err = os.MkdirAll(runDir(state), 0o700)
 	}
@@ -77,6 +79,10 @@ func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.L
 	go func() {
 		defer close(s.ended)
 		_ = s.http.Serve(l) // ErrServerClosed: nothing else ends it
+	}()
+	go func() {
+		defer close(s.looked)
+		_, _ = Find(open, state) // which removes the notices of hubs that have died
 	}()
 	return s, nil
 }
@@ -95,6 +101,7 @@ func (s *Server) Close() error {
 		err = s.http.Close()
 	}
 	<-s.ended
+	<-s.looked
 	return err
 }
 

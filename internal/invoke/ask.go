@@ -304,7 +304,7 @@ const waitingEvery = 5 * time.Second
 // waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
 func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question) {
 	p.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
-		"answer", fmt.Sprintf("mcp-toolhub approvals show %s", q.ticket.ID()), "until", q.ticket.Expires().UTC(), "because", q.unasked)
+		"answer", p.answerWith(q), "until", q.ticket.Expires().UTC(), "because", q.unasked)
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
@@ -319,10 +319,15 @@ func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question
 	}
 }
 
+// answerWith is the command that allows a call which waits, and what else may be typed in its place.
+func (p *Pipeline) answerWith(q *question) string {
+	return p.opts.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
+}
+
 // reportWaiting tells the client that the call waits, for the nth time. The numbers are small, so that those of the tool
 // itself are larger: progress must increase.
 func (p *Pipeline) reportWaiting(ctx context.Context, inv *invocation, q *question, n int) {
-	message := fmt.Sprintf("waiting_for_permission: mcp-toolhub approvals show %s", q.ticket.ID())
+	message := "waiting_for_permission: " + p.answerWith(q)
 	if n == 1 {
 		inv.reported++
 		now := inv.now()

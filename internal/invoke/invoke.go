@@ -103,6 +103,10 @@ type Options struct {
 	// Approvals are the questions that wait for people. Nil: nobody is asked, which denies what would be asked about.
 	Approvals *approval.Approvals
 
+	// CommandLine is a command of this program as a person has to type it to reach this hub: words are its arguments.
+	// Default: mcp-toolhub and the words.
+	CommandLine func(words string) string
+
 	// QueueOpen reports whether somebody could answer questions in Approvals from elsewhere. Nil: nobody can.
 	QueueOpen func() bool
 
@@ -125,6 +129,9 @@ type Pipeline struct {
 func New(o Options) (*Pipeline, error) {
 	if o.Gate == nil || o.Journal == nil || o.Schemas == nil || o.Logger == nil {
 		return nil, errors.New("new pipeline: gate, journal, schemas and logger are all needed")
+	}
+	if o.CommandLine == nil {
+		o.CommandLine = func(words string) string { return "mcp-toolhub " + words }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

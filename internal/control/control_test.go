@@ -1,0 +1,137 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
+)
+
+// write leaves a notice as a hub does.
+func write(t *testing.T, state string, n notice) (file string) {
+	t.Helper()
+	text, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(runDir(state), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(runDir(state), strconv.Itoa(n.PID)+".json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+// deadPID is the number of a process that has ended.
+func deadPID(t *testing.T) int {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^$")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
+}
+
+// TestNoticesOfDeadHubsAreRemoved leaves the notices of 120 dead hubs, at addresses where nobody listens and at ones that
+// never answer, besides one live hub and what must stay.
+func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := "http://" + closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone := deadPID(t)
+	var dead []string
+	for i := range 110 {
+		dead = append(dead, write(t, state, notice{PID: 1<<30 + i, Host: hostname(), URL: refused}))
+	}
+	for i := range 10 {
+		n := notice{PID: gone, URL: "http://" + silent.Addr().String(), Token: fmt.Sprint(i)} // of a hub of an earlier version
+		text, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(runDir(state), fmt.Sprintf("old%d.json", i))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if runtime.GOOS != "windows" { // where nobody can tell whether a process has ended
+			dead = append(dead, file)
+		}
+	}
+	stay := []string{
+		write(t, state, notice{PID: 7, Host: "another-machine.invalid", URL: refused}),
+	}
+	queue := approval.New(approval.Options{})
+	defer queue.Close()
+	grants, err := policy.OpenGrants(policy.GrantOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	s, err := Serve(state, queue, grants, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hubs, err := Find(t.Context(), state)
+	if err != nil || len(hubs) != 1 || hubs[0].notice.PID != os.Getpid() {
+		t.Errorf("found %d hubs: %v", len(hubs), err)
+	}
+	t.Logf("found after %s", time.Since(began))
+	for _, file := range dead {
+		if exists(file) {
+			t.Errorf("%s of a dead hub is still there", filepath.Base(file))
+		}
+	}
+	for _, file := range append(stay, s.file) {
+		if !exists(file) {
+			t.Errorf("%s is gone", filepath.Base(file))
+		}
+	}
+	if err := s.Close(); err != nil || exists(s.file) {
+		t.Errorf("after the end: %v", err)
+	}
+
+	last := write(t, state, notice{PID: gone, Host: hostname(), URL: refused})
+	if s, err = Serve(state, queue, grants, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	<-s.looked
+	if exists(last) {
+		t.Error("a hub that starts has not removed the notice of a dead one")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
