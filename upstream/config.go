@@ -73,6 +73,7 @@ type Config struct {
 	StartParallel int    // servers that start at the same time while processors are busy; default 8. One that takes over 5s no longer counts.
 	Self          string // path of the running program, for Command "mcp-toolhub"
 	Version       string // of the hub, told to servers as clientInfo
+	Origin        string // path of the config file; a hub that one of the servers is names it where it refuses to start
 
 	// RetryMin and RetryMax bound the pause before a failed server is started again: it doubles from RetryMin (default
 	// 1s) to RetryMax (default 60s), with jitter.

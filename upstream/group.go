@@ -75,7 +75,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	g := &Group{
 		logger:  logger,
 		slots:   newSlots(cfg.StartParallel, processorTime),
-		guards:  &guards{self: cfg.Self, log: logger},
+		guards:  &guards{self: cfg.Self, origin: cfg.Origin, log: logger},
 		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs, wishes: newWishes(),
 		ends:  make(map[string]<-chan struct{}),
 		dirty: make(chan struct{}, 1), restated: make(map[string]Restatement),

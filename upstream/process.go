@@ -46,7 +46,7 @@ func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *re
 			guards.get().Forget(mark)
 		}
 	}()
-	env = append(env, mark)
+	env = append(append(env, guard.Nested(fmt.Sprintf("the entry %q of %s", cfg.ID, guards.origin))...), mark)
 	cmd := exec.Command(name, cfg.Args...)
 	cmd.Env, cmd.Dir = env, cfg.Dir
 	var ends [6]*os.File // child's and our end of stdin, stdout, stderr
@@ -102,10 +102,11 @@ func (p *process) wait(stderr *os.File) {
 
 // guards starts the group's guard when the first child needs it, so that a hub without children has none.
 type guards struct {
-	self string // the program that the guard runs; "" makes one that guards nothing
-	log  *slog.Logger
-	once sync.Once
-	it   *guard.Guard
+	self   string // the program that the guard runs; "" makes one that guards nothing
+	origin string // of Config
+	log    *slog.Logger
+	once   sync.Once
+	it     *guard.Guard
 }
 
 func (g *guards) get() *guard.Guard {

@@ -126,6 +126,7 @@ var mayImport = map[string]map[string]string{
 		"deferred/embed":       "its Config",
 		"internal/downstream":  "its Config",
 		"internal/glob":        "patterns of rules",
+		"internal/guard":       "hubs that the classifier starts are counted, too",
 		"internal/textfile":    "places and faults",
 		"internal/tool":        "words of rules",
 		"policy":               "its rules and modes",

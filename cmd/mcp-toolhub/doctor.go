@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -64,6 +65,9 @@ func (a *app) doctor(ctx context.Context, args []string, format string) error {
 		return err
 	}
 	a.warn(s)
+	if err := guard.CheckDepth(); err != nil {
+		return &exitError{exitConfig, err}
+	}
 	cfg := s.Upstream
 	if cfg.Self, err = os.Executable(); err != nil {
 		return failed(fmt.Errorf("find this program: %w", err))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -106,6 +107,9 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 	s, err := a.load(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if err := guard.CheckDepth(); err != nil {
+		return nil, &exitError{exitConfig, err}
 	}
 	if change != nil {
 		change(s)

@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -180,7 +181,7 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 		}
 	}()
 	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit), stderr: newCollector(s.StderrLimit)}
-	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: append(append([]string{}, s.Env...), "PWD="+s.Dir, mark)}
+	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: slices.Concat(s.Env, guard.Nested(""), []string{"PWD=" + s.Dir, mark})}
 	theirs, err := p.pipes(s.Stdin != nil)
 	if err != nil {
 		closeAll(p.ours)

@@ -65,7 +65,8 @@ type Settings struct {
 	// no reference is expanded.
 	Uses []string
 
-	files map[string]string // path to SHA-256 of each file that was read
+	// Digests are the SHA-256 of each file that was read, by its absolute path.
+	Digests map[string]string
 }
 
 // Env looks up a variable of the environment; it has the contract of os.LookupEnv. Nil is an empty environment.
@@ -132,7 +133,8 @@ func parse(path string, data []byte, state string, env Env) (*Settings, error) {
 	if len(r.faults) > 0 {
 		return nil, r.sorted()
 	}
-	s.Path, s.Read, s.files = path, r.read, r.files
+	s.Path, s.Read, s.Digests = path, r.read, r.digests
+	s.Upstream.Origin = absolute(path)
 	s.Warnings = r.warnings.Sort()
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -292,6 +293,7 @@ func (r *reader) classifier(c located[classifier]) *policy.ClassifierConfig {
 			out.Env = append(out.Env, name+"="+value)
 		}
 	}
+	out.Env = append(out.Env, guard.Nested("")...)
 	if c.ok {
 		checkedBy(r, c, "", out.Problems())
 	}

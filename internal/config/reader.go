@@ -20,7 +20,7 @@ type reader struct {
 
 	credentials map[string][]string    // of Settings
 	read        map[string]fs.FileInfo // of Settings
-	files       map[string]string      // of Settings
+	digests     map[string]string      // of Settings
 
 	// dormant is set within a disabled server: its variables may be unset and its files missing.
 	dormant bool
@@ -28,11 +28,11 @@ type reader struct {
 
 func newReader(file string, env Env) *reader {
 	return &reader{file: file, vars: newVariables(file, env), credentials: make(map[string][]string),
-		read: make(map[string]fs.FileInfo), files: make(map[string]string)}
+		read: make(map[string]fs.FileInfo), digests: make(map[string]string)}
 }
 
 // note remembers what a file held that the settings come from.
-func (r *reader) note(path string, data []byte) { r.files[realPath(path)] = digest(data) }
+func (r *reader) note(path string, data []byte) { r.digests[realPath(path)] = digest(data) }
 
 func (r *reader) sorted() textfile.Faults { return r.faults.Sort() }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -63,6 +64,7 @@ func TestEverySetting(t *testing.T) {
 		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
 		Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
 		Upstream: upstream.Config{StartParallel: 3, FirstListWithin: 5 * time.Second, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
+			Origin: filepath.Join(here, "full.yaml"),
 			Servers: []upstream.ServerConfig{
 				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
 					Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
@@ -110,13 +112,28 @@ func TestEverySetting(t *testing.T) {
 				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, NoDirectViews: true,
 				DrainTimeout: 3 * time.Second},
 			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file}}}},
+		Uses: []string{
+			"local: runs ~/bin/server --port 8080 ${input:region} $${kept} ${SET:-x} ${EMPTY:-fallback}, in sub, " +
+				"with the variables A B C D E, and believes what it says of its tools",
+			"merged: runs x, with the variables A B C D E", "web: connects to https://example.com/mcp, with the headers Authorization",
+			"events: connects to https://example.com/sse/", "typed: connects to https://example.com/sse",
+			"policy.classifier: sends calls to https://example.com/judge",
+			"deferred.embeddings: sends descriptions and questions to https://example.com/v1", "hub.http: listens on 0.0.0.0:8808",
+			"hub.toolsets.code: reads " + here + "; writes " + here + " " + filepath.Join(here, "sub") + "; runs commands",
+			"policy.tools: says what tools can do", "policy.targets: says where calls may be aimed at", "policy.mode: client",
+		},
 	}
 	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
 		if info, err := os.Stat(file); err != nil || s.Read[file] == nil || !os.SameFile(s.Read[file], info) || s.Read[file].Size() != info.Size() {
 			t.Errorf("%s was read as %v, %v", file, s.Read[file], err)
 		}
 	}
-	s.Read = nil
+	for _, file := range []string{"full.yaml", "full.secret", "sub/rules.yaml"} {
+		if s.Digests[filepath.Join(here, file)] == "" {
+			t.Errorf("%s is not among the files that were read: %v", file, s.Digests)
+		}
+	}
+	s.Read, s.Digests = nil, nil
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
@@ -138,7 +155,7 @@ func everyPolicySetting(here, set string) gate.Config {
 			SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
 			DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
 		Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
-			Env: []string{"HOME=" + here}, Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
+			Env: append([]string{"HOME=" + here}, guard.Nested("")...), Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
 			MinConfidence: 0.8},
 		Channels: []gate.Channel{gate.ChannelQueue}, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
 }

@@ -66,7 +66,7 @@ func underTrust(state, path string, s *Settings, err error) (*Settings, error) {
 	at := realPath(path)
 	e := &UntrustedError{Path: at, Changed: record.Path != "", Settings: s}
 	switch {
-	case s != nil && record.Path == at && maps.Equal(record.Files, s.files):
+	case s != nil && record.Path == at && maps.Equal(record.Files, s.Digests):
 		return s, nil
 	case s != nil:
 		return nil, e
@@ -81,7 +81,7 @@ func underTrust(state, path string, s *Settings, err error) (*Settings, error) {
 
 // Trust records that a person trusts the config of s as it was read.
 func (s *Settings) Trust() error {
-	text, err := json.MarshalIndent(trustRecord{realPath(s.Path), s.files}, "", "  ")
+	text, err := json.MarshalIndent(trustRecord{realPath(s.Path), s.Digests}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("trust %q: %w", s.Path, err)
 	}

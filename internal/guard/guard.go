@@ -8,6 +8,8 @@
 // On Windows there is no guard process: a job object of the parent's does the same. See group_windows.go.
 //
 // Children run as the parent's user. Conceal keeps them from reading the parent's secrets out of its memory.
+//
+// A child may be a hub, too. Nested and CheckDepth keep hubs from starting each other without end.
 package guard
 
 import (

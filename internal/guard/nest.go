@@ -1,0 +1,45 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// A hub whose config starts the hub itself would start hubs without end. So each child learns how many hubs are above it,
+// and by which entry of a config it was started.
+const (
+	depthVariable = "MCP_TOOLHUB_DEPTH"
+	entryVariable = "MCP_TOOLHUB_ENTRY"
+
+	// maxDepth is the first depth at which no hub starts anything. One hub behind another one is in order.
+	maxDepth = 2
+)
+
+// Nested returns the variables to add to a child's environment, each as NAME=value. entry says to people which entry of
+// which config the child is; "" where it is none.
+func Nested(entry string) []string {
+	return []string{depthVariable + "=" + strconv.Itoa(depth()+1), entryVariable + "=" + entry}
+}
+
+// CheckDepth is the error of a hub that a hub of a hub has started: it must start nothing.
+func CheckDepth() error {
+	if depth() < maxDepth {
+		return nil
+	}
+	by := ""
+	if entry := os.Getenv(entryVariable); entry != "" {
+		by = ", by " + entry
+	}
+	return fmt.Errorf("a hub started this hub, and was itself started by a hub%s: they would start each other without end; "+
+		"take the entry that starts mcp-toolhub out of that config, or give it another config", by)
+}
+
+// depth is how many hubs are above this process.
+func depth() int {
+	n, err := strconv.Atoi(os.Getenv(depthVariable))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
