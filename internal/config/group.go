@@ -116,6 +116,10 @@ func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
 		r.pointless(v.cwd, v.cwd.present, "only a command takes cwd")
 	}
 	c.Timeouts, c.Tools = r.timeouts(v)
+	if !c.Disabled && r.startsItself(&c) {
+		r.fault(e.key, "this entry starts the hub on this very file, so it would start itself without end",
+			"write the servers that the hub serves into a file of their own, without this entry")
+	}
 	return c
 }
 
