@@ -20,10 +20,12 @@ type searchResult struct {
 	Matches       []match    `json:"matches"`
 	Neighbours    []string   `json:"neighbours"`
 	TotalDeferred int        `json:"total_deferred_tools"`
-	Pending       []string   `json:"pending_providers"`
+	Pending       []string   `json:"pending_providers"` // they will answer soon
 	Missing       []missing  `json:"missing_names"`
 	Notes         []string   `json:"notes,omitempty"`
 	Next          nextAction `json:"next_action"`
+
+	Unavailable []unavailable `json:"unavailable_providers,omitempty"` // they will not
 }
 
 // match is one tool of it.
@@ -54,7 +56,7 @@ const maxSummary = 120
 func (f *found) answer() searchResult {
 	r := searchResult{Object: "tool_search_result", SchemaVersion: tool.SchemaVersion, Query: f.query.text, QueryType: f.query.kind,
 		Matches: make([]match, 0, len(f.hits)), Neighbours: append([]string{}, f.neighbours...), TotalDeferred: len(f.surface.Deferred),
-		Pending: append([]string{}, f.pending...), Missing: append([]missing{}, f.missing...), Notes: f.notes, Next: f.next()}
+		Pending: append([]string{}, f.pending...), Unavailable: f.down, Missing: append([]missing{}, f.missing...), Notes: f.notes, Next: f.next()}
 	for _, h := range f.hits {
 		name := shownName(f.surface, h.listed)
 		m := match{Name: name, ToolID: h.listed.Tool.Name, Server: h.listed.Tool.Server, Score: math.Round(h.score*1000) / 1000,
@@ -78,6 +80,8 @@ func (f *found) next() nextAction {
 	switch {
 	case len(f.hits) > 0:
 		return nextAction{Action: "call", Tool: string(tool.MetaCall)}
+	case f.stray:
+		return nextAction{Action: "rephrase", Tool: string(tool.MetaSearch), Hint: "name servers that are there, or none"}
 	case len(f.missing) > 0:
 		var names []string
 		for _, m := range f.missing {
@@ -90,8 +94,11 @@ func (f *found) next() nextAction {
 	if len(f.pending) > 0 {
 		return nextAction{Action: "wait", Tool: string(tool.MetaSearch), Hint: "some servers have not answered yet: search again in a moment"}
 	}
-	return nextAction{Action: "rephrase", Tool: string(tool.MetaSearch),
-		Hint: "use other words, fewer of them, or none of servers; if that finds nothing, there is no such tool here"}
+	hint := "use other words, fewer of them, or none of servers; if that finds nothing, there is no such tool here"
+	if len(f.down) > 0 {
+		hint += ", or it is one of a server that does not work: tell the person what that server needs"
+	}
+	return nextAction{Action: "rephrase", Tool: string(tool.MetaSearch), Hint: hint}
 }
 
 // result is the answer as a result of tools/call, without line breaks between tokens.
@@ -135,6 +142,9 @@ func (f *found) text(a searchResult) string {
 	}
 	if len(a.Pending) > 0 {
 		fmt.Fprintf(&b, "\nNot answering yet: %s\n", strings.Join(a.Pending, ", "))
+	}
+	for _, u := range a.Unavailable {
+		fmt.Fprintf(&b, "\n%s needs %s\n", u.Server, u.Needs)
 	}
 	for _, n := range a.Notes {
 		b.WriteString("\n" + n)

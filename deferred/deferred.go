@@ -292,16 +292,28 @@ func (l *Loader) indexKey(profile string) (string, []Hint) {
 	return profile, hints
 }
 
-// pending are the servers of a surface that have not answered yet, sorted.
-func (l *Loader) pending(s *tool.Surface) []string {
+// waits are the servers of a surface that will answer soon, and those that somebody has to look after, sorted.
+func (l *Loader) waits(s *tool.Surface) (pending []string, down []unavailable) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := l.awaited(s)
-	slices.Sort(out)
-	return out
+	for _, server := range l.awaited(s) {
+		if l.origins[server].catalog.Needs == "" {
+			pending = append(pending, server)
+		}
+	}
+	if s.Features != nil {
+		for _, server := range s.Features.Servers {
+			if o := l.origins[server]; o != nil && o.catalog.Needs != "" {
+				down = append(down, unavailable{server, oneLine(o.catalog.Needs, maxNeeds)})
+			}
+		}
+	}
+	slices.Sort(pending)
+	slices.SortFunc(down, func(a, b unavailable) int { return strings.Compare(a.Server, b.Server) })
+	return pending, down
 }
 
-// awaited is pending, in any order. The caller holds mu.
+// awaited are the servers of a surface that have not answered yet. The caller holds mu.
 func (l *Loader) awaited(s *tool.Surface) (out []string) {
 	if s.Features == nil {
 		return nil

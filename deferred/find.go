@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -25,8 +27,9 @@ func (l *Loader) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, er
 		return reply, err
 	}
 	f := &found{loader: l, refs: l.signer(), query: q, surface: e.Surface, scope: l.scopeOf(e.Surface), actor: e.Actor, detail: q.detail}
-	f.pending = l.pending(e.Surface)
+	f.pending, f.down = l.waits(e.Surface)
 	f.find(ctx, l.indexFor(e.Surface.Profile))
+	f.noteServers()
 	f.declare()
 	if ctx.Err() != nil {
 		return reply, &tool.Failure{Class: tool.ClassCanceled, Message: "the search was canceled"}
@@ -63,8 +66,19 @@ type found struct {
 	neighbours []string // names shown
 	missing    []missing
 	pending    []string
+	down       []unavailable
 	notes      []string
+	stray      bool // the query names a server that is not there
 }
+
+// unavailable is a server that does not answer before somebody has done something.
+type unavailable struct {
+	Server string `json:"server"`
+	Needs  string `json:"needs"`
+}
+
+// maxNeeds bounds what is told of what a server needs.
+const maxNeeds = 300
 
 // missing is a name that nobody has.
 type missing struct {
@@ -181,6 +195,21 @@ func (f *found) selected(x *index) {
 			}
 		}
 		f.missing = append(f.missing, m)
+	}
+}
+
+// noteServers says which of the servers of the query there are not.
+func (f *found) noteServers() {
+	if f.surface.Features == nil {
+		return
+	}
+	there := f.surface.Features.Servers
+	for _, server := range f.query.servers {
+		if !slices.Contains(there, server) {
+			f.stray = true
+			f.notes = append(f.notes, fmt.Sprintf("There is no server %q here: %s", oneLine(server, maxSummary),
+				textfile.DidYouMean(server, there, "use some of "+oneLine(strings.Join(there, ", "), maxSaid))))
+		}
 	}
 }
 

@@ -347,6 +347,50 @@ func TestPending(t *testing.T) {
 	checkSchemas(t, j.all)
 }
 
+// TestServersThatNeedSomebody: of a server that does not answer before somebody has done something, the answer says what that
+// is, and not that it comes in a moment.
+func TestServersThatNeedSomebody(t *testing.T) {
+	t.Parallel()
+	tools := shop()
+	l, err := New(always(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogs := append(catalogsOf(tools), tool.Catalog{Server: "hidden", Source: tool.SourceMCP, Pending: true, Needs: "a secret"})
+	catalogs[1].Pending, catalogs[1].Needs = true, "a sign-in: set the credentials"
+	l.Update(catalogs)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	r, text := ask(t, l, s, `{"query":"xyzzy"}`, nil, nil)
+	if len(r.Pending) > 0 || !slices.Equal(r.Unavailable, []unavailable{{"shop", "a sign-in: set the credentials"}}) ||
+		r.Next.Action != "rephrase" || !strings.Contains(r.Next.Hint, "what that server needs") ||
+		!strings.Contains(text, "shop needs a sign-in: set the credentials") || strings.Contains(text, "in a moment") ||
+		strings.Contains(text, "secret") {
+		t.Errorf("%+v\n%s", r, text)
+	}
+}
+
+// TestServerThatIsNotThere: a query for tools of a server that is not there says so, and which is meant.
+func TestServerThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	tools := shop()
+	l := newLoader(t, always(), Options{}, tools)
+	s := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
+	for query, want := range map[string]string{
+		`{"query":"order","servers":["nope"]}`:        `There is no server "nope" here: use some of mail, shop`,
+		`{"query":"order","servers":["shop","mial"]}`: `There is no server "mial" here: did you mean "mail"?`,
+		`{"query":"regex:.","servers":["nope"]}`:      `There is no server "nope" here`,
+		`{"query":"select:refund","servers":["no"]}`:  `There is no server "no" here`,
+	} {
+		if r, text := ask(t, l, s, query, nil, nil); !strings.Contains(text, want) || !strings.HasPrefix(r.Notes[0], want) ||
+			len(r.Matches) == 0 && r.Next.Hint != "name servers that are there, or none" {
+			t.Errorf("%s: %+v\n%s", query, r, text)
+		}
+	}
+	if r, _ := ask(t, l, s, `{"query":"order","servers":["Shop"]}`, nil, nil); len(r.Notes) > 0 || len(r.Matches) == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestAtOnce: searches, splits and updates do not wait for each other in a circle, and none sees half of another.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()

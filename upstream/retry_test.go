@@ -141,6 +141,42 @@ func TestWakeOnUse(t *testing.T) {
 	}
 }
 
+// TestCatalogSaysWhatTheServerNeeds: who searches its tools learns what somebody has to do first, and goes on learning it
+// while the server is tried again.
+func TestCatalogSaysWhatTheServerNeeds(t *testing.T) {
+	t.Parallel()
+	var mended atomic.Bool
+	locked, _ := overHTTP(t, "locked", upstreamtest.Options{Intercept: func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		http.Error(w, "no", http.StatusUnauthorized)
+		return true
+	}})
+	broken, _ := overHTTP(t, "broken", upstreamtest.Options{Intercept: func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		if !mended.Load() {
+			http.Error(w, "no", http.StatusInternalServerError)
+		}
+		return !mended.Load()
+	}})
+	h := start(t, locked, broken, stdio("good", upstreamtest.Script{}))
+	h.ready(t, "good")
+	h.reaches(t, "locked", tool.ServerNeedsAuth)
+	if got := h.catalog("locked").Needs; got != "a sign-in: set or renew the credentials in headers of the server's entry" {
+		t.Errorf("the server that refuses the credentials needs %q", got)
+	}
+	h.reaches(t, "broken", tool.ServerBackoff)
+	for h.status("broken").Restarts < 3 {
+		if got := h.catalog("broken").Needs; !strings.HasPrefix(got, "mending: ") || !strings.Contains(got, "HTTP 500") {
+			t.Fatalf("the server that fails needs %q", got)
+		}
+	}
+	mended.Store(true)
+	h.ready(t, "broken")
+	for _, id := range []string{"broken", "good"} {
+		if got := h.catalog(id).Needs; got != "" {
+			t.Errorf("server %s is ready and needs %q", id, got)
+		}
+	}
+}
+
 // TestNeedsAuthIsNotRetriedOnUse checks that a server which has refused the credentials hears nothing more until its
 // entry changes.
 func TestNeedsAuthIsNotRetriedOnUse(t *testing.T) {

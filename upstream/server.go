@@ -582,9 +582,10 @@ func (s *server) catalog() tool.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listing == nil {
-		return tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tags: s.cfg.Tags, Pending: !s.cfg.Disabled}
+		return tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tags: s.cfg.Tags, Pending: !s.cfg.Disabled, Needs: s.needs()}
 	}
 	c := s.listing.catalog
+	c.Needs = s.needs()
 	if s.cfg.HideWhenDown && !s.up {
 		c.Tools, c.Prompts, c.Resources, c.Templates, c.Abilities = nil, nil, nil, nil, tool.Abilities{}
 	}

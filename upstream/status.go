@@ -76,3 +76,14 @@ func (s *server) ownStatus() tool.ServerStatus {
 	}
 	return st
 }
+
+// needs is what somebody has to do before the server works again; "" where nobody has to do anything. s.mu is held.
+func (s *server) needs() string {
+	switch {
+	case s.up || s.lastErr == "":
+		return ""
+	case s.state == tool.ServerNeedsAuth:
+		return "a sign-in: " + s.hint
+	}
+	return fmt.Sprintf("mending: %s; %s", s.lastErr, s.hint) // also while it is tried again
+}

@@ -77,19 +77,21 @@ func (a *app) searchTools(ctx context.Context, t toolbox, f toolFlags, s searchF
 			Why                              []string
 		}
 		Neighbours []string
-		Pending    []string `json:"pending_providers"`
+		Pending    []string                         `json:"pending_providers"`
+		Down       []struct{ Server, Needs string } `json:"unavailable_providers"`
 		Missing    []struct {
 			Name    string
 			Nearest []string
 		} `json:"missing_names"`
 		Notes []string
+		Next  struct{ Hint string } `json:"next_action"`
 	}
 	if err := json.Unmarshal(structured, &answer); err != nil {
 		return failed(fmt.Errorf("search: the answer cannot be read: %w", err))
 	}
 	found := error(nil)
 	if len(answer.Matches) == 0 {
-		found = &exitError{exitFailure, errors.New("nothing was found: use other words")}
+		found = &exitError{exitFailure, errors.New("nothing was found: " + printable(answer.Next.Hint))}
 	}
 	if f.format == "json" {
 		var indented bytes.Buffer
@@ -115,8 +117,13 @@ func (a *app) searchTools(ctx context.Context, t toolbox, f toolFlags, s searchF
 			return failed(err)
 		}
 		a.tellMissing(own.hub, surface)
-	} else if len(answer.Pending) > 0 {
-		fmt.Fprintf(a.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))
+	} else {
+		if len(answer.Pending) > 0 {
+			fmt.Fprintf(a.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))
+		}
+		for _, d := range answer.Down {
+			fmt.Fprintf(a.std.err, "%s needs %s\n", printable(d.Server), printable(d.Needs))
+		}
 	}
 	for _, n := range answer.Notes {
 		fmt.Fprintln(a.std.err, printable(n))

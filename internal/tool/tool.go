@@ -96,6 +96,10 @@ type Catalog struct {
 	Templates    []Offer
 	Abilities    Abilities
 	Pending      bool // the origin has not answered yet: Tools may be empty or from a cache
+
+	// Needs is what has to happen before the origin works again, for instance "a sign-in: …"; "" where nobody has to do
+	// anything. It holds no secret.
+	Needs string
 }
 
 // Client is what is known of the program on the other end of a downstream session. Every field is the client's own
