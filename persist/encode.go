@@ -90,6 +90,7 @@ func (e *encoder) invocation(r *tool.Invocation) {
 	e.optText(`,"model_input_ref":`, r.ModelInputRef)
 	e.optText(`,"permission_input_ref":`, r.PermissionInputRef)
 	e.optText(`,"call_input_ref":`, r.CallInputRef)
+	e.optText(`,"parent_invocation_id":`, string(r.ParentInvocationID))
 	e.optText(`,"actor_ref":`, r.ActorRef)
 	optTexts(e, `,"runtime_refs":`, r.RuntimeRefs)
 	optTexts(e, `,"policy_refs":`, r.PolicyRefs)

@@ -130,7 +130,7 @@ func askShape() object[ask] {
 	return object[ask]{fields: []field[ask]{
 		key("channels", "Who is asked, the first that can be: the client behind the call, or whoever answers `mcp-toolhub approvals` "+
 			"(default both, in this order).", list[string]{text{oneOf: channels}}, func(a *ask) *[]string { return &a.channels }),
-		key("timeout", "No answer for so long denies the call (default 5m).", duration{min: time.Second, max: 24 * time.Hour},
+		key("timeout", "No answer for so long denies the call (default 4m30s).", duration{min: time.Second, max: 24 * time.Hour},
 			func(a *ask) *time.Duration { return &a.timeout }),
 		key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).", life,
 			func(a *ask) *time.Duration { return &a.sessionTime }),

@@ -30,6 +30,8 @@ type far struct {
 	servers Servers          // nil: tools alone
 	dir     string           // of the journal
 	journal *persist.Journal // set by newServer
+
+	options func(*invoke.Options) // changes those of the pipeline; nil: none
 }
 
 // show makes s the surface.
@@ -88,8 +90,12 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if f.execute == nil {
 		f.execute = echo
 	}
-	p, err := invoke.New(invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: acceptAll(t), Journal: journal,
-		Schemas: schema.NewCache(10), Logger: logger})
+	o := invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: acceptAll(t), Journal: journal,
+		Schemas: schema.NewCache(10), Logger: logger}
+	if f.options != nil {
+		f.options(&o)
+	}
+	p, err := invoke.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

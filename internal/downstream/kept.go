@@ -67,6 +67,13 @@ func (k *parkable) report(u tool.Progress) {
 	k.tell(saying{method: noteProgress, params: u.Params})
 }
 
+// hears reports whether no request waits in vain: the one that attends the work takes progress, or there is none.
+func (k *parkable) hears() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.turn == nil || k.turn.progress.token != nil
+}
+
 // say passes anything else on, likewise.
 func (k *parkable) say(n saying) {
 	k.mu.Lock()

@@ -49,7 +49,7 @@ func (w *invocation) bind(c *claim) {
 func (w *invocation) run(ctx context.Context, t *turn, k *parkable) outcome {
 	c := w.call
 	c.Invocation, c.Params = t.invocation, t.params
-	c.InRounds, c.Ask, c.Progress, c.Notify = true, k.ask, k.report, k.notify
+	c.InRounds, c.Ask, c.Progress, c.Notify, c.Hears = true, k.ask, k.report, k.notify, k.hears
 	if t.before == nil {
 		return w.outcomeOf(w.server.deps.Pipeline.Invoke(ctx, c))
 	}

@@ -50,7 +50,11 @@ const (
 // mapFailure turns the failure into what the caller sees and the journal keeps.
 func (inv *invocation) mapFailure() {
 	f := inv.failure
-	inv.moveTo(statusOf(f.Class))
+	status := statusOf(f.Class)
+	if inv.yielded {
+		status = tool.StatusYielded
+	}
+	inv.moveTo(status)
 	inv.outcome.Class = f.Class
 	inv.result.IsError = true
 	inv.result.Summary = f.Message
@@ -202,6 +206,8 @@ func terminalEvent(s tool.Status) tool.EventType {
 		return tool.EventInvocationCanceled
 	case tool.StatusTimedOut:
 		return tool.EventInvocationTimedOut
+	case tool.StatusYielded:
+		return tool.EventInvocationYielded
 	}
 	return tool.EventInvocationFailed
 }
@@ -217,7 +223,7 @@ func terminalData(inv *invocation) map[string]any {
 func (inv *invocation) record() tool.Invocation {
 	r := tool.Invocation{
 		Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: inv.id, ToolID: inv.toolID(), SurfaceID: inv.call.Surface.ID,
-		NativeCallID: string(inv.call.NativeCallID), Status: inv.status, ActorRef: inv.call.Actor.Ref(),
+		NativeCallID: string(inv.call.NativeCallID), ParentInvocationID: inv.parent, Status: inv.status, ActorRef: inv.call.Actor.Ref(),
 		PermissionDecisions: inv.decisions, StatusTransitions: append([]tool.StatusTransition(nil), inv.transitions...),
 		ExternalMappings: append([]tool.ExternalMapping(nil), inv.mappings...), CreatedAt: inv.created, StartedAt: inv.started,
 	}

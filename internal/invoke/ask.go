@@ -28,6 +28,7 @@ type question struct {
 	decision *tool.PermissionDecision
 	ticket   *approval.Ticket
 	unasked  string // why the client could not be asked, for people; "" where it was, or was not tried
+	yields   bool   // the client's request can wait no longer
 }
 
 // askers keeps equal questions from being put to the client more than once at a time.
@@ -93,16 +94,22 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 		return p.deny(inv, q, "nobody", err.Error())
 	}
 	defer q.ticket.Leave()
+	inv.parent = q.ticket.Parent()
 	inv.moveTo(tool.StatusAwaitingApproval)
 	inv.event(tool.EventPermissionRequested, map[string]any{"decision_id": string(q.decision.DecisionID), "approval_id": string(q.ticket.ID())})
 	inv.pending = append(inv.pending, inv.record())
 	if err := p.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
 		p.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
 	}
-	reached, err := p.reach(ctx, inv, q)
+	reached := q.ticket.IsSettled() // while nobody waited
+	if !reached {
+		reached, err = p.reach(ctx, inv, q)
+	}
 	switch {
 	case err != nil:
 		return err
+	case q.yields && ctx.Err() == nil && q.ticket.Yield(inv.id):
+		return inv.yield(q)
 	case reached || q.ticket.IsSettled(): // somebody may have answered while the client refused to ask
 		return p.settle(ctx, inv, q)
 	}
@@ -110,17 +117,25 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 	return p.deny(inv, q, "nobody", "somebody would have to allow it, and "+cmp.Or(q.unasked, "nobody can be asked"))
 }
 
-// reach puts the question to people by one channel after the other, until it is settled or the call has ended. It returns false
-// where no channel leads to anybody. The error ends the call, whatever the question's answer is.
+// reach puts the question to people by one channel after the other, until it is settled, the call has ended, or the client's
+// request can wait no longer. It returns false where no channel leads to anybody. The error ends the call, whatever the
+// question's answer is.
 func (p *Pipeline) reach(ctx context.Context, inv *invocation, q *question) (reached bool, err error) {
+	since := time.Now()
 	for _, channel := range q.gate.Channels() {
 		switch {
-		case channel == gate.ChannelClient:
+		case channel == gate.ChannelClient && inv.call.InRounds: // the question is the answer to the client's request
 			if q.unasked, err = p.askClient(ctx, inv, q); q.unasked == "" || err != nil {
 				return true, err
 			}
+			since = time.Now() // the next request has come
+		case channel == gate.ChannelClient:
+			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { q.unasked, err = p.askClient(ctx, inv, q) })
+			if q.unasked == "" || err != nil {
+				return true, err
+			}
 		case p.opts.QueueOpen != nil && p.opts.QueueOpen():
-			p.waitInQueue(ctx, inv, q)
+			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { p.waitInQueue(ctx, inv, q) })
 			return true, nil
 		}
 	}

@@ -37,6 +37,9 @@ type invocation struct {
 	command  *tool.Command // what it was permitted to run
 	reported int           // progress records before execute
 
+	parent  tool.InvocationID // the invocation that has yielded, and that this one goes on with
+	yielded bool              // it ends before a person has answered: its client is to call again
+
 	rounds  int // how often it has been paused
 	reply   tool.Reply
 	failure *tool.Failure  // why the invocation failed, in the hub's words

@@ -59,6 +59,10 @@ type Call struct {
 
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)
+
+	// Hears reports whether the client's present request gets the progress, for a call whose requests change. Nil: it does
+	// where Progress is set.
+	Hears func() bool
 }
 
 // Outcome is how an invocation ended, or what it waits for. Exactly one of Result and Err is set.

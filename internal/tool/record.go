@@ -129,6 +129,9 @@ type Invocation struct {
 	PermissionInputRef string `json:"permission_input_ref,omitempty"`
 	CallInputRef       string `json:"call_input_ref,omitempty"`
 
+	// ParentInvocationID is the invocation that ended as yielded and that this one goes on with. The standard has no member for that.
+	ParentInvocationID InvocationID `json:"parent_invocation_id,omitempty"`
+
 	ActorRef            string             `json:"actor_ref,omitempty"`
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
 	PolicyRefs          []string           `json:"policy_refs,omitempty"`

@@ -96,7 +96,7 @@ type View struct {
 	Suggested   []any             `json:"suggested_updates,omitempty"`
 	Covers      string            `json:"covers,omitempty"` // by an answer that is remembered
 	Choices     []policy.Choice   `json:"choices"`
-	Waiting     int               `json:"waiting"` // calls that the answer is for
+	Waiting     int               `json:"waiting"` // calls that the answer is for, those that have yielded among them
 	Asked       time.Time         `json:"asked_at"`
 	Expires     time.Time         `json:"expires_at"`
 	Answer      *Answer           `json:"answer,omitempty"`
@@ -135,7 +135,7 @@ type Options struct {
 	Max        int           // questions open at a time; default 1,000
 	MaxCaller  int           // of them, of one caller; default a quarter of Max, at least 1
 	MaxWaiting int           // calls that may wait for one question; default 100
-	Timeout    time.Duration // until no answer means deny; default 5 min
+	Timeout    time.Duration // until no answer means deny; default 4 min 30 s
 	Keep       int           // settled questions that are still shown and refuse answers by name; default 200
 }
 
@@ -155,7 +155,7 @@ type Approvals struct {
 
 	mu       sync.Mutex
 	closed   bool
-	open     map[Binding]*question
+	open     map[Binding]*question // that an equal call joins: those that are pending, and those answered that a call has yielded at
 	byID     map[ID]*question
 	callers  map[string]int
 	settled  []*question // oldest first
@@ -171,7 +171,8 @@ type question struct {
 	done    chan struct{} // closed when it is settled
 	edited  []byte
 	waiting int
-	check   func([]byte) error // nil once it is settled
+	check   func([]byte) error  // nil once it is settled
+	yielded []tool.InvocationID // whose places are free for equal calls; oldest first
 }
 
 // New returns an empty queue.
@@ -179,14 +180,15 @@ func New(o Options) *Approvals {
 	o.Max = cmp.Or(max(o.Max, 0), 1000)
 	o.MaxCaller = cmp.Or(max(o.MaxCaller, 0), max(o.Max/4, 1))
 	o.MaxWaiting = cmp.Or(max(o.MaxWaiting, 0), 100)
-	o.Timeout = cmp.Or(max(o.Timeout, 0), 5*time.Minute)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), 4*time.Minute+30*time.Second)
 	o.Keep = cmp.Or(max(o.Keep, 0), 200)
 	return &Approvals{opts: o, open: make(map[Binding]*question), byID: make(map[ID]*question), callers: make(map[string]int),
 		watchers: make(map[*watcher]bool)}
 }
 
-// Ask puts a question, or joins the equal one that is open already: then the time that is left is that one's. Whoever asks
-// must Wait for the ticket or Leave it.
+// Ask puts a question, or joins the equal one that is open already: then the time that is left is that one's. Where a call has
+// yielded there, the ticket takes up its place, also if the question was answered meanwhile. Whoever asks must Wait for the
+// ticket, Leave it or Yield it.
 func (a *Approvals) Ask(q Question) (*Ticket, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,13 +196,21 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 		return nil, ErrClosed
 	}
 	if open := a.open[q.Binding]; open != nil {
+		ticket := &Ticket{approvals: a, question: open, binding: q.Binding}
+		if len(open.yielded) > 0 {
+			ticket.parent, open.yielded = open.yielded[0], open.yielded[1:]
+			if len(open.yielded) == 0 && open.view.State != Pending {
+				a.forget(open)
+			}
+			return ticket, nil
+		}
 		if open.waiting >= a.opts.MaxWaiting {
 			return nil, ErrFull
 		}
 		open.waiting++
 		open.view.Waiting = open.waiting
 		a.tell(Changed, open)
-		return &Ticket{approvals: a, question: open, binding: q.Binding}, nil
+		return ticket, nil
 	}
 	if len(a.open) >= a.opts.Max || a.callers[q.Binding.Actor] >= a.opts.MaxCaller {
 		return nil, ErrFull
@@ -321,10 +331,24 @@ func (q *question) refusal() error {
 	return ErrAnswered
 }
 
+// expire ends the time of a question: nobody has answered, or nobody has come back for the answer.
 func (a *Approvals) expire(q *question) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.settle(q, Expired, Answer{Choice: policy.DenyOnce, By: "timeout"})
+	a.forget(q)
+}
+
+// forget takes a question out of those that equal calls join.
+func (a *Approvals) forget(q *question) {
+	if a.open[q.view.Binding] != q {
+		return
+	}
+	q.timer.Stop()
+	delete(a.open, q.view.Binding)
+	if a.callers[q.view.Binding.Actor]--; a.callers[q.view.Binding.Actor] <= 0 {
+		delete(a.callers, q.view.Binding.Actor)
+	}
 }
 
 // settle is the one place where a question stops being open.
@@ -332,14 +356,12 @@ func (a *Approvals) settle(q *question, state State, answer Answer) {
 	if q.view.State != Pending {
 		return
 	}
-	q.timer.Stop()
 	q.check = nil
 	answer.At = time.Now().UTC()
 	q.edited, answer.Arguments = slices.Clone(answer.Arguments), nil
 	q.view.State, q.view.Answer = state, &answer
-	delete(a.open, q.view.Binding)
-	if a.callers[q.view.Binding.Actor]--; a.callers[q.view.Binding.Actor] <= 0 {
-		delete(a.callers, q.view.Binding.Actor)
+	if state != Answered || len(q.yielded) == 0 {
+		a.forget(q)
 	}
 	a.settled = append(a.settled, q)
 	for len(a.settled) > a.opts.Keep {
@@ -362,7 +384,9 @@ func (a *Approvals) List() []View {
 func (a *Approvals) list() []View {
 	all := make([]*question, 0, len(a.open))
 	for _, q := range a.open {
-		all = append(all, q)
+		if q.view.State == Pending {
+			all = append(all, q)
+		}
 	}
 	slices.SortFunc(all, func(x, y *question) int { return cmp.Compare(x.order, y.order) })
 	list := make([]View, len(all))
@@ -400,6 +424,7 @@ func (a *Approvals) Close() {
 	a.closed = true
 	for _, q := range a.open {
 		a.settle(q, Closed, Answer{Choice: policy.DenyOnce, By: "hub"})
+		a.forget(q)
 	}
 	for w := range a.watchers {
 		w.end()
@@ -412,6 +437,7 @@ type Ticket struct {
 	approvals *Approvals
 	question  *question
 	binding   Binding
+	parent    tool.InvocationID
 
 	// Guarded by approvals.mu.
 	left bool
@@ -423,6 +449,9 @@ func (t *Ticket) ID() ID { return t.question.view.ID }
 
 // Expires is when no answer means deny.
 func (t *Ticket) Expires() time.Time { return t.question.view.Expires }
+
+// Parent is the invocation that has yielded the ticket's place; "" where the place is a new one.
+func (t *Ticket) Parent() tool.InvocationID { return t.parent }
 
 // Done is closed when the question is settled.
 func (t *Ticket) Done() <-chan struct{} { return t.question.done }
@@ -474,6 +503,21 @@ func (t *Ticket) Leave() {
 		return
 	}
 	a.settle(q, Canceled, Answer{Choice: policy.DenyOnce, By: "caller"})
+}
+
+// Yield gives up the place of the invocation id, whose caller is told to call again, and keeps it free: the next equal call takes
+// it up, and has what is left of the question's time. It reports false where the question is settled: then the answer is to be
+// redeemed.
+func (t *Ticket) Yield(id tool.InvocationID) bool {
+	a := t.approvals
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t.left || t.question.view.State != Pending {
+		return false
+	}
+	t.left = true
+	t.question.yielded = append(t.question.yielded, id)
+	return true
 }
 
 // Redeem gives the answer to the call that it was given for: now is what the call is bound to at this moment, and must be

@@ -554,3 +554,108 @@ func TestChangedArgumentsAreChecked(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A call that can wait no longer yields its place, and the next equal call takes it up: with the answer that was given meanwhile,
+// once. For every other call it is as if nobody had asked.
+func TestAYieldedPlaceIsTakenUpOnce(t *testing.T) {
+	t.Parallel()
+	for _, meanwhile := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a := approval.New(approval.Options{Timeout: 5 * time.Minute})
+			defer a.Close()
+			first := ask(t, a, question())
+			if !first.Yield("inv_1") || first.Yield("inv_1") {
+				t.Fatal("a place is yielded once")
+			}
+			first.Leave() // changes nothing
+			time.Sleep(time.Minute)
+			answer := func() {
+				if err := a.Answer(first.ID(), once()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if meanwhile {
+				answer()
+			}
+			for _, change := range []func(*approval.Binding){
+				func(b *approval.Binding) { b.Actor = "actor:http/bob" }, func(b *approval.Binding) { b.Session = "s2" },
+				func(b *approval.Binding) { b.Tool = "mcp.files.other" }, func(b *approval.Binding) { b.Schema = "other" },
+				func(b *approval.Binding) { b.Arguments = "sha256:others" }, func(b *approval.Binding) { b.Policy = "other" },
+				func(b *approval.Binding) { b.Profile = "other" }, func(b *approval.Binding) { b.CWD = "/q" },
+				func(b *approval.Binding) { b.Server = "other" },
+			} {
+				q := question()
+				change(&q.Binding)
+				other := ask(t, a, q)
+				if other.ID() == first.ID() || other.IsSettled() || other.Parent() != "" {
+					t.Errorf("%+v has the answer to another question", q.Binding)
+				}
+				other.Leave()
+			}
+			second := ask(t, a, question())
+			if second.ID() != first.ID() || second.Parent() != "inv_1" || second.IsSettled() != meanwhile || second.Expires() != first.Expires() {
+				t.Fatalf("%s of %q, settled %t", second.ID(), second.Parent(), second.IsSettled())
+			}
+			if !meanwhile {
+				answer()
+			}
+			if got, err := second.Redeem(binding()); err != nil || got.Choice != policy.AllowOnce {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if _, err := first.Redeem(binding()); !errors.Is(err, approval.ErrCanceled) {
+				t.Errorf("who has yielded redeems: %v", err)
+			}
+			if third := ask(t, a, question()); third.ID() == first.ID() || third.IsSettled() {
+				t.Error("the answer counts twice")
+			}
+		})
+	}
+}
+
+// What was yielded ends with the time of its question, answered or not, and then the caller's place is free again.
+func TestYieldedPlacesExpire(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a := approval.New(approval.Options{Timeout: time.Minute, MaxCaller: 1})
+			defer a.Close()
+			first, second := ask(t, a, question()), ask(t, a, question())
+			if !first.Yield("inv_1") || !second.Yield("inv_2") {
+				t.Fatal("not yielded")
+			}
+			if open := a.List(); len(open) != 1 || open[0].Waiting != 2 {
+				t.Errorf("open: %+v", open)
+			}
+			if answered {
+				if err := a.Answer(first.ID(), once()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if again := ask(t, a, question()); again.Parent() != "inv_1" || again.IsSettled() != answered {
+				t.Errorf("the oldest first: %q", again.Parent())
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if late := ask(t, a, question()); late.ID() == first.ID() || late.Parent() != "" || late.IsSettled() {
+				t.Error("the question has outlived its time")
+			}
+		})
+	}
+}
+
+// Whoever yields when the answer is there has the answer.
+func TestNobodyYieldsWhatIsAnswered(t *testing.T) {
+	t.Parallel()
+	a := approval.New(approval.Options{})
+	defer a.Close()
+	ticket := ask(t, a, question())
+	if err := a.Answer(ticket.ID(), once()); err != nil {
+		t.Fatal(err)
+	}
+	if ticket.Yield("inv_1") {
+		t.Error("yielded")
+	}
+	if _, err := ticket.Redeem(binding()); err != nil {
+		t.Error(err)
+	}
+}

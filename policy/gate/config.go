@@ -29,7 +29,7 @@ type Config struct {
 	Classifier *policy.ClassifierConfig // nil: none
 
 	Channels   []Channel     // in the order in which they are tried; nil: Channels
-	AskTimeout time.Duration // no answer until then denies; default 5 min
+	AskTimeout time.Duration // no answer until then denies; default 4 min 30 s
 
 	SessionTime time.Duration // longest life of an answer for a session; see policy.GrantOptions
 	AlwaysTime  time.Duration // life of an answer for good; see policy.GrantOptions

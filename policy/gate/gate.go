@@ -135,8 +135,10 @@ func (g *Gate) Channels() []Channel {
 	return g.config.Channels
 }
 
-// AskTimeout is how long a question waits for its answer.
-func (g *Gate) AskTimeout() time.Duration { return cmp.Or(g.config.AskTimeout, 5*time.Minute) }
+// AskTimeout is how long a question waits for its answer. The default is below the 300 s for which Codex waits for a tool.
+func (g *Gate) AskTimeout() time.Duration {
+	return cmp.Or(g.config.AskTimeout, 4*time.Minute+30*time.Second)
+}
 
 // Facts is what the tool can do. It is derived once for each tool.
 func (g *Gate) Facts(t *tool.Tool) *facts.Facts { return g.of(t).facts }
