@@ -132,28 +132,51 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
+// TestInstructionsNameAllServers: the headline names every server that there is something of, in one line.
+func TestInstructionsNameAllServers(t *testing.T) {
+	t.Parallel()
+	disabled, starting := server("off"), server("starting")
+	starting.Pending = true
+	for want, catalogs := range map[string][]tool.Catalog{
+		"":                                      nil,
+		"This hub serves the tools of a.":       {server("a", "x")},
+		"This hub serves the tools of a and b.": {server("b", "x"), server("a", "x"), disabled},
+		"This hub serves the tools of code, a and starting.": {starting, server("a", "x"), {Server: "code", Source: "code", Pending: true}},
+	} {
+		if got := features(t, newNamespace(t, nil, catalogs...), DefaultProfile).Headline; got != want {
+			t.Errorf("the headline is %q, want %q", got, want)
+		}
+	}
+	many := make([]tool.Catalog, 500)
+	for i := range many {
+		many[i] = server(fmt.Sprintf("server-%03d", i), "x")
+	}
+	got := features(t, newNamespace(t, nil, many...), DefaultProfile).Headline
+	if len(got) > maxHeadline+100 || !strings.HasSuffix(got, " more.") || !strings.Contains(got, "server-000, server-001, ") {
+		t.Errorf("the headline of 500 servers is %q", got)
+	}
+}
+
 func TestInstructionsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{1, 2, 10, 300} {
 		var catalogs []tool.Catalog
 		for i := range servers {
-			c := tool.Catalog{Server: fmt.Sprintf("s%04d", i), Source: tool.SourceMCP}
-			c.Instructions = strings.Repeat("é", maxServerInstructions)
-			switch i {
-			case 0:
-				c.Instructions = strings.Repeat("é", maxInstructions)
-			case 1:
+			c := server(fmt.Sprintf("s%04d", i), "x")
+			c.Instructions = strings.Repeat("é", maxDirect+i)
+			if i == 1 {
 				c.Instructions = "short"
 			}
 			catalogs = append(catalogs, c)
 		}
 		n := newNamespace(t, nil, catalogs...)
-		text := features(t, n, DefaultProfile).Instructions
-		labels := strings.Count(text, "Server s")
-		if !utf8.ValidString(text) || len(text) > maxInstructions+labels*len("Server s0000:\n  \n\n")+100 {
-			t.Errorf("%d servers: %d bytes, valid %v", servers, len(text), utf8.ValidString(text))
+		f := features(t, n, DefaultProfile)
+		text := f.Headline + "\n\n" + f.Instructions
+		length, labels := utf8.RuneCountInString(text), strings.Count(text, "Server s")
+		if !utf8.ValidString(text) || length > 4000 || length < 3800 {
+			t.Errorf("%d servers: %d characters, valid %v", servers, length, utf8.ValidString(text))
 		}
-		if labels != min(servers, maxInstructions/minServerInstructions) || strings.Count(text, cutMark) < labels-1 {
+		if labels < min(servers, 30) || strings.Count(text, cutMark) < labels-1 {
 			t.Errorf("%d servers: %d are named, %d cut", servers, labels, strings.Count(text, cutMark))
 		}
 		if strings.Contains(text, "left out") != (labels < servers) {
@@ -162,9 +185,8 @@ func TestInstructionsAreBounded(t *testing.T) {
 		if servers > 1 && !strings.Contains(text+"\n", "\n  short\n") {
 			t.Errorf("%d servers: the short one is cut, too", servers)
 		}
-		if direct := features(t, n, "s/s0000").Instructions; len(direct) > maxInstructions || len(direct) < maxInstructions-3 ||
-			!strings.HasSuffix(direct, "é"+cutMark) {
-			t.Errorf("a direct view has %d bytes, which end in %q", len(direct), direct[len(direct)-20:])
+		if direct := features(t, n, "s/s0000").Instructions; utf8.RuneCountInString(direct) != maxDirect || strings.Contains(direct, "cut") {
+			t.Errorf("direct view: %d characters, which end in %q", utf8.RuneCountInString(direct), direct[len(direct)-20:])
 		}
 	}
 }

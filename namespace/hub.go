@@ -22,6 +22,7 @@ type origin struct {
 	server       string
 	source       string
 	instructions string // fit to be shown
+	pending      bool   // it has not answered yet
 	abilities    tool.Abilities
 	tools        []*entry
 	prompts      []*entry
@@ -80,7 +81,7 @@ func (h *hub) take(c tool.Catalog, old *hub) *origin {
 		said = sanitized(c.Instructions)
 	}
 	h.said[c.Instructions] = said
-	o := &origin{server: c.Server, source: c.Source, instructions: said, abilities: c.Abilities}
+	o := &origin{server: c.Server, source: c.Source, instructions: said, pending: c.Pending, abilities: c.Abilities}
 	for _, t := range c.Tools {
 		o.tools = append(o.tools, h.tools.enter(t, func() subject {
 			return subject{name: t.Name, server: t.Server, native: t.Native, declaration: t.Declaration, tool: t}

@@ -8,73 +8,101 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Bounds of instructions, in bytes. They go into the context of every client's model at the start of each session.
+// Bounds of instructions. They go into the context of every client's model at the start of each session.
 const (
-	maxServerInstructions = 4 << 10  // of one server beside others
-	minServerInstructions = 64       // of what is left to each of very many servers; then the last ones get nothing
-	maxInstructions       = 16 << 10 // of a surface, without labels and indents
-	maxSanitized          = 64 << 10 // of what a server says, before anything is removed
-	maxSequence           = 1 << 10  // of a terminal's escape sequence
+	maxInstructions       = 4000     // characters of a surface's, its headline included: Claude Code cuts what comes after some 4,100
+	maxHeadline           = 1000     // of these, for the names of servers
+	minServerInstructions = 64       // is left to each of very many servers, with its name; the last ones get nothing then
+	maxDirect             = 16 << 10 // characters of a direct view's: they are its server's own
+	maxSanitized          = 64 << 10 // bytes of what a server says, before anything is removed
+	maxSequence           = 1 << 10  // bytes of a terminal's escape sequence
 )
 
 // cutMark ends instructions that were cut.
 const cutMark = " … [cut]"
 
-// instruct puts the servers' instructions together. Each is indented under a line that names its server, so that no
-// server can write in another's name; those of the only server of a native surface stand as they are. Where all do not
-// fit, the longest are cut: nobody crowds out another.
-func instruct(origins []*origin, bare bool) string {
-	var texts []string
-	var speakers []*origin
+// headline is the sentence that names all servers. Codex shows the first line of instructions and nothing else.
+func headline(origins []*origin) string {
+	var names []string
+	length, more := 0, 0
 	for _, o := range origins {
-		if o.instructions != "" {
-			texts, speakers = append(texts, o.instructions), append(speakers, o)
+		switch {
+		case !o.pending && len(o.tools)+len(o.prompts)+len(o.resources)+len(o.templates) == 0: // disabled, for instance
+		case length > maxHeadline:
+			more++
+		default:
+			names = append(names, o.server)
+			length += len(o.server) + len(", ")
 		}
 	}
-	switch {
-	case len(texts) == 0:
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if len(names) == 0 {
 		return ""
-	case bare && len(origins) == 1:
-		return cut(texts[0], maxInstructions)
 	}
-	limit := max(fairLimit(texts), minServerInstructions)
-	var b strings.Builder
-	for i, o := range speakers {
-		if i*minServerInstructions >= maxInstructions {
-			fmt.Fprintf(&b, "\n\n(Instructions of %d more servers are left out.)", len(speakers)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString("\n\n")
-		}
-		kind := "Server"
-		if o.source != tool.SourceMCP {
-			kind = "Toolset"
-		}
-		fmt.Fprintf(&b, "%s %s:", kind, o.server)
-		for line := range strings.SplitSeq(cut(texts[i], limit), "\n") {
-			b.WriteByte('\n')
-			if line != "" {
-				b.WriteString("  ")
-				b.WriteString(line)
-			}
-		}
+	last := len(names) - 1
+	if last > 0 {
+		names = []string{strings.Join(names[:last], ", "), names[last]}
 	}
-	return b.String()
+	return "This hub serves the tools of " + strings.Join(names, " and ") + "."
 }
 
-// fairLimit returns the greatest length to which all texts can be cut so that they fit together.
-func fairLimit(texts []string) int {
-	fits := func(limit int) bool {
-		total := 0
-		for _, t := range texts {
-			total += min(len(t), limit)
+// instruct puts the servers' instructions together, in at most room characters. Each is indented under a line that names
+// its server, so that no server can write in another's name. Where all do not fit, the longest are cut: nobody crowds out
+// another.
+func instruct(origins []*origin, room int) string {
+	var shares []string
+	for _, o := range origins {
+		if o.instructions != "" {
+			shares = append(shares, cut(share(o, room), room))
 		}
-		return total <= maxInstructions
 	}
-	low, high := 0, maxServerInstructions
+	leftOut := ""
+	limit := fairLimit(shares, room)
+	if limit < minServerInstructions {
+		limit = minServerInstructions
+		const note = "\n\n(Instructions of %d more servers are left out.)"
+		fit := (room - len(note) - 8) / (limit + len(blankLine))
+		leftOut = fmt.Sprintf(note, len(shares)-fit)
+		shares = shares[:fit]
+	}
+	for i := range shares {
+		shares[i] = cut(shares[i], limit)
+	}
+	return strings.Join(shares, blankLine) + leftOut
+}
+
+const blankLine = "\n\n"
+
+// share is what o says, under a line that names it. What is beyond limit characters is of no use.
+func share(o *origin, limit int) string {
+	kind := "Server"
+	if o.source != tool.SourceMCP {
+		kind = "Toolset"
+	}
+	lines := strings.Split(cut(o.instructions, limit), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "  " + line
+		}
+	}
+	return fmt.Sprintf("%s %s:\n%s", kind, o.server, strings.Join(lines, "\n"))
+}
+
+// fairLimit returns the greatest length to which all texts can be cut so that they fit into room together.
+func fairLimit(texts []string, room int) int {
+	lengths := make([]int, len(texts))
+	for i, t := range texts {
+		lengths[i] = utf8.RuneCountInString(t)
+	}
+	low, high := 0, room
 	for low < high {
-		if middle := (low + high + 1) / 2; fits(middle) {
+		middle, total := (low+high+1)/2, 0
+		for _, n := range lengths {
+			total += min(n, middle) + len(blankLine)
+		}
+		if total-len(blankLine) <= room {
 			low = middle
 		} else {
 			high = middle - 1
@@ -83,17 +111,13 @@ func fairLimit(texts []string) int {
 	return low
 }
 
-// cut returns text with at most limit bytes, its mark included, and no half character. limit is minServerInstructions or
-// more.
+// cut returns text with at most limit characters, its mark included. limit is minServerInstructions or more.
 func cut(text string, limit int) string {
-	if len(text) <= limit {
+	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
-	at := limit - len(cutMark)
-	for at > 0 && !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return strings.TrimRight(text[:at], " \n\t") + cutMark
+	kept := []rune(text)[:limit-utf8.RuneCountInString(cutMark)]
+	return strings.TrimRight(string(kept), " \n\t") + cutMark
 }
 
 // sanitized returns text without what people do not see or terminals obey: escape sequences, controls other than line

@@ -23,6 +23,7 @@ type view struct {
 
 	links        [sha256.Size]byte // digest of all resources and templates
 	pages        []tool.Offer      // the user interfaces of tools
+	headline     string
 	instructions string
 
 	shelf func() *shelf // built when first asked for
@@ -103,7 +104,12 @@ func (v *view) finish() {
 		}
 	}
 	sum.Sum(v.links[:0])
-	v.instructions = instruct(v.origins, v.profile.Style == StyleNative)
+	if v.profile.Style == StyleNative && len(v.origins) == 1 { // that server as it is
+		v.instructions = cut(v.origins[0].instructions, maxDirect)
+	} else {
+		v.headline = headline(v.origins)
+		v.instructions = instruct(v.origins, maxInstructions-len(v.headline)-len(blankLine))
+	}
 	for _, e := range v.tools.visible {
 		if e.page != "" {
 			v.pages = append(v.pages, tool.Offer{Server: e.server, Native: e.page})
@@ -148,7 +154,7 @@ func disputedPages(origins []*origin, pages []tool.Offer) map[string]bool {
 
 // same reports whether v shows exactly what old shows, so that old can stay.
 func (v *view) same(old *view) bool {
-	return v.tools.same(old.tools) && v.prompts.same(old.prompts) && v.links == old.links && v.instructions == old.instructions &&
+	return v.tools.same(old.tools) && v.prompts.same(old.prompts) && v.links == old.links && v.headline == old.headline && v.instructions == old.instructions &&
 		slices.EqualFunc(v.origins, old.origins, func(a, b *origin) bool {
 			return a.server == b.server && a.source == b.source && a.abilities == b.abilities
 		})
@@ -230,7 +236,7 @@ func (v *view) build(style Style, old *built) *built {
 // features is what a surface offers besides tools.
 func (v *view) features(prompts laid) *tool.Features {
 	s := v.shelf()
-	f := tool.Features{Resources: s.resources, Templates: s.templates, Instructions: v.instructions}
+	f := tool.Features{Resources: s.resources, Templates: s.templates, Headline: v.headline, Instructions: v.instructions}
 	for _, x := range prompts.excluded {
 		x.Tool = "prompt " + x.Tool
 		f.Excluded = append(f.Excluded, x)

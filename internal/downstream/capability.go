@@ -63,10 +63,9 @@ func (s *Server) describe(profile string) mcp.Middleware {
 
 func (s *Server) description(profile string, client tool.Client) (*mcp.ServerCapabilities, string) {
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
-	instructions := s.cfg().Instructions
 	surface, err := s.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
 	if err != nil || surface.Features == nil {
-		return caps, instructions
+		return caps, s.cfg().Instructions
 	}
 	able := s.abilities(surface)
 	if able.Prompts {
@@ -82,5 +81,24 @@ func (s *Server) description(profile string, client tool.Client) (*mcp.ServerCap
 		//lint:ignore SA1019 logging is deprecated from 2026-07-28 on and still a part of every revision: servers have it
 		caps.Logging = &mcp.LoggingCapabilities{}
 	}
-	return caps, strings.TrimSpace(instructions + "\n\n" + surface.Features.Instructions)
+	return caps, s.instructions(surface.Features)
+}
+
+// maxInstructions is how many characters of instructions a client gets: Claude Code cuts what comes after some 4,100.
+const maxInstructions = 4000
+
+// instructions are what clients' models are told at the beginning: the sentence that names all servers, what the config
+// says, and what the servers say.
+func (s *Server) instructions(f *tool.Features) string {
+	var parts []string
+	for _, part := range []string{f.Headline, strings.TrimSpace(s.cfg().Instructions), f.Instructions} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	text := strings.Join(parts, "\n\n")
+	if all := []rune(text); f.Headline != "" && len(all) > maxInstructions {
+		text = string(all[:maxInstructions-1]) + "…"
+	}
+	return text
 }

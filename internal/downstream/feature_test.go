@@ -139,7 +139,7 @@ func TestResultsOfNewerServers(t *testing.T) {
 func TestCapabilitiesAndInstructions(t *testing.T) {
 	t.Parallel()
 	const all = `"capabilities":{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},` +
-		`"tools":{"listChanged":true}%s},"instructions":"mine\n\na: be kind"`
+		`"tools":{"listChanged":true}%s},"instructions":"All of a.\n\nmine\n\na: be kind"`
 	for _, overHTTP := range []bool{false, true} {
 		v := &servers{}
 		f := behind(v)
@@ -181,6 +181,13 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 		f.show(&bare)
 		if got := describe("2025-11-25"); !strings.Contains(got, `"prompts":{"listChanged":true}`) {
 			t.Errorf("a server that is not up yet may have prompts: %s", got)
+		}
+		long := bare
+		long.Features = tool.NewFeatures(tool.Features{Headline: "All.", Instructions: strings.Repeat("ü", 2*maxInstructions)}, nil, nil)
+		f.show(&long)
+		want := `"instructions":"All.\n\nmine\n\n` + strings.Repeat("ü", maxInstructions-len("All.nnminenn")-1) + `…"`
+		if got := describe("2025-11-25"); !strings.Contains(got, want) {
+			t.Errorf("long instructions are not cut at %d characters: %s", maxInstructions, got)
 		}
 	}
 }

@@ -84,6 +84,7 @@ func behind(v *servers) *far {
 			feature("b", "d://{x}", "toolhub://b/d://{x}", "uriTemplate")},
 		Servers:      []string{"a", "b", "s"},
 		Abilities:    tool.Abilities{Prompts: true, Resources: true, Subscribe: true, Completions: true, Logging: true},
+		Headline:     "All of a.",
 		Instructions: "a: be kind",
 	}, map[string]int{"mcp.a.greet": 0, "a__greet": 0, "mcp.b.greet": 1}, func(uri string) ([]string, string) {
 		switch {

@@ -70,6 +70,7 @@ type Features struct {
 
 	Abilities    Abilities
 	Servers      []string // of the surface, in its order
+	Headline     string   // one sentence that names all servers; "" where Instructions are those of the only server, as it wrote them
 	Instructions string   // of the servers, each labelled with its server where there are several
 
 	prompts map[string]*Feature
