@@ -156,7 +156,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	r := newRig(t, "SECRET=x")
 	own := r.sh(t, "env | sed 's/=.*//' | sort | grep -v -e '^_$' -e '^SHLVL$' -e '^OLDPWD$'").Stdout.Text(nil)
-	if own != "MCP_TOOLHUB_CHILD\nPATH\nPWD\n" {
+	if own != "MCP_TOOLHUB_CHILD\nMCP_TOOLHUB_DEPTH\nMCP_TOOLHUB_ENTRY\nPATH\nPWD\n" {
 		t.Errorf("the command sees %q", own)
 	}
 }
