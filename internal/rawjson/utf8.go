@@ -38,8 +38,12 @@ func (u *utf8Check) add(text []byte) {
 	u.at = end
 }
 
-// finish is add of the whole text. It reports whether that is UTF-8.
+// finish is add of the whole text. It reports whether that is UTF-8. What was added before may have gone on behind its end: a
+// reader of lines finds that late.
 func (u *utf8Check) finish(text []byte) bool {
+	if u.bad || u.at > len(text) {
+		*u = utf8Check{}
+	}
 	u.bad = u.bad || !utf8.Valid(text[u.at:])
 	u.at = len(text)
 	return !u.bad

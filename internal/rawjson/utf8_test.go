@@ -32,6 +32,7 @@ func FuzzUTF8InPieces(f *testing.F) {
 			at = min(at+int(step)+1, len(text))
 			u.add(text[:at])
 		}
+		text = text[:len(text)-min(int(step/2), len(text))] // the rest was the next line's
 		if u.finish(text) != utf8.Valid(text) {
 			t.Fatalf("%q in steps of %d: bad is %v", text, step, u.bad)
 		}
