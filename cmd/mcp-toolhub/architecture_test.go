@@ -25,6 +25,10 @@ var mayImport = map[string]map[string]string{
 	"internal/textfile":    {},
 	"internal/paramheader": {"internal/rawjson": "reads schemas and arguments"},
 	"internal/schema":      {"internal/tool": "digests are the key of its cache"},
+	"internal/sessionid": {
+		"internal/seal":    "ids are sealed",
+		"internal/rawjson": "keeps some of a client's capabilities",
+	},
 	"upstream": {
 		"internal/tool":        "admits tools and executes calls in the hub's vocabulary",
 		"internal/rawjson":     "lanes carry raw JSON",
@@ -110,6 +114,7 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson":     "lanes carry raw JSON",
 		"internal/invoke":      "every call goes through the pipeline",
 		"internal/seal":        "requestState is carried by clients",
+		"internal/sessionid":   "so are the ids of sessions",
 		"internal/paramheader": "arguments that travel as headers",
 	},
 	"internal/control": {
