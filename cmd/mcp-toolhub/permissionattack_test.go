@@ -254,11 +254,7 @@ func TestAttackRestartWhilePending(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*permitted){
 		"stopped": func(p *permitted) { _ = p.stop() },
-		"killed": func(p *permitted) {
-			_ = p.cmd.Process.Kill()
-			<-p.read
-			_ = p.cmd.Wait()
-		},
+		"killed":  (*permitted).kill,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -298,9 +294,17 @@ func TestAttackRestartWhilePending(t *testing.T) {
 			if got := x.w.send(retry); !strings.Contains(got[0], `"error"`) || !strings.Contains(got[0], "Send the request again from the start") {
 				t.Errorf("the caller is told %s", got)
 			}
-			if status, body := postText(t, old, response(id, allowIt)); status != http.StatusNotFound {
-				t.Errorf("a session of before is answered with %d %s", status, body)
+			next, hangUp = old.begin(old.call("mcp.s.echo", `{"text":"again"}`, "")) // its session goes on
+			if again := first(memberOf(t, next(), "id")); again == id {
+				t.Errorf("another question has the id %s as well", id)
 			}
+			if status, body := postText(t, old, response(id, allowIt)); status != http.StatusAccepted {
+				t.Errorf("an answer to a question of before is answered with %d %s", status, body)
+			}
+			if v := p.pending(h); v.State != approval.Pending {
+				t.Errorf("it counts for another question: %+v", v)
+			}
+			hangUp()
 			if n := p.begun(); n != 0 {
 				t.Errorf("%d calls ran", n)
 			}

@@ -225,9 +225,11 @@ func httpShape() object[httpDoor] {
 			in[string]{text{expand: true, check: listenAddress}}, func(h *httpDoor) *located[string] { return &h.listen }),
 		key("max_body_bytes", "Largest request body (default: hub.limits.client_message, otherwise 4 MiB).", size{1 << 10, 1 << 30},
 			func(h *httpDoor) *int64 { return &h.MaxBodyBytes }),
-		key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000).",
+		key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000). One more ends the "+
+			"session that was idle for longest, of the caller that has most.",
 			number{1, maxCount}, func(h *httpDoor) *int { return &h.MaxSessions }),
-		key("session_idle", "A session without a request for so long ends (default 30m).",
+		key("session_idle", "A session without a request for so long leaves the hub's memory, and its answers for the session are forgotten "+
+			"(default 30m). It comes back when its client goes on.",
 			idleTime(), func(h *httpDoor) *time.Duration { return &h.SessionIdle }),
 		key("allowed_origins", `Origins that are let in besides the hub's own: "https://app.example.com".`,
 			list[string]{text{expand: true, check: origin}}, func(h *httpDoor) *[]string { return &h.AllowedOrigins }),

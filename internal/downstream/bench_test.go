@@ -32,6 +32,8 @@ type far struct {
 	journal *persist.Journal // set by newServer
 
 	options func(*invoke.Options) // changes those of the pipeline; nil: none
+	key     []byte                // of what clients carry; nil: one of its own
+	ended   string                // where sessions are recorded that ended for good; "": nowhere
 }
 
 // show makes s the surface.
@@ -100,7 +102,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 		t.Fatal(err)
 	}
 	s, err := New(cfg, []string{"default", "other", DirectView("s")}, Deps{Surfaces: f, Pipeline: p, Servers: f.servers, Logger: logger,
-		Statuses: func() []tool.ServerStatus {
+		StateKey: f.key, EndedSessions: f.ended, Statuses: func() []tool.ServerStatus {
 			return []tool.ServerStatus{{Server: "s", State: tool.ServerBackoff, LastError: "it is down"}}
 		}})
 	if err != nil {

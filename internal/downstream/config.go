@@ -20,8 +20,8 @@ type Config struct {
 type HTTPConfig struct {
 	Listen         string        // host:port, set by serve --http or the config
 	MaxBodyBytes   int64         // of a request; default 4 MiB
-	MaxSessions    int           // at the same time, older protocol revisions; default 1000
-	SessionIdle    time.Duration // a session without request or open call for so long ends; default 30m
+	MaxSessions    int           // at the same time, older protocol revisions; default 1000. One more ends one of the caller that has most.
+	SessionIdle    time.Duration // a session without request or open call for so long ends until its client goes on; default 30m
 	AllowedOrigins []string      // Origin values that are let in besides the hub's own, for instance "https://app.example.com"
 	AllowedHosts   []string      // Host names that are let in besides the address that the hub listens on
 	NoDirectViews  bool          // /mcp/s/SERVER is not served

@@ -294,19 +294,6 @@ func TestDeleteEndsTheSessionAndItsCalls(t *testing.T) {
 	}
 }
 
-func TestSessionsAreBounded(t *testing.T) {
-	t.Parallel()
-	url := serve(t, newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 2}}, &far{})) + "/mcp"
-	open(t, url, "2025-11-25")
-	open(t, url, "2025-11-25")
-	if status, h, _ := post(t, url, fmt.Sprintf(initialize, "2025-11-25")); status != 503 || h.Get("Retry-After") == "" {
-		t.Errorf("one session too many: status %d", status)
-	}
-	if status, got := modernCall(t, url, "1", "mcp.s.echo", ""); status != 200 {
-		t.Errorf("a client without session: %d %v", status, got)
-	}
-}
-
 func TestIdleSessionsEnd(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{HTTP: HTTPConfig{SessionIdle: time.Millisecond}}, &far{})

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,29 +15,27 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// httpDoor serves one profile over Streamable HTTP. One SDK handler cannot serve both generations of the protocol, so it
-// holds two: stateless for 2026-07-28 and later, stateful for everything before.
+// httpDoor serves one profile over Streamable HTTP. Sessions, which revisions before 2026-07-28 have, are its own: to the
+// SDK each message stands for itself, so that any hub can serve the next one.
 type httpDoor struct {
-	server    *Server
-	profile   string
-	stateless *mcp.StreamableHTTPHandler
-	stateful  *mcp.StreamableHTTPHandler
+	server  *Server
+	profile string
+	sdk     *mcp.StreamableHTTPHandler
 }
 
 func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
 	pick := func(*http.Request) *mcp.Server { return ps.sdk }
-	options := mcp.StreamableHTTPOptions{
-		JSONResponse:               true, // what the SDK answers itself is one message, but for standing streams
-		DisableLocalhostProtection: true, // checkHost does it, and knows the allowed names
-		MaxRequestBodyBytes:        -1,   // readBody has bounded it
-	}
-	stateless := options
-	stateless.Stateless, stateless.PropagateRequestCancellation = true, true
-	return &httpDoor{server: s, profile: ps.name, stateless: mcp.NewStreamableHTTPHandler(pick, &stateless),
-		stateful: mcp.NewStreamableHTTPHandler(pick, &options)}
+	return &httpDoor{server: s, profile: ps.name, sdk: mcp.NewStreamableHTTPHandler(pick, &mcp.StreamableHTTPOptions{
+		Stateless:                    true,
+		PropagateRequestCancellation: true,
+		JSONResponse:                 true, // what the SDK answers itself is one message
+		DisableLocalhostProtection:   true, // checkHost does it, and knows the allowed names
+		MaxRequestBodyBytes:          -1,   // readBody has bounded it
+	})}
 }
 
 func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -53,11 +53,11 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case http.MethodGet, http.MethodDelete:
 		if r.Header.Get(headerVersion) >= modernVersion {
-			d.stateless.ServeHTTP(w, r) // which has neither
+			d.sdk.ServeHTTP(w, r) // which has neither
 			return
 		}
 		if r.Header.Get(headerSession) == "" {
-			d.stateful.ServeHTTP(w, r) // which says what is missing
+			http.Error(w, r.Method+" needs the "+headerSession+" header that the answer to initialize gave", http.StatusBadRequest)
 			return
 		}
 		d.inSession(w, r, func(s *session) {
@@ -65,7 +65,8 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				d.standing(w, r, s)
 				return
 			}
-			d.stateful.ServeHTTP(w, r)
+			d.server.endForGood(s)
+			w.WriteHeader(http.StatusNoContent)
 		})
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
@@ -112,7 +113,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 		return
 	}
 	if !m.isRequest() || !d.server.serves(d.profile, m.method) {
-		d.delegate(d.stateless, w, r, m)
+		d.delegate(w, r, m)
 		return
 	}
 	reply := newHTTPReply(w, r, m.id, true)
@@ -140,12 +141,6 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 // postLegacy serves a message of a revision with sessions.
 func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message) {
 	if r.Header.Get(headerSession) == "" {
-		if m.method == methodInitialize && d.server.sessions.full() {
-			w.Header().Set("Retry-After", "60")
-			writeJSON(w, http.StatusServiceUnavailable, errorText(m.id, &tool.RPCError{Code: tool.CodeInternalError,
-				Message: "the hub has as many sessions as hub.http.max_sessions allows: try again later"}))
-			return
-		}
 		if m.isRequest() && d.server.serves(d.profile, m.method) {
 			writeJSON(w, http.StatusBadRequest, errorText(m.id, invalidRequest(
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.method, headerSession))))
@@ -156,9 +151,10 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			return
 		}
 		if m.method == methodInitialize {
-			r = withCapabilities(r, m)
+			d.initialize(w, r, m)
+			return
 		}
-		d.delegate(d.stateful, w, r, m)
+		d.delegate(w, r, m)
 		return
 	}
 	d.inSession(w, r, func(s *session) {
@@ -194,9 +190,29 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			writeJSON(w, http.StatusOK, errorText(m.id, &tool.RPCError{Code: tool.CodeMethodNotFound,
 				Message: fmt.Sprintf("method %q is not served", m.method)}))
 		default:
-			d.delegate(d.stateful, w, r, m)
+			d.delegate(w, r, m)
 		}
 	})
+}
+
+// initialize lets the SDK answer, and begins a session where it answers with a result.
+func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m message) {
+	rec := &recorder{header: make(http.Header), status: http.StatusOK}
+	d.delegate(rec, r, m)
+	result, _ := rawjson.Get(rec.body.Bytes(), "result")
+	raw, _ := rawjson.Get(result, "protocolVersion")
+	if version, ok := rawjson.String(raw); ok {
+		s, err := d.begin(r, m, version)
+		if err != nil {
+			w.Header().Set("Retry-After", "60")
+			writeJSON(w, http.StatusServiceUnavailable, errorText(m.id, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
+			return
+		}
+		w.Header().Set(headerSession, s.id)
+	}
+	maps.Copy(w.Header(), rec.header)
+	w.WriteHeader(rec.status)
+	_, _ = w.Write(rec.body.Bytes())
 }
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
@@ -219,14 +235,14 @@ func servedBySDK(method string) bool {
 // inSession runs serve within the session that the request names. Somebody else's session is refused, and it does not
 // show whether it exists under another profile.
 func (d *httpDoor) inSession(w http.ResponseWriter, r *http.Request, serve func(*session)) {
-	s, release, ok := d.server.sessions.use(r.Header.Get(headerSession))
-	if !ok {
+	s, release, err := d.session(r)
+	switch {
+	case errors.Is(err, sessionid.ErrUnknown):
 		http.Error(w, "session not found: initialize again", http.StatusNotFound)
 		return
-	}
-	if s.profile != d.profile || s.actor.Name != actorFrom(r).Name {
-		release()
-		http.Error(w, "session not found: initialize again", http.StatusNotFound)
+	case err != nil:
+		w.Header().Set("Retry-After", "60")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	if r.Method == http.MethodGet {
@@ -235,6 +251,26 @@ func (d *httpDoor) inSession(w http.ResponseWriter, r *http.Request, serve func(
 	}
 	defer release()
 	serve(s)
+}
+
+// session returns the session that the request names, and keeps it until release is called. Where there is none that the
+// sender may use, the error is sessionid.ErrUnknown.
+func (d *httpDoor) session(r *http.Request) (s *session, release func(), err error) {
+	id := r.Header.Get(headerSession)
+	s, release, ok := d.server.sessions.use(id)
+	if !ok {
+		if err := d.takeUp(r); err != nil {
+			return nil, nil, err
+		}
+		if s, release, ok = d.server.sessions.use(id); !ok { // it has made room for another one already
+			return nil, nil, sessionid.ErrUnknown
+		}
+	}
+	if s.profile != d.profile || s.actor.Name != actorFrom(r).Name {
+		release()
+		return nil, nil, sessionid.ErrUnknown
+	}
+	return s, release, nil
 }
 
 // serveLane runs a lane request unless the hub is stopping.
@@ -249,13 +285,13 @@ func (d *httpDoor) serveLane(ctx context.Context, p peer, m message, reply *http
 	d.server.serveLane(ctx, p, m, reply)
 }
 
-// delegate gives a message to an SDK handler. What the handler writes gets the request's own id back.
-func (d *httpDoor) delegate(h http.Handler, w http.ResponseWriter, r *http.Request, m message) {
+// delegate gives a message to the SDK. What that writes gets the request's own id back.
+func (d *httpDoor) delegate(w http.ResponseWriter, r *http.Request, m message) {
 	m, mask := maskID(m)
 	if mask != nil {
 		w = &unmasking{ResponseWriter: w, mask: mask}
 	}
-	h.ServeHTTP(w, withBody(r, m.text))
+	d.sdk.ServeHTTP(w, withBody(r, m.text))
 }
 
 // unmasking is a ResponseWriter that undoes a mask. The SDK writes a message in one piece.
@@ -349,7 +385,7 @@ func (s *Server) checkParams(ctx context.Context, p peer, m message, h http.Head
 // postBatch serves a batch as the single messages that it holds, and answers when all of them have been answered.
 func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte) {
 	version := r.Header.Get(headerVersion)
-	if s, release, ok := d.server.sessions.use(r.Header.Get(headerSession)); ok {
+	if s, release, err := d.session(r); err == nil {
 		version = s.actor.Client.ProtocolVersion
 		release()
 	}

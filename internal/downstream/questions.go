@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -14,7 +15,6 @@ import (
 // An answer is looked for here and nowhere else, so that no client can answer for another one. The zero value is ready.
 type questions struct {
 	mu   sync.Mutex
-	last int
 	open map[string]chan tool.Answer // by id, decoded
 	over bool                        // no answer can come any more
 }
@@ -22,7 +22,8 @@ type questions struct {
 // maxQuestions bounds the open questions to one client.
 const maxQuestions = 100
 
-// questionPrefix begins the ids of the hub's requests. The SDK's ids are numbers, so the two never meet.
+// questionPrefix begins the ids of the hub's requests. The SDK's ids are numbers, so the two never meet. The rest is random: a
+// session may be older than the hub, and an answer to an earlier hub's question must not count for a question of this one.
 const questionPrefix = "toolhub-"
 
 // add opens a question. ok is false where there are too many.
@@ -35,8 +36,7 @@ func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
 	if q.open == nil {
 		q.open = make(map[string]chan tool.Answer)
 	}
-	q.last++
-	id = fmt.Sprint(questionPrefix, q.last)
+	id = questionPrefix + rand.Text()
 	c := make(chan tool.Answer, 1)
 	q.open[id] = c
 	return id, c, true

@@ -1,7 +1,7 @@
 // Package downstream is the MCP server that clients talk to: over stdio and Streamable HTTP, on every protocol revision
 // from 2024-11-05 to 2026-07-28 at the same address.
 //
-// Two hands serve a client. The SDK does the lifecycle: initialize, server/discover, ping and sessions. What passes
+// Two hands serve a client. The SDK answers initialize, server/discover and ping. What passes
 // through the hub (tools, prompts, resources, completion, log messages, subscriptions) travels on lanes of the hub's own,
 // from raw JSON to raw JSON, so that nothing is lost on the way. For tools/call a lane only reads a call off its wire,
 // gives it to the pipeline (package invoke) and writes the outcome back; other requests go on to the one server that they
@@ -23,6 +23,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -59,9 +60,13 @@ type Deps struct {
 
 	Logger *slog.Logger
 
-	// StateKey seals what clients carry from one request of a call to the next: seal.KeySize random bytes. Nil stands for
-	// a key that lasts as long as the server.
+	// StateKey seals what clients carry: session ids, and what goes from one request of a call to the next.
+	// seal.KeySize random bytes; nil stands for a key that lasts as long as the server.
 	StateKey []byte
+
+	// EndedSessions is the directory where sessions are recorded that ended for good. Where it is "", a session ends for good
+	// with the server, or when it was idle for too long.
+	EndedSessions string
 }
 
 // Server serves clients through any number of doors at once. Make one with New.
@@ -70,6 +75,8 @@ type Server struct {
 	impl       *mcp.Implementation
 	serverInfo json.RawMessage // impl, encoded
 	sessions   *sessions
+	ids        *sessionid.Book
+	entering   sync.Mutex // held while a session is entered, or ended for good
 	rounds     *rounds
 	strays     atomic.Int64   // responses of clients that answered no open question
 	lost       atomic.Int64   // of what servers said while their calls waited for clients
@@ -120,7 +127,11 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions(), rounds: newRounds(box),
+	ids, err := sessionid.Open(deps.StateKey, deps.EndedSessions)
+	if err != nil {
+		return nil, fmt.Errorf("new downstream server: %w", err)
+	}
+	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions(), ids: ids, rounds: newRounds(box),
 		levels: levels{tell: deps.Servers.SetLogLevel}}
 	deps.Servers.OnNotification(s.heard)
 	s.Apply(cfg, profiles)
@@ -151,7 +162,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	over := func(profile string, a tool.Actor) bool {
 		return next.profiles[profile] == nil || a.Door == httpActor && !cfg.Auth.lets(a.Name, auth)
 	}
-	s.sessions.closeWhere(func(sess *session) bool { return over(sess.profile, sess.actor) })
+	s.closeWhere(func(sess *session) bool { return over(sess.profile, sess.actor) })
 	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
 }
 
@@ -160,7 +171,7 @@ func (s *Server) newProfile(name string) *profileServer {
 		Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})}
-	ps.sdk.AddReceivingMiddleware(s.watchSessions(name), s.describe(name))
+	ps.sdk.AddReceivingMiddleware(s.describe(name))
 	ps.door = s.newHTTPDoor(ps)
 	return ps
 }
@@ -227,7 +238,7 @@ func (s *Server) Drain(ctx context.Context) {
 	case <-ctx.Done():
 		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg().HTTP.DrainTimeout.String())
 	}
-	s.sessions.closeWhere(func(*session) bool { return true })
+	s.closeWhere(func(*session) bool { return true })
 }
 
 func (s *Server) isDraining() bool {

@@ -2,27 +2,26 @@ package downstream
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"net/http"
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// session is one HTTP session of an older protocol revision. The SDK holds its streams; this is what the lane and the
-// door have to know of it.
+// session is one HTTP session of an older protocol revision. The hub holds it; the SDK serves single messages.
 type session struct {
-	id       string
+	id       string // as its client sends it: long, and not for logs
+	known    sessionid.Session
+	holder   sessionid.Holder
+	share    string // whose share of the sessions it counts to
 	profile  string
 	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
-	sdk      *mcp.ServerSession
 	inflight inflight
 	caller   *caller
+	leave    func()        // it is told of changes no more
 	ended    chan struct{} // closed when it has left the table
 
 	capabilities json.RawMessage // of its client, as that sent them
@@ -32,6 +31,7 @@ type session struct {
 
 	// guarded by sessions.mu
 	busy int         // requests being served
+	used time.Time   // when the latest of them began or ended
 	idle *time.Timer // ends the session; stopped while busy
 }
 
@@ -52,13 +52,6 @@ func (t *sessions) bound(limit int, timeout time.Duration) {
 	t.max, t.timeout = limit, timeout
 }
 
-// full reports whether one session more would be too many.
-func (t *sessions) full() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.byID) >= t.max
-}
-
 // questions is how many questions to clients with sessions are open.
 func (t *sessions) questions() int {
 	t.mu.Lock()
@@ -76,31 +69,78 @@ func (t *sessions) count() int {
 	return len(t.byID)
 }
 
-// add enters a session, which leaves the table by itself when the SDK has ended it. Then leave is called.
-func (t *sessions) add(s *session, leave func()) {
+// add enters a session. Where there are as many as may be, others are taken out of the table to make room: they are
+// returned, for the caller to end. It returns false where none can go.
+func (t *sessions) add(s *session, whenIdle func()) (out []*session, ok bool) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.byID) >= t.max {
+		victim := t.leastDeserving(s.share)
+		if victim == nil {
+			return out, false
+		}
+		t.takeOut(victim)
+		out = append(out, victim)
+	}
 	t.byID[s.id] = s
-	s.idle = time.AfterFunc(t.timeout, func() { _ = s.sdk.Close() })
-	t.mu.Unlock()
-	go func() {
-		_ = s.sdk.Wait()
-		t.remove(s)
-		leave()
-	}()
+	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, whenIdle)
+	return out, true
 }
 
-func (t *sessions) remove(s *session) {
-	t.mu.Lock()
+// leastDeserving is the session that makes room for one more of share: of whoever would have most sessions the one that
+// was idle for longest. If all of those are busy, the oldest of them goes, unless they are the newcomer's own. So nobody
+// can keep others out, neither with sessions nor with calls that do not end.
+func (t *sessions) leastDeserving(share string) *session {
+	counts := map[string]int{share: 1}
+	for _, s := range t.byID {
+		counts[s.share]++
+	}
+	greediest := share
+	for who, n := range counts {
+		if n > counts[greediest] {
+			greediest = who
+		}
+	}
+	var idle, busy *session
+	for _, s := range t.byID {
+		if s.share != greediest {
+			continue
+		}
+		longest := &idle
+		if s.busy > 0 {
+			longest = &busy
+		}
+		if *longest == nil || s.used.Before((*longest).used) {
+			*longest = s
+		}
+	}
+	if idle == nil && greediest != share {
+		return busy
+	}
+	return idle
+}
+
+// takeOut removes a session and reports whether it was there. t.mu is held.
+func (t *sessions) takeOut(s *session) bool {
+	if t.byID[s.id] != s {
+		return false
+	}
 	delete(t.byID, s.id)
 	s.idle.Stop()
-	t.mu.Unlock()
-	s.inflight.cancelAll()
-	close(s.ended)
+	return true
+}
+
+// remove takes a session out of the table and reports whether it was there. One that is to go because it is idle stays
+// if it is not.
+func (t *sessions) remove(s *session, becauseIdle bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !(becauseIdle && s.busy > 0) && t.takeOut(s)
 }
 
 // whole is the session as the rest of the hub knows it.
 func (s *session) whole() tool.Session {
-	return tool.Session{Key: "http/" + s.id, Name: sessionName(s.actor, s.id), Ended: s.ended}
+	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Ended: s.ended}
 }
 
 // callerSession stands for a session on revisions that have none: whoever calls has one, through whichever profile, and it
@@ -109,7 +149,7 @@ func callerSession(a tool.Actor) tool.Session {
 	return tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, "")}
 }
 
-// sessionName is the name of a's session for logs. An id does not stand there in full: it opens the session.
+// sessionName is the name of a's session for logs.
 func sessionName(a tool.Actor, id string) string {
 	name := a.Door + "/" + a.Name
 	if id != "" {
@@ -127,46 +167,40 @@ func (t *sessions) use(id string) (s *session, release func(), ok bool) {
 		return nil, nil, false
 	}
 	s.busy++
+	s.used = time.Now()
 	s.idle.Stop()
 	return s, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		s.used = time.Now()
 		if s.busy--; s.busy == 0 && t.byID[id] == s {
 			s.idle.Reset(t.timeout)
 		}
 	}, true
 }
 
-// closeWhere ends the sessions that match and waits until the SDK has let go of them.
-func (t *sessions) closeWhere(match func(*session) bool) {
+// has reports whether there is a session of that id.
+func (t *sessions) has(id string) bool {
 	t.mu.Lock()
-	all := make([]*session, 0, len(t.byID))
+	defer t.mu.Unlock()
+	return t.byID[id] != nil
+}
+
+// where are the sessions that match.
+func (t *sessions) where(match func(*session) bool) []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*session
 	for _, s := range t.byID {
 		if match(s) {
 			all = append(all, s)
 		}
 	}
-	t.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, s := range all {
-		closing.Go(func() {
-			s.inflight.cancelAll()
-			_ = s.sdk.Close()
-			<-s.ended
-		})
-	}
-	closing.Wait()
+	return all
 }
 
-// actorKey carries the actor of an HTTP request to the SDK's middleware.
+// actorKey carries the actor of an HTTP request.
 type actorKey struct{}
-
-// capabilitiesKey carries the capabilities of an initialize request to the SDK's middleware, as the client sent them.
-type capabilitiesKey struct{}
-
-func withCapabilities(r *http.Request, m message) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), capabilitiesKey{}, capabilitiesOf(m)))
-}
 
 // capabilitiesOf are the capabilities that an initialize request declares; nil where it declares none. They are a copy,
 // since they outlive the request.
@@ -176,50 +210,6 @@ func capabilitiesOf(m message) json.RawMessage {
 		return nil
 	}
 	return bytes.Clone(capabilities)
-}
-
-// watchSessions enters each HTTP session into the table when it is initialised: by then the protocol revision is known.
-func (s *Server) watchSessions(profile string) mcp.Middleware {
-	return func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			res, err := next(ctx, method, req)
-			actor, isHTTP := ctx.Value(actorKey{}).(tool.Actor)
-			init, ok := res.(initializeResult)
-			if err != nil || method != methodInitialize || !isHTTP || !ok {
-				return res, err
-			}
-			ss, ok := req.GetSession().(*mcp.ServerSession)
-			if !ok || ss.ID() == "" {
-				return res, err
-			}
-			actor.Session = ss.ID()
-			actor.Client.ProtocolVersion = init.ProtocolVersion
-			if p := ss.InitializeParams(); p != nil && p.ClientInfo != nil {
-				actor.Client.Name, actor.Client.Version = p.ClientInfo.Name, p.ClientInfo.Version
-			}
-			capabilities, _ := ctx.Value(capabilitiesKey{}).(json.RawMessage)
-			s.addSession(&session{id: ss.ID(), profile: profile, actor: actor, sdk: ss, ended: make(chan struct{}),
-				capabilities: capabilities})
-			return res, err
-		}
-	}
-}
-
-// addSession enters a session, which is told of changes from now on.
-func (s *Server) addSession(sess *session) {
-	sess.caller = &caller{session: sess.whole(), out: newOutbox(nil), view: sess.profile}
-	leave := s.join(sess.profile, sess.actor, sess.caller)
-	s.sessions.add(sess, func() {
-		leave()
-		s.sessionEnded(sess.actor.Session)
-	})
-}
-
-// sessionEnded says that a session is over.
-func (s *Server) sessionEnded(session string) {
-	if s.deps.SessionEnded != nil {
-		s.deps.SessionEnded(session)
-	}
 }
 
 // join makes a session one that is told of changes, until leave is called.
