@@ -314,3 +314,26 @@ func TestClientsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestLeavesOutAgreesWithWhatIsShown: a profile has a reason for leaving a tool out exactly where it does.
+func TestLeavesOutAgreesWithWhatIsShown(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Profile{
+		{},
+		{Servers: []string{"git*"}},
+		{Include: []string{"mcp.*.list_*"}},
+		{Exclude: []string{"*.delete_*"}, Tools: []Override{{Match: "mcp.mail.*", Hide: true}, {Match: "*", Title: "T"}}},
+		{Servers: []string{"mail"}, Include: []string{"mcp.mail.list_folders"}, Exclude: []string{"mcp.mail.*"}},
+	} {
+		for server, natives := range map[string][]string{"github": {"list_issues", "delete_repo"}, "mail": {"list_folders", "send"}} {
+			for _, native := range natives {
+				name := "mcp." + server + "." + native
+				own := &profile{p}
+				_, selected := own.selects(name)
+				if why := p.LeavesOut(server, name); (why == "") != (selected && own.offers(server)) {
+					t.Errorf("%+v shows %s: %t, and gives the reason %q", p, name, selected, why)
+				}
+			}
+		}
+	}
+}

@@ -94,6 +94,27 @@ func (o Override) check() error {
 	return nil
 }
 
+// LeavesOut says which key of the profile leaves out the tool of that canonical name; "" where none does.
+func (p Profile) LeavesOut(server, canonical string) string {
+	if !(&profile{p}).offers(server) {
+		return fmt.Sprintf("profile %q: servers does not name %s", p.Name, server)
+	}
+	for _, pattern := range p.Exclude {
+		if glob.Match(pattern, canonical) {
+			return fmt.Sprintf("profile %q: exclude has %s", p.Name, pattern)
+		}
+	}
+	if len(p.Include) > 0 && !glob.MatchAny(p.Include, canonical) {
+		return fmt.Sprintf("profile %q: nothing in include matches it", p.Name)
+	}
+	for _, o := range p.Tools {
+		if o.Hide && glob.Match(o.Match, canonical) {
+			return fmt.Sprintf("profile %q: tools hides %s", p.Name, o.Match)
+		}
+	}
+	return ""
+}
+
 // offers reports whether the profile takes tools of server.
 func (p *profile) offers(server string) bool {
 	return len(p.Servers) == 0 || glob.MatchAny(p.Servers, server)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -78,7 +80,11 @@ func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) erro
 		t = h.searchTool(r.Profile, r.Actor.Client)
 	}
 	if t == nil {
-		return fmt.Errorf("no server offers the tool %q: write a canonical name that tools list prints", string(name))
+		hint := "write a name that mcp-toolhub tools list prints"
+		if surface, err := h.Surface(r.Profile, ownTools{}.actor()); err == nil {
+			hint = toolMeant(string(name), surface, hint)
+		}
+		return fmt.Errorf("no server offers the tool %q: %s", string(name), hint)
 	}
 	if r.Input == nil {
 		r.Input = json.RawMessage(`{}`)
@@ -122,6 +128,18 @@ func (h *hub) searchTool(profile string, client tool.Client) *tool.Tool {
 	return nil
 }
 
+// warnOfCaller warns of a caller whom nobody can be: over HTTP callers are called as their tokens are.
+func (a *app) warnOfCaller(s *config.Settings, caller tool.Actor) {
+	known := []string{"local", ownTools{}.actor().Name}
+	for _, t := range s.Downstream.Auth.Tokens {
+		known = append(known, t.Name)
+	}
+	if !slices.Contains(known, caller.Name) {
+		fmt.Fprintf(a.std.err, "warning: no token is called %q: %s\n", caller.Name,
+			textfile.DidYouMean(caller.Name, known, "callers are the names in hub.auth.tokens, and local where there are none"))
+	}
+}
+
 func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, r policy.Request) error {
 	if err := checkFormat(format); err != nil {
 		return err
@@ -131,6 +149,7 @@ func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, 
 		w.tool = "" // no server offers it
 	}
 	return a.withHubFor(ctx, w, func(h *hub) error {
+		a.warnOfCaller(h.settings.Load(), r.Actor)
 		if err := h.known(ctx, name, &r); err != nil {
 			return failed(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -52,13 +53,34 @@ func (o ownTools) missing(name string) string {
 			}
 		}
 	}
-	switch {
-	case own != "":
+	if own != "" {
 		return own
-	case len(down) > 0:
-		return fmt.Sprintf("mcp-toolhub tools list names them; not ready: %s, see mcp-toolhub servers", strings.Join(down, ", "))
 	}
-	return "mcp-toolhub tools list names them"
+	hint := "mcp-toolhub tools list names them"
+	if surface, err := o.surface(); err == nil {
+		hint = toolMeant(name, surface, hint)
+	}
+	if len(down) > 0 {
+		hint += fmt.Sprintf(" (not ready: %s, see mcp-toolhub servers)", strings.Join(down, ", "))
+	}
+	return hint
+}
+
+// toolMeant is the hint for a name that no tool has; otherwise where none of the surface's names is near.
+func toolMeant(name string, surface *tool.Surface, otherwise string) string {
+	var candidates []string
+	for _, l := range surface.Listed {
+		candidates = append(candidates, l.Name, string(l.Tool.Name))
+	}
+	if hint := textfile.DidYouMean(name, candidates, ""); hint != "" {
+		return hint
+	}
+	for _, l := range surface.Listed { // without its server
+		if textfile.Nearest(name, []string{l.Tool.Native, l.Tool.Server + "." + l.Tool.Native}) != "" {
+			return textfile.DidYouMean(l.Name, []string{l.Name}, otherwise)
+		}
+	}
+	return otherwise
 }
 
 func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, progress func(tool.Progress)) (json.RawMessage, error) {
@@ -127,7 +149,13 @@ func (a *app) withRemote(ctx context.Context, f toolFlags, do func(toolbox) erro
 		if err := g.WaitReady(ctx); err != nil {
 			return &exitError{exitInterrupted, errors.New("interrupted")}
 		}
-		if st := g.Statuses()[0]; st.State != tool.ServerReady {
+		switch st := g.Statuses()[0]; {
+		case st.State == tool.ServerNeedsAuth && headers["Authorization"] == "":
+			return &exitError{exitNotReady, fmt.Errorf("the hub at %s wants a token: set $%s to one of its hub.auth.tokens", u.Host, tokenVariable)}
+		case st.State == tool.ServerNeedsAuth:
+			return &exitError{exitNotReady, fmt.Errorf("the hub at %s does not know the token in $%s: set it to one of its hub.auth.tokens",
+				u.Host, tokenVariable)}
+		case st.State != tool.ServerReady:
 			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)}
 		}
 		return do(remoteTools{g, a.asker()})

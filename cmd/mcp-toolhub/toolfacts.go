@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -133,21 +132,16 @@ type placed struct {
 	Server string `json:"server,omitempty"`
 }
 
-// explainTools prints of each tool where it stands, and why.
-func (a *app) explainTools(t toolbox, f toolFlags) error {
-	own, ok := t.(ownTools)
-	if !ok {
-		return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
-	}
-	surface, record, err := own.shown()
+// places says of each tool where it stands on the surface that clients are offered, and why.
+func (o ownTools) places() ([]placed, error) {
+	surface, record, err := o.shown()
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
 	reasons := make(map[tool.Name]string)
 	for _, loaded := range record.LoadedTools {
 		reasons[loaded.ToolID] = loaded.Reason
 	}
-	defer a.tellMissing(own.hub, surface)
 	var all []placed
 	for _, l := range surface.Listed {
 		why := reasons[l.Tool.Name]
@@ -166,9 +160,22 @@ func (a *app) explainTools(t toolbox, f toolFlags) error {
 		}
 		all = append(all, placed{e.Tool, "", state, e.Code + ": " + e.Reason, e.Origin})
 	}
-	if f.format == "json" {
-		return a.printJSON(all)
+	for _, p := range o.hub.settings.Load().Profiles {
+		if p.Name != o.profile {
+			continue
+		}
+		for _, c := range o.hub.catalogs() {
+			for _, t := range c.Tools {
+				if why := p.LeavesOut(c.Server, string(t.Name)); why != "" {
+					all = append(all, placed{string(t.Name), "", "excluded", why, c.Server})
+				}
+			}
+		}
 	}
+	return all, nil
+}
+
+func (a *app) printPlaces(all []placed) error {
 	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tSTATE\tWHY")
 	for _, p := range all {

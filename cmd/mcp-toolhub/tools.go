@@ -71,10 +71,7 @@ func (a *app) toolsCommand() *cobra.Command {
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withToolbox(cmd.Context(), f, func(t toolbox) error {
-				if why {
-					return a.explainTools(t, f)
-				}
-				return a.listTools(t, f)
+				return a.listTools(t, f, why)
 			})
 		},
 	}
@@ -106,28 +103,35 @@ func (a *app) withTool(ctx context.Context, f toolFlags, name string, do func(to
 	})
 }
 
-func (a *app) listTools(t toolbox, f toolFlags) error {
+// listTools prints the tools. why adds where each stands on the surface that clients are offered.
+func (a *app) listTools(t toolbox, f toolFlags, why bool) error {
 	surface, err := t.surface()
 	if err != nil {
 		return failed(err)
 	}
-	if own, ok := t.(ownTools); ok {
+	own, isOwn := t.(ownTools)
+	if isOwn {
 		defer a.tellMissing(own.hub, surface)
 	}
-	if f.format == "json" {
-		out := []byte(`{"tools":[`)
-		for i, l := range surface.Listed {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, l.Declaration...)
+	var places []placed
+	if why {
+		if !isOwn {
+			return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
 		}
-		return a.print(append(out, "]}"...))
+		if places, err = own.places(); err != nil {
+			return failed(err)
+		}
+	}
+	switch {
+	case f.format == "json":
+		return a.printToolsJSON(surface, places)
+	case why:
+		return a.printPlaces(places)
 	}
 	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tDESCRIPTION")
 	for _, l := range surface.Listed {
-		fmt.Fprintf(w, "%s\t%s\n", printable(l.Name), summary(l.Tool.Description, 90))
+		fmt.Fprintf(w, "%s\t%s\n", printable(l.Name), summary(described(l), 90))
 	}
 	if err := w.Flush(); err != nil {
 		return failed(err)
@@ -140,6 +144,30 @@ func (a *app) listTools(t toolbox, f toolFlags) error {
 		fmt.Fprintf(a.std.err, "excluded: %s of %s (%s): %s\n", printable(e.Tool), e.Origin, e.Code, printable(e.Reason))
 	}
 	return nil
+}
+
+// printToolsJSON prints the declarations as they are, as in the result of tools/list, and the places where there are any.
+func (a *app) printToolsJSON(surface *tool.Surface, places []placed) error {
+	declarations := make([][]byte, len(surface.Listed))
+	for i, l := range surface.Listed {
+		declarations[i] = l.Declaration
+	}
+	out := slices.Concat([]byte(`{"tools":[`), bytes.Join(declarations, []byte{','}), []byte{']'})
+	if places != nil {
+		why, err := json.Marshal(places)
+		if err != nil {
+			return failed(err)
+		}
+		out = slices.Concat(out, []byte(`,"why":`), why)
+	}
+	return a.print(append(out, '}'))
+}
+
+// described is the description of a tool as the surface shows it: a profile may give it another one.
+func described(l tool.Listed) string {
+	raw, _ := rawjson.Get(l.Declaration, "description")
+	text, _ := rawjson.String(raw)
+	return text
 }
 
 func (a *app) showTool(t toolbox, f toolFlags, name string) error {
@@ -156,7 +184,7 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 	case !ok && isOwn:
 		return failed(fmt.Errorf("no tool %q: %s", name, own.missing(name)))
 	case !ok:
-		return failed(fmt.Errorf("no tool %q: mcp-toolhub tools list --url names them", name))
+		return failed(fmt.Errorf("no tool %q: %s", name, toolMeant(name, surface, "mcp-toolhub tools list --url names them")))
 	}
 	if f.format == "json" {
 		if isOwn {
@@ -180,7 +208,7 @@ func (a *app) showTool(t toolbox, f toolFlags, name string) error {
 			return err
 		}
 	}
-	fmt.Fprintf(a.std.out, "\n%s\n\ninput schema:\n", printable(l.Tool.Description))
+	fmt.Fprintf(a.std.out, "\n%s\n\ninput schema:\n", printable(described(*l)))
 	var schema bytes.Buffer
 	if err := json.Indent(&schema, l.Tool.InputSchema, "", "  "); err != nil {
 		return failed(fmt.Errorf("show %q: %w", name, err))
