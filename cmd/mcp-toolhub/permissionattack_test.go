@@ -435,7 +435,7 @@ func checkLines(t *testing.T, message string) {
 		}
 		switch label {
 		case "Arguments": // whose form TestAQuestionBeginsWithWhatMatters holds
-		case "Risk", "Tags", "Why you are asked", "Suggested", "Runs in", "Asked for by", "An answer that is remembered covers":
+		case "Risk", "Why", "Suggested", "Runs in", "An answer that is remembered covers":
 		case "Aimed at":
 			if !strings.HasPrefix(text, `path "`) {
 				t.Errorf("a target is not quoted: %q", line)

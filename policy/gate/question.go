@@ -18,7 +18,8 @@ import (
 
 // Bounds of what a person is shown, in bytes.
 const (
-	maxShownArguments = 2 << 10
+	maxShownArguments = 400
+	maxShownDoes      = 120
 	maxShownWords     = 300
 	maxShownTarget    = 300
 	maxShownTargets   = 10
@@ -203,8 +204,9 @@ func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
 	return value
 }
 
-// Message is the question of the decision d about r, in plain text. Some clients show three lines of it, so the first three
-// are short and say what matters most: the tool and its server, the arguments, and why a person is asked.
+// Message is the question of the decision d about r, in plain text. Some clients show its beginning and some its end, so the
+// first three lines are short and say what matters most (the tool and its server, the arguments, and why a person is asked), and
+// a usual question fits a terminal of 24 lines together with its answers. All the rest is shown by the queue.
 //
 // What the hub says stands at the beginning of a line; what a stranger wrote stands in one line behind it, quoted, cut, and
 // with everything invisible made visible, so that none of it can be taken for the hub's words.
@@ -216,7 +218,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	brief, whole := shortened(arguments, r.Targets)
 	line("Arguments", brief)
 	if message, ok := d.Reason["message"].(string); ok {
-		line("Why you are asked", Plain(message, maxShownWords))
+		line("Why", Plain(message, maxShownWords))
 	}
 	if f := r.Facts; f != nil {
 		effect := "it may change things"
@@ -227,9 +229,6 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 			effect = "it may remove or replace what is there"
 		}
 		line("Risk", f.Risk.Value+"; "+effect+" ("+string(f.ReadOnly.Origin)+")")
-	}
-	if f := r.Facts; f != nil && len(f.Tags) > 0 {
-		line("Tags", Plain(strings.Join(f.Tags, " "), maxShownWords))
 	}
 	if suggested := Suggested(r, d); suggested != "" {
 		line("Suggested", suggested)
@@ -250,15 +249,12 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if !whole {
 		line("All arguments", Plain(string(arguments), maxShownArguments))
 	}
-	if client := r.Actor.Client.Name; client != "" {
-		line("Asked for by", Plain(r.Actor.Ref(), maxShownWords)+", a program that calls itself "+quoted(client, maxShownWords))
-	}
-	switch {
+	switch does := quoted(r.Tool.Description, maxShownDoes); {
 	case r.Tool.Description == "":
 	case r.Tool.Name.Source() == tool.SourceMCP:
-		line("The server's own words, which nobody has checked", Does(r.Tool))
+		line("The server's own words, which nobody has checked", does)
 	default:
-		line("What it does", Does(r.Tool))
+		line("What it does", does)
 	}
 	if c := Remembered(d); c != "" {
 		line("An answer that is remembered covers", c)

@@ -34,7 +34,7 @@ func TestAQuestionBeginsWithWhatMatters(t *testing.T) {
 		text := gate.Message(&r, &d)
 		lines := strings.Split(text, "\n")
 		if lines[0] != "mcp-toolhub asks: may mcp.files.write_file (server files) run?" || lines[1] != "Arguments: "+want ||
-			!strings.HasPrefix(lines[2], "Why you are asked: ") {
+			!strings.HasPrefix(lines[2], "Why: ") {
 			t.Errorf("%.100s\n%s\nwant Arguments: %s", input, strings.Join(lines[:3], "\n"), want)
 		}
 		for _, line := range lines[:3] {
@@ -63,5 +63,34 @@ func TestTheFormIsOneRequiredChoice(t *testing.T) {
 	}
 	if choices := gate.Choices(&tool.PermissionDecision{}); choices[0] != policy.AllowOnce {
 		t.Errorf("the first of %v is not to allow once", choices)
+	}
+}
+
+// On a terminal of 80 columns and 24 lines there are clients that show the end of a long question, and not what it is about.
+func TestAUsualQuestionFitsATerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	grants, err := policy.OpenGrants(policy.GrantOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gate.New(gate.Config{}, gate.Options{Dir: dir, Grants: grants})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := writeTool()
+	w.Description = strings.Repeat("Writes a file. ", 100)
+	input := json.RawMessage(`{"content":"` + strings.Repeat("words ", 1000) + `","path":"deploy/release.sh","mode":420}`)
+	r, err := g.Request(t.Context(), gate.Call{Tool: w, Input: input, Actor: tool.Actor{Name: "a", Door: "http", Client: tool.Client{Name: "c"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := g.Engine().Decide(t.Context(), r)
+	rows, text := 0, strings.ReplaceAll(gate.Message(&r, &d), dir, "/home/ann/project")
+	for line := range strings.Lines(text) {
+		rows += 1 + len(line)/76
+	}
+	if rows > 24-5 { // the form takes the others
+		t.Errorf("%d rows:\n%s", rows, text)
 	}
 }
