@@ -231,7 +231,7 @@ func (c bridgeCase) checkNew(t *testing.T, response string) {
 var (
 	hubState    = regexp.MustCompile(`"requestState":"[A-Za-z0-9_-]{100,}"`)
 	hubToken    = regexp.MustCompile(`"progressToken":"toolhub-[0-9]+"`)
-	hubQuestion = regexp.MustCompile(`toolhub-[0-9A-Z]+`)
+	hubQuestion = regexp.MustCompile(`toolhub-[0-9]+`)
 )
 
 // transcript is what went over the wire, without what differs from one way to another.

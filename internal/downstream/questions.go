@@ -2,7 +2,6 @@ package downstream
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -14,7 +13,12 @@ import (
 // questions are the requests of the hub to one client on a revision with sessions, which that client has not answered.
 // An answer is looked for here and nowhere else, so that no client can answer for another one. The zero value is ready.
 type questions struct {
+	// series tells the ids of a session that was taken up again from those that an earlier hub gave: an answer to one of its
+	// questions must not count for another one. "" where the session began here.
+	series string
+
 	mu   sync.Mutex
+	last int
 	open map[string]chan tool.Answer // by id, decoded
 	over bool                        // no answer can come any more
 }
@@ -22,8 +26,7 @@ type questions struct {
 // maxQuestions bounds the open questions to one client.
 const maxQuestions = 100
 
-// questionPrefix begins the ids of the hub's requests. The SDK's ids are numbers, so the two never meet. The rest is random: a
-// session may be older than the hub, and an answer to an earlier hub's question must not count for a question of this one.
+// questionPrefix begins the ids of the hub's requests. The SDK's ids are numbers, so the two never meet.
 const questionPrefix = "toolhub-"
 
 // add opens a question. ok is false where there are too many.
@@ -36,7 +39,8 @@ func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
 	if q.open == nil {
 		q.open = make(map[string]chan tool.Answer)
 	}
-	id = questionPrefix + rand.Text()
+	q.last++
+	id = fmt.Sprint(questionPrefix, q.series, q.last)
 	c := make(chan tool.Answer, 1)
 	q.open[id] = c
 	return id, c, true

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net"
@@ -74,6 +75,7 @@ func (d *httpDoor) takeUp(r *http.Request) error {
 		return sessionid.ErrUnknown
 	}
 	s := d.newSession(r, id, known)
+	s.questions.series = rand.Text() + "-"
 	for _, method := range server.lists(s) {
 		s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
 	}
