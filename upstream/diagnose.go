@@ -98,7 +98,11 @@ func (d *diagnosis) done(step Step, f *fault) bool {
 			step.Lines = append(step.Lines, "stderr: "+line)
 		}
 	}
-	step.Detail, step.Hint = cleanText(step.Detail), cleanText(step.Hint)
+	show := func(text string) string { return d.server.redact.beginning(text, maxMessage) }
+	step.Detail, step.Hint = show(step.Detail), show(step.Hint)
+	for i, line := range step.Lines {
+		step.Lines[i] = show(line)
+	}
 	if over := len(step.Lines) - maxStepLines; over > 0 {
 		step.Lines = append(step.Lines[:maxStepLines-1:maxStepLines-1], fmt.Sprintf("and %d more", over+1))
 	}

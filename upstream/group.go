@@ -121,11 +121,12 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
 	lost := &losses{}
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
+	redact := newRedactor(sc)
 	s := &server{
 		ids: ids.(*atomic.Int64),
 		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: g.version, guards: g.guards,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
-		log: g.logger.With("server", sc.ID), redact: newRedactor(sc), catalogs: g.catalogs,
+		log: slog.New(redactingLog{g.logger.Handler(), redact}).With("server", sc.ID), redact: redact, catalogs: g.catalogs,
 		slots: g.slots, kill: g.kill, onChange: g.changed, firstWithin: cfg.FirstListWithin,
 		onRestate: func(k kind) { g.restate(sc.ID, k) },
 		settled:   make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
@@ -354,7 +355,7 @@ func (g *Group) Close(ctx context.Context) error {
 }
 
 // Execute calls the tool of x on its server and returns what the server answered. The error is a *tool.RPCError, which
-// the server itself returned, or a *tool.Failure. A call that may have been executed is never sent again. When ctx ends,
+// the server itself returned, or a *tool.Failure. What its Error says is fit to be shown. A call that may have been executed is never sent again. When ctx ends,
 // the server is told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
 	return g.dispatch(ctx, orderOf(x))
@@ -370,7 +371,7 @@ func (g *Group) dispatch(ctx context.Context, x *order) (tool.Reply, error) {
 		}
 		reply, err := s.execute(ctx, x)
 		if !errors.Is(err, errRetired) {
-			return reply, err
+			return reply, s.redact.error(err)
 		}
 		// Nothing was sent. The roster does not hold s any more: what Apply has put in its place takes the call.
 	}

@@ -245,6 +245,7 @@ func (s *server) publish(sess *session, got listed) {
 	old, foreign := s.listing, s.foreign
 	s.mu.Unlock()
 	offer := sess.offer()
+	offer.Title, offer.Instructions = s.redact.secrets.Replace(offer.Title), s.redact.secrets.Replace(offer.Instructions)
 	if old != nil {
 		offer.sound = old.offer.sound
 	}

@@ -113,6 +113,7 @@ func (s *server) admit(o offer) *listing {
 		offers[l], dropped = a.admitOffers(l, o.Lists[l])
 		excluded = append(excluded, dropped...)
 	}
+	excluded = s.redact.exclusions(excluded)
 	l := &listing{
 		limited: a.limited,
 		offer:   o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),

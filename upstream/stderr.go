@@ -43,7 +43,7 @@ func (s *stderrLog) copyFrom(r io.Reader) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(part) > 0 && !cut {
-			s.line(string(part))
+			s.line(string(part), !errors.Is(err, bufio.ErrBufferFull))
 		}
 		cut = errors.Is(err, bufio.ErrBufferFull)
 		if err != nil && !cut {
@@ -53,8 +53,9 @@ func (s *stderrLog) copyFrom(r io.Reader) {
 	}
 }
 
-func (s *stderrLog) line(raw string) {
-	text := truncate(cleanText(s.redact.secrets.Replace(raw)), maxStderrLine)
+// line takes in a line, or the beginning of one that is too long.
+func (s *stderrLog) line(raw string, whole bool) {
+	text := s.redact.show(raw, whole, maxStderrLine)
 	if text == "" {
 		return
 	}

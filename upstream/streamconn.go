@@ -395,7 +395,7 @@ func (c *streamConn) drop(what string, raw []byte) {
 	n := c.noise.Add(1)
 	if c.noisy.Allow() {
 		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",
-			"what", what, "begins", c.redact.text(string(raw[:min(len(raw), 120)])), "dropped_so_far", n)
+			"what", what, "begins", c.redact.show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, maxText), "dropped_so_far", n)
 	}
 }
 

@@ -141,7 +141,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil || sess.isOver() {
 		return nil
 	}
-	return s.unsubscribe(ctx, sess, uri, callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax}).err
+	return s.redact.error(s.unsubscribe(ctx, sess, uri, callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax}).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now and after each reconnect;

@@ -229,7 +229,7 @@ func (a *app) callTool(ctx context.Context, t toolbox, f toolFlags, name string,
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):
-		return &exitError{exitToolError, fmt.Errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Message), rpc.Code)}
+		return &exitError{exitToolError, fmt.Errorf("call %q: %s (JSON-RPC error %d)", name, printable(rpc.Text()), rpc.Code)}
 	case err != nil:
 		return failed(fmt.Errorf("call %q: %w", name, err))
 	case f.format == "json":

@@ -190,9 +190,9 @@ func (x *execution) report(update tool.Progress) {
 func (x *execution) record(update tool.Progress, now time.Time) tool.ProgressRecord {
 	r := tool.ProgressRecord{
 		Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: x.inv.id, Sequence: x.sequence,
-		Status: tool.StatusRunning, ElapsedMS: now.Sub(*x.inv.started).Milliseconds(), Timestamp: now,
+		Status: tool.StatusRunning, ElapsedMS: now.Sub(*x.inv.started).Milliseconds(), Timestamp: now, Message: update.Message,
 	}
-	if m, ok := rawjson.Get(update.Params, "message"); ok {
+	if m, ok := rawjson.Get(update.Params, "message"); ok && r.Message == "" {
 		r.Message, _ = rawjson.String(m)
 	}
 	done, hasDone := number(update.Params, "progress")

@@ -94,7 +94,7 @@ func (inv *invocation) fail(err error) {
 		inv.failure = f
 	case errors.As(err, &rpc):
 		inv.rpcErr = rpc
-		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: "upstream_error", Message: rpc.Message, Cause: err}
+		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: "upstream_error", Message: rpc.Text(), Cause: err}
 		if rpc.Code == tool.CodeMissingCapabilities {
 			inv.failure.Code = "missing_client_capability"
 		}

@@ -125,6 +125,9 @@ type Progress struct {
 	// Params is the notification's params object as the executor received it. Its progressToken is the executor's own;
 	// whoever sends the notification on replaces it.
 	Params json.RawMessage
+
+	// Message is the one in Params as records may keep it, where that is a server's: short and without secrets.
+	Message string
 }
 
 // RPCError is a JSON-RPC error object. An executor returns one, as an error, for a call that the server itself refused
@@ -136,9 +139,22 @@ type RPCError struct {
 
 	// Raw is the whole error object as received, or nil. Where it is set, it is what the client gets.
 	Raw json.RawMessage `json:"-"`
+
+	// Shown is Message as people and records may see it, where that is a server's: short and without secrets. "" where the hub
+	// itself says Message.
+	Shown string `json:"-"`
 }
 
-func (e *RPCError) Error() string { return fmt.Sprintf("JSON-RPC error %d: %s", e.Code, e.Message) }
+// Error is the error as people and the log may see it.
+func (e *RPCError) Error() string { return fmt.Sprintf("JSON-RPC error %d: %s", e.Code, e.Text()) }
+
+// Text is the message as people and records may see it.
+func (e *RPCError) Text() string {
+	if e.Shown != "" {
+		return e.Shown
+	}
+	return e.Message
+}
 
 // JSON-RPC error codes, of JSON-RPC 2.0 and of MCP.
 const (

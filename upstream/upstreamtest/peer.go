@@ -195,9 +195,9 @@ func (p *peer) hello(more string) []byte {
 	if name == "" {
 		name = "fake"
 	}
-	info := fmt.Sprintf(`{"name":%q,"version":"1.2.3","title":"Fake %s"}`, name, name)
-	return fill(fmt.Sprintf(`{%s,"capabilities":%s,"serverInfo":%s,"instructions":%q,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
-		more, capabilities, info, p.script.Instructions, info), message{})
+	info := fmt.Sprintf(`{"name":%s,"version":"1.2.3","title":%s}`, quote(name), quote("Fake "+name))
+	return fill(fmt.Sprintf(`{%s,"capabilities":%s,"serverInfo":%s,"instructions":%s,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
+		more, capabilities, info, quote(p.script.Instructions), info), message{})
 }
 
 func toBytes(raw []json.RawMessage) [][]byte {
@@ -227,6 +227,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	p.mu.Lock()
 	p.arrived[m.Params.Name]++
 	p.mu.Unlock()
+	if text, ok := p.script.Says[m.Params.Name]; ok {
+		send(fill(text, m))
+		return
+	}
 	fixed, ok := p.script.Results[m.Params.Name]
 	if !ok {
 		fixed, ok = p.featureTool(m, send)
@@ -409,5 +413,10 @@ func fill(text string, m message) []byte {
 	if m.ID != nil {
 		text = strings.ReplaceAll(text, "$ID", string(m.ID))
 	}
-	return []byte(strings.ReplaceAll(text, "$BAD", "\xff"))
+	return []byte(strings.NewReplacer("$BAD", "\xff", "$LONG", strings.Repeat("long ", 1<<18)).Replace(text))
+}
+
+func quote(text string) []byte {
+	quoted, _ := json.Marshal(text) // a text always encodes
+	return quoted
 }

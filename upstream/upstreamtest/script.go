@@ -5,8 +5,8 @@
 //	echo      the request's params, byte for byte, as structuredContent.params
 //	raw       {"result": R}: answers with R, byte for byte
 //	fail      {"error": E}: answers with the JSON-RPC error E, byte for byte
-//	answer    {"text": T}: sends the text T as it is, with $ID replaced by the request's id, and $BAD by a byte that is not
-//	          UTF-8
+//	answer    {"text": T}: sends the text T as it is, with $ID replaced by the request's id, $BAD by a byte that is not UTF-8,
+//	          and $LONG by more than a megabyte of text
 //	progress  {"n": N}: N progress reports {"progressToken","progress","total","message","x"}, then a result
 //	sleep     {"ms": M}: a result after M milliseconds, unless canceled
 //	hang      no answer
@@ -104,6 +104,9 @@ type Script struct {
 
 	// Results are what tools answer, byte for byte, by name; before what the tools above do.
 	Results map[string]json.RawMessage
+
+	// Says are texts that tools send, by name, as answer does; before what the tools above do.
+	Says map[string]string
 
 	Delay  time.Duration // it does nothing for so long at start (stdio)
 	Stderr []string      // lines written to stderr at start (stdio)

@@ -1,0 +1,209 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// minSecret is the shortest value that is treated as a secret: shorter ones would blot out ordinary words.
+const minSecret = 6
+
+// secretName matches the names of variables, options and parameters whose values are likely secrets. Others are left readable:
+// a path or a mode in a message helps more than it harms.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|auth|cred|cookie|private|session|dsn|database_url|\bpat\b`)
+
+// tokenShape matches a word that looks like a token wherever it stands: long, and in one piece.
+var tokenShape = regexp.MustCompile(`^[A-Za-z0-9_\-+=]{20,}$`)
+
+// secrets gathers what is secret in the entry of a server.
+type secrets map[string]bool
+
+// secretsOf are the texts that must not be seen of what the entry of a server holds, the longest first: secrets in variables,
+// headers, arguments and the URL, each also as it is written inside other texts.
+func secretsOf(cfg ServerConfig) []string {
+	s := make(secrets)
+	s.address(cfg.URL)
+	for name, value := range cfg.Headers {
+		s.header(name, value)
+	}
+	for _, entry := range cfg.Env {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			s.named(name, value)
+		}
+	}
+	option := "" // the one whose value comes next
+	for _, word := range cfg.Args {
+		s.argument(option, word)
+		option = ""
+		if strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "=: ") {
+			option = word
+		}
+	}
+	all := make(map[string]bool)
+	for value := range s {
+		for _, written := range waysToWrite(value) {
+			if written = cleanText(written); len(written) >= minSecret {
+				all[written] = true
+			}
+		}
+	}
+	longestFirst := make([]string, 0, len(all))
+	for value := range all {
+		longestFirst = append(longestFirst, value)
+	}
+	slices.SortFunc(longestFirst, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	return longestFirst
+}
+
+// add takes in a secret, and each line of one that has several.
+func (s secrets) add(value string) {
+	for line := range strings.SplitSeq(value, "\n") {
+		if line = strings.TrimSpace(line); len(line) >= minSecret {
+			s[line] = true
+		}
+	}
+}
+
+// named takes in a value that stands under a name.
+func (s secrets) named(name, value string) {
+	if secretName.MatchString(name) {
+		s.add(value)
+	}
+	s.value(value)
+}
+
+// value takes in what is secret in a value whatever it is called: credentials in an address, or in an object of JSON.
+func (s secrets) value(value string) {
+	switch {
+	case strings.Contains(value, "://"):
+		s.address(value)
+	case strings.HasPrefix(value, "{"):
+		s.object([]byte(value))
+	}
+}
+
+func (s secrets) object(text []byte) {
+	if !rawjson.Valid(text) {
+		return
+	}
+	_ = rawjson.Members(text, func(m rawjson.Member) bool {
+		if rawjson.IsObject(m.Value) {
+			s.object(m.Value)
+		} else if value, ok := rawjson.String(m.Value); ok {
+			s.named(m.Name(), value)
+		}
+		return true
+	})
+}
+
+// header takes in an HTTP header. All of them may be secret, because that is what they are set for; of one that is called so
+// each word is: "Bearer X", "Token token=X", "a=X; b=Y".
+func (s secrets) header(name, value string) {
+	s.add(value)
+	scheme, credential, ok := strings.Cut(value, " ")
+	if ok {
+		s.add(credential)
+	}
+	if decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credential)); err == nil && strings.EqualFold(scheme, "basic") {
+		s.add(string(decoded))
+		_, password, _ := strings.Cut(string(decoded), ":")
+		s.add(password)
+	}
+	if secretName.MatchString(name) {
+		for _, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t,;=\"", r) }) {
+			if !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "digest") {
+				s.add(word)
+			}
+		}
+	}
+}
+
+// argument takes in a word of the command line. option is the word before it, where that is an option without a value.
+func (s secrets) argument(option, word string) {
+	if !strings.HasPrefix(word, "-") {
+		s.named(option, word)
+	}
+	if name, value, ok := strings.Cut(word, "="); ok { // --token=X, NAME=X
+		if secretName.MatchString(name) && !strings.Contains(name, "://") {
+			s.add(value)
+		}
+		s.value(value)
+	}
+	if name, value, ok := strings.Cut(word, ":"); ok && !strings.HasPrefix(value, "//") && secretName.MatchString(name) {
+		s.header(name, strings.TrimSpace(value)) // --header "Authorization: Bearer X"
+	}
+	if isToken(word) {
+		s.add(word)
+	}
+}
+
+// address takes in the credentials of a URL: user information, parameters, fragment, and segments of its path that look like
+// tokens.
+func (s secrets) address(raw string) {
+	u, err := url.Parse(raw)
+	if err != nil || raw == "" {
+		return
+	}
+	if password, ok := u.User.Password(); ok {
+		s.add(password)
+		s.add(u.User.Username() + ":" + password)
+		s.add(base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))) // as it is sent
+	} else if u.User != nil {
+		s.add(u.User.Username())
+	}
+	for _, values := range u.Query() {
+		for _, v := range values {
+			s.add(v)
+		}
+	}
+	s.add(u.Fragment)
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if isToken(segment) {
+			s.add(segment)
+		}
+	}
+}
+
+func isToken(word string) bool {
+	return tokenShape.MatchString(word) && strings.ContainsAny(word, "0123456789") && !strings.HasPrefix(word, "-")
+}
+
+// waysToWrite are the forms that a secret takes inside other texts: as it is, percent-encoded, as a string of JSON or of a
+// programming language, in HTML, in hexadecimal digits, and in base64, there also as part of something longer.
+func waysToWrite(secret string) []string {
+	percent := url.QueryEscape(secret)
+	all := []string{secret, percent, strings.ReplaceAll(percent, "+", "%20"), url.PathEscape(secret), html.EscapeString(secret),
+		hex.EncodeToString([]byte(secret))}
+	for _, form := range all[1:4] {
+		all = append(all, percentEncoded.ReplaceAllStringFunc(form, strings.ToLower))
+	}
+	quoted, _ := json.Marshal(secret) // a text always encodes
+	for _, form := range []string{string(quoted), string(rawjson.Quote(secret)), strconv.Quote(secret), strconv.QuoteToASCII(secret)} {
+		form = form[1 : len(form)-1]
+		all = append(all, form, strings.ReplaceAll(form, "/", `\/`))
+	}
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			text := encoding.EncodeToString(append(make([]byte, before), secret...))
+			from, to := (before*8+5)/6, (before+len(secret))*8/6 // characters of which each bit is the secret's
+			all = append(all, text[from:to])
+		}
+	}
+	return all
+}
+
+var percentEncoded = regexp.MustCompile(`%[0-9A-F]{2}`)
