@@ -26,6 +26,7 @@ const patience = 20
 func clientRules() []clientRule {
 	return []clientRule{
 		{name: "claude-code", defers: true}, // measured with 2.1: names first, schemas by its own search
+		{name: "codex", defers: true},       // all models of 0.169 have supports_search_tool
 		{name: "mcp-toolhub", whole: true},  // a hub that is a client of this one and defers itself, and the command line
 		{name: "cursor", cap: 40},
 		{name: "visual studio code", cap: 128}, // a request of its models takes no more
