@@ -119,7 +119,7 @@ func (l *Loader) seen() map[splitKey]*split { return maps.Clone(l.splits) }
 func (l *Loader) relisted(seen map[splitKey]*split) (changed []string) {
 	for key, s := range seen {
 		now := (&splitting{full: s.full, settings: l.cfg.of(key.profile), rule: l.rule(key.client), origins: l.origins, before: s,
-			awaits: len(l.awaited(s.full)) > 0}).split()
+			awaits: len(l.awaited(s.full)) > 0, apps: key.apps}).split()
 		if now.out.Digest != s.out.Digest && !slices.Contains(changed, key.profile) {
 			changed = append(changed, key.profile)
 		}

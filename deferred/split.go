@@ -26,7 +26,10 @@ const (
 )
 
 // splitKey is what a split depends on besides the surface and the config.
-type splitKey struct{ profile, style, client, audience string }
+type splitKey struct {
+	profile, style, client, audience string
+	apps                             bool // the client shows user interfaces
+}
 
 // split is a surface that was split, and what the next one can take over. It is immutable.
 type split struct {
@@ -50,7 +53,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		return full
 	}
 	rule := ruleOf(l.rules, client)
-	key := splitKey{full.Profile, full.Style, rule.name, full.Audience}
+	key := splitKey{full.Profile, full.Style, rule.name, full.Audience, client.Apps}
 	l.mu.Lock()
 	before, generation, settings := l.splits[key], l.generation, l.cfg.of(full.Profile)
 	origins := l.origins
@@ -59,7 +62,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if before != nil && before.full == full && before.generation == generation && before.awaits == awaits {
 		return before.out
 	}
-	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits}).split()
+	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits, apps: client.Apps}).split()
 	s.generation, s.awaits = generation, awaits
 	if before != nil && settings.Mode != ModeNever && !rule.whole {
 		s.given = before.handedOut()
@@ -154,6 +157,7 @@ type splitting struct {
 	origins  map[string]*origin
 	before   *split
 	awaits   bool // servers of the surface have not answered yet
+	apps     bool // the client shows user interfaces
 
 	costs  map[*byte]int
 	tokens int // of all tools
@@ -276,7 +280,7 @@ func (p *splitting) pinned(t tool.Listed) string {
 	switch {
 	case p.settings.pinned(t.Tool.Name):
 		return reasonConfig
-	case a.interfaced:
+	case a.interfaced && p.apps:
 		return reasonInterface
 	case a.alwaysLoad && p.declared+p.cost(t) <= p.settings.Budget/declaredShare:
 		p.declared += p.cost(t)

@@ -48,6 +48,7 @@ func TestSplit(t *testing.T) {
 		"auto, at the budget":        {Settings{Budget: cost}, "", tools, everything, reasonAll},
 		"auto, over the budget":      {Settings{Budget: cost - 1}, "", tools, metaNames + " " + pins + " mcp.ui.pinned", becauseBudget},
 		"auto, defers itself":        {Settings{Budget: cost/patience + 1}, "claude-code", tools, everything, reasonAll},
+		"auto, Codex":                {Settings{Budget: cost/patience + 1}, "codex-mcp-client", tools, everything, reasonAll},
 		"auto, defers itself, over":  {Settings{Budget: (cost - 1) / patience}, "claude-code", tools, metaNames + " " + pins, becauseBudget},
 		"auto, over the tool cap":    {Settings{}, "cursor-vscode", many, metaNames, becauseCap},
 		"auto, below the tool cap":   {Settings{}, "Visual Studio Code", many, namesOf(surfaceOf("p", many, nil).Listed), reasonAll},
@@ -65,7 +66,7 @@ func TestSplit(t *testing.T) {
 			var j journal
 			l := newLoader(t, Config{Default: c.settings}, Options{Record: j.record}, c.tools)
 			full := surfaceOf("p", c.tools, nil)
-			s := l.Surface(full, tool.Client{Name: c.client})
+			s := l.Surface(full, tool.Client{Name: c.client, Apps: true})
 			if got := namesOf(s.Listed); got != c.want {
 				t.Errorf("listed: %s\nwant:   %s", got, c.want)
 			}
@@ -83,10 +84,24 @@ func TestSplit(t *testing.T) {
 			if r.SurfaceReason != c.reason || len(r.LoadedTools) != len(s.Listed) || len(r.DeferredTools) != len(s.Deferred) {
 				t.Errorf("recorded: %+v, want reason %s", r, c.reason)
 			}
-			if again := l.Surface(full, tool.Client{Name: c.client}); again != s || len(j.all) != 2 {
+			if again := l.Surface(full, tool.Client{Name: c.client, Apps: true}); again != s || len(j.all) != 2 {
 				t.Errorf("the same question is answered anew, with %d records", len(j.all))
 			}
 		})
+	}
+}
+
+// TestInterfacesAreLoadedForApps: a tool with a user interface is listed to clients that declare MCP Apps, and deferred for
+// others like any tool.
+func TestInterfacesAreLoadedForApps(t *testing.T) {
+	t.Parallel()
+	tools := append(shop(), newTool("ui", "board", "Shows a board.", "", `"_meta":{"ui":{"resourceUri":"ui://board"}}`))
+	l := newLoader(t, always(), Options{}, tools)
+	full := surfaceOf("p", tools, nil)
+	for apps, want := range map[bool]string{false: metaNames, true: metaNames + " mcp.ui.board"} {
+		if got := namesOf(l.Surface(full, tool.Client{Name: "c", Apps: apps}).Listed); got != want {
+			t.Errorf("apps %t: listed %s, want %s", apps, got, want)
+		}
 	}
 }
 

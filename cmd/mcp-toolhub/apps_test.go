@@ -95,3 +95,28 @@ func TestApps(t *testing.T) {
 		}
 	}
 }
+
+// TestAppsOnly: tools with a user interface are listed beside tool_search to clients that declare MCP Apps, on every door and
+// revision, and to no others.
+func TestAppsOnly(t *testing.T) {
+	t.Parallel()
+	entry, _ := appServer(t, "own")
+	config := configText(t, map[string]any{"s": entry, "plain": child(upstreamtest.Script{})}, alwaysDeferred)
+	hub := startHub(t, "hub.json", config)
+	for _, version := range []string{rev2025June, rev2026} {
+		for can, want := range map[string]bool{"{}": false, `{"extensions":{"other":{}}}`: false,
+			`{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}`: true} {
+			over := wireHTTP(t, hub.url+"/mcp", version)
+			stdio := wireHub(t, config, version)
+			stdio.can, over.can = can, can
+			stdio.open()
+			stdio.send(stdio.call("mcp.s.absent", "{}", "")) // which waits for the servers' lists
+			for _, w := range []*wire{over.open(), stdio} {
+				tools := w.tools()
+				if got := tools["mcp.s.show"] != ""; got != want || tools["tool_search"] == "" {
+					t.Errorf("%s, capabilities %s: the tool with a user interface is listed: %t", version, can, got)
+				}
+			}
+		}
+	}
+}

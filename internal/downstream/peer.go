@@ -204,9 +204,18 @@ func modernPeer(p peer, m message) (peer, *tool.RPCError) {
 		}
 		p.actor.Client.Name, p.actor.Client.Version = clientInfo(info)
 	}
-	p.hop.ClientCapabilities = caps
+	p.hop.ClientCapabilities, p.actor.Client.Apps = caps, showsApps(caps)
 	p.hop.LogLevel, _ = rawjson.Get(meta, metaLogLevel)
 	return p, nil
+}
+
+// appsExtension is how a client declares that it shows user interfaces of tools (MCP Apps).
+const appsExtension = "io.modelcontextprotocol/ui"
+
+// showsApps reports whether a client's capabilities declare MCP Apps.
+func showsApps(capabilities json.RawMessage) bool {
+	extensions, _ := rawjson.Get(capabilities, "extensions")
+	return rawjson.IsObject(extensions) && present(extensions, appsExtension)
 }
 
 func clientInfo(info json.RawMessage) (name, version string) {

@@ -34,7 +34,8 @@ func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Sessio
 		capabilities: known.Capabilities}
 	s.holder = d.holder(s.actor)
 	s.actor.Session = known.Name
-	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion, ProtocolVersion: known.ProtocolVersion}
+	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion, ProtocolVersion: known.ProtocolVersion,
+		Apps: showsApps(known.Capabilities), Names: s.actor.Client.Names}
 	s.caller = &caller{session: s.whole(), out: newOutbox(nil), view: s.profile}
 	return s
 }

@@ -387,6 +387,7 @@ func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (
 			info, _ := rawjson.Get(m.params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
 			d.capabilities = capabilitiesOf(m)
+			d.client.Apps = showsApps(d.capabilities)
 			d.initID, d.answeredInit = key, make(chan struct{})
 			initializing = d.answeredInit
 		}

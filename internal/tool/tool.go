@@ -108,6 +108,7 @@ type Client struct {
 	Name            string
 	Version         string
 	ProtocolVersion string // negotiated, for instance "2025-11-25"
+	Apps            bool   // it shows user interfaces of tools (the extension MCP Apps)
 	Names           string // the naming style that it asks for with its address; "" where it asks for none
 }
 
