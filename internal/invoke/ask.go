@@ -109,7 +109,7 @@ func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error 
 	case err != nil:
 		return err
 	case q.yields && ctx.Err() == nil && q.ticket.Yield(inv.id):
-		return inv.yield(q)
+		return p.yield(inv, q)
 	case reached || q.ticket.IsSettled(): // somebody may have answered while the client refused to ask
 		return p.settle(ctx, inv, q)
 	}

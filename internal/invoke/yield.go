@@ -33,10 +33,12 @@ func (inv *invocation) patiently(ctx context.Context, since time.Time, wait func
 }
 
 // yield ends the invocation before the question q is answered. Its place at the question waits for the call that is made again.
-func (inv *invocation) yield(q *question) error {
+// The model reads the message and may have a shell: it names the command that shows the question, and not the one that allows
+// the call.
+func (p *Pipeline) yield(inv *invocation, q *question) error {
 	inv.yielded = true
 	return &tool.Failure{Class: tool.ClassTimeout, Code: "waits_for_approval",
 		Message: fmt.Sprintf("waits for approval %s; call again with the same arguments: that call waits on, and takes the answer that a "+
-			"person gives meanwhile, until %s. A person answers in the client, or in a terminal: mcp-toolhub approvals show %s",
-			q.ticket.ID(), q.ticket.Expires().UTC().Format("15:04:05 UTC"), q.ticket.ID())}
+			"person gives meanwhile, until %s. A person answers in the client, or in a terminal: %s",
+			q.ticket.ID(), q.ticket.Expires().UTC().Format("15:04:05 UTC"), p.opts.CommandLine("approvals show "+string(q.ticket.ID())))}
 }

@@ -46,7 +46,8 @@ func TestACallWithoutProgressYields(t *testing.T) {
 					}
 					id := open[0].ID
 					if took := time.Since(begin); took != 50*time.Second || first.Status != tool.StatusYielded || first.Class != tool.ClassTimeout ||
-						!strings.Contains(string(first.Result), "waits for approval "+string(id)+"; call again") {
+						!strings.Contains(string(first.Result), "waits for approval "+string(id)+"; call again") ||
+						strings.Contains(string(first.Result), "approvals approve") { // the model may have a shell
 						t.Fatalf("after %v: %s %s", took, first.Status, first.Result)
 					}
 					answer := func() {
