@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -38,6 +39,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.doctor(cmd.Context(), args, format)
 		},
 	}
+	cmd.ValidArgsFunction = a.complete(nil, serverNames)
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	return cmd
 }
@@ -135,7 +137,8 @@ func choose(cfg upstream.Config, args []string) ([]string, error) {
 	case len(all) == 0:
 		return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: the config names none", args[0])}
 	}
-	return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: use one of %s", args[0], strings.Join(all, ", "))}
+	return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: %s", args[0],
+		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))}
 }
 
 // diagnose walks one server, and prints each step as soon as it is known where print says so.

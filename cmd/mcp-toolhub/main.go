@@ -183,7 +183,7 @@ func (a *app) root() *cobra.Command {
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Version:       versionText(),
 		PersistentPreRun: func(*cobra.Command, []string) {
 			if err := guard.Conceal(); err != nil {
 				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
@@ -191,13 +191,22 @@ func (a *app) root() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.configPath, "config", "c", "", "config `file` (YAML, JSON or JSONC)")
+	flags.VarP(&once{value: &a.configPath}, "config", "c", "config `file` (YAML, JSON or JSONC)")
 	flags.StringVar(&a.stateDir, "state-dir", "", "`directory` for all that the hub writes (default: your state directory)")
 	flags.StringVar(&a.rules, "rules", "", "`file` of permission rules, besides those of the config")
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
 	flags.StringVar(&a.logFormat, "log-format", "", "auto, text or json (default: the config's, or auto: text on a terminal)")
 	root.AddCommand(a.serveCommand(), a.checkCommand(), a.serversCommand(), a.toolsCommand(), a.schemaCommand(), a.trustCommand(),
 		a.doctorCommand(), a.approvalsCommand(), a.policyCommand(), a.evalCommand(), a.demoServerCommand(), a.versionCommand())
+	groups := []*cobra.Command{root}
+	for len(groups) > 0 {
+		group := groups[0]
+		groups = append(groups[1:], group.Commands()...)
+		if group.HasSubCommands() {
+			group.Args = unknownCommand
+		}
+	}
 	return root
 }

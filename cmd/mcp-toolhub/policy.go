@@ -66,6 +66,8 @@ func (a *app) policyCommand() *cobra.Command {
 	explain.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token; at door cli your own by default")
 	explain.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http or cli, which is tools call")
 	explain.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
+	explain.ValidArgsFunction = a.complete(&call.Profile, toolNames)
+	a.completeFlag(explain, "profile", profileNames)
 	cmd.AddCommand(test, explain)
 	return cmd
 }

@@ -198,7 +198,7 @@ func (h *hub) reload(load func() (*config.Settings, error)) (faulty []string) {
 		var faults textfile.Faults
 		what := "the config file cannot be used; the hub goes on with what it had: " + err.Error()
 		if errors.As(err, &faults) {
-			what = fmt.Sprintf("the config has %d faults; the hub goes on with what it had: %s", len(faults), err)
+			what = fmt.Sprintf("the config has %s; the hub goes on with what it had: %s", count(len(faults), "fault"), err)
 			for _, f := range faults {
 				faulty = append(faulty, f.File)
 			}

@@ -52,6 +52,8 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
 	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
 	cmd.MarkFlagsMutuallyExclusive("profile", "server")
+	a.completeFlag(cmd, "profile", profileNames)
+	a.completeFlag(cmd, "server", serverNames)
 	cmd.Flags().StringVar(&o.style, "names", "", "write tools' names in this `style` instead of the profile's: canonical, safe, short or native")
 	return cmd
 }
@@ -109,10 +111,41 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		stopWatching()
 		<-watched
 	}()
+	a.sayHowToConnect(h.settings.Load(), listener)
 	if listener != nil {
 		return h.serveHTTP(ctx, kill, listener)
 	}
 	return h.serveStdio(ctx, kill, a.std, o.profile)
+}
+
+// sayHowToConnect tells a person at the terminal what to do with the hub. listener is nil where it speaks stdio.
+func (a *app) sayHowToConnect(s *config.Settings, listener net.Listener) {
+	if !isTerminal(a.std.err) {
+		return // the log has the address
+	}
+	if listener == nil {
+		if isTerminal(a.std.in) {
+			fmt.Fprintln(a.std.err, "The hub waits for a client on stdin, which is this terminal. A client starts it with this command. To serve\n"+
+				"clients that connect: mcp-toolhub serve --http 127.0.0.1:8808. Ctrl-D ends it.")
+		}
+		return
+	}
+	address := listenURL(listener)
+	header := ""
+	if len(s.Downstream.Auth.Tokens) > 0 {
+		header = ` --header "Authorization: Bearer TOKEN"`
+	}
+	fmt.Fprintf(a.std.err, "Connect clients to %s, for instance: claude mcp add --transport http toolhub %s%s\nCtrl-C ends the hub.\n",
+		address, address, header)
+}
+
+// listenURL is an address at which clients on this machine reach the default profile.
+func listenURL(l net.Listener) string {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return "http://" + l.Addr().String() + "/mcp"
+	}
+	return "http://" + net.JoinHostPort("127.0.0.1", port) + "/mcp"
 }
 
 // serveStdio serves the one client on stdin and stdout until it closes them or a signal comes.

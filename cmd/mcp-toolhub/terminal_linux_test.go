@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -338,5 +340,51 @@ func TestWaitingForServersIsShownOnATerminal(t *testing.T) {
 	p.types(t, "\x03")
 	if out := wait(); out != "" || !strings.HasSuffix(p.shown(), "\r\x1b[Kmcp-toolhub: interrupted while servers were starting\r\n") {
 		t.Errorf("%s\n%q", out, p.shown())
+	}
+}
+
+// A person who starts a hub at a terminal is told how clients reach it.
+func TestServeSaysHowToConnect(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("mcp-toolhub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, token, want, keys string }{
+		{args: "--http 127.0.0.1:0", want: `Connect clients to (http://127\.0\.0\.1:\d+/mcp), for instance: claude mcp add --transport http toolhub http://127\.0\.0\.1:\d+/mcp\r\n`,
+			keys: "\x03"},
+		{args: "--http 0.0.0.0:0", token: "the-token-of-ann-0123456789",
+			want: `Connect clients to (http://127\.0\.0\.1:\d+/mcp), .* --header "Authorization: Bearer TOKEN"\r\n`, keys: "\x03"},
+		{want: `The hub waits for a client on stdin, .*\r\n.*mcp-toolhub serve --http 127\.0\.0\.1:8808`, keys: "\x04"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			hub := map[string]any{}
+			if c.token != "" {
+				hub["auth"] = map[string]any{"tokens": []any{map[string]any{"name": "ann", "token": "${env:ANN}"}}}
+			}
+			if err := os.WriteFile(filepath.Join(dir, "hub.json"), []byte(configText(t, map[string]any{}, map[string]any{"hub": hub})), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(program, append([]string{"serve", "--config", "hub.json"}, strings.Fields(c.args)...)...)
+			cmd.Dir, cmd.Env = dir, append(scratchEnv(dir), "ANN="+c.token)
+			p := newTerminal(t)
+			wait := p.start(t, cmd)
+			want := regexp.MustCompile(c.want)
+			eventually(t, "it says how to connect", func() bool { return want.MatchString(p.shown()) })
+			if m := want.FindStringSubmatch(p.shown()); len(m) > 1 {
+				resp, err := http.Get(strings.TrimSuffix(m[1], "/mcp") + "/health/live")
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+			}
+			p.types(t, c.keys)
+			wait()
+			if code := cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit code %d\n%s", code, p.shown())
+			}
+		})
 	}
 }

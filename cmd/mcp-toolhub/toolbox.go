@@ -187,6 +187,14 @@ func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage
 		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name}, // it knows all its names
 		Params: callParams(name, args), Arguments: args, Progress: progress, Ask: r.ask, Hop: hop,
 	})
+	var rpc *tool.RPCError
+	if surface, _ := r.surface(); errors.As(err, &rpc) && rpc.Code == tool.CodeInvalidParams {
+		if _, ok := surface.Resolve(name); !ok {
+			if hint := toolMeant(name, surface, ""); hint != "" {
+				err = &tool.RPCError{Code: rpc.Code, Data: rpc.Data, Message: rpc.Message + "; " + hint}
+			}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -76,8 +76,11 @@ func (a *app) toolsCommand() *cobra.Command {
 		},
 	}
 	list.Flags().BoolVar(&why, "why", false, "say of each tool why clients find it loaded, deferred, blocked or excluded; not with --url")
+	a.completeFlag(cmd, "profile", profileNames)
+	call.ValidArgsFunction = a.complete(&f.profile, toolNames)
 	cmd.AddCommand(list, &cobra.Command{
 		Use: "show NAME", Short: "Show one tool, by any of its names", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.complete(&f.profile, toolNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withTool(cmd.Context(), f, args[0], func(t toolbox) error { return a.showTool(t, f, args[0]) })
 		},

@@ -44,6 +44,7 @@ func (a *app) searchCommand(f *toolFlags) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&s.servers, "server", nil, "only tools of this `server`; may be given more than once")
+	a.completeFlag(cmd, "server", serverNames)
 	cmd.Flags().IntVar(&s.limit, "limit", 10, "how many tools at most, 1 to 50")
 	cmd.Flags().StringVar(&s.detail, "detail", "signature", "with -o json: full, signature or names")
 	return cmd

@@ -25,13 +25,17 @@ func version() string {
 	return "devel"
 }
 
+func versionText() string {
+	return fmt.Sprintf("mcp-toolhub %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintf(a.std.out, "mcp-toolhub %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintln(a.std.out, versionText())
 			return nil
 		},
 	}

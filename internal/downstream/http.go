@@ -70,7 +70,17 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health/live", s.live)
 	mux.Handle("GET /health/ready", s.checkHost(http.HandlerFunc(s.ready)))
-	guard := func(h http.Handler) http.Handler { return s.checkHost(s.checkOrigin(s.authenticate(h))) }
+	mux.Handle("GET /{$}", s.checkHost(http.HandlerFunc(tellPerson)))
+	guard := func(h http.Handler) http.Handler {
+		clients := s.checkOrigin(s.authenticate(h))
+		return s.checkHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if isBrowser(r) {
+				tellPerson(w, r)
+				return
+			}
+			clients.ServeHTTP(w, r)
+		}))
+	}
 	named := func(w http.ResponseWriter, r *http.Request, profile, absent string) {
 		ps := s.settings.Load().profiles[profile]
 		if ps == nil {
@@ -97,6 +107,25 @@ func (s *Server) Handler() http.Handler {
 		named(w, r, DirectView(r.PathValue("server")), "no such server: the hub's config names its servers")
 	})))
 	return limitBody(mux)
+}
+
+// isBrowser reports whether a person looks at an address with a browser: no MCP client wants HTML.
+func isBrowser(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") &&
+		!strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// tellPerson says what is here. "The server MUST either return Content-Type: text/event-stream in response to this HTTP GET,
+// or else return HTTP 405 Method Not Allowed" holds for the addresses of clients.
+func tellPerson(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	where := "/mcp at this address"
+	if r.URL.Path != "/" {
+		where = "this address"
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+	fmt.Fprintf(w, "This is mcp-toolhub. It is for MCP clients, which connect to %s.\n", where)
 }
 
 // bodyWithin is how long a client may take to send the body of a request.

@@ -133,6 +133,43 @@ func TestTheDoorIsGuarded(t *testing.T) {
 	}
 }
 
+// TestABrowserIsToldWhatIsHere: a person who opens an address of the hub reads a sentence, also without a token. Programs get
+// what they got before.
+func TestABrowserIsToldWhatIsHere(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Version: "v", Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: "the-token-of-ann-0123456789"}}}}
+	url := serve(t, newServer(t, cfg, &far{}))
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, c := range []struct {
+		path, accept string
+		status       int
+		want         string
+	}{
+		{"/", browser, 200, "connect to /mcp at this address"},
+		{"/", "*/*", 200, "connect to /mcp at this address"},
+		{"/mcp", browser, 405, "connect to this address"},
+		{"/mcp/p/none", browser, 405, "connect to this address"},
+		{"/mcp", "*/*", 401, "token"},
+		{"/mcp", "text/event-stream, text/html", 401, "token"},
+		{"/nothing", browser, 404, ""},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", c.accept)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != c.status || !strings.Contains(string(body), c.want) {
+			t.Errorf("GET %s, Accept %s: %s %s, %v", c.path, c.accept, resp.Status, body, err)
+		}
+	}
+}
+
 // TestDirectViews holds that the view of one server is behind the same door as the profiles, and has sessions of its own.
 func TestDirectViews(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// unknownCommand refuses words that are no subcommand, and says which is meant.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return fmt.Errorf("unknown command %q for %q: %s", args[0], cmd.CommandPath(),
+		textfile.DidYouMean(args[0], names, "see "+cmd.CommandPath()+" --help"))
+}
+
+// once is a flag that may be given one value only.
+type once struct {
+	value *string
+	given bool
+}
+
+func (o *once) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+func (*once) Type() string { return "string" }
+
+func (o *once) Set(value string) error {
+	if o.given && value != *o.value {
+		return fmt.Errorf("it is also given as %q: give it once", *o.value)
+	}
+	*o.value, o.given = value, true
+	return nil
+}
+
+// completable are the names that the shell can complete.
+type completable struct{ servers, profiles, tools []string }
+
+// complete completes the first argument with the names that choose returns. profile is that whose tools they are; nil
+// where that does not matter.
+func (a *app) complete(profile *string, choose func(completable) []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		of := namespace.DefaultProfile
+		if profile != nil {
+			of = *profile
+		}
+		names, err := a.completable(of)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp // a shell is no place for errors
+		}
+		return choose(names), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeFlag is complete for the value of a flag.
+func (a *app) completeFlag(cmd *cobra.Command, flag string, choose func(completable) []string) {
+	f := a.complete(nil, choose)
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return f(cmd, nil, word)
+	})
+	if err != nil {
+		panic(err) // unreachable: the flag is there
+	}
+}
+
+func serverNames(c completable) []string  { return c.servers }
+func profileNames(c completable) []string { return c.profiles }
+func toolNames(c completable) []string    { return c.tools }
+
+// completable reads the names from the config and from what servers offered at an earlier start. Nothing is started, and
+// nobody is asked anything.
+func (a *app) completable(profile string) (c completable, err error) {
+	s, err := a.readQuietly()
+	if err != nil {
+		return c, err
+	}
+	logger := slog.New(slog.DiscardHandler)
+	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
+		return c, err
+	}
+	group, err := upstream.NewGroup(s.Upstream, logger)
+	if err != nil {
+		return c, err
+	}
+	h := &hub{logger: logger, commands: command.NewRunner("", logger)}
+	own, err := h.newBuiltins(s)
+	if err != nil {
+		return c, err
+	}
+	names, err := namespace.New(s.Profiles)
+	if err != nil {
+		return c, err
+	}
+	names.Update(append(own.catalogs(), group.Catalogs()...))
+	for _, server := range s.Upstream.Servers {
+		c.servers = append(c.servers, server.ID)
+	}
+	c.profiles = []string{namespace.DefaultProfile}
+	for _, p := range s.Profiles {
+		if p.Name != namespace.DefaultProfile {
+			c.profiles = append(c.profiles, p.Name)
+		}
+	}
+	surface, err := names.Surface(profile, ownTools{}.actor().Client)
+	if err != nil {
+		return c, err
+	}
+	for _, l := range surface.Listed {
+		c.tools = append(c.tools, l.Name)
+	}
+	return c, nil
+}
+
+// readQuietly reads the config that load would use if nobody were there to be asked.
+func (a *app) readQuietly() (*config.Settings, error) {
+	found, err := a.find()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		s, err := a.read(f)
+		if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
+			continue
+		}
+		return s, err
+	}
+	return nil, errors.New("no config is trusted")
+}
