@@ -52,7 +52,7 @@ func newEntry(s subject) *entry {
 	if s.tool != nil {
 		e.page = pageOf(s.declaration)
 	}
-	if r, found := hidden(string(s.name)); found {
+	if r, found := findHidden(string(s.name)); found {
 		e.fault = &tool.Exclusion{
 			Tool: escaped(string(s.name)), Origin: s.server, Code: codeHidden,
 			Reason: fmt.Sprintf("the name holds the invisible character %U: have the server's author remove it, "+

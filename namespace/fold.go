@@ -6,31 +6,24 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 )
 
-// hidden returns the first character of name that a person would not see, or that changes how its neighbours are
+// findHidden returns the first character of name that a person would not see, or that changes how its neighbours are
 // shown: controls, zero-width and bidirectional marks, tags, variation selectors, fillers, private use, broken UTF-8.
-func hidden(name string) (r rune, found bool) {
+func findHidden(name string) (r rune, found bool) {
 	for i, r := range name {
 		if r == utf8.RuneError {
 			if _, size := utf8.DecodeRuneInString(name[i:]); size == 1 {
 				return r, true
 			}
 		}
-		if isHidden(r) {
+		if hidden.Is(r) {
 			return r, true
 		}
 	}
 	return 0, false
-}
-
-func isHidden(r rune) bool {
-	if r < 0x7f {
-		return r < 0x20
-	}
-	return r == 0x2800 || // braille blank: a letter without dots
-		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp,
-			unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // foldLook maps names that look alike to one text: compatibility forms, letter case, invisible characters, and Cyrillic
@@ -45,7 +38,7 @@ func foldLook(name string) string {
 	}
 	var b strings.Builder
 	for _, r := range norm.NFKC.String(name) {
-		if isHidden(r) {
+		if hidden.Is(r) {
 			continue
 		}
 		if latin, ok := latinTwin(r); ok {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -132,7 +133,7 @@ func sanitized(text string) string {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if broken := r == utf8.RuneError && size == 1; !broken && (r == '\n' || r == '\t' || !isHidden(r)) {
+		if broken := r == utf8.RuneError && size == 1; !broken && (r == '\n' || r == '\t' || !hidden.Is(r)) {
 			b.WriteString(text[i : i+size])
 		}
 		i += size

@@ -227,14 +227,14 @@ func TestHidden(t *testing.T) {
 	t.Parallel()
 	for _, r := range []rune{0, '\n', 0x1b, 0x7f, 0x85, 0xad, 0x200b, 0x200e, 0x202e, 0x2060, 0x2066, 0x2028, 0x3164,
 		0x115f, 0xfe0f, 0xfeff, 0xe000, 0xe0001, 0xe0041, 0xe0100, 0x2800} {
-		if got, found := hidden("ab" + string(r) + "c"); !found || got != r {
+		if got, found := findHidden("ab" + string(r) + "c"); !found || got != r {
 			t.Errorf("hidden does not find %U", r)
 		}
 	}
-	if _, found := hidden("a\xffb"); !found {
+	if _, found := findHidden("a\xffb"); !found {
 		t.Error("hidden does not find broken UTF-8")
 	}
-	if r, found := hidden("Ünïcode 日本 read_file-1.2/x �"); found {
+	if r, found := findHidden("Ünïcode 日本 read_file-1.2/x �"); found {
 		t.Errorf("hidden finds %U in plain text", r)
 	}
 }

@@ -172,7 +172,7 @@ func checkGlob(pattern string) error {
 	if err := glob.Check(pattern); err != nil {
 		return err
 	}
-	if r, found := hidden(pattern); found {
+	if r, found := findHidden(pattern); found {
 		return fmt.Errorf("the pattern %+q holds the invisible character %U: remove it", pattern, r)
 	}
 	return nil

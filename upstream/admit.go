@@ -79,6 +79,8 @@ type admission struct {
 	tags    []string
 	limited []string // for the log: which limits were hit, and what came of it
 
+	findings []tool.Finding
+
 	// Digests of schemas. Compiling them is most of the work, and what passed at an earlier start passes again.
 	known map[string]bool // that passed before
 	sound map[string]bool // that have passed now

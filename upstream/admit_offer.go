@@ -32,6 +32,7 @@ func (a *admission) admitOffers(l list, raw []json.RawMessage) (offers []tool.Of
 				"the server lists another one with this %s, at position %d of its list, which is used: give each its own on the server",
 				l.key(), at)}
 		}
+		a.checkHidden(c)
 		if c.refused == nil {
 			first[c.name] = c.position
 			offers = append(offers, tool.Offer{Server: a.cfg.ID, Native: c.name, Declaration: c.declaration})

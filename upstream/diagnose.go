@@ -233,6 +233,9 @@ func (d *diagnosis) schemas(l *listing) (Step, *fault) {
 			line("repaired: %s, %s: %s", t.Name, r.Part, r.Reason)
 		}
 	}
+	for _, f := range l.findings {
+		line("look at: %s: %s", f.About, f.Reason)
+	}
 	if len(c.Tools) == 0 && len(c.Excluded) > 0 {
 		return step, &fault{what: step.Detail, hint: "correct the tools on the server, or report this to whoever maintains it"}
 	}

@@ -19,6 +19,8 @@ type Limits struct {
 	Tools       int // tools of one server, and prompts, resources, templates, of each; further ones are left out; default 10,000
 	ToolSize    int // bytes of the declaration of one of them, which is left out above that; default 1 MiB
 	SchemaDepth int // levels of an input or output schema; a deeper one is not used; default 128
+
+	HiddenText string // what becomes of hidden characters in descriptions and titles: HiddenKeep (default), HiddenStrip or HiddenRefuse
 }
 
 // Limits are not raised beyond what the compiler of schemas takes.
@@ -45,6 +47,7 @@ const (
 	limitTools       = "limits.tools"
 	limitToolSize    = "limits.tool_size"
 	limitSchemaDepth = "limits.schema_depth"
+	limitHiddenText  = "limits.hidden_text"
 )
 
 // withDefaults returns l with every zero value replaced by the default for the transport.

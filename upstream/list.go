@@ -27,6 +27,7 @@ type listing struct {
 	bindings map[string][]paramheader.Binding // by the tool's own name
 	repaired int
 	limited  []string // which limits were hit, and what came of it
+	findings []tool.Finding
 }
 
 // listed is what a server has just listed.
@@ -272,6 +273,7 @@ func (s *server) publish(sess *session, got listed) {
 	}
 	s.mu.Lock()
 	s.listing, s.foreign, s.fresh.held = l, false, true
+	news := s.compare(l.catalog)
 	s.mu.Unlock()
 	c := l.catalog
 	s.log.Info("catalog of the server is known", "tools", len(c.Tools), "repaired", l.repaired, "excluded", len(c.Excluded),
@@ -279,6 +281,7 @@ func (s *server) publish(sess *session, got listed) {
 	if n := len(l.limited); n > 0 {
 		s.log.Warn("the server lists more than its limits allow", "times", n, "first", s.redact.text(l.limited[0]))
 	}
+	s.tellOfCatalog(l, news)
 	s.onChange()
 	s.freshen(sess, got)
 	s.remember(l)

@@ -114,11 +114,15 @@ func (s *server) admit(o offer) *listing {
 		excluded = append(excluded, dropped...)
 	}
 	excluded = s.redact.exclusions(excluded)
+	instructions := a.checkInstructions(o.Instructions)
+	for i, f := range a.findings {
+		a.findings[i].About = s.redact.text(f.About)
+	}
 	l := &listing{
-		limited: a.limited,
-		offer:   o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
+		limited: a.limited, findings: a.findings,
+		offer: o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
 		catalog: tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
-			Title: o.Title, Instructions: o.Instructions, Abilities: o.Abilities,
+			Title: o.Title, Instructions: instructions, Abilities: o.Abilities,
 			Prompts: offers[promptList], Resources: offers[resourceList], Templates: offers[templateList]},
 	}
 	for _, t := range tools {
@@ -169,6 +173,9 @@ func (s *server) recall(before *server) {
 	}
 	if s.listing != nil {
 		s.listing.catalog.Pending = true
+		if !s.foreign {
+			s.firstLooks = looks(s.listing.catalog)
+		}
 	}
 }
 

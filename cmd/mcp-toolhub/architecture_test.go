@@ -20,6 +20,7 @@ var mayImport = map[string]map[string]string{
 	"internal/tool":        {},
 	"internal/glob":        {},
 	"internal/rawjson":     {},
+	"internal/hidden":      {},
 	"internal/guard":       {},
 	"internal/seal":        {},
 	"internal/textfile":    {},
@@ -35,8 +36,10 @@ var mayImport = map[string]map[string]string{
 		"internal/schema":      "admission refuses schemas that do not compile",
 		"internal/guard":       "children end with the hub",
 		"internal/paramheader": "arguments that travel as headers",
+		"internal/hidden":      "finds hidden characters in descriptions",
 	},
 	"namespace": {
+		"internal/hidden":  "names and instructions without hidden characters",
 		"internal/tool":    "turns catalogs into surfaces",
 		"internal/rawjson": "writes shown names into raw declarations",
 		"internal/glob":    "patterns of profiles",

@@ -162,8 +162,26 @@ func (a *app) printServers(h downstream.Health, f tableFlags) error {
 			fmt.Fprintf(a.std.out, "\n%s: tool %q is excluded (%s): %s\n", s.Server, e.Tool, e.Code, e.Reason)
 		}
 	}
+	a.printFindings(h)
 	for _, p := range h.Problems {
 		fmt.Fprintf(a.std.out, "\nhub: %s\n", strings.TrimSpace(p))
 	}
 	return nil
+}
+
+// printFindings prints what a person should look at in what servers offer.
+func (a *app) printFindings(h downstream.Health) {
+	const most = 20 // of one server
+	for _, s := range h.Servers {
+		if len(s.Changed) > 0 {
+			fmt.Fprintf(a.std.out, "\n%s: described otherwise than at the last start: %s\n", s.Server, strings.Join(s.Changed, ", "))
+			fmt.Fprintf(a.std.out, "  read what they say now: mcp-toolhub tools show NAME\n")
+		}
+		for _, f := range s.Findings[:min(len(s.Findings), most)] {
+			fmt.Fprintf(a.std.out, "\n%s: look at %q: %s\n", s.Server, f.About, f.Reason)
+		}
+		if over := len(s.Findings) - most; over > 0 {
+			fmt.Fprintf(a.std.out, "\n%s: and %d more: -o json has all\n", s.Server, over)
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -292,6 +293,9 @@ func (a *app) showProgress(p tool.Progress) {
 }
 
 func (a *app) print(text []byte) error {
+	if isTerminal(a.std.out) {
+		text = []byte(hidden.EscapeJSON(string(text)))
+	}
 	if _, err := a.std.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
 		return failed(fmt.Errorf("print: %w", err))
 	}
@@ -319,18 +323,9 @@ func resultText(result json.RawMessage) string {
 	return b.String()
 }
 
-// printable is text of a stranger's, safe for a terminal: without control characters but for line breaks and tabs.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		if r < 0x20 || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, text)
-}
+// printable is text of a stranger's, safe for a terminal, and with all that a model reads of it: hidden characters are shown
+// escaped.
+func printable(text string) string { return hidden.Escape(text) }
 
 // summary is the first line of text, at most limit characters long.
 func summary(text string, limit int) string {

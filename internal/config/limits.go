@@ -11,6 +11,7 @@ import (
 type limits struct {
 	message, catalog, toolSize int64
 	pages, tools, schemaDepth  int
+	hiddenText                 string
 }
 
 // hubLimits are those of all servers, and of clients.
@@ -42,6 +43,9 @@ func limitFields[T any](at func(*T) *limits) []field[T] {
 			"A larger one is left out.", size{minMessage, upstream.MaxToolSize}, func(t *T) *int64 { return &at(t).toolSize }),
 		key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
 			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, func(t *T) *int { return &at(t).schemaDepth }),
+		key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
+			"strip them, or refuse what holds them.", text{oneOf: []string{upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse}},
+			func(t *T) *string { return &at(t).hiddenText }),
 	}
 }
 
@@ -62,6 +66,7 @@ func serverLimits(own, hub limits) upstream.Limits {
 		Message: int(cmp.Or(own.message, hub.message)), Catalog: int(cmp.Or(own.catalog, hub.catalog)),
 		ToolSize: int(cmp.Or(own.toolSize, hub.toolSize)), Pages: cmp.Or(own.pages, hub.pages),
 		Tools: cmp.Or(own.tools, hub.tools), SchemaDepth: cmp.Or(own.schemaDepth, hub.schemaDepth),
+		HiddenText: cmp.Or(own.hiddenText, hub.hiddenText),
 	}
 }
 

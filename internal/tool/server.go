@@ -35,6 +35,8 @@ type ServerStatus struct {
 	Known           bool        `json:"-"`                // it is known what the server offers, now or at an earlier start
 	Repaired        int         `json:"repaired"`
 	Excluded        []Exclusion `json:"excluded,omitempty"`
+	Findings        []Finding   `json:"findings,omitempty"`
+	Changed         []string    `json:"changed_tools,omitempty"` // by the server's own names; described otherwise than at the last start
 	Calls           int64       `json:"calls"`
 	Errors          int64       `json:"errors"`
 	Dropped         int64       `json:"dropped,omitempty"` // messages of the server: malformed, too large, or too many to be passed on
@@ -45,4 +47,12 @@ type ServerStatus struct {
 	QueuedMS        int64       `json:"queued_ms"`           // time that all calls together have waited
 	LatencyP50MS    float64     `json:"latency_p50_ms"`      // of execution, without the queue; within a factor of 1.5
 	LatencyP95MS    float64     `json:"latency_p95_ms"`
+}
+
+// Finding is something in what a server offers that a person should look at. None of its texts holds a secret or a hidden
+// character.
+type Finding struct {
+	About  string `json:"about"` // the server's own name of a tool, a prompt's, a resource's URI, or "instructions"
+	Code   string `json:"code"`  // "hidden_text"
+	Reason string `json:"reason"`
 }

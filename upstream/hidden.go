@@ -1,0 +1,135 @@
+package upstream
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// What becomes of hidden characters in descriptions and titles: Limits.HiddenText.
+const (
+	HiddenKeep   = "keep"   // they stay, and are told
+	HiddenStrip  = "strip"  // they are taken out
+	HiddenRefuse = "refuse" // what holds them is left out
+)
+
+const codeHiddenText = "hidden_text"
+
+// checkHidden looks for hidden characters in the descriptions and titles of a declaration, also within its schemas.
+func (a *admission) checkHidden(c *candidate) {
+	if c.refused != nil {
+		return
+	}
+	clean, found := withoutHidden(c.declaration)
+	if len(found) == 0 {
+		return
+	}
+	what := fmt.Sprintf("hidden characters in its descriptions or titles (%s)", hidden.Names(found))
+	switch a.limits.HiddenText {
+	case HiddenStrip:
+		c.declaration = clean
+		c.repaired("declaration", "there were %s; they were taken out", what)
+	case HiddenRefuse:
+		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, limitHiddenText, HiddenStrip)
+	default:
+		a.findings = append(a.findings, tool.Finding{About: c.name, Code: codeHiddenText,
+			Reason: fmt.Sprintf("%s: a model reads what a person does not see. Look at it, or set %s to %s or %s", what, limitHiddenText,
+				HiddenStrip, HiddenRefuse)})
+	}
+}
+
+// checkInstructions is checkHidden for instructions: clients get those without hidden characters in any case.
+func (a *admission) checkInstructions(text string) string {
+	found := hidden.Find(text)
+	if len(found) == 0 {
+		return text
+	}
+	a.findings = append(a.findings, tool.Finding{About: "instructions", Code: codeHiddenText,
+		Reason: fmt.Sprintf("hidden characters in the server's instructions (%s): clients get them without", hidden.Names(found))})
+	if a.limits.HiddenText == HiddenRefuse {
+		return ""
+	}
+	return text
+}
+
+// withoutHidden is a declaration without the hidden characters of its descriptions and titles, and these. The declaration is
+// valid JSON.
+func withoutHidden(declaration []byte) (clean []byte, found []rune) {
+	key, done := "", 0 // the member whose value comes next; what of the declaration is in clean
+	for i := 0; i < len(declaration); i++ {
+		switch declaration[i] {
+		case '{', '[':
+			key = ""
+		case '"':
+			end := i + 1
+			for declaration[end] != '"' {
+				if declaration[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			text, _ := rawjson.String(declaration[i : end+1])
+			isKey := bytes.HasPrefix(bytes.TrimLeft(declaration[end+1:], " \t\r\n"), []byte(":"))
+			if here := hidden.Find(text); !isKey && len(here) > 0 && (key == "description" || key == "title") {
+				found = append(found, here...)
+				clean = append(append(clean, declaration[done:i]...), rawjson.Quote(hidden.Strip(text))...)
+				done = end + 1
+			}
+			key = ""
+			if isKey {
+				key = text
+			}
+			i = end
+		}
+	}
+	slices.Sort(found)
+	return append(clean, declaration[done:]...), slices.Compact(found)
+}
+
+// looks are the digests of what a model is told of each tool, by the tool's own name.
+func looks(c tool.Catalog) map[string]string {
+	all := make(map[string]string, len(c.Tools))
+	for _, t := range c.Tools {
+		all[t.Native] = t.SchemaDigest + t.Description
+	}
+	return all
+}
+
+// compare notes which tools are described otherwise than at the last start, or than when they were first listed. s.mu is held.
+// It returns those that have not been told before.
+func (s *server) compare(c tool.Catalog) (news []string) {
+	now := looks(c)
+	if s.firstLooks == nil {
+		s.firstLooks = now
+	}
+	var changed []string
+	for name, look := range now {
+		if first, known := s.firstLooks[name]; known && first != look {
+			changed = append(changed, s.redact.text(name))
+		}
+	}
+	slices.Sort(changed)
+	for _, name := range changed {
+		if !slices.Contains(s.changedTools, name) {
+			news = append(news, name)
+		}
+	}
+	s.changedTools = changed
+	return news
+}
+
+// tellOfCatalog logs what a person should look at in what the server offers now. news are the tools that have changed.
+func (s *server) tellOfCatalog(l *listing, news []string) {
+	if len(news) > 0 {
+		s.log.Warn("tools are described otherwise than at the last start: look at them before a model uses them", "times", len(news),
+			"tools", strings.Join(news, ", "))
+	}
+	if n := len(l.findings); n > 0 {
+		s.log.Warn("the server's descriptions hold hidden characters", "times", n, "first", l.findings[0].About+": "+l.findings[0].Reason)
+	}
+}
