@@ -213,8 +213,10 @@ func (p *parsing) checkShell(v value) {
 func (p *parsing) args() {
 	m, ok := p.have["args"]
 	if !ok {
+		p.judge(nil)
 		return
 	}
+	var given []word
 	words, at := p.words(m.value)
 	if len(words) > maxArguments {
 		p.fault(m.at, m.key, "are over %d: write fewer", maxArguments)
@@ -226,21 +228,26 @@ func (p *parsing) args() {
 	closed := false // after "--" nothing is taken for an option
 	for i, word := range words {
 		t := p.template(at[i], word)
-		if !p.shell && strings.Contains(word, "{{") {
-			before := append([]string{p.program}, words[:i]...)
-			switch {
-			case runsNext(before[len(before)-1]):
-				p.fault(at[i].at, at[i].key, noProgram, clip(word))
-			case takesText(before):
-				p.fault(at[i].at, at[i].key, noScript, clip(word))
-			}
-		}
 		if p.shell && len(t) > 1 {
 			p.fault(at[i].at, at[i].key, "an argument of a shell command is one template or none: take the text around it away")
 		}
 		t.guard(closed && !p.shell)
 		p.arguments = append(p.arguments, t)
 		closed = closed || word == "--"
+		given = append(given, t.word(word, at[i]))
+	}
+	p.judge(given)
+}
+
+// judge judges a program with its arguments, or a shell's text that gets its values as arguments.
+func (p *parsing) judge(given []word) {
+	command := p.have["command"].value
+	j := judgement{hasValues: slices.ContainsFunc(given, func(w word) bool { return w.value })}
+	switch {
+	case p.program != "":
+		p.judged(j.command(append([]word{literal(p.program, command)}, given...)))
+	case p.script != "" && len(p.arguments) == len(given):
+		p.judged(j.text(p.script, &values{numbered: j.hasValues}, command))
 	}
 }
 

@@ -42,6 +42,22 @@ func (t template) guard(closed bool) {
 	}
 }
 
+// isLoose reports whether the argument may begin with a "-" of the caller's.
+func (t template) isLoose() bool {
+	return len(t) > 0 && t[0].name != "" && t[0].kind == "string" && !t[0].listed && !t[0].guarded
+}
+
+// word is what is known of the argument before a call; text is how a person has written it.
+func (t template) word(text string, at value) word {
+	if len(t) == 0 {
+		return literal("", at)
+	}
+	if len(t) == 1 && t[0].name == "" {
+		return literal(t[0].text, at)
+	}
+	return word{text: t[0].text, value: true, loose: t.isLoose(), shown: text, at: at}
+}
+
 // template reads an argument: text with {{name}} in it, name being a property of the input schema that has a value in
 // every call.
 func (p *parsing) template(v value, text string) template {
