@@ -313,7 +313,7 @@ func TestFirstListOfRecordedServers(t *testing.T) {
 		return len(messages[len(messages)-1])
 	}
 	whole := size("/mcp/p/whole", "", rev2026)
-	for _, client := range []string{"wire", "cursor-vscode", "Visual Studio Code", "codex-mcp-client"} {
+	for _, client := range []string{"wire", "cursor-vscode", "Visual Studio Code", "gemini-cli-mcp-client"} {
 		if got := size("/mcp", client, rev2025); got > whole*3/100 {
 			t.Errorf("%s is sent %d of %d bytes first", client, got, whole)
 		}
@@ -321,8 +321,10 @@ func TestFirstListOfRecordedServers(t *testing.T) {
 	if got := size("/mcp", "", rev2026); got > whole*3/100 {
 		t.Errorf("%d of %d bytes are sent first on 2026-07-28", got, whole)
 	}
-	if got := size("/mcp", "claude-code", rev2025); got < whole*9/10 {
-		t.Errorf("a client that defers tools itself is sent %d of %d bytes", got, whole)
+	for _, client := range []string{"claude-code", "codex-mcp-client"} {
+		if got := size("/mcp", client, rev2025); got < whole*9/10 {
+			t.Errorf("%s defers tools itself and is sent %d of %d bytes", client, got, whole)
+		}
 	}
 	w := wireHTTP(t, hub.url+"/mcp", rev2026)
 	w.refs = map[string]string{}
