@@ -221,7 +221,7 @@ func TestExampleUncommented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 6 || len(s.Profiles) != 2 || s.Downstream.HTTP.Listen == "" {
+	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 4 || len(s.Profiles) != 2 {
 		t.Errorf("warnings %v, %d servers, %d profiles", s.Warnings, len(s.Upstream.Servers), len(s.Profiles))
 	}
 }
