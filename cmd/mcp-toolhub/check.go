@@ -29,7 +29,9 @@ func (a *app) checkCommand() *cobra.Command {
 			if err != nil {
 				return a.withFaultyGrants(err)
 			}
-			a.warn(s)
+			if !connect { // otherwise the hub that is started says it
+				a.warn(s)
+			}
 			if err := checkParts(s); err != nil {
 				return &exitError{exitConfig, err}
 			}
@@ -37,7 +39,7 @@ func (a *app) checkCommand() *cobra.Command {
 			if !connect {
 				return nil
 			}
-			return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), tableFlags{format: "table"}) })
+			return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.ownHealth(), tableFlags{format: "table"}) })
 		},
 	}
 	cmd.Flags().BoolVar(&connect, "connect", false, "start every server and report how it went")

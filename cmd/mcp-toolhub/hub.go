@@ -114,7 +114,7 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 		return nil, errors.Join(err, h.journal.Close())
 	}
 	h.server, err = downstream.New(s.Downstream, h.views(), downstream.Deps{Surfaces: h, Pipeline: h.pipeline,
-		Servers: h.group, Fresh: h.fresh, Statuses: h.statuses, Problems: h.problems, Logger: logger, StateKey: key,
+		Servers: h.group, Fresh: h.fresh, Statuses: h.statuses, Problems: h.problems, Warnings: h.strays, Logger: logger, StateKey: key,
 		FirstLists: h.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"), SessionEnded: h.grants.EndSession,
 		Refuse: h.refuse})
 	if err != nil {

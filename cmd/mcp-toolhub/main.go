@@ -154,6 +154,8 @@ type app struct {
 
 	sits sync.Once
 	seat *terminal
+
+	distrusts bool // the person at the terminal does not trust the config in the current directory
 }
 
 const rootHelp = `One MCP endpoint in front of many MCP servers.

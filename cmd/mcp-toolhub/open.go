@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
@@ -85,6 +86,7 @@ func (a *app) addRules(s *config.Settings) error {
 	}
 	s.Policy.Sets = append(s.Policy.Sets, set)
 	s.RuleFiles = append(s.RuleFiles, a.rules)
+	s.Patterns = slices.Concat(append(config.RulePatterns(set), s.Patterns)...)
 	return nil
 }
 

@@ -107,9 +107,15 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		defer close(watched)
 		h.watchConfig(watching, hangups(watching), a.again(h.settings.Load()))
 	}()
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		h.sayStrays(watching)
+	}()
 	defer func() {
 		stopWatching()
 		<-watched
+		<-said
 	}()
 	a.sayHowToConnect(h.settings.Load(), listener)
 	if listener != nil {

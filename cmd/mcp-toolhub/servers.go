@@ -35,7 +35,7 @@ func (a *app) serversCommand() *cobra.Command {
 				return err
 			}
 			if hubURL == "" {
-				return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.server.Health(), f) })
+				return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.ownHealth(), f) })
 			}
 			h, err := a.remoteHealth(cmd.Context(), hubURL)
 			if err != nil {
@@ -165,6 +165,9 @@ func (a *app) printServers(h downstream.Health, f tableFlags) error {
 	a.printFindings(h)
 	for _, p := range h.Problems {
 		fmt.Fprintf(a.std.out, "\nhub: %s\n", strings.TrimSpace(p))
+	}
+	for _, w := range h.Warnings {
+		fmt.Fprintf(a.std.out, "\nwarning: %s\n", w)
 	}
 	return nil
 }

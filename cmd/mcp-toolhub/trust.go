@@ -105,7 +105,7 @@ func printUses(w io.Writer, s *config.Settings) {
 // can be asked, or the person does not, it returns nothing.
 func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.Settings, error) {
 	t := a.terminal()
-	if t == nil || u.Settings == nil {
+	if t == nil || u.Settings == nil || a.distrusts {
 		return nil, nil
 	}
 	t.mu.Lock()
@@ -123,6 +123,7 @@ func (a *app) askTrust(ctx context.Context, u *config.UntrustedError) (*config.S
 		case err != nil:
 			return nil, &exitError{exitInterrupted, errors.New("interrupted")}
 		case !ok || answer == "n" || answer == "no":
+			a.distrusts = true
 			return nil, nil
 		case answer != "y" && answer != "yes":
 			continue

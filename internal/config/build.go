@@ -53,6 +53,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	for _, server := range s.Upstream.Servers {
 		origins = append(origins, server.ID)
 	}
+	r.origins = slices.Concat(origins, toolsets())
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = r.deferred(f.deferred)
 	if e := f.deferred.embeddings; e.present {
@@ -61,7 +62,7 @@ func build(r *reader, root *node, f *file, state string) *Settings {
 	}
 	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
-		p := r.profile(e, slices.Concat(origins, toolsets()))
+		p := r.profile(e)
 		s.Deferred.Profiles[p.Name] = foundByOverrides(r.deferral(e.value.deferred, s.Deferred.Default), p.Tools)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
@@ -151,8 +152,8 @@ func (r *reader) place(p textfile.Position) string {
 	return fmt.Sprintf("%s:%d:%d", r.file, p.Line, p.Column)
 }
 
-func (r *reader) profile(e entry[profile], origins []string) namespace.Profile {
-	v := e.value
+func (r *reader) profile(e entry[profile]) namespace.Profile {
+	v, origins := e.value, r.origins
 	p := namespace.Profile{Name: e.name, Style: cmp.Or(namespace.Style(v.style), namespace.StyleAuto)}
 	for _, s := range v.servers {
 		if s.ok && !wildcard(s.value) && !slices.Contains(origins, s.value) {
@@ -161,38 +162,47 @@ func (r *reader) profile(e entry[profile], origins []string) namespace.Profile {
 		p.Servers = append(p.Servers, s.value)
 	}
 	for _, g := range v.include {
-		r.canonical(g, origins)
+		r.canonical(g)
 		p.Include = append(p.Include, g.value)
 	}
 	for _, g := range v.exclude {
-		r.canonical(g, origins)
+		r.canonical(g)
 		p.Exclude = append(p.Exclude, g.value)
 	}
 	for _, o := range v.tools {
-		r.override(o, origins)
+		r.override(o)
 		p.Tools = append(p.Tools, namespace.Override{Match: o.value.match.value, Name: o.value.name.value,
 			Title: o.value.title.value, Description: o.value.description.value, Hide: o.value.hide.value})
 	}
 	return p
 }
 
-// canonical warns of a pattern that cannot match a canonical name, the usual slip being a missing "mcp.".
-func (r *reader) canonical(g located[string], origins []string) {
-	first, _, _ := strings.Cut(g.value, ".")
-	if !g.ok || wildcard(first) || first == "mcp" || slices.Contains(toolsets(), first) ||
-		slices.Contains([]string{"tool_search", "tool_call", "result_read"}, g.value) {
+// canonical notes a pattern over canonical names.
+func (r *reader) canonical(g located[string]) {
+	if g.ok {
+		defer r.at(g.path)()
+		r.pattern(g.Position, "matches no tool", Pattern{r.place(g.Position), g.path, g.value})
+	}
+}
+
+// pattern warns of a pattern that cannot match a canonical name, the usual slip being a missing "mcp.", and notes any other.
+func (r *reader) pattern(p textfile.Position, warning string, one Pattern) {
+	first, _, dotted := strings.Cut(one.Text, ".")
+	if wildcard(first) || first == "mcp" && dotted || slices.Contains(toolsets(), first) ||
+		slices.Contains([]string{"tool_search", "tool_call", "result_read"}, one.Text) {
+		r.patterns = append(r.patterns, one)
 		return
 	}
 	hint := `canonical names are mcp.<server>.<tool> and code.<tool>`
-	if slices.Contains(origins, first) {
-		hint = `did you mean "mcp.` + g.value + `"?`
+	if slices.Contains(r.origins, first) {
+		hint = `did you mean "mcp.` + one.Text + `"?`
 	}
-	warnOf(r, g, "matches no tool", hint)
+	r.stray(p, warning, hint)
 }
 
-func (r *reader) override(o located[override], origins []string) {
+func (r *reader) override(o located[override]) {
 	v := o.value
-	r.canonical(v.match, origins)
+	r.canonical(v.match)
 	if v.name.ok && v.match.ok && wildcard(v.match.value) {
 		faultOf(r, v.name, "one name for a match with wildcards", "let match be the canonical name of one tool")
 	}

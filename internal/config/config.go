@@ -57,6 +57,13 @@ type Settings struct {
 	// Warnings are what was accepted but means nothing to the hub, or was changed so that it does. Sorted by position.
 	Warnings []textfile.Fault
 
+	// Strays are those Warnings that say that an entry matches nothing, whatever tools there are.
+	Strays []textfile.Fault
+
+	// Patterns are all patterns over canonical names, of rules, profiles and deferred loading. Whether they match a tool is seen
+	// when the servers have listed.
+	Patterns []Pattern
+
 	// TrustFile is the record of the trust in a project config; "" where the file was named or is the user's own. When
 	// it changes, the settings are to be read again.
 	TrustFile string
@@ -67,6 +74,13 @@ type Settings struct {
 
 	// Digests are the SHA-256 of each file that was read, by its absolute path.
 	Digests map[string]string
+}
+
+// Pattern is a pattern over canonical names that stands in a file.
+type Pattern struct {
+	Place string // file:line:column
+	Key   string // path of the key
+	Text  string
 }
 
 // Env looks up a variable of the environment; it has the contract of os.LookupEnv. Nil is an empty environment.
@@ -135,7 +149,7 @@ func parse(path string, data []byte, state string, env Env) (*Settings, error) {
 	}
 	s.Path, s.Read, s.Digests = path, r.read, r.digests
 	s.Upstream.Origin = absolute(path)
-	s.Warnings = r.warnings.Sort()
+	s.Warnings, s.Strays, s.Patterns = r.warnings.Sort(), r.strays.Sort(), r.patterns
 	return s, nil
 }
 

@@ -111,7 +111,7 @@ func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings
 		s.Budget = d.budget
 	}
 	for _, p := range d.alwaysLoad {
-		r.canonical(p, nil)
+		r.canonical(p)
 		s.AlwaysLoad = append(s.AlwaysLoad, p.value)
 	}
 	for _, t := range d.tools {
@@ -119,7 +119,7 @@ func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings
 		for _, a := range t.value.aliases {
 			h.Aliases = append(h.Aliases, a.value)
 		}
-		r.canonical(t.value.match, nil)
+		r.canonical(t.value.match)
 		switch {
 		case !t.ok:
 		case len(h.Aliases) > 0 && wildcard(h.Match):

@@ -16,6 +16,9 @@ type reader struct {
 	path     string // key path of the value that is being read
 	faults   textfile.Faults
 	warnings textfile.Faults
+	strays   textfile.Faults // of Settings
+	patterns []Pattern       // of Settings
+	origins  []string        // ids of servers, and toolsets
 	vars     *variables
 
 	credentials map[string][]string    // of Settings
@@ -62,6 +65,13 @@ func (r *reader) warn(p textfile.Position, message, hint string) {
 		r.warnings = append(r.warnings,
 			textfile.Fault{File: r.file, Position: p, Key: r.path, Message: message, Hint: hint})
 	}
+}
+
+// stray warns of an entry that matches nothing.
+func (r *reader) stray(p textfile.Position, message, hint string) {
+	before := len(r.warnings)
+	r.warn(p, message, hint)
+	r.strays = append(r.strays, r.warnings[before:]...)
 }
 
 // enter extends the key path by key and returns the function that restores it.

@@ -133,7 +133,10 @@ func TestEverySetting(t *testing.T) {
 			t.Errorf("%s is not among the files that were read: %v", file, s.Digests)
 		}
 	}
-	s.Read, s.Digests = nil, nil
+	if len(s.Patterns) == 0 || len(s.Strays) > 0 {
+		t.Errorf("patterns %v, strays %v", s.Patterns, s.Strays)
+	}
+	s.Read, s.Digests, s.Patterns = nil, nil, nil
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}

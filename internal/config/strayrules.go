@@ -17,41 +17,81 @@ type ruleNamed struct {
 	all  []string
 	of   func(*policy.Rule) []string
 	glob bool
+
+	otherwise string // what to do where no name is near
 }
 
-// strayRules warns of rules that name a server, profile or tag that nothing has: a rule that denies and is misspelt denies
-// nothing, and nobody would know. It is no fault: what is named may be added later. Callers are not looked at: users of the
-// command line go by their own names.
+// strayRules warns of rules that name a server, profile, tag or caller that nothing has: a rule that denies and is misspelt denies
+// nothing, and nobody would know. It is no fault: what is named may be added later.
 func (r *reader) strayRules(s *Settings, p located[permission]) {
-	kinds := ruleNames(s)
-	at := p
+	kinds := ruleNames(s, r.vars.env)
 	for i, set := range s.Policy.Sets {
-		for n := range set.Rules {
-			where := ""
+		for n, patterns := range RulePatterns(set) {
+			at, where, above := p.Position, set.Rules[n].Place+": ", ""
+			leave := r.at(p.path)
 			if i == 0 { // those of the config itself
-				at.Position, at.path = p.value.rules[n].Position, p.value.rules[n].path
-			} else {
-				at.Position, at.path, where = p.Position, p.path, set.Rules[n].Place+": "
+				at, where, above = p.value.rules[n].Position, "", "policy."
+				r.path = p.value.rules[n].path
 			}
 			r.strayRule(at, where, &set.Rules[n], kinds)
+			for _, one := range patterns {
+				one.Key = above + one.Key
+				r.pattern(at, where+"the pattern "+quote(one.Text)+" matches no tool", one)
+			}
+			leave()
+		}
+	}
+	r.policyPatterns(p)
+}
+
+// RulePatterns are the patterns over canonical names of each rule of a set.
+func RulePatterns(set policy.Set) [][]Pattern {
+	all := make([][]Pattern, len(set.Rules))
+	for n, rule := range set.Rules {
+		for _, text := range rule.Match {
+			all[n] = append(all[n], Pattern{rule.Place, fmt.Sprintf("rules[%d].match", n), text})
+		}
+	}
+	return all
+}
+
+// policyPatterns notes the patterns of policy besides those of rules.
+func (r *reader) policyPatterns(p located[permission]) {
+	note := func(path string, n *node) {
+		if n != nil && n.kind == kindText {
+			r.canonical(located[string]{Position: n.Position, path: path, ok: true, value: n.text})
+		}
+	}
+	if tools := p.value.tools; tools.ok {
+		for i, item := range tools.node.items {
+			note(fmt.Sprintf("%s[%d].match", tools.path, i), item.member("match"))
+		}
+	}
+	if c := p.value.classifier; c.ok {
+		if match := c.node.member("match"); match != nil {
+			for _, n := range append([]*node{match}, match.items...) {
+				note(c.path+".match", n)
+			}
 		}
 	}
 }
 
-func (r *reader) strayRule(at located[permission], where string, rule *policy.Rule, kinds []ruleNamed) {
+// strayRule warns of what one rule names and nothing has. at is the rule's place, and where its place if that is in another
+// file.
+func (r *reader) strayRule(at textfile.Position, where string, rule *policy.Rule, kinds []ruleNamed) {
 	for _, k := range kinds {
 		for _, name := range k.of(rule) {
 			known := slices.Contains(k.all, name) || k.glob && slices.ContainsFunc(k.all, func(n string) bool { return glob.Match(name, n) })
 			if !known {
-				warnOf(r, at, fmt.Sprintf("%sthe rule is about the %s %s, which nothing here has", where, k.kind, quote(name)),
-					textfile.DidYouMean(name, k.all, "check its spelling: as it stands the rule matches nothing by that"))
+				r.stray(at, fmt.Sprintf("%sthe rule is about the %s %s, which nothing here has", where, k.kind, quote(name)),
+					textfile.DidYouMean(name, k.all, k.otherwise))
 			}
 		}
 	}
 }
 
 // ruleNames are the names that rules can match, by what they are names of.
-func ruleNames(s *Settings) []ruleNamed {
+func ruleNames(s *Settings, env Env) []ruleNamed {
 	servers, tags := toolsets(), append(facts.Tags(), "mcp", "code", "declarative", "hub", "tool_search", "tool_call")
 	for _, server := range s.Upstream.Servers {
 		servers, tags = append(servers, server.ID), append(tags, server.Tags...)
@@ -66,12 +106,22 @@ func ruleNames(s *Settings) []ruleNamed {
 	for _, t := range s.Policy.Tools.Tools {
 		tags = append(tags, t.Tags...)
 	}
+	callers := []string{"local"}
+	for _, t := range s.Downstream.Auth.Tokens {
+		callers = append(callers, t.Name)
+	}
+	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} { // users of the command line go by their own names
+		callers = append(callers, env.value(variable))
+	}
+	const spelling = "check its spelling: as it stands the rule matches nothing by that"
 	kinds := []ruleNamed{
-		{"server", servers, func(r *policy.Rule) []string { return r.Server }, true},
-		{"profile", profiles, func(r *policy.Rule) []string { return r.Profile }, true},
+		{"server", servers, func(r *policy.Rule) []string { return r.Server }, true, spelling},
+		{"profile", profiles, func(r *policy.Rule) []string { return r.Profile }, true, spelling},
+		{"caller", callers, func(r *policy.Rule) []string { return r.Actor }, true, "callers are the names in hub.auth.tokens, " +
+			`"local" where there are none, and on the command line the user`},
 	}
 	if !declares(s) { // their files say which tags they have
-		kinds = append(kinds, ruleNamed{"tag", tags, func(r *policy.Rule) []string { return r.Tags }, false})
+		kinds = append(kinds, ruleNamed{"tag", tags, func(r *policy.Rule) []string { return r.Tags }, false, spelling})
 	}
 	return kinds
 }

@@ -11,6 +11,7 @@ import (
 type Health struct {
 	Status   string              `json:"status"` // "ready", "degraded" (a server is not ready) or "stopping"
 	Problems []string            `json:"problems,omitempty"`
+	Warnings []string            `json:"warnings,omitempty"` // entries of the config that match nothing
 	Sessions int                 `json:"sessions"`
 	Waiting  int                 `json:"waiting_calls,omitempty"`     // for the next request of a client of 2026-07-28
 	Asking   int                 `json:"open_questions,omitempty"`    // of servers, to clients with HTTP sessions
@@ -25,6 +26,9 @@ func (s *Server) Health() Health {
 		Waiting: s.rounds.count(), Asking: s.sessions.questions(), Strays: s.strays.Load(), Lost: s.lost.Load()}
 	if s.deps.Problems != nil {
 		h.Problems = s.deps.Problems()
+	}
+	if s.deps.Warnings != nil {
+		h.Warnings = s.deps.Warnings()
 	}
 	for _, st := range h.Servers {
 		if st.State != tool.ServerReady && st.State != tool.ServerStopped {

@@ -41,6 +41,7 @@ type Deps struct {
 	Servers  Servers                    // nil: nothing but tools is served
 	Statuses func() []tool.ServerStatus // for health and the servers command
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
+	Warnings func() []string            // what of the config has no effect, for people; nil says nothing
 
 	// Fresh tells what a server said of the list that a method reads, which is as surfaces show it at that moment; ok is
 	// false where it has no such list. Nil: servers say nothing.

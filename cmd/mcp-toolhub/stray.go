@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// strays are the entries of the config that match nothing: a rule that denies and is misspelt denies nothing.
+func (h *hub) strays() []string {
+	var all []string
+	for _, s := range h.settings.Load().Strays {
+		all = append(all, s.Error())
+	}
+	return append(all, h.strayPatterns()...)
+}
+
+// strayPatterns are the patterns of the config that match no tool, with the name that was meant most likely. Nothing is said
+// of a pattern that could match a tool of a server whose tools are not known.
+func (h *hub) strayPatterns() []string {
+	s := h.settings.Load()
+	tools := h.knownNames()
+	var all []string
+	for _, p := range s.Patterns {
+		switch {
+		case strings.Contains(p.Text, "/"): // it is about a method
+		case slices.ContainsFunc(tools.names, func(name string) bool { return glob.Match(p.Text, name) }):
+		case slices.ContainsFunc(tools.unknown, func(prefix string) bool { return glob.CanBegin(p.Text, prefix) }):
+		case slices.ContainsFunc(tools.disabled, func(prefix string) bool { return strings.HasPrefix(p.Text, prefix) }):
+		default:
+			all = append(all, fmt.Sprintf("%s: %s: %q matches no tool; %s", p.Place, p.Key, p.Text, meantBy(p.Text, tools.names, s)))
+		}
+	}
+	return all
+}
+
+// knownNames are the canonical names that patterns are held against.
+type knownNames struct {
+	names             []string // of all tools that there are, also of those that are left out
+	unknown, disabled []string // what names begin with that are not known: of servers that have never listed, or are disabled
+}
+
+func (h *hub) knownNames() knownNames {
+	all := knownNames{names: []string{string(tool.MetaSearch), string(tool.MetaCall), "result_read"}}
+	for _, c := range h.catalogs() {
+		for _, t := range c.Tools {
+			all.names = append(all.names, string(t.Name))
+		}
+		for _, e := range c.Excluded {
+			all.names = append(all.names, e.Tool, string(tool.MCPName(c.Server, e.Tool)))
+		}
+		if c.Pending && len(c.Tools) == 0 {
+			all.unknown = append(all.unknown, string(tool.MCPName(c.Server, "")))
+		}
+	}
+	for _, server := range h.settings.Load().Upstream.Servers {
+		if server.Disabled {
+			all.disabled = append(all.disabled, string(tool.MCPName(server.ID, "")))
+		}
+	}
+	return all
+}
+
+// meantBy is the hint for a pattern that matches nothing.
+func meantBy(pattern string, names []string, s *config.Settings) string {
+	const otherwise = "mcp-toolhub tools list names them"
+	if word, rest, _ := strings.Cut(pattern, "."); slices.ContainsFunc(names, func(n string) bool { return glob.Match("mcp."+word+"."+rest, n) }) {
+		return `did you mean "mcp.` + pattern + `"?`
+	}
+	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, "mcp."), "."); ok && strings.HasPrefix(pattern, "mcp.") {
+		var ids []string
+		for _, sc := range s.Upstream.Servers {
+			ids = append(ids, sc.ID)
+		}
+		if !glob.MatchAny([]string{server}, "") && !slices.ContainsFunc(ids, func(id string) bool { return glob.Match(server, id) }) {
+			if near := textfile.Nearest(server, ids); near != "" {
+				return `did you mean "mcp.` + near + "." + rest + `"?`
+			}
+			return otherwise
+		}
+	}
+	prefix, star := strings.CutSuffix(pattern, "*")
+	switch {
+	case !glob.HasWildcard(pattern):
+		return textfile.DidYouMean(pattern, names, otherwise)
+	case star && !glob.HasWildcard(prefix):
+		if near := textfile.Nearest(prefix, beginnings(names)); near != "" {
+			return `did you mean "` + near + `*"?`
+		}
+	}
+	return otherwise
+}
+
+// beginnings are the names up to each sign that divides words.
+func beginnings(names []string) []string {
+	var all []string
+	for _, name := range names {
+		for i, c := range name {
+			if strings.ContainsRune("._-", c) {
+				all = append(all, name[:i+1])
+			}
+		}
+	}
+	return all
+}
+
+// sayStrays logs, once all servers have answered or failed, which patterns of the config match no tool.
+func (h *hub) sayStrays(ctx context.Context) {
+	if h.group.WaitReady(ctx) != nil {
+		return
+	}
+	for _, w := range h.strayPatterns() {
+		h.logger.Warn("config", "warning", w)
+	}
+}
+
+// ownHealth is the health of a hub whose other warnings were printed when its config was read.
+func (h *hub) ownHealth() downstream.Health {
+	health := h.server.Health()
+	health.Warnings = h.strayPatterns()
+	return health
+}
