@@ -116,6 +116,16 @@ func newArena(t testing.TB) *arena {
 	t.Helper()
 	dir := t.TempDir()
 	a := &arena{dir: filepath.Join(dir, "work"), marker: filepath.Join(dir, "m"), trace: filepath.Join(dir, "trace")}
+	a.reset(t)
+	return a
+}
+
+// reset makes the directory as it was: what one text writes is none of the next one's scripts.
+func (a *arena) reset(t testing.TB) {
+	t.Helper()
+	if err := os.RemoveAll(a.dir); err != nil {
+		t.Fatal(err)
+	}
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
@@ -128,7 +138,6 @@ func newArena(t testing.TB) *arena {
 	write("own.sh", "#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
 	write("own.py", "import sys\nprint(sys.argv)\n")
 	write("f", "one\ntwo "+a.marker+"\n")
-	return a
 }
 
 // mark puts the marker there, where a text has not left it as it was: a value may be the name of a file to write to.
@@ -153,6 +162,7 @@ func (a *arena) values() []string {
 // run runs the command of d with each value in each shell that is here, and says which of them ran the marker.
 func (a *arena) run(t testing.TB, d *definition, values []string) []string {
 	t.Helper()
+	a.reset(t)
 	var hit []string
 	for i, x := range values {
 		arguments, err := json.Marshal(map[string]any{"x": x, "n": 1})
