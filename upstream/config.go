@@ -87,6 +87,10 @@ type Config struct {
 	// FirstListWithin is how long AwaitFirstLists waits for a server that was started and has never listed; 0: not at all.
 	FirstListWithin time.Duration
 
+	// Memory is how many bytes the large messages of all servers may take at the same time, from when they are received to when
+	// the client has them. Default: a quarter of the memory of the machine or cgroup, at most 2 GiB.
+	Memory int64
+
 	Catalogs Catalogs // keeps what servers offered, for the next start; nil keeps nothing
 }
 

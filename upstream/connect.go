@@ -105,7 +105,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess = newSession()
 	sess.pid = proc.pid()
 	s.setPID(sess.pid)
-	lines := newLineWire(proc.stdin, proc.stdout, s.limits().Message)
+	lines := newLineWire(proc.stdin, proc.stdout, s.limits().Message, s.memory)
 	conn := newStreamConn(lines, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	sess.cut = conn.ended
 	var watching sync.WaitGroup
@@ -220,7 +220,7 @@ func isBroken(err error) bool {
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
 // not asked for that. life bounds the session, ctx the connecting.
 func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
-	wire, err := dialSSE(ctx, life, s.http.client(s.http.pool), s.http.url, s.limits().Message)
+	wire, err := dialSSE(ctx, life, s.http, s.limits().Message)
 	if err != nil {
 		return nil, connectFault(s.cfg, err, s.redact)
 	}

@@ -12,6 +12,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -37,6 +39,7 @@ type Group struct {
 	logger  *slog.Logger
 	slots   *slots
 	guards  *guards
+	memory  *budget.Budget // for large messages
 	dirty   chan struct{}
 	kill    chan struct{} // closed when stopping must be brisk
 	running sync.WaitGroup
@@ -74,6 +77,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
 		logger:  logger,
+		memory:  budget.New(cmp.Or(cfg.Memory, budget.Default())),
 		slots:   newSlots(cfg.StartParallel, processorTime),
 		guards:  &guards{self: cfg.Self, origin: cfg.Origin, log: logger},
 		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs, wishes: newWishes(),
@@ -129,6 +133,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		log: slog.New(redactingLog{g.logger.Handler(), redact}).With("server", sc.ID), redact: redact, catalogs: g.catalogs,
 		slots: g.slots, kill: g.kill, onChange: g.changed, firstWithin: cfg.FirstListWithin,
 		onRestate: func(k kind) { g.restate(sc.ID, k) },
+		memory:    g.memory.Account(sc.ID),
 		settled:   make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		over:   make(chan struct{}),
@@ -139,7 +144,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	switch sc.Transport {
 	case StreamableHTTP, SSE:
 		var err error
-		if s.http, err = newHTTPServer(sc); err != nil {
+		if s.http, err = newHTTPServer(sc, s.memory); err != nil {
 			return nil, err
 		}
 	case Stdio:
@@ -279,6 +284,7 @@ func (g *Group) Apply(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	g.memory.Resize(cmp.Or(cfg.Memory, budget.Default()))
 	for _, s := range next.servers {
 		if old.byID[s.cfg.ID] != s && g.life != nil {
 			g.start(s)
@@ -333,6 +339,7 @@ func (g *Group) Close(ctx context.Context) error {
 		g.cancel()
 	}
 	g.mu.Unlock()
+	g.memory.Close()
 	done := make(chan struct{})
 	go func() {
 		g.running.Wait()

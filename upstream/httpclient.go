@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 )
 
 const (
@@ -43,12 +45,12 @@ type httpServer struct {
 	flights  sync.WaitGroup // calls; they may outlive the session that they began on
 }
 
-func newHTTPServer(cfg ServerConfig) (*httpServer, error) {
+func newHTTPServer(cfg ServerConfig, account *budget.Account) (*httpServer, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("use url %q: not an http or https URL", safeURL(cfg.URL))
 	}
-	return &httpServer{url: u, headers: cfg.Headers, pool: &http.Transport{
+	return &httpServer{url: u, headers: cfg.Headers, memories: memories{account: account}, pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,

@@ -191,8 +191,8 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
 	got, err := readBody(resp, int64(l.limit), &l.server.memories, c.isAwaited)
-	if errors.Is(err, errTooLarge) {
-		return l.oversizeAnswer()
+	if full := noRoom(err); full != nil || errors.Is(err, errTooLarge) {
+		return l.oversizeAnswer(full)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -231,14 +231,21 @@ func readBody(resp *http.Response, limit int64, from *memories, awaited awaited)
 	if resp.ContentLength > limit {
 		return received{}, errTooLarge
 	}
-	g := gathering{from: from, look: &lookout{awaited: awaited}}
+	g := gathering{from: from, look: &lookout{awaited: awaited}, most: int(limit) + maxRead}
 	// One byte more than the body has, so that its end is found without more room.
 	g.reserve(int(max(resp.ContentLength, bytes.MinRead-1)) + 1)
-	_, err := g.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	err := g.err
+	if err == nil {
+		_, err = g.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	}
 	if err == nil && int64(len(g.bytes)) > limit {
 		err = errTooLarge
 	}
-	return g.received(g.bytes), err
+	if err != nil {
+		g.drop()
+		return received{}, err
+	}
+	return g.received(g.bytes), nil
 }
 
 // readStream reads events up to the response of c. On older revisions a stream that breaks is resumed where the server
@@ -265,7 +272,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			continue
 		}
 		if errors.Is(err, errEventTooLarge) {
-			return l.oversizeAnswer()
+			return l.oversizeAnswer(events.full)
 		}
 		var rest io.ReadCloser
 		for again := lastID != "" && l.hop == nil; again && rest == nil && resumes < maxResumes; resumes++ {

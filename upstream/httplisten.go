@@ -247,7 +247,7 @@ func (l *httpLane) readEvents(
 		ev, err := events.next()
 		if errors.Is(err, errEventTooLarge) {
 			l.losses.add()
-			l.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(l.limit))
+			(&oversize{limit: l.limit, full: events.full}).warn(l.log)
 			err = events.skip()
 			if large := (*oversize)(nil); errors.As(err, &large) {
 				continue

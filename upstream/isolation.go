@@ -209,7 +209,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	name := orText(who.Name, "unnamed")
 	one := &server{
 		cfg: parent.cfg, of: parent, client: who, says: keepHop(says), ids: parent.ids,
-		timeouts: parent.timeouts, hubVersion: parent.hubVersion, guards: parent.guards,
+		timeouts: parent.timeouts, memory: parent.memory, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
 		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
 		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,
@@ -222,7 +222,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	}
 	one.cfg.Lazy, one.cfg.IdleStop = false, parent.cfg.sessionIdle()
 	if parent.http != nil {
-		one.http, _ = newHTTPServer(parent.cfg) // as for the parent, so it cannot fail
+		one.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
 	}
 	var before []*server // of the same session: two at a time could be in each other's way
 	for old := range i.closing {

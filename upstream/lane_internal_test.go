@@ -280,7 +280,7 @@ func FuzzStdout(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in, out := io.Pipe()
-		w := newLineWire(out, io.NopCloser(bytes.NewReader(data)), 256)
+		w := newLineWire(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
 		go func() { _, _ = io.Copy(io.Discard, in) }()
 		conn := testConn(w, func() {})
 		call := newLaneCall("toolhub-7", methodCallTool, json.RawMessage("{}"))

@@ -1,8 +1,11 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -48,6 +51,7 @@ const (
 	limitToolSize    = "limits.tool_size"
 	limitSchemaDepth = "limits.schema_depth"
 	limitHiddenText  = "limits.hidden_text"
+	limitMemory      = "hub.limits.memory"
 )
 
 // withDefaults returns l with every zero value replaced by the default for the transport.
@@ -87,11 +91,13 @@ type oversize struct {
 	// response is an answer to the same request in place of the one that was too large: an error. Nil where the message
 	// was no response, or came too late to tell.
 	response []byte
+	// full says why there was no room for the message, which is not over the limit then. Else it is nil.
+	full error
 }
 
 // newOversize is the error for a message that about knows.
-func newOversize(limit int, about *rawjson.Skim) *oversize {
-	e := &oversize{limit: limit}
+func newOversize(limit int, about *rawjson.Skim, full error) *oversize {
+	e := &oversize{limit: limit, full: full}
 	id, ok := about.Get("id")
 	if _, request := about.Get("method"); ok && !request && !rawjson.IsNull(id) {
 		e.response = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, codeOversize, rawjson.Quote(e.Error()))
@@ -103,11 +109,23 @@ func newOversize(limit int, about *rawjson.Skim) *oversize {
 const codeOversize = -32098
 
 func (e *oversize) Error() string {
+	if e.full != nil {
+		return "a message of the server was dropped: " + e.full.Error() + " (" + limitMemory + ")"
+	}
 	return fmt.Sprintf("a message of the server is larger than %s (%s)", sizeText(e.limit), limitMessage)
 }
 
 // failure is the answer of a call whose response was too large.
 func (e *oversize) failure() *tool.Failure {
+	if e.full != nil {
+		what := "call again later, ask for less, or raise "
+		if errors.Is(e.full, budget.ErrTooLarge) {
+			what = "ask for less, or raise "
+		}
+		return &tool.Failure{Class: tool.ClassResultTooLarge, Code: "no_room", OutcomeUnknown: true, Cause: e,
+			Message: fmt.Sprintf("the server's response was dropped, but the call may have taken effect: %v. To go on, %s%s in the hub's config",
+				e.full, what, limitMemory)}
+	}
 	return &tool.Failure{Class: tool.ClassResultTooLarge, Code: "message_too_large", OutcomeUnknown: true, Cause: e,
 		Message: fmt.Sprintf("the server's response is larger than %s (%s) and was dropped, but the call may have taken effect: "+
 			"ask for less, or %s", sizeText(e.limit), limitMessage, raise(limitMessage))}
@@ -115,7 +133,11 @@ func (e *oversize) failure() *tool.Failure {
 
 // fault explains why the server cannot be used while it sends such messages.
 func (e *oversize) fault(during string) *fault {
-	return &fault{what: during + ": " + e.Error(), hint: raise(limitMessage), cause: e}
+	hint := raise(limitMessage)
+	if e.full != nil {
+		hint = "raise " + limitMemory + " in the hub's config"
+	}
+	return &fault{what: during + ": " + e.Error(), hint: hint, cause: e}
 }
 
 // limits are those of the server's entry.
@@ -124,7 +146,7 @@ func (s *server) limits() Limits { return s.cfg.Limits.withDefaults(s.cfg.Transp
 // receiveOversize tells whoever waits for a message that it was too large: the call, or the SDK.
 func (c *streamConn) receiveOversize(large *oversize) {
 	c.losses.add()
-	c.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(large.limit))
+	large.warn(c.log)
 	e, kind := open(large.response)
 	if kind != kindResponse {
 		return
@@ -136,10 +158,27 @@ func (c *streamConn) receiveOversize(large *oversize) {
 	}
 }
 
-// oversizeAnswer is the answer of a call whose response is too large.
-func (l *httpLane) oversizeAnswer() answer {
-	large := &oversize{limit: l.limit}
+// warn logs that the message was dropped.
+func (e *oversize) warn(log *slog.Logger) {
+	if e.full != nil {
+		log.Warn("a message of the server was dropped: there was no room for it", "limit", limitMemory, "because", e.full)
+		return
+	}
+	log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(e.limit))
+}
+
+// noRoom is err if that says that there was no room for a message, else nil.
+func noRoom(err error) error {
+	if errors.Is(err, budget.ErrTooLarge) || errors.Is(err, budget.ErrBusy) {
+		return err
+	}
+	return nil
+}
+
+// oversizeAnswer is the answer of a call whose response is too large, or had no room: full says why.
+func (l *httpLane) oversizeAnswer(full error) answer {
+	large := &oversize{limit: l.limit, full: full}
 	l.losses.add()
-	l.log.Warn("a message of the server was dropped: it is over a limit", "limit", limitMessage, "value", sizeText(large.limit))
+	large.warn(l.log)
 	return answer{err: large.failure()}
 }

@@ -47,9 +47,10 @@ func (l *lineReader) next() (received, error) {
 }
 
 func (l *lineReader) line() (gathering, error) {
-	line := gathering{from: &l.from, look: &l.look}
+	line := gathering{from: &l.from, look: &l.look, most: l.limit + lineBuffer}
 	var skip *rawjson.Skim // not nil once the line is too large
 	for ended := false; !ended; {
+		var part []byte
 		if l.at == l.end && l.err != nil {
 			if skip != nil {
 				break
@@ -64,7 +65,6 @@ func (l *lineReader) line() (gathering, error) {
 			l.at = 0
 			l.end, l.err = l.r.Read(l.buf)
 		default:
-			var part []byte
 			part, ended = l.part()
 			if skip != nil {
 				skip.Add(part)
@@ -72,14 +72,17 @@ func (l *lineReader) line() (gathering, error) {
 				line.append(part)
 			}
 		}
-		if skip == nil && len(line.bytes) > l.limit {
+		if skip == nil && (len(line.bytes) > l.limit || line.err != nil) {
 			skip = &rawjson.Skim{}
 			skip.Add(line.bytes)
-			line = gathering{}
+			if line.err != nil { // then part was not added to the line
+				skip.Add(part)
+			}
+			line.drop()
 		}
 	}
 	if skip != nil {
-		return gathering{}, newOversize(l.limit, skip)
+		return gathering{}, newOversize(l.limit, skip, line.err)
 	}
 	return line, nil
 }

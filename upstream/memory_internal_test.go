@@ -11,24 +11,31 @@ import (
 func TestMemories(t *testing.T) {
 	t.Parallel()
 	var m memories
-	a := m.take(minMemory)
+	take := func(size int) *memory {
+		f, err := m.take(size, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	a := take(minMemory)
 	if cap(a.bytes) < minMemory {
 		t.Fatalf("%d bytes", cap(a.bytes))
 	}
 	m.put(a, minMemory)
-	if b := m.take(1); b != a {
+	if b := take(1); b != a {
 		t.Error("free memory is not used")
 	}
-	if b := m.take(1); b == a {
+	if b := take(1); b == a {
 		t.Error("memory is used twice at once")
 	}
 	m.put(a, minMemory)
-	if b := m.take(cap(a.bytes) + 1); b == a {
+	if b := take(cap(a.bytes) + 1); b == a {
 		t.Error("memory is used for more than it holds")
 	}
-	large := m.take(64 << 20)
+	large := take(64 << 20)
 	m.put(large, minMemory)
-	if b := m.take(64 << 20); b == large {
+	if b := take(64 << 20); b == large {
 		t.Error("memory far beyond what it is used for is kept")
 	}
 	for range 3 * maxFree {

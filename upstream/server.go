@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -26,8 +27,9 @@ type server struct {
 	catalogs   Catalogs // nil where none are kept
 	retryMin   time.Duration
 	retryMax   time.Duration
-	budget     int           // starts within an hour
-	rest       time.Duration // pause once they are used up
+	memory     *budget.Account // of its messages, and those of its sessions' connections
+	budget     int             // starts within an hour
+	rest       time.Duration   // pause once they are used up
 	log        *slog.Logger
 	redact     *redactor
 	http       *httpServer // nil for stdio

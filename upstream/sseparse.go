@@ -52,6 +52,8 @@ type sseReader struct {
 	// Of the event that was too large:
 	about *rawjson.Skim // its data as far as it was read
 	mid   bool          // it was left within a line
+	full  error         // there was no room for it, and why; nil where it is over the limit
+	lost  []byte        // what was read of it and had no room
 }
 
 func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
@@ -63,14 +65,18 @@ func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
 func (s *sseReader) next() (sseEvent, error) {
 	ev := sseEvent{}
 	some, size := false, 0
+	joined := gathering{from: s.from, most: s.limit + maxSSEBuffer} // data of several lines
 	for {
 		got, err := s.line(s.limit - size)
 		if errors.Is(err, errEventTooLarge) {
 			s.about = &rawjson.Skim{}
 			s.about.Add(ev.data)
 			s.about.Add(bytes.TrimPrefix(got.text, []byte("data:")))
+			s.about.Add(s.lost)
 		}
 		if err != nil {
+			ev.memory.end()
+			got.memory.end()
 			return sseEvent{}, err
 		}
 		line := got.text
@@ -91,7 +97,19 @@ func (s *sseReader) next() (sseEvent, error) {
 				// Ours: nothing is copied for the usual event of one line.
 				ev.data, ev.memory, ev.ahead = value, got.memory, got.ahead
 			} else {
-				ev.data, ev.memory, ev.ahead = append(append(ev.data, '\n'), value...), nil, nil
+				if joined.bytes == nil {
+					joined.append(ev.data)
+					ev.memory.end()
+				}
+				joined.append([]byte{'\n'})
+				joined.append(value)
+				got.memory.end()
+				ev.data, ev.memory, ev.ahead = joined.bytes, joined.memory, nil
+				if joined.err != nil {
+					s.about, s.mid, s.full = &rawjson.Skim{}, false, joined.err
+					s.about.Add(ev.data)
+					return sseEvent{}, errEventTooLarge
+				}
 			}
 			some = true
 		case "event":
@@ -128,7 +146,7 @@ func (s *sseReader) skip() error {
 		size += len(part)
 		switch {
 		case ended && size == 0:
-			return newOversize(s.limit, s.about)
+			return newOversize(s.limit, s.about, s.full)
 		case ended:
 			size, s.mid = 0, false
 		}
@@ -138,7 +156,7 @@ func (s *sseReader) skip() error {
 // line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
 // it returns what was read of it, and errEventTooLarge.
 func (s *sseReader) line(limit int) (received, error) {
-	line := gathering{from: s.from, look: &s.look}
+	line := gathering{from: s.from, look: &s.look, most: s.limit + maxSSEBuffer}
 	for {
 		part, ended, err := s.chunk()
 		if err != nil {
@@ -146,9 +164,12 @@ func (s *sseReader) line(limit int) (received, error) {
 		}
 		large := len(line.bytes)+len(part) > limit
 		line.append(part)
+		if line.err != nil {
+			large, s.lost = true, part
+		}
 		switch {
 		case large:
-			s.mid = !ended
+			s.mid, s.full = !ended, line.err
 			return line.received(line.bytes), errEventTooLarge
 		case !ended:
 			continue

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"sync"
 )
 
@@ -37,13 +36,13 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status))
 }
 
-// dialSSE opens the stream at target and waits for the endpoint event. ctx bounds that alone. life bounds the wire, limit
-// each event.
-func dialSSE(ctx, life context.Context, client *http.Client, target *url.URL, limit int) (*sseWire, error) {
+// dialSSE opens the stream of the server and waits for the endpoint event. ctx bounds that alone. life bounds the wire,
+// limit each event.
+func dialSSE(ctx, life context.Context, server *httpServer, limit int) (*sseWire, error) {
 	life, end := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, end)
 	defer stop()
-	w, err := openSSE(life, client, target, limit)
+	w, err := openSSE(life, server, limit)
 	if err != nil {
 		end()
 		return nil, errors.Join(err, ctx.Err())
@@ -52,7 +51,8 @@ func dialSSE(ctx, life context.Context, client *http.Client, target *url.URL, li
 	return w, nil
 }
 
-func openSSE(life context.Context, client *http.Client, target *url.URL, limit int) (*sseWire, error) {
+func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, error) {
+	client, target := server.client(server.pool), server.url
 	req, err := http.NewRequestWithContext(life, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func openSSE(life context.Context, client *http.Client, target *url.URL, limit i
 	w := &sseWire{
 		client: client,
 		body:   resp.Body,
-		events: newSSEReader(resp.Body, limit, new(memories)),
+		events: newSSEReader(resp.Body, limit, &memories{account: server.memories.account}),
 		life:   life,
 		slots:  make(chan struct{}, maxPosts),
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 )
 
 const (
@@ -43,7 +45,7 @@ type lineWire struct {
 // brokenAfter is how long a child that takes in nothing more may go on to write.
 const brokenAfter = 500 * time.Millisecond
 
-func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
+func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int, account *budget.Account) *lineWire {
 	w := &lineWire{
 		in:    in,
 		out:   out,
@@ -55,6 +57,7 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int) *lineWire {
 
 		broken: make(chan struct{}),
 	}
+	w.lines.from.account = account
 	w.writing.Go(w.writeAll)
 	return w
 }

@@ -22,7 +22,7 @@ func TestLinesStayWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer never.Close()
-	w := newLineWire(in, out, 1<<20)
+	w := newLineWire(in, out, 1<<20, nil)
 	const writers, each = 8, 60
 	var posting, finished sync.WaitGroup
 	for p := range writers {

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -75,6 +79,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	}
 	address := h.settings.Load().Downstream.HTTP.Listen
 	h.style = o.style
+	boundMemory(h.settings.Load().Upstream.Memory)
 	kill := untilKilled(ctx)
 	defer func() {
 		closeErr := h.close(kill)
@@ -217,4 +222,15 @@ func (h *hub) drain(kill context.Context) {
 	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
 	defer cancel()
 	h.server.Drain(limit)
+}
+
+// boundMemory makes the garbage collector run more often when messages have filled their budget: what was freed is not to
+// come on top of that. GOMEMLIMIT says otherwise.
+func boundMemory(messages int64) {
+	if _, ok := os.LookupEnv("GOMEMLIMIT"); ok {
+		return
+	}
+	const besides = 256 << 20 // what the hub needs beside messages, and more
+	messages = cmp.Or(messages, budget.Default())
+	debug.SetMemoryLimit(messages + besides)
 }

@@ -28,6 +28,7 @@ const syncWithin = 5 * time.Millisecond
 func build(r *reader, root *node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.StartParallel = f.hub.startParallel
+	s.Upstream.Memory = f.hub.limits.memory
 	s.Upstream.FirstListWithin = firstListWithin
 	if own := f.hub.firstListWithin; own.ok {
 		s.Upstream.FirstListWithin = own.value

@@ -18,6 +18,7 @@ type limits struct {
 type hubLimits struct {
 	limits
 	clientMessage int64
+	memory        int64
 }
 
 // Bounds of the limits. Below the least no server can say who it is; beyond the most something else would break.
@@ -28,6 +29,8 @@ const (
 	maxCatalog     = 256 << 20 // the most that is kept for the next start
 	maxTools       = 100_000   // each list of tools is made anew for each naming style
 	minSchemaDepth = 4
+	minMemory      = 8 << 20
+	maxMemory      = 1 << 40
 )
 
 func limitFields[T any](at func(*T) *limits) []field[T] {
@@ -57,7 +60,10 @@ func hubLimitsShape() object[hubLimits] {
 	return object[hubLimits]{fields: append(limitFields(func(l *hubLimits) *limits { return &l.limits }),
 		key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
 			"hub.http.max_body_bytes says otherwise for HTTP.", size{minMessage, maxMessage},
-			func(l *hubLimits) *int64 { return &l.clientMessage }))}
+			func(l *hubLimits) *int64 { return &l.clientMessage }),
+		key("memory", "Memory for large messages of all servers together (default: a quarter of the memory of the machine or cgroup, "+
+			"at most 2 GiB). A message that finds no room waits, and then its call fails.", size{minMemory, maxMemory},
+			func(l *hubLimits) *int64 { return &l.memory }))}
 }
 
 // serverLimits are those of a server's entry, and where it is silent those of the hub.

@@ -1,0 +1,151 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+)
+
+// crowded is an account of a budget of 16 MiB of which others hold 10.
+func crowded(t *testing.T) (mine *budget.Account, others *budget.Lease) {
+	t.Helper()
+	b := budget.New(16 << 20)
+	others, err := b.Account("others").Take(10<<20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Account("mine"), others
+}
+
+// empty reports whether an account of crowded holds nothing: then it may have two thirds of what the others have left.
+func empty(t *testing.T, a *budget.Account) bool {
+	t.Helper()
+	l, err := a.Take(4<<20, nil)
+	l.Free()
+	return err == nil
+}
+
+// TestAMessageWithoutRoomIsDroppedAlone reads a large message and a small one over each wire, while others hold the
+// memory, and again when they have freed it.
+func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
+	t.Parallel()
+	const size = 4 << 20
+	long := `{"jsonrpc":"2.0","id":"toolhub-1","result":{"text":"` + strings.Repeat("a", size) + `"}}`
+	var lines strings.Builder
+	for rest := long; rest != ""; {
+		n := min(len(rest), 60_000)
+		lines.WriteString("data: " + rest[:n] + "\n")
+		rest = rest[n:]
+	}
+	type reader func(*budget.Account) (large received, err error, small string)
+	events := func(stream string) reader {
+		return func(a *budget.Account) (received, error, string) {
+			m := &memories{account: a}
+			s := newSSEReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, m)
+			ev, err := s.next()
+			if errors.Is(err, errEventTooLarge) {
+				err = s.skip()
+			}
+			next, failed := s.next()
+			if failed != nil {
+				return received{}, failed, ""
+			}
+			return ev.received(m), err, string(next.data)
+		}
+	}
+	for name, read := range map[string]reader{
+		"line": func(a *budget.Account) (received, error, string) {
+			l := newLineReader(strings.NewReader(long+"\n{}\n"), 64<<20)
+			l.from.account = a
+			large, err := l.next()
+			next, failed := l.next()
+			if failed != nil {
+				return received{}, failed, ""
+			}
+			return large, err, string(next.text)
+		},
+		"event":          events("data: " + long + "\n\n"),
+		"event of lines": events(lines.String() + "\n"),
+		"body": func(a *budget.Account) (received, error, string) {
+			resp := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(long))}
+			got, err := readBody(resp, 64<<20, &memories{account: a}, nil)
+			return got, err, "{}"
+		},
+		"body of known size": func(a *budget.Account) (received, error, string) {
+			resp := &http.Response{ContentLength: int64(len(long)), Body: io.NopCloser(strings.NewReader(long))}
+			got, err := readBody(resp, 64<<20, &memories{account: a}, nil)
+			return got, err, "{}"
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			mine, others := crowded(t)
+			began := time.Now()
+			_, err, small := read(mine)
+			var large *oversize
+			if errors.As(err, &large) {
+				if f := large.failure(); f.Class != "result_too_large" || !strings.Contains(f.Message, "hub.limits.memory") {
+					t.Errorf("%s: %+v", name, f)
+				}
+				if !bytes.Contains(large.response, []byte(`"toolhub-1"`)) {
+					t.Errorf("%s: it is not known whose the message was: %s", name, large.response)
+				}
+				err = large.full
+			}
+			if !errors.Is(err, budget.ErrBusy) || small != "{}" {
+				t.Errorf("%s: %v, and then %q", name, err, small)
+			}
+			if waited := time.Since(began); waited != budget.Patience {
+				t.Errorf("%s: the message has waited %s", name, waited)
+			}
+			if !empty(t, mine) {
+				t.Errorf("%s: what had no room still holds some", name)
+			}
+			others.Free()
+			got, err, small := read(mine)
+			if err != nil || len(bytes.ReplaceAll(got.text, []byte("\n"), nil)) != len(long) || small != "{}" {
+				t.Fatalf("%s: %v, %d bytes, and then %q", name, err, len(got.text), small)
+			}
+			if r, err := mine.Take(10<<20, nil); err == nil {
+				t.Errorf("%s: a message that is held takes no room", name)
+				r.Free()
+			}
+			got.free()
+			r, err := mine.Take(10<<20, nil)
+			if err != nil {
+				t.Errorf("%s: a message that was freed takes room: %v", name, err)
+			}
+			r.Free()
+		})
+	}
+}
+
+// TestMemoryThatNobodyFreesIsCollected forgets a message. Whoever waits for its room gets it from the garbage collector.
+func TestMemoryThatNobodyFreesIsCollected(t *testing.T) {
+	t.Parallel()
+	b := budget.New(16 << 20)
+	a := b.Account("a")
+	m := &memories{account: a}
+	held, err := m.take(9<<20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := held.bytes[:1]
+	runtime.KeepAlive(held)
+	if _, err := a.Take(9<<20, nil); err == nil { // a part of it keeps all of it
+		t.Error("memory that is still read was taken for free")
+	}
+	runtime.KeepAlive(part)
+	l, err := a.Take(9<<20, nil)
+	if err != nil {
+		t.Errorf("memory that nobody reads is held: %v", err)
+	}
+	l.Free()
+}
