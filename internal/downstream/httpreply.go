@@ -17,8 +17,12 @@ import (
 // clients give up on connections that say nothing.
 const quietFor = 15 * time.Second
 
-// readWithin is how long a client may take to read one message.
-const readWithin = 2 * time.Minute
+// A client has to take in so much of what it is sent within so long: then its next piece counts. One that does not read
+// loses its connection, and what waited for it is free.
+const (
+	progressBytes  = 128 << 10
+	progressWithin = 30 * time.Second
+)
 
 // httpReply answers one lane request over HTTP. A result that comes first goes out as plain JSON, unless the client names
 // event streams first; a request that has something to tell before its result gets an event stream.
@@ -146,8 +150,6 @@ func (r *httpReply) finish(status int, text pieces) (written bool) {
 	if r.w == nil {
 		return false
 	}
-	control := http.NewResponseController(r.w)
-	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
 	if !r.inline && status == http.StatusOK {
 		r.openStream()
 	}
@@ -156,7 +158,7 @@ func (r *httpReply) finish(status int, text pieces) (written bool) {
 	} else {
 		written = writePieces(r.w, status, text)
 	}
-	_ = control.SetWriteDeadline(time.Time{}) // the connection may serve other requests after this one
+	endProgress(r.w)
 	r.w = nil
 	return written
 }
@@ -184,16 +186,30 @@ func (r *httpReply) event(text pieces) (written bool) {
 }
 
 // write sends text at once. A client that is gone is noticed by the HTTP server; one that does not read loses its
-// connection after a while, so that it holds up nobody.
+// connection, so that it holds up nobody.
 func (r *httpReply) write(text pieces) (written bool) {
-	control := http.NewResponseController(r.w)
-	_ = control.SetWriteDeadline(time.Now().Add(readWithin))
+	return inPieces(r.w, text) && http.NewResponseController(r.w).Flush() == nil
+}
+
+// inPieces writes text piece by piece, and reports whether the client has taken in each in time.
+func inPieces(w http.ResponseWriter, text pieces) bool {
+	control := http.NewResponseController(w)
 	for _, part := range text.parts {
-		if _, err := r.w.Write(part); err != nil {
-			return false
+		for len(part) > 0 {
+			n := min(len(part), progressBytes)
+			_ = control.SetWriteDeadline(time.Now().Add(progressWithin))
+			if _, err := w.Write(part[:n]); err != nil {
+				return false
+			}
+			part = part[n:]
 		}
 	}
-	return control.Flush() == nil
+	return true
+}
+
+// endProgress ends the deadline of inPieces: the connection may serve other requests after this one.
+func endProgress(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 }
 
 // writeJSON answers a request with one JSON text.
@@ -205,10 +221,6 @@ func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) 
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
 	w.Header().Set("Content-Length", strconv.Itoa(text.size()))
 	w.WriteHeader(status)
-	for _, part := range text.parts {
-		if _, err := w.Write(part); err != nil {
-			return false // a client that is gone is noticed by the HTTP server
-		}
-	}
-	return true
+	defer endProgress(w)
+	return inPieces(w, text) // a client that is gone is noticed by the HTTP server
 }

@@ -36,6 +36,7 @@ type stdioDoor struct {
 	writing sync.Mutex // one line at a time
 	out     io.Writer
 	broken  error // of a write; nothing is written after it
+	backlog *backlog
 
 	inflight  inflight
 	questions questions
@@ -69,7 +70,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		caller: &caller{session: session, out: newOutbox(nil), view: profile}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
+		backlog: newBacklog(), caller: &caller{session: session, out: newOutbox(nil), view: profile}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
 		open: make(map[string]func(pieces) bool)}
 	defer s.sessionEnded(session.Key)
 	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
@@ -161,6 +162,7 @@ func (t stdioTransport) Connect(context.Context) (mcp.Connection, error) { retur
 func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
+		d.backlog.wait(ctx.Done(), d.closed)
 		// The limit in force when the line comes counts, so it is asked for each time.
 		line, err := readLine(r, func() int64 { return d.server.cfg().MaxMessageBytes })
 		if large := (*longLine)(nil); errors.As(err, &large) {
@@ -272,6 +274,7 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 			defer d.server.calls.Done()
 			defer done()
 			behind()
+			defer d.backlog.turn(ctx)()
 			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text pieces) bool {
 				done() // the client may use the id again once it has the answer
 				return reply(text)
@@ -539,6 +542,7 @@ func (d *stdioDoor) writePieces(text pieces) error {
 		return fmt.Errorf("write to client: %w", err)
 	}
 	text = text.framed("", "\n")
+	defer d.backlog.begin(text.size())()
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if d.broken != nil {
