@@ -194,7 +194,7 @@ func TestTheBudgetHoldsUnderLoad(t *testing.T) {
 			messages.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(i), 1))
 				a := b.Account(string(rune('a' + i%4)))
-				for range 200 {
+				for range 50 {
 					l, err := a.Take(1+r.Int64N(4_000), nil)
 					b.mu.Lock()
 					if b.used > b.total || b.used < 0 {
