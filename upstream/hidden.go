@@ -100,26 +100,32 @@ func looks(c tool.Catalog) map[string]string {
 	return all
 }
 
+// toolsSeen is what is known of how a server describes its tools.
+type toolsSeen struct {
+	first   map[string]string // their looks when they were first listed, or at the last start
+	changed []string          // those that are described otherwise now
+}
+
 // compare notes which tools are described otherwise than at the last start, or than when they were first listed. s.mu is held.
 // It returns those that have not been told before.
 func (s *server) compare(c tool.Catalog) (news []string) {
 	now := looks(c)
-	if s.firstLooks == nil {
-		s.firstLooks = now
+	if s.seen.first == nil {
+		s.seen.first = now
 	}
 	var changed []string
 	for name, look := range now {
-		if first, known := s.firstLooks[name]; known && first != look {
+		if first, known := s.seen.first[name]; known && first != look {
 			changed = append(changed, s.redact.text(name))
 		}
 	}
 	slices.Sort(changed)
 	for _, name := range changed {
-		if !slices.Contains(s.changedTools, name) {
+		if !slices.Contains(s.seen.changed, name) {
 			news = append(news, name)
 		}
 	}
-	s.changedTools = changed
+	s.seen.changed = changed
 	return news
 }
 

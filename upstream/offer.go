@@ -174,7 +174,7 @@ func (s *server) recall(before *server) {
 	if s.listing != nil {
 		s.listing.catalog.Pending = true
 		if !s.foreign {
-			s.firstLooks = looks(s.listing.catalog)
+			s.seen.first = looks(s.listing.catalog)
 		}
 	}
 }

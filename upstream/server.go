@@ -83,31 +83,30 @@ type server struct {
 
 	firstWithin time.Duration // see Config.FirstListWithin
 
-	mu           sync.Mutex
-	firstBy      time.Time // until then its first list is waited for; zero before the start
-	inFlight     int
-	leaving      bool // no call is let in any more
-	lastUsed     time.Time
-	asleep       bool      // stopped, or about to be, until it is used
-	up           bool      // as far as is known it works, though it may be asleep or on its way
-	nextWake     time.Time // before this a call does not bring the next try forward
-	died         bool      // it was ready when it failed, and has not been started since
-	state        tool.ServerState
-	since        time.Time
-	lastErr      string
-	unlisted     [lists]*fault // why a list that the server offers was not read when it was last asked for
-	hint         string
-	nextTry      time.Time
-	restarts     int
-	pid          int
-	session      *session          // not nil exactly while ready
-	previous     *session          // the last one that was ready, for what is known of the server
-	moved        chan struct{}     // closed and replaced at each change of state
-	listing      *listing          // nil until first listed
-	firstLooks   map[string]string // of the tools when they were first listed, or at the last start
-	changedTools []string          // that are described otherwise now
-	foreign      bool              // the listing is that of a server of the same id and another identity
-	fresh        freshness         // of the listing
+	mu       sync.Mutex
+	firstBy  time.Time // until then its first list is waited for; zero before the start
+	inFlight int
+	leaving  bool // no call is let in any more
+	lastUsed time.Time
+	asleep   bool      // stopped, or about to be, until it is used
+	up       bool      // as far as is known it works, though it may be asleep or on its way
+	nextWake time.Time // before this a call does not bring the next try forward
+	died     bool      // it was ready when it failed, and has not been started since
+	state    tool.ServerState
+	since    time.Time
+	lastErr  string
+	unlisted [lists]*fault // why a list that the server offers was not read when it was last asked for
+	hint     string
+	nextTry  time.Time
+	restarts int
+	pid      int
+	session  *session      // not nil exactly while ready
+	previous *session      // the last one that was ready, for what is known of the server
+	moved    chan struct{} // closed and replaced at each change of state
+	listing  *listing      // nil until first listed
+	seen     toolsSeen     // of the tools, by compare
+	foreign  bool          // the listing is that of a server of the same id and another identity
+	fresh    freshness     // of the listing
 }
 
 // become is the one place where the state changes. f is nil where nothing went wrong.

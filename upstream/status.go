@@ -74,7 +74,7 @@ func (s *server) ownStatus() tool.ServerStatus {
 		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
 		st.Prompts, st.Resources, st.Templates = len(l.catalog.Prompts), len(l.catalog.Resources), len(l.catalog.Templates)
 		st.Cached, st.Known = l.catalog.Pending, !s.foreign
-		st.Findings, st.Changed = l.findings, slices.Clone(s.changedTools)
+		st.Findings, st.Changed = l.findings, slices.Clone(s.seen.changed)
 	}
 	return st
 }
