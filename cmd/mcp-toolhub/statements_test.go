@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,35 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
+
+// TestSecurityStatements checks docs/security.md: it has a row for each of the 33 statements, every row names tests that
+// exist, and a row without a test says what it waits for.
+func TestSecurityStatements(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	exist := testNames(t, root)
+	row := regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \| ([^|]+) \|$`)
+	test := regexp.MustCompile("`(Test[A-Za-z0-9]+|Fuzz[A-Za-z0-9]+)`")
+	waiting := map[string]bool{"16": true, "17": true, "18": true, "24": true}
+	rows := row.FindAllStringSubmatch(readFile(t, filepath.Join(root, "docs", "security.md")), -1)
+	if len(rows) != 33 {
+		t.Fatalf("docs/security.md has %d statements, want 33", len(rows))
+	}
+	for i, r := range rows {
+		number, tests := r[1], test.FindAllStringSubmatch(r[3], -1)
+		if number != fmt.Sprint(i+1) {
+			t.Errorf("row %d has the number %s", i+1, number)
+		}
+		if waits := strings.HasPrefix(r[3], "waits for "); waits != waiting[number] || waits != (len(tests) == 0) {
+			t.Errorf("statement %s: the last column is %q: name its tests, or say what it waits for", number, r[3])
+		}
+		for _, name := range tests {
+			if !exist[name[1]] {
+				t.Errorf("statement %s names %s, and there is no such test", number, name[1])
+			}
+		}
+	}
+}
 
 // TestNoHeaderPicksAnIdentity sends the headers by which proxies and other gateways name users and servers. The call still
 // goes to the server that its name says, and is recorded as the caller whose token it brought.
@@ -215,5 +245,37 @@ func TestAnnotationsAreNotBelieved(t *testing.T) {
 		if !c.runs && !strings.Contains(got, `"error_class":"approval_rejected"`) && !strings.Contains(got, string(tool.ClassPermissionDenied)) {
 			t.Errorf("trust %v: %s was refused as %s", c.trust, c.name, got)
 		}
+	}
+}
+
+// TestSessionIDsCannotBeGuessed opens sessions and tries ids beside theirs: one with another letter anywhere, one that a hub
+// with another key has given, and the plain words that a guess would begin with. The hub knows none of them.
+func TestSessionIDsCannotBeGuessed(t *testing.T) {
+	t.Parallel()
+	config := configText(t, map[string]any{}, nil)
+	hub, other := startHub(t, "hub.json", config), startHub(t, "hub.json", config)
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	known, seen := w.session, map[string]bool{}
+	for range 50 {
+		id := wireHTTP(t, hub.url+"/mcp", rev2025).open().session
+		if seen[id] || len(id) < 32 {
+			t.Fatalf("the session id %q is short, or was given twice", id)
+		}
+		seen[id] = true
+	}
+	guesses := []string{"1", "session", strings.Repeat("0", len(known)), known[:len(known)-1], known + "0",
+		wireHTTP(t, other.url+"/mcp", rev2025).open().session}
+	for at := 0; at < len(known)-1; at += max(1, len(known)/16) { // the last letter of base64 may have bits that mean nothing
+		guesses = append(guesses, flip(known, at))
+	}
+	for _, guess := range guesses {
+		w.session = guess
+		if status, _, messages := w.post(rawRequest{id: "7", method: "tools/list", params: "{}"}); status != http.StatusNotFound {
+			t.Errorf("the id %q was answered %d %v", guess, status, messages)
+		}
+	}
+	w.session = known
+	if status, _, messages := w.post(rawRequest{id: "8", method: "tools/list", params: "{}"}); status != http.StatusOK {
+		t.Errorf("the session itself was answered %d %v", status, messages)
 	}
 }
