@@ -594,9 +594,3 @@ func (s *server) catalog() tool.Catalog {
 	}
 	return c
 }
-
-func (s *server) isAsleep() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.asleep
-}

@@ -89,3 +89,9 @@ func (s *server) needs() string {
 	}
 	return fmt.Sprintf("mending: %s; %s", s.lastErr, s.hint) // also while it is tried again
 }
+
+func (s *server) isAsleep() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asleep
+}

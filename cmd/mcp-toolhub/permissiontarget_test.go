@@ -250,15 +250,15 @@ func TestAttackHosts(t *testing.T) {
 		"http://[::127.0.0.1]/": "::7f00:1", "http://[64:ff9b::7f00:1]/": "64:ff9b::7f00:1", "http://[2002:7f00:1::]/": "2002:7f00:1::", "http://localhost:8080/": "localhost",
 		"http://a.localhost/": "a.localhost", "http://LOCALHOST./": "localhost", "//127.0.0.1/": "127.0.0.1", "127.0.0.1:80/x": "127.0.0.1",
 		"http://169.254.169.254/latest/meta-data": "169.254.169.254", "http://2852039166/": "169.254.169.254", "http://[fe80::1%25eth0]/": "IPv6 address",
-		"http://0177.0.0.1/": "octal and decimal", "http://127.0.0.1\t/": "white space", "http:\\\\127.0.0.1/": "backslash", "http://good.example\\@127.0.0.1/": "backslash",
-		"http://a@b@127.0.0.1/": "more than one @", "http://%31%32%37.0.0.1/": "escape in its host", "javascript:fetch('http://127.0.0.1')": "no scheme", "view-source:file:///etc/shadow": "names no host",
+		"http://0177.0.0.1/": "one host for some programs and another one for others", "http://127.0.0.1\t/": "127.0.0.1", "http:\\\\127.0.0.1/": "127.0.0.1", "http://good.example\\@127.0.0.1/": "one host for some programs",
+		"http://a@b@127.0.0.1/": "more than one @", "http://%31%32%37.0.0.1/": "127.0.0.1", "javascript:fetch('http://127.0.0.1')": "is no address but a program",
 	} {
 		got := a.outcome("mcp.s.fetch", `{"url":`+quoted(url)+`}`)
 		if want == "ran" && got != "ran" || want != "ran" && (!strings.Contains(got, want) || !strings.Contains(got, `"error_class":"policy_blocked"`)) {
 			t.Errorf("%s: %s, want %s", url, got, want)
 		}
 	}
-	for url, want := range map[string]string{"file:///etc/shadow": "asked", "FILE://localhost/root/.ssh/id_rsa": "asked", "file:/x/../.env": "asked"} {
+	for url, want := range map[string]string{"file:///etc/shadow": "asked", "view-source:file:///etc/shadow": "asked", "FILE://localhost/root/.ssh/id_rsa": "asked", "file:/x/../.env": "asked"} {
 		if got := a.outcome("mcp.s.fetch", `{"url":`+quoted(url)+`}`); got != want {
 			t.Errorf("%s: %s, want %s", url, got, want)
 		}
