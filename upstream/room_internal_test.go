@@ -45,9 +45,9 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		lines.WriteString("data: " + rest[:n] + "\n")
 		rest = rest[n:]
 	}
-	type reader func(*budget.Account) (large received, err error, small string)
+	type reader func(*budget.Account) (large received, small string, err error)
 	events := func(stream string) reader {
-		return func(a *budget.Account) (received, error, string) {
+		return func(a *budget.Account) (received, string, error) {
 			m := &memories{account: a}
 			s := newSSEReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, m)
 			ev, err := s.next()
@@ -56,39 +56,39 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			}
 			next, failed := s.next()
 			if failed != nil {
-				return received{}, failed, ""
+				return received{}, "", failed
 			}
-			return ev.received(m), err, string(next.data)
+			return ev.received(m), string(next.data), err
 		}
 	}
 	for name, read := range map[string]reader{
-		"line": func(a *budget.Account) (received, error, string) {
+		"line": func(a *budget.Account) (received, string, error) {
 			l := newLineReader(strings.NewReader(long+"\n{}\n"), 64<<20)
 			l.from.account = a
 			large, err := l.next()
 			next, failed := l.next()
 			if failed != nil {
-				return received{}, failed, ""
+				return received{}, "", failed
 			}
-			return large, err, string(next.text)
+			return large, string(next.text), err
 		},
 		"event":          events("data: " + long + "\n\n"),
 		"event of lines": events(lines.String() + "\n"),
-		"body": func(a *budget.Account) (received, error, string) {
+		"body": func(a *budget.Account) (received, string, error) {
 			resp := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(long))}
 			got, err := readBody(resp, 64<<20, &memories{account: a}, nil)
-			return got, err, "{}"
+			return got, "{}", err
 		},
-		"body of known size": func(a *budget.Account) (received, error, string) {
+		"body of known size": func(a *budget.Account) (received, string, error) {
 			resp := &http.Response{ContentLength: int64(len(long)), Body: io.NopCloser(strings.NewReader(long))}
 			got, err := readBody(resp, 64<<20, &memories{account: a}, nil)
-			return got, err, "{}"
+			return got, "{}", err
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			mine, others := crowded(t)
 			began := time.Now()
-			_, err, small := read(mine)
+			_, small, err := read(mine)
 			var large *oversize
 			if errors.As(err, &large) {
 				if f := large.failure(); f.Class != "result_too_large" || !strings.Contains(f.Message, "hub.limits.memory") {
@@ -109,7 +109,7 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 				t.Errorf("%s: what had no room still holds some", name)
 			}
 			others.Free()
-			got, err, small := read(mine)
+			got, small, err := read(mine)
 			if err != nil || len(bytes.ReplaceAll(got.text, []byte("\n"), nil)) != len(long) || small != "{}" {
 				t.Fatalf("%s: %v, %d bytes, and then %q", name, err, len(got.text), small)
 			}
