@@ -413,7 +413,11 @@ func fill(text string, m message) []byte {
 	if m.ID != nil {
 		text = strings.ReplaceAll(text, "$ID", string(m.ID))
 	}
-	return []byte(strings.NewReplacer("$BAD", "\xff", "$LONG", strings.Repeat("long ", 1<<18)).Replace(text))
+	text = strings.ReplaceAll(text, "$BAD", "\xff")
+	if strings.Contains(text, "$LONG") {
+		text = strings.ReplaceAll(text, "$LONG", strings.Repeat("long ", 1<<18))
+	}
+	return []byte(text)
 }
 
 func quote(text string) []byte {
