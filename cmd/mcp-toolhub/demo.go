@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/demo"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/demo"
 )
 
 const demoHelp = `A small honest MCP server on stdin and stdout, to try a client or the hub with: tools

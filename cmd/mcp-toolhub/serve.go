@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 

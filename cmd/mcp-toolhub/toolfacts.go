@@ -6,9 +6,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/code"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/command"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )

@@ -1,0 +1,276 @@
+package code
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	runCommand = "run_command"
+
+	maxWords = 1000     // of a command
+	maxWord  = 32 << 10 // characters of one
+
+	codeCommandTimedOut = "command_timed_out"
+	codeCommandChanged  = "command_changed"
+)
+
+// commands are what code.run_command needs.
+type commands struct {
+	bounds *command.Bounds
+	runner *command.Runner
+}
+
+// enableCommands adds code.run_command to the tools.
+func (t *Toolset) enableCommands(cfg RunConfig) error {
+	cfg.Bounds.Root = t.root
+	bounds, err := command.NewBounds(cfg.Bounds)
+	if err != nil {
+		return fmt.Errorf("code: run_command: %w", err)
+	}
+	if cfg.Runner == nil {
+		return errors.New("code: run_command: there is nothing that runs commands")
+	}
+	t.commands = &commands{bounds, cfg.Runner}
+	declaration, err := runDeclaration(bounds.Config().Timeout)
+	if err != nil {
+		return err
+	}
+	t.catalog.Tools = append(t.catalog.Tools, declaration)
+	t.catalog.Title, t.catalog.Tags = "Project files and commands", []string{"code", "filesystem"}
+	t.catalog.Instructions += " Commands run there, without a shell."
+	return nil
+}
+
+// RunsCommands reports whether code.run_command is one of the tools.
+func (t *Toolset) RunsCommands() bool { return t.commands != nil }
+
+// Dir is the directory in which a command runs whose argument cwd is given, with every link followed; "" for none. Call it
+// only where RunsCommands.
+func (t *Toolset) Dir(given string) (string, error) {
+	if given == "" {
+		given = "."
+	}
+	at, err := t.locate(given)
+	if err != nil {
+		return "", errors.New(messageOf(err))
+	}
+	return t.commands.bounds.Dir(at)
+}
+
+// Find is the file that a command beginning with name starts in dir, with every link followed. Call it only where
+// RunsCommands.
+func (t *Toolset) Find(name, dir string) (string, error) { return t.commands.bounds.Find(name, dir) }
+
+// Env are the names of the variables that a command gets. Call it only where RunsCommands.
+func (t *Toolset) Env() []string { return t.commands.bounds.Names() }
+
+// ran is the structured content of code.run_command: what is known of a command that has run.
+type ran struct {
+	Program         string         `json:"program"`
+	CWD             string         `json:"cwd"`
+	Ending          command.Ending `json:"ending"`
+	ExitCode        *int           `json:"exit_code,omitempty"`
+	Signal          string         `json:"signal,omitempty"`
+	DurationMS      int64          `json:"duration_ms"`
+	Stdout          string         `json:"stdout"`
+	Stderr          string         `json:"stderr"`
+	StdoutBytes     int64          `json:"stdout_bytes"`
+	StderrBytes     int64          `json:"stderr_bytes"`
+	StdoutTruncated bool           `json:"stdout_truncated"`
+	StderrTruncated bool           `json:"stderr_truncated"`
+}
+
+// runCommand runs argv. A command that fails is an answer with isError; one that was ended is a failure that carries what
+// it had written by then.
+func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, error) {
+	if t.commands == nil {
+		return answer{}, &tool.Failure{Class: tool.ClassUnknownTool, Message: "the hub runs no commands: list the tools again"}
+	}
+	limits := t.commands.bounds.Config()
+	a := parseArguments(e.Arguments, "argv", "cwd", "timeout_ms")
+	argv := a.words("argv")
+	cwd := a.text("cwd", ".", 4096)
+	most := int(limits.Timeout.Milliseconds())
+	timeout := time.Duration(a.integer("timeout_ms", most, 1, most)) * time.Millisecond
+	if err := a.err(); err != nil {
+		return answer{}, err
+	}
+	found, err := t.findCommand(argv[0], cwd, e.Command)
+	if err != nil {
+		return answer{}, err
+	}
+	if e.Command != nil && *e.Command != found {
+		return answer{}, &tool.Failure{Class: tool.ClassPermissionDenied, Code: codeCommandChanged, Message: fmt.Sprintf(
+			"%q is another program, or its directory another one, than when the call was permitted: nothing ran; call again", clip(argv[0], 200))}
+	}
+	env, secrets := t.commands.bounds.Environment()
+	outcome, err := t.commands.runner.Run(ctx, command.Spec{
+		Program: found.Program, Argv: argv, Dir: found.Dir, Env: env, Timeout: timeout,
+		StdoutLimit: limits.StdoutLimit, StderrLimit: limits.StderrLimit, Progress: command.Report(e.Progress),
+	})
+	if err != nil {
+		return answer{}, runFailure(ctx, argv[0], err)
+	}
+	return t.answerOf(ctx, found, &outcome, secrets)
+}
+
+// findCommand finds the program and the directory of a command. A sensitive directory is one that it was permitted for.
+func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.Command, error) {
+	at, err := t.locate(cwd)
+	if err != nil {
+		return tool.Command{}, err
+	}
+	dir, err := t.commands.bounds.Dir(at)
+	if err != nil {
+		return tool.Command{}, boundsFailure(err)
+	}
+	switch {
+	case t.never.contain(dir):
+		return tool.Command{}, openFailure(cwd, errNever)
+	case permitted == nil && t.sensitive.contain(dir):
+		return tool.Command{}, openFailure(cwd, errSensitive)
+	}
+	program, err := t.commands.bounds.Find(name, dir)
+	if err != nil {
+		return tool.Command{}, boundsFailure(err)
+	}
+	return tool.Command{Program: program, Dir: dir}, nil
+}
+
+// messageOf is what a failure says to people.
+func messageOf(err error) string {
+	var f *tool.Failure
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	return err.Error()
+}
+
+func boundsFailure(err error) error {
+	f := &tool.Failure{Class: tool.ClassInvalidArguments, Message: err.Error()}
+	var p *command.Problem
+	if errors.As(err, &p) {
+		if f.Code = p.Code; p.Code == command.CodeOutsideRoots {
+			f.Class = tool.ClassSandboxViolation
+		}
+	}
+	return f
+}
+
+// runFailure says why nothing ran.
+func runFailure(ctx context.Context, name string, err error) error {
+	f := &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err}
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, command.ErrChanged):
+		f.Class, f.Code = tool.ClassPermissionDenied, codeCommandChanged
+		f.Message = fmt.Sprintf("%q changed while it was about to be run: nothing ran; call again", clip(name, 200))
+	case errors.Is(err, command.ErrClosed):
+		f.Class, f.Message = tool.ClassDependencyUnavailable, "the hub is stopping: nothing ran; call again later"
+	default:
+		f.Code = command.CodeNotExecutable
+		f.Message = fmt.Sprintf("%q could not be started: name a program of this machine, or a script that begins with #! and "+
+			"an interpreter that is installed", clip(name, 200))
+	}
+	return f
+}
+
+func (t *Toolset) answerOf(ctx context.Context, found tool.Command, o *command.Outcome, secrets []string) (answer, error) {
+	facts := ran{
+		Program: found.Program, CWD: t.show(found.Dir), Ending: o.Ending, Signal: o.Signal, DurationMS: o.Took.Milliseconds(),
+		Stdout: o.Stdout.Text(secrets), StdoutBytes: o.Stdout.Bytes, StdoutTruncated: o.Stdout.Truncated(),
+		Stderr: o.Stderr.Text(secrets), StderrBytes: o.Stderr.Bytes, StderrTruncated: o.Stderr.Truncated(),
+	}
+	switch o.Ending {
+	case command.Exited:
+		facts.ExitCode = &o.ExitCode
+	case command.Signaled:
+	default:
+		return answer{}, endedFailure(ctx, o, &facts)
+	}
+	return answer{text: facts.text(), structured: facts, isError: o.Ending != command.Exited || o.ExitCode != 0}, nil
+}
+
+// endedFailure is the failure of a command that the hub has ended. What it has done by then nobody knows.
+func endedFailure(ctx context.Context, o *command.Outcome, facts *ran) error {
+	f := &tool.Failure{Class: tool.ClassTimeout, Code: codeCommandTimedOut, OutcomeUnknown: true, Cause: ctx.Err()}
+	took := o.Took.Round(time.Millisecond)
+	switch o.Ending {
+	case command.TimedOut:
+		f.Message = fmt.Sprintf("the command was ended after %v with all that it had started, because its time was over; what it did until then "+
+			"stays done. Give it less to do; only the person can allow more time, in the hub's config", took)
+	case command.Canceled:
+		f.Class, f.Code, f.Message = tool.ClassCanceled, "", fmt.Sprintf("the call was canceled, and the command ended after %v with all that it had "+
+			"started; what it did until then stays done", took)
+	default:
+		f.Class, f.Code, f.Message = tool.ClassCanceled, "hub_stopping", "the hub stops, and the command was ended with all that it had started; what "+
+			"it did until then stays done"
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(facts) == nil {
+		f.Detail = strings.TrimSuffix(b.String(), "\n")
+	}
+	return f
+}
+
+// text is what a client shows that knows nothing of structured content.
+func (r *ran) text() string {
+	var b strings.Builder
+	if r.ExitCode != nil {
+		fmt.Fprintf(&b, "exit code %d", *r.ExitCode)
+	} else {
+		fmt.Fprintf(&b, "ended by a signal: %s", r.Signal)
+	}
+	fmt.Fprintf(&b, " after %s ms\n", strconv.FormatInt(r.DurationMS, 10))
+	for _, out := range []struct{ name, text string }{{"stdout", r.Stdout}, {"stderr", r.Stderr}} {
+		if out.text != "" {
+			fmt.Fprintf(&b, "\n%s:\n%s", out.name, out.text)
+			if !strings.HasSuffix(out.text, "\n") {
+				b.WriteByte('\n')
+			}
+		}
+	}
+	return b.String()
+}
+
+// words returns a list of 1 to maxWords strings, the first of which is not empty.
+func (a *arguments) words(name string) []string {
+	raw, ok := a.members[name]
+	if !ok {
+		a.reject("argument %q is missing: send a list of strings, the program first", name)
+		return []string{""}
+	}
+	var words []string
+	sound := true
+	err := rawjson.Elements(raw, func(v []byte) bool {
+		word, ok := rawjson.String(v)
+		sound = sound && ok && utf8.RuneCountInString(word) <= maxWord && !strings.ContainsRune(word, 0)
+		words = append(words, word)
+		return sound && len(words) <= maxWords
+	})
+	switch {
+	case err != nil || !sound:
+		a.reject("argument %q is no list of strings without NUL characters, of %d characters each at most: send the program and "+
+			"its arguments, one string each", name, maxWord)
+	case len(words) == 0 || len(words) > maxWords || words[0] == "":
+		a.reject("argument %q names no program, or has over %d words: send the program first, then its arguments", name, maxWords)
+	default:
+		return words
+	}
+	return []string{""}
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// Kinds of credentials, each before a name.
+const (
+	fromEnv    = "env:"    // a variable of the hub's environment
+	fromFile   = "file:"   // a file, by the path that the config names it by
+	fromInput  = "input:"  // one of VS Code's inputs
+	fromConfig = "config:" // stands in the config file itself, under that key
+	inHeader   = "header:" // an HTTP header that goes to the server
+)
+
+// credentialsOf are the names of what the entry of a server gives it to sign in with. They are told by where they come from
+// and where they go: a variable or an input counts that is called like a secret, or goes where a secret does; a file always.
+func credentialsOf(entry *node) []string {
+	c := make(credentials)
+	for _, m := range entry.members {
+		switch m.key {
+		case "env":
+			for _, v := range m.value.members {
+				c.value(v.value.text, command.Secret(v.key), fromConfig+"env."+v.key)
+			}
+		case "headers":
+			for _, h := range m.value.members {
+				secret := facts.SecretParameter(h.key) || command.Secret(h.key)
+				if c.value(h.value.text, secret, "") || secret {
+					c[inHeader+h.key] = true
+				}
+			}
+		case "args":
+			for _, word := range m.value.items {
+				c.value(word.text, false, fromConfig+"args")
+			}
+		case "url", "httpUrl", "serverUrl":
+			c.value(m.value.text, false, fromConfig+m.key)
+		case "envFile":
+			c[fromFile+m.value.text] = true
+		}
+	}
+	names := make([]string, 0, len(c))
+	for name := range c {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// credentials are names.
+type credentials map[string]bool
+
+// value takes in a value, and reports whether it refers to a credential. secret says that it goes where a secret does; one that
+// stands there itself has the name literal.
+func (c credentials) value(text string, secret bool, literal string) bool {
+	found := false
+	rest := text
+	for {
+		i := strings.Index(rest, "${")
+		if i < 0 {
+			break
+		}
+		end := strings.IndexByte(rest[i:], '}')
+		if end < 0 {
+			break
+		}
+		if name := referred(rest[i+2:i+end], secret); name != "" && (i == 0 || rest[i-1] != '$') {
+			c[name], found = true, true
+		}
+		rest = rest[i+end+1:]
+	}
+	switch {
+	case literal == "" || found:
+	case secret && text != "" && !strings.Contains(text, "${"):
+		c[literal] = true
+	case literalSecret(text):
+		c[literal] = true
+	}
+	return found
+}
+
+// literalSecret reports whether text is an address with a secret in it.
+func literalSecret(text string) bool {
+	_, err := url.Parse(text)
+	return err == nil && !strings.Contains(text, "${") && target.Masked(text, false) != text
+}
+
+// referred is the name of the credential that the reference ${body} stands for; "" for none.
+func referred(body string, secret bool) string {
+	switch body {
+	case "workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/", "userHome":
+		return ""
+	}
+	word, rest, prefixed := strings.Cut(body, ":")
+	switch {
+	case prefixed && word == "file":
+		return fromFile + rest
+	case prefixed && word == "input" && (secret || command.Secret(rest)):
+		return fromInput + rest
+	case prefixed && word == "input":
+		return ""
+	case prefixed && word == "env":
+		body = rest
+	}
+	name, _, _ := strings.Cut(body, ":-")
+	if !envName.MatchString(name) || !secret && !command.Secret(name) {
+		return ""
+	}
+	return fromEnv + name
+}

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"cmp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// limits bound what one server may send and list. Zero: not given.
+type limits struct {
+	message, catalog, toolSize int64
+	pages, tools, schemaDepth  int
+	hiddenText                 string
+}
+
+// hubLimits are those of all servers, and of clients.
+type hubLimits struct {
+	limits
+	clientMessage int64
+	memory        int64
+}
+
+// Bounds of the limits. Below the least no server can say who it is; beyond the most something else would break.
+const (
+	minMessage     = 1 << 10
+	maxMessage     = 1 << 30   // several copies of a message are held
+	maxPages       = 100_000   // each is a request
+	maxCatalog     = 256 << 20 // the most that is kept for the next start
+	maxTools       = 100_000   // each list of tools is made anew for each naming style
+	minSchemaDepth = 4
+	minMemory      = 8 << 20
+	maxMemory      = 1 << 40
+)
+
+func limitFields[T any](at func(*T) *limits) []field[T] {
+	return []field[T]{
+		key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
+			"64 MiB over stdio and sse).", size{minMessage, maxMessage}, func(t *T) *int64 { return &at(t).message }),
+		key("pages", "Pages of one list, of tools or resources for instance (default 1000).", number{1, maxPages}, func(t *T) *int { return &at(t).pages }),
+		key("catalog", "Size of all pages of one list together (default 64 MiB).", size{minMessage, maxCatalog},
+			func(t *T) *int64 { return &at(t).catalog }),
+		key("tools", "Tools of a server, and prompts, resources and resource templates, of each as many (default 10000). "+
+			"Further ones are left out.", number{1, maxTools}, func(t *T) *int { return &at(t).tools }),
+		key("tool_size", "Size of the declaration of one tool, schemas and all, or of one prompt or resource (default 1 MiB). "+
+			"A larger one is left out.", size{minMessage, upstream.MaxToolSize}, func(t *T) *int64 { return &at(t).toolSize }),
+		key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
+			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, func(t *T) *int { return &at(t).schemaDepth }),
+		key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
+			"strip them, or refuse what holds them.", text{oneOf: []string{upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse}},
+			func(t *T) *string { return &at(t).hiddenText }),
+	}
+}
+
+func limitsShape() object[limits] {
+	return object[limits]{fields: limitFields(func(l *limits) *limits { return l })}
+}
+
+func hubLimitsShape() object[hubLimits] {
+	return object[hubLimits]{fields: append(limitFields(func(l *hubLimits) *limits { return &l.limits }),
+		key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
+			"hub.http.max_body_bytes says otherwise for HTTP.", size{minMessage, maxMessage},
+			func(l *hubLimits) *int64 { return &l.clientMessage }),
+		key("memory", "Memory for large messages of all servers together (default: a quarter of the memory of the machine or cgroup, "+
+			"at most 2 GiB). A message that finds no room waits, and then its call fails.", size{minMemory, maxMemory},
+			func(l *hubLimits) *int64 { return &l.memory }))}
+}
+
+// serverLimits are those of a server's entry, and where it is silent those of the hub.
+func serverLimits(own, hub limits) upstream.Limits {
+	return upstream.Limits{
+		Message: int(cmp.Or(own.message, hub.message)), Catalog: int(cmp.Or(own.catalog, hub.catalog)),
+		ToolSize: int(cmp.Or(own.toolSize, hub.toolSize)), Pages: cmp.Or(own.pages, hub.pages),
+		Tools: cmp.Or(own.tools, hub.tools), SchemaDepth: cmp.Or(own.schemaDepth, hub.schemaDepth),
+		HiddenText: cmp.Or(own.hiddenText, hub.hiddenText),
+	}
+}
+
+// limitClients sets how large a client's messages may be.
+func limitClients(c *downstream.Config, l hubLimits) {
+	c.MaxMessageBytes = l.clientMessage
+	c.HTTP.MaxBodyBytes = cmp.Or(c.HTTP.MaxBodyBytes, l.clientMessage)
+}

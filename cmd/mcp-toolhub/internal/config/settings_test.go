@@ -1,0 +1,394 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+)
+
+// userConfig is where, below their home, users keep configuration.
+func userConfig() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join("Library", "Application Support")
+	case "windows":
+		return "AppData"
+	}
+	return ".config"
+}
+
+// TestEverySetting loads a file that holds each of the hub's keys and looks where each value went.
+func TestEverySetting(t *testing.T) {
+	t.Parallel()
+	here, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{"HOME": here, "USERPROFILE": here, "AppData": filepath.Join(here, "AppData"), "SET": "a-token-of-enough-bytes", "EMPTY": ""}
+	state := t.TempDir()
+	s, err := config.Load(config.Source{Path: "testdata/full.yaml", StateDir: state, Env: env(vars)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
+	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
+	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
+		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
+	want := &config.Settings{
+		Path: "testdata/full.yaml", StateDir: state, LogLevel: "debug", LogFormat: "json",
+		Credentials: map[string][]string{"local": {"file:full.secret"}, "merged": {"file:full.secret"}, "web": {"env:SET", "header:Authorization"}},
+		Upstream: upstream.Config{StartParallel: 3, FirstListWithin: 5 * time.Second, RetryMin: 2 * time.Second, RetryMax: 3 * time.Minute, RetryBudget: 20, RetryRest: time.Hour,
+			Origin: filepath.Join(here, "full.yaml"),
+			Servers: []upstream.ServerConfig{
+				{ID: "local", Transport: upstream.Stdio, Command: filepath.Join(here, "bin", "server"),
+					Args: []string{"--port", "8080", "eu", "${kept}", set, "fallback"},
+					Env:  []string{"A=1", "B=true", "C=" + set, "E=" + file}, Dir: filepath.Join(here, "sub"),
+					Trust: true, Tags: []string{"one", "two"}, Validate: "warn", MaxParallel: 7, MaxQueued: 9,
+					Lazy: true, IdleStop: 10 * time.Minute, HideWhenDown: true,
+					Limits:   upstream.Limits{Message: 2 << 20, Pages: 20, Catalog: 3 << 20, Tools: 400, ToolSize: 64 << 10, SchemaDepth: 64},
+					Timeouts: upstream.Timeouts{Connect: 10 * time.Second, List: 20 * time.Second, Call: 90 * time.Second, CallMax: 2 * time.Hour},
+					Tools: []upstream.ToolTimeout{{Pattern: "slow_*", Call: 3 * time.Hour, CallMax: 3 * time.Hour},
+						{Pattern: "quick", Call: 5 * time.Second, CallMax: 5 * time.Second}}},
+				{ID: "merged", Transport: upstream.Stdio, Command: "x", Limits: usual, Env: []string{"A=own", "B=true", "C=" + set, "E=" + file}},
+				{ID: "web", Transport: upstream.StreamableHTTP, URL: "https://example.com/mcp", Validate: "off", Limits: usual,
+					Isolated: true, SessionIdle: 5 * time.Minute, MaxSessions: 3,
+					Headers: map[string]string{"Authorization": "Bearer " + set}},
+				{ID: "events", Transport: upstream.SSE, URL: "https://example.com/sse/", Limits: usual},
+				{ID: "typed", Transport: upstream.StreamableHTTP, URL: "https://example.com/sse", Limits: usual},
+				{ID: "idle", Transport: upstream.Stdio, Command: "x", Disabled: true, Limits: usual},
+			}},
+		Profiles: []namespace.Profile{
+			{Name: "default", Style: namespace.StyleSafe},
+			{Name: "small", Style: namespace.StyleShort, Servers: []string{"local", "code", "w*"}, Include: []string{"mcp.local.*"},
+				Exclude: []string{"mcp.*.delete_*"},
+				Tools:   []namespace.Override{{Match: "mcp.local.a", Name: "b", Title: "T", Description: "D"}}},
+		},
+		Deferred: deferred.Config{
+			Default: always, RefTTL: 7 * 24 * time.Hour, Keys: []string{set},
+			Profiles: map[string]deferred.Settings{"default": always, "small": {Mode: deferred.ModeNever, Budget: 5000,
+				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"},
+					deferred.Hint{Match: "mcp.local.a", Text: "b T D"})}},
+		},
+		RuleFiles:  []string{filepath.Join(here, "sub", "rules.yaml")},
+		Policy:     everyPolicySetting(here, set),
+		Embeddings: embed.Config{URL: "https://example.com/v1", Model: "m", Key: set, Timeout: time.Second, Dir: filepath.Join(state, "embeddings")},
+		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
+			SyncWithin: 20 * time.Millisecond},
+		Code: code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here,
+			AllowedWriteRoots: []string{here, filepath.Join(here, "sub")},
+			Run: code.RunConfig{Enabled: true, Bounds: command.Config{Roots: []string{filepath.Join(here, "sub"), filepath.Join(here, "sub")},
+				Env: []string{"GOPATH"}, Timeout: 5 * time.Minute, StdoutLimit: 1 << 10, StderrLimit: 2 << 10}}},
+		Declarative: declarative.Config{Enabled: true, Dir: filepath.Join(here, userConfig(), "mcp-toolhub", "tools"), Bounds: command.Config{
+			Root: filepath.Join(here, "sub"), Roots: []string{here}, Env: []string{"A"}, Timeout: 20 * time.Minute, MaxTimeout: time.Hour,
+			StdoutLimit: 3 << 10, StderrLimit: 4 << 10}},
+		Downstream: downstream.Config{Name: "my hub", Instructions: "Be kind.", MaxMessageBytes: 16 << 20, InputTimeout: 90 * time.Second,
+			HTTP: downstream.HTTPConfig{Listen: "0.0.0.0:8808", MaxBodyBytes: 1 << 20, MaxSessions: 5, SessionIdle: 10 * time.Minute,
+				AllowedOrigins: []string{"https://app.example.com"}, AllowedHosts: []string{"hub.example.com"}, NoDirectViews: true,
+				DrainTimeout: 3 * time.Second},
+			Auth: downstream.AuthConfig{Tokens: []downstream.Token{{Name: "alice", Secret: set}, {Name: "bob", Secret: file}}}},
+		Uses: []string{
+			"local: runs ~/bin/server --port 8080 ${input:region} $${kept} ${SET:-x} ${EMPTY:-fallback}, in sub, " +
+				"with the variables A B C D E, and believes what it says of its tools",
+			"merged: runs x, with the variables A B C D E", "web: connects to https://example.com/mcp, with the headers Authorization",
+			"events: connects to https://example.com/sse/", "typed: connects to https://example.com/sse",
+			"policy.classifier: sends calls to https://example.com/judge",
+			"deferred.embeddings: sends descriptions and questions to https://example.com/v1", "hub.http: listens on 0.0.0.0:8808",
+			"hub.toolsets.code: reads " + here + "; writes " + here + " " + filepath.Join(here, "sub") + "; runs commands",
+			"policy.tools: says what tools can do", "policy.targets: says where calls may be aimed at", "policy.mode: client",
+		},
+	}
+	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
+		if info, err := os.Stat(file); err != nil || s.Read[file] == nil || !os.SameFile(s.Read[file], info) || s.Read[file].Size() != info.Size() {
+			t.Errorf("%s was read as %v, %v", file, s.Read[file], err)
+		}
+	}
+	for _, file := range []string{"full.yaml", "full.secret", "sub/rules.yaml"} {
+		if s.Digests[filepath.Join(here, file)] == "" {
+			t.Errorf("%s is not among the files that were read: %v", file, s.Digests)
+		}
+	}
+	if len(s.Patterns) == 0 || len(s.Strays) > 0 {
+		t.Errorf("patterns %v, strays %v", s.Patterns, s.Strays)
+	}
+	s.Read, s.Digests, s.Patterns = nil, nil, nil
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("got  %+v\nwant %+v", s, want)
+	}
+}
+
+// everyPolicySetting is what the key policy of testdata/full.yaml says.
+func everyPolicySetting(here, set string) gate.Config {
+	yes := true
+	return gate.Config{Mode: policy.ModeClient,
+		Sets: []policy.Set{
+			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
+				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
+				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:80:7"}}},
+			{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
+				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
+		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},
+			Arguments: map[string]string{"/to": "path"}}}},
+		Limits: target.Config{AllowedWriteRoots: []string{filepath.Join(here, "sub")}, AllowTempWrites: true,
+			SensitivePaths: []string{"*.tfstate"}, ExemptPaths: []string{".env.example"}, AllowedHosts: []string{"a.example"},
+			DeniedHosts: []string{"10.0.0.0/8"}, AllowedDomains: []string{"b.example"}, DeniedDomains: []string{"c.example"}},
+		Classifier: &policy.ClassifierConfig{URL: "https://example.com/judge", Headers: map[string]string{"Authorization": set},
+			Env: append([]string{"HOME=" + here}, guard.Nested("")...), Timeout: time.Second, Match: []string{"mcp.*"}, Tags: []string{"write"}, MayAllow: true,
+			MinConfidence: 0.8},
+		Channels: []gate.Channel{gate.ChannelQueue}, AskTimeout: 2 * time.Minute, SessionTime: time.Hour, AlwaysTime: 30 * 24 * time.Hour}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# nothing\n", "mcpServers:\nhub:\nprofiles:\n", "{}", "---\n...\n", "\xef\xbb\xbfhub: {}"} {
+		s, err := config.Parse("c.yaml", []byte(text), testEnv())
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if s.LogLevel != "info" || s.LogFormat != "auto" || s.Code.Enabled || len(s.Upstream.Servers) != 0 ||
+			len(s.Profiles) != 1 || s.Profiles[0].Name != namespace.DefaultProfile ||
+			s.Journal.Dir != filepath.Join(s.StateDir, "journal") || len(s.Warnings) != 1 {
+			t.Errorf("%q: %+v", text, s)
+		}
+	}
+	s, err := config.Parse("c.yaml", []byte("hub: {toolsets: {code: }}"), testEnv())
+	if err != nil || !s.Code.Enabled {
+		t.Errorf("the key alone does not enable code: %+v, %v", s, err)
+	}
+	s, err = config.Parse("c.yaml", []byte("hub: {toolsets: {code: {enabled: false}}}"), testEnv())
+	if err != nil || s.Code.Enabled {
+		t.Errorf("enabled: false does not disable code: %+v, %v", s, err)
+	}
+}
+
+func TestExample(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(root, "config.example.yaml")
+	s, err := config.Load(config.Source{Path: path, Env: testEnv()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warnings) > 0 || !s.Code.Enabled || s.Code.Root != dir {
+		t.Errorf("warnings %v, code %+v", s.Warnings, s.Code)
+	}
+	demo := upstream.ServerConfig{ID: "demo", Transport: upstream.Stdio, Command: "mcp-toolhub", Args: []string{"demo-server"}, Trust: true}
+	if len(s.Upstream.Servers) != 1 || !reflect.DeepEqual(s.Upstream.Servers[0], demo) {
+		t.Errorf("servers: %+v", s.Upstream.Servers)
+	}
+}
+
+// TestExampleUncommented holds the entries that are commented out to the same rules.
+func TestExampleUncommented(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join(root, "config.example.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, _, _ := strings.Cut(string(data), "\n"); first != "# yaml-language-server: $schema=config.schema.json" {
+		t.Errorf("the first line does not name the schema: %s", first)
+	}
+	text := regexp.MustCompile(`(?m)^( *)# ( *)([a-z_A-Z]+:( |$)|- )`).ReplaceAllString(string(data), "$1$2$3")
+	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "GITHUB_TOKEN": "t", "HUB_TOKEN_ALICE": "0123456789abcdef",
+		"HUB_REF_KEY": "0123456789abcdef"})
+	s, err := config.Parse("x.yaml", []byte(text), vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warnings) > 0 || len(s.Upstream.Servers) != 4 || len(s.Profiles) != 2 {
+		t.Errorf("warnings %v, %d servers, %d profiles", s.Warnings, len(s.Upstream.Servers), len(s.Profiles))
+	}
+}
+
+// TestNoFaultShowsASecret puts a secret into every place of a file and breaks each of them in turn.
+func TestNoFaultShowsASecret(t *testing.T) {
+	t.Parallel()
+	const canary = "CANARY-5f1e"
+	places := []string{
+		"mcpServers: {a: {command: x, args: [%s]}}", "mcpServers: {a: {command: x, env: {K: %s}}}",
+		"mcpServers: {a: {command: x, env: %s}}", "mcpServers: {a: {command: %s}}", "mcpServers: {a: {command: x, cwd: %s}}",
+		"mcpServers: {a: {url: %s}}", "mcpServers: {a: {url: https://x, headers: {Authorization: %s}}}",
+		"mcpServers: {a: {url: https://x, headers: %s}}", "mcpServers: {a: %s}", "mcpServers: %s", "servers: [%s]",
+		"mcpServers: {a: {type: %s}}", "mcpServers: {a: {command: x, timeouts: {call: %s}}}", "mcpServers: {a: {command: x, tags: %s}}",
+		"mcpServers: {a: {command: x, validate: %s}}", "mcpServers: {a: {command: x, timeout: %s}}",
+		"mcpServers: {a: {command: x, disabled: %s}}", "mcpServers: {a: {command: x, envFile: %s}}",
+		"hub: %s", "hub: {auth: {tokens: [{name: a, token: %s}]}}", "hub: {auth: {tokens: [%s]}}", "hub: {auth: {tokens: %s}}",
+		"hub: {http: {listen: %s}}", "hub: {http: {max_body_bytes: %s}}", "hub: {http: {allowed_hosts: [%s]}}",
+		"hub: {log: {level: %s}}", "hub: {retry: {min: %s}}", "mcpServers: {a: {command: x, idle_stop: %s}}", "hub: {toolsets: {code: {root: %s}}}", "hub: {toolsets: {code: {sensitive_paths: [%s]}}}",
+		"persist: {journal: {max_bytes: %s}}", "persist: {journal: {dir: %s}}", "profiles: {p: {style: %s}}",
+		"profiles: {p: {include: [%s]}}", "inputs: [{id: a, type: %s}]", "policy: %s", "zzz: %s", "%s",
+	}
+	values := []string{
+		canary, `"` + canary + `\0"`, `"` + canary + `\r\n"`, `"${` + canary + ` }"`, `"` + canary + `${UNSET}"`, `"${` + canary,
+		`"${A:-` + canary + `${B}}"`, `[` + canary + `, {}]`, `{x y: ` + canary + `}`, `"http://` + canary + `:%zz"`, `"ftp://u:` + canary + `@h"`,
+		`"` + canary, `'` + canary, "!x " + canary, "*" + "a " + canary, "\t" + canary, "x: " + canary,
+		`{"K=` + canary + `": 1}`, `{"Authorization: Bearer ` + canary + `": }`, "[" + canary,
+		`"${SECRET}"`, `"${SECRET}\n"`, `"x${SECRET}[{\0"`, `{"a": "` + canary + `" "b"}`,
+	}
+	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "SECRET": canary + "\x00"})
+	reports := 0
+	for _, place := range places {
+		for _, value := range values {
+			for _, name := range []string{"c.yaml", "c.json"} {
+				s, err := config.Parse(name, []byte(fmt.Sprintf(place, value)), vars)
+				var report string
+				if err != nil {
+					report = err.Error()
+					reports++
+				} else {
+					for _, w := range s.Warnings {
+						report += w.Error()
+					}
+				}
+				if strings.Contains(report, canary) {
+					t.Errorf("%s with %s: %s", place, value, report)
+				}
+			}
+		}
+	}
+	if reports < 500 {
+		t.Errorf("%d reports only: the test breaks too little", reports)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for path, want := range map[string]string{filepath.Join(dir, "none.yaml"): "no such file", dir: "not a regular file"} {
+		_, err := config.Load(config.Source{Path: path, Env: testEnv()})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+// TestHostileFiles are small files that would stand for much, and large ones.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+	for i := range 60 {
+		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
+	}
+	cases := map[string]string{
+		"bomb.yaml":      bomb,
+		"flow.yaml":      "hub: " + strings.Repeat("[", 100_000),
+		"sequence.yaml":  strings.Repeat("- ", 100_000),
+		"questions.yaml": strings.Repeat("? ", 100_000),
+		"anchors.yaml":   "a: " + strings.Repeat("&a ", 100_000),
+		"long.yaml":      "a:\n" + strings.Repeat("  k: 1\n", 200_000),
+		"deep.json":      strings.Repeat(`{"a":[`, 100_000),
+		"quotes.json":    strings.Repeat(`"/*`, 100_000),
+		"comments.json":  strings.Repeat("/**/", 100_000),
+		"large.json":     `{"a": "` + strings.Repeat("x", 4<<20) + `"}`,
+	}
+	for name, text := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			_, err := config.Parse(name, []byte(text), testEnv())
+			var faults textfile.Faults
+			if !errors.As(err, &faults) {
+				t.Errorf("no faults: %v", err)
+			}
+			if d := time.Since(start); d > 2*time.Minute {
+				t.Errorf("took %s", d)
+			}
+		})
+	}
+}
+
+// TestRetryPauses checks that one pause follows the other where its default does not fit.
+func TestRetryPauses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]time.Duration{
+		"{}":                   {},
+		"{min: 5s}":            {5 * time.Second, 0},
+		"{min: 2m}":            {2 * time.Minute, 2 * time.Minute},
+		"{max: 100ms}":         {100 * time.Millisecond, 100 * time.Millisecond},
+		"{max: 5m}":            {0, 5 * time.Minute},
+		"{min: 2m, max: 120s}": {2 * time.Minute, 2 * time.Minute},
+	} {
+		s, err := config.Parse("c.yaml", []byte("hub: {retry: "+text+"}"), testEnv())
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := [2]time.Duration{s.Upstream.RetryMin, s.Upstream.RetryMax}; got != want {
+			t.Errorf("%s: pauses %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestClientMessage: one limit for clients, and hub.http.max_body_bytes for what comes over HTTP.
+func TestClientMessage(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]int64{
+		"{}":                               {},
+		"{limits: {client_message: 8MiB}}": {8 << 20, 8 << 20},
+		"{http: {max_body_bytes: 1MiB}}":   {0, 1 << 20},
+		"{limits: {client_message: 8MiB}, http: {max_body_bytes: 1MiB}}": {8 << 20, 1 << 20},
+		"{limits: {message: 8MiB}}":                                      {},
+	} {
+		s, err := config.Parse("c.yaml", []byte("hub: "+text), testEnv())
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := [2]int64{s.Downstream.MaxMessageBytes, s.Downstream.HTTP.MaxBodyBytes}; got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestIsolationKeysThatDoNothing checks that a key which the entry's isolation has no use for is pointed at.
+func TestIsolationKeysThatDoNothing(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		"session_idle: 5m":                                      `c.yaml:1:44: mcpServers.a.session_idle: ignored; it takes isolation: session`,
+		"isolation: shared, max_sessions: 2":                    `c.yaml:1:63: mcpServers.a.max_sessions: ignored; it takes isolation: session`,
+		"isolation: session, idle_stop: 5m":                     `c.yaml:1:61: mcpServers.a.idle_stop: ignored; with isolation: session, session_idle says when a connection ends`,
+		"isolation: session, session_idle: 5m, max_sessions: 2": "",
+	} {
+		s, err := config.Parse("c.yaml", []byte("mcpServers: {a: {command: x, "+entry+"}}"), testEnv())
+		if err != nil {
+			t.Errorf("%s: %v", entry, err)
+			continue
+		}
+		got := ""
+		for _, w := range s.Warnings {
+			got += w.Error()
+		}
+		if got != want {
+			t.Errorf("%s: warnings %q, want %q", entry, got, want)
+		}
+	}
+}

@@ -1,0 +1,543 @@
+//go:build unix
+
+package declarative_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// rig is a toolset with the files of a test.
+type rig struct {
+	*declarative.Toolset
+	dir, project string
+}
+
+func newRig(t testing.TB, files map[string]string, change ...func(*declarative.Config)) *rig {
+	t.Helper()
+	r := &rig{dir: t.TempDir()}
+	var err error
+	if r.project, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.load(t, change...)
+	return r
+}
+
+func (r *rig) load(t testing.TB, change ...func(*declarative.Config)) {
+	t.Helper()
+	c := declarative.Config{Enabled: true, Dir: r.dir, Runner: command.NewRunner("", slog.New(slog.DiscardHandler)),
+		Logger: slog.New(slog.DiscardHandler), Bounds: command.Config{Root: r.project,
+			Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=/nowhere", "API_TOKEN=tok-123456", "OTHER=x"}}}
+	for _, f := range change {
+		f(&c)
+	}
+	var err error
+	if r.Toolset, err = declarative.New(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Runner.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// call calls the one tool that is declared.
+func (r *rig) call(ctx context.Context, arguments string) (map[string]any, error) {
+	all := r.Catalog().Tools
+	if len(all) != 1 {
+		return nil, fmt.Errorf("%d tools: %v", len(all), r.Problems())
+	}
+	reply, err := r.Execute(ctx, &tool.Execution{Tool: all[0], Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		return nil, err
+	}
+	var result map[string]any
+	err = json.Unmarshal(reply.Result, &result)
+	return result, err
+}
+
+// text is the first text of a result.
+func text(result map[string]any) string {
+	content, _ := result["content"].([]any)
+	if len(content) == 0 {
+		return ""
+	}
+	block, _ := content[0].(map[string]any)
+	s, _ := block["text"].(string)
+	return s
+}
+
+// file is a declaration whose members may be replaced; null takes one away.
+func file(t testing.TB, members map[string]any) string {
+	t.Helper()
+	all := map[string]any{"name": "x", "description": "Does x.", "permission": "write", "command": "true",
+		"input_schema": map[string]any{"type": "object", "properties": map[string]any{
+			"text": map[string]any{"type": "string"}, "n": map[string]any{"type": "integer", "default": 7},
+			"word": map[string]any{"type": "string", "enum": []string{"a", "-b"}, "default": "a"},
+			"list": map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+			"flag": map[string]any{"type": "boolean", "default": false}, "maybe": map[string]any{"type": "string"},
+		}, "required": []string{"text"}}}
+	for k, v := range members {
+		if all[k] = v; v == nil {
+			delete(all, k)
+		}
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// show prints its arguments as a tool result, one per line, each in brackets.
+const show = `for a in "$@"; do printf '[%s]' "$a"; done > out; printf '{"content":[{"type":"text","text":"ok"}]}'`
+
+func (r *rig) printed(t testing.TB) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(r.project, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// Every refusal says where and what, and a file with one fault declares nothing.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	schema := func(properties string) any {
+		return json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)
+	}
+	for name, c := range map[string]struct {
+		members map[string]any
+		want    string
+	}{
+		"unknown field":            {map[string]any{"cwd": "."}, "cwd: unknown field"},
+		"another case":             {map[string]any{"Name": "y"}, "Name: unknown field"},
+		"no name":                  {map[string]any{"name": nil}, "name: the field is missing"},
+		"canonical name":           {map[string]any{"name": "declarative.x"}, "name: want small letters"},
+		"name with a dot":          {map[string]any{"name": "a.b"}, "name: want small letters"},
+		"name is no text":          {map[string]any{"name": 1}, "name: want a string"},
+		"no description":           {map[string]any{"description": " "}, "description: is empty"},
+		"no permission":            {map[string]any{"permission": nil}, "permission: the field is missing"},
+		"permission":               {map[string]any{"permission": "admin"}, `permission: want "readonly" or "write"`},
+		"tag":                      {map[string]any{"tags": []string{"A b"}}, "tags[0]: want small letters"},
+		"tag twice":                {map[string]any{"tags": []string{"a", "a"}}, "tags[1]: the tag is there twice"},
+		"tag contradicts":          {map[string]any{"tags": []string{"readonly"}}, "tags[0]: the tag contradicts"},
+		"tag write of a reader":    {map[string]any{"permission": "readonly", "tags": []string{"write"}}, "tags[0]: the tag contradicts"},
+		"command type":             {map[string]any{"command_type": "python"}, `command_type: want "exec" or "shell"`},
+		"no command":               {map[string]any{"command": nil}, "command: the field is missing"},
+		"empty command":            {map[string]any{"command": " "}, "command: is empty"},
+		"command is a list":        {map[string]any{"command": []string{"ls"}}, "command: want a string"},
+		"command is a template":    {map[string]any{"command": "{{text}}"}, "command: the program cannot be a value"},
+		"shell of a reader":        {map[string]any{"permission": "readonly", "command_type": "shell"}, "command_type: a shell command needs the tag"},
+		"args is a text":           {map[string]any{"args": "a"}, "args: want a list"},
+		"argument is a number":     {map[string]any{"args": []any{1}}, "args[0]: want a string"},
+		"argument with NUL":        {map[string]any{"args": []any{"a\x00"}}, "args[0]: holds a NUL"},
+		"no such variable":         {map[string]any{"args": []any{"a", "{{other}}"}}, "args[1]: {{other}} names no property"},
+		"environment in templates": {map[string]any{"args": []any{"{{env.HOME}}"}}, "args[0]: {{env.HOME}} names no property"},
+		"expression":               {map[string]any{"args": []any{"{{text | upper}}"}}, "names no property"},
+		"three braces":             {map[string]any{"args": []any{"{{{text}}}"}}, "args[0]:"},
+		"open template":            {map[string]any{"args": []any{"{{text"}}, `args[0]: there is "{{" without "}}"`},
+		"empty template":           {map[string]any{"args": []any{"{{}}"}}, "names no property"},
+		"list in a template":       {map[string]any{"args": []any{"{{list}}"}}, "args[0]: {{list}} is of type array"},
+		"may be missing":           {map[string]any{"args": []any{"{{maybe}}"}}, "args[0]: {{maybe}} may be missing"},
+		"outside":                  {map[string]any{"working_dir": "/"}, "working_dir: is outside"},
+		"outside by dots":          {map[string]any{"working_dir": ".."}, "working_dir: is outside"},
+		"no such directory":        {map[string]any{"working_dir": "nope"}, "working_dir: there is no directory"},
+		"directory of the call":    {map[string]any{"working_dir": "{{text}}"}, "working_dir: the directory cannot be a value"},
+		"variable with value":      {map[string]any{"env_allowlist": []any{"A=b"}}, "env_allowlist[0]: want the name"},
+		"timeout":                  {map[string]any{"timeout_ms": 600001}, "timeout_ms: want a number from 1 to 600000"},
+		"no timeout":               {map[string]any{"timeout_ms": 0}, "timeout_ms: want a number from 1"},
+		"timeout as text":          {map[string]any{"timeout_ms": "1s"}, "timeout_ms: want a whole number"},
+		"fraction":                 {map[string]any{"timeout_ms": 1.5}, "timeout_ms: want a whole number"},
+		"stdout limit":             {map[string]any{"stdout_limit_bytes": 1 << 30}, "stdout_limit_bytes: want a number from 1"},
+		"stderr limit":             {map[string]any{"stderr_limit_bytes": -1}, "stderr_limit_bytes: want a number from 1"},
+		"schema of a text":         {map[string]any{"input_schema": map[string]any{"type": "string"}}, `input_schema: want "type": "object"`},
+		"no schema":                {map[string]any{"input_schema": nil}, "input_schema: the field is missing"},
+		"oneOf":                    {map[string]any{"input_schema": schema(`"a":{"type":"string","oneOf":[{}]}`)}, "input_schema.properties.a.oneOf: this keyword is not supported"},
+		"$ref":                     {map[string]any{"input_schema": schema(`"a":{"type":"object","$ref":"#"}`)}, "$ref: this keyword is not supported"},
+		"conditional":              {map[string]any{"input_schema": json.RawMessage(`{"type":"object","if":{}}`)}, "input_schema.if: this keyword"},
+		"pattern properties":       {map[string]any{"input_schema": json.RawMessage(`{"type":"object","patternProperties":{}}`)}, "patternProperties: this keyword"},
+		"nested":                   {map[string]any{"input_schema": schema(`"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"string","not":{}}}}}`)}, "input_schema.properties.a.items.properties.b.not: this keyword"},
+		"null type":                {map[string]any{"input_schema": schema(`"a":{"type":"null"}`)}, "input_schema.properties.a.type: want one of"},
+		"several types":            {map[string]any{"input_schema": schema(`"a":{"type":["string","null"]}`)}, "input_schema.properties.a.type: want one of"},
+		"no type":                  {map[string]any{"input_schema": schema(`"a":{}`)}, "input_schema.properties.a: has no type"},
+		"required":                 {map[string]any{"input_schema": json.RawMessage(`{"type":"object","required":["a"]}`)}, "input_schema.required[0]: names no property"},
+		"pattern":                  {map[string]any{"input_schema": schema(`"a":{"type":"string","pattern":"("}`)}, "input_schema: "},
+		"default": {map[string]any{"args": []any{"{{a}}"}, "input_schema": schema(`"a":{"type":"integer","default":"x"}`)},
+			"args[0]: the default of a: its own schema refuses it"},
+	} {
+		r := newRig(t, map[string]string{"x.json": file(t, c.members),
+			"good.json": `{"name":"good","description":"d","permission":"readonly","command":"true","input_schema":{"type":"object"}}`})
+		problems := r.Problems()
+		if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), filepath.Join(r.dir, "x.json")+":1:") ||
+			!strings.Contains(problems[0].Error(), c.want) {
+			t.Errorf("%s: %v", name, problems)
+		}
+		if tools := r.Catalog().Tools; len(tools) != 1 || tools[0].Name != "declarative.good" || len(r.Catalog().Excluded) != 1 {
+			t.Errorf("%s: %v", name, tools)
+		}
+	}
+}
+
+// What a shell is given must stay out of its text.
+func TestShellRefusals(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`grep '{{text}}' f`:                  "no word of its own",
+		`grep "{{text}}" f`:                  "no word of its own",
+		`grep x{{text}} f`:                   "no word of its own",
+		`grep {{text}}x f`:                   "no word of its own",
+		`grep {{text}}{{text}} f`:            "no word of its own",
+		`cat \{{text}}`:                      "is no text that the hub can judge",
+		"cat <<E\n{{text}}\nE":               "no word of its own",
+		`echo x # {{text}}`:                  "no word of its own",
+		`echo ${X:-{{text}}}`:                "changes a value",
+		"echo `cat {{text}}`":                "in backquotes",
+		`echo $(( {{text}} ))`:               "may read it once more",
+		`[[ {{text}} -eq 1 ]]`:               "changes what the others mean",
+		`eval {{text}}`:                      "eval reads a text as commands once more",
+		`cd x; eval {{text}}`:                "eval reads",
+		`. {{text}}`:                         ". reads",
+		`echo {{text}} $1`:                   "$1 without quotes",
+		`echo {{text}} ${2}`:                 "${2} without quotes",
+		`echo {{text}} $'x'`:                 "cannot hold $'",
+		`set -- {{text}}`:                    "set would change the shell by what {{text}} says",
+		`echo {{text}} $toolhub_1`:           "cannot hold toolhub_",
+		`echo {{text`:                        `"{{" without "}}"`,
+		`echo {{other}}`:                     "names no property",
+		`echo {{list}}`:                      "is of type array",
+		`echo {{text}} (`:                    "is no text that the hub can judge",
+		`{{text}} x`:                         "where a program does",
+		`X=1 Y={{n}} {{text}}`:               "where a program does",
+		`2>/dev/null {{text}}`:               "where a program does",
+		`timeout 5 {{text}}`:                 "where a program does",
+		`cat x | xargs -I@ {{text}}`:         "where a program does",
+		`x={{text}}; $x`:                     "where a program does",
+		`Y={{n}} ls`:                         "would be a variable of a program",
+		`PATH={{text}}; ls`:                  "a name in small letters",
+		`sh -c {{text}}`:                     "a shell would take {{text}} for its text",
+		`a && /bin/bash -lc {{text}}`:        "a shell would take {{text}} for its text",
+		`printf %s {{text}} | sh`:            "sh reads its commands from its standard input",
+		`printf %s {{text}} > s; sh ./s`:     "the text may write ./s, which it runs",
+		`git -c {{text}} log`:                "git may run what {{text}} names",
+		`sort --compress-program={{text}} f`: "would be the program that an option of sort names",
+		`x={{text}}; own "$x"`:               `write -- before it`,
+		`awk {{text}} f`:                     "awk would take {{text}} for its program",
+		`strace ls {{text}}`:                 "strace starts other programs",
+		`timeout --what 5 ls {{text}}`:       "the hub does not know the option --what of timeout",
+		`$WHICH {{text}}`:                    "which program $WHICH is",
+	} {
+		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": text})})
+		problems := r.Problems()
+		if len(problems) != 1 || !strings.Contains(problems[0].Error(), want) {
+			t.Errorf("%s: %v", text, problems)
+		}
+	}
+	r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": "echo {{text}}", "args": []string{"{{n}}"}}),
+		"y.json": file(t, map[string]any{"name": "y", "command_type": "shell", "command": "echo $1", "args": []string{"a{{n}}"}})})
+	if p := r.Problems(); len(p) != 2 || !strings.Contains(p[0].Error(), "args: a shell command has its values") ||
+		!strings.Contains(p[1].Error(), "args[0]: an argument of a shell command is one template or none") {
+		t.Errorf("%v", p)
+	}
+}
+
+// Where values may stand in a shell's text, and in the arguments of programs that run others.
+func TestProgramsAreNoValues(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`grep -c {{text}} f`, `x={{text}}; env`, `cat > {{text}}`, `cat 2>&1 >& {{text}}`, `cat < {{text}}`, `for i in {{text}}; do echo "$i"; done`,
+		`grep $(date) {{text}}`, `sh -c 'echo "$a"' {{text}}`, `case {{text}} in x) echo;; esac`, `printf %s {{text}} | cat`, `git commit -m {{text}}`} {
+		if p := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": text})}).Problems(); len(p) != 0 {
+			t.Errorf("%s: %v", text, p)
+		}
+	}
+	for _, c := range []struct {
+		program string
+		args    []string
+		want    string
+	}{
+		{"sh", []string{"-c", "{{text}}"}, "args[1]: a shell would take {{text}} for its text"},
+		{"/bin/bash", []string{"-l", "-c", "ls {{text}}"}, "args[2]: a shell would take"},
+		{"sh", []string{"{{text}}"}, "args[0]: a shell would take"},
+		{"sh", []string{"-c", "ls \"$1\"", "sh", "{{text}}"}, ""},
+		{"env", []string{"{{text}}"}, "args[0]: {{text}} stands where a program does"},
+		{"env", []string{"sh", "-c", "{{text}}"}, "args[2]: a shell would take"},
+		{"grep", []string{"-c", "{{text}}"}, ""},
+		{"git", []string{"log", "--grep={{text}}"}, ""},
+	} {
+		p := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": c.program, "args": c.args})}).Problems()
+		if (len(p) != 0) != (c.want != "") || len(p) > 0 && !strings.Contains(p[0].Error(), c.want) {
+			t.Errorf("%s %q: %v", c.program, c.args, p)
+		}
+	}
+}
+
+// A file that others could have put there, or that is none, is not read; two of one name are both left out.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	good := file(t, nil)
+	r := newRig(t, map[string]string{"a.json": good, "b.json": good, "c.txt": "x", ".d.json": "x", "e.json": "{", "f.json": `{"name":"f","name":"g"}`,
+		"g.json": good + "x", "h.json": "\n\n  []", "i.json": `{"a":1,` + "\n" + ` "b": tru}`, "j.json": strings.Repeat(" ", 300<<10)})
+	if err := os.Symlink(filepath.Join(r.dir, "c.txt"), filepath.Join(r.dir, "k.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, "l.json"), []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(r.dir, "l.json"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(r.dir, "m.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.load(t)
+	want := []string{`a.json:1:`, `b.json:1:`, "e.json:1:", "f.json:1:", "g.json:1:", "h.json:3:3: want an object", "i.json:2:", "j.json: it is larger",
+		"k.json: it is a link", "l.json: everybody may write", "m.json: it is no regular file"}
+	problems := r.Problems()
+	if len(problems) != len(want) || len(r.Catalog().Tools) != 0 {
+		t.Fatalf("%d problems: %v", len(problems), problems)
+	}
+	for i, p := range problems {
+		if !strings.HasPrefix(p.Error(), filepath.Join(r.dir, want[i])) {
+			t.Errorf("%v, want %s", p, want[i])
+		}
+	}
+	if !strings.Contains(problems[0].Error(), "b.json as well") || !strings.Contains(problems[1].Error(), "a.json as well") {
+		t.Errorf("%v", problems[:2])
+	}
+	if err := os.Chmod(r.dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r.load(t)
+	if p := r.Problems(); len(p) != 1 || !strings.Contains(p[0].Error(), "everybody may write to the directory") {
+		t.Errorf("%v", p)
+	}
+	if r := newRig(t, nil, func(c *declarative.Config) { c.Dir = filepath.Join(c.Dir, "none") }); len(r.Problems())+len(r.Catalog().Tools) != 0 {
+		t.Errorf("%v", r.Problems())
+	}
+}
+
+// hostile are values that want to be more than one argument.
+func hostile() []string {
+	return []string{"a b", `it's "quoted"`, "$(touch hit)", "`touch hit`", "a\nb", "; touch hit #", "&& touch hit", "| touch hit", "${IFS}", "*", "~",
+		`\`, `'`, `"`, "", "{{n}}", "}}", "$1", "%s%n", "a\tb", "\r", "é\u202e", ">hit", "$toolhub_1", "'; touch hit; '", `"; touch hit; "`, "a[$(touch hit)]"}
+}
+
+// Whatever a value is, it stays one argument, and no shell reads it.
+func TestOneArgument(t *testing.T) {
+	t.Parallel()
+	for name, members := range map[string]map[string]any{
+		"exec":       {"command": "sh", "args": []string{"-c", show, "sh", "--", "x={{text}}", "{{text}}", "{{ n }}{{word}}{{flag}}"}},
+		"shell text": {"command_type": "shell", "command": "f() { " + strings.ReplaceAll(show, `"$@"`, `"$a" "$b"`) + "; }; a={{text}}; b={{text}}; f"},
+		"shell args": {"command_type": "shell", "command": show, "args": []string{"{{text}}", "constant"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "shell text" { // "$a" is a name of the script's own: nothing numbered
+				members["command"] = `a={{text}}; printf '[%s]' -- {{text}} > out; printf '{"content":[{"type":"text","text":"ok"}]}'`
+			}
+			r := newRig(t, map[string]string{"x.json": file(t, members)})
+			for _, value := range hostile() {
+				arguments, err := json.Marshal(map[string]string{"text": value})
+				if err != nil {
+					t.Fatal(err)
+				}
+				result, err := r.call(t.Context(), string(arguments))
+				if err != nil || text(result) != "ok" {
+					t.Fatalf("%q: %v %v", value, result, err)
+				}
+				want := map[string]string{"exec": "[--][x=" + value + "][" + value + "][7afalse]", "shell text": "[--][" + value + "]",
+					"shell args": "[" + value + "][constant]"}[name]
+				if got := r.printed(t); got != want {
+					t.Errorf("%q became %q", value, got)
+				}
+				if _, err := os.Stat(filepath.Join(r.project, "hit")); err == nil {
+					t.Fatalf("%q was run", value)
+				}
+			}
+		})
+	}
+}
+
+// A value that the program would take for an option is refused, but where the file has closed that off.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		send string
+		ok   bool
+	}{
+		{[]string{"{{text}}"}, `{"text":"-rf"}`, false},
+		{[]string{"{{text}}x"}, `{"text":"-rf"}`, false},
+		{[]string{"--", "{{text}}"}, `{"text":"-rf"}`, true},
+		{[]string{"--x={{text}}"}, `{"text":"-rf"}`, true},
+		{[]string{"{{n}}"}, `{"text":"","n":-5}`, true},
+		{[]string{"{{word}}"}, `{"text":"","word":"-b"}`, true},
+		{[]string{"{{text}}"}, `{"text":"a-b"}`, true},
+		{[]string{"{{n}}"}, `{"text":"","n":2.0}`, true},
+		{[]string{"{{n}}"}, `{"text":"","n":1e400}`, false},
+		{[]string{"{{n}}"}, `{"text":"","n":1.5}`, false},
+		{[]string{"{{n}}"}, `{"text":"","n":"1"}`, false},
+		{[]string{"{{flag}}"}, `{"text":"","flag":null}`, false},
+		{[]string{"{{text}}"}, `{"text":"a\u0000b"}`, false},
+		{[]string{"{{text}}"}, `{"text":"a","text":"b"}`, false},
+		{[]string{"{{text}}"}, `{}`, false},
+	} {
+		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": "sh", "args": append([]string{"-c", show, "sh"}, c.args...)})})
+		_, err := r.call(t.Context(), c.send)
+		var f *tool.Failure
+		if c.ok && err != nil || !c.ok && (!errors.As(err, &f) || f.Class != tool.ClassInvalidArguments) {
+			t.Errorf("%v %s: %v", c.args, c.send, err)
+		}
+	}
+	r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": "echo {{text}}"})})
+	if _, err := r.call(t.Context(), `{"text":"-n"}`); err == nil {
+		t.Error("an option reached a shell's command")
+	}
+}
+
+// The command reads its arguments as JSON and prints a tool result.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script string
+		want   string // the result, or the code of the failure
+	}{
+		"text":                 {`echo '{"content":[{"type":"text","text":"a"}]}'`, `{"content":[{"text":"a","type":"text"}]}`},
+		"arguments":            {`printf '{"structured_content":'; cat; printf '}'`, `{"content":[{"text":"{\"text\":\"v\"}","type":"text"}],"structuredContent":{"text":"v"}}`},
+		"json block":           {`echo '{"content":[{"type":"json","json":{"a":1}}],"is_error":true}'`, `{"content":[{"text":"{\"a\":1}","type":"text"}],"isError":true}`},
+		"the protocol's":       {`echo '{"content":[],"structuredContent":{"a":1},"isError":false,"_meta":{"b":2},"status":"ok"}'`, `{"_meta":{"b":2},"content":[],"structuredContent":{"a":1}}`},
+		"no json":              {`echo hello`, "invalid_tool_output"},
+		"nothing":              {`:`, "invalid_tool_output"},
+		"a list":               {`echo '[]'`, "invalid_tool_output"},
+		"two":                  {`echo '{"content":[]}{"content":[]}'`, "invalid_tool_output"},
+		"no content":           {`echo '{}'`, "invalid_tool_output"},
+		"content is a text":    {`echo '{"content":"a"}'`, "invalid_tool_output"},
+		"block without type":   {`echo '{"content":[{"text":"a"}]}'`, "invalid_tool_output"},
+		"block without text":   {`echo '{"content":[{"type":"text"}]}'`, "invalid_tool_output"},
+		"is_error is a text":   {`echo '{"content":[],"is_error":"no"}'`, "invalid_tool_output"},
+		"structured is a list": {`echo '{"structured_content":[]}'`, "invalid_tool_output"},
+		"too much":             {`head -c 3000000 /dev/zero`, "stdout_limit"},
+		"secret":               {`printf '{"content":[{"type":"text","text":"%s"}]}' "$API_TOKEN,$OTHER"`, `{"content":[{"text":"[redacted],","type":"text"}]}`},
+	} {
+		r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": c.script,
+			"env_allowlist": []string{"API_TOKEN"}})})
+		result, err := r.call(t.Context(), `{"text":"v"}`)
+		var f *tool.Failure
+		if errors.As(err, &f) {
+			if f.Code != c.want {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if got, _ := json.Marshal(result); string(got) != c.want {
+			t.Errorf("%s: %s %v", name, got, err)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"x.json": file(t, map[string]any{"command_type": "shell", "command": `echo why >&2; echo '{"content":[]}'; exit 3`})})
+	result, err := r.call(t.Context(), `{"text":""}`)
+	structured, _ := result["structuredContent"].(map[string]any)
+	if err != nil || result["isError"] != true || text(result) != "the command failed: exit code 3\nwhy\n" || structured["exit_code"] != 3.0 {
+		t.Errorf("%v %v", result, err)
+	}
+	var f *tool.Failure
+	r = newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": "no-such-program"})})
+	if _, err := r.call(t.Context(), `{"text":""}`); !errors.As(err, &f) || f.Class != tool.ClassSetupRequired {
+		t.Error(err)
+	}
+	r = newRig(t, map[string]string{"x.json": file(t, map[string]any{"command": "sleep", "args": []string{"300"}, "timeout_ms": 200})})
+	began := time.Now()
+	if _, err := r.call(t.Context(), `{"text":""}`); !errors.As(err, &f) || f.Class != tool.ClassTimeout || !f.OutcomeUnknown ||
+		time.Since(began) > 20*time.Second {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.call(ctx, `{"text":""}`); !errors.As(err, &f) || f.Class != tool.ClassCanceled {
+		t.Error(err)
+	}
+	old := r.Catalog().Tools[0]
+	if err := os.WriteFile(filepath.Join(r.dir, "x.json"), []byte(file(t, map[string]any{"command": "rm"})), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.load(t)
+	if now := r.Catalog().Tools[0]; now.SchemaDigest == old.SchemaDigest {
+		t.Error("another command is the same tool")
+	}
+	if _, err := r.Execute(t.Context(), &tool.Execution{Tool: old, Arguments: json.RawMessage(`{"text":""}`)}); !errors.As(err, &f) ||
+		f.Code != "tool_changed" {
+		t.Error(err)
+	}
+}
+
+// The declaration closes the schema, and says what the file says.
+func TestDeclaration(t *testing.T) {
+	t.Parallel()
+	sub := map[string]any{"name": "list-it", "permission": "readonly", "tags": []string{"network", "readonly"}, "working_dir": "sub"}
+	r := newRig(t, map[string]string{"x.json": file(t, sub)})
+	if len(r.Problems()) != 1 {
+		t.Errorf("%v", r.Problems())
+	}
+	if err := os.Mkdir(filepath.Join(r.project, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.load(t)
+	d := r.Catalog().Tools[0]
+	if d.Name != "declarative.list-it" || d.Server != "declarative" || strings.Join(d.Tags, " ") != "declarative network readonly" ||
+		!strings.Contains(string(d.Declaration), `"readOnlyHint":true`) || !strings.Contains(string(d.InputSchema), `"additionalProperties":false`) ||
+		r.Dirs()[d.Name] != filepath.Join(r.project, "sub") {
+		t.Errorf("%+v %v", d, r.Dirs())
+	}
+}
+
+// FuzzFile: whatever a file holds, reading it ends in a tool or in faults with places, and never both.
+func FuzzFile(f *testing.F) {
+	f.Add(file(f, nil))
+	f.Add(file(f, map[string]any{"command_type": "shell", "command": "grep {{text}} 'a'\"b\" # c", "tags": []string{"dangerous"}}))
+	f.Add(file(f, map[string]any{"args": []string{"{{text}}", "{{", "}}"}}))
+	f.Add(`{"name":"\u0061","name":[[[{}]]]}`)
+	r := newRig(f, nil)
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := os.WriteFile(filepath.Join(r.dir, "x.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.load(t)
+		tools, problems := r.Catalog().Tools, r.Problems()
+		if len(tools)+len(problems) != 1 {
+			t.Fatalf("%d tools, problems %v", len(tools), problems)
+		}
+		for _, p := range problems {
+			if !strings.HasPrefix(p.Error(), filepath.Join(r.dir, "x.json")+":") || len(p.Faults) == 0 {
+				t.Errorf("%v", p)
+			}
+		}
+		for _, d := range tools {
+			if !json.Valid(d.Declaration) || strings.ContainsRune(string(d.Declaration), '\n') {
+				t.Errorf("%s", d.Declaration)
+			}
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package declarative
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// shellProgram runs texts of command_type shell.
+const shellProgram = "/bin/sh"
+
+// run runs the command of d and returns the result that it printed.
+func (t *Toolset) run(ctx context.Context, d *declared, e *tool.Execution) (json.RawMessage, error) {
+	argv, err := d.argv(e.Arguments)
+	if err != nil {
+		return nil, &tool.Failure{Class: tool.ClassInvalidArguments, Message: err.Error()}
+	}
+	spec, err := t.spec(d, argv)
+	if err != nil {
+		return nil, err
+	}
+	var secrets []string
+	spec.Env, secrets = t.bounds.Environment(d.env...)
+	spec.Stdin = append(append([]byte{}, e.Arguments...), '\n')
+	spec.Progress = command.Report(e.Progress)
+	outcome, err := t.runner.Run(ctx, spec)
+	if err != nil {
+		return nil, notRun(ctx, d, err)
+	}
+	if text := outcome.Stderr.Text(secrets); text != "" {
+		t.logger.Debug("a declared tool wrote to its standard error", "tool", d.tool.Name, "stderr", clipLog(text))
+	}
+	switch outcome.Ending {
+	case command.Exited, command.Signaled:
+		return d.result(&outcome, secrets)
+	}
+	return nil, ended(&outcome)
+}
+
+// argv is the command for the arguments of a call, the program first.
+func (d *definition) argv(arguments json.RawMessage) ([]string, error) {
+	if name, twice := rawjson.Duplicate(arguments); twice {
+		return nil, fmt.Errorf("the argument %q is there twice: send it once", clip(name))
+	}
+	values := make(map[string]json.RawMessage)
+	if err := rawjson.Members(arguments, func(m rawjson.Member) bool {
+		values[m.Name()] = m.Value
+		return true
+	}); err != nil {
+		return nil, errors.New("the arguments are no JSON object: send one")
+	}
+	argv := []string{d.program}
+	if d.shell {
+		argv = []string{"sh", "-c", d.script, "sh"}
+	}
+	for _, t := range d.arguments {
+		word, err := t.expand(values)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, word)
+	}
+	return argv, nil
+}
+
+// spec finds the program and the directory.
+func (t *Toolset) spec(d *declared, argv []string) (command.Spec, error) {
+	limits := t.bounds.Config()
+	s := command.Spec{Argv: argv, StderrLimit: cmp.Or(d.stderr, limits.StderrLimit)}
+	s.Timeout, s.StdoutLimit = t.Bounds(d.tool.Native)
+	program := d.program
+	if d.shell {
+		program = shellProgram
+	}
+	var err error
+	if s.Dir, err = t.bounds.Dir(d.workingDir); err == nil {
+		s.Program, err = t.bounds.Find(program, s.Dir)
+	}
+	if err == nil {
+		return s, nil
+	}
+	f := &tool.Failure{Class: tool.ClassSetupRequired, Message: fmt.Sprintf("%s cannot run here: %s; tell the person, who has declared it in %s",
+		d.tool.Name, err, d.path)}
+	var p *command.Problem
+	if errors.As(err, &p) {
+		if f.Code = p.Code; p.Code == command.CodeOutsideRoots {
+			f.Class = tool.ClassSandboxViolation
+		}
+	}
+	return s, f
+}
+
+// notRun says why nothing ran.
+func notRun(ctx context.Context, d *declared, err error) error {
+	f := &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable, Cause: err, Message: fmt.Sprintf(
+		"the program of %s could not be started: tell the person, who has declared it in %s", d.tool.Name, d.path)}
+	switch {
+	case ctx.Err() != nil:
+		f.Class, f.Code, f.Message = tool.ClassCanceled, "", "the call was canceled before it began"
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			f.Class, f.Message = tool.ClassTimeout, "the time of the call was over before it began: call again"
+		}
+	case errors.Is(err, command.ErrChanged):
+		f.Class, f.Code, f.Message = tool.ClassExecutionFailed, "command_changed", "the program changed while it was about to be run: nothing ran; call again"
+	case errors.Is(err, command.ErrClosed):
+		f.Class, f.Code, f.Message = tool.ClassDependencyUnavailable, "", "the hub is stopping: nothing ran; call again later"
+	}
+	return f
+}
+
+// ended is the failure of a command that the hub has ended. What it has done by then nobody knows.
+func ended(o *command.Outcome) error {
+	f := &tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: true, Message: fmt.Sprintf("the call was canceled, and the command ended after %v "+
+		"with all that it had started; what it did until then stays done", o.Took.Round(time.Millisecond))}
+	switch o.Ending {
+	case command.TimedOut:
+		f.Class, f.Code = tool.ClassTimeout, "command_timed_out"
+		f.Message = fmt.Sprintf("the command was ended after %v with all that it had started, because its time was over; what it did until "+
+			"then stays done. Give it less to do; only the person can allow more time", o.Took.Round(time.Millisecond))
+	case command.Stopped:
+		f.Code, f.Message = "hub_stopping", "the hub stops, and the command was ended with all that it had started; what it did until then stays done"
+	}
+	return f
+}
+
+func clipLog(text string) string {
+	const most = 4 << 10
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}

@@ -1,0 +1,319 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// tasksSince is the protocol revision that has tasks in its core; the next one has them as an extension.
+const tasksSince = "2025-11-25"
+
+// isTaskMethod reports whether requests of the method are about tasks, on any revision.
+func isTaskMethod(method string) bool {
+	switch method {
+	case tool.MethodTaskGet, tool.MethodTaskResult, tool.MethodTaskList, tool.MethodTaskCancel, tool.MethodTaskUpdate:
+		return true
+	}
+	return false
+}
+
+// namesTask reports whether the request of a client of 2026-07-28 names its task in the Mcp-Name header.
+func namesTask(method string) bool {
+	return method == tool.MethodTaskGet || method == tool.MethodTaskCancel || method == tool.MethodTaskUpdate
+}
+
+// taskLane is what serves a method about tasks on the peer's revision; nil where that does not know it.
+func (s *Server) taskLane(p peer, method string) func(context.Context, peer, message, replier) {
+	switch {
+	case !p.modern && p.actor.Client.ProtocolVersion < tasksSince:
+		return nil
+	case method == tool.MethodTaskGet, method == tool.MethodTaskCancel:
+		return s.aboutTask
+	case method == tool.MethodTaskUpdate && p.modern, method == tool.MethodTaskResult && !p.modern:
+		return s.aboutTask
+	case method == tool.MethodTaskList && !p.modern:
+		return s.listTasks
+	}
+	return nil
+}
+
+// followsTasks reports whether a client of 2026-07-28 says in a request that it can follow tasks.
+func followsTasks(p peer) bool {
+	at := p.hop.ClientCapabilities
+	for _, name := range []string{"extensions", tool.TaskExtension} {
+		if at, _ = rawjson.Get(at, name); !rawjson.IsObject(at) {
+			return false
+		}
+	}
+	return true
+}
+
+// taskServers are the servers whose tasks the peer may have, or why it has none at all.
+func (s *Server) taskServers(p peer, method string) (servers []string, refusal *tool.RPCError) {
+	surface, refusal := s.surface(p)
+	if refusal != nil {
+		return nil, refusal
+	}
+	able := s.abilities(surface)
+	if surface.Features != nil {
+		servers = surface.Features.Servers
+	}
+	switch {
+	case p.modern && able.TaskExtension && !followsTasks(p):
+		refusal := missingCapabilities([]*lack{{path: []string{"extensions", tool.TaskExtension}, err: &tool.RPCError{}}})
+		refusal.Message = fmt.Sprintf("%q needs the extension %s, which the client did not declare in this request", method, tool.TaskExtension)
+		return nil, refusal
+	case p.modern && !able.TaskExtension, !p.modern && able.Tasks == (tool.Tasks{}):
+		if len(s.belongings.tasks(p, servers)) == 0 {
+			return nil, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", method)}
+		}
+	}
+	return servers, nil
+}
+
+// aboutTask serves what a client asks of one of its tasks: it goes to the task's server. Somebody else's task looks like none.
+func (s *Server) aboutTask(ctx context.Context, p peer, m message, r replier) {
+	servers, refusal := s.taskServers(p, m.method)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	id, refusal := textParam(m, "taskId")
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	b := s.belongings.task(p, servers, id)
+	if b == nil {
+		r.refuse(&tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown task %q", id)})
+		return
+	}
+	s.forward(ctx, p, m, r, onward{server: b.server, member: "taskId", from: id, to: b.id})
+}
+
+// keepTask notes the task that a server has made of a call of p. What the server tells of it waits until release.
+func (s *Server) keepTask(p peer, server string, o invoke.Outcome, token json.RawMessage) *taskKept {
+	if o.Task == "" || o.Status != tool.StatusSucceeded {
+		return nil
+	}
+	of := belonging{thing: thing{server: server, connection: o.Session, kind: aTask, id: o.Task}, caller: p.caller,
+		session: p.session.Key, modern: p.modern}
+	kept := &taskKept{task: &of, in: &s.belongings}
+	s.belongings.add(kept.task)
+	if id, ok := rawjson.String([]byte(o.RequestID)); ok && token != nil && !p.modern {
+		call := of
+		call.thing.kind, call.thing.id, call.token = aTaskCall, id, token
+		kept.call = &call
+		s.belongings.add(kept.call)
+	}
+	return kept
+}
+
+// taskKept is a task that its caller is about to learn of.
+type taskKept struct {
+	in         *belongings
+	task, call *belonging
+}
+
+// release says that the caller knows of the task now.
+func (k *taskKept) release() {
+	if k != nil {
+		k.in.release(k.task)
+		k.in.release(k.call)
+	}
+}
+
+// showTask is the outcome of a call with the id of its task as p's client knows it.
+func (k *taskKept) showTask(p peer, o invoke.Outcome) (invoke.Outcome, error) {
+	if k == nil || k.task.idFor(p.profile) == k.task.id {
+		return o, nil
+	}
+	result, err := withTaskID(o.Result, k.task.idFor(p.profile))
+	if err != nil {
+		return o, err
+	}
+	o.Result = result
+	o.Object, _ = rawjson.ReadObject(result)
+	return o, nil
+}
+
+// withTaskID is the result of a request about a task with another id in all places that hold one.
+func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
+	quoted := rawjson.Quote(id)
+	within := func(path ...string) error {
+		inner := make([]json.RawMessage, len(path))
+		at := result
+		for i, name := range path {
+			raw, ok := rawjson.Get(at, name)
+			if !ok || !rawjson.IsObject(raw) {
+				return nil
+			}
+			inner[i], at = raw, raw
+		}
+		if _, ok := rawjson.Get(at, "taskId"); !ok {
+			return nil
+		}
+		changed, err := rawjson.Set(at, "taskId", quoted)
+		for i := len(path) - 1; i >= 0 && err == nil; i-- {
+			outer := result
+			if i > 0 {
+				outer = inner[i-1]
+			}
+			changed, err = rawjson.Set(outer, path[i], changed)
+		}
+		if err == nil {
+			result = changed
+		}
+		return err
+	}
+	return result, errors.Join(within(), within("task"), within("_meta", tool.MetaRelatedTask))
+}
+
+// aboutTaskResult is a server's answer to a request about a task as this client gets it: with the id that it knows, and
+// with which server asks what the task needs.
+func aboutTaskResult(p peer, to forwarded, result json.RawMessage) (json.RawMessage, error) {
+	var err error
+	if to.asked != to.native {
+		if result, err = withTaskID(result, to.asked); err != nil {
+			return nil, err
+		}
+	}
+	requests, ok := rawjson.Get(result, "inputRequests")
+	if !p.modern || !ok || !rawjson.IsObject(requests) {
+		return result, nil
+	}
+	questions, err := readQuestions(requests)
+	switch {
+	case err == nil:
+	case direct(p.profile):
+		return result, nil // an extension's own, between the client and its server
+	default:
+		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task needs input in a way that the protocol " +
+			"does not know: " + err.Error()}
+	}
+	for _, q := range questions {
+		if requests, err = labelledAmong(requests, to.server, q); err != nil {
+			return nil, err
+		}
+	}
+	return rawjson.Set(result, "inputRequests", requests)
+}
+
+// maxTaskPages bounds how many pages of one server's tasks/list are read for one client.
+const maxTaskPages = 100
+
+// tasksWithin is how long servers may take to list their tasks, so that one that hangs does not use up the client's patience.
+const tasksWithin = 10 * time.Second
+
+// listTasks serves tasks/list: what the servers list of the tasks that the caller has. A server lists tasks of all clients
+// that share its connection, and only the caller's own are shown. All come on one page: there are at most 1,000. Where
+// there is one server, whatever else its first page says is said, too; of several nobody could tell what that is about.
+func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
+	servers, refusal := s.taskServers(p, m.method)
+	if cursor, has := rawjson.Get(m.params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
+		refusal = invalidParams("cursor is not known: list again from the start")
+	}
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	own := s.belongings.tasks(p, servers)
+	type list struct {
+		tasks []json.RawMessage
+		first json.RawMessage
+	}
+	listed := make([]list, len(servers))
+	limited, cancel := context.WithTimeout(ctx, tasksWithin)
+	defer cancel()
+	var listing sync.WaitGroup
+	for i, server := range servers {
+		wanted := make(map[string]*belonging)
+		for _, b := range own {
+			if b.server == server {
+				wanted[b.id] = b
+			}
+		}
+		if len(wanted) > 0 {
+			listing.Go(func() { listed[i].tasks, listed[i].first = s.tasksOf(limited, p, server, wanted) })
+		}
+	}
+	listing.Wait()
+	out, around := []byte{'['}, json.RawMessage(`{}`)
+	for _, l := range listed {
+		if len(servers) == 1 && l.first != nil {
+			around = l.first
+		}
+		for _, task := range l.tasks {
+			if out[len(out)-1] != '[' {
+				out = append(out, ',')
+			}
+			out = append(out, task...)
+		}
+	}
+	if ctx.Err() != nil && r.abandon(ctx) {
+		return
+	}
+	result, _, err := rawjson.Delete(around, "nextCursor")
+	if err == nil {
+		result, err = rawjson.Set(result, "tasks", append(out, ']'))
+	}
+	if err != nil {
+		s.refuseOnward(ctx, r, err)
+		return
+	}
+	r.answer(whole(result))
+}
+
+// tasksOf lists those of a server's tasks that are wanted. first is the first page that it answered, as p's client gets it. What
+// a server does not list in time is left out.
+func (s *Server) tasksOf(ctx context.Context, p peer, server string, wanted map[string]*belonging) (all []json.RawMessage, first json.RawMessage) {
+	cursor, seen := json.RawMessage(nil), []string{}
+	for page := 0; len(wanted) > 0 && page < maxTaskPages; page++ {
+		params := json.RawMessage(`{}`)
+		if cursor != nil {
+			params = append(append([]byte(`{"cursor":`), cursor...), '}')
+		}
+		reply, err := s.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: tool.MethodTaskList, Params: params, Hop: p.hop,
+			Session: p.session})
+		if err != nil {
+			s.deps.Logger.Debug("a server's tasks are not listed", "server", server, "error", err)
+			return all, first
+		}
+		if page == 0 {
+			first, _ = s.resultOf(p, forwarded{server: server, method: tool.MethodTaskList}, reply) // nil for what is no page
+		}
+		tasks, _ := rawjson.Get(reply.Result, "tasks")
+		_ = rawjson.Elements(tasks, func(task []byte) bool {
+			raw, _ := rawjson.Get(task, "taskId")
+			id, _ := rawjson.String(raw)
+			b := wanted[id]
+			if b == nil {
+				return true
+			}
+			delete(wanted, id)
+			shown := json.RawMessage(slices.Clone(task))
+			if want := b.idFor(p.profile); want != id {
+				shown, _ = withTaskID(shown, want) // it was read a moment ago
+			}
+			all = append(all, shown)
+			return true
+		})
+		cursor, _ = rawjson.Get(reply.Result, "nextCursor")
+		next, ok := rawjson.String(cursor)
+		if !ok || next == "" || slices.Contains(seen, next) {
+			return all, first
+		}
+		seen = append(seen, next)
+		cursor = slices.Clone(cursor)
+	}
+	return all, first
+}
