@@ -157,6 +157,28 @@ func TestImportDirections(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page := readFile(t, filepath.Join(root, "docs", "architecture.md"))
 	seen := make(map[string]bool)
+	walkGo(t, root, func(pkg, file string) {
+		seen[pkg] = true
+		checkFile(t, pkg, file)
+	})
+	for pkg := range seen {
+		if _, ok := mayImport[pkg]; !ok && !onTop[pkg] && !testOnly[pkg] {
+			t.Errorf("package %s is in no row of this test: add it, with the reason for each import", pkg)
+		}
+		if !strings.Contains(page, "| `"+pkg+"` |") {
+			t.Errorf("package %s is in no row of the table in docs/architecture.md", pkg)
+		}
+	}
+	for pkg := range mayImport {
+		if !seen[pkg] {
+			t.Errorf("package %s has a row in this test but no code", pkg)
+		}
+	}
+}
+
+// walkGo calls visit with each Go file below root and the package that it belongs to, testdata aside.
+func walkGo(t *testing.T, root string, visit func(pkg, file string)) {
+	t.Helper()
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -171,26 +193,11 @@ func TestImportDirections(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		pkg := filepath.ToSlash(rel)
-		seen[pkg] = true
-		checkFile(t, pkg, file)
+		visit(filepath.ToSlash(rel), file)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for pkg := range seen {
-		if _, ok := mayImport[pkg]; !ok && !onTop[pkg] && !testOnly[pkg] {
-			t.Errorf("package %s is in no row of this test: add it, with the reason for each import", pkg)
-		}
-		if !strings.Contains(page, "| `"+pkg+"` |") {
-			t.Errorf("package %s is in no row of the table in docs/architecture.md", pkg)
-		}
-	}
-	for pkg := range mayImport {
-		if !seen[pkg] {
-			t.Errorf("package %s has a row in this test but no code", pkg)
-		}
 	}
 }
 
