@@ -2,12 +2,13 @@ package persist
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
 // Catalogs keeps what servers offered when they were last seen, so that a hub that starts can list their tools before
@@ -62,16 +63,7 @@ func (c *Catalogs) Save(key string, data []byte) error {
 	if len(data) > maxCatalogBytes {
 		return fmt.Errorf("save catalog: %d bytes are more than the %d that are kept", len(data), maxCatalogBytes)
 	}
-	f, err := os.CreateTemp(c.dir, "new-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("save catalog: %w", err)
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := statefile.WriteCache(name, data); err != nil {
 		return fmt.Errorf("save catalog: %w: free space in the state directory, or make it writable", err)
 	}
 	return nil

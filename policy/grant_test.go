@@ -136,7 +136,7 @@ func TestAlwaysGrantsAreAFile(t *testing.T) {
 	if err := second.Reload(); err != nil || len(second.List()) != 1 || second.List()[0].ID != "hand" {
 		t.Errorf("%v, %+v", err, second.List())
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.new-*"))
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "new-*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("files are left behind: %v, %v", left, err)
 	}

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -23,15 +22,9 @@ const grantFileHead = `# What people have allowed or denied for good when mcp-to
 # The hub writes this file anew at every change: comments of yours are not kept. To take an answer back, remove its entry.
 `
 
-// lockPatience is how long a change waits for another hub that changes the file.
-const lockPatience = 5 * time.Second
-
 // change replaces the grants of the file by what f makes of them, and returns these.
 func (g *grantFile) change(f func([]Grant) ([]Grant, error)) ([]Grant, error) {
-	if err := os.MkdirAll(filepath.Dir(g.path), 0o700); err != nil {
-		return nil, fmt.Errorf("change grants: %w", err)
-	}
-	unlock, err := lockFile(g.path+".lock", lockPatience)
+	unlock, err := statefile.Lock(g.path)
 	if err != nil {
 		return nil, fmt.Errorf("change grants: %w", err)
 	}
@@ -43,31 +36,10 @@ func (g *grantFile) change(f func([]Grant) ([]Grant, error)) ([]Grant, error) {
 	if list, err = f(list); err != nil {
 		return nil, err
 	}
-	if err := g.write(encodeGrants(list)); err != nil {
+	if err := statefile.Write(g.path, []byte(encodeGrants(list))); err != nil {
 		return nil, fmt.Errorf("write grants: %w", err)
 	}
 	return list, nil
-}
-
-// write replaces the file in one step. os.CreateTemp makes it readable for its owner alone.
-func (g *grantFile) write(text string) error {
-	dir, name := filepath.Split(g.path)
-	temporary, err := os.CreateTemp(dir, name+".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = temporary.WriteString(text)
-	if err == nil {
-		err = temporary.Sync()
-	}
-	err = errors.Join(err, temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), g.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary.Name()))
-	}
-	return nil
 }
 
 // read returns the grants of the file, none where there is no file.

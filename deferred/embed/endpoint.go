@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
 // maxAnswer bounds what is read of an answer: 64 vectors of some thousand numbers are a few megabytes.
@@ -135,7 +137,7 @@ func (s *Store) sweep(ctx context.Context) {
 		}
 		for _, f := range files {
 			info, err := f.Info()
-			ours := strings.HasSuffix(f.Name(), vectorFile) || strings.HasPrefix(f.Name(), unfinished)
+			ours := strings.HasSuffix(f.Name(), vectorFile) || strings.HasPrefix(f.Name(), statefile.Unfinished)
 			if err == nil && ours && info.Mode().IsRegular() && time.Since(info.ModTime()) > keepUnused {
 				_ = os.Remove(filepath.Join(s.config.Dir, folder.Name(), f.Name())) // or the next start does
 			}
@@ -143,11 +145,8 @@ func (s *Store) sweep(ctx context.Context) {
 	}
 }
 
-// The names of files: of vectors, and of those that are being written.
-const (
-	vectorFile = ".f32"
-	unfinished = "new-"
-)
+// vectorFile ends the names of files that hold vectors.
+const vectorFile = ".f32"
 
 // load reads a vector from the disk; none if it is not there or not whole.
 func (s *Store) load(key string) []float32 {
@@ -181,19 +180,5 @@ func (s *Store) save(key string, v []float32) {
 	for _, f := range v {
 		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
 	}
-	file := s.file(key)
-	if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
-		return
-	}
-	temp, err := os.CreateTemp(filepath.Dir(file), unfinished+"*") // 0600
-	if err != nil {
-		return
-	}
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-	}
+	_ = statefile.WriteCache(s.file(key), data)
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
 // The record has a directory for each caller, so that nobody pushes out what is recorded of others. Each session that was
@@ -111,8 +113,11 @@ func forgetOf(dir string) {
 	if extra := len(entries) - maxEnded; extra > 0 {
 		before := begun(entries[extra-1])
 		oldest = max(oldest, before+1)
-		if said, err := readBefore(dir); err == nil && before > said && !writeBefore(dir, before) {
-			return
+		if said, err := readBefore(dir); err == nil && before > said {
+			text := strconv.FormatInt(before, 10)
+			if statefile.Write(filepath.Join(dir, beforeName), []byte(text)) != nil {
+				return
+			}
 		}
 	}
 	for _, e := range entries {
@@ -133,20 +138,4 @@ func begun(e fs.DirEntry) int64 {
 		return 0
 	}
 	return n
-}
-
-// writeBefore writes the file "before" so that readers see the old or the new one.
-func writeBefore(dir string, before int64) bool {
-	f, err := os.CreateTemp(dir, "new*") // mode 0600
-	if err != nil {
-		return false
-	}
-	_, err = f.WriteString(strconv.FormatInt(before, 10))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, beforeName))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err == nil
 }

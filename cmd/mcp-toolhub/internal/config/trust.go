@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
@@ -86,19 +87,8 @@ func (s *Settings) Trust() error {
 		return fmt.Errorf("trust %q: %w", s.Path, err)
 	}
 	file := trustFile(s.StateDir, s.Path)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := statefile.Write(file, append(text, '\n')); err != nil {
 		return fmt.Errorf("trust %q: %w", s.Path, err)
-	}
-	temporary, err := os.CreateTemp(filepath.Dir(file), "new-*") // 0600
-	if err != nil {
-		return fmt.Errorf("trust %q: %w", s.Path, err)
-	}
-	_, err = temporary.Write(append(text, '\n'))
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("trust %q: %w", s.Path, errors.Join(err, os.Remove(temporary.Name())))
 	}
 	s.followTrust(file)
 	return nil
