@@ -174,7 +174,7 @@ func (s *server) resubscribe(ctx context.Context, sess *session) {
 			}
 		}
 	}()
-	limits := callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax}
+	limits := s.requestLimits()
 	if sess.hop != nil && s.subscribeAll(ctx, sess, uris, limits) {
 		return
 	}

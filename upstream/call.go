@@ -38,7 +38,7 @@ func (s *server) execute(ctx context.Context, x *order) (tool.Reply, error) {
 	defer s.leave()
 	s.calls.Add(counts)
 	call := s.call
-	if s.isolation != nil {
+	if s.use == useListing {
 		call = s.isolation.execute
 	}
 	reply, err := call(ctx, x)
@@ -139,8 +139,8 @@ func (s *server) bindings(x *order) []paramheader.Binding {
 	if x.call == nil {
 		return nil
 	}
-	if s.of != nil {
-		s = s.of // what is listed is listed there
+	if s.use == useSession {
+		s = s.isolation.server // what is listed is listed there
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *server) isRetired() bool {
 // unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
 func (s *server) unavailable() *tool.Failure {
 	st := s.status()
-	if s.isolation == nil && s.isAsleep() {
+	if s.use != useListing && s.isAsleep() {
 		st.State, st.Hint = tool.ServerStarting, "" // it was woken
 	}
 	f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "server_" + string(st.State)}
@@ -327,18 +327,6 @@ func (s *server) wait(
 			return endedFailure(c, errClosed)
 		}
 	}
-}
-
-// timedOut is the answer of a call that took too long; effect says what became of it.
-func (s *server) timedOut(name, effect string, unknown bool, limits callLimits) *tool.Failure {
-	f := &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: unknown}
-	setting, limit := "call", limits.idle
-	if time.Since(limits.began) >= limits.most {
-		setting, limit = "call_max", limits.most
-	}
-	f.Message = fmt.Sprintf("%q of server %q did not answer within %s and was canceled; it %s. If it needs longer, raise timeouts.%s of server %q",
-		name, s.cfg.ID, limit, effect, setting, s.cfg.ID)
-	return f
 }
 
 // canceled is the answer of a call whose caller has gone.

@@ -18,34 +18,6 @@ func isQuestion(method string) bool {
 	return method == tool.MethodElicit || method == tool.MethodSample || method == tool.MethodRoots
 }
 
-// offers is what the hub says in initialize that its side can do. A connection of one client's own offers what that client
-// can; a shared one over Streamable HTTP everything, because there each question names the call that it belongs to by the
-// stream that it comes on; another shared one nothing, because nobody could tell whom the server asks. That roots change
-// (listChanged) is said on a connection of a client's own alone: on a shared one there are as many roots as clients, and a
-// server that asked for them again, during no call, could not be answered.
-//
-// The connection that only lists for an isolated server offers everything, too: there are servers that list a tool only to
-// those who can answer what it asks.
-func (s *server) offers() *mcp.ClientCapabilities {
-	switch {
-	case s.of != nil:
-		return clientOffer(s.says)
-	case s.isolation != nil || s.cfg.Transport == StreamableHTTP:
-		return &mcp.ClientCapabilities{
-			Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
-			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
-			RootsV2:     &mcp.RootCapabilities{},
-		}
-	}
-	return &mcp.ClientCapabilities{}
-}
-
-// tellsRoots reports whether the server has been told that it will be told when the client's roots change.
-func (s *server) tellsRoots() bool {
-	roots := s.offers().RootsV2
-	return roots != nil && roots.ListChanged
-}
-
 // offersAll reports whether a server that asks for anything would be told that it may.
 func offersAll(c *mcp.ClientCapabilities) bool {
 	return c.Sampling != nil && c.Elicitation != nil && c.RootsV2 != nil
@@ -167,20 +139,16 @@ func withoutTasks(capabilities json.RawMessage) json.RawMessage {
 	return out
 }
 
-// hearsQuestions reports whether the server may ask on a stream that is no call's: then it has to be listened to.
-func (s *server) hearsQuestions(sess *session) bool {
-	return s.of != nil && s.cfg.Transport == StreamableHTTP && sess.hop == nil && offersAny(s.offers())
-}
-
 // listsLess reports whether a session's connection may be offered fewer tools than others, because its client can answer
 // less, and something better is known: then what it lists must not take the tools of others away.
 func (s *server) listsLess() bool {
 	if offersAll(s.offers()) {
 		return false
 	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	return s.of.listing != nil && !s.of.listing.catalog.Pending
+	of := s.isolation.server
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	return of.listing != nil && !of.listing.catalog.Pending
 }
 
 // openDesk makes l the session's lane, and lets the server ask through it what the hub has offered to answer. From
@@ -191,20 +159,7 @@ func (s *server) openDesk(sess *session, l lane) {
 		l.questions().follow(deskClosed)
 		return
 	}
-	l.questions().follow(s.deskRule())
-}
-
-// deskRule says whom a server of up to 2025-11-25 asks over a connection.
-func (s *server) deskRule() deskRule {
-	switch {
-	case s.of != nil && s.client.Ended == nil: // not a session, but all that one caller's clients do
-		return deskOfCaller
-	case s.of != nil:
-		return deskOfClient
-	case s.cfg.Transport == StreamableHTTP:
-		return deskByStream
-	}
-	return deskClosed
+	l.questions().follow(s.requestRule())
 }
 
 // refuseQuestions keeps the SDK's client from answering for the client behind a call: it would say that there are no

@@ -17,9 +17,6 @@ import (
 // maxProbeTime is how long server/discover may go unanswered before the hub goes on to initialize.
 const maxProbeTime = 5 * time.Second
 
-// probeTime is maxProbeTime, or a third of the connect timeout where that is less.
-func (s *server) probeTime() time.Duration { return min(maxProbeTime, s.timeouts.Connect/3) }
-
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
 func (s *server) connect(ctx context.Context) (*session, *fault) {
 	limited, cancel := context.WithTimeout(ctx, s.timeouts.Connect)
@@ -116,7 +113,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 		conn.release()
 		watching.Wait()
 	}
-	conn.desk.follow(s.deskRule()) // some servers ask as soon as they are initialised
+	conn.desk.follow(s.requestRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
 	sdk, err := s.initialize(ctx, conn, older, &conn.declared)
 	if !stop() && err == nil {
@@ -232,7 +229,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		sess.end(&fault{what: "the connection ended: " + s.redact.text(plainError(conn.err())),
 			hint: "see the server's own log", cause: conn.err()})
 	})
-	conn.desk.follow(s.deskRule()) // some servers ask as soon as they are initialised
+	conn.desk.follow(s.requestRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
 	sdk, err := s.initialize(ctx, conn, true, &conn.declared)
 	if !stop() && err == nil {

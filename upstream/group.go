@@ -123,23 +123,22 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 
 // newServer makes a server that has not been started. before is the one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
-	lost := &losses{}
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := newRedactor(sc)
+	e := &entry{
+		cfg: sc, timeouts: sc.Timeouts.withDefaults(), ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
+		log: slog.New(redactingLog{g.logger.Handler(), redact}).With("server", sc.ID), redact: redact,
+	}
 	s := &server{
-		ids: ids.(*atomic.Int64),
-		cfg: sc, timeouts: sc.Timeouts.withDefaults(), hubVersion: g.version, guards: g.guards,
+		entry: e, hubVersion: g.version, guards: g.guards, catalogs: g.catalogs,
 		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
-		log: slog.New(redactingLog{g.logger.Handler(), redact}).With("server", sc.ID), redact: redact, catalogs: g.catalogs,
 		slots: g.slots, kill: g.kill, onChange: g.changed, firstWithin: cfg.FirstListWithin,
 		onRestate: func(k kind) { g.restate(sc.ID, k) },
-		memory:    g.memory.Account(sc.ID),
 		settled:   make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
 		over:   make(chan struct{}),
-		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: lost},
-		losses: lost,
-		state:  tool.ServerStopped, since: time.Now(),
+		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: e.losses},
+		state: tool.ServerStopped, since: time.Now(),
 	}
 	switch sc.Transport {
 	case StreamableHTTP, SSE:
@@ -153,7 +152,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	}
 	s.recall(before)
 	if sc.Isolated {
-		s.isolation = newIsolation(s)
+		e.use, s.isolation = useListing, newIsolation(s)
 	}
 	return s, nil
 }
@@ -246,7 +245,7 @@ func (g *Group) start(s *server) {
 	}
 	ctx, stop := context.WithCancel(g.life)
 	s.stop = stop
-	if s.isolation != nil {
+	if s.use == useListing {
 		s.isolation.begin(ctx)
 	}
 	if s.cfg.Lazy && s.isKnown() {
@@ -263,7 +262,7 @@ func (g *Group) start(s *server) {
 		case <-ctx.Done():
 		}
 		s.run(ctx)
-		if s.isolation != nil {
+		if s.use == useListing {
 			s.isolation.close()
 		}
 	})

@@ -206,21 +206,21 @@ func (i *isolation) full() *tool.Failure {
 // start makes a connection for who and lets it run. mu is held.
 func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
-	name := orText(who.Name, "unnamed")
+	e := *parent.entry
+	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says), parent.log.With("session", orText(who.Name, "unnamed"))
+	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.sessionIdle()
 	one := &server{
-		cfg: parent.cfg, of: parent, client: who, says: keepHop(says), ids: parent.ids,
-		timeouts: parent.timeouts, memory: parent.memory, hubVersion: parent.hubVersion, guards: parent.guards,
+		entry: &e, isolation: i, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
-		log: parent.log.With("session", name), redact: parent.redact, slots: i.slots, kill: parent.kill,
+		slots: i.slots, kill: parent.kill,
 		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,
 		onChange: func() {}, onRestate: parent.onRestate,
 		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
 		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
 		wishes: parent.wishes, leveled: make(chan struct{}, 1),
-		notices: &notices{tell: parent.notices.tell, run: parent.notices.run, losses: parent.losses}, losses: parent.losses,
-		state: tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
+		notices: &notices{tell: parent.notices.tell, run: parent.notices.run, losses: parent.losses},
+		state:   tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
 	}
-	one.cfg.Lazy, one.cfg.IdleStop = false, parent.cfg.sessionIdle()
 	if parent.http != nil {
 		one.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
 	}
@@ -366,13 +366,13 @@ func (i *isolation) report(st *tool.ServerStatus) {
 
 // listsOnly reports whether the server's own connection has done all that it is for once it has listed: a child process is
 // not kept for that. A connection to a remote server is, and tells of changes.
-func (s *server) listsOnly() bool { return s.isolation != nil && s.cfg.Transport == Stdio }
+func (s *server) listsOnly() bool { return s.use == useListing && s.cfg.Transport == Stdio }
 
 // listFor brings the catalog up to what a session's connection is offered in the beginning, where no other connection
 // keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
 // is not listed. A server that does not list in time is used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) {
-	if s.of.stateNow() == tool.ServerReady || s.listsLess() {
+	if s.isolation.server.stateNow() == tool.ServerReady || s.listsLess() {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())
@@ -380,7 +380,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) 
 	got, f := s.listAll(limited, sess)
 	switch {
 	case f == nil:
-		s.of.publish(sess, got)
+		s.isolation.server.publish(sess, got)
 	case sess.isOver():
 		sess.shut(s.kill)
 		return nil, sess.reason
@@ -392,10 +392,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) 
 
 // teach hands on what a new connection has shown of the server.
 func (s *server) teach() {
-	switch {
-	case s.of != nil:
-		s.of.isolation.learn(s.older, s.dear, s.endsOnProbe)
-	case s.isolation != nil:
+	if s.isolation != nil {
 		s.isolation.learn(s.older, s.dear, s.endsOnProbe)
 	}
 }
@@ -403,7 +400,7 @@ func (s *server) teach() {
 // isWorthAnother reports whether a session's connection that has failed, and has not just replaced one that did, may be
 // replaced as soon as a call wants it.
 func (s *server) isWorthAnother(f *fault) bool {
-	return s.of != nil && !f.auth && f.pause == 0 && len(s.recentAttempts()) < s.budget
+	return s.use == useSession && !f.auth && f.pause == 0 && len(s.recentAttempts()) < s.budget
 }
 
 // waitForCall says that a session's connection was lost, and with it what the server knew of the session.

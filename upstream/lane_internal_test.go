@@ -68,7 +68,8 @@ func testConn(w wire, onListChanged func()) *streamConn {
 }
 
 func testServer() *server {
-	return &server{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: newRedactor(ServerConfig{}), stopping: make(chan struct{})}
+	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: newRedactor(ServerConfig{})}
+	return &server{entry: e, stopping: make(chan struct{})}
 }
 
 func progressOf(id string) []byte {

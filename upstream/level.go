@@ -73,7 +73,7 @@ func (l *logLevel) waive(level string) {
 // before a call counts for that call. A server that does not take it holds nobody up for longer than levelWithin, and
 // that once.
 func (s *server) levelFirst(ctx context.Context, sess *session) {
-	if sess.hop != nil || s.isolation != nil {
+	if sess.hop != nil || s.use == useListing {
 		return
 	}
 	var limit <-chan time.Time

@@ -140,9 +140,6 @@ func (e *oversize) fault(during string) *fault {
 	return &fault{what: during + ": " + e.Error(), hint: hint, cause: e}
 }
 
-// limits are those of the server's entry.
-func (s *server) limits() Limits { return s.cfg.Limits.withDefaults(s.cfg.Transport) }
-
 // receiveOversize tells whoever waits for a message that it was too large: the call, or the SDK.
 func (c *streamConn) receiveOversize(large *oversize) {
 	c.losses.add()

@@ -85,8 +85,8 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 
 // noteListed notes why a list was not read, for the server's status; nil where it was.
 func (s *server) noteListed(l list, f *fault) {
-	if s.of != nil {
-		s = s.of // its status shows what it offers
+	if s.use == useSession {
+		s = s.isolation.server // its status shows what it offers
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

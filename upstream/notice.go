@@ -53,7 +53,7 @@ func (s *server) heard(sess *session, e envelope, c *laneCall) {
 			return // nobody asked
 		}
 	}
-	if s.isolation != nil && method != noteUpdated {
+	if s.use == useListing && method != noteUpdated {
 		return // of the connection that only lists: it belongs to nobody's session
 	}
 	n, about, ok := s.notification(method, e)

@@ -19,7 +19,7 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 		}
 		return raw, e
 	}
-	s := &server{}
+	s := testServer()
 	raw, e := message(noteMessage)
 	n, _, ok := s.notification(noteMessage, e)
 	clear(raw) // what is kept must not be a part of it

@@ -136,17 +136,6 @@ func (s *server) admit(o offer) *listing {
 	return l
 }
 
-// identity is the key under which the server's offer is kept: a digest of all that decides which server it is. It holds
-// secrets only as a digest does.
-func (s *server) identity() string {
-	c := s.cfg
-	text, err := json.Marshal([]any{1, c.Transport, c.Command, c.Args, c.Env, c.Dir, c.URL, c.Headers})
-	if err != nil {
-		return "" // strings always encode
-	}
-	return tool.Digest(text)
-}
-
 // recall lists what was offered before, until the server itself says what it offers: by the server that this one
 // replaces, or at an earlier start.
 func (s *server) recall(before *server) {
@@ -205,7 +194,7 @@ func (s *server) remember(l *listing) {
 
 // isKnown reports whether it is known what the server offers, be it from an earlier start.
 func (s *server) isKnown() bool {
-	if s.of != nil {
+	if s.use == useSession {
 		return true // it is not asked to tell
 	}
 	s.mu.Lock()

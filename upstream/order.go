@@ -39,18 +39,6 @@ func (x *order) params(token string, h *hop) (json.RawMessage, error) {
 	return requestParams(&x.Request, token, h)
 }
 
-// limitsOf is how long the server may take.
-func (s *server) limitsOf(x *order) callLimits {
-	if x.Method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
-		return callLimits{idle: s.timeouts.CallMax, most: s.timeouts.CallMax}
-	}
-	if x.call == nil {
-		return callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax} // those of tools are by their names
-	}
-	idle, most := s.cfg.callLimits(x.name)
-	return callLimits{idle: idle, most: most}
-}
-
 // ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
 func ownMethods() []string {
 	return []string{methodCallTool, methodSubscribe, methodUnsubscribe, methodSetLevel, methodListen, methodDiscover, "initialize"}

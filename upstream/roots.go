@@ -14,7 +14,7 @@ import (
 // wait for servers.
 func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage) {
 	for _, s := range g.roster.Load().servers {
-		if s.isolation == nil {
+		if s.use != useListing {
 			continue
 		}
 		if one := s.isolation.peek(who); one != nil {
@@ -29,10 +29,7 @@ func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 	s.mu.Lock()
 	sess := s.session
 	s.mu.Unlock()
-	if sess == nil || sess.isOver() || sess.hop != nil {
-		return
-	}
-	if !s.tellsRoots() {
+	if roots := s.offers().RootsV2; sess == nil || sess.isOver() || sess.hop != nil || roots == nil || !roots.ListChanged {
 		return
 	}
 	var clean []byte

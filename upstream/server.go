@@ -5,34 +5,27 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // server is one upstream server, or one client session's connection to it (see isolation): a state machine that one
 // goroutine, run, drives.
 type server struct {
-	cfg        ServerConfig
-	timeouts   Timeouts
+	*entry
 	hubVersion string
 	guards     *guards
 	catalogs   Catalogs // nil where none are kept
 	retryMin   time.Duration
 	retryMax   time.Duration
-	memory     *budget.Account // of its messages, and those of its sessions' connections
-	budget     int             // starts within an hour
-	rest       time.Duration   // pause once they are used up
-	log        *slog.Logger
-	redact     *redactor
-	http       *httpServer // nil for stdio
+	budget     int           // starts within an hour
+	rest       time.Duration // pause once they are used up
+	http       *httpServer   // nil for stdio
 	slots      *slots
 	kill       <-chan struct{} // closed when stopping must be brisk
 	onChange   func()
@@ -41,13 +34,8 @@ type server struct {
 	wishes  *wishes       // of all clients
 	leveled chan struct{} // has room for one: the log level that they wish for is another
 	notices *notices
-	losses  *losses // of all its connections
 
-	isolation *isolation   // the connections of client sessions; nil where they share this one
-	of        *server      // the server that this is one client session's connection of; nil otherwise
-	client    tool.Session // that session: only its calls come here
-
-	says tool.Hop // of that session's client, as it said of itself with the call that made the connection
+	isolation *isolation // the connections of client sessions, of which this may be one; nil for useShared
 
 	// Only run and what it calls use these.
 	older       bool        // the server is known to speak a revision before 2026-07-28
@@ -64,7 +52,6 @@ type server struct {
 	publishing sync.Mutex        // one catalog at a time
 	kept       [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
 
-	ids    *atomic.Int64 // of requests: one count for all connections to what goes by the server's id, one after the other, too
 	calls  atomic.Int64
 	errors atomic.Int64
 
@@ -167,8 +154,6 @@ func (s *server) setPID(pid int) {
 	s.mu.Unlock()
 }
 
-func (s *server) nextID() string { return idPrefix + strconv.FormatInt(s.ids.Add(1), 10) }
-
 // maxQuickLosses is how many sessions in a row a server may forget at once before that counts as a failure.
 const maxQuickLosses = 3
 
@@ -182,7 +167,7 @@ func (s *server) run(ctx context.Context) {
 		if asleep && s.isKnown() && !s.sleep(ctx) {
 			return
 		}
-		asleep = s.of != nil && !s.isSubscribed() // only a call starts that again
+		asleep = s.use == useSession && !s.isSubscribed() // only a call starts that again
 		s.become(tool.ServerStarting, nil, nil, time.Time{})
 		s.attempts = append(s.recentAttempts(), time.Now())
 		sess, f := s.start(ctx)
@@ -207,11 +192,11 @@ func (s *server) run(ctx context.Context) {
 				sess.shut(s.kill)
 				return
 			case f.idle:
-				if s.isolation != nil {
+				if s.use == useListing {
 					s.doze() // no call waits for it, however long its end takes
 				}
 				sess.shut(s.kill)
-				if s.of != nil {
+				if s.use == useSession {
 					s.log.Info("session has not called for a while: its connection is closed")
 					return
 				}
@@ -295,14 +280,14 @@ func (s *server) leave() {
 // closed meanwhile. "Authentication failures stop it until something changed": so does waiting for those.
 func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *time.Duration) {
 	if f.auth {
-		if s.of != nil {
-			s.of.isolation.stopFor(f, 0)
+		if s.use == useSession {
+			s.isolation.stopFor(f, 0)
 		}
 		s.become(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
 			sess.shut(s.kill)
 		}
-		if s.of != nil {
+		if s.use == useSession {
 			s.depart()
 			s.stop()
 		}
@@ -314,8 +299,8 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 	early := time.Now().Add(max(s.retryMin, *pause/4, f.pause))
 	*pause = min(*pause*2, s.retryMax)
 	n := len(s.recentAttempts())
-	if s.of != nil && sess == nil {
-		n = max(n, s.of.isolation.startFailed())
+	if s.use == useSession && sess == nil {
+		n = max(n, s.isolation.startFailed())
 	}
 	if n >= s.budget {
 		d = max(jitter(s.rest), d)
@@ -324,8 +309,8 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 		spent.hint = orText(f.hint, "see the server's own log") +
 			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", n)
 		f = &spent
-		if s.of != nil && sess == nil {
-			s.of.isolation.stopFor(f, d)
+		if s.use == useSession && sess == nil {
+			s.isolation.stopFor(f, d)
 		}
 	}
 	s.mu.Lock()
@@ -375,7 +360,7 @@ func (s *server) sleep(ctx context.Context) bool {
 	}
 	s.doze()
 	var unused <-chan time.Time
-	if s.of != nil {
+	if s.use == useSession {
 		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
 		defer ticker.Stop()
 		unused = ticker.C
@@ -402,8 +387,8 @@ func (s *server) park() bool {
 		return false
 	}
 	s.session = nil
-	s.asleep = s.of == nil
-	if s.of != nil {
+	s.asleep = s.use != useSession
+	if s.use == useSession {
 		s.turnAway()
 	}
 	return true
@@ -427,7 +412,7 @@ func (s *server) turnAway() {
 // retire ends a server that has left the group, after its calls.
 func (s *server) retire() {
 	s.depart()
-	if s.isolation != nil {
+	if s.use == useListing {
 		s.isolation.retire()
 	}
 	timer := time.NewTimer(retireWithin)
@@ -454,7 +439,7 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	if listens := sess.hasToListen(); listens || s.hearsQuestions(sess) {
+	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
 		sess.watch.lapsed = func() {
 			for _, uri := range sess.book.all() {
@@ -467,13 +452,13 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 			stop()
 			shut(kill)
 		}
-		if l, ok := sess.lane.(*httpLane); ok && s.hearsQuestions(sess) {
+		if l, ok := sess.lane.(*httpLane); ok && s.listensForRequests(sess) {
 			l.listenFirst(listening, sess.watch)
 		} else {
 			sess.lane.listen(listening, sess.watch)
 		}
 	}
-	if s.of != nil {
+	if s.use == useSession {
 		return s.listFor(ctx, sess)
 	}
 	got, f := s.listAll(ctx, sess)
@@ -501,7 +486,7 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 	defer stop()
 	s.tend(ctx, sess, &tending)
 	var idle <-chan time.Time
-	if s.cfg.IdleStop > 0 && s.isolation == nil {
+	if s.cfg.IdleStop > 0 && s.use != useListing {
 		ticker := time.NewTicker(max(s.cfg.IdleStop/4, time.Millisecond))
 		defer ticker.Stop()
 		idle = ticker.C
@@ -532,13 +517,13 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 	for k := range kinds {
 		switch {
 		case !sess.offers(k):
-		case s.of == nil:
+		case s.use != useSession:
 			tending.Go(func() { s.keepListed(ctx, sess, k) })
 		default: // what one session's server adds for it is no change of what all are offered
 			tending.Go(func() { s.keepTold(ctx, sess, k) })
 		}
 	}
-	if can := sess.abilities(); s.isolation == nil && (can.Subscribe || can.Logging && sess.hop == nil) {
+	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
 		tending.Go(func() { s.keepWishes(ctx, sess) })
 	}
 }

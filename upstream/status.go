@@ -10,7 +10,7 @@ import (
 // status is what a person can see of the server.
 func (s *server) status() tool.ServerStatus {
 	st := s.ownStatus()
-	if s.isolation != nil {
+	if s.use == useListing {
 		s.isolation.report(&st)
 	}
 	return st
@@ -56,7 +56,7 @@ func (s *server) ownStatus() tool.ServerStatus {
 	}
 	if s.asleep && st.Hint == "" {
 		st.Hint = "starts when one of its tools is called"
-		if s.isolation != nil {
+		if s.use == useListing {
 			st.Hint = "each session gets a connection of its own when it calls one of the tools"
 		}
 	}

@@ -75,7 +75,7 @@ func (w *wishes) of(s *server) []string {
 	defer w.mu.Unlock()
 	var all []string
 	for session, own := range w.uris[s.cfg.ID] {
-		if s.of != nil && session != s.client.Key {
+		if s.use == useSession && session != s.client.Key {
 			continue
 		}
 		for uri := range own {
@@ -91,7 +91,7 @@ func (w *wishes) wants(s *server, uri string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for session, own := range w.uris[s.cfg.ID] {
-		if (s.of == nil || session == s.client.Key) && own[uri] > 0 {
+		if (s.use != useSession || session == s.client.Key) && own[uri] > 0 {
 			return true
 		}
 	}
@@ -128,7 +128,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 		return nil
 	}
 	s := g.roster.Load().byID[server]
-	if s != nil && s.isolation != nil {
+	if s != nil && s.use == useListing {
 		s = s.isolation.peek(who)
 	}
 	if s == nil || !s.enter() {
@@ -141,7 +141,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil || sess.isOver() {
 		return nil
 	}
-	return s.redact.error(s.unsubscribe(ctx, sess, uri, callLimits{idle: s.timeouts.Call, most: s.timeouts.CallMax}).err)
+	return s.redact.error(s.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now and after each reconnect;
@@ -157,7 +157,7 @@ func (g *Group) SetLogLevel(level string) {
 	}
 	for _, s := range g.roster.Load().servers {
 		poke(s.leveled)
-		if s.isolation != nil {
+		if s.use == useListing {
 			s.isolation.each(func(one *server) { poke(one.leveled) })
 		}
 	}

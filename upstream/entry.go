@@ -1,0 +1,124 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// use says whose calls go over a connection.
+type use int
+
+const (
+	useShared  use = iota // those of all clients
+	useListing            // nobody's: the server is isolated, and this connection only lists
+	useSession            // those of one client session
+)
+
+// entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
+type entry struct {
+	cfg      ServerConfig
+	timeouts Timeouts
+	log      *slog.Logger
+	redact   *redactor
+	memory   *budget.Account // of messages
+	losses   *losses         // of all connections to the server
+	ids      *atomic.Int64   // of requests; all servers of the same id count on
+
+	use       use
+	client    tool.Session // the session, for useSession
+	clientHop tool.Hop     // what its client said of itself in the call that made the connection
+}
+
+func (e *entry) nextID() string { return idPrefix + strconv.FormatInt(e.ids.Add(1), 10) }
+
+// probeTime is maxProbeTime, or a third of the connect timeout where that is less.
+func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.timeouts.Connect/3) }
+
+func (e *entry) limits() Limits { return e.cfg.Limits.withDefaults(e.cfg.Transport) }
+
+// requestLimits bound a request that is no tools/call.
+func (e *entry) requestLimits() callLimits {
+	return callLimits{idle: e.timeouts.Call, most: e.timeouts.CallMax}
+}
+
+// limitsOf bounds one request.
+func (e *entry) limitsOf(x *order) callLimits {
+	if x.Method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
+		return callLimits{idle: e.timeouts.CallMax, most: e.timeouts.CallMax}
+	}
+	if x.call == nil {
+		return e.requestLimits()
+	}
+	idle, most := e.cfg.callLimits(x.name)
+	return callLimits{idle: idle, most: most}
+}
+
+// timedOut is the failure of a call that took too long. effect says what became of it.
+func (e *entry) timedOut(name, effect string, unknown bool, limits callLimits) *tool.Failure {
+	setting, limit := "call", limits.idle
+	if time.Since(limits.began) >= limits.most {
+		setting, limit = "call_max", limits.most
+	}
+	return &tool.Failure{Class: tool.ClassTimeout, OutcomeUnknown: unknown, Message: fmt.Sprintf(
+		"%q of server %q did not answer within %s and was canceled; it %s. If it needs longer, raise timeouts.%s of server %q",
+		name, e.cfg.ID, limit, effect, setting, e.cfg.ID)}
+}
+
+// identity is the key of the cached catalog: a digest of everything that decides which server it is. Secrets stand in it as
+// part of the digest only.
+func (e *entry) identity() string {
+	c := e.cfg
+	text, err := json.Marshal([]any{1, c.Transport, c.Command, c.Args, c.Env, c.Dir, c.URL, c.Headers})
+	if err != nil {
+		return "" // strings always encode
+	}
+	return tool.Digest(text)
+}
+
+// offers returns the client capabilities that the hub declares in initialize. A session's connection offers what its client
+// can. A shared one over Streamable HTTP offers everything, because each server request comes on the stream of the call that
+// it belongs to; other shared ones offer nothing. Only a session's connection declares roots.listChanged: a shared one has as
+// many roots as clients, and a server that asked for them during no call could not be answered.
+//
+// The connection that lists for an isolated server offers everything: some servers list a tool only to clients that can
+// answer its requests.
+func (e *entry) offers() *mcp.ClientCapabilities {
+	switch {
+	case e.use == useSession:
+		return clientOffer(e.clientHop)
+	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
+		return &mcp.ClientCapabilities{
+			Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
+			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+			RootsV2:     &mcp.RootCapabilities{},
+		}
+	}
+	return &mcp.ClientCapabilities{}
+}
+
+// listensForRequests reports whether the server may send requests on a stream that belongs to no call.
+func (e *entry) listensForRequests(sess *session) bool {
+	return e.use == useSession && e.cfg.Transport == StreamableHTTP && sess.hop == nil && offersAny(e.offers())
+}
+
+// requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
+func (e *entry) requestRule() deskRule {
+	switch {
+	case e.use == useSession && e.client.Ended == nil: // not a session, but all that one caller's clients do
+		return deskOfCaller
+	case e.use == useSession:
+		return deskOfClient
+	case e.cfg.Transport == StreamableHTTP:
+		return deskByStream
+	}
+	return deskClosed
+}
