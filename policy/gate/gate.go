@@ -91,7 +91,7 @@ func New(c Config, o Options) (*Gate, error) {
 	if err := c.Tools.Validate(); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	g.usual = brief(target.NewRoot(o.Dir, o.Home))
+	g.usual = target.NewRoot(o.Dir, o.Home)
 	for server, origin := range o.Origins {
 		switch {
 		case origin.Remote:
@@ -101,15 +101,10 @@ func New(c Config, o Options) (*Gate, error) {
 			if origin.WriteRoots != nil {
 				root = root.Writing(origin.WriteRoots...)
 			}
-			g.roots[server] = brief(root)
+			g.roots[server] = root
 		}
 	}
 	return g, nil
-}
-
-func brief(r target.Root) target.Root {
-	r.Brief = true // Message looks for what only people want to know
-	return r
 }
 
 // Engine decides.
@@ -201,7 +196,7 @@ func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 
 func (g *Gate) root(t *tool.Tool) target.Root {
 	if dir, ok := g.options.Origins[t.Server].Dirs[t.Name]; ok {
-		return brief(target.NewRoot(dir, g.options.Home))
+		return target.NewRoot(dir, g.options.Home)
 	}
 	if r, ok := g.roots[t.Server]; ok {
 		return r

@@ -257,9 +257,6 @@ func follow(t *Target, full string, root Root) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = true
-			if !root.Brief {
-				twins(t, at, name)
-			}
 			t.Notes = append(t.Notes, Missing)
 			at = next
 		case err != nil:
@@ -346,23 +343,8 @@ func spelled(dir, name, full string, info fs.FileInfo) string {
 	return full
 }
 
-// twins takes note of files that differ from a name that is not there in case or composition only.
-func twins(t *Target, dir, name string) {
-	folded := foldName(name)
-	eachEntry(dir, maxTwins, func(entry []byte) {
-		if !sameFold(entry, folded) || string(entry) == name {
-			return
-		}
-		if norm.NFC.String(string(entry)) == norm.NFC.String(name) {
-			t.Notes = addNote(t.Notes, UnicodeTwin)
-		} else {
-			t.Notes = addNote(t.Notes, CaseTwin)
-		}
-	})
-}
-
-// Twins looks for names that differ from a path that is not there in case or composition only, and takes note of them. It
-// reads a directory.
+// Twins notes names that differ from a missing path in case or composition only. It reads a directory, so Resolve leaves it
+// to whoever shows the target to people.
 func (t *Target) Twins() {
 	if t.Kind != Path || t.Remote || t.Fault != "" || !t.Has(Missing) {
 		return
@@ -374,36 +356,20 @@ func (t *Target) Twins() {
 		}
 		if _, err := os.Lstat(dir); err == nil {
 			t.Notes = slices.Clip(t.Notes)
-			twins(t, dir, filepath.Base(at))
+			name := filepath.Base(at)
+			for _, entry := range entries(dir) {
+				switch {
+				case entry == name || foldName(entry) != foldName(name):
+				case norm.NFC.String(entry) == norm.NFC.String(name):
+					t.Notes = addNote(t.Notes, UnicodeTwin)
+				default:
+					t.Notes = addNote(t.Notes, CaseTwin)
+				}
+			}
 			return
 		}
 		at = dir
 	}
-}
-
-// sameFold reports whether foldName makes folded of entry.
-func sameFold(entry []byte, folded string) bool {
-	for i, c := range entry {
-		if c >= utf8.RuneSelf {
-			return foldName(string(entry)) == folded
-		}
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		if i >= len(folded) || c != folded[i] {
-			return !isASCII(entry[i:]) && foldName(string(entry)) == folded
-		}
-	}
-	return len(entry) == len(folded)
-}
-
-func isASCII(text []byte) bool {
-	for _, c := range text {
-		if c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // entries returns the names in dir, the first few thousand.
@@ -417,13 +383,10 @@ func entries(dir string) []string {
 	return found
 }
 
-// foldName makes equal what some file system takes for one name: letter case, composition, and characters that HFS+ ignores.
+// foldName folds the spellings that some file system takes for one name: letter case, composition, and characters that HFS+
+// ignores.
 func foldName(name string) string {
-	plain := true
-	for i := 0; i < len(name) && plain; i++ {
-		plain = name[i] < utf8.RuneSelf
-	}
-	if plain {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(name)
 	}
 	name = strings.Map(dropIgnored, norm.NFKD.String(name))

@@ -14,6 +14,7 @@ package target
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -50,14 +51,7 @@ type Target struct {
 }
 
 // Has reports whether the target carries the note.
-func (t *Target) Has(n Note) bool {
-	for _, note := range t.Notes {
-		if note == n {
-			return true
-		}
-	}
-	return false
-}
+func (t *Target) Has(n Note) bool { return slices.Contains(t.Notes, n) }
 
 // Note is something odd about a target.
 type Note string
@@ -95,10 +89,6 @@ type Root struct {
 	Dir    string // absolute: the working directory of whoever opens the paths; "" where that is not known
 	Home   string // what "~" stands for; "" where that is not known
 	Remote bool   // paths are those of another machine: they are cleaned, and nothing is looked up
-
-	// Brief leaves out CaseTwin and UnicodeTwin, which say something to people and nothing to rules, and which take the
-	// reading of a directory. Target.Twins finds them when they are wanted.
-	Brief bool
 
 	real  string   // Dir with every link followed; "" where NewRoot has not made it
 	write []string // directories that may be written to, resolved; nil: Dir

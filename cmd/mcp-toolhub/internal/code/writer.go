@@ -105,6 +105,7 @@ func (w *writer) show(path string) string {
 // permitted. Where nobody has looked at the path, the toolset's own limits hold.
 func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 	found := target.PathsOf("/path", given, w.paths)
+	found[0].Twins()
 	switch {
 	case found[0].Fault != "":
 		return "", invalid(codePathRefused, "argument \"path\" %s", found[0].Fault)
