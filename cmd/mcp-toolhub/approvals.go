@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
-	"path/filepath"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -28,27 +25,26 @@ The hubs are those of this machine that run with the same state directory (--sta
 your default one) and whose policy.ask.channels name queue, as they do by default; calls of
 mcp-toolhub tools call are among them. No config file is needed.`
 
-func (a *app) approvalsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "approvals", Short: "Allow and deny calls that wait for a person", Long: approvalsHelp, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	var format string
-	cmd.PersistentFlags().StringVarP(&format, "output", "o", "table", "table or json")
-	cmd.AddCommand(&cobra.Command{
+// approvalsCmd runs the commands below "approvals", except for grants.
+type approvalsCmd struct{ *app }
+
+func approvalsCommand(a *app) *cobra.Command {
+	c := approvalsCmd{a}
+	cmd := group("approvals", "Allow and deny calls that wait for a person", approvalsHelp, &cobra.Command{
 		Use: "list", Short: "List the calls that wait", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.listApprovals(cmd.Context(), format) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
 	}, &cobra.Command{
 		Use: "show ID", Short: "Show one call that waits", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.showApproval(cmd.Context(), format, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.show(cmd.Context(), args[0]) },
 	}, &cobra.Command{
 		Use: "watch", Short: "Print calls as they begin and cease to wait, until interrupted", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.watchApprovals(cmd.Context(), format) },
-	}, a.approveCommand(&format), a.denyCommand(&format), a.grantsCommand(&format))
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.watch(cmd.Context()) },
+	}, c.approveCommand(), c.denyCommand(), grantsCommand(a))
+	a.outputFlag(cmd.PersistentFlags())
 	return cmd
 }
 
-func (a *app) approveCommand(format *string) *cobra.Command {
+func (c approvalsCmd) approveCommand() *cobra.Command {
 	var session, always bool
 	var message, arguments string
 	cmd := &cobra.Command{
@@ -64,11 +60,11 @@ func (a *app) approveCommand(format *string) *cobra.Command {
 			}
 			if arguments != "" {
 				var err error
-				if r.Arguments, err = a.readArguments(arguments); err != nil {
+				if r.Arguments, err = c.readArguments(arguments); err != nil {
 					return err
 				}
 			}
-			return a.answerApproval(cmd.Context(), *format, args[0], r)
+			return c.answer(cmd.Context(), args[0], r)
 		},
 	}
 	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
@@ -79,7 +75,7 @@ func (a *app) approveCommand(format *string) *cobra.Command {
 	return cmd
 }
 
-func (a *app) denyCommand(format *string) *cobra.Command {
+func (c approvalsCmd) denyCommand() *cobra.Command {
 	var always bool
 	var message string
 	cmd := &cobra.Command{
@@ -90,7 +86,7 @@ func (a *app) denyCommand(format *string) *cobra.Command {
 			if always {
 				r.Choice = policy.DenyAlways
 			}
-			return a.answerApproval(cmd.Context(), *format, args[0], r)
+			return c.answer(cmd.Context(), args[0], r)
 		},
 	}
 	cmd.Flags().BoolVar(&always, "always", false, "and calls like it from now on; see approvals grants")
@@ -98,18 +94,9 @@ func (a *app) denyCommand(format *string) *cobra.Command {
 	return cmd
 }
 
-// findState is the state directory of the command line and the environment.
-func (a *app) findState() (string, error) {
-	state, err := config.StateDir(a.stateDir, a.std.getenv)
-	if err != nil {
-		return "", &exitError{exitConfig, err}
-	}
-	return state, nil
-}
-
-// hubs are the running hubs that can be asked.
-func (a *app) hubs(ctx context.Context) ([]*control.Hub, error) {
-	state, err := a.findState()
+// hubs finds the running hubs that ask people. There is at least one where err is nil.
+func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Hub, error) {
+	state, err := c.findState()
 	if err != nil {
 		return nil, err
 	}
@@ -124,49 +111,34 @@ func (a *app) hubs(ctx context.Context) ([]*control.Hub, error) {
 	return all, nil
 }
 
-func (a *app) openApprovals(ctx context.Context) ([]approval.View, error) {
-	hubs, err := a.hubs(ctx)
+func (c approvalsCmd) list(ctx context.Context) error {
+	hubs, err := c.hubs(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	open := []approval.View{}
 	for _, h := range hubs {
 		some, err := h.Approvals(ctx)
 		if err != nil {
-			return nil, failed(err)
+			return failed(err)
 		}
 		open = append(open, some...)
 	}
-	return open, nil
-}
-
-func (a *app) listApprovals(ctx context.Context, format string) error {
-	if err := checkFormat(format); err != nil {
-		return err
+	if c.json() {
+		return c.printJSON(open)
 	}
-	open, err := a.openApprovals(ctx)
-	if err != nil {
-		return err
-	}
-	if format == "json" {
-		return a.printJSON(open)
-	}
-	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tTOOL\tCALLER\tRISK\tLEFT\tAIMED AT")
+	t := newTable("ID", "TOOL", "CALLER", "RISK", "LEFT", "AIMED AT")
 	for i := range open {
 		v := &open[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", v.ID, gate.Name(v.Binding.Tool), gate.Plain(v.Binding.Actor, 40), v.Risk,
-			time.Until(v.Expires).Round(time.Second), gate.Plain(strings.Join(v.Targets, ", "), 80))
+		t.add(string(v.ID), gate.Name(v.Binding.Tool), gate.Plain(v.Binding.Actor, 40), v.Risk,
+			time.Until(v.Expires).Round(time.Second).String(), gate.Plain(strings.Join(v.Targets, ", "), 80))
 	}
-	if err := w.Flush(); err != nil {
-		return failed(err)
-	}
-	return nil
+	return c.printTable(t)
 }
 
-// withApproval runs do with the hub that knows the question.
-func (a *app) withApproval(ctx context.Context, id string, do func(*control.Hub) error) error {
-	hubs, err := a.hubs(ctx)
+// at runs do with the hub that knows the approval.
+func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Hub) error) error {
+	hubs, err := c.hubs(ctx)
 	if err != nil {
 		return err
 	}
@@ -181,21 +153,18 @@ func (a *app) withApproval(ctx context.Context, id string, do func(*control.Hub)
 	return nil
 }
 
-func (a *app) showApproval(ctx context.Context, format, id string) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
-	return a.withApproval(ctx, id, func(h *control.Hub) error {
+func (c approvalsCmd) show(ctx context.Context, id string) error {
+	return c.at(ctx, id, func(h *control.Hub) error {
 		v, err := h.Approval(ctx, id)
 		if err != nil {
 			return err
 		}
-		if format == "json" {
-			return a.printJSON(v)
+		if c.json() {
+			return c.printJSON(v)
 		}
 		line := func(label, text string) {
 			if text != "" {
-				fmt.Fprintf(a.std.out, "%-11s %s\n", label, gate.Plain(text, 8<<10))
+				fmt.Fprintf(c.std.out, "%-11s %s\n", label, gate.Plain(text, 8<<10))
 			}
 		}
 		line("id", string(v.ID))
@@ -228,38 +197,32 @@ func (a *app) showApproval(ctx context.Context, format, id string) error {
 		line("remembered", v.Covers)
 		line("expires", v.Expires.Format(time.RFC3339))
 		line("invocation", string(v.Invocation))
-		for _, c := range v.Choices {
-			line("answer", string(c))
+		for _, choice := range v.Choices {
+			line("answer", string(choice))
 		}
 		return nil
 	})
 }
 
-func (a *app) answerApproval(ctx context.Context, format, id string, r control.Reply) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
+func (c approvalsCmd) answer(ctx context.Context, id string, r control.Reply) error {
 	if u, err := user.Current(); err == nil {
 		r.By = u.Username
 	}
-	return a.withApproval(ctx, id, func(h *control.Hub) error {
+	return c.at(ctx, id, func(h *control.Hub) error {
 		v, err := h.Answer(ctx, id, r)
 		if err != nil {
 			return err
 		}
-		if format == "json" {
-			return a.printJSON(v)
+		if c.json() {
+			return c.printJSON(v)
 		}
-		fmt.Fprintf(a.std.out, "%s: %s\n", v.ID, v.Answer.Choice)
+		fmt.Fprintf(c.std.out, "%s: %s\n", v.ID, v.Answer.Choice)
 		return nil
 	})
 }
 
-func (a *app) watchApprovals(ctx context.Context, format string) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
-	hubs, err := a.hubs(ctx)
+func (c approvalsCmd) watch(ctx context.Context) error {
+	hubs, err := c.hubs(ctx)
 	if err != nil {
 		return err
 	}
@@ -267,8 +230,8 @@ func (a *app) watchApprovals(ctx context.Context, format string) error {
 	show := func(e approval.Event) {
 		printing.Lock()
 		defer printing.Unlock()
-		if format == "json" {
-			_ = json.NewEncoder(a.std.out).Encode(e) // one a line, for programs that read while it comes
+		if c.json() {
+			_ = json.NewEncoder(c.std.out).Encode(e) // one a line, for programs that read while it comes
 			return
 		}
 		q := &e.Question
@@ -276,7 +239,7 @@ func (a *app) watchApprovals(ctx context.Context, format string) error {
 		if q.Answer != nil {
 			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
 		}
-		fmt.Fprintf(a.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.Name(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
+		fmt.Fprintf(c.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.Name(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
 	}
 	var watching sync.WaitGroup
 	ended := make([]error, len(hubs))
@@ -284,123 +247,5 @@ func (a *app) watchApprovals(ctx context.Context, format string) error {
 		watching.Go(func() { ended[i] = h.Watch(ctx, show) })
 	}
 	watching.Wait()
-	if err := errors.Join(ended...); err != nil {
-		return failed(err)
-	}
-	return nil
-}
-
-func (a *app) grantsCommand(format *string) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "grants", Short: "List and revoke answers that are remembered", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(&cobra.Command{
-		Use: "list", Short: "List the answers that are remembered: those for good, and those for sessions of running hubs", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.listGrants(cmd.Context(), *format) },
-	}, &cobra.Command{
-		Use: "revoke ID", Short: "Forget an answer: calls like it are asked about again", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.revokeGrant(cmd.Context(), *format, args[0]) },
-	})
-	return cmd
-}
-
-// keptGrants are the answers for good, and the running hubs, which hold those for sessions.
-func (a *app) keptGrants(ctx context.Context) (*policy.Grants, []*control.Hub, error) {
-	state, err := a.findState()
-	if err != nil {
-		return nil, nil, err
-	}
-	kept, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(state, grantsFile)})
-	if err != nil {
-		return nil, nil, failed(err)
-	}
-	hubs, err := control.Find(ctx, state)
-	if err != nil {
-		return nil, nil, failed(err)
-	}
-	return kept, hubs, nil
-}
-
-func (a *app) listGrants(ctx context.Context, format string) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
-	kept, hubs, err := a.keptGrants(ctx)
-	if err != nil {
-		return err
-	}
-	all := control.ViewsOf(kept.List())
-	for _, h := range hubs {
-		some, err := h.Grants(ctx)
-		if err != nil {
-			return failed(err)
-		}
-		for _, g := range some {
-			if g.Session {
-				all = append(all, g)
-			}
-		}
-	}
-	if format == "json" {
-		return a.printJSON(all)
-	}
-	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tTHEN\tTOOL\tCALLER\tLASTS\tSCOPE")
-	for _, g := range all {
-		lasts := "always"
-		if g.Expires != nil {
-			lasts = "until " + g.Expires.Local().Format("2006-01-02 15:04")
-		}
-		if g.Session {
-			lasts = "session, " + lasts
-		}
-		scope := gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact})
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.Then, gate.Name(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts, scope)
-	}
-	if err := w.Flush(); err != nil {
-		return failed(err)
-	}
-	return nil
-}
-
-func (a *app) revokeGrant(ctx context.Context, format, id string) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
-	kept, hubs, err := a.keptGrants(ctx)
-	if err != nil {
-		return err
-	}
-	found := false
-	for _, h := range hubs { // first: a hub that has read the file goes by what it has read
-		switch err := h.Revoke(ctx, id); {
-		case err == nil:
-			found = true
-		case !errors.Is(err, control.ErrNotFound):
-			return failed(err)
-		}
-	}
-	switch err := kept.Revoke(id); {
-	case err == nil:
-		found = true
-	case !errors.Is(err, policy.ErrNoGrant):
-		return failed(err)
-	}
-	if !found {
-		return failed(fmt.Errorf("grant %q: %w", id, policy.ErrNoGrant))
-	}
-	if format == "json" {
-		return a.printJSON(map[string]any{"id": id, "revoked": true})
-	}
-	fmt.Fprintf(a.std.out, "%s: revoked\n", id)
-	return nil
-}
-
-func (a *app) printJSON(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return failed(err)
-	}
-	return a.print(text)
+	return failed(errors.Join(ended...))
 }

@@ -25,13 +25,8 @@ type want struct {
 // they may be new, or be those that never answer.
 const newServerWait = 5 * time.Second
 
-// withHub runs do with a hub whose servers have all been started and are ready or have failed once.
-func (a *app) withHub(ctx context.Context, do func(*hub) error) error {
-	return a.withHubFor(ctx, want{all: true}, do)
-}
-
-// withHubFor runs do with a hub that has what the command wants, or that cannot get it.
-func (a *app) withHubFor(ctx context.Context, w want, do func(*hub) error) error {
+// withHub runs do with a hub that has what the command wants, or that cannot get it.
+func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
 	h, err := a.openHub(ctx, a.quiet)
 	if err != nil {
 		return err

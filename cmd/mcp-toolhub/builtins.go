@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // builtins are the toolsets of one version of the settings; nil what the settings do not enable.
@@ -117,38 +114,6 @@ func declarations(s *config.Settings) []string {
 		return nil
 	}
 	return target.Literal(s.Declarative.Dir)
-}
-
-// diagnoseDeclared looks at the files that declare tools, one step each; any is false where there are none.
-func (a *app) diagnoseDeclared(s *config.Settings, print bool) (d diagnosis, any bool, err error) {
-	d = diagnosis{Server: declarative.Name, OK: true}
-	if !s.Declarative.Enabled {
-		return d, false, nil
-	}
-	c := s.Declarative
-	c.Runner, c.Logger, c.Bounds.Environ = command.NewRunner("", slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler), os.Environ()
-	t, err := declarative.New(c)
-	if err != nil {
-		return d, false, err
-	}
-	var steps []upstream.Step
-	for _, declared := range t.Catalog().Tools {
-		steps = append(steps, upstream.Step{Name: "declare", OK: true, Detail: string(declared.Name)})
-	}
-	for _, p := range t.Problems() {
-		steps = append(steps, upstream.Step{Name: "read", Detail: p.File, Hint: "mend the file, then reload the config", Lines: p.Faults})
-	}
-	if len(steps) > 0 && print {
-		fmt.Fprintln(a.std.out, declarative.Name)
-	}
-	for _, step := range steps {
-		d.OK = d.OK && step.OK
-		d.Steps = append(d.Steps, diagnosisStep{Step: step.Name, OK: step.OK, Detail: step.Detail, Hint: step.Hint, Lines: step.Lines})
-		if print {
-			a.printStep(step)
-		}
-	}
-	return d, len(steps) > 0, nil
 }
 
 // builtIn executes with the toolsets in force.

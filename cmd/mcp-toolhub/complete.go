@@ -123,7 +123,7 @@ func (a *app) completable(profile string) (c completable, err error) {
 			c.profiles = append(c.profiles, p.Name)
 		}
 	}
-	surface, err := names.Surface(profile, ownTools{}.actor().Client)
+	surface, err := names.Surface(profile, localActor().Client)
 	if err != nil {
 		return c, err
 	}

@@ -12,15 +12,12 @@ const demoHelp = `A small honest MCP server on stdin and stdout, to try a client
 with structured output, progress, cancellation, an error and an elicitation; a resource,
 a template, a prompt, completion and logging.`
 
-func (a *app) demoServerCommand() *cobra.Command {
+func demoServerCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "demo-server", Short: "Run a small MCP server to try things with", Long: demoHelp, Args: cobra.NoArgs,
-		PersistentPreRun: func(*cobra.Command, []string) {}, // the guard of a hub finds its children by their environment
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // the guard of a hub finds its children by their environment
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := demo.Run(cmd.Context(), io.NopCloser(a.std.in), nopWriteCloser{a.std.out}, version()); err != nil {
-				return failed(err)
-			}
-			return nil
+			return failed(demo.Run(cmd.Context(), io.NopCloser(a.std.in), nopWriteCloser{a.std.out}, version()))
 		},
 	}
 }

@@ -2,16 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -26,25 +27,29 @@ one after the other, and the files that declare tools; those alone are "doctor d
 
 The server is started for the purpose and stopped again. No secret of the config is printed.`
 
-func (a *app) doctorCommand() *cobra.Command {
-	var format string
+// doctorCmd runs the command "doctor".
+type doctorCmd struct {
+	*app
+	diagnoses []diagnosis
+	sick      []string // why each of those that are not OK is not
+}
+
+func doctorCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor [SERVER]", Short: "Walk a server through every step and say which one fails", Long: doctorHelp,
-		Args:    cobra.MaximumNArgs(1),
-		Example: "  mcp-toolhub doctor github --config mcp-toolhub.yaml",
+		Args:              cobra.MaximumNArgs(1),
+		Example:           "  mcp-toolhub doctor github --config mcp-toolhub.yaml",
+		ValidArgsFunction: a.complete(nil, serverNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkFormat(format); err != nil {
-				return err
-			}
-			return a.doctor(cmd.Context(), args, format)
+			d := &doctorCmd{app: a, diagnoses: []diagnosis{}}
+			return d.run(cmd.Context(), args)
 		},
 	}
-	cmd.ValidArgsFunction = a.complete(nil, serverNames)
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	a.outputFlag(cmd.Flags())
 	return cmd
 }
 
-// diagnosis is the walk of one server.
+// diagnosis says how one server, or the files that declare tools, passed the steps.
 type diagnosis struct {
 	Server   string          `json:"server"`
 	Disabled bool            `json:"disabled,omitempty"`
@@ -61,74 +66,78 @@ type diagnosisStep struct {
 	Lines  []string `json:"lines,omitempty"`
 }
 
-func (a *app) doctor(ctx context.Context, args []string, format string) error {
-	s, err := a.load(ctx)
+func (d *doctorCmd) run(ctx context.Context, args []string) error {
+	s, err := d.load(ctx)
 	if err != nil {
 		return err
 	}
-	a.warn(s)
+	d.warn(s)
 	if err := guard.CheckDepth(); err != nil {
 		return &exitError{exitConfig, err}
 	}
-	cfg := s.Upstream
-	if cfg.Self, err = os.Executable(); err != nil {
-		return failed(fmt.Errorf("find this program: %w", err))
-	}
-	cfg.Version = version()
-	all, sick := []diagnosis{}, []string{}
-	var chosen []string
-	if onlyDeclared := len(args) > 0 && args[0] == declarative.Name; !onlyDeclared {
-		if chosen, err = choose(cfg, args); err != nil {
+	if len(args) == 0 || args[0] != declarative.Name {
+		if err := d.servers(ctx, s.Upstream, args); err != nil {
 			return err
 		}
 	}
-	for _, id := range chosen {
-		d, err := a.diagnose(ctx, cfg, id, format == "table")
-		if ctx.Err() != nil {
-			return &exitError{exitInterrupted, fmt.Errorf("interrupted while server %q was diagnosed", id)}
-		}
-		if err != nil {
-			return failed(err)
-		}
-		if all = append(all, d); !d.OK {
-			sick = append(sick, fmt.Sprintf("server %q fails at the step %s", id, d.Steps[len(d.Steps)-1].Step))
-		}
-	}
 	if len(args) == 0 || args[0] == declarative.Name {
-		d, any, err := a.diagnoseDeclared(s, format == "table")
-		if err != nil {
-			return failed(err)
-		}
-		if any {
-			all = append(all, d)
-		}
-		if !d.OK {
-			sick = append(sick, "files of declared tools are left out")
-		}
-	}
-	if format == "json" {
-		enc := json.NewEncoder(a.std.out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(all); err != nil {
+		if err := d.declared(s); err != nil {
 			return failed(err)
 		}
 	}
-	if len(sick) > 0 {
-		return &exitError{exitNotReady, errors.New(strings.Join(sick, "; "))}
+	if d.json() {
+		if err := d.printJSON(d.diagnoses); err != nil {
+			return err
+		}
+	}
+	if len(d.sick) > 0 {
+		return &exitError{exitNotReady, errors.New(strings.Join(d.sick, "; "))}
 	}
 	return nil
 }
 
-// choose returns the ids of the servers to diagnose.
-func choose(cfg upstream.Config, args []string) ([]string, error) {
-	var all, enabled []string
+// servers diagnoses the servers that the command line names, one after the other.
+func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, args []string) (err error) {
+	if cfg.Self, err = os.Executable(); err != nil {
+		return failed(fmt.Errorf("find this program: %w", err))
+	}
+	cfg.Version = version()
+	chosen, err := choose(cfg, args)
+	if err != nil {
+		return err
+	}
+	for _, sc := range chosen {
+		one := diagnosis{Server: sc.ID, Disabled: sc.Disabled, OK: true}
+		note := ""
+		if sc.Disabled {
+			note = " (disabled in the config: serve leaves it alone)"
+		}
+		d.title(sc.ID + note)
+		err := upstream.Diagnose(ctx, cfg, sc.ID, func(s upstream.Step) { d.step(&one, s) })
+		if ctx.Err() != nil {
+			return &exitError{exitInterrupted, fmt.Errorf("interrupted while server %q was diagnosed", sc.ID)}
+		}
+		if err != nil {
+			return failed(err)
+		}
+		if d.diagnoses = append(d.diagnoses, one); !one.OK {
+			d.sick = append(d.sick, fmt.Sprintf("server %q fails at the step %s", sc.ID, one.Steps[len(one.Steps)-1].Step))
+		}
+	}
+	return nil
+}
+
+// choose returns the servers to diagnose.
+func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error) {
+	var all []string
+	var enabled []upstream.ServerConfig
 	for _, s := range cfg.Servers {
 		all = append(all, s.ID)
 		if len(args) > 0 && s.ID == args[0] {
-			return args[:1], nil
+			return []upstream.ServerConfig{s}, nil
 		}
 		if !s.Disabled {
-			enabled = append(enabled, s.ID)
+			enabled = append(enabled, s)
 		}
 	}
 	switch {
@@ -141,26 +150,37 @@ func choose(cfg upstream.Config, args []string) ([]string, error) {
 		textfile.DidYouMean(args[0], all, "use one of "+strings.Join(all, ", ")))}
 }
 
-// diagnose walks one server, and prints each step as soon as it is known where print says so.
-func (a *app) diagnose(ctx context.Context, cfg upstream.Config, id string, print bool) (diagnosis, error) {
-	d := diagnosis{Server: id, OK: true}
-	d.Disabled = slices.ContainsFunc(cfg.Servers, func(s upstream.ServerConfig) bool { return s.ID == id && s.Disabled })
-	if print {
-		note := ""
-		if d.Disabled {
-			note = " (disabled in the config: serve leaves it alone)"
-		}
-		fmt.Fprintln(a.std.out, id+note)
+// declared diagnoses the files that declare tools: a step for each tool and for each file with faults.
+func (d *doctorCmd) declared(s *config.Settings) error {
+	if !s.Declarative.Enabled {
+		return nil
 	}
-	err := upstream.Diagnose(ctx, cfg, id, func(s upstream.Step) {
-		d.OK = d.OK && s.OK
-		d.Steps = append(d.Steps, diagnosisStep{Step: s.Name, OK: s.OK, TookMS: milliseconds(s.Took), Detail: s.Detail,
-			Hint: s.Hint, Lines: s.Lines})
-		if print {
-			a.printStep(s)
-		}
-	})
-	return d, err
+	c := s.Declarative
+	c.Logger = slog.New(slog.DiscardHandler)
+	c.Runner, c.Bounds.Environ = command.NewRunner("", c.Logger), os.Environ()
+	t, err := declarative.New(c)
+	if err != nil {
+		return err
+	}
+	var steps []upstream.Step
+	for _, declared := range t.Catalog().Tools {
+		steps = append(steps, upstream.Step{Name: "declare", OK: true, Detail: string(declared.Name)})
+	}
+	for _, p := range t.Problems() {
+		steps = append(steps, upstream.Step{Name: "read", Detail: p.File, Hint: "mend the file, then reload the config", Lines: p.Faults})
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	d.title(declarative.Name)
+	one := diagnosis{Server: declarative.Name, OK: true}
+	for _, step := range steps {
+		d.step(&one, step)
+	}
+	if d.diagnoses = append(d.diagnoses, one); !one.OK {
+		d.sick = append(d.sick, "files of declared tools are left out")
+	}
+	return nil
 }
 
 // How a step is marked.
@@ -169,25 +189,38 @@ const (
 	stepFails = "FAILS"
 )
 
-func (a *app) printStep(s upstream.Step) {
+// title prints what is diagnosed next.
+func (d *doctorCmd) title(text string) {
+	if !d.json() {
+		fmt.Fprintln(d.std.out, text)
+	}
+}
+
+// step adds a step to the diagnosis, and prints it.
+func (d *doctorCmd) step(of *diagnosis, s upstream.Step) {
+	of.OK = of.OK && s.OK
+	of.Steps = append(of.Steps, diagnosisStep{s.Name, s.OK, milliseconds(s.Took), s.Detail, s.Hint, s.Lines})
+	if d.json() {
+		return
+	}
 	mark := stepOK
 	if !s.OK {
 		mark = stepFails
 	}
 	gap := strings.Repeat(" ", len(stepFails)-len(mark))
-	if a.std.isColoured(a.std.out) {
+	if d.std.isColoured(d.std.out) {
 		mark = painted(mark)
 	}
 	took := ""
 	if s.Took > 0 {
 		took = " (" + s.Took.Round(100*time.Microsecond).String() + ")"
 	}
-	fmt.Fprintf(a.std.out, "  %s%s  %-10s  %s%s\n", mark, gap, s.Name, s.Detail, took)
+	fmt.Fprintf(d.std.out, "  %s%s  %-10s  %s%s\n", mark, gap, s.Name, s.Detail, took)
 	indent := strings.Repeat(" ", 21)
 	if s.Hint != "" {
-		fmt.Fprintf(a.std.out, "%swhat to do: %s\n", indent, s.Hint)
+		fmt.Fprintf(d.std.out, "%swhat to do: %s\n", indent, s.Hint)
 	}
 	for _, line := range s.Lines {
-		fmt.Fprintf(a.std.out, "%s%s\n", indent, line)
+		fmt.Fprintf(d.std.out, "%s%s\n", indent, line)
 	}
 }

@@ -94,7 +94,13 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-func failed(err error) error { return &exitError{exitFailure, err} }
+// failed returns err with exit code 1; nil where err is nil.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitFailure, err}
+}
 
 // interruptible returns a context that the first SIGINT or SIGTERM ends, or the end of the terminal; its cause then is errSignal. The second one
 // kills: killed says how.
@@ -143,7 +149,7 @@ func untilKilled(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// app holds the flags that all commands share.
+// app holds what all commands share: the streams, the environment, and the flags that more than one command has.
 type app struct {
 	std        streams
 	configPath string
@@ -151,6 +157,7 @@ type app struct {
 	rules      string
 	logLevel   string
 	logFormat  string
+	format     string // -o of the commands that have it: table or json
 
 	sits sync.Once
 	seat *terminal
@@ -178,6 +185,32 @@ Exit codes:
   5    the tool answered with an error
   130  interrupted`
 
+// commands returns the commands below the root: one file each.
+func commands() []func(*app) *cobra.Command {
+	return []func(*app) *cobra.Command{
+		serveCommand,
+		checkCommand,
+		serversCommand,
+		toolsCommand,
+		schemaCommand,
+		trustCommand,
+		doctorCommand,
+		approvalsCommand,
+		policyCommand,
+		evalCommand,
+		demoServerCommand,
+		versionCommand,
+	}
+}
+
+// group returns a command that only has others below it.
+func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mcp-toolhub",
@@ -186,11 +219,16 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       versionText(),
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := guard.Conceal(); err != nil {
 				fmt.Fprintln(a.std.err, "mcp-toolhub: warning:", err)
 			}
+			if f := cmd.Flags().Lookup("output"); f != nil && a.format != "table" && a.format != "json" {
+				return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use table or json", a.format)}
+			}
+			return nil
 		},
+		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -200,15 +238,8 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.rules, "rules", "", "`file` of permission rules, besides those of the config")
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")
 	flags.StringVar(&a.logFormat, "log-format", "", "auto, text or json (default: the config's, or auto: text on a terminal)")
-	root.AddCommand(a.serveCommand(), a.checkCommand(), a.serversCommand(), a.toolsCommand(), a.schemaCommand(), a.trustCommand(),
-		a.doctorCommand(), a.approvalsCommand(), a.policyCommand(), a.evalCommand(), a.demoServerCommand(), a.versionCommand())
-	groups := []*cobra.Command{root}
-	for len(groups) > 0 {
-		group := groups[0]
-		groups = append(groups[1:], group.Commands()...)
-		if group.HasSubCommands() {
-			group.Args = unknownCommand
-		}
+	for _, command := range commands() {
+		root.AddCommand(command(a))
 	}
 	return root
 }

@@ -139,10 +139,24 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 
 // quiet makes a command that starts servers for one question log errors only: what is wrong with servers it says itself.
 func (a *app) quiet(s *config.Settings) {
-	for _, w := range s.Warnings {
-		fmt.Fprintf(a.std.err, "warning: %s\n", w)
-	}
+	a.warn(s)
 	if s.Warnings = nil; s.LogLevel == "" || s.LogLevel == "info" {
 		s.LogLevel = "error"
+	}
+}
+
+// findState returns the state directory of the command line and the environment.
+func (a *app) findState() (string, error) {
+	state, err := config.StateDir(a.stateDir, a.std.getenv)
+	if err != nil {
+		return "", &exitError{exitConfig, err}
+	}
+	return state, nil
+}
+
+// warn prints the warnings of a config.
+func (a *app) warn(s *config.Settings) {
+	for _, w := range s.Warnings {
+		fmt.Fprintf(a.std.err, "warning: %s\n", w)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -32,19 +31,23 @@ FILE is YAML or JSON with the keys calls, tools and policy:
 Tools that the table does not describe are those of the config's servers, which are
 started for the purpose. Exit code 0 where all calls are decided as wanted, 1 otherwise.`
 
-func (a *app) policyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "policy", Short: "Test and explain permission", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	var format, arguments string
-	call := policy.Request{Actor: tool.Actor{Name: "local"}}
-	cmd.PersistentFlags().StringVarP(&format, "output", "o", "table", "table or json")
-	test := &cobra.Command{
+// policyCmd runs the commands below "policy".
+type policyCmd struct{ *app }
+
+func policyCommand(a *app) *cobra.Command {
+	c := policyCmd{a}
+	cmd := group("policy", "Test and explain permission", "", &cobra.Command{
 		Use: "test FILE", Short: "Run a table of calls through the policy", Long: policyTestHelp, Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.testPolicy(cmd.Context(), format, args[0]) },
-	}
-	explain := &cobra.Command{
+		RunE: func(cmd *cobra.Command, args []string) error { return c.test(cmd.Context(), args[0]) },
+	}, c.explainCommand())
+	a.outputFlag(cmd.PersistentFlags())
+	return cmd
+}
+
+func (c policyCmd) explainCommand() *cobra.Command {
+	var arguments string
+	call := policy.Request{Actor: tool.Actor{Name: "local"}}
+	cmd := &cobra.Command{
 		Use: "explain TOOL", Short: "Explain what happens to a call, with every rule that was looked at", Args: cobra.ExactArgs(1),
 		Example: `  mcp-toolhub policy explain mcp.git.push --args '{"branch": "main"}' --door http --as alice`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,106 +55,44 @@ func (a *app) policyCommand() *cobra.Command {
 				return &exitError{exitUsage, fmt.Errorf("door %q is not known: use stdio, http or cli", door)}
 			}
 			if call.Actor.Door == "cli" && !cmd.Flags().Changed("as") {
-				call.Actor.Name = ownTools{}.actor().Name
+				call.Actor.Name = localActor().Name
 			}
-			input, err := a.readArguments(arguments)
+			input, err := c.readArguments(arguments)
 			if err != nil {
 				return err
 			}
 			call.Input = input
-			return a.explainPolicy(cmd.Context(), format, tool.Name(args[0]), call)
+			return c.explain(cmd.Context(), tool.Name(args[0]), call)
 		},
 	}
-	explain.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
-	explain.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token; at door cli your own by default")
-	explain.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http or cli, which is tools call")
-	explain.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
-	explain.ValidArgsFunction = a.complete(&call.Profile, toolNames)
-	a.completeFlag(explain, "profile", profileNames)
-	cmd.AddCommand(test, explain)
+	cmd.Flags().StringVar(&arguments, "args", "{}", "arguments as a JSON object; @FILE reads them from a file, @- from stdin")
+	cmd.Flags().StringVar(&call.Actor.Name, "as", "local", "the `caller`: the name of a token; at door cli your own by default")
+	cmd.Flags().StringVar(&call.Actor.Door, "door", "stdio", "how the caller comes in: stdio, http or cli, which is tools call")
+	cmd.Flags().StringVar(&call.Profile, "profile", namespace.DefaultProfile, "the `profile` that the caller uses")
+	cmd.ValidArgsFunction = c.complete(&call.Profile, toolNames)
+	c.completeFlag(cmd, "profile", profileNames)
 	return cmd
 }
 
-// known fills in what the hub knows of a call.
-func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) error {
-	if name == tool.MetaCall {
-		return fmt.Errorf("a call through %s is decided as one of the tool that it names: write that tool's name", name)
-	}
-	t := h.named(r.Profile, r.Actor.Client, string(name))
-	if t == nil && name == tool.MetaSearch {
-		t = h.searchTool(r.Profile, r.Actor.Client)
-	}
-	if t == nil {
-		hint := "write a name that mcp-toolhub tools list prints"
-		if surface, err := h.Surface(r.Profile, ownTools{}.actor()); err == nil {
-			hint = toolMeant(string(name), surface, hint)
-		}
-		return fmt.Errorf("no server offers the tool %q: %s", string(name), hint)
-	}
-	if r.Input == nil {
-		r.Input = json.RawMessage(`{}`)
-	}
-	full, err := h.gate.Load().Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input, Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
-	if err != nil {
-		return err
-	}
-	full.Now = r.Now
-	if r.CWD != "" {
-		full.CWD = r.CWD
-	}
-	*r = full
-	return nil
-}
-
-// named returns the tool that goes by the name in the profile, whether or not the policy shows it; nil where there is none.
-func (h *hub) named(profile string, client tool.Client, name string) *tool.Tool {
-	if t := h.present(tool.Name(name)); t != nil {
-		return t
-	}
-	full, err := h.names.Load().Surface(profile, client)
-	if err != nil {
-		return nil
-	}
-	if l, ok := full.Resolve(name); ok {
-		return l.Tool
-	}
-	return nil
-}
-
-// searchTool is the hub's tool_search of a profile, also where the policy leaves it out; nil where there is no such profile.
-func (h *hub) searchTool(profile string, client tool.Client) *tool.Tool {
-	full, err := h.names.Load().Surface(profile, client)
-	if err != nil {
-		return nil
-	}
-	if l, ok := h.loader.Surface(full, client).Resolve(string(tool.MetaSearch)); ok {
-		return l.Tool
-	}
-	return nil
-}
-
 // warnOfCaller warns of a caller whom nobody can be: over HTTP callers are called as their tokens are.
-func (a *app) warnOfCaller(s *config.Settings, caller tool.Actor) {
-	known := []string{"local", ownTools{}.actor().Name}
+func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
+	known := []string{"local", localActor().Name}
 	for _, t := range s.Downstream.Auth.Tokens {
 		known = append(known, t.Name)
 	}
 	if !slices.Contains(known, caller.Name) {
-		fmt.Fprintf(a.std.err, "warning: no token is called %q: %s\n", caller.Name,
+		fmt.Fprintf(c.std.err, "warning: no token is called %q: %s\n", caller.Name,
 			textfile.DidYouMean(caller.Name, known, "callers are the names in hub.auth.tokens, and local where there are none"))
 	}
 }
 
-func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, r policy.Request) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
+func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request) error {
 	w := want{tool: string(name), profile: r.Profile}
 	if name == tool.MetaCall || name == tool.MetaSearch {
 		w.tool = "" // no server offers it
 	}
-	return a.withHubFor(ctx, w, func(h *hub) error {
-		a.warnOfCaller(h.settings.Load(), r.Actor)
+	return c.withHub(ctx, w, func(h *hub) error {
+		c.warnOfCaller(h.settings.Load(), r.Actor)
 		if err := h.known(ctx, name, &r); err != nil {
 			return failed(err)
 		}
@@ -164,20 +105,14 @@ func (a *app) explainPolicy(ctx context.Context, format string, name tool.Name, 
 			return failed(err)
 		}
 		x.Deferred = surface.IsDeferred(r.Tool.Name)
-		if format == "json" {
-			return a.printJSON(x)
+		if c.json() {
+			return c.printJSON(x)
 		}
-		if err := x.WriteText(a.std.out); err != nil {
-			return failed(err)
-		}
-		return nil
+		return failed(x.WriteText(c.std.out))
 	})
 }
 
-func (a *app) testPolicy(ctx context.Context, format, file string) error {
-	if err := checkFormat(format); err != nil {
-		return err
-	}
+func (c policyCmd) test(ctx context.Context, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return failed(fmt.Errorf("read table: %w", err))
@@ -187,28 +122,28 @@ func (a *app) testPolicy(ctx context.Context, format, file string) error {
 		return &exitError{exitConfig, err}
 	}
 	if table.Complete() {
-		return a.runTable(format, table, nil, nil)
+		return c.runTable(table, nil, nil)
 	}
-	return a.withHubFor(ctx, want{}, func(h *hub) error {
-		return a.runTable(format, table, h.gate.Load().Engine(), func(name tool.Name, r *policy.Request) error { return h.known(ctx, name, r) })
+	return c.withHub(ctx, want{}, func(h *hub) error {
+		return c.runTable(table, h.gate.Load().Engine(), func(name tool.Name, r *policy.Request) error { return h.known(ctx, name, r) })
 	})
 }
 
-func (a *app) runTable(format string, table *policy.Table, e *policy.Engine, lookup policy.Lookup) error {
+func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy.Lookup) error {
 	results, err := table.Run(e, lookup)
 	if err != nil {
 		return failed(err)
 	}
 	failures := 0
-	if format == "json" {
-		err = policy.WriteResultsJSON(a.std.out, results)
+	if c.json() {
+		err = policy.WriteResultsJSON(c.std.out, results)
 		for _, r := range results {
 			if !r.Passed {
 				failures++
 			}
 		}
 	} else {
-		failures, err = policy.WriteResults(a.std.out, results)
+		failures, err = policy.WriteResults(c.std.out, results)
 	}
 	switch {
 	case err != nil:

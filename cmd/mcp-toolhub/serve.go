@@ -32,53 +32,54 @@ A second one kills.`
 const serveExample = `  mcp-toolhub serve --config mcp-toolhub.yaml
   mcp-toolhub serve --config mcp-toolhub.yaml --http 127.0.0.1:8808`
 
-func (a *app) serveCommand() *cobra.Command {
-	var o serveOptions
+// serveCmd runs the command "serve".
+type serveCmd struct {
+	*app
+	address, profile, style string
+	stdio                   bool
+}
+
+func serveCommand(a *app) *cobra.Command {
+	c := &serveCmd{app: a}
 	var server string
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the tools of all servers, over stdio or HTTP", Long: serveHelp, Example: serveExample,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.style != "" {
-				if err := namespace.Style(o.style).Check(); err != nil {
+			if c.style != "" {
+				if err := namespace.Style(c.style).Check(); err != nil {
 					return fmt.Errorf("--names: %w", err)
 				}
 			}
 			if server != "" {
-				o.profile = downstream.DirectView(server)
+				c.profile = downstream.DirectView(server)
 			}
-			return a.serve(cmd.Context(), o)
+			return c.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&o.address, "http", "", "listen on `host:port` instead of speaking stdio")
-	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
+	cmd.Flags().StringVar(&c.address, "http", "", "listen on `host:port` instead of speaking stdio")
+	cmd.Flags().BoolVar(&c.stdio, "stdio", false, "speak stdio even where the config has hub.http.listen")
 	cmd.MarkFlagsMutuallyExclusive("http", "stdio")
-	cmd.Flags().StringVar(&o.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
+	cmd.Flags().StringVar(&c.profile, "profile", namespace.DefaultProfile, "the `profile` that a stdio client sees")
 	cmd.Flags().StringVar(&server, "server", "", "a stdio client sees this `server` alone, under its own names")
 	cmd.MarkFlagsMutuallyExclusive("profile", "server")
 	a.completeFlag(cmd, "profile", profileNames)
 	a.completeFlag(cmd, "server", serverNames)
-	cmd.Flags().StringVar(&o.style, "names", "", "write tools' names in this `style` instead of the profile's: canonical, safe, short or native")
+	cmd.Flags().StringVar(&c.style, "names", "", "write tools' names in this `style` instead of the profile's: canonical, safe, short or native")
 	return cmd
 }
 
-// serveOptions are the flags of serve.
-type serveOptions struct {
-	address, profile, style string
-	stdio                   bool
-}
-
-func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
-	h, err := a.openHub(ctx, func(s *config.Settings) {
-		if o.address != "" || o.stdio {
-			s.Downstream.HTTP.Listen = o.address
+func (c *serveCmd) run(ctx context.Context) (err error) {
+	h, err := c.openHub(ctx, func(s *config.Settings) {
+		if c.address != "" || c.stdio {
+			s.Downstream.HTTP.Listen = c.address
 		}
 	})
 	if err != nil {
 		return err
 	}
 	address := h.settings.Load().Downstream.HTTP.Listen
-	h.style = o.style
+	h.style = c.style
 	boundMemory(h.settings.Load().Upstream.Memory)
 	kill := untilKilled(ctx)
 	defer func() {
@@ -110,7 +111,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		h.watchConfig(watching, hangups(watching), a.again(h.settings.Load()))
+		h.watchConfig(watching, hangups(watching), c.again(h.settings.Load()))
 	}()
 	said := make(chan struct{})
 	go func() {
@@ -122,21 +123,21 @@ func (a *app) serve(ctx context.Context, o serveOptions) (err error) {
 		<-watched
 		<-said
 	}()
-	a.sayHowToConnect(h.settings.Load(), listener)
+	c.sayHowToConnect(h.settings.Load(), listener)
 	if listener != nil {
 		return h.serveHTTP(ctx, kill, listener)
 	}
-	return h.serveStdio(ctx, kill, a.std, o.profile)
+	return h.serveStdio(ctx, kill, c.std, c.profile)
 }
 
 // sayHowToConnect tells a person at the terminal what to do with the hub. listener is nil where it speaks stdio.
-func (a *app) sayHowToConnect(s *config.Settings, listener net.Listener) {
-	if !isTerminal(a.std.err) {
+func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
+	if !isTerminal(c.std.err) {
 		return // the log has the address
 	}
 	if listener == nil {
-		if isTerminal(a.std.in) {
-			fmt.Fprintln(a.std.err, "The hub waits for a client on stdin, which is this terminal. A client starts it with this command. To serve\n"+
+		if isTerminal(c.std.in) {
+			fmt.Fprintln(c.std.err, "The hub waits for a client on stdin, which is this terminal. A client starts it with this command. To serve\n"+
 				"clients that connect: mcp-toolhub serve --http 127.0.0.1:8808. Ctrl-D ends it.")
 		}
 		return
@@ -146,7 +147,7 @@ func (a *app) sayHowToConnect(s *config.Settings, listener net.Listener) {
 	if len(s.Downstream.Auth.Tokens) > 0 {
 		header = ` --header "Authorization: Bearer TOKEN"`
 	}
-	fmt.Fprintf(a.std.err, "Connect clients to %s, for instance: claude mcp add --transport http toolhub %s%s\nCtrl-C ends the hub.\n",
+	fmt.Fprintf(c.std.err, "Connect clients to %s, for instance: claude mcp add --transport http toolhub %s%s\nCtrl-C ends the hub.\n",
 		address, address, header)
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -24,55 +23,27 @@ the config, which are started for the purpose and stopped again.
 
 The token for a hub that wants one is read from $MCP_TOOLHUB_TOKEN.`
 
-func (a *app) serversCommand() *cobra.Command {
+func serversCommand(a *app) *cobra.Command {
 	var hubURL string
-	var f tableFlags
+	var wide bool
 	cmd := &cobra.Command{
 		Use: "servers", Short: "Show the state of each server", Long: serversHelp, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkFormat(f.format); err != nil {
-				return err
-			}
 			if hubURL == "" {
-				return a.withHub(cmd.Context(), func(h *hub) error { return a.reportServers(h.ownHealth(), f) })
+				return a.withHub(cmd.Context(), want{all: true}, func(h *hub) error { return a.reportServers(h.ownHealth(), wide) })
 			}
 			h, err := a.remoteHealth(cmd.Context(), hubURL)
 			if err != nil {
 				return err
 			}
-			return a.reportServers(h, f)
+			return a.reportServers(h, wide)
 		},
 	}
 	cmd.Flags().StringVar(&hubURL, "url", "", "`URL` of a running hub")
-	f.addTo(cmd.Flags())
+	a.outputFlag(cmd.Flags())
+	cmd.Flags().BoolVar(&wide, "wide", false, wideUsage)
 	return cmd
-}
-
-// tableFlags are the flags of commands that print a table.
-type tableFlags struct {
-	format string // table or json
-	wide   bool
-}
-
-func (f *tableFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.format, "output", "o", "table", "table or json")
-	flags.BoolVar(&f.wide, "wide", false, wideUsage)
-}
-
-// width is how wide the table may be.
-func (f tableFlags) width() int {
-	if f.wide {
-		return math.MaxInt
-	}
-	return tableWidth
-}
-
-func checkFormat(format string) error {
-	if format != "table" && format != "json" {
-		return &exitError{exitUsage, fmt.Errorf("output format %q is not known: use table or json", format)}
-	}
-	return nil
 }
 
 // tokenVariable names the environment variable with the token for a hub that wants one.
@@ -131,22 +102,36 @@ func moment(t time.Time) string {
 
 func latency(ms float64) string { return fmt.Sprintf("%.1fms", ms) }
 
-func (a *app) printServers(h downstream.Health, f tableFlags) error {
-	if f.format == "json" {
-		enc := json.NewEncoder(a.std.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(h)
+// reportServers prints the state of each server, and fails where one that should be ready is not.
+func (a *app) reportServers(h downstream.Health, wide bool) error {
+	if err := a.printServers(h, wide); err != nil {
+		return err
 	}
-	var t table
-	t.add("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED", "P95", "P50",
+	for _, s := range h.Servers {
+		if s.State != tool.ServerReady && s.State != tool.ServerStopped {
+			return &exitError{exitNotReady, fmt.Errorf("server %q is not ready: %s", s.Server, s.LastError)}
+		}
+	}
+	return nil
+}
+
+func (a *app) printServers(h downstream.Health, wide bool) error {
+	if a.json() {
+		return a.printJSON(h)
+	}
+	t := newTable("SERVER", "STATE", "SINCE", "TRANSPORT", "TOOLS", "CALLS", "ERRORS", "SESSIONS", "EXCLUDED", "QUEUED", "P95", "P50",
 		"PROMPTS", "RESOURCES", "DROPPED", "REPAIRED", "PROTOCOL")
 	for _, s := range h.Servers {
 		t.add(s.Server, string(s.State), moment(s.Since), s.Transport, strconv.Itoa(s.Tools), fmt.Sprint(s.Calls), fmt.Sprint(s.Errors),
 			ownConnections(s), strconv.Itoa(len(s.Excluded)), strconv.Itoa(s.Queued), latency(s.LatencyP95MS), latency(s.LatencyP50MS),
 			strconv.Itoa(s.Prompts), strconv.Itoa(s.Resources+s.Templates), fmt.Sprint(s.Dropped), strconv.Itoa(s.Repaired), s.ProtocolVersion)
 	}
-	if _, err := io.WriteString(a.std.out, t.text(f.width(), a.std.isColoured(a.std.out))); err != nil {
-		return err
+	width := tableWidth
+	if wide {
+		width = math.MaxInt
+	}
+	if _, err := io.WriteString(a.std.out, t.text(width, a.std.isColoured(a.std.out))); err != nil {
+		return failed(err)
 	}
 	for _, s := range h.Servers {
 		if s.LastError != "" {

@@ -26,7 +26,8 @@ type ownTools struct {
 	ask     tool.Asker // puts the hub's questions to whoever sits at the terminal; nil where nobody does
 }
 
-func (o ownTools) actor() tool.Actor {
+// localActor returns the caller of the commands: the user who runs this process.
+func localActor() tool.Actor {
 	name := "local"
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		name = u.Username
@@ -35,7 +36,7 @@ func (o ownTools) actor() tool.Actor {
 }
 
 func (o ownTools) surface() (*tool.Surface, error) {
-	return o.hub.Surface(o.profile, o.actor())
+	return o.hub.Surface(o.profile, localActor())
 }
 
 // missing says what may be the reason that there is no tool of that name: its server, or any other, is not ready.
@@ -92,7 +93,7 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 		return nil, err
 	}
 	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
-		Method: "tools call", Actor: o.actor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
+		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
 	if outcome.Err != nil {
 		if _, ok := surface.Resolve(name); !ok {
 			outcome.Err = &tool.RPCError{Code: outcome.Err.Code, Data: outcome.Err.Data,
@@ -118,23 +119,23 @@ type remoteTools struct {
 // remoteID is how the running hub is called in messages about the connection to it.
 const remoteID = "hub"
 
-// withRemote runs do with the tools of the hub at f.url.
-func (a *app) withRemote(ctx context.Context, f toolFlags, do func(toolbox) error) error {
-	u, err := url.Parse(f.url)
+// withRemote runs do with the tools of the hub at --url.
+func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error {
+	u, err := url.Parse(c.url)
 	if err != nil || u.Host == "" {
-		return &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", f.url)}
+		return &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", c.url)}
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/mcp"
-		if f.profile != namespace.DefaultProfile {
-			u.Path = "/mcp/p/" + f.profile
+		if c.profile != namespace.DefaultProfile {
+			u.Path = "/mcp/p/" + c.profile
 		}
 	}
 	headers := map[string]string{}
-	if token, ok := a.std.getenv(tokenVariable); ok {
+	if token, ok := c.std.getenv(tokenVariable); ok {
 		headers["Authorization"] = "Bearer " + token
 	}
-	logger, err := newLogger(a.std, "error", a.logFormat)
+	logger, err := newLogger(c.std, "error", c.logFormat)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -158,7 +159,7 @@ func (a *app) withRemote(ctx context.Context, f toolFlags, do func(toolbox) erro
 		case st.State != tool.ServerReady:
 			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)}
 		}
-		return do(remoteTools{g, a.asker()})
+		return do(remoteTools{g, c.asker()})
 	}()
 	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
 		err = failed(closeErr)

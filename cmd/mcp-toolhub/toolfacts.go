@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -94,30 +93,30 @@ func (o ownTools) bound(t *tool.Tool, state *facts.State) {
 
 // find is the tool of that name, also one that the policy hides from clients.
 func (o ownTools) find(name string) (*tool.Listed, bool) {
-	t := o.hub.named(o.profile, o.actor().Client, name)
+	t := o.hub.named(o.profile, localActor().Client, name)
 	if t == nil {
 		return nil, false
 	}
 	return &tool.Listed{Name: string(t.Name), Tool: t, Declaration: t.Declaration}, true
 }
 
-func (a *app) printFacts(o ownTools, l *tool.Listed) error {
+func (c *toolsCmd) printFacts(o ownTools, l *tool.Listed) error {
 	f, err := o.factsOf(l.Tool)
 	if err != nil {
 		return failed(err)
 	}
-	return a.printJSON(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
+	return c.printJSON(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
 		PermissionProfile: f.PermissionProfile(), InputContract: f.InputContract(), OutputContract: f.OutputContract(),
 		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings()})
 }
 
 // summarizeFacts prints what matters of the facts for people.
-func (a *app) summarizeFacts(o ownTools, t *tool.Tool) error {
+func (c *toolsCmd) summarizeFacts(o ownTools, t *tool.Tool) error {
 	f, err := o.factsOf(t)
 	if err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(a.std.out, "lifecycle: %s (%s: %s)\ntags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", f.Lifecycle.Value, f.Lifecycle.Origin,
+	fmt.Fprintf(c.std.out, "lifecycle: %s (%s: %s)\ntags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", f.Lifecycle.Value, f.Lifecycle.Origin,
 		printable(f.Lifecycle.Why), printable(strings.Join(f.Tags, " ")), f.Risk.Value, f.Risk.Origin,
 		f.ReadOnly.Value, f.ReadOnly.Origin, printable(f.ReadOnly.Why))
 	return nil
@@ -175,14 +174,10 @@ func (o ownTools) places() ([]placed, error) {
 	return all, nil
 }
 
-func (a *app) printPlaces(all []placed) error {
-	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "TOOL\tSTATE\tWHY")
+func (c *toolsCmd) printPlaces(all []placed) error {
+	t := newTable("TOOL", "STATE", "WHY")
 	for _, p := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", printable(p.Tool), p.State, printable(p.Why))
+		t.add(printable(p.Tool), p.State, printable(p.Why))
 	}
-	if err := w.Flush(); err != nil {
-		return failed(err)
-	}
-	return nil
+	return c.printTable(t)
 }

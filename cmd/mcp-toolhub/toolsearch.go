@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -21,39 +20,38 @@ const searchHelp = `Search the tools as a model would with tool_search, whether 
 QUERY is words for what you want to do, select:NAME,NAME for tools of these names, or regex:PATTERN (RE2).
 Exit code 0 where something was found, 1 otherwise.`
 
-// searchFlags are the flags of tools search.
-type searchFlags struct {
+// searchCmd runs the command "tools search".
+type searchCmd struct {
+	*toolsCmd
 	servers []string
 	limit   int
 	detail  string
 }
 
-func (a *app) searchCommand(f *toolFlags) *cobra.Command {
-	var s searchFlags
+func searchCommand(t *toolsCmd) *cobra.Command {
+	c := &searchCmd{toolsCmd: t}
 	cmd := &cobra.Command{
 		Use: "search QUERY", Short: "Search the tools as a model would", Long: searchHelp, Args: cobra.MinimumNArgs(1),
 		Example: `  mcp-toolhub tools search add two numbers`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if u, err := url.Parse(f.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
+			if u, err := url.Parse(c.url); err == nil && strings.HasPrefix(u.Path, "/mcp/s/") {
 				// There the name would be a tool of that server.
-				return &exitError{exitUsage, fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", f.url)}
+				return &exitError{exitUsage, fmt.Errorf("--url %q: a view of one server has no search: use the address of the hub", c.url)}
 			}
-			return a.withToolbox(cmd.Context(), *f, func(t toolbox) error {
-				return a.searchTools(cmd.Context(), t, *f, s, strings.Join(args, " "))
-			})
+			return c.with(cmd.Context(), "", func(t toolbox) error { return c.search(cmd.Context(), t, strings.Join(args, " ")) })
 		},
 	}
-	cmd.Flags().StringSliceVar(&s.servers, "server", nil, "only tools of this `server`; may be given more than once")
-	a.completeFlag(cmd, "server", serverNames)
-	cmd.Flags().IntVar(&s.limit, "limit", 10, "how many tools at most, 1 to 50")
-	cmd.Flags().StringVar(&s.detail, "detail", "signature", "with -o json: full, signature or names")
+	cmd.Flags().StringSliceVar(&c.servers, "server", nil, "only tools of this `server`; may be given more than once")
+	c.completeFlag(cmd, "server", serverNames)
+	cmd.Flags().IntVar(&c.limit, "limit", 10, "how many tools at most, 1 to 50")
+	cmd.Flags().StringVar(&c.detail, "detail", "signature", "with -o json: full, signature or names")
 	return cmd
 }
 
-func (a *app) searchTools(ctx context.Context, t toolbox, f toolFlags, s searchFlags, query string) error {
-	question := map[string]any{"query": query, "limit": s.limit, "detail": s.detail}
-	if len(s.servers) > 0 {
-		question["servers"] = s.servers
+func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
+	question := map[string]any{"query": query, "limit": c.limit, "detail": c.detail}
+	if len(c.servers) > 0 {
+		question["servers"] = c.servers
 	}
 	arguments, err := json.Marshal(question)
 	if err != nil {
@@ -94,40 +92,39 @@ func (a *app) searchTools(ctx context.Context, t toolbox, f toolFlags, s searchF
 	if len(answer.Matches) == 0 {
 		found = &exitError{exitFailure, errors.New("nothing was found: " + printable(answer.Next.Hint))}
 	}
-	if f.format == "json" {
+	if c.json() {
 		var indented bytes.Buffer
 		if err := json.Indent(&indented, structured, "", "  "); err != nil {
 			return failed(err)
 		}
-		return errors.Join(a.print(indented.Bytes()), found)
+		return errors.Join(c.print(indented.Bytes()), found)
 	}
-	w := tabwriter.NewWriter(a.std.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSCORE\tMATCHED\tDESCRIPTION")
+	table := newTable("NAME", "SCORE", "MATCHED", "DESCRIPTION")
 	for _, m := range answer.Matches {
-		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\n", printable(m.Name), m.Score, printable(strings.Join(m.Why, ",")), summary(m.Summary, 80))
+		table.add(printable(m.Name), fmt.Sprintf("%.2f", m.Score), printable(strings.Join(m.Why, ",")), summary(m.Summary, 80))
 	}
-	if err := w.Flush(); err != nil {
-		return failed(err)
+	if err := c.printTable(table); err != nil {
+		return err
 	}
 	for _, m := range answer.Missing {
-		fmt.Fprintf(a.std.err, "no tool is called %q; the nearest: %s\n", m.Name, printable(strings.Join(m.Nearest, ", ")))
+		fmt.Fprintf(c.std.err, "no tool is called %q; the nearest: %s\n", m.Name, printable(strings.Join(m.Nearest, ", ")))
 	}
 	if own, ok := t.(ownTools); ok {
 		surface, err := own.surface()
 		if err != nil {
 			return failed(err)
 		}
-		a.tellMissing(own.hub, surface)
+		c.tellMissing(own.hub, surface)
 	} else {
 		if len(answer.Pending) > 0 {
-			fmt.Fprintf(a.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))
+			fmt.Fprintf(c.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))
 		}
 		for _, d := range answer.Down {
-			fmt.Fprintf(a.std.err, "%s needs %s\n", printable(d.Server), printable(d.Needs))
+			fmt.Fprintf(c.std.err, "%s needs %s\n", printable(d.Server), printable(d.Needs))
 		}
 	}
 	for _, n := range answer.Notes {
-		fmt.Fprintln(a.std.err, printable(n))
+		fmt.Fprintln(c.std.err, printable(n))
 	}
 	return found
 }

@@ -24,7 +24,11 @@ file changes, until you trust it again.
 
 A file that you name with --config, or $MCP_TOOLHUB_CONFIG, needs no trust.`
 
-func (a *app) trustCommand() *cobra.Command {
+// trustCmd runs the command "trust".
+type trustCmd struct{ *app }
+
+func trustCommand(a *app) *cobra.Command {
+	c := trustCmd{a}
 	var revoke bool
 	cmd := &cobra.Command{
 		Use: "trust [FILE]", Short: "Trust the config in the current directory", Long: trustHelp, Args: cobra.MaximumNArgs(1),
@@ -33,23 +37,23 @@ func (a *app) trustCommand() *cobra.Command {
 			return []string{"yaml", "yml", "json", "jsonc"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			path, err := a.toTrust(args)
+			path, err := c.path(args)
 			if err != nil {
 				return err
 			}
 			if revoke {
-				return a.distrust(path)
+				return c.revoke(path)
 			}
-			return a.trust(path)
+			return c.give(path)
 		},
 	}
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "trust the file no longer")
 	return cmd
 }
 
-// toTrust is the file that the command line is about.
-func (a *app) toTrust(args []string) (string, error) {
-	path := cmp.Or(strings.Join(args, ""), a.configPath)
+// path returns the path of the config file that the command line is about.
+func (c trustCmd) path(args []string) (string, error) {
+	path := cmp.Or(strings.Join(args, ""), c.configPath)
 	if path != "" {
 		if !config.IsProject(path) {
 			return "", &exitError{exitUsage, fmt.Errorf("trust %q: no hub uses a file of that name unless you name it with --config, which "+
@@ -57,29 +61,29 @@ func (a *app) toTrust(args []string) (string, error) {
 		}
 		return path, nil
 	}
-	found, err := a.find()
+	found, err := c.find()
 	if err == nil && found[0].Project {
 		return found[0].Path, nil
 	}
 	return "", &exitError{exitUsage, errors.New("there is no mcp-toolhub.yaml (.yml, .json, .jsonc) in this directory: name the file")}
 }
 
-func (a *app) trust(path string) error {
-	s, err := config.Load(config.Source{Path: path, StateDir: a.stateDir, Env: a.std.getenv})
+func (c trustCmd) give(path string) error {
+	s, err := config.Load(config.Source{Path: path, StateDir: c.stateDir, Env: c.std.getenv})
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}
-	a.warn(s)
+	c.warn(s)
 	if err := s.Trust(); err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(a.std.out, "trusted: %s\n", s.Path)
-	printUses(a.std.out, s)
+	fmt.Fprintf(c.std.out, "trusted: %s\n", s.Path)
+	printUses(c.std.out, s)
 	return nil
 }
 
-func (a *app) distrust(path string) error {
-	state, err := config.StateDir(a.stateDir, a.std.getenv)
+func (c trustCmd) revoke(path string) error {
+	state, err := config.StateDir(c.stateDir, c.std.getenv)
 	if err != nil {
 		return failed(err)
 	}
@@ -90,7 +94,7 @@ func (a *app) distrust(path string) error {
 	if !was {
 		return failed(fmt.Errorf("%q was not trusted: mcp-toolhub trust takes its path", path))
 	}
-	fmt.Fprintf(a.std.out, "trusted no longer: %s\n", path)
+	fmt.Fprintf(c.std.out, "trusted no longer: %s\n", path)
 	return nil
 }
 

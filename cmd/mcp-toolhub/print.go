@@ -1,14 +1,67 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/pflag"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// tableWidth is how wide a table is at most, unless --wide is given.
+// outputFlag adds -o to a command that can print JSON. The root command checks its value.
+func (a *app) outputFlag(flags *pflag.FlagSet) {
+	flags.StringVarP(&a.format, "output", "o", "table", "table or json")
+}
+
+// json reports whether the command is to print JSON.
+func (a *app) json() bool { return a.format == "json" }
+
+func (a *app) printJSON(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return failed(err)
+	}
+	return a.print(text)
+}
+
+// printTable prints the table with all its columns.
+func (a *app) printTable(t *table) error {
+	_, err := io.WriteString(a.std.out, t.text(math.MaxInt, false))
+	return failed(err)
+}
+
+func (a *app) print(text []byte) error {
+	if isTerminal(a.std.out) {
+		text = []byte(hidden.EscapeJSON(string(text)))
+	}
+	if _, err := a.std.out.Write(append(bytes.TrimRight(text, "\n"), '\n')); err != nil {
+		return failed(fmt.Errorf("print: %w", err))
+	}
+	return nil
+}
+
+// printable is text of a stranger's, safe for a terminal, and with all that a model reads of it: hidden characters are shown
+// escaped.
+func printable(text string) string { return hidden.Escape(text) }
+
+// summary is the first line of text, at most limit characters long.
+func summary(text string, limit int) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	runes := []rune(strings.ReplaceAll(printable(line), "\t", " "))
+	if len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return string(runes)
+}
+
+// tableWidth bounds a table, unless --wide is given.
 const tableWidth = 100
 
 // columnGap is the number of spaces between two columns.
@@ -17,10 +70,13 @@ const columnGap = 2
 // wideUsage is the help of --wide.
 const wideUsage = "show all columns, also those beyond 100 characters"
 
-// table is rows for people to read. The first row holds the titles. Its columns stand in the order of their importance.
+// table holds rows for people to read. Its columns stand in the order of their importance.
 type table struct {
 	rows [][]string
 }
+
+// newTable returns a table with these titles and no other row.
+func newTable(titles ...string) *table { return &table{[][]string{titles}} }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
