@@ -15,7 +15,8 @@ import (
 // on every call. Each client gets what its own call brings about, all of it, in order, and nothing else.
 func TestCrosstalk(t *testing.T) {
 	t.Parallel()
-	const clients, calls = 20, 2000
+	const clients = 20
+	calls := sampleOf(1000, 20_000)
 	for name, modern := range map[string]bool{"old server": false, "new server": true} {
 		t.Run(name, func(t *testing.T) {
 			script := upstreamtest.Script{Modern: modern, Tools: append(upstreamtest.DefaultTools(), upstreamtest.Tool("converse"))}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,11 +18,19 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
-// How often clients come and go, and servers crash and recover.
-const (
-	visits  = 1000
-	crashes = 200
+// How often clients come and go, and servers crash and recover. `.ci/long` sets TOOLHUB_LONG and has the whole of it.
+var (
+	visits  = sampleOf(250, 10_000)
+	crashes = sampleOf(60, 1000)
 )
+
+// sampleOf returns how much of a proof runs: a sample, or the whole where TOOLHUB_LONG is set.
+func sampleOf(sample, whole int) int {
+	if os.Getenv("TOOLHUB_LONG") != "" {
+		return whole
+	}
+	return sample
+}
 
 // What a hub may hold more after a marathon: much less than one thing of each round's.
 const (
@@ -69,7 +78,7 @@ func checkLeaks(t *testing.T, p *probe, before holdings) {
 // TestMarathonOfClients: clients that come and go, politely or not, leave nothing behind.
 func TestMarathonOfClients(t *testing.T) { // not parallel: it keeps the machine busy
 	if testing.Short() {
-		t.Skip("-short: runs a thousand clients")
+		t.Skip("-short: runs hundreds of clients")
 	}
 	hub, p := marathonHub(t, map[string]any{
 		"up":  child(upstreamtest.Script{}),
@@ -237,7 +246,7 @@ func (v *visitor) cutOff(ctx context.Context, method string, r rawRequest) error
 // TestMarathonOfCrashes: servers that crash and recover leave nothing behind.
 func TestMarathonOfCrashes(t *testing.T) { // not parallel: it keeps the machine busy
 	if testing.Short() {
-		t.Skip("-short: lets servers crash two hundred times")
+		t.Skip("-short: lets servers crash again and again")
 	}
 	mark := newMark(t)
 	all := crashers(t, mark)
