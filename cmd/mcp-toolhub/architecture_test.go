@@ -120,9 +120,14 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":                   "surfaces and errors",
 		"internal/rawjson":                "lanes carry raw JSON",
 		"cmd/mcp-toolhub/internal/invoke": "every call goes through the pipeline",
-		"internal/seal":                   "requestState is carried by clients",
-		"internal/sessionid":              "so are the ids of sessions",
+		"internal/sessionid":              "ids of sessions are carried by clients",
 		"internal/paramheader":            "arguments that travel as headers",
+		"cmd/mcp-toolhub/internal/downstream/internal/suspended": "so is requestState",
+	},
+	"cmd/mcp-toolhub/internal/downstream/internal/suspended": {
+		"internal/tool":    "failures and errors",
+		"internal/rawjson": "arguments stay raw",
+		"internal/seal":    "requestState is carried by clients",
 	},
 	"cmd/mcp-toolhub/internal/control": {
 		"policy":          "remembered answers",

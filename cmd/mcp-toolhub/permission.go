@@ -124,7 +124,7 @@ func (h *hub) reloadGrants() {
 }
 
 // refuse says why what is asked of a server besides tool calls may not reach it.
-func (h *hub) refuse(ctx context.Context, e downstream.Errand) *tool.Failure {
+func (h *hub) refuse(ctx context.Context, e downstream.Forwarded) *tool.Failure {
 	return h.gate.Load().Refuse(ctx, (*gate.Errand)(&e))
 }
 

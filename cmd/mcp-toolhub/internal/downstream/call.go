@@ -3,15 +3,29 @@ package downstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// call serves tools/call: it reads what the pipeline needs out of the raw request and writes the outcome back.
-func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
+// toolCalls serves tools/call through the pipeline.
+type toolCalls struct {
+	deps          *Deps
+	serverInfo    json.RawMessage
+	surfaces      *surfaces
+	notifications *serverNotifications
+	suspensions   *suspensions
+	ownerships    *ownerships
+}
+
+// serve reads what the pipeline needs out of the raw request, and writes the outcome back.
+func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) {
 	if !rawjson.IsObject(m.params) {
 		r.refuse(invalidParams("params are missing"))
 		return
@@ -22,14 +36,14 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(invalidParams(`"name" must be a non-empty string`))
 		return
 	}
-	surface, refusal := s.surfaceWith(ctx, p, name)
+	surface, refusal := c.surfaces.forCall(ctx, p, name)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
-	to := addressee(surface, name, m.params)
+	to := targetOf(surface, name, m.params)
 	if to.via != "" {
-		if surface, refusal = s.surfaceWith(ctx, p, to.name); refusal != nil {
+		if surface, refusal = c.surfaces.forCall(ctx, p, to.name); refusal != nil {
 			r.refuse(refusal)
 			return
 		}
@@ -39,46 +53,46 @@ func (s *Server) call(ctx context.Context, p peer, m message, r replier) {
 	token, meta := splitMeta(m.params)
 	progress := newProgressQueue(r, token)
 	server := serverOf(surface, name)
-	c := invoke.Call{
+	call := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
 		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session,
 		Via: to.via, SelectionRef: to.ref,
 	}
 	if !p.modern && p.caller != nil {
-		c.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
+		call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if p.modern {
-		s.serveTurn(ctx, &turn{peer: p, work: &invocation{s, c}, params: m.params, from: server, reply: r, progress: progress})
+		c.suspensions.serve(ctx, &attempt{peer: p, of: &toolCall{c, call}, params: m.params, server: server, reply: r, progress: progress})
 		return
 	}
-	open := s.openCall(p, server, progress.says(p.leastLevel()))
+	open := c.notifications.open(p, server, progress.says(p.leastLevel()))
 	defer open.leave()
-	q := s.questionerFor(p, r, server, progress.sent)
-	c.Ask, c.Progress, c.Notify = q.ask, progress.report(), open.notify(s)
+	asker := newClientAsker(c.ownerships, p, r, server, progress.sent)
+	call.Ask, call.Progress, call.Notify = asker.ask, progress.report(), open.notify
 	if task, ok := rawjson.Get(m.params, "task"); ok && rawjson.IsObject(task) {
-		defer s.belongings.expect(server)()
+		defer c.ownerships.expect(server)()
 	}
-	outcome := s.deps.Pipeline.Invoke(ctx, c)
-	q.close()
+	outcome := c.deps.Pipeline.Invoke(ctx, call)
+	asker.close()
 	open.leave()
 	progress.flush()
-	kept := s.keepTask(p, server, outcome, token)
-	defer kept.release()
-	s.finishCall(ctx, p, finished{server, r, kept}, outcome)
+	task := c.ownerships.keepTask(p, server, outcome, token)
+	defer task.release()
+	c.finish(ctx, p, finished{server, r, task}, outcome)
 }
 
 // finished is a call that has an outcome.
 type finished struct {
 	server string
 	wire   replier
-	task   *taskKept // that the server has made of it; nil for none
+	task   *newTask // that the server has made of it; nil for none
 }
 
-// finishCall writes the outcome of a call on the client's wire.
-func (s *Server) finishCall(ctx context.Context, p peer, to finished, outcome invoke.Outcome) {
+// finish writes the outcome of a call on the client's wire.
+func (c *toolCalls) finish(ctx context.Context, p peer, to finished, outcome invoke.Outcome) {
 	r := to.wire
 	if outcome.Err != nil {
-		s.elicitsFirst(p, to.server, outcome.Err)
+		c.ownerships.elicitsFirst(p, to.server, outcome.Err)
 		r.refuse(labelledError(to.server, outcome.Err))
 		return
 	}
@@ -96,9 +110,9 @@ func (s *Server) finishCall(ctx context.Context, p peer, to finished, outcome in
 	if outcome.Status == tool.StatusNeedsInput {
 		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below
 	}
-	result, err := s.resultFor(p, outcome)
+	result, err := c.resultFor(p, outcome)
 	if err != nil {
-		s.deps.Logger.Error("result cannot be sent", "invocation", outcome.InvocationID, "error", err)
+		c.deps.Logger.Error("result cannot be sent", "invocation", outcome.InvocationID, "error", err)
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
 		return
 	}
@@ -107,7 +121,7 @@ func (s *Server) finishCall(ctx context.Context, p peer, to finished, outcome in
 	}
 }
 
-// serverOf is the server of the tool that name stands for; "" where there is none.
+// serverOf returns the server of the tool that name stands for; "" where there is none.
 func serverOf(surface *tool.Surface, name string) string {
 	if l, ok := surface.Resolve(name); ok {
 		return l.Tool.Server
@@ -213,4 +227,140 @@ func (q *progressQueue) flush() {
 	for q.sending {
 		q.idle.Wait()
 	}
+}
+
+// callTarget is the tool that a tools/call asks for.
+type callTarget struct {
+	name   string
+	via    string // "tool_call" where the caller has put the call into that; "" otherwise
+	ref    string // the selection_ref that came with it
+	params json.RawMessage
+}
+
+// targetOf reads a call of name. A call of the hub's tool_call becomes the call that it stands for; the rest of the request
+// stays. Where tool_call has no valid name in it, the call is its own, and fails by its schema.
+func targetOf(surface *tool.Surface, name string, params json.RawMessage) callTarget {
+	c := callTarget{name: name, params: params}
+	meta, _ := rawjson.Get(params, "_meta")
+	if rawjson.IsObject(meta) {
+		ref, _ := rawjson.Get(meta, tool.MetaSelectionRef)
+		c.ref, _ = rawjson.String(ref)
+	}
+	l, ok := surface.Resolve(name)
+	if !ok || l.Tool.Name != tool.MetaCall || !surface.IsMeta(l) {
+		return c
+	}
+	args, _ := rawjson.Get(params, "arguments")
+	if !rawjson.IsObject(args) {
+		return c
+	}
+	raw, _ := rawjson.Get(args, "name")
+	inner, isText := rawjson.String(raw)
+	ref, hasRef := rawjson.Get(args, "selection_ref")
+	refText, refIsText := rawjson.String(ref)
+	arguments, fits := innerArguments(args)
+	if !isText || inner == "" || !fits || hasRef && !refIsText {
+		return c
+	}
+	next, err := rawjson.Set(params, "name", raw)
+	if err == nil {
+		next, err = rawjson.Set(next, "arguments", arguments)
+	}
+	if err != nil {
+		return c
+	}
+	c.name, c.via, c.params = inner, name, next
+	if hasRef {
+		c.ref = refText
+	}
+	return c
+}
+
+// innerArguments returns the arguments for the tool that tool_call is to call. Some models write the object as a string.
+func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
+	inner, ok := rawjson.Get(args, "arguments")
+	if !ok || rawjson.IsNull(inner) {
+		return json.RawMessage("{}"), true
+	}
+	if text, isText := rawjson.String(inner); isText {
+		inner = []byte(text)
+		if !rawjson.Valid(inner) {
+			return nil, false
+		}
+	}
+	return inner, rawjson.IsObject(inner)
+}
+
+// metaInvocation is the one member that the hub adds to a result's _meta.
+const metaInvocation = "toolhub/invocation"
+
+// invocationMeta tells the client of the invocation behind a result.
+type invocationMeta struct {
+	InvocationID  string `json:"invocation_id"`
+	Status        string `json:"status"`
+	ErrorClass    string `json:"error_class,omitempty"`
+	JournalFailed bool   `json:"journal_failed,omitempty"`
+}
+
+// resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in _meta, and the members
+// that the client's protocol revision demands of every hop. Keys of the upstream's hop are taken out of _meta.
+func (c *toolCalls) resultFor(p peer, o invoke.Outcome) (pieces, error) {
+	result := o.Object
+	if result.Text() == nil {
+		return pieces{}, errors.New("no JSON object")
+	}
+	about, err := json.Marshal(invocationMeta{string(o.InvocationID), string(o.Status), string(o.Class), o.JournalFailed})
+	if err != nil {
+		return pieces{}, fmt.Errorf("describe invocation: %w", err)
+	}
+	meta, ok := result.Get("_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		meta = json.RawMessage(`{}`)
+	}
+	meta, _, err = rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
+	if err != nil {
+		return pieces{}, fmt.Errorf("clean _meta of result: %w", err)
+	}
+	if meta, err = rawjson.Set(meta, metaInvocation, about); err != nil {
+		return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
+	}
+	if p.modern {
+		if meta, err = rawjson.Set(meta, mcp.MetaKeyServerInfo, c.serverInfo); err != nil {
+			return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
+		}
+	}
+	changes := append(make([]rawjson.Change, 0, 3), rawjson.Change{Name: "_meta", Value: meta})
+	switch {
+	case p.modern:
+		// "resultType" is mandatory on 2026-07-28; an upstream of that revision has set it itself.
+		kind, ok := result.Get("resultType")
+		if !ok || o.Status != tool.StatusNeedsInput && asksForInput(kind) {
+			changes = append(changes, rawjson.Change{Name: "resultType", Value: []byte(`"complete"`)})
+		}
+	case o.Revision >= modernVersion:
+		changes = append(changes, older(result)...)
+	}
+	oneLine := result.OneLine()
+	for _, c := range changes {
+		oneLine = oneLine && !hasBreak(c.Value)
+	}
+	return pieces{result.With(changes...), oneLine}, nil
+}
+
+// asksForInput reports whether a result type is input_required. A server up to 2025-11-25 has no result types: the hub has
+// checked nothing of what it asks for in that way.
+func asksForInput(resultType []byte) bool {
+	kind, _ := rawjson.String(resultType)
+	return kind == "input_required"
+}
+
+// older returns the changes that turn a result of 2026-07-28 into one for older clients. Those know no result type, and
+// refuse a result whose structuredContent is no object. The content says the same: "servers SHOULD also return the
+// serialized JSON in a TextContent block".
+func older(result rawjson.Object) []rawjson.Change {
+	changes := []rawjson.Change{{Name: "resultType"}}
+	if structured, ok := result.Get("structuredContent"); ok && !rawjson.IsObject(structured) {
+		changes = append(changes, rawjson.Change{Name: "structuredContent"})
+	}
+	return changes
 }

@@ -1,14 +1,10 @@
 package downstream
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -55,119 +51,6 @@ func isUnknownNote(m message) bool {
 		return false
 	}
 	return true
-}
-
-// soleServer is the server of a direct view.
-func (s *Server) soleServer(p peer) (string, *tool.RPCError) {
-	surface, refusal := s.surface(p)
-	if refusal != nil {
-		return "", refusal
-	}
-	if surface.Features == nil || len(surface.Features.Servers) != 1 {
-		return "", &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "no server takes this here"}
-	}
-	return surface.Features.Servers[0], nil
-}
-
-// pass serves a request that the hub does not know: the server does.
-func (s *Server) pass(ctx context.Context, p peer, m message, r replier) {
-	server, refusal := s.soleServer(p)
-	if refusal != nil {
-		r.refuse(refusal)
-		return
-	}
-	s.forward(ctx, p, m, r, onward{server: server, unknown: true})
-}
-
-// Errand is what a client asks of a server besides tools/call: the policy of tools does not see it.
-type Errand struct {
-	Server  string
-	Method  string
-	Params  json.RawMessage // as the client sent them; nil where it sent none
-	Unknown bool            // the hub does not know the method, so nobody knows what it does
-	Actor   tool.Actor
-	Profile string
-}
-
-// refusal returns why a request of p may not reach a server, nil where it may. What goes on with a call that was let
-// through before, or ends it, is not looked at again.
-func (s *Server) refusal(ctx context.Context, p peer, m message, to onward) error {
-	if s.deps.Refuse == nil || isTaskMethod(m.method) {
-		return nil
-	}
-	why := s.deps.Refuse(ctx, Errand{Server: to.server, Method: m.method, Params: m.params, Unknown: to.unknown, Actor: p.actor,
-		Profile: p.profile})
-	if why == nil {
-		return nil
-	}
-	s.deps.Logger.Info("a request is refused by the policy", "server", to.server, "method", clip(m.method), "actor", p.actor.Ref(),
-		"why", why.Message)
-	return why
-}
-
-// passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
-func (s *Server) passNote(ctx context.Context, p peer, m message) {
-	server, refusal := s.soleServer(p)
-	if refusal != nil {
-		return
-	}
-	if s.refusal(ctx, p, m, onward{server: server, unknown: true}) != nil {
-		return
-	}
-	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, true
-	params := m.params
-	if rawjson.IsNull(params) {
-		params = nil
-	}
-	err := s.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.method, Params: params, Hop: p.hop, Session: p.session})
-	if err != nil {
-		s.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method", clip(m.method), "error", err)
-	}
-}
-
-// clip is text that a stranger wrote, for the log.
-func clip(text string) string { return fmt.Sprintf("%.100s", text) }
-
-// unheard passes on a notification of a server that the hub does not know, and that belongs to no call.
-func (s *Server) unheard(n tool.Notification) {
-	params, err := cleanNote(n)
-	if err != nil {
-		return
-	}
-	s.listeners.each(func(l *listener) {
-		if l.profile == DirectView(n.Server) && (n.Session == "" || n.Session == l.caller.session.Key) {
-			l.out.put(note{method: n.Method, params: params})
-		}
-	})
-}
-
-// custom passes such a notification on with a call of a direct view.
-func (c *openCall) custom(n tool.Notification) {
-	if params, err := cleanNote(n); err == nil && c.view {
-		c.say(saying{method: n.Method, params: params})
-	}
-}
-
-// cleanNote returns the params of a notification that the hub does not know. A known request without an id is none: there
-// are clients that would put a question to their user all the same, when nobody may ask.
-func cleanNote(n tool.Notification) ([]byte, error) {
-	if isKnownRequest(n.Method) {
-		return nil, fmt.Errorf("method %q is that of a request", clip(n.Method))
-	}
-	if n.Params == nil {
-		return nil, nil
-	}
-	return withoutHop(n.Params)
-}
-
-// isKnownNote reports whether the hub knows what servers mean by a notification.
-func isKnownNote(method string) bool {
-	switch method {
-	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited, noteToolListChanged,
-		notePromptListChanged, noteResourceListChanged:
-		return true
-	}
-	return false
 }
 
 // sequel keeps what one client sends after its notifications behind them, as far as the hub passes these on.

@@ -53,7 +53,7 @@ func TestCacheHintsOfLists(t *testing.T) {
 						said.Until = time.Now().Add(said.Until.Sub(epoch()))
 						return said, ok
 					}
-					if got := string(s.cacheHints(peer{profile: "default", modern: true}, surface, method).append(nil)); got != c.want {
+					if got := string(s.surfaces.cacheHints(peer{profile: "default", modern: true}, surface, method).append(nil)); got != c.want {
 						t.Errorf("%s says %s, want %s", method, got, c.want)
 					}
 				}
@@ -62,7 +62,7 @@ func TestCacheHintsOfLists(t *testing.T) {
 					f.show(f.surface)
 					return tool.Freshness{Until: time.Now().Add(time.Hour), Public: true}, true
 				}
-				if got := s.cacheHints(peer{profile: "default", modern: true}, surface, "tools/list"); got != (cacheHints{}) {
+				if got := s.surfaces.cacheHints(peer{profile: "default", modern: true}, surface, "tools/list"); got != (cacheHints{}) {
 					t.Errorf("what is said of a later list is taken for this one's: %+v", got)
 				}
 			})

@@ -23,7 +23,7 @@ type Health struct {
 // Health is the state of the hub and of each upstream server.
 func (s *Server) Health() Health {
 	h := Health{Status: "ready", Sessions: s.sessions.count(), Servers: s.deps.Statuses(),
-		Waiting: s.rounds.count(), Asking: s.sessions.questions(), Strays: s.strays.Load(), Lost: s.lost.Load()}
+		Waiting: s.suspensions.table.Len(), Asking: s.sessions.questions(), Strays: s.strays.Load(), Lost: s.suspensions.lost.Load()}
 	if s.deps.Problems != nil {
 		h.Problems = s.deps.Problems()
 	}

@@ -222,7 +222,7 @@ func (d *httpDoor) passNote(w http.ResponseWriter, r *http.Request, p peer, m me
 		return
 	}
 	defer d.server.calls.Done()
-	d.server.passNote(context.WithoutCancel(r.Context()), p, m)
+	d.server.forwarder.passNote(context.WithoutCancel(r.Context()), p, m)
 	w.WriteHeader(http.StatusAccepted)
 }
 
@@ -361,7 +361,7 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 func (s *Server) checkParams(ctx context.Context, p peer, m message, h http.Header) *tool.RPCError {
 	raw, _ := rawjson.Get(m.params, "name")
 	name, _ := rawjson.String(raw)
-	surface, refusal := s.surfaceWith(ctx, p, name)
+	surface, refusal := s.surfaces.forCall(ctx, p, name)
 	if refusal != nil {
 		return nil
 	}

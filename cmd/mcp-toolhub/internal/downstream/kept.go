@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// kept is what a server has said of work that waits for its client's next request, the oldest first. It is bounded.
+// kept holds what a server has said of a suspended call, the oldest first. It is bounded.
 type kept struct {
 	all  []saying
 	size int   // of their params, in bytes
@@ -45,57 +43,4 @@ func (k *kept) add(n saying) {
 		k.all = slices.Delete(k.all, i, i+1)
 		k.lost++
 	}
-}
-
-// tell passes one on to the request that attends the work. k.mu is held.
-func (k *parkable) tell(n saying) {
-	switch {
-	case n.method == noteMessage && n.level < k.least:
-	case k.turn == nil:
-		k.kept.add(n)
-	case n.method == noteProgress:
-		k.turn.progress.take(tool.Progress{Params: n.params})
-	default:
-		k.turn.progress.add(n.method, n.params)
-	}
-}
-
-// report passes progress to the request that attends the work, or keeps it for the next one.
-func (k *parkable) report(u tool.Progress) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.tell(saying{method: noteProgress, params: u.Params})
-}
-
-// hears reports whether no request waits in vain: the one that attends the work takes progress, or there is none.
-func (k *parkable) hears() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.turn == nil || k.turn.progress.token != nil
-}
-
-// say passes anything else on, likewise.
-func (k *parkable) say(n saying) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.tell(n)
-}
-
-// attach makes t the request that attends the work. It gets what was kept first; lost is how much could not be kept.
-func (k *parkable) attach(t *turn) (lost int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	was := k.kept
-	k.turn, k.least, k.kept = t, t.peer.leastLevel(), kept{}
-	for _, n := range was.all {
-		k.tell(n)
-	}
-	return was.lost
-}
-
-// detach leaves the work without one. Nothing more goes to the request before.
-func (k *parkable) detach() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.turn = nil
 }

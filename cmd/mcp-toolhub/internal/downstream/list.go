@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,7 +18,7 @@ import (
 // pageSize is how much one page of a list holds. Some clients read the first page only, so it is large.
 const pageSize = 2000
 
-// listing is one kind of thing that a surface offers, ready to be listed.
+// listing holds the tools, prompts, resources or templates of a surface, ready to be listed.
 type listing struct {
 	member      string // of the result
 	length      int
@@ -24,7 +26,7 @@ type listing struct {
 	declaration func(i int) json.RawMessage
 }
 
-func toolListing(s *Server, p peer, surface *tool.Surface) listing {
+func toolListing(v *surfaces, p peer, surface *tool.Surface) listing {
 	listed := surface.Listed
 	if !p.modern && p.caller != nil {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
@@ -35,18 +37,18 @@ func toolListing(s *Server, p peer, surface *tool.Surface) listing {
 	}
 	return listing{member: "tools", length: len(listed),
 		name:        func(i int) string { return string(listed[i].Tool.Name) },
-		declaration: func(i int) json.RawMessage { return s.declaration(p, listed[i]) }}
+		declaration: func(i int) json.RawMessage { return v.declaration(p, listed[i]) }}
 }
 
-func promptListing(_ *Server, _ peer, surface *tool.Surface) listing {
+func promptListing(_ *surfaces, _ peer, surface *tool.Surface) listing {
 	return featureListing("prompts", surface, func(f *tool.Features) []tool.Feature { return f.Prompts })
 }
 
-func resourceListing(_ *Server, _ peer, surface *tool.Surface) listing {
+func resourceListing(_ *surfaces, _ peer, surface *tool.Surface) listing {
 	return featureListing("resources", surface, func(f *tool.Features) []tool.Feature { return f.Resources })
 }
 
-func templateListing(_ *Server, _ peer, surface *tool.Surface) listing {
+func templateListing(_ *surfaces, _ peer, surface *tool.Surface) listing {
 	return featureListing("resourceTemplates", surface, func(f *tool.Features) []tool.Feature { return f.Templates })
 }
 
@@ -61,8 +63,8 @@ func featureListing(member string, surface *tool.Surface, of func(*tool.Features
 }
 
 // list serves the lists, from the surface's raw declarations.
-func (s *Server) list(ctx context.Context, p peer, m message, r replier, kind func(*Server, peer, *tool.Surface) listing) {
-	surface, refusal := s.surfaceToList(ctx, p, m.method)
+func (v *surfaces) list(ctx context.Context, p peer, m message, r replier, kind func(*surfaces, peer, *tool.Surface) listing) {
+	surface, refusal := v.forList(ctx, p, m.method)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
@@ -70,7 +72,7 @@ func (s *Server) list(ctx context.Context, p peer, m message, r replier, kind fu
 	if ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
-	l := kind(s, p, surface)
+	l := kind(v, p, surface)
 	from, refusal := l.start(m.params)
 	if refusal != nil {
 		r.refuse(refusal)
@@ -82,7 +84,7 @@ func (s *Server) list(ctx context.Context, p peer, m message, r replier, kind fu
 		declarations = append(declarations, l.declaration(i))
 		size += len(declarations[i-from]) + 1
 	}
-	out := append(make([]byte, 0, size+len(s.serverInfo)+128), `{"`+l.member+`":[`...)
+	out := append(make([]byte, 0, size+len(v.serverInfo)+128), `{"`+l.member+`":[`...)
 	for i, d := range declarations {
 		if i > 0 {
 			out = append(out, ',')
@@ -94,17 +96,17 @@ func (s *Server) list(ctx context.Context, p peer, m message, r replier, kind fu
 		out = append(append(out, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
 	}
 	if p.modern {
-		out = s.cacheHints(p, surface, m.method).append(out)
+		out = v.cacheHints(p, surface, m.method).append(out)
 		out = append(out, `,"resultType":"complete","_meta":{`...)
 		out = append(append(out, rawjson.Quote(mcp.MetaKeyServerInfo)...), ':')
-		out = append(append(out, s.serverInfo...), '}')
+		out = append(append(out, v.serverInfo...), '}')
 	}
 	r.answer(whole(append(out, '}')))
 }
 
-// declaration is the tool as this client can take it. Before 2026-07-28 an output schema describes an object: a client of
-// those revisions refuses the whole list for one that does not, so it is left out there.
-func (s *Server) declaration(p peer, l tool.Listed) json.RawMessage {
+// declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and
+// clients refuse a whole list for another one. So that is left out for them.
+func (v *surfaces) declaration(p peer, l tool.Listed) json.RawMessage {
 	if p.modern || l.Tool.OutputSchema == nil {
 		return l.Declaration
 	}
@@ -113,19 +115,19 @@ func (s *Server) declaration(p peer, l tool.Listed) json.RawMessage {
 	}
 	without, _, err := rawjson.Delete(l.Declaration, "outputSchema")
 	if err != nil {
-		s.deps.Logger.Error("declaration cannot be adapted", "tool", l.Tool.Name, "error", err)
+		v.deps.Logger.Error("declaration cannot be adapted", "tool", l.Tool.Name, "error", err)
 		return l.Declaration
 	}
 	return without
 }
 
-// cursorAfter is the cursor of the page that follows the one ending in i. It names what stands there, not a position, so
-// that it stays true when others come and go between two pages.
+// cursorAfter returns the cursor of the page after i. It names what stands there, not a position: so it stays true when
+// others come and go between two pages.
 func (l listing) cursorAfter(i int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("after:" + l.name(i)))
 }
 
-// start is the index of the first one of the page that params ask for.
+// start returns the index at which the page that params ask for begins.
 func (l listing) start(params json.RawMessage) (int, *tool.RPCError) {
 	raw, ok := rawjson.Get(params, "cursor")
 	if !ok || rawjson.IsNull(raw) {
@@ -147,4 +149,47 @@ func (l listing) start(params json.RawMessage) (int, *tool.RPCError) {
 		}
 	}
 	return 0, invalidParams(fmt.Sprintf("cursor %q is not known: list again from the start", cursor))
+}
+
+// cacheHints say for how long a list of 2026-07-28 may be kept, and by whom.
+type cacheHints struct {
+	ttl    time.Duration
+	public bool
+}
+
+func (h cacheHints) append(out []byte) []byte {
+	out = strconv.AppendInt(append(out, `,"ttlMs":`...), h.ttl.Milliseconds(), 10)
+	if h.public {
+		return append(out, `,"cacheScope":"public"`...)
+	}
+	return append(out, `,"cacheScope":"private"`...)
+}
+
+// cacheHints returns the hints for the list that method reads: no more than each server said whose list was merged. What
+// the hub itself adds changes with its config alone. A list that others see differently, or not at all, is private.
+func (v *surfaces) cacheHints(p peer, surface *tool.Surface, method string) (h cacheHints) {
+	if v.deps.Fresh == nil || surface.Features == nil {
+		return h
+	}
+	var all tool.Freshness
+	merged := 0
+	for _, server := range surface.Features.Servers {
+		f, ok := v.deps.Fresh(server, method)
+		switch {
+		case !ok:
+			continue
+		case merged == 0:
+			all = f
+		default:
+			all = all.And(f)
+		}
+		merged++
+	}
+	now, err := v.deps.Surfaces.Surface(p.profile, p.actor)
+	if err != nil || now != surface || merged == 0 {
+		return h // what servers say may be of a later list
+	}
+	h.ttl = max(0, time.Until(all.Until))
+	h.public = all.Public && !surface.ForClient && len(v.config().Auth.Tokens) == 0
+	return h
 }

@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,164 +14,25 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Change says which lists of a profile's surface have become different.
-type Change struct {
-	Profile                   string
-	Tools, Prompts, Resources bool // templates count as resources
-
-	// Sees narrows Tools down to the callers for whom it is true: others see what they saw. Nil is all of them. It is called
-	// a moment later, concurrently with everything else, and must be quick.
-	Sees func(tool.Actor) bool
+// listenStreams serves subscriptions/listen: each is a standing stream of what its client asked to hear of.
+type listenStreams struct {
+	deps          *Deps
+	serverInfo    json.RawMessage
+	surfaces      *surfaces
+	forwarder     *forwarder
+	listeners     *listeners
+	subscriptions *subscriptions
+	tasks         *tasks
 }
 
-// tools reports whether the list of tools of a caller has changed.
-func (c *Change) tools(a tool.Actor) bool { return c.Tools && (c.Sees == nil || c.Sees(a)) }
-
-// listener is a client that is told of changes: a session, or the sender of a subscriptions/listen.
-type listener struct {
-	profile string
-	actor   tool.Actor
-	caller  *caller // nil for a subscriptions/listen, which carries no log messages
-	wants   Change
-	out     *outbox
-	gone    chan struct{} // closed when nothing more will come
-}
-
-// listeners are all of them.
-type listeners struct {
-	mu    sync.Mutex
-	all   map[*listener]struct{}
-	over  bool                // the hub is stopping
-	since map[string][]Change // by profile: one that is everybody's, and one for each Sees
-	timer *time.Timer         // runs while since holds something
-}
-
-func (t *listeners) add(l *listener) {
-	l.gone = make(chan struct{})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.over {
-		close(l.gone)
-		return
-	}
-	if t.all == nil {
-		t.all = make(map[*listener]struct{})
-	}
-	t.tellLocked() // what has changed before is no news to l
-	t.all[l] = struct{}{}
-}
-
-func (t *listeners) remove(l *listener) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.all, l)
-}
-
-// closeWhere ends the listeners that match.
-func (t *listeners) closeWhere(match func(*listener) bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for l := range t.all {
-		if match(l) {
-			delete(t.all, l)
-			close(l.gone)
-		}
-	}
-}
-
-// stop ends all listeners, and those to come.
-func (t *listeners) stop() {
-	t.mu.Lock()
-	t.over = true
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	t.mu.Unlock()
-	t.closeWhere(func(*listener) bool { return true })
-}
-
-// each calls f for the sessions.
-func (t *listeners) each(f func(*listener)) {
-	t.mu.Lock()
-	var sessions []*listener
-	for l := range t.all {
-		if l.caller != nil {
-			sessions = append(sessions, l)
-		}
-	}
-	t.mu.Unlock()
-	for _, l := range sessions {
-		f(l)
-	}
-}
-
-// gatherFor is how long changes are gathered, so that several in quick succession become one notification.
-const gatherFor = 10 * time.Millisecond
-
-// Changed tells the clients of the profiles that their lists have changed. Several calls in quick succession become one
-// notification of each kind.
-func (s *Server) Changed(changes ...Change) {
-	t := &s.listeners
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.over || len(changes) == 0 {
-		return
-	}
-	if len(t.since) == 0 {
-		t.since = make(map[string][]Change)
-		t.timer = time.AfterFunc(gatherFor, t.tell)
-	}
-	for _, c := range changes {
-		all := t.since[c.Profile]
-		at := slices.IndexFunc(all, func(before Change) bool { return before.Sees == nil && c.Sees == nil })
-		if at < 0 {
-			t.since[c.Profile] = append(all, c)
-			continue
-		}
-		before := &all[at]
-		before.Tools, before.Prompts, before.Resources = c.Tools || before.Tools, c.Prompts || before.Prompts, c.Resources || before.Resources
-	}
-}
-
-// tell puts the gathered changes into the outboxes of those who want to know.
-func (t *listeners) tell() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tellLocked()
-}
-
-func (t *listeners) tellLocked() {
-	since := t.since
-	if len(since) == 0 {
-		return
-	}
-	t.since = nil
-	for l := range t.all {
-		var c Change
-		for _, some := range since[l.profile] {
-			c.Tools = c.Tools || l.wants.Tools && some.tools(l.actor)
-			c.Prompts, c.Resources = c.Prompts || some.Prompts, c.Resources || some.Resources
-		}
-		for _, k := range []struct {
-			changed, wanted bool
-			method          string
-		}{{c.Tools, l.wants.Tools, noteToolListChanged}, {c.Prompts, l.wants.Prompts, notePromptListChanged},
-			{c.Resources, l.wants.Resources, noteResourceListChanged}} {
-			if k.changed && k.wanted {
-				l.out.put(note{key: k.method, method: k.method, params: json.RawMessage("{}")})
-			}
-		}
-	}
-}
-
-// listenTo is what a subscriptions/listen asks for.
-type listenTo struct {
+// listenFilter is what a subscriptions/listen asks for.
+type listenFilter struct {
 	tools, prompts, resources bool
 	uris                      []string
 	others                    []rawjson.Member // what else is asked for
 }
 
-func readListen(params json.RawMessage) (want listenTo, refusal *tool.RPCError) {
+func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCError) {
 	filter, ok := rawjson.Get(params, "notifications")
 	if !ok || !rawjson.IsObject(filter) {
 		return want, invalidParams(`"notifications" must say what to listen to`)
@@ -217,40 +79,40 @@ func readListen(params json.RawMessage) (want listenTo, refusal *tool.RPCError) 
 	return want, nil
 }
 
-// listen serves subscriptions/listen, until the client or the hub has enough of it. It is acknowledged when every server
+// serve serves a subscriptions/listen until the client or the hub ends it. It acknowledges the request when every server
 // concerned has accepted or been given up on.
-func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
+func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier) {
 	want, refusal := readListen(m.params)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
-	surface, refusal := s.surface(p)
+	surface, refusal := s.surfaces.of(p)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
-	able := s.abilities(surface)
+	able := s.surfaces.abilities(surface)
 	want.prompts, want.resources = want.prompts && able.Prompts, want.resources && able.Resources
 	l := &listener{profile: p.profile, actor: p.actor, out: newOutbox(m.id),
 		wants: Change{Tools: want.tools, Prompts: want.prompts, Resources: want.resources}}
 	s.listeners.add(l)
 	defer s.listeners.remove(l)
-	made := s.makeAll(ctx, p, surface, s.allowedURIs(ctx, p, surface, want.uris), l.out)
-	defer s.endEach(ctx, made)
-	far, refusal := s.listenFar(ctx, p, surface, want.others, l.out)
+	made := s.subscriptions.makeAll(ctx, p, surface, want.uris, l.out)
+	defer s.subscriptions.endAll(ctx, made)
+	forwarded, refusal := s.forward(ctx, p, surface, want.others, l.out)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
-	defer far.stop()
-	agreed, err := l.out.tagged(acknowledged(want, made, far.agreed()))
+	defer forwarded.stop()
+	agreed, err := l.out.tagged(acknowledged(want, made, forwarded.agreed()))
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
 		return
 	}
 	r.notify(noteAcknowledged, agreed)
-	for standing := want.tools || want.prompts || want.resources || len(made) > 0 || far.some(); standing; {
+	for standing := want.tools || want.prompts || want.resources || len(made) > 0 || forwarded.some(); standing; {
 		select {
 		case <-l.out.wake:
 			l.out.drain(r.notify, ctx.Done())
@@ -265,11 +127,11 @@ func (s *Server) listen(ctx context.Context, p peer, m message, r replier) {
 			standing = false
 		}
 	}
-	r.answer(whole(s.listenEnd(m.id)))
+	r.answer(whole(s.end(m.id)))
 }
 
-// listenEnd is the result that says that a subscription has ended in good order.
-func (s *Server) listenEnd(id json.RawMessage) json.RawMessage {
+// end returns the result of a subscriptions/listen that has ended in good order.
+func (s *listenStreams) end(id json.RawMessage) json.RawMessage {
 	out := append([]byte(`{"resultType":"complete","_meta":{`), rawjson.Quote(mcp.MetaKeySubscriptionID)...)
 	out = append(append(out, ':'), id...)
 	out = append(append(out, ','), rawjson.Quote(mcp.MetaKeyServerInfo)...)
@@ -277,8 +139,8 @@ func (s *Server) listenEnd(id json.RawMessage) json.RawMessage {
 	return append(out, "}}"...)
 }
 
-// acknowledged are the params that say what is listened to.
-func acknowledged(want listenTo, made []*subscription, others []rawjson.Change) json.RawMessage {
+// acknowledged returns the params that say what is listened to.
+func acknowledged(want listenFilter, made []*subscription, others []rawjson.Change) json.RawMessage {
 	out := []byte(`{"notifications":{`)
 	member := func(name, value string) {
 		if out[len(out)-1] != '{' {
@@ -311,51 +173,227 @@ func acknowledged(want listenTo, made []*subscription, others []rawjson.Change) 
 	return append(out, "}}"...)
 }
 
-// allowedURIs are those of the resources that the policy lets the peer subscribe to.
-func (s *Server) allowedURIs(ctx context.Context, p peer, surface *tool.Surface, uris []string) (allowed []string) {
-	for _, uri := range uris {
-		server, _, refusal := s.ownerOf(p, surface, uri)
-		if refusal == nil && s.refusal(ctx, p, message{method: methodSubscribe}, onward{server: server}) == nil {
-			allowed = append(allowed, uri)
-		}
-	}
-	return allowed
+// forwardedListen is the part of a client's subscriptions/listen that servers serve themselves: tasks, and on a direct view
+// what the hub does not know. Each server concerned is listened to for this client alone.
+type forwardedListen struct {
+	end     context.CancelFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	refused  map[string]bool           // by server
+	agreedTo map[string]rawjson.Change // by name of the member
+	taskIDs  []string                  // of the tasks agreed to, as the client knows them
+	servers  int
 }
 
-// makeAll subscribes to resources and returns what was accepted, in the order of uris.
-func (s *Server) makeAll(ctx context.Context, p peer, surface *tool.Surface, uris []string, out *outbox) []*subscription {
-	subs := make([]*subscription, 0, len(uris))
-	var making sync.WaitGroup
-	places := make(chan struct{}, atOnce)
-	for _, uri := range uris {
-		server, native, refusal := s.ownerOf(p, surface, uri)
-		if refusal != nil {
-			continue
+// filterTaskIDs is the member of the filter that holds ids of tasks.
+const filterTaskIDs = "taskIds"
+
+// maxListenedTasks bounds the tasks of one subscriptions/listen.
+const maxListenedTasks = 1000
+
+// forward listens at servers to what others asks for, and returns when each has agreed or been given up on. Their
+// notifications go to out.
+func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surface, others []rawjson.Member, out *outbox) (
+	*forwardedListen, *tool.RPCError,
+) {
+	ctx, end := context.WithCancel(ctx)
+	f := &forwardedListen{end: end, refused: make(map[string]bool), agreedTo: make(map[string]rawjson.Change)}
+	tasks, rest, refusal := s.split(p, surface, others)
+	if refusal != nil {
+		end()
+		return nil, refusal
+	}
+	if len(rest) > 0 {
+		asked := message{method: methodListen}
+		if s.forwarder.refusal(ctx, p, asked, onward{server: surface.Features.Servers[0], unknown: true}) != nil {
+			rest = nil // as from a server that does not know it
 		}
-		sub := &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: out}
-		subs = append(subs, sub)
-		places <- struct{}{}
-		making.Go(func() {
-			defer func() { <-places }()
-			if err := s.make(ctx, sub); err != nil {
-				s.deps.Logger.Debug("a subscription is given up on", "server", server, "error", err)
+	}
+	servers := make(map[string][]*ownership)
+	for _, b := range tasks {
+		servers[b.server] = append(servers[b.server], b)
+	}
+	if len(rest) > 0 {
+		sole := surface.Features.Servers[0]
+		servers[sole] = append([]*ownership(nil), servers[sole]...) // it is listened to, with tasks or without
+	}
+	var acks sync.WaitGroup
+	f.servers = len(servers)
+	for _, server := range slices.Sorted(maps.Keys(servers)) {
+		acks.Add(1)
+		w := &serverListen{server: server, tasks: servers[server], rest: rest, peer: p, out: out, of: f, acked: sync.OnceFunc(acks.Done)}
+		f.running.Go(func() {
+			defer w.acked()
+			err := s.deps.Servers.Listen(ctx, &tool.Request{Server: server, Params: w.params(), Hop: p.hop, Session: p.session}, w.agreed, w.said)
+			if err != nil {
+				s.deps.Logger.Debug("a server does not take what a client listens to", "server", server, "error", err)
+				f.mu.Lock()
+				f.refused[server] = true
+				f.mu.Unlock()
 			}
 		})
 	}
-	making.Wait()
-	return slices.DeleteFunc(subs, func(sub *subscription) bool { return !sub.made })
+	waiting := make(chan struct{})
+	go func() {
+		acks.Wait()
+		close(waiting)
+	}()
+	timer := time.NewTimer(subscribeWithin)
+	defer timer.Stop()
+	select {
+	case <-waiting:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return f, nil
 }
 
-// endEach ends subscriptions that are in no table.
-func (s *Server) endEach(ctx context.Context, subs []*subscription) {
-	var ending sync.WaitGroup
-	places := make(chan struct{}, atOnce)
-	for _, sub := range subs {
-		places <- struct{}{}
-		ending.Go(func() {
-			defer func() { <-places }()
-			s.end(ctx, sub)
-		})
+// split divides what a client asks for into its tasks, among those that it names, and the rest for a direct view's server.
+func (s *listenStreams) split(p peer, surface *tool.Surface, others []rawjson.Member) (tasks []*ownership, rest []rawjson.Member,
+	refusal *tool.RPCError) {
+	if surface.Features == nil {
+		return nil, nil, nil
 	}
-	ending.Wait()
+	servers := surface.Features.Servers
+	for _, m := range others {
+		if m.Name() != filterTaskIDs {
+			if direct(p.profile) && len(servers) == 1 {
+				rest = append(rest, m)
+			}
+			continue
+		}
+		if _, refusal := s.tasks.servers(p, methodListen); refusal != nil {
+			if refusal.Code == tool.CodeMissingCapabilities {
+				return nil, nil, refusal
+			}
+			continue // no server has tasks: none is agreed to
+		}
+		own := make(map[string]*ownership) // those that were not named yet: a client may name any number
+		for _, b := range s.tasks.ownerships.tasks(p, servers) {
+			own[b.idFor(p.profile)] = b
+		}
+		bad := rawjson.Elements(m.Value, func(e []byte) bool {
+			id, _ := rawjson.String(e)
+			if b := own[id]; b != nil {
+				delete(own, id)
+				tasks = append(tasks, b)
+			}
+			return len(own) > 0 && len(tasks) < maxListenedTasks
+		})
+		if bad != nil {
+			return nil, nil, invalidParams(filterTaskIDs + " must be an array")
+		}
+	}
+	return tasks, rest, nil
+}
+
+// agreed returns the members that say what servers have agreed to.
+func (f *forwardedListen) agreed() (all []rawjson.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.taskIDs) > 0 {
+		list, _ := json.Marshal(f.taskIDs) // texts always encode
+		all = append(all, rawjson.Change{Name: filterTaskIDs, Value: list})
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.agreedTo)) {
+		all = append(all, f.agreedTo[name])
+	}
+	return all
+}
+
+// some reports whether anything is listened to.
+func (f *forwardedListen) some() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.refused) < f.servers
+}
+
+// stop ends the listening.
+func (f *forwardedListen) stop() {
+	f.end()
+	f.running.Wait()
+}
+
+// serverListen is the part of a forwardedListen at one server.
+type serverListen struct {
+	server string
+	tasks  []*ownership
+	rest   []rawjson.Member
+	peer   peer
+	out    *outbox
+	of     *forwardedListen
+	acked  func()
+}
+
+// params returns the params that ask the server for it.
+func (w *serverListen) params() json.RawMessage {
+	out := []byte(`{"notifications":{`)
+	if len(w.tasks) > 0 {
+		ids := make([]string, len(w.tasks))
+		for i, b := range w.tasks {
+			ids[i] = b.id
+		}
+		list, _ := json.Marshal(ids) // texts always encode
+		out = rawjson.AppendMember(out, filterTaskIDs, list)
+	}
+	for _, m := range w.rest {
+		out = rawjson.AppendMember(out, string(m.Key), m.Value)
+	}
+	return append(out, "}}"...)
+}
+
+// agreed takes what the server agrees to. Only the first time counts: the client is told once.
+func (w *serverListen) agreed(filter json.RawMessage) {
+	defer w.acked()
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	_ = rawjson.Members(filter, func(m rawjson.Member) bool {
+		if m.Name() == filterTaskIDs {
+			_ = rawjson.Elements(m.Value, func(e []byte) bool {
+				id, _ := rawjson.String(e)
+				if b := w.task(id); b != nil && !slices.Contains(w.of.taskIDs, b.idFor(w.peer.profile)) {
+					w.of.taskIDs = append(w.of.taskIDs, b.idFor(w.peer.profile))
+				}
+				return true
+			})
+			return true
+		}
+		asked := slices.ContainsFunc(w.rest, func(own rawjson.Member) bool { return own.Name() == m.Name() })
+		if _, known := w.of.agreedTo[m.Name()]; asked && !known {
+			w.of.agreedTo[m.Name()] = rawjson.Change{Name: m.Name(), Value: slices.Clone(m.Value)}
+		}
+		return true
+	})
+}
+
+// task returns the task that the server calls id, if it is listened to.
+func (w *serverListen) task(id string) *ownership {
+	i := slices.IndexFunc(w.tasks, func(b *ownership) bool { return b.id == id })
+	if i < 0 {
+		return nil
+	}
+	return w.tasks[i]
+}
+
+// said passes on notifications about these tasks, and those that the hub does not know where they were asked for.
+func (w *serverListen) said(n tool.Notification) {
+	params := n.Params
+	switch {
+	case n.Method == tool.NoteTask:
+		raw, _ := rawjson.Get(params, "taskId")
+		id, _ := rawjson.String(raw)
+		b := w.task(id)
+		if b == nil {
+			return
+		}
+		var err error
+		to := forwarded{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id}
+		if params, err = taskResult(w.peer, to, params); err != nil {
+			return
+		}
+	case isKnownNote(n.Method) || isKnownRequest(n.Method) || len(w.rest) == 0:
+		return
+	}
+	w.out.put(note{method: n.Method, params: params})
 }

@@ -266,9 +266,10 @@ func TestAcknowledgementWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &servers{subscribe: func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() }}
 		s := &Server{deps: Deps{Servers: v}}
+		s.wire(nil, nil)
 		s.deps.Logger = newServerLogger()
 		began := time.Now()
-		made := s.makeAll(t.Context(), peer{caller: &caller{}}, behind(v).surface, []string{"file:///one"}, newOutbox(nil))
+		made := s.subscriptions.makeAll(t.Context(), peer{caller: &caller{}}, behind(v).surface, []string{"file:///one"}, newOutbox(nil))
 		if took := time.Since(began); len(made) != 0 || took != subscribeWithin {
 			t.Errorf("a server that does not answer took %v: %v", took, made)
 		}

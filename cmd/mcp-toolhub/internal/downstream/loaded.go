@@ -4,72 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
-
-// called is what a tools/call asks for.
-type called struct {
-	name   string
-	via    string // "tool_call" where the caller has put the call into that; "" otherwise
-	ref    string // the selection_ref that came with it
-	params json.RawMessage
-}
-
-// addressee reads a call of name. A call of the hub's tool_call becomes the call that it stands for, as if the caller had
-// made that: everything else of the request stays. One that says no name, or not in the right way, is tool_call's own, and
-// fails by its schema; so a name that nobody has, or that is hidden, is refused like any other.
-func addressee(surface *tool.Surface, name string, params json.RawMessage) called {
-	c := called{name: name, params: params}
-	meta, _ := rawjson.Get(params, "_meta")
-	if rawjson.IsObject(meta) {
-		ref, _ := rawjson.Get(meta, tool.MetaSelectionRef)
-		c.ref, _ = rawjson.String(ref)
-	}
-	l, ok := surface.Resolve(name)
-	if !ok || l.Tool.Name != tool.MetaCall || !surface.IsMeta(l) {
-		return c
-	}
-	args, _ := rawjson.Get(params, "arguments")
-	if !rawjson.IsObject(args) {
-		return c
-	}
-	raw, _ := rawjson.Get(args, "name")
-	inner, isText := rawjson.String(raw)
-	ref, hasRef := rawjson.Get(args, "selection_ref")
-	refText, refIsText := rawjson.String(ref)
-	arguments, fits := innerArguments(args)
-	if !isText || inner == "" || !fits || hasRef && !refIsText {
-		return c
-	}
-	next, err := rawjson.Set(params, "name", raw)
-	if err == nil {
-		next, err = rawjson.Set(next, "arguments", arguments)
-	}
-	if err != nil {
-		return c
-	}
-	c.name, c.via, c.params = inner, name, next
-	if hasRef {
-		c.ref = refText
-	}
-	return c
-}
-
-// innerArguments are those of the tool that tool_call is to call. Models are known to write the object as a string.
-func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
-	inner, ok := rawjson.Get(args, "arguments")
-	if !ok || rawjson.IsNull(inner) {
-		return json.RawMessage("{}"), true
-	}
-	if text, isText := rawjson.String(inner); isText {
-		inner = []byte(text)
-		if !rawjson.Valid(inner) {
-			return nil, false
-		}
-	}
-	return inner, rawjson.IsObject(inner)
-}
 
 // loaded are the deferred tools that a session has the declarations of. It is guarded by the caller's mu.
 type loaded struct {

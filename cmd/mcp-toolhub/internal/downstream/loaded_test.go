@@ -29,7 +29,7 @@ func splitSurface(n, maxTools int) *tool.Surface {
 func TestAddressee(t *testing.T) {
 	t.Parallel()
 	s := splitSurface(2, 0)
-	for params, want := range map[string]called{
+	for params, want := range map[string]callTarget{
 		`{"name":"mcp.s.t1","arguments":{"a":1}}`:                  {name: "mcp.s.t1", params: json.RawMessage(`{"name":"mcp.s.t1","arguments":{"a":1}}`)},
 		`{"name":"mcp.s.t1","_meta":{"toolhub/selectionRef":"r"}}`: {name: "mcp.s.t1", ref: "r", params: json.RawMessage(`{"name":"mcp.s.t1","_meta":{"toolhub/selectionRef":"r"}}`)},
 		`{"x":1,"name":"tool_call","arguments":{"name":"mcp.s.t1","arguments":{"a":1e400},"selection_ref":"r"},"y":2}`: {name: "mcp.s.t1", via: "tool_call", ref: "r",
@@ -54,13 +54,13 @@ func TestAddressee(t *testing.T) {
 		}
 		raw, _ := rawjson.Get([]byte(params), "name")
 		name, _ := rawjson.String(raw)
-		got := addressee(s, name, json.RawMessage(params))
+		got := targetOf(s, name, json.RawMessage(params))
 		if got.name != want.name || got.via != want.via || got.ref != want.ref || string(got.params) != string(want.params) {
 			t.Errorf("%s\n got %+v %s\nwant %+v %s", params, got, got.params, want, want.params)
 		}
 	}
 	plain := tool.NewSurface("srf", "p", "canonical", "", nil, nil, nil) // as a direct view: no tool of the hub's own
-	if got := addressee(plain, "tool_call", json.RawMessage(`{"name":"tool_call","arguments":{"name":"t"}}`)); got.via != "" {
+	if got := targetOf(plain, "tool_call", json.RawMessage(`{"name":"tool_call","arguments":{"name":"t"}}`)); got.via != "" {
 		t.Errorf("a surface without tool_call: %+v", got)
 	}
 }
@@ -73,7 +73,7 @@ func FuzzAddressee(f *testing.F) {
 		if !rawjson.Valid([]byte(params)) || !rawjson.IsObject([]byte(params)) {
 			return
 		}
-		c := addressee(s, "tool_call", json.RawMessage(params))
+		c := targetOf(s, "tool_call", json.RawMessage(params))
 		if !rawjson.Valid(c.params) {
 			t.Fatalf("%s becomes %s", params, c.params)
 		}

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// logLevels are the protocol's levels, the most talkative first.
+// wantedLevels are the protocol's wantedLevels, the most talkative first.
 func logLevels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
@@ -28,7 +27,7 @@ func levelOf(raw json.RawMessage) int {
 	return slices.Index(logLevels(), name)
 }
 
-// leastLevel is the level of the messages that the peer wants of its own calls. On 2026-07-28, "if absent, the server MUST
+// leastLevel returns the level of the log messages that the peer wants of its own calls. On 2026-07-28, "if absent, the server MUST
 // NOT send any"; before, a client that has set none leaves it to the server.
 func (p peer) leastLevel() int {
 	if p.modern {
@@ -43,10 +42,10 @@ func (p peer) leastLevel() int {
 	return unsetLevel()
 }
 
-// unsetLevel is the level of a session that has set none, for what is its own.
+// unsetLevel returns the level for a session's own messages where it has set none.
 func unsetLevel() int { return slices.Index(logLevels(), "info") }
 
-// leastLevel is the level that the session has asked for.
+// leastLevel returns the level that the session has asked for.
 func (c *caller) leastLevel() (level int, set bool) {
 	if c == nil {
 		return noLogs, false
@@ -57,7 +56,7 @@ func (c *caller) leastLevel() (level int, set bool) {
 }
 
 // setLevel serves logging/setLevel.
-func (s *Server) setLevel(p peer, m message, r replier) {
+func (l *wantedLevels) set(p peer, m message, r replier) {
 	raw, _ := rawjson.Get(m.params, "level")
 	n := levelOf(raw)
 	if n < 0 {
@@ -67,19 +66,19 @@ func (s *Server) setLevel(p peer, m message, r replier) {
 	p.caller.mu.Lock()
 	p.caller.level = logLevels()[n]
 	p.caller.mu.Unlock()
-	s.levels.want(p.session.Key, n, 0)
+	l.want(p.session.Key, n, 0)
 	if p.session.IsOver() { // whoever drops what the session wanted may have done so before
-		s.levels.drop(p.session.Key)
+		l.drop(p.session.Key)
 	}
 	r.answer(whole([]byte("{}")))
 }
 
-// askLevel makes a request say to servers which log messages its sender wants, and keeps servers that know a level for the
-// whole connection only from saying less.
-func (s *Server) askLevel(p *peer) {
+// ask makes a request tell servers which log messages its sender wants. Servers that know a level for the whole connection
+// only keep it low enough.
+func (l *wantedLevels) ask(p *peer) {
 	if p.modern {
 		if n := levelOf(p.hop.LogLevel); n >= 0 {
-			s.levels.want("request/"+p.session.Key, n, levelFor)
+			l.want("request/"+p.session.Key, n, levelFor)
 		}
 		return
 	}
@@ -88,11 +87,11 @@ func (s *Server) askLevel(p *peer) {
 	}
 }
 
-// levelFor is how long a level counts that a single request has asked for.
+// levelFor is the time for which a level counts that a single request has asked for.
 const levelFor = 10 * time.Minute
 
-// levels are those that clients want, by who wants them.
-type levels struct {
+// wantedLevels holds the levels of log messages that clients want, and tells servers the most talkative one.
+type wantedLevels struct {
 	tell func(level string) // nil: nobody
 
 	mu     sync.Mutex
@@ -101,8 +100,8 @@ type levels struct {
 	told   string
 }
 
-// want notes what who wants: for a while, or where that is 0 until drop.
-func (l *levels) want(who string, level int, while time.Duration) {
+// want notes the level that who wants: for a while, or where that is 0 until drop.
+func (l *wantedLevels) want(who string, level int, while time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.wanted == nil {
@@ -119,8 +118,8 @@ func (l *levels) want(who string, level int, while time.Duration) {
 	l.update()
 }
 
-// drop forgets what who wants.
-func (l *levels) drop(who string) {
+// drop forgets the level that who wants.
+func (l *wantedLevels) drop(who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.until[who]; t != nil {
@@ -133,8 +132,8 @@ func (l *levels) drop(who string) {
 	}
 }
 
-// stop ends what runs by itself.
-func (l *levels) stop() {
+// stop stops the timers.
+func (l *wantedLevels) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range l.until {
@@ -143,7 +142,7 @@ func (l *levels) stop() {
 }
 
 // update tells the most talkative level. l.mu is held, so that the last one told is the one that counts.
-func (l *levels) update() {
+func (l *wantedLevels) update() {
 	least, level := noLogs, ""
 	for _, n := range l.wanted {
 		least = min(least, n)
@@ -155,102 +154,4 @@ func (l *levels) update() {
 		l.tell(level)
 	}
 	l.told = level
-}
-
-// heard takes in what a server says of itself, outside the stream of any call.
-func (s *Server) heard(n tool.Notification) {
-	switch n.Method {
-	case noteMessage:
-		s.logged(n)
-	case noteUpdated:
-		s.updated(n)
-	default:
-		if !isKnownNote(n.Method) {
-			s.unheard(n)
-			return
-		}
-		s.belongings.tell(n, nil)
-	}
-}
-
-// notify takes in what a server says on the call's own stream.
-func (c *openCall) notify(s *Server) func(tool.Notification) {
-	return func(n tool.Notification) {
-		switch {
-		case n.Method == noteMessage:
-		case n.Method == noteUpdated:
-			s.updated(n)
-			return
-		case isKnownNote(n.Method):
-			s.belongings.tell(n, c)
-			return
-		default:
-			c.custom(n)
-			return
-		}
-		if level, params, ok := logMessage(n, c.view); ok {
-			c.say(saying{method: noteMessage, level: level, params: params})
-		}
-	}
-}
-
-// logged passes on a log message that came on no call's stream, while no call was in flight on its connection if calls have
-// no streams there. While one session has calls open at the server, and nobody else, it belongs to them: a stream beside
-// that of the call brought it, or their call waits for its client. While several have, it may hold what is none of the
-// others' business, so that nobody gets it. Otherwise it is for every session that has asked for such messages, or for the
-// one whose own connection it came on.
-func (s *Server) logged(n tool.Notification) {
-	if call, sessions := s.open.of(n.Server, n.Session); sessions > 1 {
-		s.deps.Logger.Debug("a server's log message belongs to one of several sessions, and does not say which: it is dropped",
-			"server", n.Server)
-		return
-	} else if call != nil {
-		call.notify(s)(n)
-		return
-	}
-	s.listeners.each(func(l *listener) {
-		wanted, set := l.caller.leastLevel()
-		switch own := n.Session == l.caller.session.Key; {
-		case n.Session != "" && !own, !own && !set:
-			return
-		case !set:
-			wanted = unsetLevel()
-		}
-		level, params, ok := logMessage(n, direct(l.profile))
-		if ok && level >= wanted && s.shows(l, n.Server) {
-			l.out.put(note{method: noteMessage, params: params})
-		}
-	})
-}
-
-// shows reports whether the listener's surface shows the server.
-func (s *Server) shows(l *listener, server string) bool {
-	surface, err := s.deps.Surfaces.Surface(l.profile, tool.Actor{Client: l.actor.Client})
-	return err == nil && surface.Features != nil && slices.Contains(surface.Features.Servers, server)
-}
-
-// logMessage returns a server's log message as clients get it: its logger names the server first, and its data stays as it
-// is. ok is false for what is no log message.
-func logMessage(n tool.Notification, view bool) (level int, params json.RawMessage, ok bool) {
-	raw, _ := rawjson.Get(n.Params, "level")
-	if level = levelOf(raw); level < 0 {
-		return 0, nil, false
-	}
-	params, err := withoutHop(n.Params)
-	if err != nil {
-		return 0, nil, false
-	}
-	if view {
-		return level, params, true
-	}
-	logger := n.Server
-	if raw, has := rawjson.Get(params, "logger"); has && !rawjson.IsNull(raw) {
-		own, isText := rawjson.String(raw)
-		if !isText {
-			return 0, nil, false
-		}
-		logger += "/" + own
-	}
-	params, err = rawjson.Set(params, "logger", rawjson.Quote(logger))
-	return level, params, err == nil
 }

@@ -22,7 +22,7 @@ func logged(server, session, level, rest string) tool.Notification {
 
 const aboutData = `,"data":{"b":1e400,"a":"\u0061"}`
 
-// talkative logs at three levels on the call's own stream and reports progress between.
+// talkative logs at three wantedLevels on the call's own stream and reports progress between.
 func talkative(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 	e.Notify(logged("s", "", "debug", aboutData))
 	e.Notify(logged("s", "", "info", `,"logger":"l"`+aboutData+`,"_meta":{"io.modelcontextprotocol/x":1,"mine":2}`))
@@ -197,7 +197,7 @@ func TestLevelOfServers(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var last atomic.Value
-		l := levels{tell: func(level string) { last.Store(level) }}
+		l := wantedLevels{tell: func(level string) { last.Store(level) }}
 		l.want("request", 0, levelFor)
 		time.Sleep(levelFor / 2) // virtual
 		l.want("request", 0, levelFor)
@@ -227,7 +227,7 @@ func TestLevelTravelsWithRequests(t *testing.T) {
 	c.ask("1", "logging/setLevel", `"level":"notice"`)
 	c.ask("1", "resources/read", `"uri":"file:///one"`)
 	if before, after := <-seen, <-seen; before != "" || after != `"notice"` {
-		t.Errorf("levels %q and %q", before, after)
+		t.Errorf("wantedLevels %q and %q", before, after)
 	}
 }
 

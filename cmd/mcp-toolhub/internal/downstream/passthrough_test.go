@@ -131,7 +131,7 @@ func FuzzInputRequired(f *testing.F) {
 		if !rawjson.Valid(result) || !rawjson.IsObject(result) {
 			return
 		}
-		on := &turn{peer: peer{profile: "default", hop: tool.Hop{ClientCapabilities: json.RawMessage(allCapabilities)}}, from: "s"}
+		on := &attempt{peer: peer{profile: "default", hop: tool.Hop{ClientCapabilities: json.RawMessage(allCapabilities)}}, server: "s"}
 		shown, _, err := inputRequired(on, result)
 		if err != nil {
 			return

@@ -74,18 +74,18 @@ func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
 		ctx, r = opened, &releasing{replier: r, release: done}
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
-	s.askLevel(&p)
+	s.levels.ask(&p)
 	serve(ctx, p, m, r)
 }
 
 // lane is what serves a method on the peer's revision of the protocol; nil where nothing does.
 func (s *Server) lane(p peer, method string) func(context.Context, peer, message, replier) {
-	list := func(kind func(*Server, peer, *tool.Surface) listing) func(context.Context, peer, message, replier) {
-		return func(ctx context.Context, p peer, m message, r replier) { s.list(ctx, p, m, r, kind) }
+	list := func(kind func(*surfaces, peer, *tool.Surface) listing) func(context.Context, peer, message, replier) {
+		return func(ctx context.Context, p peer, m message, r replier) { s.surfaces.list(ctx, p, m, r, kind) }
 	}
 	switch method {
 	case methodToolsCall:
-		return s.call
+		return s.toolCalls.serve
 	case methodToolsList:
 		return list(toolListing)
 	case methodPromptsList:
@@ -95,26 +95,26 @@ func (s *Server) lane(p peer, method string) func(context.Context, peer, message
 	case methodTemplatesList:
 		return list(templateListing)
 	case methodPromptsGet:
-		return s.getPrompt
+		return s.forwarder.getPrompt
 	case methodResourcesRead:
-		return s.readResource
+		return s.forwarder.readResource
 	case methodComplete:
-		return s.complete
+		return s.forwarder.complete
 	}
 	switch {
 	case isTaskMethod(method):
-		return s.taskLane(p, method)
+		return s.tasks.handler(p, method)
 	case isCustom(p.profile, method):
-		return s.pass
+		return s.forwarder.pass
 	case p.modern && method == methodListen:
-		return s.listen
+		return s.listenStreams.serve
 	case p.modern: // subscriptions/listen and a level in each request have taken the place of these
 	case method == methodSubscribe:
-		return s.subscribe
+		return s.subscriptions.subscribe
 	case method == methodUnsubscribe:
-		return s.unsubscribe
+		return s.subscriptions.unsubscribe
 	case method == methodSetLevel:
-		return func(_ context.Context, p peer, m message, r replier) { s.setLevel(p, m, r) }
+		return func(_ context.Context, p peer, m message, r replier) { s.levels.set(p, m, r) }
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// questions are the requests of the hub to one client on a revision with sessions, which that client has not answered.
-// An answer is looked for here and nowhere else, so that no client can answer for another one. The zero value is ready.
+// questions are the hub's open requests to one client, on a revision with sessions. Each client has its own, so that none can
+// answer for another one. The zero value is ready.
 type questions struct {
 	// series tells the ids of a session that was taken up again from those that an earlier hub gave: an answer to one of its
 	// questions must not count for another one. "" where the session began here.
@@ -114,7 +114,7 @@ func answerOf(m message) tool.Answer {
 	return tool.Answer{Err: &tool.RPCError{Code: tool.CodeInternalError, Message: "the client's answer is neither a result nor an error"}}
 }
 
-// takeResponse takes a client's response in. One that answers no open question of that client is dropped.
+// takeResponse takes a client's response. One that answers no open question of that client is dropped.
 func (s *Server) takeResponse(q *questions, m message) {
 	if !q.deliver(m) {
 		s.strays.Add(1)
@@ -122,13 +122,13 @@ func (s *Server) takeResponse(q *questions, m message) {
 	}
 }
 
-// questioner is how servers ask, during one request of a client, what only that client can answer.
-type questioner struct {
-	server *Server
-	peer   peer
-	wire   replier
-	before func() // waits until what was told earlier has left
-	from   string // the server that asks
+// clientAsker puts the questions of one server to a client, during one request of that client.
+type clientAsker struct {
+	ownerships *ownerships
+	peer       peer
+	wire       replier
+	server     string // that asks
+	before     func() // waits until earlier notifications have left
 
 	mu     sync.Mutex
 	closed bool
@@ -136,45 +136,41 @@ type questioner struct {
 	ended  chan struct{}
 }
 
-// questionerFor is the questioner of a request of p for a server, where p's client takes requests. before may be nil.
-func (s *Server) questionerFor(p peer, wire replier, server string, before func()) *questioner {
-	if before == nil {
-		before = func() {}
-	}
-	return &questioner{server: s, peer: p, wire: wire, from: server, before: before, ended: make(chan struct{})}
+func newClientAsker(o *ownerships, p peer, wire replier, server string, before func()) *clientAsker {
+	return &clientAsker{ownerships: o, peer: p, wire: wire, server: server, before: before, ended: make(chan struct{})}
 }
 
 // close ends what is being asked, and tells the client so. It returns when that is done.
-func (q *questioner) close() {
-	q.mu.Lock()
-	if !q.closed {
-		q.closed = true
-		close(q.ended)
+func (a *clientAsker) close() {
+	a.mu.Lock()
+	if !a.closed {
+		a.closed = true
+		close(a.ended)
 	}
-	q.mu.Unlock()
-	q.asking.Wait()
+	a.mu.Unlock()
+	a.asking.Wait()
 }
 
-// asked is a question that is on its way; answered is nil where the answer is known already.
-type asked struct {
+// sentQuestion is a question that the client has got; answered is nil where it has not.
+type sentQuestion struct {
 	id       string
 	answered <-chan tool.Answer
 }
 
 // ask implements tool.Asker by requests on the stream of the client's own request.
-func (q *questioner) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
-	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
+func (a *clientAsker) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
 		return nil, fmt.Errorf("ask client: the call has ended")
 	}
-	q.asking.Add(1)
-	q.mu.Unlock()
-	defer q.asking.Done()
-	q.before()
-	answers, waiting := make([]tool.Answer, len(all)), make([]asked, len(all))
+	a.asking.Add(1)
+	a.mu.Unlock()
+	defer a.asking.Done()
+	a.before()
+	answers, waiting := make([]tool.Answer, len(all)), make([]sentQuestion, len(all))
 	for i, question := range all {
-		waiting[i], answers[i].Err = q.send(question)
+		waiting[i], answers[i].Err = a.send(question)
 	}
 	tool.Sent(all)
 	for i, w := range waiting {
@@ -185,10 +181,10 @@ func (q *questioner) ask(ctx context.Context, all []tool.Question) ([]tool.Answe
 		case answers[i] = <-w.answered:
 			continue
 		case <-ctx.Done():
-		case <-q.ended:
+		case <-a.ended:
 		}
 		for _, w := range waiting[i:] {
-			q.takeBack(w)
+			a.takeBack(w)
 		}
 		return nil, fmt.Errorf("ask client: the call has ended")
 	}
@@ -196,24 +192,24 @@ func (q *questioner) ask(ctx context.Context, all []tool.Question) ([]tool.Answe
 }
 
 // send puts one question on the wire, or says why not.
-func (q *questioner) send(question tool.Question) (asked, *tool.RPCError) {
-	if refusal := cannot(q.peer.hop.ClientCapabilities, question); refusal != nil {
-		return asked{}, refusal.err
+func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError) {
+	if refusal := cannot(a.peer.hop.ClientCapabilities, question); refusal != nil {
+		return sentQuestion{}, refusal.err
 	}
-	if q.peer.questions == nil || q.peer.questions.isOver() {
-		return asked{}, unreachable()
+	if a.peer.questions == nil || a.peer.questions.isOver() {
+		return sentQuestion{}, unreachable()
 	}
-	q.server.elicits(q.peer, q.from, question.Params)
-	id, answered, ok := q.peer.questions.add()
+	a.ownerships.elicits(a.peer, a.server, question.Params)
+	id, answered, ok := a.peer.questions.add()
 	if !ok {
-		return asked{}, &tool.RPCError{Code: tool.CodeInternalError,
+		return sentQuestion{}, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d requests to the client are open: wait for an answer, then ask again", maxQuestions)}
 	}
-	if !q.wire.request(rawjson.Quote(id), question.Method, labelled(q.from, question).Params) {
-		q.peer.questions.forget(id)
-		return asked{}, unreachable()
+	if !a.wire.request(rawjson.Quote(id), question.Method, labelled(a.server, question).Params) {
+		a.peer.questions.forget(id)
+		return sentQuestion{}, unreachable()
 	}
-	return asked{id: id, answered: answered}, nil
+	return sentQuestion{id: id, answered: answered}, nil
 }
 
 func unreachable() *tool.RPCError {
@@ -221,78 +217,10 @@ func unreachable() *tool.RPCError {
 }
 
 // takeBack tells the client that its answer is no longer awaited.
-func (q *questioner) takeBack(w asked) {
-	if w.answered == nil || !q.peer.questions.forget(w.id) {
+func (a *clientAsker) takeBack(w sentQuestion) {
+	if w.answered == nil || !a.peer.questions.forget(w.id) {
 		return
 	}
 	params := append([]byte(`{"requestId":`), rawjson.Quote(w.id)...)
-	q.wire.notify(noteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
-}
-
-// labelled is question as the client gets it: an elicitation says to the person which server asks. All else stays byte
-// for byte. So it is on a direct view, too: what the hub itself asks there must not be mistaken for the server's, nor the
-// other way round.
-func labelled(server string, question tool.Question) tool.Question {
-	if question.Method != tool.MethodElicit || question.Own {
-		return question
-	}
-	params := question.Params
-	if !rawjson.IsObject(params) {
-		params = json.RawMessage(`{}`)
-	}
-	message := []byte(`"[` + server + `]"`) // of a server that says nothing
-	if given, ok := rawjson.Get(params, "message"); ok && len(given) > 1 && given[0] == '"' {
-		message = append([]byte(`"[`+server+`] `), given[1:]...)
-	}
-	var err error
-	if question.Params, err = rawjson.Set(params, "message", message); err != nil {
-		question.Params = append(append([]byte(`{"message":`), message...), '}')
-	}
-	return question
-}
-
-// labelledAmong is inputRequests with q, which is one of them, as the client gets it.
-func labelledAmong(requests json.RawMessage, server string, q tool.Question) (json.RawMessage, error) {
-	if q.Method != tool.MethodElicit {
-		return requests, nil
-	}
-	request, _ := rawjson.Get(requests, q.Key)
-	request, err := rawjson.Set(request, "params", labelled(server, q).Params)
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.Set(requests, q.Key, request)
-}
-
-// labelledError is err as the client gets it: the elicitations of an error that wants some first say which server asks.
-func labelledError(server string, err *tool.RPCError) *tool.RPCError {
-	if err.Code != tool.CodeURLElicitationRequired {
-		return err
-	}
-	list, _ := rawjson.Get(err.Data, "elicitations")
-	out, some := []byte("["), false
-	bad := rawjson.Elements(list, func(e []byte) bool {
-		if some {
-			out = append(out, ',')
-		}
-		some = true
-		if rawjson.IsObject(e) {
-			e = labelled(server, tool.Question{Method: tool.MethodElicit, Params: e}).Params
-		}
-		out = append(out, e...)
-		return true
-	})
-	if bad != nil || !some {
-		return err
-	}
-	changed := *err
-	if changed.Data, bad = rawjson.Set(err.Data, "elicitations", append(out, ']')); bad != nil {
-		return err
-	}
-	if err.Raw != nil {
-		if changed.Raw, bad = rawjson.Set(err.Raw, "data", changed.Data); bad != nil {
-			return err
-		}
-	}
-	return &changed
+	a.wire.notify(noteCancelled, append(params, `,"reason":"the call that asked has ended"}`...))
 }

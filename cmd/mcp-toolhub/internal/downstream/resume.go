@@ -94,7 +94,7 @@ func (s *Server) lists(sess *session) []string {
 	if err != nil {
 		return all
 	}
-	able := s.abilities(surface)
+	able := s.surfaces.abilities(surface)
 	if able.Prompts {
 		all = append(all, notePromptListChanged)
 	}

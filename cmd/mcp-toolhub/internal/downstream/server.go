@@ -21,8 +21,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -55,9 +55,9 @@ type Deps struct {
 	// returns quickly. Nil: nobody is told.
 	SessionEnded func(session string)
 
-	// Refuse returns why what is asked of a server besides tools/call, which the pipeline decides about, may not reach it;
-	// nil lets it pass. Where Refuse itself is nil, everything passes.
-	Refuse func(context.Context, Errand) *tool.Failure
+	// Refuse returns why a request besides tools/call, which the pipeline decides about, may not reach its server; nil lets it
+	// pass. Where Refuse itself is nil, everything passes.
+	Refuse func(context.Context, Forwarded) *tool.Failure
 
 	Logger *slog.Logger
 
@@ -70,26 +70,30 @@ type Deps struct {
 	EndedSessions string
 }
 
-// Server serves clients through any number of doors at once. Make one with New.
+// Server serves clients through any number of doors at once: it wires the components below and dispatches methods to them.
+// Make one with New.
 type Server struct {
-	deps       Deps
-	impl       *mcp.Implementation
-	serverInfo json.RawMessage // impl, encoded
-	sessions   *sessions
-	ids        *sessionid.Book
-	entering   sync.Mutex // held while a session is entered, or ended for good
-	rounds     *rounds
-	strays     atomic.Int64   // responses of clients that answered no open question
-	lost       atomic.Int64   // of what servers said while their calls waited for clients
-	calls      sync.WaitGroup // lane requests being served, at every door
-	settings   atomic.Pointer[settings]
+	deps     Deps
+	impl     *mcp.Implementation
+	sessions *sessions
+	ids      *sessionid.Book
+	entering sync.Mutex     // held while a session is entered, or ended for good
+	strays   atomic.Int64   // responses of clients that answered no open question
+	calls    sync.WaitGroup // lane requests being served, at every door
+	settings atomic.Pointer[settings]
+	callers  callers
 
-	callers       callers
-	open          openCalls
-	levels        levels
+	surfaces      surfaces
+	toolCalls     toolCalls
+	forwarder     forwarder
+	tasks         tasks
+	suspensions   suspensions
+	notifications serverNotifications
 	listeners     listeners
+	listenStreams listenStreams
 	subscriptions subscriptions
-	belongings    belongings
+	ownerships    ownerships
+	levels        wantedLevels
 
 	mu       sync.Mutex
 	draining bool
@@ -124,20 +128,42 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if deps.Servers == nil {
 		deps.Servers = noServers{}
 	}
-	box, err := seal.New(deps.StateKey, statePurpose)
-	if err != nil {
-		return nil, fmt.Errorf("new downstream server: %w", err)
-	}
 	ids, err := sessionid.Open(deps.StateKey, deps.EndedSessions)
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, serverInfo: info, sessions: newSessions(), ids: ids, rounds: newRounds(box),
-		levels: levels{tell: deps.Servers.SetLogLevel}}
-	deps.Servers.OnNotification(s.heard)
+	table, err := suspended.New[*attempt](deps.StateKey)
+	if err != nil {
+		return nil, fmt.Errorf("new downstream server: %w", err)
+	}
+	s := &Server{deps: deps, impl: impl, sessions: newSessions(), ids: ids}
+	s.wire(info, table)
+	deps.Servers.OnNotification(s.notifications.receive)
 	s.Apply(cfg, profiles)
 	return s, nil
 }
+
+// wire introduces the components to each other. info is serverInfo as clients get it.
+func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
+	d := &s.deps
+	s.levels.tell = d.Servers.SetLogLevel
+	s.surfaces = surfaces{deps: d, config: s.cfg, serverInfo: info}
+	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners, subscriptions: &s.subscriptions,
+		ownerships: &s.ownerships}
+	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications, table: table}
+	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, notifications: &s.notifications,
+		suspensions: &s.suspensions, ownerships: &s.ownerships}
+	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, notifications: &s.notifications,
+		suspensions: &s.suspensions, ownerships: &s.ownerships}
+	s.tasks = tasks{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder, ownerships: &s.ownerships}
+	s.subscriptions = subscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
+	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder, listeners: &s.listeners,
+		subscriptions: &s.subscriptions, tasks: &s.tasks}
+}
+
+// Changed tells the clients of the profiles that their lists have changed. Several calls in quick succession become one
+// notification of each kind.
+func (s *Server) Changed(changes ...Change) { s.listeners.changed(changes...) }
 
 // Apply puts other settings into force, for requests from now on. Sessions and standing streams stay, but for
 // those of a profile that is gone, and of a token that is gone or has become another one.
@@ -172,12 +198,12 @@ func (s *Server) newProfile(name string) *profileServer {
 		Logger:       slog.New(slog.DiscardHandler), // it logs every message at info
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})}
-	ps.sdk.AddReceivingMiddleware(s.describe(name))
+	ps.sdk.AddReceivingMiddleware(s.surfaces.describe(name))
 	ps.door = s.newHTTPDoor(ps)
 	return ps
 }
 
-// cfg is the configuration in force.
+// cfg returns the configuration in force.
 func (s *Server) cfg() Config { return s.settings.Load().Config }
 
 func (c Config) withDefaults() Config {
@@ -198,15 +224,6 @@ func (c Config) withDefaults() Config {
 		c.HTTP.MaxSessions = 1000
 	}
 	return c
-}
-
-// surface is what p sees now.
-func (s *Server) surface(p peer) (*tool.Surface, *tool.RPCError) {
-	surface, err := s.deps.Surfaces.Surface(p.profile, p.actor)
-	if err != nil {
-		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
-	}
-	return surface, nil
 }
 
 // enter counts a lane request in, or reports that the server is draining.
@@ -230,7 +247,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.levels.stop()
 	ended := make(chan struct{})
 	go func() {
-		s.rounds.close(&tool.Failure{Class: tool.ClassCanceled, Message: "the hub is stopping: call again from the start in a moment"})
+		s.suspensions.table.Close(&tool.Failure{Class: tool.ClassCanceled, Message: "the hub is stopping: call again from the start in a moment"})
 		s.calls.Wait()
 		close(ended)
 	}()

@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -44,7 +42,7 @@ type Servers interface {
 // direct reports whether a profile is the view of a single server under its native names.
 func direct(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
 
-// caller is what the hub keeps for one client session, or on revisions without sessions for whoever calls.
+// caller is the state that the hub keeps for one client session, or on revisions without sessions for one caller.
 type caller struct {
 	session tool.Session
 	view    string  // the profile of a session; "" on revisions without
@@ -58,7 +56,7 @@ type caller struct {
 	over          bool                     // the session has ended: it takes no more subscriptions
 }
 
-// callers are those without sessions: as many as there are tokens.
+// callers holds the callers on revisions without sessions: as many as there are tokens.
 type callers struct {
 	mu    sync.Mutex
 	byKey map[string]*caller
@@ -76,88 +74,6 @@ func (c *callers) get(session tool.Session) *caller {
 		c.byKey[session.Key] = known
 	}
 	return known
-}
-
-// openCalls are the calls and requests that servers work on: what a server says on a connection that many share belongs
-// to one of them.
-type openCalls struct {
-	mu       sync.Mutex
-	byServer map[string][]*openCall // the latest last
-}
-
-// openCall is one of them.
-type openCall struct {
-	server  string
-	session string // its key
-	view    bool   // a direct view: messages need not say which server they are of
-	say     func(saying)
-	calls   *openCalls
-}
-
-// openCall notes that server works for p from now on, and that say takes what it says meanwhile.
-func (s *Server) openCall(p peer, server string, say func(saying)) *openCall {
-	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, calls: &s.open}
-	o := c.calls
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.byServer == nil {
-		o.byServer = make(map[string][]*openCall)
-	}
-	o.byServer[server] = append(o.byServer[server], c)
-	return c
-}
-
-// leave ends it.
-func (c *openCall) leave() {
-	o := c.calls
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	list := o.byServer[c.server]
-	for i, other := range list {
-		if other == c {
-			list = slices.Delete(list, i, i+1)
-			break
-		}
-	}
-	if len(list) == 0 {
-		delete(o.byServer, c.server)
-		return
-	}
-	o.byServer[c.server] = list
-}
-
-// of returns the call that something belongs to that a server said on a connection, and how many sessions have calls
-// there. session is that of the connection; "" where it is shared. Only one session's calls can be told from nobody's.
-func (o *openCalls) of(server, session string) (latest *openCall, sessions int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, c := range o.byServer[server] {
-		if session != "" && c.session != session {
-			continue
-		}
-		if latest == nil || latest.session != c.session {
-			sessions++
-		}
-		latest = c
-	}
-	return latest, sessions
-}
-
-// withoutHop returns object, the params of a notification or a result, without what its _meta says of another hop.
-func withoutHop(object json.RawMessage) (json.RawMessage, error) {
-	meta, ok := rawjson.Get(object, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		return object, nil
-	}
-	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
-	if err != nil || !changed {
-		return object, err
-	}
-	if empty(clean) {
-		out, _, err := rawjson.Delete(object, "_meta")
-		return out, err
-	}
-	return rawjson.Set(object, "_meta", clean)
 }
 
 // noServers stands for servers that offer nothing besides tools.
@@ -178,6 +94,9 @@ func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.H
 }
 
 func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
-func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage)     {}
-func (noServers) SetLogLevel(string)                                              {}
-func (noServers) OnNotification(func(tool.Notification))                          {}
+
+func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage) {}
+
+func (noServers) SetLogLevel(string) {}
+
+func (noServers) OnNotification(func(tool.Notification)) {}

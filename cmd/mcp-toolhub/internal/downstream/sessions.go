@@ -219,6 +219,6 @@ func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
 	return func() {
 		s.listeners.remove(l)
 		s.levels.drop(c.session.Key)
-		s.belongings.drop(c.session.Key)
+		s.ownerships.drop(c.session.Key)
 	}
 }

@@ -91,7 +91,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	case <-ctx.Done():
 	}
 	cancel()
-	s.endRounds(session.Key)
+	s.suspensions.endOf(session.Key)
 	d.settle()
 	_ = d.Close()
 	closed := make(chan struct{})
@@ -326,7 +326,7 @@ func (d *stdioDoor) passNote(ctx context.Context, m message) {
 	taken := d.sequel.after(func() {
 		defer d.lanes.Done()
 		defer d.server.calls.Done()
-		d.server.passNote(ctx, p, m)
+		d.server.forwarder.passNote(ctx, p, m)
 	})
 	if !taken {
 		d.lanes.Done()

@@ -3,15 +3,17 @@ package downstream
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// subscription is one client's wish to hear of one resource.
+// subscription is one client's subscription to one resource.
 type subscription struct {
 	server string
 	native string // the URI as the server knows it
@@ -20,9 +22,9 @@ type subscription struct {
 	says   tool.Hop // of that session's client
 	out    *outbox
 
-	turn chan struct{} // holds one token while somebody changes what follows
-	made bool
-	gone bool // it is no longer in its session's table
+	changing chan struct{} // holds one token while somebody changes what follows
+	made     bool          // the server has accepted it
+	gone     bool          // it is no longer in its session's table
 }
 
 // maxSubscriptions bounds the resources of one session, or of one subscriptions/listen.
@@ -35,8 +37,12 @@ const (
 	unsubscribeWithin = 5 * time.Second
 )
 
-// subscriptions are those of all clients, by server and URI.
+// subscriptions holds the subscriptions of all clients to resources, and makes and ends them at the servers.
 type subscriptions struct {
+	deps      *Deps
+	surfaces  *surfaces
+	forwarder *forwarder
+
 	mu       sync.Mutex
 	byServer map[string]map[string]map[*subscription]struct{}
 }
@@ -71,7 +77,7 @@ func (t *subscriptions) remove(sub *subscription) {
 	}
 }
 
-// to are the subscriptions that a change of uri is for: "This might be a sub-resource of the one that the client actually
+// to returns the subscriptions that a change of uri is for: "This might be a sub-resource of the one that the client actually
 // subscribed to."
 func (t *subscriptions) to(server, uri string) []*subscription {
 	t.mu.Lock()
@@ -91,78 +97,53 @@ func (t *subscriptions) to(server, uri string) []*subscription {
 	return found
 }
 
-// updated tells of a change of a resource, to whoever has subscribed to it.
-func (s *Server) updated(n tool.Notification) {
-	raw, _ := rawjson.Get(n.Params, "uri")
-	uri, ok := rawjson.String(raw)
-	if !ok {
-		return
-	}
-	params, err := withoutHop(n.Params)
-	if err != nil {
-		return
-	}
-	for _, sub := range s.subscriptions.to(n.Server, uri) {
-		if n.Session != "" && n.Session != sub.who.Key {
-			continue
-		}
-		own, shown := params, sub.shown+strings.TrimPrefix(uri, sub.native)
-		if shown != uri {
-			if own, err = rawjson.Set(params, "uri", rawjson.Quote(shown)); err != nil {
-				continue
-			}
-		}
-		sub.out.put(note{key: noteUpdated + " " + shown, method: noteUpdated, params: own})
-	}
-}
-
 // make asks the server. What it tells from then on reaches the client.
-func (s *Server) make(ctx context.Context, sub *subscription) error {
+func (t *subscriptions) make(ctx context.Context, sub *subscription) error {
 	ctx, cancel := context.WithTimeout(ctx, subscribeWithin)
 	defer cancel()
-	s.subscriptions.add(sub) // before the server may begin to tell
-	err := s.deps.Servers.Subscribe(ctx, sub.server, sub.native, sub.who, sub.says)
+	t.add(sub) // before the server may begin to tell
+	err := t.deps.Servers.Subscribe(ctx, sub.server, sub.native, sub.who, sub.says)
 	if err != nil {
-		s.subscriptions.remove(sub)
+		t.remove(sub)
 	}
 	sub.made = err == nil
 	return err
 }
 
 // end is the opposite of make. A server that does not answer has forgotten the subscription, or will.
-func (s *Server) end(ctx context.Context, sub *subscription) {
+func (t *subscriptions) end(ctx context.Context, sub *subscription) {
 	if !sub.made {
 		return
 	}
 	sub.made = false
-	s.subscriptions.remove(sub)
+	t.remove(sub)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeWithin)
 	defer cancel()
-	if err := s.deps.Servers.Unsubscribe(ctx, sub.server, sub.native, sub.who); err != nil {
-		s.deps.Logger.Debug("a server did not take the end of a subscription", "server", sub.server, "error", err)
+	if err := t.deps.Servers.Unsubscribe(ctx, sub.server, sub.native, sub.who); err != nil {
+		t.deps.Logger.Debug("a server did not take the end of a subscription", "server", sub.server, "error", err)
 	}
 }
 
 // subscribe serves resources/subscribe.
-func (s *Server) subscribe(ctx context.Context, p peer, m message, r replier) {
-	uri, server, native, refusal := s.ownedResource(p, m)
+func (t *subscriptions) subscribe(ctx context.Context, p peer, m message, r replier) {
+	uri, server, native, refusal := t.surfaces.ownedResource(p, m)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
-	if why := s.refusal(ctx, p, m, onward{server: server}); why != nil {
-		s.refuseOnward(ctx, r, why)
+	if why := t.forwarder.refusal(ctx, p, m, onward{server: server}); why != nil {
+		t.forwarder.refuse(ctx, r, why)
 		return
 	}
-	sub, refusal := s.turnOf(ctx, p.caller, &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: p.caller.out})
+	sub, refusal := t.lock(ctx, p.caller, &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: p.caller.out})
 	if refusal != nil {
 		r.refuse(refusal)
 		return
 	}
-	defer func() { <-sub.turn }()
+	defer sub.unlock()
 	if !sub.made {
-		if err := s.make(ctx, sub); err != nil {
-			s.refuseOnward(ctx, r, err)
+		if err := t.make(ctx, sub); err != nil {
+			t.forwarder.refuse(ctx, r, err)
 			return
 		}
 	}
@@ -170,8 +151,8 @@ func (s *Server) subscribe(ctx context.Context, p peer, m message, r replier) {
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
-func (s *Server) unsubscribe(ctx context.Context, p peer, m message, r replier) {
-	uri, _, refusal := s.resourceOf(p, m)
+func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m message, r replier) {
+	uri, _, refusal := t.surfaces.resourceOf(p, m)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
@@ -181,18 +162,18 @@ func (s *Server) unsubscribe(ctx context.Context, p peer, m message, r replier) 
 	p.caller.mu.Unlock()
 	if sub != nil {
 		select {
-		case sub.turn <- struct{}{}:
-			s.end(ctx, sub)
-			<-sub.turn
+		case sub.changing <- struct{}{}:
+			t.end(ctx, sub)
+			sub.unlock()
 		case <-ctx.Done():
 		}
 	}
 	r.answer(whole([]byte("{}")))
 }
 
-// turnOf returns the session's subscription to fresh.shown, which is fresh where there was none, for the one who may
-// change it now. Whoever gets it gives its turn back.
-func (s *Server) turnOf(ctx context.Context, c *caller, fresh *subscription) (*subscription, *tool.RPCError) {
+// lock returns the session's subscription to fresh.shown, which is fresh where there was none. Its caller alone may change
+// it, until it calls unlock.
+func (t *subscriptions) lock(ctx context.Context, c *caller, fresh *subscription) (*subscription, *tool.RPCError) {
 	for {
 		c.mu.Lock()
 		sub := c.subscriptions[fresh.shown]
@@ -205,9 +186,9 @@ func (s *Server) turnOf(ctx context.Context, c *caller, fresh *subscription) (*s
 			}
 			if c.subscriptions == nil {
 				c.subscriptions = make(map[string]*subscription)
-				go s.endAll(context.WithoutCancel(ctx), c)
+				go t.endWith(context.WithoutCancel(ctx), c)
 			}
-			fresh.turn = make(chan struct{}, 1)
+			fresh.changing = make(chan struct{}, 1)
 			sub, c.subscriptions[fresh.shown] = fresh, fresh
 		}
 		over := c.over
@@ -216,14 +197,14 @@ func (s *Server) turnOf(ctx context.Context, c *caller, fresh *subscription) (*s
 			return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the session has ended: initialize again"}
 		}
 		select {
-		case sub.turn <- struct{}{}:
+		case sub.changing <- struct{}{}:
 		case <-ctx.Done():
 			return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the request was canceled"}
 		}
 		if !sub.gone {
 			return sub, nil
 		}
-		<-sub.turn
+		sub.unlock()
 	}
 }
 
@@ -234,38 +215,70 @@ func (c *caller) makeRoom() {
 	}
 	for uri, sub := range c.subscriptions {
 		select {
-		case sub.turn <- struct{}{}:
+		case sub.changing <- struct{}{}:
 			if !sub.made {
 				sub.gone = true
 				delete(c.subscriptions, uri)
 			}
-			<-sub.turn
+			sub.unlock()
 		default: // somebody is at it
 		}
 	}
 }
 
-// endAll waits for the end of the session and ends its subscriptions.
-func (s *Server) endAll(ctx context.Context, c *caller) {
+// endWith waits for the end of the session and ends its subscriptions.
+func (t *subscriptions) endWith(ctx context.Context, c *caller) {
 	<-c.session.Ended
 	c.mu.Lock()
 	c.over = true
 	all := c.subscriptions
 	c.mu.Unlock()
-	var ending sync.WaitGroup
-	places := make(chan struct{}, atOnce)
-	for _, sub := range all {
-		places <- struct{}{}
-		ending.Go(func() {
-			defer func() { <-places }()
-			sub.turn <- struct{}{}
-			s.end(ctx, sub)
-			sub.gone = true
-			<-sub.turn
-		})
-	}
-	ending.Wait()
+	inParallel(maps.Values(all), func(sub *subscription) {
+		sub.changing <- struct{}{}
+		t.end(ctx, sub)
+		sub.gone = true
+		sub.unlock()
+	})
 }
 
-// atOnce is how many subscriptions of one client are made or ended at the same time.
+// atOnce bounds the subscriptions of one client that are made or ended at the same time.
 const atOnce = 16
+
+// inParallel calls change for all subscriptions, and returns when that is done.
+func inParallel(all iter.Seq[*subscription], change func(*subscription)) {
+	var changing sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for sub := range all {
+		places <- struct{}{}
+		changing.Go(func() {
+			defer func() { <-places }()
+			change(sub)
+		})
+	}
+	changing.Wait()
+}
+
+func (s *subscription) unlock() { <-s.changing }
+
+// makeAll subscribes to the resources that the policy lets the peer subscribe to. It returns what servers have accepted, in
+// the order of uris.
+func (t *subscriptions) makeAll(ctx context.Context, p peer, surface *tool.Surface, uris []string, out *outbox) []*subscription {
+	subs := make([]*subscription, 0, len(uris))
+	for _, uri := range uris {
+		server, native, refusal := ownerOf(p, surface, uri)
+		if refusal == nil && t.forwarder.refusal(ctx, p, message{method: methodSubscribe}, onward{server: server}) == nil {
+			subs = append(subs, &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: out})
+		}
+	}
+	inParallel(slices.Values(subs), func(sub *subscription) {
+		if err := t.make(ctx, sub); err != nil {
+			t.deps.Logger.Debug("a subscription is given up on", "server", sub.server, "error", err)
+		}
+	})
+	return slices.DeleteFunc(subs, func(sub *subscription) bool { return !sub.made })
+}
+
+// endAll ends subscriptions that are in no table.
+func (t *subscriptions) endAll(ctx context.Context, subs []*subscription) {
+	inParallel(slices.Values(subs), func(sub *subscription) { t.end(ctx, sub) })
+}

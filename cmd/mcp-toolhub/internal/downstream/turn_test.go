@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -235,7 +236,7 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 			f := &far{execute: execute}
 			s := newServer(t, Config{}, f)
 			first, second := overStdio(t, s), overStdio(t, s)
-			for range maxRoundsOfCaller {
+			for range suspended.MaxOfCaller {
 				input(t, first.call("mcp.s.echo", `{}`, ""))
 			}
 			if got := first.call("mcp.s.echo", `{}`, ""); !strings.Contains(got, `"error_class":"rate_limited"`) || !strings.Contains(got, "answer those") {
@@ -246,7 +247,7 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 				t.Errorf("another caller: %s", got)
 			}
 			s.Drain(t.Context())
-			if n := len(f.recordsOf(t)); n != maxRoundsOfCaller+2 {
+			if n := len(f.recordsOf(t)); n != suspended.MaxOfCaller+2 {
 				t.Errorf("%d invocations", n)
 			}
 		})

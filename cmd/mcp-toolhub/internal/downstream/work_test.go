@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -301,7 +302,7 @@ func TestWaitingErrandsEnd(t *testing.T) {
 			first, w := overStdio(t, s), dial(t, s)
 			const params = `"uri":"file:///one"`
 			_, with := input(t, first.ask(methodResourcesRead, params))
-			for range maxRoundsOfCaller - 1 {
+			for range suspended.MaxOfCaller - 1 {
 				input(t, first.ask(methodResourcesRead, params))
 			}
 			if got := first.ask(methodResourcesRead, params); !strings.Contains(got, `"error":{"code":-32603`) ||
@@ -315,7 +316,7 @@ func TestWaitingErrandsEnd(t *testing.T) {
 			if err := <-w.ended; err != nil {
 				t.Error(err)
 			}
-			if n := s.Health().Waiting; n != maxRoundsOfCaller {
+			if n := s.Health().Waiting; n != suspended.MaxOfCaller {
 				t.Errorf("%d wait after a client has gone", n)
 			}
 			s.Drain(t.Context())

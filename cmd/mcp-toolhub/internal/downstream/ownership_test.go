@@ -40,13 +40,13 @@ func statusNote(server, session, id string) tool.Notification {
 	return tool.Notification{Server: server, Session: session, Method: tool.NoteTaskStatus, Params: json.RawMessage(`{"taskId":"` + id + `","z":1.50}`)}
 }
 
-// TestBelongings holds whose a thing is, in what order its caller learns of it, and that what is kept is bounded.
+// TestBelongings holds whose a ownedID is, in what order its caller learns of it, and that what is kept is bounded.
 func TestBelongings(t *testing.T) {
 	t.Parallel()
-	var b belongings
+	var b ownerships
 	ann, bob := &caller{out: newOutbox(nil), view: "default"}, &caller{out: newOutbox(nil), view: "default"}
-	task := func(server string, c *caller, session, id string) *belonging {
-		return &belonging{thing: thing{server: server, kind: aTask, id: id}, caller: c, session: session}
+	task := func(server string, c *caller, session, id string) *ownership {
+		return &ownership{ownedID: ownedID{server: server, kind: taskID, id: id}, caller: c, session: session}
 	}
 	want := func(what string, c *caller, lines ...string) {
 		t.Helper()
@@ -80,19 +80,19 @@ func TestBelongings(t *testing.T) {
 	b.tell(statusNote("s", "", "1"), nil)
 	want("the one who had it before", ann)
 	want("the one who has it", bob, line)
-	if len(b.bySess["a"]) != 0 {
-		t.Errorf("ann still has %v", b.bySess["a"])
+	if len(b.bySession["a"]) != 0 {
+		t.Errorf("ann still has %v", b.bySession["a"])
 	}
 	b.drop("b")
-	if len(b.byThing)+len(b.bySess) != 0 {
-		t.Errorf("%d things are left of %d sessions", len(b.byThing), len(b.bySess))
+	if len(b.byID)+len(b.bySession) != 0 {
+		t.Errorf("%d things are left of %d sessions", len(b.byID), len(b.bySession))
 	}
 
-	for i := range maxBelongings + 10 {
+	for i := range maxOwned + 10 {
 		b.add(task("s", ann, "a", fmt.Sprint("t", i)))
 	}
-	if len(b.byThing) != maxBelongings || b.byThing[thing{server: "s", kind: aTask, id: "t0"}] != nil {
-		t.Errorf("%d tasks are kept", len(b.byThing))
+	if len(b.byID) != maxOwned || b.byID[ownedID{server: "s", kind: taskID, id: "t0"}] != nil {
+		t.Errorf("%d tasks are kept", len(b.byID))
 	}
 	defer b.expect("s")()
 	for i := range maxEarly + 10 {

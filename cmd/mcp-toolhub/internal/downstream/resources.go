@@ -11,16 +11,29 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// uiScheme begins the URIs of pages that tools bring along. Such a page acts in its server's name, so that no other server
-// may put one in its place.
-const uiScheme = "ui://"
+// resourceOf reads the URI out of a request about one resource.
+func (v *surfaces) resourceOf(p peer, m message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
+	if uri, refusal = textParam(m, "uri"); refusal != nil {
+		return "", nil, refusal
+	}
+	if surface, refusal = v.of(p); refusal != nil {
+		return "", nil, refusal
+	}
+	return uri, surface, nil
+}
 
-// codeResourceNotFound is the error of an unknown resource before 2026-07-28; from then on it is that of invalid params.
-const codeResourceNotFound = -32002
+// ownedResource also finds the server of the resource, and the URI as that knows it.
+func (v *surfaces) ownedResource(p peer, m message) (uri, server, native string, refusal *tool.RPCError) {
+	uri, surface, refusal := v.resourceOf(p, m)
+	if refusal == nil {
+		server, native, refusal = ownerOf(p, surface, uri)
+	}
+	return uri, server, native, refusal
+}
 
-// ownerOf finds the server of a resource and the URI by which that knows it: as lists and templates of the surface tell, or
-// else as a server told this caller in a result.
-func (s *Server) ownerOf(p peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
+// ownerOf finds the server of a resource and the URI by which that knows it: in the lists and templates of the surface, or
+// else in what results have told this caller.
+func ownerOf(p peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
 	f := surface.Features
 	if f == nil {
 		return "", "", unknownResource(p, uri)
@@ -47,6 +60,47 @@ func (s *Server) ownerOf(p peer, surface *tool.Surface, uri string) (server, nat
 	return "", "", unknownResource(p, uri)
 }
 
+// templateOf finds the server of a resource template, or of a resource.
+func templateOf(p peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
+	var found []*tool.Feature
+	if surface.Features != nil {
+		for i := range surface.Features.Templates {
+			t := &surface.Features.Templates[i]
+			if t.Shown == uri {
+				return t.Server, t.Native, nil
+			}
+			if t.Native == uri {
+				found = append(found, t)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return ownerOf(p, surface, uri)
+	case 1:
+		return found[0].Server, found[0].Native, nil
+	}
+	return "", "", invalidParams(fmt.Sprintf("resource template %q is offered by the servers %q and %q: ask for it by the "+
+		"toolhub://SERVER/ template that resources/templates/list shows", uri, found[0].Server, found[1].Server))
+}
+
+// textParam reads a parameter that must be a non-empty string.
+func textParam(m message, name string) (string, *tool.RPCError) {
+	raw, _ := rawjson.Get(m.params, name)
+	text, ok := rawjson.String(raw)
+	if !ok || text == "" {
+		return "", invalidParams(fmt.Sprintf("%q must be a non-empty string", name))
+	}
+	return text, nil
+}
+
+// uiScheme begins the URIs of pages that tools bring along. Such a page acts in its server's name: no other server may put
+// one in its place.
+const uiScheme = "ui://"
+
+// codeResourceNotFound is the error code for an unknown resource before 2026-07-28. Later revisions use that of invalid params.
+const codeResourceNotFound = -32002
+
 func unknownResource(p peer, uri string) *tool.RPCError {
 	data := append([]byte(`{"uri":`), rawjson.Quote(uri)...)
 	e := &tool.RPCError{Code: codeResourceNotFound, Message: fmt.Sprintf("resource %q is not found: list the resources again", uri),
@@ -57,7 +111,7 @@ func unknownResource(p peer, uri string) *tool.RPCError {
 	return e
 }
 
-// pageOwners are the servers whose tools bring along the page at uri.
+// pageOwners returns the servers whose tools bring along the page at uri.
 func pageOwners(surface *tool.Surface, uri string) []string {
 	var servers []string
 	for _, l := range surface.Listed {
@@ -77,8 +131,7 @@ func pageOwners(surface *tool.Surface, uri string) []string {
 	return servers
 }
 
-// links are the resources that results have led a caller to: links, and embedded resources. Their servers need not list
-// them anywhere.
+// links are the resources that results have named to a caller, which servers need not list anywhere.
 type links struct {
 	servers map[string][]string // by URI
 	order   []string            // of their first appearance
@@ -99,7 +152,7 @@ func (c *caller) linked(uri string) []string {
 	return slices.Clone(c.links.servers[uri])
 }
 
-// remember notes the resources that a result of server led the caller to. object is the result, as far as it was read.
+// remember notes the resources that a result of server names. object is the result, as far as it was read.
 func (c *caller) remember(server string, result json.RawMessage, object rawjson.Object) {
 	if c == nil || !object.MayHold("uri") || !bytes.Contains(result, []byte("uri")) {
 		return

@@ -22,18 +22,18 @@ func TestTasksOfServersStayApart(t *testing.T) {
 		{{"a", "1"}, {"b", "1"}, {"b", "b/1"}, {"a", "b/1"}},
 		{{"a", "b/b/1"}, {"a", "b/1"}, {"a", "1"}, {"b", "1"}, {"b", "b/1"}},
 	} {
-		var b belongings
+		var b ownerships
 		who := &caller{view: "default"}
 		p := peer{profile: "default", session: tool.Session{Key: "s"}}
-		var all []*belonging
+		var all []*ownership
 		for _, of := range ids {
-			one := &belonging{thing: thing{server: of[0], kind: aTask, id: of[1]}, caller: who, session: "s"}
+			one := &ownership{ownedID: ownedID{server: of[0], kind: taskID, id: of[1]}, caller: who, session: "s"}
 			b.add(one)
 			all = append(all, one)
 		}
 		for _, one := range all {
 			if got := b.task(p, []string{"a", "b"}, one.shown); got != one {
-				t.Errorf("%v: task %q of %q is shown as %q, and that leads to %+v", ids, one.id, one.server, one.shown, got.thing)
+				t.Errorf("%v: task %q of %q is shown as %q, and that leads to %+v", ids, one.id, one.server, one.shown, got.ownedID)
 			}
 		}
 	}
@@ -43,11 +43,11 @@ func TestTasksOfServersStayApart(t *testing.T) {
 // forget it.
 func TestEndedSessionsOwnNothing(t *testing.T) {
 	t.Parallel()
-	var b belongings
+	var b ownerships
 	ended := make(chan struct{})
 	who := &caller{session: tool.Session{Key: "s", Ended: ended}, out: newOutbox(nil)}
-	add := func(id string) *belonging {
-		one := &belonging{thing: thing{server: "a", kind: aTask, id: id}, caller: who, session: "s"}
+	add := func(id string) *ownership {
+		one := &ownership{ownedID: ownedID{server: "a", kind: taskID, id: id}, caller: who, session: "s"}
 		b.add(one)
 		return one
 	}
@@ -55,15 +55,15 @@ func TestEndedSessionsOwnNothing(t *testing.T) {
 	close(ended)
 	b.drop("s")
 	b.release(add("2")) // of a call that has just come to its end
-	if len(b.byThing) > 0 || len(b.bySess) > 0 {
-		t.Errorf("kept: %v, %v", b.byThing, b.bySess)
+	if len(b.byID) > 0 || len(b.bySession) > 0 {
+		t.Errorf("kept: %v, %v", b.byID, b.bySession)
 	}
 }
 
 // TestEarlyOfServers holds that a server which says much before its calls are answered loses its own words alone.
 func TestEarlyOfServers(t *testing.T) {
 	t.Parallel()
-	var b belongings
+	var b ownerships
 	defer b.expect("quiet")()
 	defer b.expect("loud")()
 	b.tell(statusNote("quiet", "", "q"), nil)
@@ -71,7 +71,7 @@ func TestEarlyOfServers(t *testing.T) {
 		b.tell(statusNote("loud", "", fmt.Sprint(i)), nil)
 	}
 	who := &caller{out: newOutbox(nil), view: "default"}
-	one := &belonging{thing: thing{server: "quiet", kind: aTask, id: "q"}, caller: who, session: "s"}
+	one := &ownership{ownedID: ownedID{server: "quiet", kind: taskID, id: "q"}, caller: who, session: "s"}
 	b.add(one)
 	b.release(one)
 	if got := outOf(who); len(got) != 1 {
@@ -106,13 +106,14 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 		}}
 		names := []string{"first", "hung1", "hung2", "last"}
 		s := &Server{deps: Deps{Servers: v, Surfaces: tasksOn(names), Statuses: func() []tool.ServerStatus { return nil }, Logger: newServerLogger()}}
+		s.wire(nil, nil)
 		p := peer{profile: "default", session: tool.Session{Key: "s"}}
 		p.actor.Client.ProtocolVersion = tasksSince
 		for _, name := range names {
-			s.belongings.add(&belonging{thing: thing{server: name, kind: aTask, id: name}, caller: &caller{}, session: "s"})
+			s.ownerships.add(&ownership{ownedID: ownedID{server: name, kind: taskID, id: name}, caller: &caller{}, session: "s"})
 		}
 		began, r := time.Now(), &said{}
-		s.listTasks(t.Context(), p, message{method: tool.MethodTaskList}, r)
+		s.tasks.list(t.Context(), p, message{method: tool.MethodTaskList}, r)
 		if want := `{"tasks":[{"taskId":"first"},{"taskId":"last"}]}`; r.text != want || time.Since(began) > tasksWithin {
 			t.Errorf("after %v the list is %s", time.Since(began), r.text)
 		}
@@ -138,9 +139,9 @@ func TestElicitationsOfAnError(t *testing.T) {
 		fmt.Fprintf(&list, `,{"mode":"url","elicitationId":"%d"}`, i)
 	}
 	data := fmt.Appendf(nil, `{"elicitations":[%s]}`, list.Bytes()[1:])
-	s.elicitsFirst(p, "a", &tool.RPCError{Code: tool.CodeURLElicitationRequired, Data: data})
-	last := thing{server: "a", kind: anElicitation, id: fmt.Sprint(maxElicitations)}
-	if n := len(s.belongings.byThing); n != 2*maxElicitations || s.belongings.byThing[last] != nil {
+	s.ownerships.elicitsFirst(p, "a", &tool.RPCError{Code: tool.CodeURLElicitationRequired, Data: data})
+	last := ownedID{server: "a", kind: elicitationID, id: fmt.Sprint(maxElicitations)}
+	if n := len(s.ownerships.byID); n != 2*maxElicitations || s.ownerships.byID[last] != nil {
 		t.Errorf("%d are kept", n)
 	}
 }
@@ -153,7 +154,7 @@ func TestLevelsOfEndedSessions(t *testing.T) {
 	close(ended)
 	session := tool.Session{Key: "s", Ended: ended}
 	s.levels.drop(session.Key)
-	s.setLevel(peer{session: session, caller: &caller{session: session}}, message{params: json.RawMessage(`{"level":"debug"}`)}, &said{})
+	s.levels.set(peer{session: session, caller: &caller{session: session}}, message{params: json.RawMessage(`{"level":"debug"}`)}, &said{})
 	if len(s.levels.wanted) > 0 {
 		t.Errorf("servers are still asked for %v", s.levels.wanted)
 	}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -31,17 +30,25 @@ func namesTask(method string) bool {
 	return method == tool.MethodTaskGet || method == tool.MethodTaskCancel || method == tool.MethodTaskUpdate
 }
 
-// taskLane is what serves a method about tasks on the peer's revision; nil where that does not know it.
-func (s *Server) taskLane(p peer, method string) func(context.Context, peer, message, replier) {
+// tasks serves requests about tasks: they go on to the server of a task that their caller owns.
+type tasks struct {
+	deps       *Deps
+	surfaces   *surfaces
+	forwarder  *forwarder
+	ownerships *ownerships
+}
+
+// handler returns what serves a method about tasks on the peer's revision; nil where that does not know it.
+func (t *tasks) handler(p peer, method string) func(context.Context, peer, message, replier) {
 	switch {
 	case !p.modern && p.actor.Client.ProtocolVersion < tasksSince:
 		return nil
 	case method == tool.MethodTaskGet, method == tool.MethodTaskCancel:
-		return s.aboutTask
+		return t.forward
 	case method == tool.MethodTaskUpdate && p.modern, method == tool.MethodTaskResult && !p.modern:
-		return s.aboutTask
+		return t.forward
 	case method == tool.MethodTaskList && !p.modern:
-		return s.listTasks
+		return t.list
 	}
 	return nil
 }
@@ -57,13 +64,13 @@ func followsTasks(p peer) bool {
 	return true
 }
 
-// taskServers are the servers whose tasks the peer may have, or why it has none at all.
-func (s *Server) taskServers(p peer, method string) (servers []string, refusal *tool.RPCError) {
-	surface, refusal := s.surface(p)
+// servers returns the servers whose tasks the peer may own, or why it owns none at all.
+func (t *tasks) servers(p peer, method string) (servers []string, refusal *tool.RPCError) {
+	surface, refusal := t.surfaces.of(p)
 	if refusal != nil {
 		return nil, refusal
 	}
-	able := s.abilities(surface)
+	able := t.surfaces.abilities(surface)
 	if surface.Features != nil {
 		servers = surface.Features.Servers
 	}
@@ -73,16 +80,16 @@ func (s *Server) taskServers(p peer, method string) (servers []string, refusal *
 		refusal.Message = fmt.Sprintf("%q needs the extension %s, which the client did not declare in this request", method, tool.TaskExtension)
 		return nil, refusal
 	case p.modern && !able.TaskExtension, !p.modern && able.Tasks == (tool.Tasks{}):
-		if len(s.belongings.tasks(p, servers)) == 0 {
+		if len(t.ownerships.tasks(p, servers)) == 0 {
 			return nil, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", method)}
 		}
 	}
 	return servers, nil
 }
 
-// aboutTask serves what a client asks of one of its tasks: it goes to the task's server. Somebody else's task looks like none.
-func (s *Server) aboutTask(ctx context.Context, p peer, m message, r replier) {
-	servers, refusal := s.taskServers(p, m.method)
+// forward serves a request about one task of the client. Somebody else's task looks like none.
+func (t *tasks) forward(ctx context.Context, p peer, m message, r replier) {
+	servers, refusal := t.servers(p, m.method)
 	if refusal != nil {
 		r.refuse(refusal)
 		return
@@ -92,61 +99,15 @@ func (s *Server) aboutTask(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(refusal)
 		return
 	}
-	b := s.belongings.task(p, servers, id)
+	b := t.ownerships.task(p, servers, id)
 	if b == nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown task %q", id)})
 		return
 	}
-	s.forward(ctx, p, m, r, onward{server: b.server, member: "taskId", from: id, to: b.id})
+	t.forwarder.forward(ctx, p, m, r, onward{server: b.server, member: "taskId", from: id, to: b.id})
 }
 
-// keepTask notes the task that a server has made of a call of p. What the server tells of it waits until release.
-func (s *Server) keepTask(p peer, server string, o invoke.Outcome, token json.RawMessage) *taskKept {
-	if o.Task == "" || o.Status != tool.StatusSucceeded {
-		return nil
-	}
-	of := belonging{thing: thing{server: server, connection: o.Session, kind: aTask, id: o.Task}, caller: p.caller,
-		session: p.session.Key, modern: p.modern}
-	kept := &taskKept{task: &of, in: &s.belongings}
-	s.belongings.add(kept.task)
-	if id, ok := rawjson.String([]byte(o.RequestID)); ok && token != nil && !p.modern {
-		call := of
-		call.thing.kind, call.thing.id, call.token = aTaskCall, id, token
-		kept.call = &call
-		s.belongings.add(kept.call)
-	}
-	return kept
-}
-
-// taskKept is a task that its caller is about to learn of.
-type taskKept struct {
-	in         *belongings
-	task, call *belonging
-}
-
-// release says that the caller knows of the task now.
-func (k *taskKept) release() {
-	if k != nil {
-		k.in.release(k.task)
-		k.in.release(k.call)
-	}
-}
-
-// showTask is the outcome of a call with the id of its task as p's client knows it.
-func (k *taskKept) showTask(p peer, o invoke.Outcome) (invoke.Outcome, error) {
-	if k == nil || k.task.idFor(p.profile) == k.task.id {
-		return o, nil
-	}
-	result, err := withTaskID(o.Result, k.task.idFor(p.profile))
-	if err != nil {
-		return o, err
-	}
-	o.Result = result
-	o.Object, _ = rawjson.ReadObject(result)
-	return o, nil
-}
-
-// withTaskID is the result of a request about a task with another id in all places that hold one.
+// withTaskID returns the result of a request about a task with another id in all places that hold one.
 func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 	quoted := rawjson.Quote(id)
 	within := func(path ...string) error {
@@ -178,9 +139,9 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 	return result, errors.Join(within(), within("task"), within("_meta", tool.MetaRelatedTask))
 }
 
-// aboutTaskResult is a server's answer to a request about a task as this client gets it: with the id that it knows, and
-// with which server asks what the task needs.
-func aboutTaskResult(p peer, to forwarded, result json.RawMessage) (json.RawMessage, error) {
+// taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows,
+// and in input requests the name of the server that asks.
+func taskResult(p peer, to forwarded, result json.RawMessage) (json.RawMessage, error) {
 	var err error
 	if to.asked != to.native {
 		if result, err = withTaskID(result, to.asked); err != nil {
@@ -214,11 +175,10 @@ const maxTaskPages = 100
 // tasksWithin is how long servers may take to list their tasks, so that one that hangs does not use up the client's patience.
 const tasksWithin = 10 * time.Second
 
-// listTasks serves tasks/list: what the servers list of the tasks that the caller has. A server lists tasks of all clients
-// that share its connection, and only the caller's own are shown. All come on one page: there are at most 1,000. Where
-// there is one server, whatever else its first page says is said, too; of several nobody could tell what that is about.
-func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
-	servers, refusal := s.taskServers(p, m.method)
+// list serves tasks/list with the caller's own tasks. A server lists the tasks of all clients that share its connection. All
+// come on one page: there are at most 1,000. Where there is one server, the other members of its first page are passed on.
+func (t *tasks) list(ctx context.Context, p peer, m message, r replier) {
+	servers, refusal := t.servers(p, m.method)
 	if cursor, has := rawjson.Get(m.params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
 		refusal = invalidParams("cursor is not known: list again from the start")
 	}
@@ -226,7 +186,7 @@ func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 		r.refuse(refusal)
 		return
 	}
-	own := s.belongings.tasks(p, servers)
+	own := t.ownerships.tasks(p, servers)
 	type list struct {
 		tasks []json.RawMessage
 		first json.RawMessage
@@ -236,14 +196,14 @@ func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 	defer cancel()
 	var listing sync.WaitGroup
 	for i, server := range servers {
-		wanted := make(map[string]*belonging)
+		wanted := make(map[string]*ownership)
 		for _, b := range own {
 			if b.server == server {
 				wanted[b.id] = b
 			}
 		}
 		if len(wanted) > 0 {
-			listing.Go(func() { listed[i].tasks, listed[i].first = s.tasksOf(limited, p, server, wanted) })
+			listing.Go(func() { listed[i].tasks, listed[i].first = t.listOf(limited, p, server, wanted) })
 		}
 	}
 	listing.Wait()
@@ -267,29 +227,29 @@ func (s *Server) listTasks(ctx context.Context, p peer, m message, r replier) {
 		result, err = rawjson.Set(result, "tasks", append(out, ']'))
 	}
 	if err != nil {
-		s.refuseOnward(ctx, r, err)
+		t.forwarder.refuse(ctx, r, err)
 		return
 	}
 	r.answer(whole(result))
 }
 
-// tasksOf lists those of a server's tasks that are wanted. first is the first page that it answered, as p's client gets it. What
-// a server does not list in time is left out.
-func (s *Server) tasksOf(ctx context.Context, p peer, server string, wanted map[string]*belonging) (all []json.RawMessage, first json.RawMessage) {
+// listOf lists those of a server's tasks that are wanted. first is the server's first page, as p's client gets it. Tasks that
+// the server does not list in time are left out.
+func (t *tasks) listOf(ctx context.Context, p peer, server string, wanted map[string]*ownership) (all []json.RawMessage, first json.RawMessage) {
 	cursor, seen := json.RawMessage(nil), []string{}
 	for page := 0; len(wanted) > 0 && page < maxTaskPages; page++ {
 		params := json.RawMessage(`{}`)
 		if cursor != nil {
 			params = append(append([]byte(`{"cursor":`), cursor...), '}')
 		}
-		reply, err := s.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: tool.MethodTaskList, Params: params, Hop: p.hop,
+		reply, err := t.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: tool.MethodTaskList, Params: params, Hop: p.hop,
 			Session: p.session})
 		if err != nil {
-			s.deps.Logger.Debug("a server's tasks are not listed", "server", server, "error", err)
+			t.deps.Logger.Debug("a server's tasks are not listed", "server", server, "error", err)
 			return all, first
 		}
 		if page == 0 {
-			first, _ = s.resultOf(p, forwarded{server: server, method: tool.MethodTaskList}, reply) // nil for what is no page
+			first, _ = t.forwarder.resultOf(p, forwarded{server: server, method: tool.MethodTaskList}, reply) // nil for what is no page
 		}
 		tasks, _ := rawjson.Get(reply.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {

@@ -1,0 +1,324 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// forwarder sends requests other than tools/call on to the one server that they concern.
+type forwarder struct {
+	deps          *Deps
+	serverInfo    json.RawMessage
+	surfaces      *surfaces
+	notifications *serverNotifications
+	suspensions   *suspensions
+	ownerships    *ownerships
+}
+
+// onward is the server that a request goes to, and the name or URI in the request that is another one there.
+type onward struct {
+	server   string
+	within   string // the member of params that holds member; "" for params themselves
+	member   string
+	from, to string
+
+	unknown bool // the hub does not know the method; then nothing else in it
+}
+
+// params returns the client's params, with the name that the server knows.
+func (o onward) params(params json.RawMessage) (json.RawMessage, error) {
+	if o.from == o.to {
+		return params, nil
+	}
+	if o.within == "" {
+		return rawjson.Set(params, o.member, rawjson.Quote(o.to))
+	}
+	inner, _ := rawjson.Get(params, o.within)
+	inner, err := rawjson.Set(inner, o.member, rawjson.Quote(o.to))
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(params, o.within, inner)
+}
+
+// forward sends a request on to a server and the server's answer back.
+func (f *forwarder) forward(ctx context.Context, p peer, m message, r replier, to onward) {
+	if why := f.refusal(ctx, p, m, to); why != nil {
+		f.refuse(ctx, r, why)
+		return
+	}
+	params, err := to.params(m.params)
+	if err != nil {
+		r.refuse(invalidParams(err.Error()))
+		return
+	}
+	token, meta := splitMeta(m.params)
+	queue := newProgressQueue(r, token)
+	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
+		Unknown: to.unknown}
+	if to.unknown {
+		request.Name = p.named
+	}
+	if p.modern && takesInput(m.method) {
+		f.suspensions.serve(ctx, &attempt{peer: p, of: &forwardedRequest{f, request, to.to}, params: params, server: to.server,
+			reply: r, progress: queue})
+		return
+	}
+	open := f.notifications.open(p, to.server, queue.says(p.leastLevel()))
+	defer open.leave()
+	request.Notify, request.Progress = open.notify, queue.report()
+	asker := newClientAsker(f.ownerships, p, r, to.server, queue.sent)
+	if !p.modern {
+		request.Ask = asker.ask
+	}
+	reply, err := f.deps.Servers.Forward(ctx, &request)
+	asker.close()
+	open.leave()
+	queue.flush()
+	f.finish(ctx, p, forwarded{server: to.server, method: m.method, wire: r, asked: to.from, native: to.to, unknown: to.unknown},
+		reply, err)
+}
+
+// takesInput reports whether a server of 2026-07-28 may need input for requests of a method, besides tools/call.
+func takesInput(method string) bool {
+	return method == methodPromptsGet || method == methodResourcesRead
+}
+
+// forwarded is a request that a server was asked to answer.
+type forwarded struct {
+	server, method string
+	wire           replier
+	asked, native  string // name or URI of what it is about, as the client and as the server know it
+	unknown        bool   // the hub does not know the method
+}
+
+// finish writes what a server answered on the client's wire.
+func (f *forwarder) finish(ctx context.Context, p peer, to forwarded, reply tool.Reply, err error) {
+	var result json.RawMessage
+	if err == nil {
+		if !reply.NeedsInput {
+			object, _ := reply.Object.(rawjson.Object)
+			p.caller.remember(to.server, reply.Result, object)
+		}
+		result, err = f.resultOf(p, to, reply)
+	}
+	if err != nil {
+		var rpc *tool.RPCError
+		if errors.As(err, &rpc) {
+			f.ownerships.elicitsFirst(p, to.server, rpc)
+			err = labelledError(to.server, rpc)
+		}
+		f.refuse(ctx, to.wire, err)
+		return
+	}
+	if to.wire.answer(whole(result)) && reply.Free != nil {
+		reply.Free()
+	}
+}
+
+// resultOf returns a server's result as this client gets it.
+func (f *forwarder) resultOf(p peer, to forwarded, reply tool.Reply) (json.RawMessage, error) {
+	if !rawjson.IsObject(reply.Result) {
+		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
+	}
+	result, err := withoutHop(reply.Result)
+	if err != nil {
+		return nil, fmt.Errorf("clean _meta of result: %w", err)
+	}
+	if isTaskMethod(to.method) {
+		if result, err = taskResult(p, to, result); err != nil {
+			return nil, err
+		}
+	}
+	if !p.modern {
+		if !to.unknown && reply.Mapping.ProtocolVersion >= modernVersion {
+			result, _, err = rawjson.Delete(result, "resultType")
+		}
+		return result, err
+	}
+	set := func(member string, value []byte) {
+		if err == nil {
+			result, err = rawjson.Set(result, member, value)
+		}
+	}
+	if to.method == methodResourcesRead && !reply.NeedsInput {
+		// Who may read it is this hub's affair, so that no cache may share it. For how long it is good, its server knows.
+		if ttl, _ := rawjson.Get(result, "ttlMs"); len(ttl) == 0 || ttl[0] < '0' || ttl[0] > '9' {
+			set("ttlMs", []byte("0"))
+		}
+		set("cacheScope", []byte(`"private"`))
+	}
+	if kind, ok := rawjson.Get(result, "resultType"); !ok || !to.unknown && !reply.NeedsInput && asksForInput(kind) {
+		set("resultType", []byte(`"complete"`))
+	}
+	meta, ok := rawjson.Get(result, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		meta = json.RawMessage("{}")
+	}
+	meta, metaErr := rawjson.Set(meta, mcp.MetaKeyServerInfo, f.serverInfo)
+	set("_meta", meta)
+	return result, errors.Join(err, metaErr)
+}
+
+// refuseOnward answers a request that no server has answered with a result.
+func (f *forwarder) refuse(ctx context.Context, r replier, err error) {
+	if ctx.Err() != nil && r.abandon(ctx) {
+		return
+	}
+	var rpc *tool.RPCError
+	var failure *tool.Failure
+	switch {
+	case errors.As(err, &rpc):
+		r.refuse(rpc)
+	case errors.As(err, &failure):
+		about, _ := json.Marshal(map[string]any{metaError: map[string]any{"error_class": failure.Class, "error_code": failure.ErrorCode(),
+			"retry_after_ms": failure.RetryAfter.Milliseconds()}})
+		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: failure.Message, Data: about})
+	default:
+		f.deps.Logger.Error("request failed", "error", err)
+		r.refuse(&tool.RPCError{Code: tool.CodeInternalError,
+			Message: "the hub failed while it handled this request; its log says why"})
+	}
+}
+
+// metaError is the member of an error's data that says, machine-readable, what the hub knows of a request that failed.
+const metaError = "toolhub/error"
+
+// getPrompt serves prompts/get: the prompt goes by any of its names here, and by its own one on.
+func (f *forwarder) getPrompt(ctx context.Context, p peer, m message, r replier) {
+	name, refusal := textParam(m, "name")
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	surface, refusal := f.surfaces.of(p)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	server, native, refusal := promptOf(p, surface, name)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	f.forward(ctx, p, m, r, onward{server: server, member: "name", from: name, to: native})
+}
+
+func promptOf(p peer, surface *tool.Surface, name string) (server, native string, refusal *tool.RPCError) {
+	if f := surface.Features; f != nil {
+		if prompt, ok := f.Prompt(name); ok {
+			return prompt.Server, prompt.Native, nil
+		}
+		if direct(p.profile) && len(f.Servers) == 1 {
+			return f.Servers[0], name, nil // it knows best what it has
+		}
+	}
+	return "", "", &tool.RPCError{Code: tool.CodeInvalidParams,
+		Message: fmt.Sprintf("unknown prompt %q: list the prompts and use a name from there", name)}
+}
+
+// readResource serves resources/read.
+func (f *forwarder) readResource(ctx context.Context, p peer, m message, r replier) {
+	uri, server, native, refusal := f.surfaces.ownedResource(p, m)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	f.forward(ctx, p, m, r, onward{server: server, member: "uri", from: uri, to: native})
+}
+
+// complete serves completion/complete: its ref says whose business it is.
+func (f *forwarder) complete(ctx context.Context, p peer, m message, r replier) {
+	surface, refusal := f.surfaces.of(p)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	ref, _ := rawjson.Get(m.params, "ref")
+	rawKind, _ := rawjson.Get(ref, "type")
+	kind, _ := rawjson.String(rawKind)
+	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
+	raw, _ := rawjson.Get(ref, member)
+	text, ok := rawjson.String(raw)
+	if member == "" || !ok || text == "" {
+		r.refuse(invalidParams(`"ref" must be a ref/prompt with a name or a ref/resource with a uri`))
+		return
+	}
+	to := onward{within: "ref", member: member, from: text}
+	if member == "name" {
+		to.server, to.to, refusal = promptOf(p, surface, text)
+	} else {
+		to.server, to.to, refusal = templateOf(p, surface, text)
+	}
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	f.forward(ctx, p, m, r, to)
+}
+
+// pass serves a request that the hub does not know: the server does.
+func (f *forwarder) pass(ctx context.Context, p peer, m message, r replier) {
+	server, refusal := f.surfaces.soleServer(p)
+	if refusal != nil {
+		r.refuse(refusal)
+		return
+	}
+	f.forward(ctx, p, m, r, onward{server: server, unknown: true})
+}
+
+// Forwarded is a request of a client to a server besides tools/call: the policy of tools does not see it.
+type Forwarded struct {
+	Server  string
+	Method  string
+	Params  json.RawMessage // as the client sent them; nil where it sent none
+	Unknown bool            // the hub does not know the method, so nobody knows what it does
+	Actor   tool.Actor
+	Profile string
+}
+
+// refusal returns why a request of p may not reach a server; nil where it may. Requests about tasks are not looked at: their
+// calls were let through.
+func (f *forwarder) refusal(ctx context.Context, p peer, m message, to onward) error {
+	if f.deps.Refuse == nil || isTaskMethod(m.method) {
+		return nil
+	}
+	why := f.deps.Refuse(ctx, Forwarded{Server: to.server, Method: m.method, Params: m.params, Unknown: to.unknown, Actor: p.actor,
+		Profile: p.profile})
+	if why == nil {
+		return nil
+	}
+	f.deps.Logger.Info("a request is refused by the policy", "server", to.server, "method", clip(m.method), "actor", p.actor.Ref(),
+		"why", why.Message)
+	return why
+}
+
+// passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
+func (f *forwarder) passNote(ctx context.Context, p peer, m message) {
+	server, refusal := f.surfaces.soleServer(p)
+	if refusal != nil {
+		return
+	}
+	if f.refusal(ctx, p, m, onward{server: server, unknown: true}) != nil {
+		return
+	}
+	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, true
+	params := m.params
+	if rawjson.IsNull(params) {
+		params = nil
+	}
+	err := f.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.method, Params: params, Hop: p.hop, Session: p.session})
+	if err != nil {
+		f.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method", clip(m.method), "error", err)
+	}
+}
+
+// clip shortens text that a stranger wrote, for the log.
+func clip(text string) string { return fmt.Sprintf("%.100s", text) }

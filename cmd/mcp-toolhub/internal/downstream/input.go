@@ -1,0 +1,229 @@
+package downstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// inputRequired reads what a server of 2026-07-28 needs. It returns that as the attempt's client gets it, and the server's
+// own requestState or nil. The error is a *tool.Failure, or a *tool.RPCError for the client.
+func inputRequired(a *attempt, result json.RawMessage) (shown, serverState json.RawMessage, err error) {
+	faulty := func(what string) error {
+		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "invalid_input_required",
+			Message: fmt.Sprintf("the server %q asks for input in a way that the protocol does not know (%s): do without it, or "+
+				"report it to the server's makers", a.server, what)}
+	}
+	requests, asks := rawjson.Get(result, "inputRequests")
+	serverState, has := rawjson.Get(result, "requestState")
+	if _, text := rawjson.String(serverState); has && !text {
+		return nil, nil, faulty("its requestState is no string")
+	}
+	if !asks && !has {
+		return nil, nil, faulty("there are neither inputRequests nor a requestState")
+	}
+	shown, err = rawjson.Set(result, "resultType", []byte(`"input_required"`))
+	if !asks || err != nil {
+		return shown, serverState, err
+	}
+	questions, err := readQuestions(requests)
+	if err != nil {
+		return nil, nil, faulty(err.Error())
+	}
+	var lacks []*lack
+	for _, q := range questions {
+		if l := cannot(a.peer.hop.ClientCapabilities, q); l != nil {
+			if l.path == nil {
+				return nil, nil, faulty(l.err.Message)
+			}
+			lacks = append(lacks, l)
+		}
+		if requests, err = labelledAmong(requests, a.server, q); err != nil {
+			return nil, nil, faulty(err.Error())
+		}
+	}
+	if len(lacks) > 0 {
+		return nil, nil, missingCapabilities(lacks)
+	}
+	shown, err = rawjson.Set(shown, "inputRequests", requests)
+	return shown, serverState, err
+}
+
+// readQuestions reads inputRequests.
+func readQuestions(requests json.RawMessage) ([]tool.Question, error) {
+	if !rawjson.IsObject(requests) {
+		return nil, errors.New("inputRequests is no object")
+	}
+	if name, twice := rawjson.Duplicate(requests); twice {
+		return nil, fmt.Errorf("inputRequests has two members %q", name)
+	}
+	var all []tool.Question
+	err := rawjson.Members(requests, func(m rawjson.Member) bool {
+		q := tool.Question{Key: m.Name()}
+		if method, ok := rawjson.Get(m.Value, "method"); ok && rawjson.IsObject(m.Value) {
+			q.Method, _ = rawjson.String(method)
+		}
+		q.Params, _ = rawjson.Get(m.Value, "params")
+		all = append(all, q)
+		return len(all) <= maxQuestions
+	})
+	if len(all) > maxQuestions {
+		return nil, fmt.Errorf("more than %d inputRequests", maxQuestions)
+	}
+	return all, err
+}
+
+// lack is why a client cannot be asked something.
+type lack struct {
+	path []string       // of the missing capability; nil where no capability would help
+	err  *tool.RPCError // as the client itself would have answered
+}
+
+// cannot returns why a client of these capabilities cannot be asked, or nil. The errors are those that the protocol wants
+// of a client: "method not found" for what it does not support at all, "invalid params" for a mode that it did not declare.
+func cannot(capabilities json.RawMessage, question tool.Question) *lack {
+	has := func(path ...string) bool {
+		at := capabilities
+		for _, name := range path {
+			if !rawjson.IsObject(at) {
+				return false
+			}
+			at, _ = rawjson.Get(at, name)
+		}
+		return rawjson.IsObject(at)
+	}
+	missing := func(code int64, message string, path ...string) *lack {
+		return &lack{path, &tool.RPCError{Code: code, Message: message}}
+	}
+	switch question.Method {
+	case tool.MethodRoots:
+		if !has("roots") {
+			return missing(tool.CodeMethodNotFound, "client does not support roots", "roots")
+		}
+	case tool.MethodSample:
+		if !has("sampling") {
+			return missing(tool.CodeMethodNotFound, "client does not support sampling", "sampling")
+		}
+		if (present(question.Params, "tools") || present(question.Params, "toolChoice")) && !has("sampling", "tools") {
+			return missing(tool.CodeInvalidParams, "client does not support sampling with tools", "sampling", "tools")
+		}
+	case tool.MethodElicit:
+		mode := "form"
+		if raw, ok := rawjson.Get(question.Params, "mode"); ok {
+			if mode, ok = rawjson.String(raw); !ok || mode != "form" && mode != "url" {
+				return missing(tool.CodeInvalidParams, "elicitation: unknown mode")
+			}
+		}
+		if !has("elicitation") {
+			return missing(tool.CodeMethodNotFound, "client does not support elicitation", "elicitation", mode)
+		}
+		// "For backwards compatibility, an empty capabilities object is equivalent to declaring support for form mode only."
+		if !has("elicitation", mode) && (mode != "form" || has("elicitation", "url")) {
+			return missing(tool.CodeInvalidParams, "client does not support elicitation of mode "+mode, "elicitation", mode)
+		}
+	default:
+		return missing(tool.CodeMethodNotFound, fmt.Sprintf("the hub does not know the method %q", question.Method))
+	}
+	return nil
+}
+
+func present(object json.RawMessage, name string) bool {
+	v, ok := rawjson.Get(object, name)
+	return ok && !rawjson.IsNull(v)
+}
+
+// missingCapabilities is the error of 2026-07-28 for a call that needs what the client did not declare.
+func missingCapabilities(lacks []*lack) *tool.RPCError {
+	required, message := map[string]any{}, ""
+	for _, l := range lacks {
+		if message == "" {
+			message = l.err.Message
+		}
+		at := required
+		for _, name := range l.path {
+			next, ok := at[name].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				at[name] = next
+			}
+			at = next
+		}
+	}
+	data, err := json.Marshal(map[string]any{"requiredCapabilities": required})
+	if err != nil {
+		data = nil
+	}
+	return &tool.RPCError{Code: tool.CodeMissingCapabilities, Data: data,
+		Message: "the server has to ask something first: " + message + ", or did not declare it in this request"}
+}
+
+// labelled is question as the client gets it: an elicitation says to the person which server asks. All else stays byte
+// for byte. So it is on a direct view, too: what the hub itself asks there must not be mistaken for the server's, nor the
+// other way round.
+func labelled(server string, question tool.Question) tool.Question {
+	if question.Method != tool.MethodElicit || question.Own {
+		return question
+	}
+	params := question.Params
+	if !rawjson.IsObject(params) {
+		params = json.RawMessage(`{}`)
+	}
+	message := []byte(`"[` + server + `]"`) // of a server that says nothing
+	if given, ok := rawjson.Get(params, "message"); ok && len(given) > 1 && given[0] == '"' {
+		message = append([]byte(`"[`+server+`] `), given[1:]...)
+	}
+	var err error
+	if question.Params, err = rawjson.Set(params, "message", message); err != nil {
+		question.Params = append(append([]byte(`{"message":`), message...), '}')
+	}
+	return question
+}
+
+// labelledAmong is inputRequests with q, which is one of them, as the client gets it.
+func labelledAmong(requests json.RawMessage, server string, q tool.Question) (json.RawMessage, error) {
+	if q.Method != tool.MethodElicit {
+		return requests, nil
+	}
+	request, _ := rawjson.Get(requests, q.Key)
+	request, err := rawjson.Set(request, "params", labelled(server, q).Params)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(requests, q.Key, request)
+}
+
+// labelledError is err as the client gets it: the elicitations of an error that wants some first say which server asks.
+func labelledError(server string, err *tool.RPCError) *tool.RPCError {
+	if err.Code != tool.CodeURLElicitationRequired {
+		return err
+	}
+	list, _ := rawjson.Get(err.Data, "elicitations")
+	out, some := []byte("["), false
+	bad := rawjson.Elements(list, func(e []byte) bool {
+		if some {
+			out = append(out, ',')
+		}
+		some = true
+		if rawjson.IsObject(e) {
+			e = labelled(server, tool.Question{Method: tool.MethodElicit, Params: e}).Params
+		}
+		out = append(out, e...)
+		return true
+	})
+	if bad != nil || !some {
+		return err
+	}
+	changed := *err
+	if changed.Data, bad = rawjson.Set(err.Data, "elicitations", append(out, ']')); bad != nil {
+		return err
+	}
+	if err.Raw != nil {
+		if changed.Raw, bad = rawjson.Set(err.Raw, "data", changed.Data); bad != nil {
+			return err
+		}
+	}
+	return &changed
+}

@@ -1,0 +1,238 @@
+package downstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// serverNotifications passes the notifications of servers on to the clients that they concern. It knows which calls and
+// requests are open: a notification on a connection that many share may belong to one of them.
+type serverNotifications struct {
+	deps          *Deps
+	surfaces      *surfaces
+	listeners     *listeners
+	subscriptions *subscriptions
+	ownerships    *ownerships
+
+	mu       sync.Mutex
+	byServer map[string][]*openCall // the latest last
+}
+
+// openCall is a call or request that a server works on.
+type openCall struct {
+	server  string
+	session string // its key
+	view    bool   // a direct view: messages need not say which server they are of
+	say     func(saying)
+	in      *serverNotifications
+}
+
+// open notes that server works for p from now on, and that say takes what it says meanwhile.
+func (s *serverNotifications) open(p peer, server string, say func(saying)) *openCall {
+	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, in: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byServer == nil {
+		s.byServer = make(map[string][]*openCall)
+	}
+	s.byServer[server] = append(s.byServer[server], c)
+	return c
+}
+
+// leave says that the server does not work on the call any more. Calling it twice is harmless.
+func (c *openCall) leave() {
+	s := c.in
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := slices.DeleteFunc(s.byServer[c.server], func(other *openCall) bool { return other == c })
+	if s.byServer[c.server] = open; len(open) == 0 {
+		delete(s.byServer, c.server)
+	}
+}
+
+// callOf returns the latest open call that a notification on a connection may belong to, and how many sessions have such
+// calls. session is that of the connection; "" where it is shared.
+func (s *serverNotifications) callOf(server, session string) (latest *openCall, sessions int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.byServer[server] {
+		if session != "" && c.session != session {
+			continue
+		}
+		if latest == nil || latest.session != c.session {
+			sessions++
+		}
+		latest = c
+	}
+	return latest, sessions
+}
+
+// receive takes a notification that came on the stream of no call.
+func (s *serverNotifications) receive(n tool.Notification) {
+	switch {
+	case n.Method == noteMessage:
+		s.logged(n)
+	case n.Method == noteUpdated:
+		s.subscriptions.updated(n)
+	case isKnownNote(n.Method):
+		s.ownerships.tell(n, nil)
+	default:
+		s.unknown(n)
+	}
+}
+
+// notify takes a notification that came on the call's own stream.
+func (c *openCall) notify(n tool.Notification) {
+	switch {
+	case n.Method == noteMessage:
+		if level, params, ok := logMessage(n, c.view); ok {
+			c.say(saying{method: noteMessage, level: level, params: params})
+		}
+	case n.Method == noteUpdated:
+		c.in.subscriptions.updated(n)
+	case isKnownNote(n.Method):
+		c.in.ownerships.tell(n, c)
+	default:
+		if params, err := cleanNote(n); err == nil && c.view {
+			c.say(saying{method: n.Method, params: params})
+		}
+	}
+}
+
+// logged passes on a log message that came on no call's stream. While one session has calls open at the server, the message
+// belongs to them: it came on a stream beside that of the call, or the call is suspended. While several sessions have, it
+// may hold what is none of the others' business, and nobody gets it. Otherwise it is for every session that has asked for
+// such messages, or for the session whose own connection it came on.
+func (s *serverNotifications) logged(n tool.Notification) {
+	if call, sessions := s.callOf(n.Server, n.Session); sessions > 1 {
+		s.deps.Logger.Debug("a server's log message belongs to one of several sessions, and does not say which: it is dropped",
+			"server", n.Server)
+		return
+	} else if call != nil {
+		call.notify(n)
+		return
+	}
+	s.listeners.each(func(l *listener) {
+		wanted, set := l.caller.leastLevel()
+		switch own := n.Session == l.caller.session.Key; {
+		case n.Session != "" && !own, !own && !set:
+			return
+		case !set:
+			wanted = unsetLevel()
+		}
+		level, params, ok := logMessage(n, direct(l.profile))
+		if ok && level >= wanted && s.surfaces.shows(l, n.Server) {
+			l.out.put(note{method: noteMessage, params: params})
+		}
+	})
+}
+
+// unknown passes a notification that the hub does not know on to the clients of the server's direct view.
+func (s *serverNotifications) unknown(n tool.Notification) {
+	params, err := cleanNote(n)
+	if err != nil {
+		return
+	}
+	s.listeners.each(func(l *listener) {
+		if l.profile == DirectView(n.Server) && (n.Session == "" || n.Session == l.caller.session.Key) {
+			l.out.put(note{method: n.Method, params: params})
+		}
+	})
+}
+
+// updated tells the clients that have subscribed to a resource, or to one that it is part of, that it has changed.
+func (t *subscriptions) updated(n tool.Notification) {
+	raw, _ := rawjson.Get(n.Params, "uri")
+	uri, ok := rawjson.String(raw)
+	if !ok {
+		return
+	}
+	params, err := withoutHop(n.Params)
+	if err != nil {
+		return
+	}
+	for _, sub := range t.to(n.Server, uri) {
+		if n.Session != "" && n.Session != sub.who.Key {
+			continue
+		}
+		own, shown := params, sub.shown+strings.TrimPrefix(uri, sub.native)
+		if shown != uri {
+			if own, err = rawjson.Set(params, "uri", rawjson.Quote(shown)); err != nil {
+				continue
+			}
+		}
+		sub.out.put(note{key: noteUpdated + " " + shown, method: noteUpdated, params: own})
+	}
+}
+
+// logMessage returns a server's log message as clients get it: its logger names the server first, and its data stays as it
+// is. ok is false for what is no log message.
+func logMessage(n tool.Notification, view bool) (level int, params json.RawMessage, ok bool) {
+	raw, _ := rawjson.Get(n.Params, "level")
+	if level = levelOf(raw); level < 0 {
+		return 0, nil, false
+	}
+	params, err := withoutHop(n.Params)
+	if err != nil {
+		return 0, nil, false
+	}
+	if view {
+		return level, params, true
+	}
+	logger := n.Server
+	if raw, has := rawjson.Get(params, "logger"); has && !rawjson.IsNull(raw) {
+		own, isText := rawjson.String(raw)
+		if !isText {
+			return 0, nil, false
+		}
+		logger += "/" + own
+	}
+	params, err = rawjson.Set(params, "logger", rawjson.Quote(logger))
+	return level, params, err == nil
+}
+
+// cleanNote returns the params of a notification that the hub does not know. A known request without an id is none: there
+// are clients that would put a question to their user all the same, when nobody may ask.
+func cleanNote(n tool.Notification) ([]byte, error) {
+	if isKnownRequest(n.Method) {
+		return nil, fmt.Errorf("method %q is that of a request", clip(n.Method))
+	}
+	if n.Params == nil {
+		return nil, nil
+	}
+	return withoutHop(n.Params)
+}
+
+// isKnownNote reports whether the hub knows what servers mean by a notification.
+func isKnownNote(method string) bool {
+	switch method {
+	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited, noteToolListChanged,
+		notePromptListChanged, noteResourceListChanged:
+		return true
+	}
+	return false
+}
+
+// withoutHop returns object, the params of a notification or a result, without the members of _meta that belong to another
+// hop.
+func withoutHop(object json.RawMessage) (json.RawMessage, error) {
+	meta, ok := rawjson.Get(object, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
+		return object, nil
+	}
+	clean, changed, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
+	if err != nil || !changed {
+		return object, err
+	}
+	if empty(clean) {
+		out, _, err := rawjson.Delete(object, "_meta")
+		return out, err
+	}
+	return rawjson.Set(object, "_meta", clean)
+}

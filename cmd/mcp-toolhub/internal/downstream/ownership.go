@@ -1,0 +1,376 @@
+package downstream
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// ownedID is an id that a server gave to something that it did for one caller, and sends notifications of later.
+type ownedID struct {
+	server     string
+	connection string // key of the session whose own connection it is; "" for a shared one
+	kind       idKind
+	id         string
+}
+
+type idKind int
+
+const (
+	taskID         idKind = iota
+	taskProgressID        // of the call that became a task: the progress token that the server knows
+	elicitationID         // of an elicitation by URL, which ends elsewhere
+)
+
+// ownership says which caller an id belongs to.
+type ownership struct {
+	ownedID
+	caller  *caller
+	session string          // key of the caller's
+	shown   string          // id of a task on surfaces of several servers; its own where no other task has that
+	token   json.RawMessage // the caller's progress token; nil for none
+	modern  bool            // of protocol 2026-07-28
+
+	answered bool // the caller knows of it
+	waiting  []note
+}
+
+// ownerships says which caller each id of a server belongs to. A server that gives an id again, after a restart for
+// instance, takes it from its owner. The zero value is ready.
+type ownerships struct {
+	mu        sync.Mutex
+	byID      map[ownedID]*ownership
+	bySession map[string][]*ownership // the latest last
+	open      map[string]int          // unanswered calls that may become tasks, by server
+	early     []tool.Notification     // of ids without an owner, while there are such calls
+}
+
+const (
+	maxOwned = 1000 // of each kind and caller: the oldest are forgotten
+	maxEarly = 256  // of all servers
+)
+
+// expect says that a call to server may become a task, until done is called.
+func (t *ownerships) expect(server string) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == nil {
+		t.open = make(map[string]int)
+	}
+	t.open[server]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.open[server]--; t.open[server] > 0 {
+			return
+		}
+		delete(t.open, server)
+		t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool { return n.Server == server })
+	}
+}
+
+// add makes b known, unless its caller's session has ended: nobody would drop it then. Early notifications about it wait for
+// release.
+func (t *ownerships) add(b *ownership) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b.caller != nil && b.caller.session.IsOver() { // drop comes after that, or has come
+		return
+	}
+	if t.byID == nil {
+		t.byID, t.bySession = make(map[ownedID]*ownership), make(map[string][]*ownership)
+	}
+	if b.kind == taskID {
+		b.shown = t.freeID(b)
+	}
+	t.forget(t.byID[b.ownedID])
+	t.byID[b.ownedID] = b
+	t.bySession[b.session] = append(t.bySession[b.session], b)
+	n := 0
+	for _, own := range t.bySession[b.session] {
+		if own.kind == b.kind {
+			n++
+		}
+	}
+	if n > maxOwned {
+		i := slices.IndexFunc(t.bySession[b.session], func(own *ownership) bool { return own.kind == b.kind })
+		t.forget(t.bySession[b.session][i])
+	}
+	t.early = slices.DeleteFunc(t.early, func(n tool.Notification) bool {
+		about, ok := idOf(n)
+		ours := ok && about == b.ownedID
+		if ours {
+			b.notify(n)
+		}
+		return ours
+	})
+}
+
+// freeID returns the id of a task on surfaces of several servers: the server's own, with the server in front where another
+// task has that already. t.mu is held.
+func (t *ownerships) freeID(b *ownership) string {
+	taken := func(id string) bool {
+		return slices.ContainsFunc(t.bySession[b.session], func(own *ownership) bool {
+			return own.kind == taskID && own.shown == id && own.ownedID != b.ownedID
+		})
+	}
+	id := b.id
+	for taken(id) { // servers choose their ids, and may choose one like that
+		id = b.server + "/" + id
+	}
+	return id
+}
+
+// forget removes b; nil is allowed. t.mu is held.
+func (t *ownerships) forget(b *ownership) {
+	if b == nil {
+		return
+	}
+	t.forgetID(b)
+	t.bySession[b.session] = slices.DeleteFunc(t.bySession[b.session], func(own *ownership) bool { return own == b })
+	if len(t.bySession[b.session]) == 0 {
+		delete(t.bySession, b.session)
+	}
+}
+
+func (t *ownerships) forgetID(b *ownership) {
+	if t.byID[b.ownedID] == b {
+		delete(t.byID, b.ownedID)
+	}
+}
+
+// drop removes all that a session owns.
+func (t *ownerships) drop(session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.bySession[session] {
+		t.forgetID(b)
+	}
+	delete(t.bySession, session)
+}
+
+// release passes on the notifications about b that came before its caller knew of it; nil is allowed.
+func (t *ownerships) release(b *ownership) {
+	if b == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.answered = true
+	for _, n := range b.waiting {
+		b.caller.put(n)
+	}
+	b.waiting = nil
+}
+
+// tell passes n on to the owner of its id, on the stream of call where that is a call of the same session. It keeps n for a
+// while where a call that is open may become that task.
+func (t *ownerships) tell(n tool.Notification, call *openCall) {
+	about, ok := idOf(n)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.byID[about]
+	switch {
+	case b == nil && t.open[n.Server] > 0:
+		t.early = append(t.early, n)
+		t.dropEarly()
+	case b == nil:
+	case b.answered && call != nil && call.session == b.session:
+		if said, ok := b.note(n); ok {
+			call.say(saying{method: said.method, params: said.params})
+		}
+	default:
+		b.notify(n)
+	}
+}
+
+// dropEarly makes room: the oldest of the server that has said the most goes. t.mu is held.
+func (t *ownerships) dropEarly() {
+	if len(t.early) <= maxEarly {
+		return
+	}
+	said, most := make(map[string]int), ""
+	for _, n := range t.early {
+		if said[n.Server]++; said[n.Server] > said[most] {
+			most = n.Server
+		}
+	}
+	i := slices.IndexFunc(t.early, func(n tool.Notification) bool { return n.Server == most })
+	t.early = slices.Delete(t.early, i, i+1)
+}
+
+// notify passes n on, or lets it wait until the caller knows of b.
+func (b *ownership) notify(n tool.Notification) {
+	said, ok := b.note(n)
+	switch {
+	case !ok:
+	case b.answered:
+		b.caller.put(said)
+	case len(b.waiting) < maxEarly:
+		b.waiting = append(b.waiting, said)
+	}
+}
+
+// note returns n as the caller gets it.
+func (b *ownership) note(n tool.Notification) (said note, ok bool) {
+	params, err := withoutHop(n.Params)
+	if err != nil {
+		return note{}, false
+	}
+	switch b.kind {
+	case taskProgressID:
+		if b.token == nil {
+			return note{}, false
+		}
+		params, err = rawjson.Set(params, "progressToken", b.token)
+	case taskID:
+		if id := b.idFor(b.caller.view); id != b.id {
+			params, err = rawjson.Set(params, "taskId", rawjson.Quote(id))
+		}
+	}
+	return note{method: n.Method, params: params}, err == nil
+}
+
+// idFor returns the id of a task for clients of a profile.
+func (b *ownership) idFor(profile string) string {
+	if direct(profile) {
+		return b.id
+	}
+	return b.shown
+}
+
+// idOf returns the id that a notification of a server is about.
+func idOf(n tool.Notification) (about ownedID, ok bool) {
+	about = ownedID{server: n.Server, connection: n.Session}
+	member := ""
+	switch n.Method {
+	case tool.NoteTaskStatus:
+		about.kind, member = taskID, "taskId"
+	case tool.NoteProgress:
+		about.kind, member = taskProgressID, "progressToken"
+	case tool.NoteElicited:
+		about.kind, member = elicitationID, "elicitationId"
+	default:
+		return about, false
+	}
+	raw, _ := rawjson.Get(n.Params, member)
+	about.id, ok = rawjson.String(raw)
+	return about, ok && about.id != ""
+}
+
+// put leaves a note for the session's standing stream, where it has one.
+func (c *caller) put(n note) {
+	if c != nil && c.out != nil {
+		c.out.put(n)
+	}
+}
+
+// task returns the task that a caller calls id on a profile, among those of servers; nil where it has none.
+func (t *ownerships) task(p peer, servers []string, id string) *ownership {
+	for _, b := range t.tasks(p, servers) {
+		if b.idFor(p.profile) == id {
+			return b
+		}
+	}
+	return nil
+}
+
+// tasks returns the tasks of a caller at these servers, the oldest first.
+func (t *ownerships) tasks(p peer, servers []string) (all []*ownership) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.bySession[p.session.Key] {
+		if b.kind == taskID && b.modern == p.modern && slices.Contains(servers, b.server) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// keepTask notes the task that a server has made of a call of p. Notifications about it wait until release.
+func (t *ownerships) keepTask(p peer, server string, o invoke.Outcome, token json.RawMessage) *newTask {
+	if o.Task == "" || o.Status != tool.StatusSucceeded {
+		return nil
+	}
+	b := ownership{ownedID: ownedID{server: server, connection: o.Session, kind: taskID, id: o.Task}, caller: p.caller,
+		session: p.session.Key, modern: p.modern}
+	kept := &newTask{task: &b, in: t}
+	t.add(kept.task)
+	if id, ok := rawjson.String([]byte(o.RequestID)); ok && token != nil && !p.modern {
+		call := b
+		call.kind, call.id, call.token = taskProgressID, id, token
+		kept.call = &call
+		t.add(kept.call)
+	}
+	return kept
+}
+
+// newTask is a task that its caller is about to learn of.
+type newTask struct {
+	in         *ownerships
+	task, call *ownership
+}
+
+// release says that the caller knows of the task now; nil is allowed.
+func (k *newTask) release() {
+	if k != nil {
+		k.in.release(k.task)
+		k.in.release(k.call)
+	}
+}
+
+// showTask returns the outcome of a call with the id of its task as p's client knows it.
+func (k *newTask) showTask(p peer, o invoke.Outcome) (invoke.Outcome, error) {
+	if k == nil || k.task.idFor(p.profile) == k.task.id {
+		return o, nil
+	}
+	result, err := withTaskID(o.Result, k.task.idFor(p.profile))
+	if err != nil {
+		return o, err
+	}
+	o.Result = result
+	o.Object, _ = rawjson.ReadObject(result)
+	return o, nil
+}
+
+// elicits notes an elicitation by URL that goes to the client of p, so that the client hears of its end. That exists on
+// protocol 2025-11-25 only.
+func (t *ownerships) elicits(p peer, server string, params []byte) {
+	if p.modern || p.actor.Client.ProtocolVersion < tasksSince {
+		return
+	}
+	mode, _ := rawjson.Get(params, "mode")
+	raw, _ := rawjson.Get(params, "elicitationId")
+	id, ok := rawjson.String(raw)
+	if kind, _ := rawjson.String(mode); kind != "url" || !ok || id == "" || len(id) > maxLinkLength {
+		return
+	}
+	for _, connection := range []string{"", p.session.Key} { // whichever of the two the server has
+		t.add(&ownership{ownedID: ownedID{server: server, connection: connection, kind: elicitationID, id: id}, caller: p.caller,
+			session: p.session.Key, answered: true})
+	}
+}
+
+// maxElicitations bounds those of one error that are noted.
+const maxElicitations = 100
+
+// elicitsFirst notes the elicitations that an error wants before the call is repeated.
+func (t *ownerships) elicitsFirst(p peer, server string, err *tool.RPCError) {
+	if err.Code != tool.CodeURLElicitationRequired {
+		return
+	}
+	list, _ := rawjson.Get(err.Data, "elicitations")
+	n := 0
+	_ = rawjson.Elements(list, func(e []byte) bool {
+		t.elicits(p, server, e)
+		n++
+		return n < maxElicitations
+	})
+}

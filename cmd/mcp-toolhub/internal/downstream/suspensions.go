@@ -1,0 +1,221 @@
+package downstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// suspensions serves the resumables of 2026-07-28: it suspends each while its client fetches the input that the server needs.
+type suspensions struct {
+	deps          *Deps
+	config        func() Config
+	serving       *sync.WaitGroup // requests that are being served
+	notifications *serverNotifications
+	table         *suspended.Table[*attempt]
+	lost          atomic.Int64 // notifications of servers that were not kept for the next attempt
+}
+
+// serve serves an attempt, the first or a retry.
+func (s *suspensions) serve(ctx context.Context, a *attempt) {
+	raw, retry := rawjson.Get(a.params, "requestState")
+	text, ok := rawjson.String(raw)
+	switch {
+	case retry && !ok:
+		a.reply.refuse(suspended.Refused("must be a string"))
+	case !retry, s.endIfGone(a, text): // inputResponses without requestState are for the server to judge; an unknown tool is refused
+		a.invocation = tool.NewInvocationID()
+		s.await(ctx, a, s.start(ctx, a))
+	default:
+		call, serverState, refusal := s.table.Take(text, a.state())
+		if refusal != nil {
+			a.reply.refuse(refusal)
+			return
+		}
+		call.Resume(ctx, a, serverState)
+	}
+}
+
+// endIfGone ends the call that a requestState continues if its tool was taken away since, or hidden from the caller. It
+// reports whether that was so.
+func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
+	c, ok := a.of.(*toolCall)
+	want := a.state()
+	if !ok || want.Name != "" {
+		return false
+	}
+	state, _, refusal := s.table.Read(requestState)
+	if refusal != nil {
+		return false
+	}
+	if _, there := c.call.Surface.Resolve(state.Name); there {
+		return false
+	}
+	want.ID, want.Expires, want.Server, want.Name = state.ID, state.Expires, state.Server, state.Name
+	if state != want {
+		return false
+	}
+	s.table.End(state.ID, &tool.Failure{Class: tool.ClassCanceled, Message: "the tool is not offered any more"})
+	return true
+}
+
+// start lets the server work on an attempt.
+func (s *suspensions) start(ctx context.Context, a *attempt) *runningCall {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the call does
+	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel,
+		asked: make(chan struct{}, 1), done: make(chan struct{})}
+	open := s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
+	r.notify = open.notify
+	s.serving.Add(1) // the request that is served has one of its own, so Wait cannot have returned
+	go func() {
+		defer s.serving.Done()
+		defer cancel(nil)
+		defer close(r.done)
+		defer open.leave()
+		r.result = s.runSafely(ctx, a, r)
+	}()
+	return r
+}
+
+// runSafely runs an attempt. A panic in it ends that call alone, as it does on a goroutine of net/http.
+func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall) (result attemptResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.deps.Logger.Error("panic while a request was served", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err := &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says where"}
+			result = attemptResult{err: err, outcome: invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}}
+		}
+	}()
+	return a.of.run(ctx, a, r)
+}
+
+// await answers the attempt with the result of the call, or with an input request of its server.
+func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
+	// "Disconnection SHALL be interpreted as cancellation": of the request that is open, and so of its call.
+	stop := context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })
+	defer stop()
+	for {
+		select {
+		case <-r.done:
+			r.detach()
+			a.progress.flush()
+			s.conclude(ctx, a, r.result)
+			return
+		case <-r.asked:
+			if s.suspend(ctx, a, r, stop) {
+				return
+			}
+		}
+	}
+}
+
+// suspend answers the attempt with the open input requests, and leaves the running call to a retry. It returns false where
+// nothing is open or the call is about to end.
+func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, stop func() bool) bool {
+	requests := r.inputRequests(a)
+	if requests == nil || !stop() {
+		return false
+	}
+	r.detach()
+	a.progress.flush()
+	text, failure := s.table.Add(ctx, a.state(), s.config().InputTimeout, nil, &suspended.Call[*attempt]{
+		Resume: func(ctx context.Context, retry *attempt, _ json.RawMessage) {
+			responses, _ := rawjson.Get(retry.params, "inputResponses")
+			retry.invocation = r.invocation
+			s.attach(retry, r) // first: the server may go on at once, and what it says then is for this attempt
+			r.answerWith(responses)
+			r.look()
+			s.await(ctx, retry, r)
+		},
+		End: func(why *tool.Failure) {
+			r.cancel(why)
+			<-r.done
+			if r.result.needs != nil {
+				a.of.end(ctx, r.result, why)
+			}
+		},
+	})
+	if failure != nil {
+		r.cancel(failure)
+		return false
+	}
+	result := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
+	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
+	a.of.answer(ctx, a, attemptResult{needs: result})
+	return true
+}
+
+// attach gives a running call its next attempt.
+func (s *suspensions) attach(a *attempt, r *runningCall) {
+	if lost := r.attach(a); lost > 0 {
+		s.lost.Add(lost)
+		s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the oldest of it is lost",
+			"server", a.server, "lost", lost)
+	}
+}
+
+// conclude answers an attempt with the result of its request, or with the input that the server needs.
+func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult) {
+	if r.needs == nil {
+		a.of.answer(ctx, a, r)
+		return
+	}
+	result, serverState, err := inputRequired(a, r.needs)
+	if err == nil {
+		text, failure := s.table.Add(ctx, a.state(), s.config().InputTimeout, serverState, s.repeated(ctx, a, r))
+		if failure == nil {
+			result, err = rawjson.Set(result, "requestState", rawjson.Quote(text))
+		} else {
+			err = failure
+		}
+	}
+	if err != nil {
+		a.of.answer(ctx, a, a.of.end(ctx, r, err))
+		return
+	}
+	a.of.answer(ctx, a, attemptResult{needs: result})
+}
+
+// repeated is a suspended call that its server begins again with each retry.
+func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult) *suspended.Call[*attempt] {
+	first, invocation := a.of, a.invocation
+	return &suspended.Call[*attempt]{
+		Resume: func(ctx context.Context, retry *attempt, serverState json.RawMessage) {
+			retry.invocation, retry.before = invocation, &r
+			params, _, err := rawjson.Delete(retry.params, "requestState")
+			if serverState != nil {
+				params, err = rawjson.Set(retry.params, "requestState", serverState)
+			}
+			if err != nil {
+				retry.of.answer(ctx, retry, first.end(ctx, r, err))
+				return
+			}
+			retry.params = params
+			s.await(ctx, retry, s.start(ctx, retry))
+		},
+		End: func(why *tool.Failure) { first.end(ctx, r, why) },
+	}
+}
+
+// endOf ends the suspended calls of a session that is over, and waits for them as long as a stop waits for calls.
+func (s *suspensions) endOf(session string) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.table.EndWhere(func(caller string) bool { return caller == session }, &tool.Failure{Class: tool.ClassCanceled,
+			Message: "the client has gone"})
+	}()
+	select {
+	case <-ended:
+	case <-time.After(s.config().HTTP.DrainTimeout):
+	}
+}
