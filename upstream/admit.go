@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 // Bounds of a tool beside Limits.
@@ -65,7 +66,7 @@ func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion
 		excluded = append(excluded, tool.Exclusion{
 			Tool: fmt.Sprintf("(%d more)", surplus), Origin: a.cfg.ID, Code: codeTooLarge,
 			Reason: fmt.Sprintf("the server lists %d tools, of which the hub takes the first %d (%s): list fewer tools, or %s",
-				len(raw)+surplus, a.limits.Tools, limitTools, raise(limitTools)),
+				len(raw)+surplus, a.limits.Tools, settings.LimitTools, settings.Raise(settings.LimitTools)),
 		})
 		a.limited = append(a.limited, excluded[len(excluded)-1].Reason)
 	}
@@ -87,7 +88,7 @@ type admission struct {
 }
 
 func newAdmission(cfg ServerConfig, known map[string]bool) *admission {
-	return &admission{cfg: cfg, limits: cfg.Limits.withDefaults(cfg.Transport), tags: slices.Clone(cfg.Tags),
+	return &admission{cfg: cfg, limits: cfg.WithDefaults().Limits, tags: slices.Clone(cfg.Tags),
 		known: known, sound: make(map[string]bool)}
 }
 
@@ -158,7 +159,7 @@ func (a *admission) readAs(c *candidate, l list) {
 	case c.refused != nil:
 	case len(c.declaration) > a.limits.ToolSize:
 		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s (%s): shorten it on the server, or %s",
-			len(c.declaration), sizeText(a.limits.ToolSize), limitToolSize, raise(limitToolSize))
+			len(c.declaration), settings.SizeText(a.limits.ToolSize), settings.LimitToolSize, settings.Raise(settings.LimitToolSize))
 	default:
 		if key, ok := repeatedKey(c.declaration); ok {
 			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", shorten(key))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 // nameLimit is how many bytes the name or URI of an element may have.
@@ -55,7 +56,7 @@ func (a *admission) admitOffers(l list, raw []json.RawMessage) (offers []tool.Of
 		excluded = append(excluded, tool.Exclusion{
 			Tool: fmt.Sprintf("(%d more %ss)", surplus, l.noun()), Origin: a.cfg.ID, Code: codeTooLarge,
 			Reason: fmt.Sprintf("the server lists %d %ss, of which the hub takes the first %d (%s): list fewer, or %s",
-				len(raw)+surplus, l.noun(), a.limits.Tools, limitTools, raise(limitTools)),
+				len(raw)+surplus, l.noun(), a.limits.Tools, settings.LimitTools, settings.Raise(settings.LimitTools)),
 		})
 		a.limited = append(a.limited, excluded[len(excluded)-1].Reason)
 	}

@@ -146,7 +146,7 @@ func TestAdmitExcludes(t *testing.T) {
 		{"input of another type", `{"name":"t","inputSchema":{"type":"string"}}`, "mcp.srv.t", codeInvalidSchema},
 		{"input of other types", `{"name":"t","inputSchema":{"type":["string","null"]}}`, "mcp.srv.t", codeInvalidSchema},
 		{"input of no type", `{"name":"t","inputSchema":{"type":null}}`, "mcp.srv.t", codeInvalidSchema},
-		{"too large", `{"name":"t",` + ok + `,"x":"` + strings.Repeat("x", defaultToolSize) + `"}`, "mcp.srv.t", codeTooLarge},
+		{"too large", `{"name":"t",` + ok + `,"x":"` + strings.Repeat("x", (ServerConfig{}).WithDefaults().Limits.ToolSize) + `"}`, "mcp.srv.t", codeTooLarge},
 		{"too deep", `{"name":"t",` + ok + `,"x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, "#1", codeTooLarge},
 		{"deep and open", `{"name":"t","inputSchema":` + strings.Repeat("[", 100_000), "#1", codeTooLarge},
 		{"header on an object", header(`"a":{"type":"object","x-mcp-header":"A"}`), "mcp.srv.t", codeInvalidHeader},
@@ -204,12 +204,12 @@ func TestAdmitTwins(t *testing.T) {
 
 func TestAdmitLimitsTools(t *testing.T) {
 	t.Parallel()
-	raw := make([]json.RawMessage, defaultTools+7)
+	raw := make([]json.RawMessage, (ServerConfig{}).WithDefaults().Limits.Tools+7)
 	for i := range raw {
 		raw[i] = fmt.Appendf(nil, `{"name":"t%d","inputSchema":7}`, i)
 	}
 	tools, excluded := admit(ServerConfig{ID: "srv"}, raw)
-	if len(tools) != defaultTools || len(excluded) != 1 {
+	if len(tools) != (ServerConfig{}).WithDefaults().Limits.Tools || len(excluded) != 1 {
 		t.Fatalf("admitted %d, excluded %d", len(tools), len(excluded))
 	}
 	if e := excluded[0]; e.Code != codeTooLarge || e.Tool != "(7 more)" || !strings.Contains(e.Reason, "10007") {

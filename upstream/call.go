@@ -119,7 +119,7 @@ func (s *server) acquire(ctx context.Context, stale *session, x *order, limit ti
 			return nil, nil, s.unavailable()
 		}
 		if timer == nil {
-			timer = time.NewTimer(min(maxStartWait, s.timeouts.Connect, limit))
+			timer = time.NewTimer(min(maxStartWait, s.cfg.Timeouts.Connect, limit))
 			defer timer.Stop()
 		}
 		select {

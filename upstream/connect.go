@@ -19,7 +19,7 @@ const maxProbeTime = 5 * time.Second
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
 func (s *server) connect(ctx context.Context) (*session, *fault) {
-	limited, cancel := context.WithTimeout(ctx, s.timeouts.Connect)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
 	var sess *session
 	var f *fault
@@ -34,7 +34,7 @@ func (s *server) connect(ctx context.Context) (*session, *fault) {
 	if f != nil {
 		if ctx.Err() == nil && limited.Err() != nil && !f.auth {
 			f = &fault{
-				what:  fmt.Sprintf("no answer to initialize within %s", s.timeouts.Connect),
+				what:  fmt.Sprintf("no answer to initialize within %s", s.cfg.Timeouts.Connect),
 				hint:  "check that it is an MCP server and that it can start; if it is only slow, raise timeouts.connect",
 				cause: f,
 			}
@@ -102,7 +102,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess = newSession()
 	sess.pid = proc.pid()
 	s.setPID(sess.pid)
-	lines := newLineWire(proc.stdin, proc.stdout, s.limits().Message, s.memory)
+	lines := newLineWire(proc.stdin, proc.stdout, s.cfg.Limits.Message, s.memory)
 	conn := newStreamConn(lines, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	sess.cut = conn.ended
 	var watching sync.WaitGroup
@@ -171,7 +171,7 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 func (s *server) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault {
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) && rpc.Code == codeOversize {
-		return (&oversize{limit: s.limits().Message}).fault("initialize")
+		return (&oversize{limit: s.cfg.Limits.Message}).fault("initialize")
 	}
 	if errors.As(err, &rpc) {
 		return &fault{
@@ -217,7 +217,7 @@ func isBroken(err error) bool {
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
 // not asked for that. life bounds the session, ctx the connecting.
 func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
-	wire, err := dialSSE(ctx, life, s.http, s.limits().Message)
+	wire, err := dialSSE(ctx, life, s.http, s.cfg.Limits.Message)
 	if err != nil {
 		return nil, connectFault(s.cfg, err, s.redact)
 	}
@@ -260,7 +260,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
-	control := newControlTransport(s.http.pool, s.probeTime(), s.limits().Message)
+	control := newControlTransport(s.http.pool, s.probeTime(), s.cfg.Limits.Message)
 	client := s.http.client(control)
 	stop := context.AfterFunc(ctx, control.abort)
 	sdk, err := s.initialize(ctx, &mcp.StreamableClientTransport{
@@ -285,7 +285,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 	sess.unanswered = control.unanswered.Load()
 	l := &httpLane{
 		server: s.http, calls: s.http.client(s.http.pool), control: client,
-		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.limits().Message,
+		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.cfg.Limits.Message,
 		onNotification: s.hearing(sess), losses: s.losses, onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	life := context.WithoutCancel(ctx)

@@ -166,7 +166,7 @@ func (d *diagnosis) find(ctx context.Context) bool {
 	}
 	var conn net.Conn
 	if err == nil {
-		limited, cancel := context.WithTimeout(ctx, s.timeouts.Connect)
+		limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 		conn, err = s.http.pool.DialContext(limited, "tcp", net.JoinHostPort(target.Hostname(), port(target)))
 		cancel()
 	}

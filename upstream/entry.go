@@ -25,13 +25,12 @@ const (
 
 // entry holds what all parts of a server share: its configuration, and whose calls it serves. It never changes.
 type entry struct {
-	cfg      ServerConfig
-	timeouts Timeouts
-	log      *slog.Logger
-	redact   *redactor
-	memory   *budget.Account // of messages
-	losses   *losses         // of all connections to the server
-	ids      *atomic.Int64   // of requests; all servers of the same id count on
+	cfg    ServerConfig
+	log    *slog.Logger
+	redact *redactor
+	memory *budget.Account // of messages
+	losses *losses         // of all connections to the server
+	ids    *atomic.Int64   // of requests; all servers of the same id count on
 
 	use       use
 	client    tool.Session // the session, for useSession
@@ -41,24 +40,22 @@ type entry struct {
 func (e *entry) nextID() string { return idPrefix + strconv.FormatInt(e.ids.Add(1), 10) }
 
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
-func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.timeouts.Connect/3) }
-
-func (e *entry) limits() Limits { return e.cfg.Limits.withDefaults(e.cfg.Transport) }
+func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }
 
 // requestLimits bound a request that is no tools/call.
 func (e *entry) requestLimits() callLimits {
-	return callLimits{idle: e.timeouts.Call, most: e.timeouts.CallMax}
+	return callLimits{idle: e.cfg.Timeouts.Call, most: e.cfg.Timeouts.CallMax}
 }
 
 // limitsOf bounds one request.
 func (e *entry) limitsOf(x *order) callLimits {
 	if x.Method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
-		return callLimits{idle: e.timeouts.CallMax, most: e.timeouts.CallMax}
+		return callLimits{idle: e.cfg.Timeouts.CallMax, most: e.cfg.Timeouts.CallMax}
 	}
 	if x.call == nil {
 		return e.requestLimits()
 	}
-	idle, most := e.cfg.callLimits(x.name)
+	idle, most := e.cfg.CallTimeouts(x.name)
 	return callLimits{idle: idle, most: most}
 }
 

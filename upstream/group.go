@@ -99,6 +99,7 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 	r := &roster{byID: make(map[string]*server, len(cfg.Servers))}
 	var faults []error
 	for _, sc := range cfg.Servers {
+		sc = sc.WithDefaults()
 		if r.byID[sc.ID] != nil {
 			faults = append(faults, fmt.Errorf("add server %q: the id is used twice: rename one", sc.ID))
 			continue
@@ -126,7 +127,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := newRedactor(sc)
 	e := &entry{
-		cfg: sc, timeouts: sc.Timeouts.withDefaults(), ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
+		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
 		log: slog.New(redactingLog{g.logger.Handler(), redact}).With("server", sc.ID), redact: redact,
 	}
 	s := &server{

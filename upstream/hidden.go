@@ -9,13 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-)
-
-// What becomes of hidden characters in descriptions and titles: Limits.HiddenText.
-const (
-	HiddenKeep   = "keep"   // they stay, and are told
-	HiddenStrip  = "strip"  // they are taken out
-	HiddenRefuse = "refuse" // what holds them is left out
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 const codeHiddenText = "hidden_text"
@@ -35,10 +29,10 @@ func (a *admission) checkHidden(c *candidate) {
 		c.declaration = clean
 		c.repaired("declaration", "there were %s; they were taken out", what)
 	case HiddenRefuse:
-		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, limitHiddenText, HiddenStrip)
+		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, settings.LimitHiddenText, HiddenStrip)
 	default:
 		a.findings = append(a.findings, tool.Finding{About: c.name, Code: codeHiddenText,
-			Reason: fmt.Sprintf("%s: a model reads what a person does not see. Look at it, or set %s to %s or %s", what, limitHiddenText,
+			Reason: fmt.Sprintf("%s: a model reads what a person does not see. Look at it, or set %s to %s or %s", what, settings.LimitHiddenText,
 				HiddenStrip, HiddenRefuse)})
 	}
 }

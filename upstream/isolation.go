@@ -88,7 +88,7 @@ func (i *isolation) execute(ctx context.Context, x *order) (tool.Reply, error) {
 // connection returns the session's connection, and makes one where there is none, for a client that says this of itself. It
 // waits while others that are closing take up the room.
 func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.Hop) (*server, error) {
-	timer := time.NewTimer(min(maxStartWait, i.server.timeouts.Connect))
+	timer := time.NewTimer(min(maxStartWait, i.server.cfg.Timeouts.Connect))
 	defer timer.Stop()
 	for {
 		one, moved, err := i.find(who, says)
@@ -137,7 +137,7 @@ func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-c
 	if i.barred() != nil {
 		return nil, nil, i.unavailable()
 	}
-	if len(i.open)+len(i.closing) < i.server.cfg.maxSessions() {
+	if len(i.open)+len(i.closing) < i.server.cfg.MaxSessions {
 		return i.start(who, says), nil, nil
 	}
 	if len(i.closing) == 0 {
@@ -200,7 +200,7 @@ func (i *isolation) full() *tool.Failure {
 	return &tool.Failure{Class: tool.ClassRateLimited, Code: "sessions_full", Message: fmt.Sprintf(
 		"server %q has a connection of its own for %d sessions, as many as its max_sessions allows, and all are in use: "+
 			"end a session, or try again later (one that is not used ends after %s). The hub's operator can raise max_sessions",
-		cfg.ID, cfg.maxSessions(), cfg.sessionIdle())}
+		cfg.ID, cfg.MaxSessions, cfg.SessionIdle)}
 }
 
 // start makes a connection for who and lets it run. mu is held.
@@ -208,7 +208,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	parent := i.server
 	e := *parent.entry
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says), parent.log.With("session", orText(who.Name, "unnamed"))
-	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.sessionIdle()
+	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
 	one := &server{
 		entry: &e, isolation: i, hubVersion: parent.hubVersion, guards: parent.guards,
 		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,

@@ -368,7 +368,7 @@ func TestCallLimitsOfTools(t *testing.T) {
 		"slow_2": {time.Hour, time.Hour},
 		"max":    {time.Second, time.Hour},
 	} {
-		if call, most := cfg.callLimits(name); call != want[0] || most != want[1] {
+		if call, most := cfg.CallTimeouts(name); call != want[0] || most != want[1] {
 			t.Errorf("%s: %s, %s, want %v", name, call, most, want)
 		}
 	}

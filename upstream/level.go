@@ -107,7 +107,7 @@ func (s *server) setLevel(ctx context.Context, sess *session) {
 	if !isNew {
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, s.timeouts.Call)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Call)
 	defer cancel()
 	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
 	c := newLaneCall(s.nextID(), methodSetLevel, params)

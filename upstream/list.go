@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 const (
@@ -98,10 +99,10 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 	if !sess.offers(l.kind()) {
 		return all, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, s.timeouts.List)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.List)
 	defer cancel()
 	seen := map[string]bool{}
-	size, cursor, limits := 0, "", s.limits()
+	size, cursor, limits := 0, "", s.cfg.Limits
 	for page := 1; ; page++ {
 		c := newLaneCall(s.nextID(), l.method(), listParams(cursor, sess.hop))
 		asked := time.Now()
@@ -127,8 +128,8 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 		switch {
 		case size > limits.Catalog:
 			return read{}, &fault{
-				what: fmt.Sprintf("%s is larger than %s (%s)", l.method(), sizeText(limits.Catalog), limitCatalog),
-				hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.noun(), raise(limitCatalog)),
+				what: fmt.Sprintf("%s is larger than %s (%s)", l.method(), settings.SizeText(limits.Catalog), settings.LimitCatalog),
+				hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.noun(), settings.Raise(settings.LimitCatalog)),
 			}
 		case next == "":
 			return all, nil
@@ -137,8 +138,8 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 			return all, nil
 		case page >= limits.Pages:
 			return read{}, &fault{
-				what: fmt.Sprintf("%s did not end within %s (%s)", l.method(), count(limits.Pages, "page"), limitPages),
-				hint: "report this to whoever maintains the server; if it is right, " + raise(limitPages),
+				what: fmt.Sprintf("%s did not end within %s (%s)", l.method(), count(limits.Pages, "page"), settings.LimitPages),
+				hint: "report this to whoever maintains the server; if it is right, " + settings.Raise(settings.LimitPages),
 			}
 		}
 		seen[next] = true
@@ -154,7 +155,7 @@ func (s *server) listFault(ctx context.Context, sess *session, l list, page int,
 	case errors.As(a.err, &large):
 		return large.fault(l.method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &fault{what: fmt.Sprintf("%s did not end within %s (page %d)", l.method(), s.timeouts.List, page),
+		return &fault{what: fmt.Sprintf("%s did not end within %s (page %d)", l.method(), s.cfg.Timeouts.List, page),
 			hint: "if the server is only slow, raise timeouts.list", cause: a.err}
 	case errors.As(a.err, &rpc):
 		return &fault{what: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.method(), s.redact.text(rpc.Message), rpc.Code),

@@ -530,7 +530,7 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 
 // verify asks a server that could not be reached whether it is still there.
 func (s *server) verify(ctx context.Context, sess *session) *fault {
-	limited, cancel := context.WithTimeout(ctx, s.timeouts.Connect)
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
 	err := sess.lane.ping(limited)
 	select {
@@ -544,7 +544,7 @@ func (s *server) verify(ctx context.Context, sess *session) *fault {
 		return over
 	}
 	if s.cfg.Transport == Stdio {
-		return &fault{what: fmt.Sprintf("no answer to ping within %s", s.timeouts.Connect), hint: "see the server's messages in the log",
+		return &fault{what: fmt.Sprintf("no answer to ping within %s", s.cfg.Timeouts.Connect), hint: "see the server's messages in the log",
 			cause: err}
 	}
 	return connectFault(s.cfg, causeOf(err), s.redact)

@@ -1,0 +1,126 @@
+package settings
+
+import (
+	"path"
+	"time"
+)
+
+// Transport says how a server is reached.
+type Transport string
+
+const (
+	Stdio          Transport = "stdio" // a child process
+	StreamableHTTP Transport = "http"
+	SSE            Transport = "sse" // the HTTP+SSE transport of protocol 2024-11-05
+)
+
+// Server is one upstream server. The zero value of each optional field means its default; WithDefaults fills them in.
+type Server struct {
+	ID        string // [a-z0-9][a-z0-9_-]*
+	Transport Transport
+
+	Command string   // stdio: found in PATH, or a path. "mcp-toolhub" is the running program itself.
+	Args    []string // stdio
+	Env     []string // stdio: NAME=value, sorted, added to the allow-listed environment
+	Dir     string   // stdio: working directory; "" is the hub's own
+
+	URL     string            // http, sse
+	Headers map[string]string // http, sse: sent with every request to this server's origin, and to no other
+
+	Disabled bool
+	Trust    bool     // the operator vouches for this server's annotations
+	Tags     []string // given to every tool of the server
+	Validate string   // "off", "warn" or "reject" (default)
+
+	// Lazy servers are started by the first call to one of their tools, as soon as it is known which tools they have.
+	Lazy bool
+
+	IdleStop     time.Duration // a server that no call has needed for so long is stopped until the next one; 0: never
+	HideWhenDown bool          // its tools are not listed while it is not ready
+
+	// Isolated servers have state that is their client's own: each client session gets a connection of its own, made by its
+	// first call, with a child process of its own where there is one.
+	Isolated    bool
+	SessionIdle time.Duration // such a connection that no call has needed for so long ends; default 10m
+	MaxSessions int           // such connections at the same time; default 20
+
+	MaxParallel int // calls that this server executes at the same time; for whoever schedules them
+	MaxQueued   int // calls that may wait for it
+
+	Limits   Limits
+	Timeouts Timeouts
+	Tools    []ToolTimeout // per-tool call timeouts; the first match counts
+}
+
+// Timeouts bound the hub's waiting for one server. Zero means the default.
+type Timeouts struct {
+	Connect time.Duration // start and initialize; default 30s
+	List    time.Duration // all pages of one list; default 30s
+	Call    time.Duration // a call without progress; default 60s
+	CallMax time.Duration // a call that reports progress, in all; default 30m
+}
+
+// ToolTimeout is the Call timeout of the tools whose own name matches Pattern (path.Match syntax).
+type ToolTimeout struct {
+	Pattern string
+	Call    time.Duration
+	CallMax time.Duration
+}
+
+// HubCommand as Server.Command means the running program itself.
+const HubCommand = "mcp-toolhub"
+
+const (
+	defaultConnect     = 30 * time.Second
+	defaultList        = 30 * time.Second
+	defaultCall        = 60 * time.Second
+	defaultCallMax     = 30 * time.Minute
+	defaultSessionIdle = 10 * time.Minute
+	defaultMaxSessions = 20
+)
+
+// WithDefaults returns s with the default in place of each zero timeout, limit and bound of sessions.
+func (s Server) WithDefaults() Server {
+	s.SessionIdle = OrDefault(s.SessionIdle, defaultSessionIdle)
+	s.MaxSessions = OrDefault(s.MaxSessions, defaultMaxSessions)
+	s.Timeouts = s.Timeouts.withDefaults()
+	s.Limits = s.Limits.withDefaults(s.Transport)
+	return s
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	t.Connect = OrDefault(t.Connect, defaultConnect)
+	t.List = OrDefault(t.List, defaultList)
+	t.Call = OrDefault(t.Call, defaultCall)
+	t.CallMax = max(OrDefault(t.CallMax, defaultCallMax), t.Call)
+	return t
+}
+
+// CallTimeouts returns the Call and CallMax timeouts of the tool that the server calls native.
+func (s Server) CallTimeouts(native string) (call, callMax time.Duration) {
+	t := s.Timeouts.withDefaults()
+	for _, own := range s.Tools {
+		if ok, err := path.Match(own.Pattern, native); err == nil && ok {
+			call = OrDefault(own.Call, t.Call)
+			return call, max(OrDefault(own.CallMax, t.CallMax), call)
+		}
+	}
+	return t.Call, t.CallMax
+}
+
+// CallTimeout returns how long a call of the tool that the server calls native may take in all.
+func (s Server) CallTimeout(native string) time.Duration {
+	_, most := s.CallTimeouts(native)
+	return most
+}
+
+// MessageLimit returns how many bytes an answer of the server may have. A longer one fails its call.
+func (s Server) MessageLimit() int { return s.Limits.withDefaults(s.Transport).Message }
+
+// OrDefault returns v, or def where v is not positive.
+func OrDefault[T int | time.Duration](v, def T) T {
+	if v <= 0 {
+		return def
+	}
+	return v
+}
