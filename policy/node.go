@@ -4,42 +4,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 const maxFile = 1 << 20 // bytes of a file of rules, grants or test calls
 
-// node is a value of a YAML or JSON file with its place. Anchors, aliases, merges and tags are refused: in a file that
-// decides what may run, what is written is what is meant.
-type node struct {
-	textfile.Position
-	kind    nodeKind
-	text    string // of a scalar
-	items   []*node
-	members []member
-}
-
-type member struct {
-	key   *node
-	value *node
-}
-
-type nodeKind string
-
-const (
-	isNull    nodeKind = "nothing"
-	isText    nodeKind = "a text"
-	isNumber  nodeKind = "a number"
-	isBool    nodeKind = "true or false"
-	isList    nodeKind = "a list"
-	isMapping nodeKind = "a mapping"
-)
+type node = textfile.Node
 
 // reader gathers the faults of one file.
 type reader struct {
@@ -63,124 +37,37 @@ func (r *reader) err() error {
 	return Faults{r.faults.Sort()}
 }
 
-// tree reads the one document of data; an empty one is an empty mapping. It is nil after a fault.
-func (r *reader) tree(data []byte) (root *node) {
-	root = &node{Position: textfile.At(1, 1), kind: isMapping}
+// tree reads the one document of data. It is nil after a fault.
+func (r *reader) tree(data []byte) *node {
 	if len(data) > maxFile {
 		r.fault(nil, "", "the file is larger than 1 MiB", "check the path, or split the rules by source")
 		return nil
 	}
-	// The library's bugs end here: for some files that are no YAML it panics.
-	defer func() {
-		if recover() != nil {
-			r.fault(nil, "", "not valid YAML", "check indentation, quotes and brackets")
-			root = nil
-		}
-	}()
-	docs, refused := textfile.YAML(data)
-	if refused != nil {
-		r.refuse(refused)
-		return nil
-	}
-	found := false
-	for _, doc := range docs {
-		switch doc.Body.(type) {
-		case nil, *ast.DirectiveNode, *ast.CommentGroupNode:
-			continue
-		}
-		n := r.node(doc.Body)
-		if found {
-			r.fault(n, "", "a second YAML document", "keep one document in the file")
-			return nil
-		}
-		root, found = n, true
-	}
-	if len(r.faults) > 0 {
-		return nil
+	// In a file that decides what may run, what is written is what is meant.
+	root, faults := textfile.ParseYAML(data, textfile.YAMLRules{Literal: true, Smaller: "split the rules by source"})
+	for _, f := range faults {
+		f.File = r.file
+		r.faults = append(r.faults, f)
 	}
 	return root
 }
 
-func (r *reader) refuse(refused *textfile.Refusal) {
-	message := refused.Message
-	if refused.Detail != "" {
-		message += ": " + refused.Detail
+// found is the kind of a value, in the words of these files' faults.
+func found(n *node) string {
+	switch n.Kind {
+	case textfile.Text:
+		return "a text"
+	case textfile.Bool:
+		return "true or false"
+	case textfile.Integer:
+		return string(textfile.Number)
 	}
-	r.fault(&node{Position: refused.Position}, "", message, cmp.Or(refused.Hint, "split the rules by source"))
+	return string(n.Kind)
 }
 
-func placed(t *token.Token) *node { return &node{Position: textfile.TokenPosition(t), kind: isNull} }
-
-func (r *reader) node(n ast.Node) *node {
-	switch x := n.(type) {
-	case nil:
-		return placed(nil)
-	case *ast.MappingNode:
-		m := placed(x.Start)
-		if len(x.Values) > 0 && !x.IsFlowStyle {
-			m = placed(x.Values[0].Key.GetToken())
-		}
-		return r.mapping(m, x.Values)
-	case *ast.MappingValueNode:
-		return r.mapping(placed(x.Key.GetToken()), []*ast.MappingValueNode{x})
-	case *ast.SequenceNode:
-		list := placed(x.Start)
-		list.kind = isList
-		for _, v := range x.Values {
-			list.items = append(list.items, r.node(v))
-		}
-		return list
-	case *ast.LiteralNode:
-		s := placed(x.Start)
-		s.kind = isText
-		if x.Value != nil {
-			s.text = x.Value.Value
-		}
-		return s
-	}
-	return r.scalar(n)
-}
-
-func (r *reader) scalar(n ast.Node) *node {
-	s := placed(n.GetToken())
-	if t := n.GetToken(); t != nil {
-		s.text = t.Value
-	}
-	switch x := n.(type) {
-	case *ast.StringNode:
-		s.kind, s.text = isText, x.Value
-	case *ast.IntegerNode, *ast.FloatNode:
-		s.kind = isNumber
-	case *ast.BoolNode:
-		s.kind = isBool
-		s.text = fmt.Sprint(x.Value)
-	case *ast.NullNode, *ast.CommentGroupNode:
-		s.text = ""
-	default:
-		r.fault(s, "", "anchors, aliases, tags and special numbers have no meaning here", "write the value out")
-	}
-	return s
-}
-
-func (r *reader) mapping(m *node, values []*ast.MappingValueNode) *node {
-	m.kind = isMapping
-	seen := map[string]bool{}
-	for _, v := range values {
-		if v.Key == nil {
-			continue
-		}
-		if _, plain := v.Key.(ast.ScalarNode); !plain || v.Key.IsMergeKey() {
-			r.fault(placed(v.Key.GetToken()), "", "a key that is no plain word", "write a word as the key")
-			continue
-		}
-		key := r.scalar(v.Key)
-		if seen[key.text] {
-			r.fault(key, key.text, "this key stands here twice", "remove one of the two")
-		}
-		seen[key.text] = true
-		m.members = append(m.members, member{key, r.node(v.Value)})
-	}
-	return m
+// must reports a value of another kind than it must be.
+func (r *reader) must(n *node, key, want, hint string) {
+	r.fault(n, key, "this is "+found(n)+" and must be "+want, hint)
 }
 
 // fields calls set for each member of the mapping n that is among known, and reports all others.
@@ -190,22 +77,18 @@ func (r *reader) fields(n *node, key string, known []string, set func(name, key 
 
 // fieldsMeant is fields where meant says which key people mean by some other words.
 func (r *reader) fieldsMeant(n *node, key string, known []string, meant map[string]string, set func(name, key string, value *node)) {
-	if n.kind != isMapping {
-		r.fault(n, key, "this is "+string(n.kind)+" and must be a mapping", "write "+strings.Join(known, ", "))
+	if n.Kind != textfile.Mapping {
+		r.must(n, key, "a mapping", "write "+strings.Join(known, ", "))
 		return
 	}
-	for _, m := range n.members {
-		path := join(key, m.key.text)
-		found := false
-		for _, k := range known {
-			found = found || k == m.key.text
-		}
-		if !found {
-			r.fault(m.key, path, "unknown key", textfile.DidYouMean(cmp.Or(meant[m.key.text], m.key.text), known,
+	for _, m := range n.Members {
+		path := join(key, m.Key)
+		if !slices.Contains(known, m.Key) {
+			r.fault(&node{Position: m.Position}, path, "unknown key", textfile.DidYouMean(cmp.Or(meant[m.Key], m.Key), known,
 				"the keys here are "+strings.Join(known, ", ")))
 			continue
 		}
-		set(m.key.text, path, m.value)
+		set(m.Key, path, m.Value)
 	}
 }
 
@@ -221,21 +104,21 @@ func join(key, name string) string {
 
 // list calls each for each element of n.
 func (r *reader) list(n *node, key string, each func(i int, key string, value *node)) {
-	if n.kind == isNull {
+	if n.Kind == textfile.Null {
 		return
 	}
-	if n.kind != isList {
-		r.fault(n, key, "this is "+string(n.kind)+" and must be a list", "begin each element with a dash")
+	if n.Kind != textfile.List {
+		r.must(n, key, "a list", "begin each element with a dash")
 		return
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		each(i, fmt.Sprintf("%s[%d]", key, i), item)
 	}
 }
 
 // words reads a text or a list of texts.
 func (r *reader) words(n *node, key string) []string {
-	if n.kind != isList {
+	if n.Kind != textfile.List {
 		return []string{r.word(n, key)}
 	}
 	words := []string{}
@@ -247,19 +130,19 @@ func (r *reader) words(n *node, key string) []string {
 }
 
 func (r *reader) word(n *node, key string) string {
-	switch n.kind {
-	case isText, isNumber:
-		return n.text
+	switch n.Kind {
+	case textfile.Text, textfile.Integer, textfile.Number:
+		return n.Text
 	}
-	r.fault(n, key, "this is "+string(n.kind)+" and must be a text", "put it in quotes")
+	r.must(n, key, "a text", "put it in quotes")
 	return ""
 }
 
 func (r *reader) truth(n *node, key string) bool {
-	if n.kind != isBool {
-		r.fault(n, key, "this is "+string(n.kind)+" and must be true or false", "write true or false")
+	if n.Kind != textfile.Bool {
+		r.must(n, key, "true or false", "write true or false")
 	}
-	return n.kind == isBool && n.text == "true"
+	return n.Kind == textfile.Bool && strings.EqualFold(n.Text, "true")
 }
 
 func (r *reader) instant(n *node, key string) time.Time {
@@ -270,49 +153,49 @@ func (r *reader) instant(n *node, key string) time.Time {
 	return t.UTC()
 }
 
-// json is the value as JSON text.
-func (n *node) json() json.RawMessage {
+// jsonOf is the value as JSON text.
+func jsonOf(n *node) json.RawMessage {
 	var b strings.Builder
-	n.write(&b)
+	writeJSON(&b, n)
 	return json.RawMessage(b.String())
 }
 
-func (n *node) write(b *strings.Builder) {
-	switch n.kind {
-	case isNull:
+func writeJSON(b *strings.Builder, n *node) {
+	switch n.Kind {
+	case textfile.Null:
 		b.WriteString("null")
-	case isBool:
-		b.WriteString(n.text)
-	case isNumber:
-		if json.Valid([]byte(n.text)) {
-			b.WriteString(n.text)
+	case textfile.Bool:
+		b.WriteString(strings.ToLower(n.Text))
+	case textfile.Integer, textfile.Number:
+		if json.Valid([]byte(n.Text)) {
+			b.WriteString(n.Text)
 			return
 		}
 		fallthrough // YAML knows spellings of numbers that JSON does not
-	case isText:
-		text, err := json.Marshal(n.text)
+	case textfile.Text:
+		text, err := json.Marshal(n.Text)
 		if err != nil {
 			text = []byte(`""`)
 		}
 		b.Write(text)
-	case isList:
+	case textfile.List:
 		b.WriteByte('[')
-		for i, item := range n.items {
+		for i, item := range n.Items {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			item.write(b)
+			writeJSON(b, item)
 		}
 		b.WriteByte(']')
-	case isMapping:
+	case textfile.Mapping:
 		b.WriteByte('{')
-		for i, m := range n.members {
+		for i, m := range n.Members {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			(&node{kind: isText, text: m.key.text}).write(b)
+			writeJSON(b, &node{Kind: textfile.Text, Text: m.Key})
 			b.WriteByte(':')
-			m.value.write(b)
+			writeJSON(b, m.Value)
 		}
 		b.WriteByte('}')
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -54,7 +55,7 @@ func (r *reader) rules(n *node, key string) []Rule {
 	before := slices.Clone(r.faults)
 	for _, p := range CheckRules(rules) {
 		path := join(fmt.Sprintf("%s[%d]", key, p.Rule), p.Key)
-		if places[p.Rule][""].kind != isMapping || before.Cover(path) {
+		if places[p.Rule][""].Kind != textfile.Mapping || before.Cover(path) {
 			continue // it was reported when the rule was read
 		}
 		name, _, _ := strings.Cut(p.Key, "[")
@@ -86,7 +87,7 @@ func (r *reader) rule(n *node, key string) (Rule, map[string]*node) {
 	places := map[string]*node{"": n}
 	r.fieldsMeant(n, key, ruleKeys(), RuleWords(), func(name, key string, value *node) {
 		places[name] = value
-		for i, item := range value.items {
+		for i, item := range value.Items {
 			places[fmt.Sprintf("%s[%d]", name, i)] = item
 		}
 		switch name {

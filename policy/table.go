@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
@@ -51,12 +52,12 @@ func ParseTable(file string, data []byte) (*Table, error) {
 			case "policy":
 				t.Settings = r.settings(value, key)
 			case "tools":
-				if value.kind != isMapping {
-					r.fault(value, key, "this is "+string(value.kind)+" and must be a mapping", "write a canonical name as each key")
+				if value.Kind != textfile.Mapping {
+					r.must(value, key, "a mapping", "write a canonical name as each key")
 				}
-				for _, m := range value.members {
-					name := tool.Name(m.key.text)
-					t.tools[name] = r.stated(name, m.value, join(key, m.key.text))
+				for _, m := range value.Members {
+					name := tool.Name(m.Key)
+					t.tools[name] = r.stated(name, m.Value, join(key, m.Key))
 				}
 			case "calls":
 				r.list(value, key, func(_ int, key string, value *node) { t.Calls = append(t.Calls, r.call(value, key)) })
@@ -92,7 +93,7 @@ func (r *reader) settings(n *node, key string) *Settings {
 
 // sets reads rules by source; a list alone is the user's.
 func (r *reader) sets(s *Settings, n *node, key string) {
-	if n.kind == isList {
+	if n.Kind == textfile.List {
 		s.Sets = append(s.Sets, Set{User, r.rules(n, key)})
 		return
 	}
@@ -178,9 +179,9 @@ func (r *reader) call(n *node, key string) TestCall {
 		case "call":
 			c.Tool = tool.Name(r.word(value, key))
 		case "args":
-			q.Input = value.json()
+			q.Input = jsonOf(value)
 		case "meta":
-			q.Meta = value.json()
+			q.Meta = jsonOf(value)
 		case "targets":
 			c.targets = true
 			r.list(value, key, func(_ int, key string, value *node) { q.Targets = append(q.Targets, r.target(value, key)) })

@@ -1,6 +1,6 @@
-// Package textfile is what files that people write have in common, whatever they are about: places in them, faults with
-// a hint at what to do, the word that was most likely meant, and YAML that no size or depth of a file can abuse. What a
-// file may say is the business of those who read it.
+// Package textfile reads files that people write, YAML or JSON with comments, into one kind of tree. Each value has its place.
+// It makes faults with a hint at what to do, and finds the word that was most likely meant. No size or depth of a file can
+// keep it busy. Its callers say what a file may hold.
 package textfile
 
 import (

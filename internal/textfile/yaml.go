@@ -1,6 +1,7 @@
 package textfile
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -17,24 +18,78 @@ const (
 
 	// MaxDepth is how many levels a file may nest: parsers recurse, and no setting lies deeper than ten levels.
 	MaxDepth = 100
+
+	// maxAliased bounds what aliases add to a file once they are followed: nine lines of aliases to aliases stand for
+	// billions of values otherwise.
+	maxAliased = 100_000
 )
 
-// Refusal is why a text was not parsed.
-type Refusal struct {
+// YAMLRules say what a YAML text may hold.
+type YAMLRules struct {
+	Literal bool   // what is written is what is meant: no anchors, aliases, merges, tags or duplicate keys
+	Private bool   // faults show nothing of the text, which may hold secrets
+	Smaller string // what to do about a text that is too long
+}
+
+// refusal is why a text was not parsed.
+type refusal struct {
 	Position
 	Message string // what is wrong
 	Hint    string // what to do; "" where that depends on what the file is for
 	Detail  string // the parser's own words, "" where it has none. They may quote the file, which may hold secrets
 }
 
-// YAML parses data into syntax trees, duplicate keys included, one for each document. The library's bugs end here: for
-// some files that are no YAML it panics, and for a stranger's file that must be a fault like any other.
-func YAML(data []byte) (docs []*ast.DocumentNode, refused *Refusal) {
+// ParseYAML reads the one document of a YAML text. A text without a document is an empty mapping.
+func ParseYAML(data []byte, rules YAMLRules) (root *Node, faults Faults) {
+	// The library's bugs end here: for some texts that are no YAML it panics.
 	defer func() {
 		if recover() != nil {
-			docs, refused = nil, &Refusal{At(1, 1), "not valid YAML", "check indentation, quotes and brackets", ""}
+			root, faults = nil, Faults{{Position: At(1, 1), Message: "not valid YAML", Hint: "check indentation, quotes and brackets"}}
 		}
 	}()
+	docs, refused := documents(data)
+	if refused != nil {
+		return nil, Faults{refused.fault(rules)}
+	}
+	w := yamlWalk{rules: rules, anchors: map[string]*Node{}}
+	for _, doc := range docs {
+		switch doc.Body.(type) {
+		case nil, *ast.DirectiveNode, *ast.CommentGroupNode:
+			continue
+		}
+		n := w.node(doc.Body)
+		if root != nil {
+			w.fail(n.Position, "a second YAML document", "keep one document in the file")
+			break
+		}
+		root = n
+	}
+	switch {
+	case len(w.faults) > 0:
+		return nil, w.faults
+	case root == nil:
+		root = &Node{Position: At(1, 1), Kind: Mapping}
+	}
+	return root, nil
+}
+
+// fault words a refusal.
+func (r *refusal) fault(rules YAMLRules) Fault {
+	f := Fault{Position: r.Position, Message: r.Message, Hint: cmp.Or(r.Hint, rules.Smaller)}
+	switch {
+	case rules.Private && strings.ContainsRune(r.Detail, '"'): // a quotation is a piece of the text
+		f.Message += " here"
+	case r.Detail != "":
+		f.Message += ": " + r.Detail
+	}
+	if rules.Private && strings.Contains(f.Message, `\t`) {
+		f.Hint = "indent with spaces"
+	}
+	return f
+}
+
+// documents parses data into syntax trees, duplicate keys included.
+func documents(data []byte) (docs []*ast.DocumentNode, refused *refusal) {
 	tokens := lexer.Tokenize(string(data))
 	if refused := bounded(tokens); refused != nil {
 		return nil, refused
@@ -43,22 +98,22 @@ func YAML(data []byte) (docs []*ast.DocumentNode, refused *Refusal) {
 	if err == nil {
 		return file.Docs, nil
 	}
-	refused = &Refusal{At(1, 1), "not valid YAML", "check indentation, quotes and brackets here and on the line before", ""}
+	refused = &refusal{At(1, 1), "not valid YAML", "check indentation, quotes and brackets here and on the line before", ""}
 	var located interface {
 		GetMessage() string
 		GetToken() *token.Token
 	}
 	if errors.As(err, &located) {
-		refused.Position = TokenPosition(located.GetToken())
+		refused.Position = tokenPosition(located.GetToken())
 		refused.Detail = strings.ReplaceAll(located.GetMessage(), "\t", `\t`)
 	}
 	return nil, refused
 }
 
 // bounded refuses files that would keep the parser busy for minutes or break its stack.
-func bounded(tokens token.Tokens) *Refusal {
+func bounded(tokens token.Tokens) *refusal {
 	if len(tokens) > maxTokens {
-		return &Refusal{TokenPosition(tokens[maxTokens]), "more than 100,000 YAML tokens", "", ""}
+		return &refusal{tokenPosition(tokens[maxTokens]), "more than 100,000 YAML tokens", "", ""}
 	}
 	flow, inline, line := 0, 0, 0
 	for _, t := range tokens {
@@ -74,16 +129,219 @@ func bounded(tokens token.Tokens) *Refusal {
 			inline++
 		}
 		if flow+inline > MaxDepth {
-			return &Refusal{TokenPosition(t), "nested more than 100 levels deep", "flatten the file", ""}
+			return &refusal{tokenPosition(t), "nested more than 100 levels deep", "flatten the file", ""}
 		}
 	}
 	return nil
 }
 
-// TokenPosition is the place of t, which may be nil: then it is the start of the file.
-func TokenPosition(t *token.Token) Position {
+// tokenPosition is the place of t, which may be nil: then it is the start of the file.
+func tokenPosition(t *token.Token) Position {
 	if t == nil || t.Position == nil {
 		return At(1, 1)
 	}
 	return At(max(t.Position.Line, 1), max(t.Position.Column, 1))
+}
+
+// yamlWalk turns a syntax tree into nodes, follows aliases and merges.
+type yamlWalk struct {
+	rules   YAMLRules
+	faults  Faults
+	anchors map[string]*Node
+	aliased int
+}
+
+// fail reports a fault that leaves no tree to look at.
+func (w *yamlWalk) fail(p Position, message, hint string) *Node {
+	w.faults = append(w.faults, Fault{Position: p, Message: message, Hint: hint})
+	return &Node{Position: p, Kind: Null, weight: 1}
+}
+
+func (w *yamlWalk) node(n ast.Node) *Node {
+	switch n.(type) {
+	case nil:
+		return &Node{Position: At(1, 1), Kind: Null, weight: 1}
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.InfinityNode, *ast.NanNode:
+		if w.rules.Literal {
+			return w.fail(tokenPosition(n.GetToken()), "anchors, aliases, tags and special numbers have no meaning here", "write the value out")
+		}
+	}
+	switch x := n.(type) {
+	case *ast.MappingNode:
+		p := tokenPosition(x.Start)
+		if len(x.Values) > 0 && !x.IsFlowStyle {
+			p = tokenPosition(x.Values[0].Key.GetToken())
+		}
+		return w.mapping(p, x.Values)
+	case *ast.MappingValueNode:
+		return w.mapping(tokenPosition(x.Key.GetToken()), []*ast.MappingValueNode{x})
+	case *ast.SequenceNode:
+		list := &Node{Position: tokenPosition(x.Start), Kind: List, weight: 1}
+		for _, v := range x.Values {
+			child := w.node(v)
+			list.Items = append(list.Items, child)
+			list.weight += child.weight
+		}
+		return list
+	case *ast.AnchorNode:
+		child := w.node(x.Value)
+		w.anchors[nameOf(x.Name)] = child
+		return child
+	case *ast.AliasNode:
+		return w.alias(x)
+	case *ast.TagNode:
+		return w.tagged(x)
+	}
+	return w.scalar(n)
+}
+
+func (w *yamlWalk) scalar(n ast.Node) *Node {
+	s := &Node{Position: tokenPosition(n.GetToken()), weight: 1}
+	if t := n.GetToken(); t != nil {
+		s.Text = t.Value
+	}
+	switch x := n.(type) {
+	case *ast.StringNode:
+		s.Kind, s.Text = Text, x.Value
+	case *ast.LiteralNode:
+		s.Kind, s.Text, s.Position = Text, "", tokenPosition(x.Start)
+		if x.Value != nil {
+			s.Text = x.Value.Value
+		}
+	case *ast.IntegerNode:
+		s.Kind = Integer
+	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		s.Kind = Number
+	case *ast.BoolNode:
+		s.Kind = Bool
+	case *ast.NullNode, *ast.CommentGroupNode:
+		s.Kind, s.Text = Null, ""
+	default:
+		return w.fail(s.Position, "a kind of YAML value that has no meaning here", "write a string, number, list or mapping")
+	}
+	return s
+}
+
+func (w *yamlWalk) mapping(p Position, values []*ast.MappingValueNode) *Node {
+	m := &Node{Position: p, Kind: Mapping, weight: 1}
+	var merged []*Node
+	seen := map[string]bool{}
+	for _, v := range values {
+		if v.Key == nil {
+			continue
+		}
+		if _, plain := v.Key.(ast.ScalarNode); w.rules.Literal && (!plain || v.Key.IsMergeKey()) {
+			w.fail(tokenPosition(v.Key.GetToken()), "a key that is no plain word", "write a word as the key")
+			continue
+		}
+		if v.Key.IsMergeKey() {
+			merged = append(merged, w.node(v.Value))
+			continue
+		}
+		key := w.key(v.Key)
+		if key == nil {
+			continue
+		}
+		if w.rules.Literal && seen[key.Text] {
+			w.faults = append(w.faults, Fault{Position: key.Position, Key: key.Text, Message: "this key stands here twice",
+				Hint: "remove one of the two"})
+		}
+		seen[key.Text] = true
+		child := w.node(v.Value)
+		m.Members = append(m.Members, Member{key.Position, key.Text, child})
+		m.weight += child.weight
+	}
+	if len(merged) > 0 {
+		w.merge(m, merged)
+	}
+	return m
+}
+
+// key returns the node of a mapping's key, or nil after a fault.
+func (w *yamlWalk) key(n ast.Node) *Node {
+	switch x := n.(type) {
+	case *ast.MappingKeyNode:
+		return w.key(x.Value)
+	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, nil:
+		p := At(1, 1)
+		if n != nil {
+			p = tokenPosition(n.GetToken())
+		}
+		w.fail(p, "a key that is not a string", "write a plain word as the key")
+		return nil
+	}
+	k := w.node(n)
+	if k.Kind == List || k.Kind == Mapping {
+		w.fail(k.Position, "a key that is not a string", "write a plain word as the key")
+		return nil
+	}
+	return k
+}
+
+// merge adds what "<<" brings in. A key of the mapping itself wins, then the earlier source.
+func (w *yamlWalk) merge(m *Node, merged []*Node) {
+	have := map[string]bool{}
+	for _, own := range m.Members {
+		have[own.Key] = true
+	}
+	var sources []*Node
+	for _, n := range merged {
+		if n.Kind == List {
+			sources = append(sources, n.Items...)
+		} else {
+			sources = append(sources, n)
+		}
+	}
+	for _, source := range sources {
+		if source.Kind != Mapping {
+			w.fail(source.Position, "<< merges "+string(source.Kind), "let << name an anchor of a mapping")
+			return
+		}
+		for _, other := range source.Members {
+			if !have[other.Key] {
+				have[other.Key] = true
+				m.Members = append(m.Members, other)
+				m.weight += other.Value.weight
+			}
+		}
+	}
+}
+
+func (w *yamlWalk) alias(x *ast.AliasNode) *Node {
+	p := tokenPosition(x.Start)
+	target := w.anchors[nameOf(x.Value)]
+	if target == nil {
+		return w.fail(p, "an alias without an anchor before it", "define the anchor (&name) above this line, outside of itself")
+	}
+	if w.aliased += target.weight; w.aliased > maxAliased {
+		if len(w.faults) > 0 {
+			return &Node{Position: p, Kind: Null, weight: 1}
+		}
+		return w.fail(p, "aliases that stand for more than 100,000 values", "write the values out, or fewer of them")
+	}
+	return target
+}
+
+// tagged obeys !!str and checks nothing else: the table says what type each value must have.
+func (w *yamlWalk) tagged(x *ast.TagNode) *Node {
+	child := w.node(x.Value)
+	switch x.Start.Value {
+	case "!!str":
+		if child.Kind == List || child.Kind == Mapping {
+			return child
+		}
+		text := *child
+		text.Kind = Text
+		return &text
+	case "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
+		return child
+	}
+	return w.fail(tokenPosition(x.Start), "a YAML tag that has no meaning here", "remove the tag (the word that begins with !)")
+}
+
+func nameOf(n ast.Node) string {
+	if n == nil || n.GetToken() == nil {
+		return ""
+	}
+	return n.GetToken().Value
 }

@@ -25,7 +25,7 @@ const syncWithin = 5 * time.Millisecond
 
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
 // no fault.
-func build(r *reader, root *node, f *file, state string) *Settings {
+func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.StartParallel = f.hub.startParallel
 	s.Upstream.Memory = f.hub.limits.memory

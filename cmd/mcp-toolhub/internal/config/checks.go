@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // The functions below check one value. They answer with what is wrong and what to do, "" where nothing is, and never
@@ -163,12 +165,12 @@ const minTokenBytes = 16
 // secret is a string that must come from outside of the file.
 type secret struct{}
 
-func (secret) read(r *reader, n *node) (string, bool) {
-	if n.kind != kindText {
+func (secret) read(r *reader, n *textfile.Node) (string, bool) {
+	if n.Kind != textfile.Text {
 		r.expected(n, "a string", "give it by reference: ${env:NAME} or ${file:path}")
 		return "", false
 	}
-	e, ok := r.expand(n.Position, n.text, false)
+	e, ok := r.expand(n.Position, n.Text, false)
 	switch {
 	case !ok:
 	case e.fromFile || !e.reference:

@@ -19,7 +19,7 @@ func clientKey[T any](name, doc string, warns bool) field[T] {
 		told = "Ignored: " + doc + "."
 	}
 	return field[T]{name: name, doc: told, schema: anything{}.schema, client: true,
-		read: func(r *reader, _ *node, at textfile.Position, _ *T) bool {
+		read: func(r *reader, _ *textfile.Node, at textfile.Position, _ *T) bool {
 			if warns {
 				r.warn(at, "ignored", doc)
 			}

@@ -11,21 +11,21 @@ import (
 // list is any number of values of one shape.
 type list[V any] struct{ of shape[V] }
 
-func (s list[V]) read(r *reader, n *node) ([]V, bool) {
-	switch n.kind {
-	case kindList:
-	case kindNull:
+func (s list[V]) read(r *reader, n *textfile.Node) ([]V, bool) {
+	switch n.Kind {
+	case textfile.List:
+	case textfile.Null:
 		return nil, true // a key whose entries are all commented out
 	default:
 		hint := ""
-		if n.kind == kindText {
+		if n.Kind == textfile.Text {
 			hint = `write it as a list: ["…"]`
 		}
 		r.expected(n, "a list", hint)
 		return nil, false
 	}
-	values, sound := make([]V, 0, len(n.items)), true
-	for i, item := range n.items {
+	values, sound := make([]V, 0, len(n.Items)), true
+	for i, item := range n.Items {
 		leave := r.enterItem(i)
 		v, ok := s.of.read(r, item)
 		leave()
@@ -49,29 +49,29 @@ type entry[V any] struct {
 // mapping is any number of values of one shape under keys that the user chooses, in the order of the file.
 type mapping[V any] struct {
 	of   shape[V]
-	key  func(string) (problem, hint string) // nil: any. Its problem does not hold the key: the key path does.
-	each func(r *reader, m member) func()    // called before a value is read; what it returns, after; nil: nothing
+	key  func(string) (problem, hint string)       // nil: any. Its problem does not hold the key: the key path does.
+	each func(r *reader, m textfile.Member) func() // called before a value is read; what it returns, after; nil: nothing
 }
 
-func (s mapping[V]) read(r *reader, n *node) ([]entry[V], bool) {
-	if n.kind == kindNull {
+func (s mapping[V]) read(r *reader, n *textfile.Node) ([]entry[V], bool) {
+	if n.Kind == textfile.Null {
 		return nil, true
 	}
-	if n.kind != kindMapping {
+	if n.Kind != textfile.Mapping {
 		r.expected(n, "a mapping", "")
 		return nil, false
 	}
 	var entries []entry[V]
 	sound := r.duplicates(n)
 	seen := map[string]bool{}
-	for _, m := range n.members {
-		if seen[m.key] {
+	for _, m := range n.Members {
+		if seen[m.Key] {
 			continue
 		}
-		seen[m.key] = true
-		leave := r.enter(m.key)
+		seen[m.Key] = true
+		leave := r.enter(m.Key)
 		if s.key != nil {
-			if problem, hint := s.key(m.key); problem != "" {
+			if problem, hint := s.key(m.Key); problem != "" {
 				r.fault(m.Position, problem, hint)
 				sound = false
 			}
@@ -80,11 +80,11 @@ func (s mapping[V]) read(r *reader, n *node) ([]entry[V], bool) {
 		if s.each != nil {
 			done = s.each(r, m)
 		}
-		v, ok := in[V]{s.of}.read(r, m.value)
+		v, ok := in[V]{s.of}.read(r, m.Value)
 		done()
 		leave()
 		sound = sound && ok && v.ok
-		entries = append(entries, entry[V]{v, m.Position, m.key})
+		entries = append(entries, entry[V]{v, m.Position, m.Key})
 	}
 	return entries, sound
 }
@@ -94,18 +94,18 @@ func (s mapping[V]) schema(d defs) schema {
 }
 
 // duplicates reports each key of n that stands there more than once.
-func (r *reader) duplicates(n *node) bool {
-	first := make(map[string]textfile.Position, len(n.members))
+func (r *reader) duplicates(n *textfile.Node) bool {
+	first := make(map[string]textfile.Position, len(n.Members))
 	sound := true
-	for _, m := range n.members {
-		if at, twice := first[m.key]; twice {
-			leave := r.enter(m.key)
+	for _, m := range n.Members {
+		if at, twice := first[m.Key]; twice {
+			leave := r.enter(m.Key)
 			r.fault(m.Position, fmt.Sprintf("duplicate key, first at %s:%d:%d", r.file, at.Line, at.Column), "remove one of the two")
 			leave()
 			sound = false
 			continue
 		}
-		first[m.key] = m.Position
+		first[m.Key] = m.Position
 	}
 	return sound
 }
@@ -113,7 +113,7 @@ func (r *reader) duplicates(n *node) bool {
 // field is one key that an object may have.
 type field[T any] struct {
 	name, doc string
-	read      func(r *reader, n *node, at textfile.Position, t *T) bool
+	read      func(r *reader, n *textfile.Node, at textfile.Position, t *T) bool
 	schema    func(d defs) schema
 	required  bool
 	client    bool // a client's key without meaning here: never suggested, any value
@@ -121,7 +121,7 @@ type field[T any] struct {
 
 // key is a field whose value goes where at points.
 func key[T, V any](name, doc string, s shape[V], at func(*T) *V) field[T] {
-	return field[T]{name: name, doc: doc, schema: s.schema, read: func(r *reader, n *node, _ textfile.Position, t *T) bool {
+	return field[T]{name: name, doc: doc, schema: s.schema, read: func(r *reader, n *textfile.Node, _ textfile.Position, t *T) bool {
 		v, ok := s.read(r, n)
 		*at(t) = v // also where it is unsound in part: the rest takes part in the checks of several values
 		return ok
@@ -143,31 +143,31 @@ type object[T any] struct {
 	extra   schema                // further members of the schema
 }
 
-func (s object[T]) read(r *reader, n *node) (T, bool) {
+func (s object[T]) read(r *reader, n *textfile.Node) (T, bool) {
 	var t T
-	if n.kind != kindMapping && n.kind != kindNull {
+	if n.Kind != textfile.Mapping && n.Kind != textfile.Null {
 		r.expected(n, "a mapping", "")
 		return t, false
 	}
 	sound := r.duplicates(n)
-	first := make(map[string]member, len(n.members))
-	for _, m := range slices.Backward(n.members) {
-		first[m.key] = m
+	first := make(map[string]textfile.Member, len(n.Members))
+	for _, m := range slices.Backward(n.Members) {
+		first[m.Key] = m
 	}
 	for _, f := range s.fields {
 		m, there := first[f.name]
 		switch {
 		case there:
 			leave := r.enter(f.name)
-			sound = f.read(r, m.value, m.Position, &t) && sound
+			sound = f.read(r, m.Value, m.Position, &t) && sound
 			leave()
 		case f.required:
 			r.fault(n.Position, "the key "+f.name+" is missing", "add it: "+f.doc)
 			sound = false
 		}
 	}
-	for _, m := range n.members {
-		if !slices.ContainsFunc(s.fields, func(f field[T]) bool { return f.name == m.key }) {
+	for _, m := range n.Members {
+		if !slices.ContainsFunc(s.fields, func(f field[T]) bool { return f.name == m.Key }) {
 			sound = s.stray(r, m) && sound
 		}
 	}
@@ -186,18 +186,18 @@ func (s object[T]) known() []string {
 }
 
 // stray reports a key that the table does not hold.
-func (s object[T]) stray(r *reader, m member) bool {
-	defer r.enter(m.key)()
+func (s object[T]) stray(r *reader, m textfile.Member) bool {
+	defer r.enter(m.Key)()
 	known := s.known()
-	if s.lenient != nil && s.lenient(m.key) {
-		r.warn(m.Position, "not a key of the hub, ignored", textfile.DidYouMean(m.key, known, ""))
+	if s.lenient != nil && s.lenient(m.Key) {
+		r.warn(m.Position, "not a key of the hub, ignored", textfile.DidYouMean(m.Key, known, ""))
 		return true
 	}
 	otherwise := s.unknown
 	if otherwise == "" {
 		otherwise = "known here: " + commas(known)
 	}
-	r.fault(m.Position, "unknown key", textfile.DidYouMean(cmp.Or(s.meant[m.key], m.key), known, otherwise))
+	r.fault(m.Position, "unknown key", textfile.DidYouMean(cmp.Or(s.meant[m.Key], m.Key), known, otherwise))
 	return false
 }
 
@@ -237,5 +237,5 @@ func (s object[T]) schema(d defs) schema {
 // anything is a value that the hub does not look at.
 type anything struct{}
 
-func (anything) read(*reader, *node) (struct{}, bool) { return struct{}{}, true }
-func (anything) schema(defs) schema                   { return schema{} }
+func (anything) read(*reader, *textfile.Node) (struct{}, bool) { return struct{}{}, true }
+func (anything) schema(defs) schema                            { return schema{} }

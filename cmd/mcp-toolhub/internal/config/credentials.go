@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -21,29 +22,29 @@ const (
 
 // credentialsOf are the names of what the entry of a server gives it to sign in with. They are told by where they come from
 // and where they go: a variable or an input counts that is called like a secret, or goes where a secret does; a file always.
-func credentialsOf(entry *node) []string {
+func credentialsOf(entry *textfile.Node) []string {
 	c := make(credentials)
-	for _, m := range entry.members {
-		switch m.key {
+	for _, m := range entry.Members {
+		switch m.Key {
 		case "env":
-			for _, v := range m.value.members {
-				c.value(v.value.text, command.Secret(v.key), fromConfig+"env."+v.key)
+			for _, v := range m.Value.Members {
+				c.value(v.Value.Text, command.Secret(v.Key), fromConfig+"env."+v.Key)
 			}
 		case "headers":
-			for _, h := range m.value.members {
-				secret := facts.SecretParameter(h.key) || command.Secret(h.key)
-				if c.value(h.value.text, secret, "") || secret {
-					c[inHeader+h.key] = true
+			for _, h := range m.Value.Members {
+				secret := facts.SecretParameter(h.Key) || command.Secret(h.Key)
+				if c.value(h.Value.Text, secret, "") || secret {
+					c[inHeader+h.Key] = true
 				}
 			}
 		case "args":
-			for _, word := range m.value.items {
-				c.value(word.text, false, fromConfig+"args")
+			for _, word := range m.Value.Items {
+				c.value(word.Text, false, fromConfig+"args")
 			}
 		case "url", "httpUrl", "serverUrl":
-			c.value(m.value.text, false, fromConfig+m.key)
+			c.value(m.Value.Text, false, fromConfig+m.Key)
 		case "envFile":
-			c[fromFile+m.value.text] = true
+			c[fromFile+m.Value.Text] = true
 		}
 	}
 	names := make([]string, 0, len(c))

@@ -34,7 +34,7 @@ func (r *reader) servers(entries []entry[server], usual limits) []upstream.Serve
 		} else {
 			ids[id] = e
 		}
-		if e.node.kind == kindMapping || e.node.kind == kindNull { // anything else was reported, and nothing can be added
+		if e.node.Kind == textfile.Mapping || e.node.Kind == textfile.Null { // anything else was reported, and nothing can be added
 			r.dormant = e.value.disabled
 			c := r.server(id, e)
 			c.Limits = serverLimits(e.value.limits, usual)
@@ -172,8 +172,8 @@ func (r *reader) transport(e entry[server], address located[string]) upstream.Tr
 // absent reports that an entry does not say where its server is, unless it tries to: a misspelt command is one fault.
 func (r *reader) absent(e entry[server], message, hint string) {
 	wanted := []string{"command", "url", "httpUrl", "serverUrl"}
-	for _, m := range e.node.members {
-		if !slices.Contains(wanted, m.key) && slices.Contains(wanted, textfile.Nearest(m.key, serverShape().known())) {
+	for _, m := range e.node.Members {
+		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, serverShape().known())) {
 			return
 		}
 	}

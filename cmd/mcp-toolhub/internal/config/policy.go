@@ -56,8 +56,8 @@ type classifier struct {
 // words is one string, or a list of strings.
 type words struct{ of text }
 
-func (s words) read(r *reader, n *node) ([]string, bool) {
-	if n.kind == kindText {
+func (s words) read(r *reader, n *textfile.Node) ([]string, bool) {
+	if n.Kind == textfile.Text {
 		v, ok := s.of.read(r, n)
 		return []string{v}, ok
 	}
@@ -196,7 +196,7 @@ func factsShape() object[factsOf] {
 	}
 	for _, flag := range factFlags() {
 		fields = append(fields, field[factsOf]{name: flag.name, doc: flag.doc, schema: boolean{}.schema,
-			read: func(r *reader, n *node, _ textfile.Position, f *factsOf) bool {
+			read: func(r *reader, n *textfile.Node, _ textfile.Position, f *factsOf) bool {
 				v, ok := in[bool]{boolean{}}.read(r, n)
 				*flag.at(&f.Override) = &v.value
 				return ok && v.ok
@@ -378,9 +378,9 @@ func faultWithin[V any](r *reader, v located[V], path, message, hint string) {
 	at := v.Position
 	if n := v.node; n != nil {
 		for _, step := range strings.FieldsFunc(path, func(c rune) bool { return c == '.' || c == '[' || c == ']' }) {
-			next := n.member(step)
-			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.items) {
-				next = n.items[i]
+			next := n.Member(step)
+			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
+				next = n.Items[i]
 			}
 			if next == nil {
 				break

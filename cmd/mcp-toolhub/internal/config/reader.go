@@ -3,6 +3,10 @@ package config
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -36,6 +40,19 @@ func newReader(file string, env Env) *reader {
 
 // note remembers what a file held that the settings come from.
 func (r *reader) note(path string, data []byte) { r.digests[realPath(path)] = digest(data) }
+
+// tree reads the text of the file, or reports why it cannot and returns nil.
+func (r *reader) tree(data []byte) *textfile.Node {
+	if len(data) > maxFileBytes {
+		r.faultAt(textfile.At(1, 1), "the file is larger than 4 MiB", "check the path")
+		return nil
+	}
+	root, faults := textfile.Parse(r.file, data)
+	for _, f := range faults {
+		r.report(f)
+	}
+	return root
+}
 
 func (r *reader) sorted() textfile.Faults { return r.faults.Sort() }
 
@@ -91,12 +108,12 @@ func (r *reader) at(path string) (leave func()) {
 }
 
 // expected reports a value of the wrong type.
-func (r *reader) expected(n *node, want, hint string) {
-	if n.kind == kindNull {
-		r.fault(n.Position, "want "+want+", found "+string(n.kind), orElse(hint, "write a value, or remove the key"))
+func (r *reader) expected(n *textfile.Node, want, hint string) {
+	if n.Kind == textfile.Null {
+		r.fault(n.Position, "want "+want+", found "+string(n.Kind), orElse(hint, "write a value, or remove the key"))
 		return
 	}
-	r.fault(n.Position, "want "+want+", found "+string(n.kind), hint)
+	r.fault(n.Position, "want "+want+", found "+string(n.Kind), hint)
 }
 
 func orElse(s, otherwise string) string {
@@ -115,4 +132,29 @@ func faultOf[V any](r *reader, v located[V], message, hint string) {
 func warnOf[V any](r *reader, v located[V], message, hint string) {
 	defer r.at(v.path)()
 	r.warn(v.Position, message, hint)
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$-]*$`)
+
+// join appends key to a key path. A key that would be misread there is quoted, a very long one cut. A slip such as
+// "TOKEN=value" or "Authorization: value" makes the value a part of the key, so a key is not shown beyond = or :.
+func join(path, key string) string {
+	if !plainKey.MatchString(key) || len(key) > 100 {
+		if i := strings.IndexAny(key, "=:"); i >= 0 {
+			key = key[:i+1] + "…"
+		}
+		return path + "[" + quote(key) + "]"
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// quote makes a key or name of the file safe to show: one line, no control characters, not too long.
+func quote(s string) string {
+	if utf8.RuneCountInString(s) > 100 {
+		s = string([]rune(s)[:100]) + "…"
+	}
+	return strconv.Quote(s)
 }

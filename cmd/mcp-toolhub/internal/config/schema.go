@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"maps"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // schema is a JSON Schema, or a part of one.
@@ -39,7 +41,7 @@ type named[V any] struct {
 	shape shape[V]
 }
 
-func (s named[V]) read(r *reader, n *node) (V, bool) { return s.shape.read(r, n) }
+func (s named[V]) read(r *reader, n *textfile.Node) (V, bool) { return s.shape.read(r, n) }
 
 func (s named[V]) schema(d defs) schema {
 	if _, there := d[s.name]; !there {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"regexp"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // server is one entry of mcpServers or servers.
@@ -135,9 +137,9 @@ func timeoutsShape() object[timeouts] {
 }
 
 // sleepIfDisabled lets the variables of a disabled server be unset.
-func sleepIfDisabled(r *reader, m member) func() {
+func sleepIfDisabled(r *reader, m textfile.Member) func() {
 	before := r.dormant
-	if d := m.value.member("disabled"); d != nil && d.kind == kindBool {
+	if d := m.Value.Member("disabled"); d != nil && d.Kind == textfile.Bool {
 		r.dormant, _ = boolean{}.read(r, d)
 	}
 	return func() { r.dormant = before }
@@ -151,11 +153,11 @@ type envValue struct{}
 
 var envText = text{expand: true, empty: true, scalar: true, check: noNUL}
 
-func (envValue) read(r *reader, n *node) (string, bool) {
-	if n.kind == kindNull {
+func (envValue) read(r *reader, n *textfile.Node) (string, bool) {
+	if n.Kind == textfile.Null {
 		return unset, true
 	}
-	if n.kind == kindText && bareVariable.MatchString(n.text) {
+	if n.Kind == textfile.Text && bareVariable.MatchString(n.Text) {
 		r.warn(n.Position, "begins with $ and is passed on as it stands", "write ${NAME} if it is to stand for a variable")
 	}
 	return envText.read(r, n)

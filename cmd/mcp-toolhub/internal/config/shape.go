@@ -15,7 +15,7 @@ import (
 // shape is what a value of the file must look like, said once: how it is read, and how the JSON Schema tells it.
 type shape[V any] interface {
 	// read returns the value of n, and whether all of it is sound. What is not was reported.
-	read(r *reader, n *node) (V, bool)
+	read(r *reader, n *textfile.Node) (V, bool)
 	schema(d defs) schema
 }
 
@@ -23,7 +23,7 @@ type shape[V any] interface {
 type located[V any] struct {
 	textfile.Position
 	path    string
-	node    *node
+	node    *textfile.Node
 	present bool // the key stands in the file
 	ok      bool // and its value is sound
 	value   V
@@ -32,7 +32,7 @@ type located[V any] struct {
 // in keeps the place of what the inner shape reads. It is always sound itself: whoever uses the value looks at ok.
 type in[V any] struct{ shape shape[V] }
 
-func (s in[V]) read(r *reader, n *node) (located[V], bool) {
+func (s in[V]) read(r *reader, n *textfile.Node) (located[V], bool) {
 	v, ok := s.shape.read(r, n)
 	return located[V]{n.Position, r.path, n, true, ok, v}, true
 }
@@ -50,10 +50,10 @@ type text struct {
 	check   func(string) (fault, hint string) // nil: any. Its answers do not hold the string.
 }
 
-func (s text) read(r *reader, n *node) (string, bool) {
-	switch n.kind {
-	case kindText:
-	case kindBool, kindInteger, kindNumber:
+func (s text) read(r *reader, n *textfile.Node) (string, bool) {
+	switch n.Kind {
+	case textfile.Text:
+	case textfile.Bool, textfile.Integer, textfile.Number:
 		if !s.scalar {
 			r.expected(n, s.wanted(), "put it in quotes")
 			return "", false
@@ -62,7 +62,7 @@ func (s text) read(r *reader, n *node) (string, bool) {
 		r.expected(n, s.wanted(), "")
 		return "", false
 	}
-	v := n.text
+	v := n.Text
 	if s.expand {
 		e, ok := r.expand(n.Position, v, true)
 		if !ok {
@@ -76,7 +76,7 @@ func (s text) read(r *reader, n *node) (string, bool) {
 }
 
 // sound checks the value itself, and says nothing of it.
-func (s text) sound(r *reader, n *node, v string) bool {
+func (s text) sound(r *reader, n *textfile.Node, v string) bool {
 	var message, hint string
 	switch {
 	case s.oneOf != nil:
@@ -129,16 +129,16 @@ func (s text) schema(defs) schema {
 // boolean is true or false, and no word for them.
 type boolean struct{}
 
-func (boolean) read(r *reader, n *node) (bool, bool) {
-	if n.kind != kindBool {
+func (boolean) read(r *reader, n *textfile.Node) (bool, bool) {
+	if n.Kind != textfile.Bool {
 		hint := ""
-		if n.kind == kindText {
+		if n.Kind == textfile.Text {
 			hint = "write true or false, without quotes"
 		}
 		r.expected(n, "true or false", hint)
 		return false, false
 	}
-	return strings.EqualFold(n.text, "true"), true
+	return strings.EqualFold(n.Text, "true"), true
 }
 
 func (boolean) schema(defs) schema { return schema{"type": "boolean"} }
@@ -146,12 +146,12 @@ func (boolean) schema(defs) schema { return schema{"type": "boolean"} }
 // integer is a whole number within bounds.
 type integer struct{ min, max int64 }
 
-func (s integer) read(r *reader, n *node) (int64, bool) {
-	if n.kind != kindInteger {
+func (s integer) read(r *reader, n *textfile.Node) (int64, bool) {
+	if n.Kind != textfile.Integer {
 		r.expected(n, "a whole number", "")
 		return 0, false
 	}
-	v, ok := parseInteger(n.text)
+	v, ok := parseInteger(n.Text)
 	if !ok || v < s.min || v > s.max {
 		r.fault(n.Position, "out of range", fmt.Sprintf("write a number from %d to %d", s.min, s.max))
 		return 0, false
@@ -176,7 +176,7 @@ func (s integer) schema(defs) schema {
 // number narrows an integer to the int of a settings struct.
 type number struct{ min, max int32 }
 
-func (s number) read(r *reader, n *node) (int, bool) {
+func (s number) read(r *reader, n *textfile.Node) (int, bool) {
 	v, ok := integer{int64(s.min), int64(s.max)}.read(r, n)
 	return int(v), ok
 }
@@ -197,17 +197,17 @@ const (
 // timeout is the shape of every timeout.
 var timeout = duration{min: time.Millisecond, max: 24 * time.Hour}
 
-func (s duration) read(r *reader, n *node) (time.Duration, bool) {
-	switch n.kind {
-	case kindText:
-	case kindInteger, kindNumber:
+func (s duration) read(r *reader, n *textfile.Node) (time.Duration, bool) {
+	switch n.Kind {
+	case textfile.Text:
+	case textfile.Integer, textfile.Number:
 		r.fault(n.Position, "a number without a unit", `write a duration with its unit, in quotes: "30s", "5m", "1h"`)
 		return 0, false
 	default:
 		r.expected(n, "a duration", `write it with its unit: "30s", "5m", "1h"`)
 		return 0, false
 	}
-	v, ok := s.parse(n.text)
+	v, ok := s.parse(n.Text)
 	if !ok {
 		r.fault(n.Position, "not a duration", `write a number and a unit: "30s", "5m", "1h"`)
 		return 0, false
@@ -259,14 +259,14 @@ type size struct{ min, max int64 }
 
 var sizePattern = regexp.MustCompile(`^([0-9]+) ?(B|kB|KB|KiB|MB|MiB|GB|GiB)$`)
 
-func (s size) read(r *reader, n *node) (int64, bool) {
+func (s size) read(r *reader, n *textfile.Node) (int64, bool) {
 	var v int64
 	ok := false
-	switch n.kind {
-	case kindInteger:
-		v, ok = parseInteger(n.text)
-	case kindText:
-		if v, ok = parseSize(n.text); !ok {
+	switch n.Kind {
+	case textfile.Integer:
+		v, ok = parseInteger(n.Text)
+	case textfile.Text:
+		if v, ok = parseSize(n.Text); !ok {
 			r.fault(n.Position, "not a size", `write bytes, or a number and a unit: 1048576, "64MiB", "10MB"`)
 			return 0, false
 		}

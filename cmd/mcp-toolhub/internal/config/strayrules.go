@@ -57,19 +57,19 @@ func RulePatterns(set policy.Set) [][]Pattern {
 
 // policyPatterns notes the patterns of policy besides those of rules.
 func (r *reader) policyPatterns(p located[permission]) {
-	note := func(path string, n *node) {
-		if n != nil && n.kind == kindText {
-			r.canonical(located[string]{Position: n.Position, path: path, ok: true, value: n.text})
+	note := func(path string, n *textfile.Node) {
+		if n != nil && n.Kind == textfile.Text {
+			r.canonical(located[string]{Position: n.Position, path: path, ok: true, value: n.Text})
 		}
 	}
 	if tools := p.value.tools; tools.ok {
-		for i, item := range tools.node.items {
-			note(fmt.Sprintf("%s[%d].match", tools.path, i), item.member("match"))
+		for i, item := range tools.node.Items {
+			note(fmt.Sprintf("%s[%d].match", tools.path, i), item.Member("match"))
 		}
 	}
 	if c := p.value.classifier; c.ok {
-		if match := c.node.member("match"); match != nil {
-			for _, n := range append([]*node{match}, match.items...) {
+		if match := c.node.Member("match"); match != nil {
+			for _, n := range append([]*textfile.Node{match}, match.Items...) {
 				note(c.path+".match", n)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
@@ -135,7 +136,7 @@ func ignored[T, V any](*T) *V { return new(V) }
 // inputs is the list of input variables. It stands first in the table: from here on ${input:…} has a meaning.
 type inputs struct{ list[input] }
 
-func (s inputs) read(r *reader, n *node) ([]input, bool) {
+func (s inputs) read(r *reader, n *textfile.Node) ([]input, bool) {
 	all, sound := s.list.read(r, n)
 	for i, in := range all {
 		for _, other := range all[:i] {

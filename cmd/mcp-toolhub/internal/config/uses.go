@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
@@ -24,14 +25,14 @@ func usesOf(f *file, s *Settings) []string {
 		}
 	}
 	if c := f.policy.value.classifier; c.present {
-		if command := c.node.member("command"); command != nil {
-			add("policy.classifier: runs %s", shownNodes(command.items))
+		if command := c.node.Member("command"); command != nil {
+			add("policy.classifier: runs %s", shownNodes(command.Items))
 		} else {
-			add("policy.classifier: sends calls to %s", shownNodes([]*node{c.node.member("url")}))
+			add("policy.classifier: sends calls to %s", shownNodes([]*textfile.Node{c.node.Member("url")}))
 		}
 	}
 	if e := f.deferred.embeddings; e.present {
-		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*node{e.node.member("url")}))
+		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*textfile.Node{e.node.Member("url")}))
 	}
 	if s.Downstream.HTTP.Listen != "" {
 		add("hub.http: listens on %s", shown(s.Downstream.HTTP.Listen))
@@ -78,18 +79,18 @@ func useOfServer(v *server) string {
 		}
 	}
 	if address.present {
-		return "connects to " + shownNodes([]*node{address.node}) + withNames("headers", v.headers) + trusted(v)
+		return "connects to " + shownNodes([]*textfile.Node{address.node}) + withNames("headers", v.headers) + trusted(v)
 	}
-	text := "runs " + shownNodes([]*node{v.command.node})
-	if v.args.present && len(v.args.node.items) > 0 {
-		text += " " + shownNodes(v.args.node.items)
+	text := "runs " + shownNodes([]*textfile.Node{v.command.node})
+	if v.args.present && len(v.args.node.Items) > 0 {
+		text += " " + shownNodes(v.args.node.Items)
 	}
 	if v.cwd.present {
-		text += ", in " + shownNodes([]*node{v.cwd.node})
+		text += ", in " + shownNodes([]*textfile.Node{v.cwd.node})
 	}
 	text += withNames("variables", v.env)
 	if v.envFile.present {
-		text += ", with the variables of " + shownNodes([]*node{v.envFile.node})
+		text += ", with the variables of " + shownNodes([]*textfile.Node{v.envFile.node})
 	}
 	return text + trusted(v)
 }
@@ -133,11 +134,11 @@ func shownAll(words []string) string {
 }
 
 // shownNodes are values as they stand in the file.
-func shownNodes(nodes []*node) string {
+func shownNodes(nodes []*textfile.Node) string {
 	var words []string
 	for _, n := range nodes {
 		if n != nil {
-			words = append(words, n.text)
+			words = append(words, n.Text)
 		}
 	}
 	return shownAll(words)

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -145,8 +146,9 @@ func (t *Toolset) take(taken map[string][]*definition) {
 		}
 		for i, d := range all {
 			other := all[(i+1)%len(all)]
-			t.problems = append(t.problems, Problem{d.path, []string{fmt.Sprintf("%s: the name %q is that of %s as well, so neither is taken: "+
-				"rename one of them", d.place(d.nameAt), name, other.path)}})
+			fault := textfile.Fault{File: d.path, Position: d.nameAt, Message: fmt.Sprintf("the name %q is that of %s as well, "+
+				"so neither is taken: rename one of them", name, other.path)}
+			t.problems = append(t.problems, Problem{d.path, []string{fault.Error()}})
 		}
 	}
 	slices.SortFunc(t.problems, func(a, b Problem) int { return strings.Compare(a.File, b.File) })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -19,7 +20,7 @@ import (
 type definition struct {
 	path   string // of the file
 	source []byte
-	nameAt int64
+	nameAt textfile.Position
 
 	name, description string
 	schema            json.RawMessage
@@ -36,9 +37,6 @@ type definition struct {
 	stdout     int           // 0: the usual
 	stderr     int
 }
-
-// place names a place in the file for people.
-func (d *definition) place(offset int64) string { return place(d.path, d.source, offset) }
 
 // What permission and command_type may be.
 const (
@@ -73,15 +71,14 @@ type parsing struct {
 
 // parse reads a file. It returns its definition, or all its faults.
 func parse(file string, data []byte, bounds *command.Bounds) (*definition, []string) {
-	p := &parsing{reader: reader{file: file, data: data}, bounds: bounds, have: make(map[string]member),
+	p := &parsing{reader: reader{file: file}, bounds: bounds, have: make(map[string]member),
 		definition: &definition{path: file, source: data}}
-	if !p.valid() {
+	root := p.tree(data)
+	if root == nil {
 		return nil, p.texts()
 	}
-	start := int64(len(data) - len(bytes.TrimLeft(data, " \t\r\n")))
-	whole := value{json.RawMessage(bytes.TrimSpace(data)), start, ""}
-	members := p.members(whole)
-	if !rawjson.IsObject(whole.raw) {
+	members := p.members(value{root, ""})
+	if root.Kind != textfile.Mapping {
 		return nil, p.texts()
 	}
 	for _, m := range members {
@@ -105,21 +102,21 @@ func parse(file string, data []byte, bounds *command.Bounds) (*definition, []str
 func (p *parsing) required(name string) (value, bool) {
 	m, ok := p.have[name]
 	if !ok {
-		p.fault(0, name, "the field is missing: add it")
+		p.fault(textfile.At(1, 1), name, "the field is missing: add it")
 	}
 	return m.value, ok
 }
 
 func (p *parsing) identity() {
 	if v, ok := p.required("name"); ok {
-		p.nameAt = v.at
+		p.nameAt = v.Position
 		if p.name, ok = p.text(v); ok && !namePattern.MatchString(p.name) {
-			p.fault(v.at, v.key, "want small letters, digits, _ and -, 48 at most, without %q before it, which is added", Name+".")
+			p.fault(v.Position, v.key, "want small letters, digits, _ and -, 48 at most, without %q before it, which is added", Name+".")
 		}
 	}
 	if v, ok := p.required("description"); ok {
 		if p.description, ok = p.text(v); ok && strings.TrimSpace(p.description) == "" {
-			p.fault(v.at, v.key, "is empty: say what the tool does, for the model that is to use it")
+			p.fault(v.Position, v.key, "is empty: say what the tool does, for the model that is to use it")
 		}
 	}
 }
@@ -135,7 +132,7 @@ func (p *parsing) input() {
 		return
 	}
 	var compact bytes.Buffer
-	_ = json.Compact(&compact, v.raw)
+	_ = json.Compact(&compact, v.Source)
 	p.schema = compact.Bytes()
 	if _, said := rawjson.Get(p.schema, "additionalProperties"); !said {
 		if closed, err := rawjson.Set(p.schema, "additionalProperties", []byte("false")); err == nil {
@@ -149,7 +146,7 @@ func (p *parsing) allowance() {
 	permission := ""
 	if v, ok := p.required("permission"); ok {
 		if permission, ok = p.text(v); ok && permission != readonly && permission != write {
-			p.fault(v.at, v.key, `want "readonly" or "write"`)
+			p.fault(v.Position, v.key, `want "readonly" or "write"`)
 		}
 	}
 	p.write = permission != readonly
@@ -161,11 +158,11 @@ func (p *parsing) allowance() {
 	for i, tag := range words {
 		switch {
 		case !tagPattern.MatchString(tag):
-			p.fault(at[i].at, at[i].key, "want small letters, digits, _ and -")
+			p.fault(at[i].Position, at[i].key, "want small letters, digits, _ and -")
 		case tag == readonly && p.write, tag == write && !p.write:
-			p.fault(at[i].at, at[i].key, "the tag contradicts the permission %q: change one of them", permission)
+			p.fault(at[i].Position, at[i].key, "the tag contradicts the permission %q: change one of them", permission)
 		case slices.Contains(words[:i], tag):
-			p.fault(at[i].at, at[i].key, "the tag is there twice: remove one")
+			p.fault(at[i].Position, at[i].key, "the tag is there twice: remove one")
 		case tag != readonly && tag != write:
 			p.tags = append(p.tags, tag)
 		}
@@ -176,7 +173,7 @@ func (p *parsing) command() {
 	if m, ok := p.have["command_type"]; ok {
 		kind, ok := p.text(m.value)
 		if ok && kind != exec && kind != shell {
-			p.fault(m.at, m.key, `want "exec" or "shell"`)
+			p.fault(m.Position, m.key, `want "exec" or "shell"`)
 		}
 		if p.shell = kind == shell; p.shell {
 			p.checkShell(m.value)
@@ -190,11 +187,11 @@ func (p *parsing) command() {
 	switch {
 	case !isText:
 	case strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0):
-		p.fault(v.at, v.key, "is empty or holds a NUL character: name a program")
+		p.fault(v.Position, v.key, "is empty or holds a NUL character: name a program")
 	case p.shell:
 		p.script = p.shellText(v, text)
 	case strings.Contains(text, "{{"):
-		p.fault(v.at, v.key, "the program cannot be a value of the call: templates stand in args")
+		p.fault(v.Position, v.key, "the program cannot be a value of the call: templates stand in args")
 	default:
 		p.program = text
 	}
@@ -203,10 +200,10 @@ func (p *parsing) command() {
 
 func (p *parsing) checkShell(v value) {
 	if !p.write && !slices.Contains(p.tags, tagDangerous) {
-		p.fault(v.at, v.key, `a shell command needs the tag "dangerous" or the permission "write": add one, or use exec`)
+		p.fault(v.Position, v.key, `a shell command needs the tag "dangerous" or the permission "write": add one, or use exec`)
 	}
 	if runtime.GOOS == "windows" {
-		p.fault(v.at, v.key, "there is no shell on Windows that takes values safely: use exec")
+		p.fault(v.Position, v.key, "there is no shell on Windows that takes values safely: use exec")
 	}
 }
 
@@ -219,17 +216,17 @@ func (p *parsing) args() {
 	var given []word
 	words, at := p.words(m.value)
 	if len(words) > maxArguments {
-		p.fault(m.at, m.key, "are over %d: write fewer", maxArguments)
+		p.fault(m.Position, m.key, "are over %d: write fewer", maxArguments)
 	}
 	if p.shell && len(words) > 0 && len(p.arguments) > 0 {
-		p.fault(m.at, m.key, "a shell command has its values either in its text or in args: remove the one or the other")
+		p.fault(m.Position, m.key, "a shell command has its values either in its text or in args: remove the one or the other")
 		return
 	}
 	closed := false // after "--" nothing is taken for an option
 	for i, word := range words {
 		t := p.template(at[i], word)
 		if p.shell && len(t) > 1 {
-			p.fault(at[i].at, at[i].key, "an argument of a shell command is one template or none: take the text around it away")
+			p.fault(at[i].Position, at[i].key, "an argument of a shell command is one template or none: take the text around it away")
 		}
 		t.guard(closed && !p.shell)
 		p.arguments = append(p.arguments, t)
@@ -258,12 +255,12 @@ func (p *parsing) limits() {
 			var why *command.Problem
 			switch _, err := p.bounds.Dir(dir); {
 			case strings.Contains(dir, "{{"):
-				p.fault(m.at, m.key, "the directory cannot be a value of the call: write a path")
+				p.fault(m.Position, m.key, "the directory cannot be a value of the call: write a path")
 			case errors.As(err, &why) && why.Code == command.CodeOutsideRoots:
-				p.fault(m.at, m.key, "is outside of the directories in which commands may run: name another one, or add it to "+
+				p.fault(m.Position, m.key, "is outside of the directories in which commands may run: name another one, or add it to "+
 					"hub.toolsets.declarative.roots in the hub's config")
 			case err != nil:
-				p.fault(m.at, m.key, "%s", err)
+				p.fault(m.Position, m.key, "%s", err)
 			}
 		}
 	}
@@ -272,7 +269,7 @@ func (p *parsing) limits() {
 		p.env, at = p.words(m.value)
 		for i, name := range p.env {
 			if !variablePattern.MatchString(name) {
-				p.fault(at[i].at, at[i].key, "want the name of a variable, without its value")
+				p.fault(at[i].Position, at[i].key, "want the name of a variable, without its value")
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // variable is a property of the input schema, as templates can name it.
@@ -40,12 +41,12 @@ func keywords(kind string) []string {
 
 // checkSchema checks that v is within the subset of JSON Schema that declared tools can use, and returns its properties.
 func (p *parsing) checkSchema(v value) map[string]variable {
-	if !rawjson.IsObject(v.raw) {
-		p.fault(v.at, v.key, "want a JSON Schema of an object")
+	if v.Kind != textfile.Mapping {
+		p.fault(v.Position, v.key, "want a JSON Schema of an object")
 		return nil
 	}
-	if kind, _ := rawjson.Get(v.raw, "type"); string(kind) != `"object"` {
-		p.fault(v.at, v.key, `want "type": "object": arguments are an object`)
+	if kind, _ := rawjson.Get(v.Source, "type"); string(kind) != `"object"` {
+		p.fault(v.Position, v.key, `want "type": "object": arguments are an object`)
 		return nil
 	}
 	vars := make(map[string]variable)
@@ -59,16 +60,16 @@ func (p *parsing) subset(v value, root bool, vars map[string]variable) {
 	kind := ""
 	for _, m := range members {
 		if m.name == "type" {
-			kind, _ = rawjson.String(m.raw)
+			kind, _ = rawjson.String(m.Source)
 			if !slices.Contains(types(), kind) {
-				p.fault(m.at, m.key, "want one of %s", strings.Join(types(), ", "))
+				p.fault(m.Position, m.key, "want one of %s", strings.Join(types(), ", "))
 				return
 			}
 		}
 	}
 	if kind == "" {
-		if rawjson.IsObject(v.raw) {
-			p.fault(v.at, v.key, "has no type: add one of %s", strings.Join(types(), ", "))
+		if v.Kind == textfile.Mapping {
+			p.fault(v.Position, v.key, "has no type: add one of %s", strings.Join(types(), ", "))
 		}
 		return
 	}
@@ -83,13 +84,13 @@ func (p *parsing) subset(v value, root bool, vars map[string]variable) {
 				names[property.name] = true
 				p.subset(property.value, false, nil)
 				if vars != nil {
-					vars[property.name] = variableOf(property.raw)
+					vars[property.name] = variableOf(property.Source)
 				}
 			}
 		case m.name == "items":
 			p.subset(m.value, false, nil)
-		case m.name == "additionalProperties" && string(m.raw) != "true" && string(m.raw) != "false":
-			p.fault(m.at, m.key, "want true or false")
+		case m.name == "additionalProperties" && string(m.Source) != "true" && string(m.Source) != "false":
+			p.fault(m.Position, m.key, "want true or false")
 		}
 	}
 	for _, m := range members {
@@ -103,7 +104,7 @@ func (p *parsing) requiredNames(v value, names map[string]bool, vars map[string]
 	words, at := p.words(v)
 	for i, name := range words {
 		if !names[name] {
-			p.fault(at[i].at, at[i].key, "names no property: add it to properties, or remove it here")
+			p.fault(at[i].Position, at[i].key, "names no property: add it to properties, or remove it here")
 			continue
 		}
 		if variable, ok := vars[name]; ok {
@@ -130,10 +131,10 @@ func variableOf(raw json.RawMessage) variable {
 func (p *parsing) compile(v value) {
 	s, err := schema.Compile(p.schema)
 	if err != nil {
-		p.fault(v.at, v.key, "%s", err)
+		p.fault(v.Position, v.key, "%s", err)
 		return
 	}
 	for _, ignored := range append(s.Ignored(), s.Broken()...) {
-		p.fault(v.at, v.key, "arguments could not be checked by it: %s: change that", ignored)
+		p.fault(v.Position, v.key, "arguments could not be checked by it: %s: change that", ignored)
 	}
 }

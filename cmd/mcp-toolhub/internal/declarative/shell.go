@@ -19,7 +19,7 @@ func (p *parsing) shellText(v value, text string) string {
 		return text
 	}
 	if found := unclear.FindString(text); found != "" {
-		p.fault(v.at, v.key, "a text with templates cannot hold %s: write it without", found)
+		p.fault(v.Position, v.key, "a text with templates cannot hold %s: write it without", found)
 		return ""
 	}
 	var out strings.Builder
@@ -33,7 +33,7 @@ func (p *parsing) shellText(v value, text string) string {
 		}
 		name, after, found := strings.Cut(after, "}}")
 		if !found {
-			p.fault(v.at, v.key, `there is "{{" without "}}" after it: a template is {{name}}`)
+			p.fault(v.Position, v.key, `there is "{{" without "}}" after it: a template is {{name}}`)
 			return ""
 		}
 		whole := "{{" + name + "}}"
@@ -56,7 +56,7 @@ func (p *parsing) shellText(v value, text string) string {
 // judged takes note of why a command is refused.
 func (p *parsing) judged(r *refusal) {
 	if r != nil {
-		p.fault(r.at.at, r.at.key, "%s", r.why)
+		p.fault(r.at.Position, r.at.key, "%s", r.why)
 	}
 }
 

@@ -62,7 +62,7 @@ func (t template) word(text string, at value) word {
 // every call.
 func (p *parsing) template(v value, text string) template {
 	if strings.ContainsRune(text, 0) {
-		p.fault(v.at, v.key, "holds a NUL character, which no argument can: remove it")
+		p.fault(v.Position, v.key, "holds a NUL character, which no argument can: remove it")
 		return nil
 	}
 	var t template
@@ -76,7 +76,7 @@ func (p *parsing) template(v value, text string) template {
 		}
 		name, after, found := strings.Cut(after, "}}")
 		if !found {
-			p.fault(v.at, v.key, `there is "{{" without "}}" after it: a template is {{name}}`)
+			p.fault(v.Position, v.key, `there is "{{" without "}}" after it: a template is {{name}}`)
 			return nil
 		}
 		one, ok := p.variable(v, strings.TrimSpace(name))
@@ -95,15 +95,15 @@ func (p *parsing) variable(v value, name string) (piece, bool) {
 	case !ok && p.vars == nil:
 		return piece{}, false // the schema has faults of its own
 	case !ok:
-		p.fault(v.at, v.key, "{{%s}} names no property of input_schema, and nothing else can stand there: %s", clip(name), p.properties())
+		p.fault(v.Position, v.key, "{{%s}} names no property of input_schema, and nothing else can stand there: %s", clip(name), p.properties())
 	case !slices.Contains([]string{"string", "integer", "number", "boolean"}, variable.kind):
-		p.fault(v.at, v.key, "{{%s}} is of type %s, which is no single value: the command can read it from its standard input", name, variable.kind)
+		p.fault(v.Position, v.key, "{{%s}} is of type %s, which is no single value: the command can read it from its standard input", name, variable.kind)
 	case !variable.required && variable.fallback == nil:
-		p.fault(v.at, v.key, "{{%s}} may be missing in a call: add it to required, or give it a default", name)
+		p.fault(v.Position, v.key, "{{%s}} may be missing in a call: add it to required, or give it a default", name)
 	default:
 		one := piece{name: name, kind: variable.kind, fallback: variable.fallback, listed: variable.listed}
 		if err := p.checkFallback(variable, one); err != nil {
-			p.fault(v.at, v.key, "the default of %s: %s", name, err)
+			p.fault(v.Position, v.key, "the default of %s: %s", name, err)
 			return piece{}, false
 		}
 		return one, true

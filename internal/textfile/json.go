@@ -1,41 +1,31 @@
-package config
+package textfile
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"sort"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// jsonTree reads JSON with comments and trailing commas.
-func (r *reader) jsonTree(data []byte) *node {
+// ParseJSON reads JSON with comments and trailing commas. Faults show nothing of the text.
+func ParseJSON(data []byte) (*Node, Faults) {
 	if offset := tooDeep(data); offset >= 0 {
-		r.faultAt(positionOf(data, offset), "nested more than 100 levels deep", "flatten the file")
-		return nil
+		return nil, Faults{{Position: PositionOf(data, offset), Message: "nested more than 100 levels deep", Hint: "flatten the file"}}
 	}
 	v, err := hujson.Parse(data)
 	if err != nil {
-		r.jsonFault(data, err)
-		return nil
+		return nil, Faults{jsonFault(data, err)}
 	}
-	w := jsonWalk{data: data}
-	for i, c := range data {
-		if c == '\n' {
-			w.lines = append(w.lines, i+1)
-		}
-	}
-	return w.node(v)
+	w := jsonWalk{data: data, at: At(1, 1)}
+	return w.node(v), nil
 }
 
 // jsonFault reports a syntax error in words of its own: the parser's message would show a piece of the file.
-func (r *reader) jsonFault(data []byte, err error) {
+func jsonFault(data []byte, err error) Fault {
 	var line, column int
 	// The documented start of the error is the only place where the parser tells the position. Should the text change,
 	// the fault points at the beginning of the file.
@@ -60,14 +50,14 @@ func (r *reader) jsonFault(data []byte, err error) {
 	case offset < len(data) && isWordByte(data[offset]):
 		hint = "put keys and strings in double quotes, and a comma between two members"
 	}
-	r.faultAt(positionOf(data, offset), message, hint)
+	return Fault{Position: PositionOf(data, offset), Message: message, Hint: hint}
 }
 
 func isWordByte(c byte) bool {
 	return c == '_' || c == '$' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf
 }
 
-// tooDeep returns the offset of the bracket that passes textfile.MaxDepth, or -1. Strings and comments do not count.
+// tooDeep returns the offset of the bracket that passes MaxDepth, or -1. Strings and comments do not count.
 func tooDeep(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -81,7 +71,7 @@ func tooDeep(data []byte) int {
 		case '/':
 			i = skipComment(data, i)
 		case '{', '[':
-			if depth++; depth > textfile.MaxDepth {
+			if depth++; depth > MaxDepth {
 				return i
 			}
 		case '}', ']':
@@ -110,53 +100,54 @@ func skipComment(data []byte, i int) int {
 	return i + 2 + n + len(end) - 1
 }
 
-// jsonWalk turns a parsed value into nodes.
+// jsonWalk turns a parsed value into nodes, from the beginning of the text to its end.
 type jsonWalk struct {
-	data  []byte
-	lines []int // offsets at which lines 2, 3, … begin
+	data   []byte
+	offset int // how far it has come
+	at     Position
 }
 
-func (w jsonWalk) position(offset int) textfile.Position {
-	line := sort.SearchInts(w.lines, offset+1)
-	start := 0
-	if line > 0 {
-		start = w.lines[line-1]
+// position goes on to offset.
+func (w *jsonWalk) position(offset int) Position {
+	passed := w.data[w.offset:offset]
+	if i := bytes.LastIndexByte(passed, '\n'); i >= 0 {
+		w.at = At(w.at.Line+bytes.Count(passed, []byte("\n")), 1)
+		passed = passed[i+1:]
 	}
-	return textfile.At(line+1, 1+utf8.RuneCount(w.data[start:offset]))
+	w.at.Column += utf8.RuneCount(passed)
+	w.offset = offset
+	return w.at
 }
 
-func (w jsonWalk) node(v hujson.Value) *node {
-	n := &node{Position: w.position(v.StartOffset), weight: 1}
+func (w *jsonWalk) node(v hujson.Value) *Node {
+	n := &Node{Position: w.position(v.StartOffset), Source: w.data[v.StartOffset:v.EndOffset]}
 	switch x := v.Value.(type) {
 	case *hujson.Object:
-		n.kind = kindMapping
+		n.Kind = Mapping
 		for _, m := range x.Members {
 			name, _ := m.Name.Value.(hujson.Literal)
-			child := w.node(m.Value)
-			n.members = append(n.members, member{w.position(m.Name.StartOffset), name.String(), child})
-			n.weight += child.weight
+			at := w.position(m.Name.StartOffset)
+			n.Members = append(n.Members, Member{at, name.String(), w.node(m.Value)})
 		}
 	case *hujson.Array:
-		n.kind = kindList
+		n.Kind = List
 		for _, e := range x.Elements {
-			child := w.node(e)
-			n.items = append(n.items, child)
-			n.weight += child.weight
+			n.Items = append(n.Items, w.node(e))
 		}
 	case hujson.Literal:
-		n.text = string(x)
+		n.Text = string(x)
 		switch x.Kind() {
 		case '"':
-			n.kind, n.text = kindText, x.String()
+			n.Kind, n.Text = Text, x.String()
 		case 't', 'f':
-			n.kind = kindBool
+			n.Kind = Bool
 		case '0':
-			n.kind = kindInteger
-			if strings.ContainsAny(n.text, ".eE") {
-				n.kind = kindNumber
+			n.Kind = Integer
+			if strings.ContainsAny(n.Text, ".eE") {
+				n.Kind = Number
 			}
 		default:
-			n.kind = kindNull
+			n.Kind = Null
 		}
 	}
 	return n
