@@ -3,11 +3,11 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/google/cel-go/cel"
-	celchecker "github.com/google/cel-go/checker"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -24,6 +24,85 @@ const (
 	maxCondition = 8 << 10
 )
 
+// The variables of conditions that have fields. The names of the types stand in error messages of the library.
+type (
+	celTool struct {
+		Name         string   `cel:"name"`
+		Server       string   `cel:"server"`
+		Native       string   `cel:"native"`
+		Tags         []string `cel:"tags"`
+		Risk         string   `cel:"risk"`
+		Kind         string   `cel:"kind"`
+		Lifecycle    string   `cel:"lifecycle"`
+		Access       []string `cel:"access"`
+		WriteEffects []string `cel:"write_effects"`
+		ReadOnly     bool     `cel:"read_only"`
+		Destructive  bool     `cel:"destructive"`
+		Idempotent   bool     `cel:"idempotent"`
+		OpenWorld    bool     `cel:"open_world"`
+		Network      bool     `cel:"network"`
+		Filesystem   bool     `cel:"filesystem"`
+		Command      bool     `cel:"command"`
+		Trusted      bool     `cel:"trusted"`
+	}
+
+	celActor struct {
+		Name          string `cel:"name"`
+		Door          string `cel:"door"`
+		Session       string `cel:"session"`
+		Client        string `cel:"client"`
+		ClientVersion string `cel:"client_version"`
+	}
+
+	celTarget struct {
+		Kind       string `cel:"kind"`
+		Argument   string `cel:"argument"`
+		Given      string `cel:"given"`
+		Resolved   string `cel:"resolved"`
+		Host       string `cel:"host"`
+		Executable string `cel:"executable"`
+		Write      bool   `cel:"write"`
+		Remote     bool   `cel:"remote"`
+		Fault      string `cel:"fault"`
+	}
+)
+
+const (
+	celToolName   = "policy.celTool"
+	celActorName  = "policy.celActor"
+	celTargetName = "policy.celTarget"
+)
+
+// celTypes are the types that conditions know: the basic ones and the three above.
+type celTypes struct{ *types.Registry }
+
+func newCelTypes() (celTypes, error) {
+	t := celTypes{types.NewEmptyRegistry()}
+	err := t.RegisterType(types.BoolType, types.BytesType, types.DoubleType, types.DurationType, types.IntType, types.ListType,
+		types.MapType, types.NullType, types.StringType, types.TimestampType, types.TypeType, types.UintType, types.OptionalType)
+	for _, record := range []reflect.Type{reflect.TypeFor[celTool](), reflect.TypeFor[celActor](), reflect.TypeFor[celTarget]()} {
+		native, fault := types.NewNativeType(record, types.ParseStructTags(true))
+		err = errors.Join(err, fault)
+		if fault == nil {
+			err = errors.Join(err, t.RegisterType(native))
+		}
+	}
+	return t, err
+}
+
+// FindStructType leaves out the protocol buffer messages that every registry knows.
+func (t celTypes) FindStructType(name string) (*types.Type, bool) {
+	if !strings.HasPrefix(name, "policy.") {
+		return nil, false
+	}
+	return t.Registry.FindStructType(name)
+}
+
+// NewValue refuses to make values of these types: conditions only read them.
+func (celTypes) NewValue(name string, _ map[string]ref.Val) ref.Val {
+	return types.NewErr("conditions make no %s", name)
+}
+
 // under is the function of conditions: whether the path p is dir or beneath it. An address is beneath no directory; a path
 // that is relative or not normalised leads nobody knows where, which is an error and so counts against the call.
 func under(p, dir string) ref.Val {
@@ -34,6 +113,51 @@ func under(p, dir string) ref.Val {
 		return types.False
 	}
 	return types.NewErr("under: a path is not absolute or not normalised: use the resolved path of targets")
+}
+
+// conditions compiles conditions. It is used by one goroutine. The zero value is ready: the environment is made for the
+// first condition, because most configs have none, and it is 2 MB.
+type conditions struct {
+	env *cel.Env // nil: not made yet
+}
+
+// prepare makes the environment, once.
+func (c *conditions) prepare() error {
+	if c.env != nil {
+		return nil
+	}
+	known, err := newCelTypes()
+	if err != nil {
+		return fmt.Errorf("prepare conditions: %w", err)
+	}
+	object := cel.MapType(cel.StringType, cel.DynType)
+	c.env, err = cel.NewCustomEnv(cel.StdLib(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
+		cel.CustomTypeAdapter(known), cel.CustomTypeProvider(known),
+		cel.ParserRecursionLimit(100), cel.ParserExpressionSizeLimit(maxCondition),
+		cel.Variable("arguments", object),
+		cel.Variable("_meta", object),
+		cel.Variable("targets", cel.ListType(cel.ObjectType(celTargetName))),
+		cel.Variable("tool", cel.ObjectType(celToolName)),
+		cel.Variable("actor", cel.ObjectType(celActorName)),
+		cel.Variable("time", cel.TimestampType),
+		cel.Variable("profile", cel.StringType),
+		cel.Variable("cwd", cel.StringType),
+		cel.Function("under", cel.Overload("under_string_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
+			cel.BinaryBinding(underValues))))
+	if err != nil {
+		return fmt.Errorf("prepare conditions: %w", err)
+	}
+	return nil
+}
+
+// underValues is under for values of the library.
+func underValues(path, dir ref.Val) ref.Val {
+	p, ok1 := path.(types.String)
+	d, ok2 := dir.(types.String)
+	if !ok1 || !ok2 {
+		return types.NewErr("under takes two strings")
+	}
+	return under(string(p), string(d))
 }
 
 // condition is a compiled one. It is safe for concurrent use.
@@ -62,30 +186,16 @@ func (c *conditions) compile(text string) (*condition, []error) {
 	if t := checked.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, []error{fmt.Errorf("the condition is a %s: write an expression that is true or false", t)}
 	}
-	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
-	if most, err := c.env.EstimateCost(checked, unknownSizes{}); err != nil || most.Max > maxCost {
-		options = append(options, cel.CostLimit(maxCost)) // counting takes its time itself
-	}
-	program, err := c.env.Program(checked, options...)
+	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
 	if err != nil {
 		return nil, []error{fmt.Errorf("the condition cannot be planned: %w", err)}
 	}
 	return &condition{program: program, static: isStatic(checked.NativeRep().Expr())}, nil
 }
 
-// unknownSizes says that every value may be of any size, so that an estimate holds for every call.
-type unknownSizes struct{}
-
-func (unknownSizes) EstimateSize(celchecker.AstNode) *celchecker.SizeEstimate { return nil }
-
-func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
-	return nil
-}
-
 // conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
 func conditionFaults(issues *cel.Issues) []error {
-	actor, tool := (*celActor)(nil).typeName(), (*celTool)(nil).typeName()
-	named := strings.NewReplacer(actor, "actor", tool, "tool", (*celTarget)(nil).typeName(), "target")
+	named := strings.NewReplacer(celActorName, "actor", celToolName, "tool", celTargetName, "target")
 	var errs []error
 	for _, one := range issues.Errors() {
 		message := named.Replace(strings.Join(strings.Fields(one.Message), " "))
@@ -99,9 +209,9 @@ func conditionFaults(issues *cel.Issues) []error {
 			hint = "there are arguments, _meta, targets, actor, tool, time, profile and cwd"
 		case strings.HasPrefix(message, "undefined field"):
 			hint = "docs/permission.md says which there are"
-		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, actor):
+		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, celActorName):
 			hint = "actor has several fields: use actor.name"
-		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, tool):
+		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, celToolName):
 			hint = "tool has several fields: use tool.name"
 		}
 		errs = append(errs, fmt.Errorf("%s of the condition: %s; %s", place, message, hint))
@@ -154,7 +264,7 @@ type subject struct {
 	arguments, meta object
 	tool            *celTool
 	actor           *celActor
-	targets         ref.Val
+	targets         []celTarget
 }
 
 // object is a JSON object, decoded when it is first wanted.
@@ -189,13 +299,13 @@ func (s *subject) ResolveName(name string) (any, bool) {
 		if s.tool == nil {
 			s.tool = toolOf(s.Request)
 		}
-		return celObject{s.tool}, true
+		return s.tool, true
 	case "actor":
 		if s.actor == nil {
 			a := s.Actor
 			s.actor = &celActor{Name: a.Name, Door: a.Door, Session: a.Session, Client: a.Client.Name, ClientVersion: a.Client.Version}
 		}
-		return celObject{s.actor}, true
+		return s.actor, true
 	case "targets":
 		if s.targets == nil {
 			s.targets = targetsOf(s.Targets)
@@ -225,15 +335,13 @@ func toolOf(r *Request) *celTool {
 	return t
 }
 
-func targetsOf(targets []target.Target) ref.Val {
-	list := make([]ref.Val, len(targets))
+func targetsOf(targets []target.Target) []celTarget {
 	all := make([]celTarget, len(targets))
 	for i, t := range targets {
 		all[i] = celTarget{Kind: string(t.Kind), Argument: t.Argument, Given: t.Given, Resolved: t.Resolved, Host: t.Host,
 			Executable: t.Executable, Write: t.Write, Remote: t.Remote, Fault: t.Fault}
-		list[i] = celObject{&all[i]}
 	}
-	return types.NewRefValList(types.DefaultTypeAdapter, list)
+	return all
 }
 
 // oneLine keeps messages of the library, which may quote arguments, to one line of bounded length.
