@@ -3,7 +3,7 @@ package rawjson
 // Valid reports whether text is one JSON value with nothing but white space around it, nested at most MaxDepth deep. It
 // accepts what encoding/json accepts, to that depth: like there, strings may hold bytes that are no UTF-8.
 //
-// Every message passes through it, also those of many megabytes, so it is one pass, and strings are read in blocks.
+// Every message passes through it, also those of many megabytes, so it is one pass, and strings are read in words of eight bytes.
 func Valid(text []byte) bool {
 	v := checker{text: text}
 	return v.whole()
