@@ -258,12 +258,8 @@ func (s *server) callOver(
 	if a.object.Text() != nil {
 		reply.Object = a.object
 	}
-	if a.digest != nil {
-		reply.Digest = a.digest.wait
-		reply.Free = func() {
-			a.digest.wait() // it reads the result
-			a.got.free()
-		}
+	if a.memory != nil {
+		reply.Free = a.memory.free
 	}
 	return reply, a
 }

@@ -95,7 +95,7 @@ func (o *overheard) Read(p []byte) (int, error) {
 func (o *overheard) look() {
 	message := o.text
 	if o.stream {
-		events := newSSEReader(io.NopCloser(bytes.NewReader(o.text)), maxHello, &memories{})
+		events := newSSEReader(io.NopCloser(bytes.NewReader(o.text)), maxHello, nil)
 		for {
 			ev, err := events.next()
 			if err != nil {

@@ -43,7 +43,7 @@ func usedAgain(t *testing.T, ends bool) (reused bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newSSEReader(resp.Body, 1<<20, new(memories)).next(); err != nil {
+	if _, err := newSSEReader(resp.Body, 1<<20, nil).next(); err != nil {
 		t.Fatal(err)
 	}
 	close(answered)

@@ -38,11 +38,11 @@ func (e *redirectError) Error() string { return "redirected to " + e.target }
 
 // httpServer is how one server is reached over HTTP: its URL, and the connections to it, which outlive sessions.
 type httpServer struct {
-	url      *url.URL
-	headers  map[string]string
-	pool     *http.Transport
-	memories memories       // for large responses
-	flights  sync.WaitGroup // calls; they may outlive the session that they began on
+	url     *url.URL
+	headers map[string]string
+	pool    *http.Transport
+	account *budget.Account // of large responses
+	flights sync.WaitGroup  // calls; they may outlive the session that they began on
 }
 
 func newHTTPServer(cfg ServerConfig, account *budget.Account) (*httpServer, error) {
@@ -50,7 +50,7 @@ func newHTTPServer(cfg ServerConfig, account *budget.Account) (*httpServer, erro
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("use url %q: not an http or https URL", safeURL(cfg.URL))
 	}
-	return &httpServer{url: u, headers: cfg.Headers, memories: memories{account: account}, pool: &http.Transport{
+	return &httpServer{url: u, headers: cfg.Headers, account: account, pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,

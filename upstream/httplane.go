@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -190,7 +191,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
-	got, err := readBody(resp, int64(l.limit), &l.server.memories, c.isAwaited)
+	got, err := readBody(resp, int64(l.limit), l.server.account)
 	if full := noRoom(err); full != nil || errors.Is(err, errTooLarge) {
 		return l.oversizeAnswer(full)
 	}
@@ -203,14 +204,14 @@ func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Respons
 	if got.text = bytes.TrimSpace(got.text); len(got.text) > 0 && got.text[0] == '[' {
 		got.text = responseIn(got.text, c.id)
 	}
-	e, kind := got.open()
+	e, kind := open(got.text)
 	if kind != kindResponse {
 		return invalidAnswer("is no JSON-RPC response")
 	}
 	if id, ours := e.laneID(); !rawjson.IsNull(e.id) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return c.answerOf(got.text, e).in(got)
+	return c.answerOf(got.text, e).in(got.memory)
 }
 
 // responseIn returns the response to id in a batch, or nil.
@@ -227,11 +228,11 @@ func responseIn(batch []byte, id string) (found []byte) {
 }
 
 // readBody reads a whole body of at most limit bytes.
-func readBody(resp *http.Response, limit int64, from *memories, awaited awaited) (received, error) {
+func readBody(resp *http.Response, limit int64, account *budget.Account) (received, error) {
 	if resp.ContentLength > limit {
 		return received{}, errTooLarge
 	}
-	g := gathering{from: from, look: &lookout{awaited: awaited}, most: int(limit) + maxRead}
+	g := gathering{account: account, most: int(limit) + bytes.MinRead}
 	// One byte more than the body has, so that its end is found without more room.
 	g.reserve(int(max(resp.ContentLength, bytes.MinRead-1)) + 1)
 	err := g.err
@@ -252,8 +253,7 @@ func readBody(resp *http.Response, limit int64, from *memories, awaited awaited)
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
 	defer func() { _ = body.Close() }()
-	events := newSSEReader(body, l.limit, &l.server.memories)
-	events.look.awaited = c.isAwaited
+	events := newSSEReader(body, l.limit, l.server.account)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.next()
@@ -285,8 +285,8 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			return endedFailure(c, err)
 		}
 		_ = body.Close()
-		body, events = rest, newSSEReader(rest, l.limit, &l.server.memories)
-		events.lastID, events.look.awaited = lastID, c.isAwaited
+		body, events = rest, newSSEReader(rest, l.limit, l.server.account)
+		events.lastID = lastID
 	}
 }
 
@@ -327,12 +327,11 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 	if (ev.name != "" && ev.name != "message") || len(ev.data) == 0 {
 		return answer{}, false
 	}
-	got := ev.received(&l.server.memories)
-	e, kind := got.open()
+	e, kind := open(ev.data)
 	switch kind {
 	case kindResponse:
 		if id, _ := e.laneID(); id == c.id || rawjson.IsNull(e.id) {
-			return c.answerOf(ev.data, e).in(got), true
+			return c.answerOf(ev.data, e).in(ev.memory), true
 		}
 	case kindNotification:
 		if e.is(noteCancelled) {

@@ -241,7 +241,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 func (l *httpLane) readEvents(
 	ctx context.Context, body io.Reader, lastID string, each func([]byte, envelope, envelopeKind) bool,
 ) (id string) {
-	events := newSSEReader(body, l.limit, &l.server.memories)
+	events := newSSEReader(body, l.limit, l.server.account)
 	events.lastID = lastID
 	for {
 		ev, err := events.next()

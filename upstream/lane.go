@@ -55,8 +55,7 @@ type answer struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
 	object rawjson.Object  // result, read; the zero value where it has not been
-	got    received        // the message of which result is part; zero where its memory is not used again
-	digest *digesting      // of result, where that is large
+	memory *memory         // that holds result; nil where the message is not large
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
@@ -64,6 +63,12 @@ type answer struct {
 	// lost says that the session is gone and the server refused the request for that reason alone, so that it was not
 	// executed and may be sent again over the next session.
 	lost bool
+}
+
+// in is the answer whose result lies in m.
+func (a answer) in(m *memory) answer {
+	a.memory = m
+	return a
 }
 
 // unsent reports that the session ended before the request was sent.
@@ -135,9 +140,6 @@ func (c *laneCall) takeBack() { c.state.CompareAndSwap(callSent, callQueued) }
 func (c *laneCall) drop() (sent bool) {
 	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.Load() == callSent
 }
-
-// isAwaited implements awaited for a response that comes over the call's own stream.
-func (c *laneCall) isAwaited(id string) bool { return id == "" || id == c.id }
 
 // sent reports whether the server may have received the request.
 func (c *laneCall) sent() bool { return c.state.Load() == callSent }

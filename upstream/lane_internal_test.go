@@ -33,7 +33,7 @@ func newMemoryWire() *memoryWire {
 	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
 }
 
-func (w *memoryWire) read(awaited) (received, error) {
+func (w *memoryWire) read() (received, error) {
 	select {
 	case b, ok := <-w.in:
 		if !ok {

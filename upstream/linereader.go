@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
@@ -13,10 +14,9 @@ const lineBuffer = 64 << 10
 
 // lineReader reads lines of at most limit bytes.
 type lineReader struct {
-	r     io.Reader
-	limit int
-	from  memories
-	look  lookout // on the lines
+	r       io.Reader
+	limit   int
+	account *budget.Account // of large lines
 
 	buf []byte // what was read; buf[at:end] belongs to no line yet
 	at  int
@@ -24,8 +24,8 @@ type lineReader struct {
 	err error // that came with what was read last
 }
 
-func newLineReader(r io.Reader, limit int) *lineReader {
-	return &lineReader{r: r, limit: limit, buf: make([]byte, lineBuffer)}
+func newLineReader(r io.Reader, limit int, account *budget.Account) *lineReader {
+	return &lineReader{r: r, limit: limit, account: account, buf: make([]byte, lineBuffer)}
 }
 
 // next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
@@ -47,7 +47,7 @@ func (l *lineReader) next() (received, error) {
 }
 
 func (l *lineReader) line() (gathering, error) {
-	line := gathering{from: &l.from, look: &l.look, most: l.limit + lineBuffer}
+	line := gathering{account: l.account, most: l.limit + lineBuffer}
 	var skip *rawjson.Skim // not nil once the line is too large
 	for ended := false; !ended; {
 		var part []byte

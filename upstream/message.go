@@ -59,23 +59,11 @@ const (
 	kindNotification
 )
 
-// open takes the envelope off raw. Where raw is malformed in its values alone, there is an envelope that says so.
-func open(raw []byte) (envelope, envelopeKind) {
-	message, result, ok := rawjson.Parse(raw, memberResult)
-	return openParsed(raw, parsed{message, result, ok, rawjson.NotUTF8(raw) < 0})
-}
-
-// parsed is what is known of a message that was parsed.
-type parsed struct {
-	message, result rawjson.Object
-	ok, isUTF8      bool // it is well-formed JSON; it is UTF-8
-}
-
 // memberResult is the member of a response whose own members are read with it.
 const memberResult = "result"
 
-// openParsed is open of raw that was parsed.
-func openParsed(raw []byte, p parsed) (envelope, envelopeKind) {
+// open takes the envelope off raw. Where raw is malformed in its values alone, there is an envelope that says so.
+func open(raw []byte) (envelope, envelopeKind) {
 	var e envelope
 	version := false
 	take := func(m rawjson.Member) bool {
@@ -96,12 +84,10 @@ func openParsed(raw []byte, p parsed) (envelope, envelopeKind) {
 		return true
 	}
 	var err error
-	if p.ok {
-		e.valid, e.object = p.isUTF8, p.result
-		if !p.isUTF8 {
-			e.notUTF8 = rawjson.NotUTF8(raw) + 1
-		}
-		for _, m := range p.message.Members() {
+	if message, result, ok := rawjson.Parse(raw, memberResult); ok {
+		e.notUTF8 = rawjson.NotUTF8(raw) + 1
+		e.valid, e.object = e.notUTF8 == 0, result
+		for _, m := range message.Members() {
 			take(m)
 		}
 	} else {

@@ -11,7 +11,7 @@ import (
 )
 
 func readEvents(r io.Reader, limit int) (events []sseEvent, err error) {
-	s := newSSEReader(r, limit, new(memories))
+	s := newSSEReader(r, limit, nil)
 	for {
 		ev, err := s.next()
 		if err != nil {
@@ -84,7 +84,7 @@ func TestSSESkip(t *testing.T) {
 			"event: message" + end + `data:{"result":"` + long + `","id":"toolhub-7"}` + end + "id: 5" + end + end,
 			`data: {"id":"toolhub-7",` + end + `data: "result":"` + long + `"}` + end + end,
 		} {
-			s := newSSEReader(strings.NewReader("data: a"+end+end+event+"data: b"+end+end), 100, new(memories))
+			s := newSSEReader(strings.NewReader("data: a"+end+end+event+"data: b"+end+end), 100, nil)
 			got := ""
 			for {
 				ev, err := s.next()
@@ -130,7 +130,7 @@ func TestLineReader(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10)
 	in := "a\n\n  \r\n b \r\n" + long + "\nc\n" + long + long + "\n" + "last"
-	l := newLineReader(strings.NewReader(in), 300<<10)
+	l := newLineReader(strings.NewReader(in), 300<<10, nil)
 	var got []string
 	for {
 		line, err := l.next()
@@ -147,7 +147,7 @@ func TestLineReader(t *testing.T) {
 		t.Errorf("%d lines", len(got))
 	}
 	var large *oversize
-	if _, err := newLineReader(strings.NewReader(long), 10).next(); !errors.As(err, &large) {
+	if _, err := newLineReader(strings.NewReader(long), 10, nil).next(); !errors.As(err, &large) {
 		t.Errorf("error %v", err)
 	}
 }

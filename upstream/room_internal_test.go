@@ -48,8 +48,7 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 	type reader func(*budget.Account) (large received, small string, err error)
 	events := func(stream string) reader {
 		return func(a *budget.Account) (received, string, error) {
-			m := &memories{account: a}
-			s := newSSEReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, m)
+			s := newSSEReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, a)
 			ev, err := s.next()
 			if errors.Is(err, errEventTooLarge) {
 				err = s.skip()
@@ -58,13 +57,12 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			if failed != nil {
 				return received{}, "", failed
 			}
-			return ev.received(m), string(next.data), err
+			return ev.received(), string(next.data), err
 		}
 	}
 	for name, read := range map[string]reader{
 		"line": func(a *budget.Account) (received, string, error) {
-			l := newLineReader(strings.NewReader(long+"\n{}\n"), 64<<20)
-			l.from.account = a
+			l := newLineReader(strings.NewReader(long+"\n{}\n"), 64<<20, a)
 			large, err := l.next()
 			next, failed := l.next()
 			if failed != nil {
@@ -76,12 +74,12 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		"event of lines": events(lines.String() + "\n"),
 		"body": func(a *budget.Account) (received, string, error) {
 			resp := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(long))}
-			got, err := readBody(resp, 64<<20, &memories{account: a}, nil)
+			got, err := readBody(resp, 64<<20, a)
 			return got, "{}", err
 		},
 		"body of known size": func(a *budget.Account) (received, string, error) {
 			resp := &http.Response{ContentLength: int64(len(long)), Body: io.NopCloser(strings.NewReader(long))}
-			got, err := readBody(resp, 64<<20, &memories{account: a}, nil)
+			got, err := readBody(resp, 64<<20, a)
 			return got, "{}", err
 		},
 	} {
@@ -117,7 +115,7 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 				t.Errorf("%s: a message that is held takes no room", name)
 				r.Free()
 			}
-			got.free()
+			got.memory.free()
 			r, err := mine.Take(10<<20, nil)
 			if err != nil {
 				t.Errorf("%s: a message that was freed takes room: %v", name, err)
@@ -132,8 +130,7 @@ func TestMemoryThatNobodyFreesIsCollected(t *testing.T) {
 	t.Parallel()
 	b := budget.New(16 << 20)
 	a := b.Account("a")
-	m := &memories{account: a}
-	held, err := m.take(9<<20, nil)
+	held, err := newMemory(a, 9<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

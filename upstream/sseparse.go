@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
@@ -25,21 +26,19 @@ type sseEvent struct {
 	id     string  // the stream's last event id, up to and including this event
 	data   []byte  // its own
 	memory *memory // that holds data; nil where data is not large, or of several lines
-	ahead  *ahead  // what was done with data while it was being read; likewise
 	retry  time.Duration
 }
 
 // received is the message that is the event's data.
-func (ev sseEvent) received(from *memories) received {
-	return received{text: ev.data, from: from, memory: ev.memory, ahead: ev.ahead}
+func (ev sseEvent) received() received {
+	return received{text: ev.data, memory: ev.memory}
 }
 
 // sseReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
 type sseReader struct {
-	r     io.Reader
-	limit int
-	from  *memories
-	look  lookout // on the data of events
+	r       io.Reader
+	limit   int
+	account *budget.Account // of large events
 
 	buf    []byte // what was read; buf[at:end] is not consumed
 	at     int
@@ -56,8 +55,8 @@ type sseReader struct {
 	lost  []byte        // what was read of it and had no room
 }
 
-func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
-	return &sseReader{r: r, limit: limit, from: from, look: lookout{behind: "data:"}, buf: make([]byte, minSSEBuffer)}
+func newSSEReader(r io.Reader, limit int, account *budget.Account) *sseReader {
+	return &sseReader{r: r, limit: limit, account: account, buf: make([]byte, minSSEBuffer)}
 }
 
 // next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
@@ -65,7 +64,7 @@ func newSSEReader(r io.Reader, limit int, from *memories) *sseReader {
 func (s *sseReader) next() (sseEvent, error) {
 	ev := sseEvent{}
 	some, size := false, 0
-	joined := gathering{from: s.from, most: s.limit + maxSSEBuffer} // data of several lines
+	joined := gathering{account: s.account, most: s.limit + maxSSEBuffer} // data of several lines
 	for {
 		got, err := s.line(s.limit - size)
 		if errors.Is(err, errEventTooLarge) {
@@ -75,8 +74,8 @@ func (s *sseReader) next() (sseEvent, error) {
 			s.about.Add(s.lost)
 		}
 		if err != nil {
-			ev.memory.end()
-			got.memory.end()
+			ev.memory.free()
+			got.memory.free()
 			return sseEvent{}, err
 		}
 		line := got.text
@@ -95,16 +94,16 @@ func (s *sseReader) next() (sseEvent, error) {
 		case "data":
 			if ev.data == nil {
 				// Ours: nothing is copied for the usual event of one line.
-				ev.data, ev.memory, ev.ahead = value, got.memory, got.ahead
+				ev.data, ev.memory = value, got.memory
 			} else {
 				if joined.bytes == nil {
 					joined.append(ev.data)
-					ev.memory.end()
+					ev.memory.free()
 				}
 				joined.append([]byte{'\n'})
 				joined.append(value)
-				got.memory.end()
-				ev.data, ev.memory, ev.ahead = joined.bytes, joined.memory, nil
+				got.memory.free()
+				ev.data, ev.memory = joined.bytes, joined.memory
 				if joined.err != nil {
 					s.about, s.mid, s.full = &rawjson.Skim{}, false, joined.err
 					s.about.Add(ev.data)
@@ -156,7 +155,7 @@ func (s *sseReader) skip() error {
 // line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
 // it returns what was read of it, and errEventTooLarge.
 func (s *sseReader) line(limit int) (received, error) {
-	line := gathering{from: s.from, look: &s.look, most: s.limit + maxSSEBuffer}
+	line := gathering{account: s.account, most: s.limit + maxSSEBuffer}
 	for {
 		part, ended, err := s.chunk()
 		if err != nil {

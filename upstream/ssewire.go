@@ -65,7 +65,7 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 	w := &sseWire{
 		client: client,
 		body:   resp.Body,
-		events: newSSEReader(resp.Body, limit, &memories{account: server.memories.account}),
+		events: newSSEReader(resp.Body, limit, server.account),
 		life:   life,
 		slots:  make(chan struct{}, maxPosts),
 	}
@@ -92,8 +92,7 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 	}
 }
 
-func (w *sseWire) read(awaited awaited) (received, error) {
-	w.events.look.awaited = awaited
+func (w *sseWire) read() (received, error) {
 	for {
 		ev, err := w.events.next()
 		if errors.Is(err, errEventTooLarge) {
@@ -103,7 +102,7 @@ func (w *sseWire) read(awaited awaited) (received, error) {
 			return received{}, err
 		}
 		if (ev.name == "" || ev.name == "message") && len(ev.data) > 0 {
-			return ev.received(w.events.from), nil
+			return ev.received(), nil
 		}
 	}
 }

@@ -49,7 +49,7 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int, account *budge
 	w := &lineWire{
 		in:    in,
 		out:   out,
-		lines: newLineReader(out, limit),
+		lines: newLineReader(out, limit, account),
 		try:   writeAtOnce(in),
 		poke:  make(chan struct{}, 1),
 		queue: make(chan outMessage, maxQueuedLines),
@@ -57,15 +57,11 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int, account *budge
 
 		broken: make(chan struct{}),
 	}
-	w.lines.from.account = account
 	w.writing.Go(w.writeAll)
 	return w
 }
 
-func (w *lineWire) read(awaited awaited) (received, error) {
-	w.lines.look.awaited = awaited
-	return w.lines.next()
-}
+func (w *lineWire) read() (received, error) { return w.lines.next() }
 
 func (w *lineWire) post(m outMessage) error {
 	select {

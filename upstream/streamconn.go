@@ -21,9 +21,8 @@ import (
 // wire moves whole messages to and from one server.
 type wire interface {
 	// read returns the next message, which the caller may keep or free. It is called from one goroutine. A message that the
-	// wire had to skip is an *oversize; any other error ends the connection. While a large message is being read, awaited
-	// is asked about it.
-	read(awaited awaited) (received, error)
+	// wire had to skip is an *oversize; any other error ends the connection.
+	read() (received, error)
 
 	// post hands m over for sending and never blocks. An error means that m will not be sent.
 	post(m outMessage) error
@@ -228,9 +227,8 @@ func (c *streamConn) err() error {
 // readAll is the one reader of the stream.
 func (c *streamConn) readAll() {
 	defer close(c.ended)
-	awaited := c.isAwaited
 	for {
-		got, err := c.wire.read(awaited)
+		got, err := c.wire.read()
 		var large *oversize
 		if errors.As(err, &large) {
 			c.receiveOversize(large)
@@ -248,7 +246,7 @@ func (c *streamConn) readAll() {
 func (c *streamConn) receive(got received) {
 	if len(got.text) > 0 && got.text[0] == '[' {
 		err := rawjson.Elements(got.text, func(one []byte) bool {
-			c.receiveOne(received{text: one}) // several have one memory: none of them can free it
+			c.receiveOne(received{text: one}) // several share the memory: none of them can free it
 			return true
 		})
 		if err != nil {
@@ -261,12 +259,12 @@ func (c *streamConn) receive(got received) {
 
 func (c *streamConn) receiveOne(got received) {
 	raw := got.text
-	e, kind := got.open()
+	e, kind := open(raw)
 	switch kind {
 	case kindResponse:
 		if id, ours := e.laneID(); ours {
 			if call := c.remove(id); call != nil {
-				call.finish(call.answerOf(raw, e).in(got))
+				call.finish(call.answerOf(raw, e).in(got.memory))
 			}
 			return
 		}
@@ -397,13 +395,6 @@ func (c *streamConn) drop(what string, raw []byte) {
 		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",
 			"what", what, "begins", c.redact.show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, maxText), "dropped_so_far", n)
 	}
-}
-
-// isAwaited implements awaited for the calls of this connection.
-func (c *streamConn) isAwaited(id string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return id == "" && len(c.pending) > 0 || c.pending[id] != nil
 }
 
 func (c *streamConn) remove(id string) *laneCall {

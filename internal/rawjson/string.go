@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// checkString checks the string whose inside begins at i, and returns the index after its closing quote. Where it is no
-// string, or does not end, next is an index from which on it would have to go on.
+// checkString checks the string whose inside begins at i, and returns the index after its closing quote.
 func checkString(text []byte, i int) (next int, ok bool) {
 	for len(text)-i >= 8 {
 		found := special(binary.LittleEndian.Uint64(text[i:]))

@@ -1,10 +1,8 @@
 package rawjson
 
 import (
-	"bytes"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 func TestNotUTF8SaysWhere(t *testing.T) {
@@ -17,24 +15,4 @@ func TestNotUTF8SaysWhere(t *testing.T) {
 			t.Errorf("%.40q: %d, want %d", text, got, want)
 		}
 	}
-}
-
-// FuzzUTF8InPieces holds a check of pieces, wherever they are cut, against one of the whole.
-func FuzzUTF8InPieces(f *testing.F) {
-	for step := range byte(5) {
-		f.Add([]byte(`{"a":"Straße 日本語 🙂"}`), step)
-		f.Add([]byte("🙂\xf0\x9f\x99"), step)
-	}
-	f.Add(bytes.Repeat([]byte("é\xff"), 40), byte(33))
-	f.Fuzz(func(t *testing.T, text []byte, step byte) {
-		u := utf8Check{}
-		for at := 0; at < len(text); {
-			at = min(at+int(step)+1, len(text))
-			u.add(text[:at])
-		}
-		text = text[:len(text)-min(int(step/2), len(text))] // the rest was the next line's
-		if u.finish(text) != utf8.Valid(text) {
-			t.Fatalf("%q in steps of %d: bad is %v", text, step, u.bad)
-		}
-	})
 }

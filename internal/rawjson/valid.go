@@ -35,12 +35,10 @@ type checker struct {
 	from    int // where the value of the last member called name is
 	to      int
 	keys    uint64 // see Object
-	breaks  int    // line breaks between tokens; some of them may count twice
+	breaks  int    // line breaks between tokens
 	before  int    // of these, before the value of the last of members
 
 	oneLine bool // there is none between from and to
-
-	pause *pause // where to go on once there is more; nil for a text that is complete
 }
 
 // whole checks all of the text.
@@ -54,10 +52,7 @@ func (v *checker) rest(i int) (ok bool) {
 	text := v.text
 	for v.depth > 0 {
 		if i >= len(text) {
-			return false // a number may go on
-		}
-		if v.pause != nil {
-			v.pauseAt(i, false)
+			return false
 		}
 		if v.keep && v.depth <= 2 {
 			v.ended(i)
@@ -158,7 +153,7 @@ func (v *checker) key(i int) (next int, ok bool) {
 		return i, false
 	}
 	start := i
-	if i, ok = v.string(i + 1); !ok {
+	if i, ok = checkString(v.text, i+1); !ok {
 		return i, false
 	}
 	end := i - 1
@@ -213,13 +208,10 @@ func (v *checker) value(i int) (next int, ok bool) {
 		if i >= len(v.text) {
 			return i, false
 		}
-		if v.pause != nil {
-			v.pauseAt(i, true)
-		}
 		c := v.text[i]
 		switch c {
 		case '"':
-			return v.string(i + 1)
+			return checkString(v.text, i+1)
 		case 't':
 			return checkWord(v.text, i, "true")
 		case 'f':
@@ -245,14 +237,6 @@ func (v *checker) value(i int) (next int, ok bool) {
 			return i, false
 		}
 	}
-}
-
-// string checks the string whose inside begins at i, and returns the index after it.
-func (v *checker) string(i int) (next int, ok bool) {
-	if v.pause != nil {
-		return v.pause.string(v.text, i)
-	}
-	return checkString(v.text, i)
 }
 
 func checkWord(text []byte, i int, word string) (next int, ok bool) {

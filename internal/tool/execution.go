@@ -99,12 +99,8 @@ type Reply struct {
 	// long result once more.
 	Object interface{ Text() []byte }
 
-	// Digest, where it is not nil, waits for what Digest says of Result, which is being computed since Result was
-	// received.
-	Digest func() string
-
-	// Free, where it is not nil, gives the memory of Result back, for another result to be read into. It may be called
-	// once, when nobody reads Result or any part of it any more; without the call the memory is ordinary garbage.
+	// Free, where it is not nil, says that nobody reads Result any more, so that its part of the memory for large messages
+	// can go to another one. Without the call that part is free once Result is garbage.
 	Free func()
 
 	// NeedsInput says that Result is of type input_required: the call goes on with the client's next request.

@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"hash"
 	"strings"
 )
 
@@ -140,15 +139,3 @@ func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
-
-// Digester computes the Digest of a text that comes in parts. It is not for concurrent use.
-type Digester struct{ sum hash.Hash }
-
-// NewDigester returns the Digester of a text that has no part yet.
-func NewDigester() Digester { return Digester{sha256.New()} }
-
-// Add appends a part to the text.
-func (d Digester) Add(part []byte) { _, _ = d.sum.Write(part) } // a hash never fails
-
-// Digest is the Digest of all parts.
-func (d Digester) Digest() string { return hex.EncodeToString(d.sum.Sum(nil)) }

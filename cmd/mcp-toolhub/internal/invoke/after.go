@@ -123,11 +123,7 @@ func (p *Pipeline) persistResult(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	if len(r) > persist.InlineLimit {
-		digest := tool.Digest
-		if inv.reply.Digest != nil && inv.failure == nil {
-			digest = func([]byte) string { return inv.reply.Digest() }
-		}
-		inv.result.ContentRef = persist.RefOf(digest(r), len(r))
+		inv.result.ContentRef = persist.RefOf(tool.Digest(r), len(r))
 		return nil
 	}
 	inv.outcome.Free = nil // the record that is about to be written reads it
