@@ -51,9 +51,9 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 			code, was = codeChanged, func(d string) bool { return d == digest }
 		}
 	}
-	name, ref := shownName(c.Surface, c.Listed), refs.mint(t, c.Actor.Ref())
+	name, ref := l.reserved.shownName(c.Listed), refs.mint(t, c.Actor.Ref())
 	carried := notLoaded{Code: code, Name: name, ToolID: t.Name, Ref: ref, Declaration: brief(name, c.Listed.Declaration),
-		Next: nextAction{Action: "call", Tool: string(tool.MetaCall)}}
+		Next: nextAction{Action: "call", Tool: string(callName)}}
 	if code == codeChanged {
 		if old := l.schemaOf(t.Name, was); old != nil {
 			carried.Changes = difference(old, t.InputSchema)
@@ -68,8 +68,8 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 	}
 	found := finding{invocation: c.Invocation, actor: c.Actor, surface: c.Surface}
 	return l.records(found, c.Listed, ref, true), &tool.Failure{Class: tool.ClassSchemaNotLoaded, Code: code, Detail: string(detail),
-		Message: whyNotLoaded(code, name) + fmt.Sprintf(": its declaration follows. Call tool_call with the name %q, the "+
-			"selection_ref that follows and arguments that fit the inputSchema", name)}
+		Message: whyNotLoaded(code, name) + fmt.Sprintf(": its declaration follows. Call %s with the name %q, the "+
+			"selection_ref that follows and arguments that fit the inputSchema", callName, name)}
 }
 
 func whyNotLoaded(code, name string) string {
@@ -93,14 +93,6 @@ type notLoaded struct {
 	Changes     []string        `json:"changes,omitempty"`
 	Declaration json.RawMessage `json:"declaration"`
 	Next        nextAction      `json:"next_action"`
-}
-
-// shownName is how a surface shows a tool.
-func shownName(s *tool.Surface, l *tool.Listed) string {
-	if isMetaName(l.Name) && !s.IsMeta(l) {
-		return string(l.Tool.Name)
-	}
-	return l.Name
 }
 
 // brief is a declaration as a model needs it: without pictures, without the schema of results, and without what is for
@@ -132,7 +124,7 @@ type finding struct {
 // records are those of a deferred tool that was found, and loaded where its declaration goes out.
 func (l *Loader) records(f finding, listed *tool.Listed, ref string, loaded bool) []tool.Record {
 	t, now := listed.Tool, l.opts.Now()
-	r := tool.DeferredRef{Head: tool.HeadOf(tool.ObjectDeferredRef), ToolID: t.Name, Name: shownName(f.surface, listed),
+	r := tool.DeferredRef{Head: tool.HeadOf(tool.ObjectDeferredRef), ToolID: t.Name, Name: l.reserved.shownName(listed),
 		Namespace: t.Server, SearchHint: annotations(t.Declaration).searchHint, Source: t.Name.Source(), SchemaVisibility: "deferred",
 		LoadingState: tool.LoadingDiscoverable, Reason: tool.ReasonDeferred, SelectionRef: ref, SchemaDigest: t.SchemaDigest,
 		InvocationID: f.invocation, ActorRef: f.actor.Ref(), CreatedAt: now}

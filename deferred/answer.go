@@ -58,7 +58,7 @@ func (f *found) answer() searchResult {
 		Matches: make([]match, 0, len(f.hits)), Neighbours: append([]string{}, f.neighbours...), TotalDeferred: len(f.surface.Deferred),
 		Pending: append([]string{}, f.pending...), Unavailable: f.down, Missing: append([]missing{}, f.missing...), Notes: f.notes, Next: f.next()}
 	for _, h := range f.hits {
-		name := shownName(f.surface, h.listed)
+		name := f.loader.reserved.shownName(h.listed)
 		m := match{Name: name, ToolID: h.listed.Tool.Name, Server: h.listed.Tool.Server, Score: math.Round(h.score*1000) / 1000,
 			Why: append([]string{}, h.why...), State: "loaded", Ref: h.ref}
 		if h.deferred && h.declaration == nil {
@@ -79,26 +79,26 @@ func (f *found) answer() searchResult {
 func (f *found) next() nextAction {
 	switch {
 	case len(f.hits) > 0:
-		return nextAction{Action: "call", Tool: string(tool.MetaCall)}
+		return nextAction{Action: "call", Tool: string(callName)}
 	case f.stray:
-		return nextAction{Action: "rephrase", Tool: string(tool.MetaSearch), Hint: "name servers that are there, or none"}
+		return nextAction{Action: "rephrase", Tool: string(SearchName), Hint: "name servers that are there, or none"}
 	case len(f.missing) > 0:
 		var names []string
 		for _, m := range f.missing {
 			names = append(names, m.Nearest...)
 		}
 		if len(names) > 0 {
-			return nextAction{Action: "select", Tool: string(tool.MetaSearch), Names: names, Hint: "these names are the nearest"}
+			return nextAction{Action: "select", Tool: string(SearchName), Names: names, Hint: "these names are the nearest"}
 		}
 	}
 	if len(f.pending) > 0 {
-		return nextAction{Action: "wait", Tool: string(tool.MetaSearch), Hint: "some servers have not answered yet: search again in a moment"}
+		return nextAction{Action: "wait", Tool: string(SearchName), Hint: "some servers have not answered yet: search again in a moment"}
 	}
 	hint := "use other words, fewer of them, or none of servers; if that finds nothing, there is no such tool here"
 	if len(f.down) > 0 {
 		hint += ", or it is one of a server that does not work: tell the person what that server needs"
 	}
-	return nextAction{Action: "rephrase", Tool: string(tool.MetaSearch), Hint: hint}
+	return nextAction{Action: "rephrase", Tool: string(SearchName), Hint: hint}
 }
 
 // result is the answer as a result of tools/call, without line breaks between tokens.
@@ -119,7 +119,7 @@ func (f *found) text(a searchResult) string {
 	if len(a.Matches) == 0 {
 		fmt.Fprintf(&b, "No tool was found among %d deferred ones.", a.TotalDeferred)
 	} else {
-		b.WriteString("Call a tool with tool_call: its name, arguments that fit its inputSchema, and its selection_ref.\n")
+		fmt.Fprintf(&b, "Call a tool with %s: its name, arguments that fit its inputSchema, and its selection_ref.\n", callName)
 	}
 	for _, m := range a.Matches {
 		switch {

@@ -1,5 +1,5 @@
 // Package deferred keeps what a model need not see out of its sight, and lets it find that: surfaces are split into tools
-// that are listed and tools that are deferred, tool_search finds the deferred ones, and a selection_ref carries what was
+// that are listed and tools that are deferred, the search finds the deferred ones, and a selection_ref carries what was
 // found to the call.
 //
 // A split depends on the profile's surface, its settings and what is known of the client, all of which every request
@@ -33,14 +33,18 @@ type Options struct {
 	// Record takes the records of surfaces. It is called from the requests that bring them about. Nil: nobody wants them.
 	Record func(...tool.Record)
 
+	// HubTools is the table of the hub's own tools, HubTools among them. Nil: these alone.
+	HubTools []*tool.HubTool
+
 	Search search.Options
 	Now    func() time.Time // default time.Now
 }
 
 // Loader splits surfaces, searches them, and decides about calls of deferred tools. It is safe for concurrent use.
 type Loader struct {
-	opts  Options
-	rules []clientRule
+	opts     Options
+	rules    []clientRule
+	reserved reserved
 
 	updating sync.Mutex // held by Apply, Update, and whoever makes an index
 
@@ -74,8 +78,12 @@ func New(cfg Config, o Options) (*Loader, error) {
 		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
 		o.Keys = [][]byte{key}
 	}
-	l := &Loader{opts: o, rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split),
+	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split),
 		indexes: make(map[string]*index), history: newHistory()}
+	if o.HubTools == nil {
+		o.HubTools = HubTools(func() *Loader { return l })
+	}
+	l.opts, l.reserved = o, reserve(o.HubTools)
 	_, err := l.Apply(cfg)
 	return l, err
 }
@@ -119,7 +127,7 @@ func (l *Loader) seen() map[splitKey]*split { return maps.Clone(l.splits) }
 func (l *Loader) relisted(seen map[splitKey]*split) (changed []string) {
 	for key, s := range seen {
 		now := (&splitting{full: s.full, settings: l.cfg.of(key.profile), rule: l.rule(key.client), origins: l.origins, before: s,
-			awaits: len(l.awaited(s.full)) > 0, apps: key.apps}).split()
+			awaits: len(l.awaited(s.full)) > 0, apps: key.apps, hubTools: l.opts.HubTools, reserved: l.reserved}).split()
 		if now.out.Digest != s.out.Digest && !slices.Contains(changed, key.profile) {
 			changed = append(changed, key.profile)
 		}
@@ -140,7 +148,7 @@ func (l *Loader) rule(name string) clientRule {
 
 // Update replaces what all origins offer. Only origins that differ from before are indexed. It is called before surfaces
 // show what is new, and what they no longer show is not found from then on. It returns the profiles of which somebody has a
-// list that changes because of what servers say of themselves: the description of tool_search holds that.
+// list that changes because of what servers say of themselves: the description of the search holds that.
 func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()

@@ -15,13 +15,9 @@ import (
 // maxNearest is how many names are offered for one that nobody has.
 const maxNearest = 3
 
-// Execute runs tool_search on the surface of the call. tool_call gets here only where it names itself, or no tool: what it
-// stands for is put in its place before (see Call).
-func (l *Loader) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
-	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: tool.OwnServer, ToolName: e.Tool.Native}}
-	if e.Tool.Name != tool.MetaSearch {
-		return reply, refused("tool_call calls other tools, not itself: give the name of a tool that tool_search found")
-	}
+// search executes a call of the search on the call's surface.
+func (l *Loader) search(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+	reply := tool.Reply{Mapping: mapping(SearchName)}
 	q, err := readQuery(e.Arguments)
 	if err != nil {
 		return reply, err
@@ -91,7 +87,7 @@ func (f *found) tool(id string) *tool.Listed { return ofSurface(f.surface, id) }
 // ofSurface is the tool of that canonical name that a surface shows or holds back; nil where it does neither.
 func ofSurface(s *tool.Surface, id string) *tool.Listed {
 	l, ok := s.Resolve(id)
-	if !ok || string(l.Tool.Name) != id || s.IsMeta(l) {
+	if !ok || string(l.Tool.Name) != id || l.Tool.Hub != nil {
 		return nil
 	}
 	return l
@@ -134,7 +130,7 @@ func (f *found) find(ctx context.Context, x *index) {
 	}
 	for _, id := range a.Neighbours {
 		if l := f.tool(id); l != nil {
-			f.neighbours = append(f.neighbours, shownName(f.surface, l))
+			f.neighbours = append(f.neighbours, f.loader.reserved.shownName(l))
 		}
 	}
 	f.notes = a.Notes
@@ -143,7 +139,7 @@ func (f *found) find(ctx context.Context, x *index) {
 // shown is how the caller knows a tool; "" where the tool has gone meanwhile.
 func (f *found) shown(id string) string {
 	if l := f.tool(id); l != nil {
-		return shownName(f.surface, l)
+		return f.loader.reserved.shownName(l)
 	}
 	return ""
 }
@@ -151,7 +147,7 @@ func (f *found) shown(id string) string {
 // named puts the tool first whose name the query is: profiles may give tools names that the index does not know.
 func (f *found) named(a *search.Answer) {
 	l, ok := f.surface.Resolve(f.query.words)
-	if !ok || f.surface.IsMeta(l) || len(f.query.servers) > 0 && !slices.Contains(f.query.servers, l.Tool.Server) {
+	if !ok || l.Tool.Hub != nil || len(f.query.servers) > 0 && !slices.Contains(f.query.servers, l.Tool.Server) {
 		return
 	}
 	id := string(l.Tool.Name)
@@ -171,7 +167,7 @@ func (f *found) named(a *search.Answer) {
 // selected finds tools by their names.
 func (f *found) selected(x *index) {
 	for _, name := range f.query.names {
-		if l, ok := f.surface.Resolve(name); ok && !f.surface.IsMeta(l) && f.ofServers(l) {
+		if l, ok := f.surface.Resolve(name); ok && l.Tool.Hub == nil && f.ofServers(l) {
 			f.add(l, 1, []string{"name"})
 			continue
 		}
@@ -190,7 +186,7 @@ func (f *found) selected(x *index) {
 		if len(f.missing) < maxMissing {
 			for _, id := range x.Nearest(name, maxNearest, f.scope) {
 				if l := f.tool(id); l != nil {
-					m.Nearest = append(m.Nearest, shownName(f.surface, l))
+					m.Nearest = append(m.Nearest, f.loader.reserved.shownName(l))
 				}
 			}
 		}
@@ -237,7 +233,7 @@ func (f *found) declare() {
 	size, left := 0, 0
 	for i := range f.hits {
 		h := &f.hits[i]
-		d := brief(shownName(f.surface, h.listed), h.listed.Declaration)
+		d := brief(f.loader.reserved.shownName(h.listed), h.listed.Declaration)
 		if f.query.kind != querySelect && size+len(d) > maxDeclared {
 			left++
 			continue

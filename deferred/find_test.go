@@ -77,7 +77,7 @@ func TestSearch(t *testing.T) {
 	for _, bad := range []string{`{"query":"regex:("}`, `{"query":"regex:"}`, `{"query":"regex:` + strings.Repeat("a", 1001) + `"}`,
 		`{"query":"regex:((((a{900}){900}){900}){900})"}`, `{"query":"  "}`, `{"query":"select: , "}`, `{"query":"select:` + strings.Repeat("a,", maxSelected+1) + `"}`,
 		`{"query":7}`} {
-		_, err := l.Execute(t.Context(), &tool.Execution{Tool: &tool.Tool{Name: tool.MetaSearch}, Surface: s, Actor: ann(), Arguments: json.RawMessage(bad)})
+		_, err := l.search(t.Context(), &tool.Execution{Surface: s, Actor: ann(), Arguments: json.RawMessage(bad)})
 		var f *tool.Failure
 		if !errors.As(err, &f) || f.Class != tool.ClassInvalidArguments {
 			t.Errorf("%.40s: %v", bad, err)
@@ -422,7 +422,7 @@ func TestAtOnce(t *testing.T) {
 func TestCallOfItself(t *testing.T) {
 	t.Parallel()
 	l := newLoader(t, always(), Options{}, shop())
-	_, err := l.Execute(t.Context(), &tool.Execution{Tool: &tool.Tool{Name: tool.MetaCall}, Arguments: json.RawMessage(`{"name":"tool_call"}`)})
+	_, err := l.opts.HubTools[1].Execute(t.Context(), &tool.Execution{Arguments: json.RawMessage(`{"name":"tool_call"}`)})
 	var f *tool.Failure
 	if !errors.As(err, &f) || f.Class != tool.ClassInvalidArguments {
 		t.Error(err)

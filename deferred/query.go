@@ -31,7 +31,7 @@ const (
 	maxMissing   = 5 // names that nobody has for which the nearest are looked for
 )
 
-// query is a question to tool_search, read.
+// query is a parsed query of the search.
 type query struct {
 	text    string // as it was asked
 	kind    string
@@ -43,7 +43,7 @@ type query struct {
 	detail  string
 }
 
-// readQuery reads the arguments of tool_search. The error is a *tool.Failure.
+// readQuery parses the arguments of the search. The error is a *tool.Failure.
 func readQuery(arguments json.RawMessage) (query, error) {
 	var a struct {
 		Query, Detail string
@@ -51,7 +51,7 @@ func readQuery(arguments json.RawMessage) (query, error) {
 		Limit         *int
 	}
 	if err := json.Unmarshal(arguments, &a); err != nil {
-		return query{}, refused("the arguments do not fit tool_search's inputSchema")
+		return query{}, refused(fmt.Sprintf("the arguments do not fit %s's inputSchema", SearchName))
 	}
 	q := query{text: a.Query, kind: queryKeyword, limit: defaultLimit, detail: first(a.Detail, detailFull)}
 	for _, s := range a.Servers {

@@ -62,7 +62,8 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if before != nil && before.full == full && before.generation == generation && before.awaits == awaits {
 		return before.out
 	}
-	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits, apps: client.Apps}).split()
+	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits, apps: client.Apps,
+		hubTools: l.opts.HubTools, reserved: l.reserved}).split()
 	s.generation, s.awaits = generation, awaits
 	if before != nil && settings.Mode != ModeNever && !rule.whole {
 		s.given = before.handedOut()
@@ -103,7 +104,7 @@ func (s *split) handedOut() map[tool.Name]string {
 		given = make(map[tool.Name]string, len(s.out.Listed))
 	}
 	for i := range s.out.Listed {
-		if t := s.out.Listed[i].Tool; t.Server != tool.OwnServer {
+		if t := s.out.Listed[i].Tool; t.Hub == nil {
 			given[t.Name] = t.SchemaDigest
 		}
 	}
@@ -158,6 +159,8 @@ type splitting struct {
 	before   *split
 	awaits   bool // servers of the surface have not answered yet
 	apps     bool // the client shows user interfaces
+	hubTools []*tool.HubTool
+	reserved reserved
 
 	costs  map[*byte]int
 	tokens int // of all tools
@@ -171,11 +174,11 @@ func (p *splitting) split() *split {
 	var listed []tool.Listed
 	var deferred []tool.Listed
 	reasons := make(map[tool.Name]string)
-	// What tool_search stands for must not hang on how much there is to list: who was shown the hub's keeps calling that.
+	// How much there is to list must not decide whose tool a name of the hub's means: clients go on calling what they were shown.
 	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
 	for _, t := range p.full.Listed {
 		pinned := p.pinned(t)
-		if isMetaName(t.Name) && reserved { // in style native, or by the profile's own naming
+		if reserved && p.reserved.resembles(t.Name) { // in style native, or by the profile's own naming
 			t, renamed = p.renamed(t), true
 		}
 		if why == "" || pinned != "" {
@@ -185,41 +188,42 @@ func (p *splitting) split() *split {
 		}
 		deferred = append(deferred, t)
 	}
-	meta := p.meta(deferred)
+	own := p.ownTools(deferred)
 	// With mode always there is going to be something to find: who lists once, before the first server is up, finds it later.
 	splits := len(deferred) > 0 || why == becauseMode && p.awaits
-	if splits {
-		for _, name := range []tool.Name{tool.MetaCall, tool.MetaSearch} { // to be the first two, in this order from behind
-			if l := meta[string(name)]; l != nil {
-				listed, reasons[name] = slices.Insert(listed, 0, *l), reasonMeta
-			}
-		}
-	} else {
+	if !splits {
 		why = ""
+	}
+	count := 0 // of the hub's own tools, which come first
+	for _, t := range p.hubTools {
+		if l := own[string(t.Name)]; l != nil && t.Listed(splits) {
+			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
+			count++
+		}
 	}
 	digest := p.full.Digest
 	switch {
-	case splits:
-		digest = p.digest(meta, listed)
+	case splits || count > 0:
+		digest = p.digest(listed)
 	case renamed:
 		digest = tool.Digest([]byte(digest + "\nnames of the hub's own"))
 	}
 	s := &split{full: p.full, costs: p.costs}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
-		Meta: meta, MetaOver: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
+		Own: own, OwnFirst: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever // what is held back depends on what the client takes
 	s.record = p.record(s.out, why, reasons)
 	return s
 }
 
 // digest tells splits apart.
-func (p *splitting) digest(meta map[string]*tool.Listed, listed []tool.Listed) string {
+func (p *splitting) digest(listed []tool.Listed) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n", p.full.Digest)
-	if l := meta[string(tool.MetaSearch)]; l != nil {
-		fmt.Fprintf(&text, "%s\n", l.Declaration)
-	}
 	for _, t := range listed {
+		if t.Tool.Hub != nil {
+			fmt.Fprintf(&text, "%s\n", t.Declaration)
+		}
 		fmt.Fprintf(&text, "%q\n", t.Tool.Name)
 	}
 	return tool.Digest([]byte(text.String()))
@@ -298,20 +302,6 @@ func (p *splitting) cost(t tool.Listed) int {
 		return 0
 	}
 	return p.costs[&t.Declaration[0]]
-}
-
-// isMetaName reports whether a name could be taken for one of the hub's own.
-func isMetaName(name string) bool {
-	if len(name) > 2*len(tool.MetaSearch) {
-		return false
-	}
-	bare := strings.ToLower(strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || r == '.' {
-			return -1
-		}
-		return r
-	}, name))
-	return bare == "toolsearch" || bare == "toolcall"
 }
 
 // renamed shows a tool under its canonical name: the name that it would have is the hub's own on this surface.

@@ -237,10 +237,10 @@ func TestMetaNames(t *testing.T) {
 			t.Errorf("%s is declared as %q", d.Name, head.Name)
 		}
 	}
-	if got, _ := s.Resolve("tool_search"); !s.IsMeta(got) {
+	if got, _ := s.Resolve("tool_search"); got.Tool.Hub == nil {
 		t.Errorf("tool_search stands for %s", got.Tool.Name)
 	}
-	if got, ok := s.Resolve("mcp.evil.tool_search"); !ok || got.Tool.Server != "evil" || s.IsMeta(got) {
+	if got, ok := s.Resolve("mcp.evil.tool_search"); !ok || got.Tool.Server != "evil" || got.Tool.Hub != nil {
 		t.Error("the server's tool has lost its canonical name")
 	}
 	if _, err := l.Apply(Config{Default: Settings{Mode: ModeNever}}); err != nil {
@@ -250,7 +250,7 @@ func TestMetaNames(t *testing.T) {
 	if got, _ := s.Resolve("tool_search"); got.Tool.Server != "evil" {
 		t.Errorf("where nothing is deferred, tool_search stands for %s", got.Tool.Name)
 	}
-	if got, ok := s.Resolve("tool_call"); !ok || !s.IsMeta(got) {
+	if got, ok := s.Resolve("tool_call"); !ok || got.Tool.Hub == nil {
 		t.Error("tool_call cannot be called where nothing is deferred")
 	}
 }
@@ -276,7 +276,7 @@ func TestMetaNamesStay(t *testing.T) {
 	} {
 		s := newLoader(t, Config{Default: c.settings}, Options{}, tools).Surface(full, tool.Client{Name: c.client})
 		got, _ := s.Resolve("tool_search")
-		if s.IsMeta(got) != c.ours {
+		if (got.Tool.Hub != nil) != c.ours {
 			t.Errorf("%s: tool_search stands for %s of %q", what, got.Tool.Name, got.Tool.Server)
 		}
 		for _, l := range s.Listed {
@@ -427,7 +427,7 @@ func TestSplitWithoutHiddenMetaTools(t *testing.T) {
 		for _, name := range strings.Fields(hidden) {
 			by[tool.Name(name)] = "user/no"
 		}
-		s := l.Surface(surfaceOf("p", shop(), nil).Without(by), tool.Client{})
+		s := l.Surface(surfaceOf("p", shop(), nil).Without(by, l.opts.HubTools...), tool.Client{})
 		if got := namesOf(s.Listed); got != want || len(s.Deferred) != len(whole.Deferred) || s.Digest == whole.Digest {
 			t.Errorf("without %s: %s listed, %d deferred", hidden, got, len(s.Deferred))
 		}

@@ -161,12 +161,12 @@ func ann() tool.Actor { return tool.Actor{Name: "ann", Door: "http"} }
 // ask runs tool_search on surface and returns its structured content and text.
 func ask(t testing.TB, l *Loader, surface *tool.Surface, arguments string, loaded tool.Loaded, j *journal) (searchResult, string) {
 	t.Helper()
-	e := &tool.Execution{Invocation: "inv_1", Tool: &tool.Tool{Name: tool.MetaSearch, Native: "tool_search"}, Surface: surface, Actor: ann(),
+	e := &tool.Execution{Invocation: "inv_1", Surface: surface, Actor: ann(),
 		Arguments: json.RawMessage(arguments), Loaded: loaded}
 	if j != nil {
 		e.Record = j.record
 	}
-	reply, err := l.Execute(t.Context(), e)
+	reply, err := l.opts.HubTools[0].Execute(t.Context(), e)
 	if err != nil {
 		t.Fatalf("%s: %v", arguments, err)
 	}

@@ -23,7 +23,7 @@ const (
 // identity is a canonical name in its parts. Every name that the hub shows for a tool is a function of its identity
 // alone, so names stay the same when other tools and servers come and go.
 type identity struct {
-	source string // "mcp" or the toolset; empty for a meta-tool such as tool_search
+	source string // "mcp" or the toolset; empty for a tool of the hub
 	server string // for source "mcp" only
 	tool   string
 }

@@ -202,7 +202,7 @@ func (id identity) renamed(name string) identity {
 // refuse finds the shown names that cannot stand on one surface, and returns an exclusion for each, by index.
 //
 // Canonical, safe and short names are kept apart for the whole hub already; what is left are native names and those
-// that a profile gives. Such a name never takes a tool's own one: a server that calls its tool tool_search or
+// that a profile gives. Such a name never takes a tool's own one: a server that calls its tool like one of the hub, or
 // github__search cannot push the bearer of that name off the surface. Of tools that would look alike otherwise, the
 // one that was not renamed stays; where that does not decide, none does.
 func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {

@@ -14,22 +14,23 @@ import (
 
 // Explanation is a decision with everything that was looked at on the way to it.
 type Explanation struct {
-	Decision tool.PermissionDecision `json:"decision"`
-	Tool     tool.Name               `json:"tool"`
-	Server   string                  `json:"server"`
-	Actor    string                  `json:"actor"`
-	Profile  string                  `json:"profile,omitempty"`
-	Mode     Mode                    `json:"mode"`
-	Policy   string                  `json:"policy"` // version
-	Tags     []string                `json:"tags,omitempty"`
-	Trusted  bool                    `json:"trusted"`
-	ReadOnly facts.Fact[bool]        `json:"read_only"`
-	Targets  []target.Target         `json:"targets,omitempty"`
-	Findings []target.Finding        `json:"findings,omitempty"`
-	Rules    []Looked                `json:"rules"` // in the order of sources, then of the file
-	Grants   []LookedGrant           `json:"grants,omitempty"`
-	HiddenBy string                  `json:"hidden_by,omitempty"` // the rule or mode that keeps the tool from the surface
-	Deferred bool                    `json:"deferred,omitempty"`  // callers have to search the tool first; for whoever knows the surface to set
+	Decision  tool.PermissionDecision `json:"decision"`
+	Tool      tool.Name               `json:"tool"`
+	Server    string                  `json:"server"`
+	Actor     string                  `json:"actor"`
+	Profile   string                  `json:"profile,omitempty"`
+	Mode      Mode                    `json:"mode"`
+	Policy    string                  `json:"policy"` // version
+	Tags      []string                `json:"tags,omitempty"`
+	Trusted   bool                    `json:"trusted"`
+	ReadOnly  facts.Fact[bool]        `json:"read_only"`
+	Targets   []target.Target         `json:"targets,omitempty"`
+	Findings  []target.Finding        `json:"findings,omitempty"`
+	Rules     []Looked                `json:"rules"` // in the order of sources, then of the file
+	Grants    []LookedGrant           `json:"grants,omitempty"`
+	HiddenBy  string                  `json:"hidden_by,omitempty"` // the rule or mode that keeps the tool from the surface
+	Deferred  bool                    `json:"deferred,omitempty"`  // callers have to search the tool first; for whoever knows the surface to set
+	FoundWith string                  `json:"-"`                   // the tool to search it with
 }
 
 // Looked is a rule and what came of it.
@@ -123,7 +124,7 @@ func (x *Explanation) WriteText(w io.Writer) error {
 	if x.HiddenBy != "" {
 		fmt.Fprintf(&b, " (not shown on the surface: %s)", x.HiddenBy)
 	} else if x.Deferred {
-		b.WriteString(" (deferred: nothing is decided before its caller has found it with tool_search)")
+		fmt.Fprintf(&b, " (deferred: nothing is decided before its caller has found it with %s)", x.FoundWith)
 	}
 	fmt.Fprintf(&b, "\n  facts       %s; read-only: %t (%s: %s); origin trusted: %t\n", strings.Join(x.Tags, " "),
 		x.ReadOnly.Value, x.ReadOnly.Origin, plainText(x.ReadOnly.Why), x.Trusted)

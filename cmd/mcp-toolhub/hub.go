@@ -38,6 +38,7 @@ type hub struct {
 	commands *command.Runner
 	server   *downstream.Server
 	loader   *deferred.Loader
+	hubTools []*tool.HubTool
 	meaning  *embed.Store // nil where no embeddings are configured
 	started  time.Time
 	style    string // of names, for clients that ask for none; "" where their profile says it
@@ -58,9 +59,11 @@ type hub struct {
 // maxSchemas is how many compiled input schemas the hub keeps.
 const maxSchemas = 20000
 
-// newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too.
-func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
+// newHub builds the hub of the settings. Nothing runs yet but the journal; close ends that too. table returns the table of
+// the hub's own tools.
+func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.HubTool) (_ *hub, err error) {
 	h := &hub{logger: logger, started: time.Now()}
+	h.hubTools = table(h)
 	defer func() {
 		if err != nil && h.meaning != nil {
 			h.meaning.Close()
@@ -104,9 +107,8 @@ func newHub(s *config.Settings, logger *slog.Logger) (_ *hub, err error) {
 		return nil, errors.Join(err, h.journal.Close())
 	}
 	h.pipeline, err = invoke.New(invoke.Options{
-		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h}, declarative.Name: builtIn{h},
-			string(tool.MetaSearch): h.loader, string(tool.MetaCall): h.loader},
-		Admit: h.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
+		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: builtIn{h}, declarative.Name: builtIn{h}},
+		Admit:     h.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: h.gate.Load, Approvals: h.approvals, QueueOpen: h.queueOpen, Present: h.present,
 		Journal: h.journal, Schemas: schema.NewCache(maxSchemas), Limits: h.limits, Logger: logger,
 	})
@@ -152,7 +154,7 @@ func (h *hub) newLoader(s *config.Settings, key []byte) error {
 		h.meaning, options.Meaning = store, store
 	}
 	var err error
-	h.loader, err = deferred.New(s.Deferred, deferred.Options{Keys: keys, Record: h.recordSurface, Search: options})
+	h.loader, err = deferred.New(s.Deferred, deferred.Options{Keys: keys, Record: h.recordSurface, Search: options, HubTools: h.hubTools})
 	return err
 }
 

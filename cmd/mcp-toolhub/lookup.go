@@ -12,12 +12,13 @@ import (
 
 // known fills in what the hub knows of a call.
 func (h *hub) known(ctx context.Context, name tool.Name, r *policy.Request) error {
-	if name == tool.MetaCall {
+	own := h.hubTool(name)
+	if own != nil && own.Forwards {
 		return fmt.Errorf("a call through %s is decided as one of the tool that it names: write that tool's name", name)
 	}
 	t := h.named(r.Profile, r.Actor.Client, string(name))
-	if t == nil && name == tool.MetaSearch {
-		t = h.searchTool(r.Profile, r.Actor.Client)
+	if t == nil && own != nil {
+		t = h.ownTool(name, r.Profile, r.Actor.Client)
 	}
 	if t == nil {
 		hint := "write a name that mcp-toolhub tools list prints"
@@ -56,13 +57,13 @@ func (h *hub) named(profile string, client tool.Client, name string) *tool.Tool 
 	return nil
 }
 
-// searchTool is the hub's tool_search of a profile, also where the policy leaves it out; nil where there is no such profile.
-func (h *hub) searchTool(profile string, client tool.Client) *tool.Tool {
+// ownTool returns a tool of the hub's own as a profile shows it, also if the policy hides it; nil if there is no such profile.
+func (h *hub) ownTool(name tool.Name, profile string, client tool.Client) *tool.Tool {
 	full, err := h.names.Load().Surface(profile, client)
 	if err != nil {
 		return nil
 	}
-	if l, ok := h.loader.Surface(full, client).Resolve(string(tool.MetaSearch)); ok {
+	if l, ok := h.loader.Surface(full, client).Resolve(string(name)); ok {
 		return l.Tool
 	}
 	return nil

@@ -55,7 +55,7 @@ func (a *app) find() ([]config.Found, error) {
 
 // read reads one config file, and the rules of the command line.
 func (a *app) read(f config.Found) (*config.Settings, error) {
-	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, Project: f.Project})
+	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, HubTools: hubToolNames(), Project: f.Project})
 	if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return nil, untrusted
 	}
@@ -130,7 +130,7 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 	for _, w := range s.Warnings {
 		logger.Warn("config", "warning", w)
 	}
-	h, err := newHub(s, logger)
+	h, err := newHub(s, logger, hubTools)
 	if err != nil {
 		return nil, failed(err)
 	}

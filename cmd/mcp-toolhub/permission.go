@@ -71,7 +71,7 @@ func (h *hub) newGate(s *config.Settings, own *builtins) (*gate.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Grants = h.grants
+	o.Grants, o.HubTools = h.grants, h.hubTools
 	c := s.Policy
 	c.Limits.SensitivePaths = append(slices.Clone(c.Limits.SensitivePaths), declarations(s)...)
 	return gate.New(c, o)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -88,7 +89,7 @@ func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
 
 func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request) error {
 	w := want{tool: string(name), profile: r.Profile}
-	if name == tool.MetaCall || name == tool.MetaSearch {
+	if slices.Contains(hubToolNames(), string(name)) {
 		w.tool = "" // no server offers it
 	}
 	return c.withHub(ctx, w, func(h *hub) error {
@@ -104,7 +105,7 @@ func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request
 		if err != nil {
 			return failed(err)
 		}
-		x.Deferred = surface.IsDeferred(r.Tool.Name)
+		x.Deferred, x.FoundWith = surface.IsDeferred(r.Tool.Name), string(deferred.SearchName)
 		if c.json() {
 			return c.printJSON(x)
 		}

@@ -48,7 +48,7 @@ type knownNames struct {
 }
 
 func (h *hub) knownNames() knownNames {
-	all := knownNames{names: []string{string(tool.MetaSearch), string(tool.MetaCall), "result_read"}}
+	all := knownNames{names: hubToolNames()}
 	for _, c := range h.catalogs() {
 		for _, t := range c.Tools {
 			all.names = append(all.names, string(t.Name))

@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-const searchHelp = `Search the tools as a model would with tool_search, whether they are deferred or not.
+const searchHelp = `Search the tools as a model would with ` + string(deferred.SearchName) + `, whether they are deferred or not.
 
 QUERY is words for what you want to do, select:NAME,NAME for tools of these names, or regex:PATTERN (RE2).
 Exit code 0 where something was found, 1 otherwise.`
@@ -57,7 +58,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	if err != nil {
 		return failed(err)
 	}
-	result, err := t.call(ctx, string(tool.MetaSearch), arguments, func(tool.Progress) {})
+	result, err := t.call(ctx, string(deferred.SearchName), arguments, func(tool.Progress) {})
 	var rpc *tool.RPCError
 	switch {
 	case errors.As(err, &rpc):

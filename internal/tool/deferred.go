@@ -2,15 +2,6 @@ package tool
 
 import "time"
 
-// The hub's own tools that serve a surface of which something is deferred.
-const (
-	MetaSearch Name = "tool_search"
-	MetaCall   Name = "tool_call"
-)
-
-// OwnServer is whose tools these are: no server can have this id.
-const OwnServer = "hub"
-
 // MetaSelectionRef is the key of a call's _meta under which a client gives the selection_ref of a deferred tool.
 const MetaSelectionRef = "toolhub/selectionRef"
 

@@ -42,9 +42,9 @@ type Surface struct {
 	MaxTools int
 
 	names    map[string]*Listed
-	withheld map[Name]bool // of the tools that could be in meta, those that the policy leaves out
-	meta     map[string]*Listed
-	metaOver bool // meta goes before names
+	withheld map[Name]bool      // the hub's own tools that the policy leaves out
+	own      map[string]*Listed // the hub's own tools
+	ownFirst bool               // own goes before names
 	aliases  map[string]*Listed
 	deferred map[Name]*Listed
 	given    *atomic.Bool // nil where nothing was split from it
@@ -64,37 +64,33 @@ func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, ex
 // CodePolicyBlocked is the Exclusion.Code of tools that the policy leaves out.
 const CodePolicyBlocked = "policy_blocked"
 
-// Without returns s, which nothing is split from yet, without the hidden tools, the hub's own that With would add among them.
+// Without returns s, which is not split yet, without the hidden tools. own are the hub's own tools that With would add.
 // hidden says by canonical name what keeps each out: the reason stands in Excluded, which no client sees.
-func (s *Surface) Without(hidden map[Name]string) *Surface {
+func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out := *s
 	out.Listed = make([]Listed, 0, len(s.Listed))
 	out.Excluded = append([]Exclusion(nil), s.Excluded...)
+	out.withheld = make(map[Name]bool)
 	at := make(map[Name]int, len(s.Listed))
 	text, names := []byte(s.Digest), []byte(nil)
-	for _, l := range s.Listed {
-		by, hide := hidden[l.Tool.Name]
-		if !hide {
-			at[l.Tool.Name] = len(out.Listed)
-			out.Listed = append(out.Listed, l)
-			continue
-		}
-		names = append(append(names, '\n'), l.Tool.Name...)
-		out.Excluded = append(out.Excluded, Exclusion{Tool: string(l.Tool.Name), Origin: l.Tool.Server, Code: CodePolicyBlocked,
-			Reason: "the policy never allows it (" + by + "): change that if it is to be offered"})
-	}
-	for _, name := range []Name{MetaSearch, MetaCall} {
-		by, hide := hidden[name]
-		if !hide {
-			continue
-		}
-		if out.withheld == nil {
-			out.withheld = make(map[Name]bool)
-		}
-		out.withheld[name] = true
+	hide := func(name Name, origin string) {
 		names = append(append(names, '\n'), name...)
-		out.Excluded = append(out.Excluded, Exclusion{Tool: string(name), Origin: OwnServer, Code: CodePolicyBlocked,
-			Reason: "the policy never allows it (" + by + "): change that if it is to be offered"})
+		out.Excluded = append(out.Excluded, Exclusion{Tool: string(name), Origin: origin, Code: CodePolicyBlocked,
+			Reason: "the policy never allows it (" + hidden[name] + "): change that if it is to be offered"})
+	}
+	for _, l := range s.Listed {
+		if _, ok := hidden[l.Tool.Name]; ok {
+			hide(l.Tool.Name, l.Tool.Server)
+			continue
+		}
+		at[l.Tool.Name] = len(out.Listed)
+		out.Listed = append(out.Listed, l)
+	}
+	for _, t := range own {
+		if _, ok := hidden[t.Name]; ok {
+			out.withheld[t.Name] = true
+			hide(t.Name, OwnServer)
+		}
 	}
 	out.Digest = Digest(append(text, names...))
 	out.Audience = Digest(names) // the same while other tools come and go
@@ -110,15 +106,15 @@ func (s *Surface) Without(hidden map[Name]string) *Surface {
 
 // Resolve returns the tool that name stands for on this surface, by any of its names.
 func (s *Surface) Resolve(name string) (*Listed, bool) {
-	meta, isMeta := s.meta[name]
-	if isMeta && s.metaOver {
-		return meta, true
+	own, isOwn := s.own[name]
+	if isOwn && s.ownFirst {
+		return own, true
 	}
 	if l, ok := s.names[name]; ok {
 		return l, true
 	}
-	if isMeta {
-		return meta, true
+	if isOwn {
+		return own, true
 	}
 	l, ok := s.aliases[name]
 	return l, ok
@@ -138,32 +134,32 @@ func (s *Surface) NamesOf(tool Name) []string {
 	return slices.Compact(names)
 }
 
-// Split says which tools of a surface are held back, and which tools of the hub's own serve them.
+// Split says which tools of a surface are deferred, and which tools of the hub it has.
 type Split struct {
 	ID     SurfaceID
 	Digest string
 
-	// Listed is what the list shows: tools of the surface, and of Meta those that belong there. Deferred are the others.
+	// Listed is what the list shows: tools of the surface, and those of Own that belong there. Deferred are the others.
 	Listed, Deferred []Listed
 
 	MaxTools int // see Surface
 
-	// Meta are the hub's own tools, by name. Where MetaOver says so their names are theirs, whoever else has them; otherwise
-	// they resolve where nobody else has the name.
-	Meta     map[string]*Listed
-	MetaOver bool
+	// Own are the hub's own tools, by name. With OwnFirst a name resolves to them even if another tool has it; otherwise only
+	// if no other tool has it.
+	Own      map[string]*Listed
+	OwnFirst bool
 
 	// Aliases are further names of tools of the surface. They resolve where nobody has the name.
 	Aliases map[string]*Listed
 }
 
-// With returns s split in this way. What a name of a tool stands for stays the same, but for the names in Meta.
+// With returns s split in this way. What a name of a tool stands for stays the same, but for the names in Own.
 func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
 	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
 	out.given = new(atomic.Bool)
-	out.meta, out.metaOver, out.deferred = split.Meta, split.MetaOver, make(map[Name]*Listed, len(split.Deferred))
+	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
 		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]
 	}
@@ -192,5 +188,12 @@ func (s *Surface) HeldBack(name Name) (*Listed, bool) {
 	return l, l != nil
 }
 
-// IsMeta reports whether l is a tool of the hub's own that serves this surface.
-func (s *Surface) IsMeta(l *Listed) bool { return s.meta[string(l.Tool.Name)] == l }
+// Finder returns the name of the listed tool of the hub that finds deferred tools; "" where none is listed.
+func (s *Surface) Finder() Name {
+	for _, l := range s.Listed {
+		if l.Tool.Hub != nil && l.Tool.Hub.Finds {
+			return l.Tool.Name
+		}
+	}
+	return ""
+}

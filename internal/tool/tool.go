@@ -64,6 +64,8 @@ type Tool struct {
 	Tags        []string
 	Validate    Validate // "" means ValidateReject
 	Repairs     []Repair
+
+	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
 }
 
 // Repair is a change that admission made to a declaration so that it breaks neither the hub nor a client.

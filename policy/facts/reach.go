@@ -159,8 +159,8 @@ func (d *derivation) kind(f *Facts) Fact[string] {
 		kind = "mcp_tool"
 	case f.Command.Value || d.declares():
 		kind = "shell_command"
-	case d.tool.Name == "tool_search":
-		kind = "retrieval"
+	case d.tool.Hub != nil && d.tool.Hub.Kind != "":
+		kind = d.tool.Hub.Kind
 	case f.Filesystem.Value:
 		kind = "file_operation"
 	}

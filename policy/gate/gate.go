@@ -41,13 +41,14 @@ type Origin struct {
 
 // Options are what the settings do not say.
 type Options struct {
-	Grants  *policy.Grants    // nil: no answer is remembered
-	Origins map[string]Origin // by server id or toolset
-	Dir     string            // the hub's working directory, absolute
-	Home    string            // what "~" stands for; "" where that is not known
-	Temp    string            // the directory for temporary files
-	State   string            // the hub's own directory: calls that are aimed at it are denied, whoever allows them
-	Own     []string          // files and directories that the hub goes by, absolute: calls that may write there are asked about
+	Grants   *policy.Grants    // nil: no answer is remembered
+	Origins  map[string]Origin // by server id or toolset
+	Dir      string            // the hub's working directory, absolute
+	Home     string            // what "~" stands for; "" where that is not known
+	Temp     string            // the directory for temporary files
+	State    string            // the hub's own directory: calls that are aimed at it are denied, whoever allows them
+	HubTools []*tool.HubTool   // the table of the hub's own tools
+	Own      []string          // files and directories that the hub goes by, absolute: calls that may write there are asked about
 }
 
 // Gate is one version of permission. It is safe for concurrent use.
@@ -58,7 +59,7 @@ type Gate struct {
 	limits  *target.Limits
 	roots   map[string]target.Root
 	usual   target.Root
-	own     []*tool.Tool // that serve surfaces
+	own     []*tool.Tool // of Options.HubTools
 
 	known    sync.Map // *tool.Tool -> *known
 	surfaces surfaces
@@ -72,7 +73,7 @@ type known struct {
 
 // New returns the gate of c, or every problem of it.
 func New(c Config, o Options) (*Gate, error) {
-	g := &Gate{config: c, options: o, roots: make(map[string]target.Root), own: ownTools()}
+	g := &Gate{config: c, options: o, roots: make(map[string]target.Root), own: ownTools(o.HubTools)}
 	settings := policy.Settings{Mode: c.Mode, Sets: c.Sets, Grants: o.Grants, Directory: policy.DirectoryOf(o.Home), Mask: Mask}
 	if c.Classifier != nil {
 		settings.Classifier = policy.NewClassifier(*c.Classifier)

@@ -28,7 +28,7 @@ func writeTool() *tool.Tool {
 
 func newGate(tb testing.TB, c gate.Config, dir string) *gate.Gate {
 	tb.Helper()
-	g, err := gate.New(c, gate.Options{Dir: dir, State: filepath.Join(dir, "state")})
+	g, err := gate.New(c, gate.Options{Dir: dir, State: filepath.Join(dir, "state"), HubTools: hubTools()})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -240,6 +240,11 @@ func TestSurface(t *testing.T) {
 	}
 }
 
+// hubTools are a tool that reads and one that forwards.
+func hubTools() []*tool.HubTool {
+	return []*tool.HubTool{{Name: "tool_search", Annotations: `{"readOnlyHint":true,"openWorldHint":false}`}, {Name: "tool_call", Annotations: `{}`, Forwards: true}}
+}
+
 // The hub's own tools are left out by rules that are about them. What denies writing is not about tool_call, which is the call
 // that it stands for.
 func TestSurfaceWithholdsTheHubsOwnTools(t *testing.T) {
@@ -259,7 +264,7 @@ func TestSurfaceWithholdsTheHubsOwnTools(t *testing.T) {
 		c.rule.Then = tool.Deny
 		g := newGate(t, gate.Config{Mode: policy.ModePlan, Sets: []policy.Set{{Source: policy.User, Rules: []policy.Rule{c.rule}}}}, t.TempDir())
 		s := g.Surface(tool.NewSurface("srf_x", "p", "canonical", "d", nil, nil, nil), tool.Actor{Name: "ann", Door: "http"})
-		if s.Withholds(tool.MetaSearch) != c.search || s.Withholds(tool.MetaCall) != c.call {
+		if s.Withholds("tool_search") != c.search || s.Withholds("tool_call") != c.call {
 			t.Errorf("%+v: %+v", c.rule, s.Excluded)
 		}
 	}

@@ -40,7 +40,7 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 	g.hideOwn(hidden, full.Profile, actor)
 	out := full
 	if len(hidden) > 0 {
-		out = full.Without(hidden)
+		out = full.Without(hidden, g.options.HubTools...)
 	}
 	g.surfaces.mu.Lock()
 	defer g.surfaces.mu.Unlock()
@@ -54,13 +54,12 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 	return out
 }
 
-// hideOwn adds the hub's own tools that serve a surface where they are hidden. tool_search is called like any tool. A call
-// through tool_call is one of the tool that it names, and judged as that: tool_call itself is hidden by whatever is about it by
-// its name, and not because of what other tools do.
+// hideOwn adds the hub's own tools that are hidden. A call of a tool that forwards is judged as one of the tool that it names:
+// the forwarding tool itself is hidden by rules that name it, and not because of what other tools do.
 func (g *Gate) hideOwn(hidden map[tool.Name]string, profile string, actor tool.Actor) {
 	for _, t := range g.own {
 		f := *g.Facts(t)
-		if t.Name == tool.MetaCall {
+		if t.Hub.Forwards {
 			f.Tags = nil
 		}
 		if by, hide := g.engine.Hides(t, &f, profile, actor); hide {
@@ -69,12 +68,16 @@ func (g *Gate) hideOwn(hidden map[tool.Name]string, profile string, actor tool.A
 	}
 }
 
-// ownTools are the hub's own tools that serve a surface, as far as permission looks at them.
-func ownTools() []*tool.Tool {
-	own := make([]*tool.Tool, 0, 2)
-	for _, name := range []tool.Name{tool.MetaSearch, tool.MetaCall} {
-		own = append(own, &tool.Tool{Name: name, Server: tool.OwnServer, Native: string(name),
-			Declaration: []byte(`{"annotations":{"readOnlyHint":true,"openWorldHint":false}}`)})
+// ownTools returns the hub's own tools, as far as permission looks at them.
+func ownTools(table []*tool.HubTool) []*tool.Tool {
+	own := make([]*tool.Tool, 0, len(table))
+	for _, t := range table {
+		annotations := t.Annotations
+		if t.Forwards {
+			annotations = `{"readOnlyHint":true,"openWorldHint":false}`
+		}
+		own = append(own, &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: string(t.Name), Hub: t,
+			Declaration: []byte(`{"annotations":` + annotations + `}`)})
 	}
 	return own
 }

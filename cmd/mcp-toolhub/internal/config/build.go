@@ -190,7 +190,7 @@ func (r *reader) canonical(g located[string]) {
 func (r *reader) pattern(p textfile.Position, warning string, one Pattern) {
 	first, _, dotted := strings.Cut(one.Text, ".")
 	if wildcard(first) || first == "mcp" && dotted || slices.Contains(toolsets(), first) ||
-		slices.Contains([]string{"tool_search", "tool_call", "result_read"}, one.Text) {
+		slices.Contains(r.hubTools, one.Text) {
 		r.patterns = append(r.patterns, one)
 		return
 	}

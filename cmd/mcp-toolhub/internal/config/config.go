@@ -91,7 +91,8 @@ type Source struct {
 	Path     string // of the file, see Find
 	StateDir string // --state-dir; "" is the default of the function StateDir
 	Env      Env
-	Project  bool // found in the working directory: without a person's trust the error is an *UntrustedError
+	HubTools []string // the names of the hub's own tools, which rules may name
+	Project  bool     // found in the working directory: without a person's trust the error is an *UntrustedError
 }
 
 // maxFileBytes bounds a configuration file. Claude Code's ~/.claude.json, the largest file of a client that holds
@@ -112,7 +113,7 @@ func Load(src Source) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := parse(src.Path, data, state, src.Env)
+	s, err := parse(src, data, state)
 	if err == nil {
 		s.Read[src.Path] = before
 	}
@@ -126,17 +127,18 @@ func Load(src Source) (*Settings, error) {
 }
 
 // Parse turns data, the content of the file at path, into settings. The path tells the format, is named in faults and
-// anchors relative paths; the file itself is not read. The error is always Faults.
-func Parse(path string, data []byte, env Env) (*Settings, error) {
+// anchors relative paths; the file itself is not read. hubTools are Source.HubTools. The error is always Faults.
+func Parse(path string, data []byte, env Env, hubTools ...string) (*Settings, error) {
 	state, err := StateDir("", env)
 	if err != nil {
 		return nil, textfile.Faults{{File: path, Position: textfile.At(1, 1), Message: err.Error()}}
 	}
-	return parse(path, data, state, env)
+	return parse(Source{Path: path, Env: env, HubTools: hubTools}, data, state)
 }
 
-func parse(path string, data []byte, state string, env Env) (*Settings, error) {
-	r := newReader(path, env)
+func parse(src Source, data []byte, state string) (*Settings, error) {
+	path := src.Path
+	r := newReader(src)
 	r.note(path, data)
 	root := r.tree(data)
 	if root == nil {

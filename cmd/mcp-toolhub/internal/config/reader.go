@@ -23,6 +23,7 @@ type reader struct {
 	strays   textfile.Faults // of Settings
 	patterns []Pattern       // of Settings
 	origins  []string        // ids of servers, and toolsets
+	hubTools []string        // of Source
 	vars     *variables
 
 	credentials map[string][]string    // of Settings
@@ -33,8 +34,8 @@ type reader struct {
 	dormant bool
 }
 
-func newReader(file string, env Env) *reader {
-	return &reader{file: file, vars: newVariables(file, env), credentials: make(map[string][]string),
+func newReader(src Source) *reader {
+	return &reader{file: src.Path, vars: newVariables(src.Path, src.Env), hubTools: src.HubTools, credentials: make(map[string][]string),
 		read: make(map[string]fs.FileInfo), digests: make(map[string]string)}
 }
 

@@ -24,7 +24,7 @@ type ruleNamed struct {
 // strayRules warns of rules that name a server, profile, tag or caller that nothing has: a rule that denies and is misspelt denies
 // nothing, and nobody would know. It is no fault: what is named may be added later.
 func (r *reader) strayRules(s *Settings, p located[permission]) {
-	kinds := ruleNames(s, r.vars.env)
+	kinds := r.ruleNames(s)
 	for i, set := range s.Policy.Sets {
 		for n, patterns := range RulePatterns(set) {
 			at, where, above := p.Position, set.Rules[n].Place+": ", ""
@@ -90,9 +90,9 @@ func (r *reader) strayRule(at textfile.Position, where string, rule *policy.Rule
 	}
 }
 
-// ruleNames are the names that rules can match, by what they are names of.
-func ruleNames(s *Settings, env Env) []ruleNamed {
-	servers, tags := toolsets(), append(facts.Tags(), "mcp", "code", "declarative", "hub", "tool_search", "tool_call")
+// ruleNames returns the names that rules can match, by what they are names of.
+func (r *reader) ruleNames(s *Settings) []ruleNamed {
+	servers, tags := toolsets(), slices.Concat(facts.Tags(), []string{"mcp"}, toolsets(), r.hubTools)
 	for _, server := range s.Upstream.Servers {
 		servers, tags = append(servers, server.ID), append(tags, server.Tags...)
 	}
@@ -111,7 +111,7 @@ func ruleNames(s *Settings, env Env) []ruleNamed {
 		callers = append(callers, t.Name)
 	}
 	for _, variable := range []string{"USER", "LOGNAME", "USERNAME"} { // users of the command line go by their own names
-		callers = append(callers, env.value(variable))
+		callers = append(callers, r.vars.env.value(variable))
 	}
 	const spelling = "check its spelling: as it stands the rule matches nothing by that"
 	kinds := []ruleNamed{

@@ -35,7 +35,7 @@ policy:
     - {actor: [ann, bob], then: deny}
     - {match: [mcp.nobody.*, github.*, tool_search], then: deny}
 `
-	s, err := config.Parse(filepath.Join(dir, "x.yaml"), fmt.Appendf(nil, text, file), testEnv())
+	s, err := config.Parse(filepath.Join(dir, "x.yaml"), fmt.Appendf(nil, text, file), testEnv(), "tool_search")
 	if err != nil {
 		t.Fatal(err)
 	}

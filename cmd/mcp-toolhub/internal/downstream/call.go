@@ -232,13 +232,13 @@ func (q *progressQueue) flush() {
 // callTarget is the tool that a tools/call asks for.
 type callTarget struct {
 	name   string
-	via    string // "tool_call" where the caller has put the call into that; "" otherwise
+	via    string // the hub tool that the caller has put the call into; "" otherwise
 	ref    string // the selection_ref that came with it
 	params json.RawMessage
 }
 
-// targetOf reads a call of name. A call of the hub's tool_call becomes the call that it stands for; the rest of the request
-// stays. Where tool_call has no valid name in it, the call is its own, and fails by its schema.
+// targetOf reads a call of name. A call of a hub tool that forwards becomes the call that it stands for; the rest of the
+// request stays. Without a valid name in it, the call is one of the hub tool itself, and fails by its schema.
 func targetOf(surface *tool.Surface, name string, params json.RawMessage) callTarget {
 	c := callTarget{name: name, params: params}
 	meta, _ := rawjson.Get(params, "_meta")
@@ -247,7 +247,7 @@ func targetOf(surface *tool.Surface, name string, params json.RawMessage) callTa
 		c.ref, _ = rawjson.String(ref)
 	}
 	l, ok := surface.Resolve(name)
-	if !ok || l.Tool.Name != tool.MetaCall || !surface.IsMeta(l) {
+	if !ok || l.Tool.Hub == nil || !l.Tool.Hub.Forwards {
 		return c
 	}
 	args, _ := rawjson.Get(params, "arguments")
@@ -276,7 +276,7 @@ func targetOf(surface *tool.Surface, name string, params json.RawMessage) callTa
 	return c
 }
 
-// innerArguments returns the arguments for the tool that tool_call is to call. Some models write the object as a string.
+// innerArguments returns the arguments for the tool that is called through another. Some models write the object as a string.
 func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
 	inner, ok := rawjson.Get(args, "arguments")
 	if !ok || rawjson.IsNull(inner) {

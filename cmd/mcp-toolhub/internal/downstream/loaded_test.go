@@ -19,11 +19,11 @@ func splitSurface(n, maxTools int) *tool.Surface {
 		names[name] = i
 	}
 	meta := map[string]*tool.Listed{}
-	for _, name := range []tool.Name{tool.MetaSearch, tool.MetaCall} {
-		meta[string(name)] = &tool.Listed{Name: string(name), Tool: &tool.Tool{Name: name, Server: "hub"}}
+	for _, own := range []*tool.HubTool{{Name: "tool_search", Finds: true}, {Name: "tool_call", Forwards: true}} {
+		meta[string(own.Name)] = &tool.Listed{Name: string(own.Name), Tool: &tool.Tool{Name: own.Name, Server: "hub", Hub: own}}
 	}
 	return tool.NewSurface("srf", "p", "canonical", "", listed, nil, names).With(tool.Split{
-		Listed: []tool.Listed{*meta["tool_search"], *meta["tool_call"]}, Deferred: listed, Meta: meta, MaxTools: maxTools})
+		Listed: []tool.Listed{*meta["tool_search"], *meta["tool_call"]}, Deferred: listed, Own: meta, MaxTools: maxTools})
 }
 
 func TestAddressee(t *testing.T) {

@@ -34,11 +34,10 @@ func (v *surfaces) awaitLists(ctx context.Context, p peer, surface *tool.Surface
 }
 
 // forList returns what p sees, for a list of that method. Some clients list tools only once: so a list of tools waits for
-// servers that are starting. Nobody waits where tool_search is listed: it finds those tools later.
+// servers that are starting. Nobody waits where a search is listed: it finds those tools later.
 func (v *surfaces) forList(ctx context.Context, p peer, method string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
-	searches := func(l tool.Listed) bool { return l.Tool.Name == tool.MetaSearch }
-	if refusal != nil || method != methodToolsList || slices.ContainsFunc(surface.Listed, searches) {
+	if refusal != nil || method != methodToolsList || surface.Finder() != "" {
 		return surface, refusal
 	}
 	return v.awaitLists(ctx, p, surface)

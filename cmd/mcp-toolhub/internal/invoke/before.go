@@ -17,8 +17,8 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if !ok {
 		what := "list the tools and use a name from there"
-		if s := inv.call.Surface; len(s.Deferred) > 0 && !s.Withholds(tool.MetaSearch) {
-			what = "find one with " + string(tool.MetaSearch)
+		if finder := inv.call.Surface.Finder(); finder != "" && len(inv.call.Surface.Deferred) > 0 {
+			what = "find one with " + string(finder)
 		}
 		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s", inv.call.Name, what)}
 		return &tool.Failure{Class: tool.ClassUnknownTool, Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}

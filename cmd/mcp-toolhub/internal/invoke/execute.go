@@ -17,7 +17,9 @@ import (
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	t := inv.listed.Tool
 	ex, ok := p.opts.Executors[t.Name.Source()]
-	if !ok {
+	if t.Hub != nil {
+		ex = t.Hub
+	} else if !ok {
 		return fmt.Errorf("execute %q: no executor for source %q", t.Name, t.Name.Source())
 	}
 	if ctx.Err() != nil {

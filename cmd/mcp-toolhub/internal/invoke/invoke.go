@@ -43,7 +43,7 @@ type Call struct {
 	Actor        tool.Actor
 	Session      tool.Session // see tool.Execution
 
-	// Via is the name that the caller wrote where that was one of the hub's tool_call, and Name is what it stands for.
+	// Via is the name that the caller wrote where that was one of a hub tool that forwards, and Name is what it stands for.
 	Via string
 
 	SelectionRef string      // see tool.DeferredCall
