@@ -180,7 +180,7 @@ func (s *server) resubscribe(ctx context.Context, sess *session) {
 	}
 	for _, uri := range uris {
 		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !sess.isOver() {
-			s.log.Warn("a subscription could not be renewed: changes of that resource are not told", "error", s.redact.text(a.err.Error()))
+			s.log.Warn("a subscription could not be renewed: changes of that resource are not told", "error", s.redact.Text(a.err.Error()))
 		}
 	}
 }

@@ -216,7 +216,7 @@ func (s *server) callOver(
 	}
 	id := s.nextID()
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
-		Source: tool.SourceMCP, Role: "upstream", ServerID: s.cfg.ID, SessionID: s.redact.text(sess.id), ProtocolVersion: sess.version,
+		Source: tool.SourceMCP, Role: "upstream", ServerID: s.cfg.ID, SessionID: s.redact.Text(sess.id), ProtocolVersion: sess.version,
 		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
 	}}
 	reply.Session = s.client.Key
@@ -288,7 +288,7 @@ func (s *server) wait(
 			reports, done := c.take()
 			for _, r := range reports {
 				if r.progress != nil {
-					progress(tool.Progress{Params: r.progress, Message: s.redact.text(text(r.progress, "message"))})
+					progress(tool.Progress{Params: r.progress, Message: s.redact.Text(text(r.progress, "message"))})
 				} else {
 					c.notify(r.note)
 				}

@@ -12,17 +12,20 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // maxProbeTime is how long server/discover may go unanswered before the hub goes on to initialize.
 const maxProbeTime = 5 * time.Second
 
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
-func (s *server) connect(ctx context.Context) (*session, *fault) {
+func (s *server) connect(ctx context.Context) (*session, *fault.Fault) {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
 	var sess *session
-	var f *fault
+	var f *fault.Fault
 	switch s.cfg.Transport {
 	case StreamableHTTP:
 		sess, f = s.connectHTTP(limited)
@@ -32,11 +35,11 @@ func (s *server) connect(ctx context.Context) (*session, *fault) {
 		sess, f = s.connectStdio(limited)
 	}
 	if f != nil {
-		if ctx.Err() == nil && limited.Err() != nil && !f.auth {
-			f = &fault{
-				what:  fmt.Sprintf("no answer to initialize within %s", s.cfg.Timeouts.Connect),
-				hint:  "check that it is an MCP server and that it can start; if it is only slow, raise timeouts.connect",
-				cause: f,
+		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
+			f = &fault.Fault{
+				What:  fmt.Sprintf("no answer to initialize within %s", s.cfg.Timeouts.Connect),
+				Hint:  "check that it is an MCP server and that it can start; if it is only slow, raise timeouts.connect",
+				Cause: f,
 			}
 		}
 		// A server that failed as an older one may have been replaced by one that is not.
@@ -78,7 +81,7 @@ func (s *server) initialize(ctx context.Context, transport mcp.Transport, older 
 
 // connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are
 // started again and spared the question.
-func (s *server) connectStdio(ctx context.Context) (*session, *fault) {
+func (s *server) connectStdio(ctx context.Context) (*session, *fault.Fault) {
 	older := s.spares() || s.endsOnProbe
 	sess, probed, f := s.startChild(ctx, older)
 	s.olderNext = probed
@@ -94,7 +97,7 @@ func (s *server) connectStdio(ctx context.Context) (*session, *fault) {
 }
 
 // startChild starts one child and initialises it. probed reports that it failed after server/discover was sent.
-func (s *server) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault) {
+func (s *server) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault.Fault) {
 	proc, err := startProcess(s.cfg, s.guards, s.log, s.redact)
 	if err != nil {
 		return nil, false, processFault(s.cfg, err)
@@ -146,8 +149,8 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 	select {
 	case <-conn.ended:
 	case <-broken:
-		sess.end(&fault{what: fmt.Sprintf("command %q closed its stdin and went on running", s.cfg.Command),
-			hint: "see the server's messages in the log"})
+		sess.end(&fault.Fault{What: fmt.Sprintf("command %q closed its stdin and went on running", s.cfg.Command),
+			Hint: "see the server's messages in the log"})
 		return
 	case <-proc.exited:
 		// A descendant that left the process group may hold stdout open.
@@ -156,28 +159,28 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *process, brok
 		}
 		<-conn.ended
 	}
-	f := &fault{hint: "see the server's messages in the log", cause: conn.err()}
-	f.what = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
+	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: conn.err()}
+	f.What = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
 	if waitFor(nil, proc.exited, exitTime) {
-		f.what = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
+		f.What = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
 	}
 	if cause := proc.stderr.cause(); cause != "" {
-		f.what += "; its stderr says: " + cause
+		f.What += "; its stderr says: " + cause
 	}
 	sess.end(f)
 }
 
 // initializeFault explains why initialize failed, with what the server has said, or the child or the connection in the end.
-func (s *server) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault {
+func (s *server) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault.Fault {
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) && rpc.Code == codeOversize {
 		return (&oversize{limit: s.cfg.Limits.Message}).fault("initialize")
 	}
 	if errors.As(err, &rpc) {
-		return &fault{
-			what:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", s.redact.text(rpc.Message), rpc.Code),
-			hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28",
-			cause: err,
+		return &fault.Fault{
+			What:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", s.redact.Text(rpc.Message), rpc.Code),
+			Hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28",
+			Cause: err,
 		}
 	}
 	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
@@ -185,26 +188,26 @@ func (s *server) initializeFault(ctx context.Context, sess *session, said *decla
 	}
 	if ctx.Err() == nil && waitFor(ctx.Done(), sess.ended, reasonWithin) {
 		f := *sess.reason
-		f.what += " (before it answered initialize)"
-		f.hint = "run the command by hand to see why"
+		f.What += " (before it answered initialize)"
+		f.Hint = "run the command by hand to see why"
 		if s.cfg.Transport == SSE {
-			f.hint = "check that the server runs and that url is right"
+			f.Hint = "check that the server runs and that url is right"
 		}
 		return &f
 	}
-	return &fault{
-		what:  "initialize failed: " + s.redact.text(plainError(err)),
-		hint:  "check that it is an MCP server",
-		cause: err,
+	return &fault.Fault{
+		What:  "initialize failed: " + s.redact.Text(fault.Plain(err)),
+		Hint:  "check that it is an MCP server",
+		Cause: err,
 	}
 }
 
 // unusableFault explains that a server has answered initialize with something that the SDK refuses.
-func (s *server) unusableFault(err error) *fault {
-	return &fault{
-		what:  "the answer to initialize cannot be used: " + s.redact.text(plainError(err)),
-		hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28, or report this to whoever maintains it",
-		cause: err,
+func (s *server) unusableFault(err error) *fault.Fault {
+	return &fault.Fault{
+		What:  "the answer to initialize cannot be used: " + s.redact.Text(fault.Plain(err)),
+		Hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28, or report this to whoever maintains it",
+		Cause: err,
 	}
 }
 
@@ -216,18 +219,18 @@ func isBroken(err error) bool {
 
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
 // not asked for that. life bounds the session, ctx the connecting.
-func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
+func (s *server) connectSSE(life, ctx context.Context) (*session, *fault.Fault) {
 	wire, err := dialSSE(ctx, life, s.http, s.cfg.Limits.Message)
 	if err != nil {
-		return nil, connectFault(s.cfg, err, s.redact)
+		return nil, fault.OfConnect(s.cfg, err, s.redact)
 	}
 	sess := newSession()
 	conn := newStreamConn(wire, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
-		sess.end(&fault{what: "the connection ended: " + s.redact.text(plainError(conn.err())),
-			hint: "see the server's own log", cause: conn.err()})
+		sess.end(&fault.Fault{What: "the connection ended: " + s.redact.Text(fault.Plain(conn.err())),
+			Hint: "see the server's own log", Cause: conn.err()})
 	})
 	conn.desk.follow(s.requestRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
@@ -243,10 +246,10 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 		}
 	}
 	if err != nil {
-		var status *statusError
+		var status *fault.StatusError
 		f := s.initializeFault(ctx, sess, &conn.declared, err)
 		if errors.As(err, &status) {
-			f = connectFault(s.cfg, err, s.redact)
+			f = fault.OfConnect(s.cfg, err, s.redact)
 		}
 		sess.shut(s.kill)
 		return nil, f
@@ -259,7 +262,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault) {
 }
 
 // connectHTTP initialises a session over Streamable HTTP.
-func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
+func (s *server) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	control := newControlTransport(s.http.pool, s.probeTime(), s.cfg.Limits.Message)
 	client := s.http.client(control)
 	stop := context.AfterFunc(ctx, control.abort)
@@ -294,9 +297,9 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if err := sdk.Wait(); err != nil {
-			sess.end(&fault{what: "the session ended: " + s.redact.text(plainError(err)), cause: err})
+			sess.end(&fault.Fault{What: "the session ended: " + s.redact.Text(fault.Plain(err)), Cause: err})
 		}
-		sess.end(&fault{what: "the session ended"})
+		sess.end(&fault.Fault{What: "the session ended"})
 	})
 	sess.shut = func(kill <-chan struct{}) {
 		closeSDK(sdk, kill, control.abort)
@@ -307,7 +310,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault) {
 }
 
 // httpFault explains why a session over HTTP could not be initialised.
-func (s *server) httpFault(ctx context.Context, control *controlTransport, err error) *fault {
+func (s *server) httpFault(ctx context.Context, control *controlTransport, err error) *fault.Fault {
 	last := control.lastAnswer()
 	if large := control.oversize(); large != nil {
 		return large.fault("initialize")
@@ -315,17 +318,17 @@ func (s *server) httpFault(ctx context.Context, control *controlTransport, err e
 	var rpc *jsonrpc.Error
 	refused := errors.As(err, &rpc) && rpc.Code != rejectedByTransport
 	if ctx.Err() == nil && last.status >= 400 {
-		f := statusFault(s.cfg, last.status, last.retry, err)
-		if refused && !f.auth {
-			f.what += ": " + s.redact.text(rpc.Message)
+		f := fault.OfStatus(s.cfg, last.status, last.retry, err)
+		if refused && !f.Auth {
+			f.What += ": " + s.redact.Text(rpc.Message)
 		}
 		return f
 	}
 	if ctx.Err() == nil && last.foreign() {
-		return &fault{
-			what:  fmt.Sprintf("%s answered with content type %q instead of JSON", safeURL(s.cfg.URL), s.redact.text(last.media)),
-			hint:  "check that url is that of an MCP endpoint",
-			cause: err,
+		return &fault.Fault{
+			What:  fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(s.cfg.URL), s.redact.Text(last.media)),
+			Hint:  "check that url is that of an MCP endpoint",
+			Cause: err,
 		}
 	}
 	if last.status != 0 && refused {
@@ -334,7 +337,7 @@ func (s *server) httpFault(ctx context.Context, control *controlTransport, err e
 	if ctx.Err() == nil && control.listening().isAnswered() && !isBroken(err) && !errors.As(err, new(net.Error)) {
 		return s.unusableFault(err)
 	}
-	return connectFault(s.cfg, err, s.redact)
+	return fault.OfConnect(s.cfg, err, s.redact)
 }
 
 // rejectedByTransport is the code that the SDK gives to requests that it could not send.

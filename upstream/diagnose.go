@@ -13,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // Names of the steps of Diagnose, in their order.
@@ -87,18 +90,18 @@ type diagnosis struct {
 }
 
 // done reports the step that is under way, and reports whether the walk goes on.
-func (d *diagnosis) done(step Step, f *fault) bool {
+func (d *diagnosis) done(step Step, f *fault.Fault) bool {
 	step.Took = time.Since(d.began)
 	step.OK = f == nil
 	stderr, warnings := d.heard.take()
 	step.Lines = append(step.Lines, warnings...)
 	if f != nil {
-		step.Detail, step.Hint = f.what, f.hint
+		step.Detail, step.Hint = f.What, f.Hint
 		for _, line := range stderr {
 			step.Lines = append(step.Lines, "stderr: "+line)
 		}
 	}
-	show := func(text string) string { return d.server.redact.beginning(text, maxMessage) }
+	show := func(text string) string { return d.server.redact.Beginning(text, redact.MaxMessage) }
 	step.Detail, step.Hint = show(step.Detail), show(step.Hint)
 	for i, line := range step.Lines {
 		step.Lines[i] = show(line)
@@ -157,7 +160,7 @@ func (d *diagnosis) find(ctx context.Context) bool {
 		if err != nil {
 			return d.done(Step{Name: StepCommand}, processFault(s.cfg, err))
 		}
-		return d.done(Step{Name: StepCommand, Detail: s.redact.text(path)}, nil)
+		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, nil)
 	}
 	target, via := s.http.url, ""
 	proxy, err := s.http.pool.Proxy(&http.Request{URL: target})
@@ -174,18 +177,18 @@ func (d *diagnosis) find(ctx context.Context) bool {
 		return false
 	}
 	if err != nil {
-		return d.done(Step{Name: StepAddress}, connectFault(s.cfg, err, s.redact))
+		return d.done(Step{Name: StepAddress}, fault.OfConnect(s.cfg, err, s.redact))
 	}
 	detail := fmt.Sprintf("%s%s answers at %s", via, target.Host, conn.RemoteAddr())
 	_ = conn.Close()
-	return d.done(Step{Name: StepAddress, Detail: s.redact.text(detail)}, nil)
+	return d.done(Step{Name: StepAddress, Detail: s.redact.Text(detail)}, nil)
 }
 
 // hello says what is known of the server after initialize.
 func (d *diagnosis) hello(sess *session) string {
-	text := "protocol " + d.server.redact.text(sess.version)
+	text := "protocol " + d.server.redact.Text(sess.version)
 	if info := sess.info.ServerInfo; info != nil {
-		text += fmt.Sprintf(", server %q, version %q", d.server.redact.text(info.Name), d.server.redact.text(info.Version))
+		text += fmt.Sprintf(", server %q, version %q", d.server.redact.Text(info.Name), d.server.redact.Text(info.Version))
 	}
 	return text
 }
@@ -218,12 +221,12 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 
 // schemas is the step that looks at what was listed. Tools that are left out are the others' no loss: it fails where none
 // is left.
-func (d *diagnosis) schemas(l *listing) (Step, *fault) {
+func (d *diagnosis) schemas(l *listing) (Step, *fault.Fault) {
 	c := l.catalog
 	step := Step{Name: StepSchemas, Detail: fmt.Sprintf("%d admitted, %d of them repaired, %d excluded", len(c.Tools), l.repaired,
 		len(c.Excluded))}
 	line := func(format string, args ...any) {
-		step.Lines = append(step.Lines, d.server.redact.text(fmt.Sprintf(format, args...)))
+		step.Lines = append(step.Lines, d.server.redact.Text(fmt.Sprintf(format, args...)))
 	}
 	for _, e := range c.Excluded {
 		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
@@ -237,7 +240,7 @@ func (d *diagnosis) schemas(l *listing) (Step, *fault) {
 		line("look at: %s: %s", f.About, f.Reason)
 	}
 	if len(c.Tools) == 0 && len(c.Excluded) > 0 {
-		return step, &fault{what: step.Detail, hint: "correct the tools on the server, or report this to whoever maintains it"}
+		return step, &fault.Fault{What: step.Detail, Hint: "correct the tools on the server, or report this to whoever maintains it"}
 	}
 	return step, nil
 }
@@ -250,7 +253,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 	var found []string
 	step := Step{Name: StepFeatures}
 	line := func(format string, args ...any) {
-		step.Lines = append(step.Lines, s.redact.text(fmt.Sprintf(format, args...)))
+		step.Lines = append(step.Lines, s.redact.Text(fmt.Sprintf(format, args...)))
 	}
 	for l := promptList; l < lists; l++ {
 		if !sess.offers(l.kind()) {
@@ -264,7 +267,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 			return d.done(step, sess.reason)
 		}
 		if f != nil {
-			line("not listed: %ss: %s: %s", l.noun(), f.what, f.hint)
+			line("not listed: %ss: %s: %s", l.noun(), f.What, f.Hint)
 			continue
 		}
 		o.Lists[l] = read.raw
@@ -340,9 +343,9 @@ func (h *hearing) Handle(_ context.Context, r slog.Record) error {
 		if len(h.stderr) == stderrKept {
 			h.stderr = append(h.stderr[:0], h.stderr[1:]...)
 		}
-		h.stderr = append(h.stderr, stderrLine{pid, truncate(r.Message, maxText)})
+		h.stderr = append(h.stderr, stderrLine{pid, redact.Truncate(r.Message, redact.MaxText)})
 	case r.Level >= slog.LevelWarn && len(h.warnings) < maxStepLines:
-		h.warnings = append(h.warnings, "warning: "+r.Message+cleanText(more))
+		h.warnings = append(h.warnings, "warning: "+r.Message+redact.Clean(more))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // use says whose calls go over a connection.
@@ -27,7 +28,7 @@ const (
 type entry struct {
 	cfg    ServerConfig
 	log    *slog.Logger
-	redact *redactor
+	redact *redact.Redactor
 	memory *budget.Account // of messages
 	losses *losses         // of all connections to the server
 	ids    *atomic.Int64   // of requests; all servers of the same id count on

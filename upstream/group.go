@@ -26,6 +26,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // coalesce is how long changes are collected before they are told.
@@ -125,10 +126,10 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 // newServer makes a server that has not been started. before is the one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
-	redact := newRedactor(sc)
+	redact := redact.New(sc)
 	e := &entry{
 		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
-		log: slog.New(redactingLog{g.logger.Handler(), redact}).With("server", sc.ID), redact: redact,
+		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
 	s := &server{
 		entry: e, hubVersion: g.version, guards: g.guards, catalogs: g.catalogs,
@@ -378,7 +379,7 @@ func (g *Group) dispatch(ctx context.Context, x *order) (tool.Reply, error) {
 		}
 		reply, err := s.execute(ctx, x)
 		if !errors.Is(err, errRetired) {
-			return reply, s.redact.error(err)
+			return reply, s.redact.Error(err)
 		}
 		// Nothing was sent. The roster does not hold s any more: what Apply has put in its place takes the call.
 	}

@@ -110,7 +110,7 @@ func (s *server) compare(c tool.Catalog) (news []string) {
 	var changed []string
 	for name, look := range now {
 		if first, known := s.seen.first[name]; known && first != look {
-			changed = append(changed, s.redact.text(name))
+			changed = append(changed, s.redact.Text(name))
 		}
 	}
 	slices.Sort(changed)

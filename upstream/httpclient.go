@@ -18,6 +18,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 const (
@@ -31,11 +33,6 @@ const (
 // errTooLarge ends the reading of a response over the limit.
 var errTooLarge = errors.New("response over the size limit")
 
-// redirectError is a redirect that the hub does not follow.
-type redirectError struct{ target string }
-
-func (e *redirectError) Error() string { return "redirected to " + e.target }
-
 // httpServer is how one server is reached over HTTP: its URL, and the connections to it, which outlive sessions.
 type httpServer struct {
 	url     *url.URL
@@ -48,7 +45,7 @@ type httpServer struct {
 func newHTTPServer(cfg ServerConfig, account *budget.Account) (*httpServer, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("use url %q: not an http or https URL", safeURL(cfg.URL))
+		return nil, fmt.Errorf("use url %q: not an http or https URL", redact.URL(cfg.URL))
 	}
 	return &httpServer{url: u, headers: cfg.Headers, account: account, pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -72,7 +69,7 @@ func (s *httpServer) client(rt http.RoundTripper) *http.Client {
 // carry a call's content, and the server's credentials, to somebody whom the operator has not named.
 func (s *httpServer) checkRedirect(req *http.Request, via []*http.Request) error {
 	if !sameOrigin(req.URL, s.url) || req.Method != via[0].Method || len(via) >= 5 {
-		return &redirectError{target: safeURL(req.URL.String())}
+		return &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
 	return nil
 }
@@ -99,7 +96,7 @@ type originTransport struct {
 
 func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, t.server.url) {
-		return nil, &redirectError{target: safeURL(req.URL.String())}
+		return nil, &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
 	req = req.Clone(req.Context())
 	for name, value := range t.server.headers {

@@ -16,6 +16,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 const (
@@ -44,8 +46,8 @@ type httpLane struct {
 
 	onNotification func(e envelope, c *laneCall) // see server.heard
 	losses         *losses
-	onEnd          func(*fault) // the session cannot be used any more
-	onSuspect      func()       // the server could not be reached: the session may be over
+	onEnd          func(*fault.Fault) // the session cannot be used any more
+	onSuspect      func()             // the server could not be reached: the session may be over
 
 	desk       *desk
 	background sync.WaitGroup                // notifications and the listener
@@ -112,17 +114,17 @@ func (l *httpLane) exchange(ctx context.Context, c *laneCall) answer {
 		Class: tool.ClassDependencyUnavailable,
 		Code:  "invalid_response",
 		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
-			cleanText(truncate(mediaType(resp), 80))),
+			redact.Clean(redact.Truncate(mediaType(resp), 80))),
 		OutcomeUnknown: true,
 	}}
 }
 
 // unreached is the answer of a call whose request failed below HTTP.
 func (l *httpLane) unreached(ctx context.Context, c *laneCall, err error) answer {
-	var redirect *redirectError
+	var redirect *fault.RedirectError
 	if errors.As(err, &redirect) {
 		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
-			Message: "the server redirects to " + redirect.target + ": if it lives there, set that as its url"}}
+			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
 	}
 	if ctx.Err() == nil {
 		l.onSuspect()
@@ -137,16 +139,16 @@ func (l *httpLane) unreached(ctx context.Context, c *laneCall, err error) answer
 // refused is the answer of a call that got a status other than success.
 func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response) answer {
 	status := resp.StatusCode
-	f := statusFailure(status, retryAfter(resp.Header))
+	f := fault.StatusFailure(status, retryAfter(resp.Header))
 	if status == http.StatusUnauthorized {
-		l.onEnd(&fault{what: fmt.Sprintf("%s refused the credentials (HTTP 401)", safeURL(l.server.url.String())),
-			hint: "renew the credentials in headers of the server's entry", auth: true})
+		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.url.String())),
+			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return answer{err: f, status: status}
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if l.forgotten(ctx, status, c.method) {
 		f.Message = "the server has forgotten the session: call again"
-		l.onEnd(&fault{what: "the server has forgotten the session", lost: true})
+		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
 		return answer{err: f, status: status, lost: true}
 	}
 	if l.isForeign(status, body) && c.method != methodDiscover {
@@ -385,7 +387,7 @@ func (l *httpLane) tell(ctx context.Context, method string, params []byte) error
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return &statusError{status: resp.StatusCode}
+		return &fault.StatusError{Status: resp.StatusCode}
 	}
 	return nil
 }
@@ -430,7 +432,7 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 	}
 	resp, err := l.control.Do(req)
 	if err != nil {
-		l.log.Debug("message to the server failed", "error", plainError(err))
+		l.log.Debug("message to the server failed", "error", fault.Plain(err))
 		return
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
 const (
@@ -161,7 +162,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 		return true
 	case resp.StatusCode != http.StatusOK || !isEventStream(resp):
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-		s.refused(body, statusFailure(resp.StatusCode, 0))
+		s.refused(body, fault.StatusFailure(resp.StatusCode, 0))
 		return false
 	}
 	if again {
@@ -222,7 +223,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	defer func() { _ = resp.Body.Close() }()
 	switch {
 	case resp.StatusCode == http.StatusNotFound && l.session != "" && again:
-		l.onEnd(&fault{what: "the server has forgotten the session", lost: true})
+		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
 		return "", false
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
 		return lastID, true

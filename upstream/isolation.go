@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with state (a browser, a shell)
@@ -32,7 +33,7 @@ type isolation struct {
 	closing map[*server]struct{}             // not in use any more, and not gone yet
 	moved   chan struct{}                    // closed and replaced when one is gone
 	failed  []time.Time                      // starts that failed within the last hour, of all sessions
-	bar     *fault                           // why no connection is made for now; nil where nothing is wrong
+	bar     *fault.Fault                     // why no connection is made for now; nil where nothing is wrong
 	barEnd  time.Time                        // of bar; zero: when something has changed
 	known   struct{ older, dear, ends bool } // what earlier connections have learnt: see server.older, dear and endsOnProbe
 }
@@ -157,7 +158,7 @@ func (i *isolation) unavailable() error {
 }
 
 // barred is why no connection is made for now, or nil. mu is held.
-func (i *isolation) barred() *fault {
+func (i *isolation) barred() *fault.Fault {
 	if i.bar != nil && !i.barEnd.IsZero() && !time.Now().Before(i.barEnd) {
 		i.bar = nil
 	}
@@ -316,7 +317,7 @@ func (i *isolation) startFailed() int {
 
 // stopFor keeps sessions from starting connections for d, or for 0 until something has changed: what keeps one from being
 // started would keep all.
-func (i *isolation) stopFor(f *fault, d time.Duration) {
+func (i *isolation) stopFor(f *fault.Fault, d time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.bar, i.barEnd = f, time.Time{}
@@ -355,9 +356,9 @@ func (i *isolation) report(st *tool.ServerStatus) {
 	}
 	switch {
 	case bar != nil && end.IsZero():
-		st.State, st.LastError, st.Hint, st.NextTry = tool.ServerNeedsAuth, bar.what, bar.hint, nil
+		st.State, st.LastError, st.Hint, st.NextTry = tool.ServerNeedsAuth, bar.What, bar.Hint, nil
 	case bar != nil:
-		st.State, st.LastError, st.Hint, st.NextTry = tool.ServerBackoff, bar.what, bar.hint, &end
+		st.State, st.LastError, st.Hint, st.NextTry = tool.ServerBackoff, bar.What, bar.Hint, &end
 	}
 }
 
@@ -371,7 +372,7 @@ func (s *server) listsOnly() bool { return s.use == useListing && s.cfg.Transpor
 // listFor brings the catalog up to what a session's connection is offered in the beginning, where no other connection
 // keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
 // is not listed. A server that does not list in time is used all the same.
-func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) {
+func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
 	if s.isolation.server.stateNow() == tool.ServerReady || s.listsLess() {
 		return sess, nil
 	}
@@ -385,7 +386,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault) 
 		sess.shut(s.kill)
 		return nil, sess.reason
 	default:
-		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.what)
+		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.What)
 	}
 	return sess, nil
 }
@@ -399,12 +400,12 @@ func (s *server) teach() {
 
 // isWorthAnother reports whether a session's connection that has failed, and has not just replaced one that did, may be
 // replaced as soon as a call wants it.
-func (s *server) isWorthAnother(f *fault) bool {
-	return s.use == useSession && !f.auth && f.pause == 0 && len(s.recentAttempts()) < s.budget
+func (s *server) isWorthAnother(f *fault.Fault) bool {
+	return s.use == useSession && !f.Auth && f.Pause == 0 && len(s.recentAttempts()) < s.budget
 }
 
 // waitForCall says that a session's connection was lost, and with it what the server knew of the session.
-func (s *server) waitForCall(f *fault) {
+func (s *server) waitForCall(f *fault.Fault) {
 	s.mu.Lock()
 	s.asleep = !s.leaving
 	s.mu.Unlock()

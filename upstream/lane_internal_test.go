@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // memoryWire is a wire whose far side is the test.
@@ -64,11 +65,11 @@ func testConn(w wire, onListChanged func()) *streamConn {
 			onListChanged()
 		}
 	}
-	return newStreamConn(w, time.Second, ear{heard: hear}, quiet(), newRedactor(ServerConfig{}))
+	return newStreamConn(w, time.Second, ear{heard: hear}, quiet(), redact.New(ServerConfig{}))
 }
 
 func testServer() *server {
-	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: newRedactor(ServerConfig{})}
+	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: redact.New(ServerConfig{})}
 	return &server{entry: e, stopping: make(chan struct{})}
 }
 

@@ -113,7 +113,7 @@ func (s *server) setLevel(ctx context.Context, sess *session) {
 	c := newLaneCall(s.nextID(), methodSetLevel, params)
 	sess.lane.send(limited, c)
 	if a := await(limited, sess.lane, c); a.err != nil && ctx.Err() == nil {
-		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.text(a.err.Error()))
+		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
 	}
 	sess.book.level.set(level)
 }

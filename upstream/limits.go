@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -58,12 +59,12 @@ func (e *oversize) failure() *tool.Failure {
 }
 
 // fault explains why the server cannot be used while it sends such messages.
-func (e *oversize) fault(during string) *fault {
+func (e *oversize) fault(during string) *fault.Fault {
 	hint := settings.Raise(settings.LimitMessage)
 	if e.full != nil {
 		hint = "raise " + settings.LimitMemory + " in the hub's config"
 	}
-	return &fault{what: during + ": " + e.Error(), hint: hint, cause: e}
+	return &fault.Fault{What: during + ": " + e.Error(), Hint: hint, Cause: e}
 }
 
 // receiveOversize tells whoever waits for a message that it was too large: the call, or the SDK.

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
@@ -48,7 +49,7 @@ func (got *listed) set(l list, r read) { got.raw[l], got.fresh[l], got.known[l] 
 
 // listAll reads all that the server offers. What cannot be read besides tools costs nothing but itself: it stays as it
 // was known, and where the server is only slow, that is read later.
-func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
+func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault.Fault) {
 	var got listed
 	patient, cancel := context.WithTimeout(ctx, s.probeTime())
 	defer cancel()
@@ -67,7 +68,7 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 			case patient.Err() != nil:
 				sess.listChanged(l.kind())
 			case !sess.isOver():
-				s.log.Warn("the server offers what it does not list", "list", l.method(), "error", f.what)
+				s.log.Warn("the server offers what it does not list", "list", l.method(), "error", f.What)
 				s.noteListed(l, f)
 			}
 		})
@@ -85,7 +86,7 @@ func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault) {
 }
 
 // noteListed notes why a list was not read, for the server's status; nil where it was.
-func (s *server) noteListed(l list, f *fault) {
+func (s *server) noteListed(l list, f *fault.Fault) {
 	if s.use == useSession {
 		s = s.isolation.server // its status shows what it offers
 	}
@@ -95,7 +96,7 @@ func (s *server) noteListed(l list, f *fault) {
 }
 
 // list reads all pages of one list within the list timeout. It is empty where the server does not have it.
-func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *fault) {
+func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *fault.Fault) {
 	if !sess.offers(l.kind()) {
 		return all, nil
 	}
@@ -117,7 +118,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 		size += len(a.result)
 		part, next, err := readPage(a.result, l)
 		if err != nil {
-			return read{}, &fault{what: l.method() + ": " + err.Error(), hint: "report this to whoever maintains the server"}
+			return read{}, &fault.Fault{What: l.method() + ": " + err.Error(), Hint: "report this to whoever maintains the server"}
 		}
 		all.raw = append(all.raw, part...)
 		if fresh := freshnessOf(sess, a.result, asked); page == 1 {
@@ -127,9 +128,9 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 		}
 		switch {
 		case size > limits.Catalog:
-			return read{}, &fault{
-				what: fmt.Sprintf("%s is larger than %s (%s)", l.method(), settings.SizeText(limits.Catalog), settings.LimitCatalog),
-				hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.noun(), settings.Raise(settings.LimitCatalog)),
+			return read{}, &fault.Fault{
+				What: fmt.Sprintf("%s is larger than %s (%s)", l.method(), settings.SizeText(limits.Catalog), settings.LimitCatalog),
+				Hint: fmt.Sprintf("list fewer or shorter %ss on the server, or %s", l.noun(), settings.Raise(settings.LimitCatalog)),
 			}
 		case next == "":
 			return all, nil
@@ -137,9 +138,9 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 			s.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.method(), "pages", page)
 			return all, nil
 		case page >= limits.Pages:
-			return read{}, &fault{
-				what: fmt.Sprintf("%s did not end within %s (%s)", l.method(), count(limits.Pages, "page"), settings.LimitPages),
-				hint: "report this to whoever maintains the server; if it is right, " + settings.Raise(settings.LimitPages),
+			return read{}, &fault.Fault{
+				What: fmt.Sprintf("%s did not end within %s (%s)", l.method(), count(limits.Pages, "page"), settings.LimitPages),
+				Hint: "report this to whoever maintains the server; if it is right, " + settings.Raise(settings.LimitPages),
 			}
 		}
 		seen[next] = true
@@ -147,7 +148,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 	}
 }
 
-func (s *server) listFault(ctx context.Context, sess *session, l list, page int, a answer) *fault {
+func (s *server) listFault(ctx context.Context, sess *session, l list, page int, a answer) *fault.Fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
 	var large *oversize
@@ -155,21 +156,21 @@ func (s *server) listFault(ctx context.Context, sess *session, l list, page int,
 	case errors.As(a.err, &large):
 		return large.fault(l.method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &fault{what: fmt.Sprintf("%s did not end within %s (page %d)", l.method(), s.cfg.Timeouts.List, page),
-			hint: "if the server is only slow, raise timeouts.list", cause: a.err}
+		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.method(), s.cfg.Timeouts.List, page),
+			Hint: "if the server is only slow, raise timeouts.list", Cause: a.err}
 	case errors.As(a.err, &rpc):
-		return &fault{what: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.method(), s.redact.text(rpc.Message), rpc.Code),
-			hint: "see the server's own log", cause: a.err}
+		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.method(), s.redact.Text(rpc.Message), rpc.Code),
+			Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f) && f.Code == codeConnectionLost:
 		if over := s.overFor(ctx, sess, f); over != nil {
 			return over
 		}
-		return &fault{what: "the connection was lost before " + l.method() + " was answered", hint: "see the server's own log", cause: a.err}
+		return &fault.Fault{What: "the connection was lost before " + l.method() + " was answered", Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f):
-		return &fault{what: l.method() + ": " + s.redact.text(f.Message), hint: "see the server's own log",
-			auth: f.Class == tool.ClassCredentialMissing, lost: a.lost, pause: f.RetryAfter, cause: a.err}
+		return &fault.Fault{What: l.method() + ": " + s.redact.Text(f.Message), Hint: "see the server's own log",
+			Auth: f.Class == tool.ClassCredentialMissing, Lost: a.lost, Pause: f.RetryAfter, Cause: a.err}
 	}
-	return &fault{what: l.method() + " was interrupted", cause: a.err}
+	return &fault.Fault{What: l.method() + " was interrupted", Cause: a.err}
 }
 
 // readPage takes a page of a list apart. The elements alias result.
@@ -214,7 +215,7 @@ func (s *server) keepListed(ctx context.Context, sess *session, k kind) {
 				got.set(l, read)
 				s.noteListed(l, nil)
 			} else if ctx.Err() == nil && !sess.isOver() {
-				s.log.Warn(l.noun()+"s could not be listed again: the catalog stays as it was", "error", f.what)
+				s.log.Warn(l.noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
 				s.noteListed(l, f)
 			}
 		}
@@ -247,7 +248,7 @@ func (s *server) publish(sess *session, got listed) {
 	old, foreign := s.listing, s.foreign
 	s.mu.Unlock()
 	offer := sess.offer()
-	offer.Title, offer.Instructions = s.redact.secrets.Replace(offer.Title), s.redact.secrets.Replace(offer.Instructions)
+	offer.Title, offer.Instructions = s.redact.Secrets(offer.Title), s.redact.Secrets(offer.Instructions)
 	if old != nil {
 		offer.sound = old.offer.sound
 	}
@@ -280,7 +281,7 @@ func (s *server) publish(sess *session, got listed) {
 	s.log.Info("catalog of the server is known", "tools", len(c.Tools), "repaired", l.repaired, "excluded", len(c.Excluded),
 		"prompts", len(c.Prompts), "resources", len(c.Resources), "templates", len(c.Templates))
 	if n := len(l.limited); n > 0 {
-		s.log.Warn("the server lists more than its limits allow", "times", n, "first", s.redact.text(l.limited[0]))
+		s.log.Warn("the server lists more than its limits allow", "times", n, "first", s.redact.Text(l.limited[0]))
 	}
 	s.tellOfCatalog(l, news)
 	s.onChange()

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // offer is what a server said that it offers, as it is kept for the next start.
@@ -113,10 +114,12 @@ func (s *server) admit(o offer) *listing {
 		offers[l], dropped = a.admitOffers(l, o.Lists[l])
 		excluded = append(excluded, dropped...)
 	}
-	excluded = s.redact.exclusions(excluded)
+	for i, e := range excluded {
+		excluded[i].Tool, excluded[i].Reason = s.redact.Text(e.Tool), s.redact.Beginning(e.Reason, redact.MaxMessage)
+	}
 	instructions := a.checkInstructions(o.Instructions)
 	for i, f := range a.findings {
-		a.findings[i].About = s.redact.text(f.About)
+		a.findings[i].About = s.redact.Text(f.About)
 	}
 	l := &listing{
 		limited: a.limited, findings: a.findings,

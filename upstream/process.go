@@ -3,6 +3,7 @@ package upstream
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -10,9 +11,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 // process is a child that speaks MCP over its stdin and stdout, with everything that it starts itself.
@@ -34,7 +39,7 @@ type process struct {
 const stopPatience = 2 * time.Second
 
 // startProcess starts the child that cfg describes.
-func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *redactor) (_ *process, err error) {
+func startProcess(cfg ServerConfig, guards *guards, log *slog.Logger, redact *redact.Redactor) (_ *process, err error) {
 	env := childEnv(os.Environ(), cfg.Env)
 	name, err := lookCommand(cfg.Command, guards.self, env)
 	if err != nil {
@@ -246,4 +251,59 @@ func baseName(command string) string {
 		return command[i+1:]
 	}
 	return command
+}
+
+// installHint says where a well-known launcher comes from.
+func installHint(command string) string {
+	switch command {
+	case "npx", "npm", "node":
+		return "install Node.js"
+	case "uvx", "uv":
+		return "install uv"
+	case "python", "python3", "pip", "pipx":
+		return "install Python"
+	case "docker", "podman", "bun", "bunx", "deno", "go":
+		return "install " + strings.TrimSuffix(command, "x")
+	}
+	return "install it"
+}
+
+// processFault explains why a child could not be started.
+func processFault(cfg settings.Server, err error) *fault.Fault {
+	switch {
+	case errors.Is(err, errNoCommand):
+		return &fault.Fault{What: "no command given", Hint: "set command in the server's entry", Cause: err}
+	case errors.Is(err, exec.ErrNotFound):
+		return &fault.Fault{
+			What:  fmt.Sprintf("command %q was not found in PATH", cfg.Command),
+			Hint:  installHint(cfg.Command) + " or give the full path",
+			Cause: err,
+		}
+	case errors.Is(err, fs.ErrPermission):
+		return &fault.Fault{
+			What:  fmt.Sprintf("command %q may not be run", cfg.Command),
+			Hint:  "make the file executable, or check who may read the working directory",
+			Cause: err,
+		}
+	case errors.Is(err, fs.ErrNotExist) && cfg.Dir != "":
+		return &fault.Fault{
+			What:  fmt.Sprintf("command %q or working directory %q does not exist", cfg.Command, cfg.Dir),
+			Hint:  "check command and cwd in the server's entry",
+			Cause: err,
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return &fault.Fault{
+			What:  fmt.Sprintf("command %q does not exist", cfg.Command),
+			Hint:  "check command in the server's entry",
+			Cause: err,
+		}
+	}
+	f := &fault.Fault{What: fmt.Sprintf("command %q could not be started", cfg.Command), Hint: "run the command by hand to see why", Cause: err}
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		f.What += ": " + errno.Error()
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		f.Hint = "shorten args and env of the server's entry: a value may have 128 KiB on Linux"
+	}
+	return f
 }

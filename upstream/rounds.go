@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // maxRounds bounds how often one request may be sent, because the server asks again each time.
@@ -103,7 +104,7 @@ func readWanted(result json.RawMessage) (w wanted, err error) {
 		switch {
 		case fault != "":
 		case seen[q.Key]:
-			fault = fmt.Sprintf("asks for two inputs by the same key %q", truncate(q.Key, 80))
+			fault = fmt.Sprintf("asks for two inputs by the same key %q", redact.Truncate(q.Key, 80))
 		case len(w.questions) == maxCallQuestions:
 			fault = fmt.Sprintf("asks for more than %d inputs at once", maxCallQuestions)
 		}
@@ -130,14 +131,14 @@ func readInputRequest(m rawjson.Member) (q tool.Question, fault string) {
 	method, ok := rawjson.String(raw)
 	switch {
 	case !ok:
-		return q, fmt.Sprintf("asks for an input %q that names no method", truncate(q.Key, 80))
+		return q, fmt.Sprintf("asks for an input %q that names no method", redact.Truncate(q.Key, 80))
 	case !isQuestion(method):
-		return q, fmt.Sprintf("asks for an input by the method %q, which is none for that", truncate(method, 80))
+		return q, fmt.Sprintf("asks for an input by the method %q, which is none for that", redact.Truncate(method, 80))
 	}
 	q.Method = method
 	if params, ok := rawjson.Get(m.Value, "params"); ok {
 		if !rawjson.IsObject(params) {
-			return q, fmt.Sprintf("asks for an input %q with params that are no object", truncate(q.Key, 80))
+			return q, fmt.Sprintf("asks for an input %q with params that are no object", redact.Truncate(q.Key, 80))
 		}
 		q.Params = params
 	}

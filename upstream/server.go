@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
 // server is one upstream server, or one client session's connection to it (see isolation): a state machine that one
@@ -82,7 +83,7 @@ type server struct {
 	state    tool.ServerState
 	since    time.Time
 	lastErr  string
-	unlisted [lists]*fault // why a list that the server offers was not read when it was last asked for
+	unlisted [lists]*fault.Fault // why a list that the server offers was not read when it was last asked for
 	hint     string
 	nextTry  time.Time
 	restarts int
@@ -97,7 +98,7 @@ type server struct {
 }
 
 // become is the one place where the state changes. f is nil where nothing went wrong.
-func (s *server) become(state tool.ServerState, sess *session, f *fault, nextTry time.Time) {
+func (s *server) become(state tool.ServerState, sess *session, f *fault.Fault, nextTry time.Time) {
 	s.mu.Lock()
 	if s.state != state {
 		s.since = time.Now()
@@ -119,7 +120,7 @@ func (s *server) become(state tool.ServerState, sess *session, f *fault, nextTry
 	case sess != nil:
 		s.lastErr, s.hint, s.previous, s.pid = "", "", sess, sess.pid
 	case f != nil:
-		s.lastErr, s.hint = f.what, f.hint
+		s.lastErr, s.hint = f.What, f.Hint
 	}
 	if state != tool.ServerReady && state != tool.ServerStarting {
 		s.pid = 0
@@ -133,7 +134,7 @@ func (s *server) become(state tool.ServerState, sess *session, f *fault, nextTry
 	}
 	switch {
 	case f != nil:
-		attrs := []any{"state", string(state), "error", f.what, "hint", f.hint}
+		attrs := []any{"state", string(state), "error", f.What, "hint", f.Hint}
 		if !nextTry.IsZero() {
 			attrs = append(attrs, "next_try", nextTry)
 		}
@@ -183,7 +184,7 @@ func (s *server) run(ctx context.Context) {
 			if losses++; lasted > s.retryMin {
 				losses = 1
 			}
-			if f.idle || f.lost && losses == 1 {
+			if f.Idle || f.Lost && losses == 1 {
 				s.attempts = s.attempts[:len(s.attempts)-1] // the budget is for starts that end in failure
 			}
 			switch {
@@ -191,7 +192,7 @@ func (s *server) run(ctx context.Context) {
 				s.drain() // first: so that each call's cancellation can still be told
 				sess.shut(s.kill)
 				return
-			case f.idle:
+			case f.Idle:
 				if s.use == useListing {
 					s.doze() // no call waits for it, however long its end takes
 				}
@@ -201,7 +202,7 @@ func (s *server) run(ctx context.Context) {
 					return
 				}
 				asleep, pause = true, s.retryMin
-			case f.lost && losses <= maxQuickLosses:
+			case f.Lost && losses <= maxQuickLosses:
 				s.become(tool.ServerStarting, nil, f, time.Time{})
 				sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
 				asleep = false
@@ -278,8 +279,8 @@ func (s *server) leave() {
 
 // backOff waits after a failure until the next try is due, or a call asks for it sooner. The session that failed, if any, is
 // closed meanwhile. "Authentication failures stop it until something changed": so does waiting for those.
-func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *time.Duration) {
-	if f.auth {
+func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault, pause *time.Duration) {
+	if f.Auth {
 		if s.use == useSession {
 			s.isolation.stopFor(f, 0)
 		}
@@ -294,9 +295,9 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 		<-ctx.Done()
 		return
 	}
-	d := max(jitter(*pause), f.pause)
+	d := max(jitter(*pause), f.Pause)
 	// A call may bring the next try forward, but not so far that a busy client uses the budget up within a minute.
-	early := time.Now().Add(max(s.retryMin, *pause/4, f.pause))
+	early := time.Now().Add(max(s.retryMin, *pause/4, f.Pause))
 	*pause = min(*pause*2, s.retryMax)
 	n := len(s.recentAttempts())
 	if s.use == useSession && sess == nil {
@@ -306,7 +307,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault, pause *ti
 		d = max(jitter(s.rest), d)
 		early = time.Now().Add(d) // a call must not make it more
 		spent := *f               // others may be reading f
-		spent.hint = orText(f.hint, "see the server's own log") +
+		spent.Hint = orText(f.Hint, "see the server's own log") +
 			fmt.Sprintf("; it has been started %d times within an hour, so the hub pauses", n)
 		f = &spent
 		if s.use == useSession && sess == nil {
@@ -428,10 +429,10 @@ func (s *server) retire() {
 func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }
 
 // start connects and lists, in one of the group's slots.
-func (s *server) start(ctx context.Context) (*session, *fault) {
+func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	free, ok := s.slots.take(ctx)
 	if !ok {
-		return nil, &fault{what: "stopped", cause: ctx.Err()}
+		return nil, &fault.Fault{What: "stopped", Cause: ctx.Err()}
 	}
 	defer free()
 
@@ -465,7 +466,7 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 	if f != nil {
 		if sess.isOver() {
 			over := *sess.reason
-			over.what += " (before it had listed its tools)"
+			over.What += " (before it had listed its tools)"
 			f = &over
 		}
 		sess.shut(s.kill)
@@ -476,9 +477,9 @@ func (s *server) start(ctx context.Context) (*session, *fault) {
 }
 
 // serve looks after a ready session until it ends or ctx does.
-func (s *server) serve(ctx context.Context, sess *session) *fault {
+func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 	if s.listsOnly() {
-		return &fault{what: "listed", idle: true}
+		return &fault.Fault{What: "listed", Idle: true}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var tending sync.WaitGroup
@@ -497,12 +498,12 @@ func (s *server) serve(ctx context.Context, sess *session) *fault {
 	for {
 		select {
 		case <-ctx.Done():
-			return &fault{what: "stopped", cause: ctx.Err()}
+			return &fault.Fault{What: "stopped", Cause: ctx.Err()}
 		case <-sess.ended:
 			return sess.reason
 		case <-idle:
 			if !sess.isCut() && s.park() { // a child that has just died is not one that nobody needs
-				return &fault{what: "idle", idle: true}
+				return &fault.Fault{What: "idle", Idle: true}
 			}
 		case <-sess.suspect:
 			if f := s.verify(ctx, sess); f != nil {
@@ -529,7 +530,7 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 }
 
 // verify asks a server that could not be reached whether it is still there.
-func (s *server) verify(ctx context.Context, sess *session) *fault {
+func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
 	defer cancel()
 	err := sess.lane.ping(limited)
@@ -544,16 +545,16 @@ func (s *server) verify(ctx context.Context, sess *session) *fault {
 		return over
 	}
 	if s.cfg.Transport == Stdio {
-		return &fault{what: fmt.Sprintf("no answer to ping within %s", s.cfg.Timeouts.Connect), hint: "see the server's messages in the log",
-			cause: err}
+		return &fault.Fault{What: fmt.Sprintf("no answer to ping within %s", s.cfg.Timeouts.Connect), Hint: "see the server's messages in the log",
+			Cause: err}
 	}
-	return connectFault(s.cfg, causeOf(err), s.redact)
+	return fault.OfConnect(s.cfg, causeOf(err), s.redact)
 }
 
 // overFor returns why sess is over when a request to it has failed with err, or nil where it goes on. Where the connection was
 // lost it waits for the reason: a child's exit is known a moment later than the end of its output. Over Streamable HTTP
 // a lost connection is one request's, and the session goes on.
-func (s *server) overFor(ctx context.Context, sess *session, err error) *fault {
+func (s *server) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
 	var f *tool.Failure
 	lost := s.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
 	if sess.isOver() || lost && waitFor(ctx.Done(), sess.ended, reasonWithin) {

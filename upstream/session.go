@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
 // session is one established connection to a server: initialised, and not restarted. A new one takes its place.
@@ -31,7 +32,7 @@ type session struct {
 	ended   chan struct{} // closed when the session cannot be used any more
 	cut     chan struct{} // closed when nothing more comes from the server: ended follows, once it is known why; nil: not told before
 	endOnce sync.Once
-	reason  *fault // set before ended is closed
+	reason  *fault.Fault // set before ended is closed
 
 	// shut ends the session and everything that it started, and waits for that. Closing kill makes it brisk.
 	shut func(kill <-chan struct{})
@@ -47,7 +48,7 @@ func newSession() *session {
 }
 
 // end marks the session as over. Only the first reason counts.
-func (s *session) end(why *fault) {
+func (s *session) end(why *fault.Fault) {
 	s.endOnce.Do(func() {
 		s.reason = why
 		close(s.ended)

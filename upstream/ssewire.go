@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
 // maxPosts bounds the messages under way to one server over SSE.
@@ -27,13 +29,6 @@ type sseWire struct {
 	mu      sync.Mutex
 	closed  bool
 	posting sync.WaitGroup
-}
-
-// statusError is an HTTP status that is no success.
-type statusError struct{ status int }
-
-func (e *statusError) Error() string {
-	return fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status))
 }
 
 // dialSSE opens the stream of the server and waits for the endpoint event. ctx bounds that alone. life bounds the wire,
@@ -71,7 +66,7 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
-		return nil, &statusError{status: resp.StatusCode}
+		return nil, &fault.StatusError{Status: resp.StatusCode}
 	}
 	for {
 		ev, err := w.events.next()
@@ -125,8 +120,8 @@ func (w *sseWire) post(m outMessage) error {
 		}
 		err := w.deliver(m.data)
 		m.finish(err)
-		var status *statusError
-		if errors.As(err, &status) && (status.status == http.StatusNotFound || status.status == http.StatusUnauthorized) {
+		var status *fault.StatusError
+		if errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusUnauthorized) {
 			w.close() // the server has forgotten the session, or whom it belongs to: only a new one helps
 		}
 	})
@@ -146,7 +141,7 @@ func (w *sseWire) deliver(data []byte) error {
 	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody) // so that the connection can be used again
 	_ = resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return &statusError{status: resp.StatusCode}
+		return &fault.StatusError{Status: resp.StatusCode}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // status is what a person can see of the server.
@@ -42,13 +43,13 @@ func (s *server) ownStatus() tool.ServerStatus {
 	defer s.mu.Unlock()
 	st := tool.ServerStatus{
 		Server: s.cfg.ID, Transport: string(s.cfg.Transport), State: s.state, Since: s.since,
-		LastError: s.redact.beginning(s.lastErr, maxMessage), Hint: s.redact.beginning(s.hint, maxMessage), PID: s.pid, Restarts: s.restarts,
+		LastError: s.redact.Beginning(s.lastErr, redact.MaxMessage), Hint: s.redact.Beginning(s.hint, redact.MaxMessage), PID: s.pid, Restarts: s.restarts,
 		Calls: s.calls.Load(), Errors: s.errors.Load(), InFlight: s.inFlight,
 		Dropped: s.losses.count(),
 	}
 	for _, f := range s.unlisted {
 		if f != nil && s.state == tool.ServerReady && st.LastError == "" {
-			st.LastError, st.Hint = s.redact.beginning(f.what, maxMessage)+": that list stays as it was", f.hint
+			st.LastError, st.Hint = s.redact.Beginning(f.What, redact.MaxMessage)+": that list stays as it was", f.Hint
 		}
 	}
 	if s.isBehind() && st.Hint == "" {
@@ -67,7 +68,7 @@ func (s *server) ownStatus() tool.ServerStatus {
 	if sess := s.previous; sess != nil {
 		st.ProtocolVersion = sess.version
 		if info := sess.info.ServerInfo; info != nil {
-			st.ServerName, st.ServerVersion = s.redact.text(info.Name), s.redact.text(info.Version)
+			st.ServerName, st.ServerVersion = s.redact.Text(info.Name), s.redact.Text(info.Version)
 		}
 	}
 	if l := s.listing; l != nil {

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 const (
-	maxStderrLine   = 4 << 10 // bytes of a line that are kept
 	stderrPerSecond = 20
 	stderrBurst     = 100
 	stderrKept      = 50 // lines kept for errors: Node and Python write a stack around what is wrong
@@ -24,7 +25,7 @@ const (
 type stderrLog struct {
 	log     *slog.Logger
 	pid     int // of the child
-	redact  *redactor
+	redact  *redact.Redactor
 	limiter *rate.Limiter
 	dropped int // since the last record; only the reader uses it
 
@@ -32,13 +33,13 @@ type stderrLog struct {
 	last []string
 }
 
-func newStderrLog(log *slog.Logger, pid int, redact *redactor) *stderrLog {
+func newStderrLog(log *slog.Logger, pid int, redact *redact.Redactor) *stderrLog {
 	return &stderrLog{log: log, pid: pid, redact: redact, limiter: rate.NewLimiter(stderrPerSecond, stderrBurst)}
 }
 
 // copyFrom reads r to its end.
 func (s *stderrLog) copyFrom(r io.Reader) {
-	in := bufio.NewReaderSize(r, maxStderrLine)
+	in := bufio.NewReaderSize(r, redact.MaxLine)
 	cut := false // the line's beginning was handled: what follows is over the limit
 	for {
 		part, err := in.ReadSlice('\n')
@@ -55,7 +56,7 @@ func (s *stderrLog) copyFrom(r io.Reader) {
 
 // line takes in a line, or the beginning of one that is too long.
 func (s *stderrLog) line(raw string, whole bool) {
-	text := s.redact.show(raw, whole, maxStderrLine)
+	text := s.redact.Show(raw, whole, redact.MaxLine)
 	if text == "" {
 		return
 	}
@@ -84,7 +85,7 @@ func (s *stderrLog) reportDropped() {
 func (s *stderrLog) cause() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return truncate(causeIn(s.last), maxText)
+	return redact.Truncate(causeIn(s.last), redact.MaxText)
 }
 
 var (

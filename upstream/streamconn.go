@@ -16,6 +16,8 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // wire moves whole messages to and from one server.
@@ -55,9 +57,9 @@ func (m outMessage) finish(err error) {
 	if err == nil || m.call == nil {
 		return
 	}
-	var status *statusError
+	var status *fault.StatusError
 	if errors.As(err, &status) {
-		m.call.finish(answer{err: statusFailure(status.status, 0)})
+		m.call.finish(answer{err: fault.StatusFailure(status.Status, 0)})
 		return
 	}
 	m.call.finish(endedFailure(m.call, err))
@@ -78,7 +80,7 @@ const (
 type streamConn struct {
 	wire           wire
 	log            *slog.Logger
-	redact         *redactor
+	redact         *redact.Redactor
 	onNotification func(e envelope, c *laneCall) // see server.heard
 	hop            *hop                          // set once the version is negotiated, nil below 2026-07-28
 
@@ -105,7 +107,7 @@ type streamConn struct {
 // newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
 // that the server does not know it.
 func newStreamConn(
-	w wire, patience time.Duration, to ear, log *slog.Logger, r *redactor,
+	w wire, patience time.Duration, to ear, log *slog.Logger, r *redact.Redactor,
 ) *streamConn {
 	c := &streamConn{
 		wire:           w,
@@ -393,7 +395,7 @@ func (c *streamConn) drop(what string, raw []byte) {
 	n := c.noise.Add(1)
 	if c.noisy.Allow() {
 		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",
-			"what", what, "begins", c.redact.show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, maxText), "dropped_so_far", n)
+			"what", what, "begins", c.redact.Show(string(raw[:min(len(raw), 120)]), len(raw) <= 120, redact.MaxText), "dropped_so_far", n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
 // tellPatience is how long a server may take to take in a notification.
@@ -39,9 +40,9 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 		if err == nil {
 			return answer{}
 		}
-		var status *statusError
+		var status *fault.StatusError
 		if errors.As(err, &status) {
-			return answer{err: statusFailure(status.status, 0)}
+			return answer{err: fault.StatusFailure(status.Status, 0)}
 		}
 		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
 			Message: fmt.Sprintf("server %q did not take in the notification", s.cfg.ID)}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // TestRenewedSubscriptionIsMadeUpFor checks that what may have changed between two subscriptions is read once the server has
@@ -25,7 +26,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 			if e.is(noteListenAcked) {
 				w.heard(e)
 			}
-		}}, quiet(), newRedactor(ServerConfig{}))
+		}}, quiet(), redact.New(ServerConfig{}))
 		conn.hop = &hop{version: modernVersion, client: "1"}
 		defer conn.background.Wait()
 		defer conn.release()

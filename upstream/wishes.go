@@ -141,7 +141,7 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil || sess.isOver() {
 		return nil
 	}
-	return s.redact.error(s.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
+	return s.redact.Error(s.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now and after each reconnect;

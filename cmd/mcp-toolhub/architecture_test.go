@@ -33,7 +33,19 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson":   "keeps some of a client's capabilities",
 	},
 	"upstream/internal/settings": {"internal/schema": "its bounds are upper bounds of limits"},
+	"upstream/internal/redact": {
+		"internal/tool":              "redacts the failures of calls",
+		"internal/rawjson":           "secrets inside JSON values, and spelled as JSON",
+		"upstream/internal/settings": "the secrets of an entry",
+	},
+	"upstream/internal/fault": {
+		"internal/tool":              "failures of calls",
+		"upstream/internal/redact":   "faults hold no secrets",
+		"upstream/internal/settings": "faults name commands and URLs of an entry",
+	},
 	"upstream": {
+		"upstream/internal/fault":    "says why a server is not ready",
+		"upstream/internal/redact":   "what servers say passes through it",
 		"upstream/internal/settings": "the settings of one server",
 		"internal/tool":              "admits tools and executes calls in the hub's vocabulary",
 		"internal/rawjson":           "lanes carry raw JSON",

@@ -1,10 +1,12 @@
-package upstream
+package redact
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"html"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -12,24 +14,25 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
-// minSecret is the shortest value that is treated as a secret: shorter ones would blot out ordinary words.
+// minSecret is the length of the shortest secret. Shorter values would blot out ordinary words.
 const minSecret = 6
 
-// secretName matches the names of variables, options and parameters whose values are likely secrets. Others are left readable:
-// a path or a mode in a message helps more than it harms.
+// secretName matches the names of variables, options and parameters whose values are likely secrets. Other values stay
+// readable, because a path or a mode in a message helps.
 var secretName = regexp.MustCompile(`(?i)key|token|secret|pass|pwd|auth|cred|cookie|private|session|dsn|database_url|\bpat\b`)
 
-// tokenShape matches a word that looks like a token wherever it stands: long, and in one piece.
+// tokenShape matches a long word in one piece, which is likely a token wherever it stands.
 var tokenShape = regexp.MustCompile(`^[A-Za-z0-9_\-+=]{20,}$`)
 
 // secrets gathers what is secret in the entry of a server.
 type secrets map[string]bool
 
-// secretsOf are the texts that must not be seen of what the entry of a server holds, the longest first: secrets in variables,
-// headers, arguments and the URL, each also as it is written inside other texts.
-func secretsOf(cfg ServerConfig) []string {
+// secretsOf returns the secrets in the variables, headers, arguments and URL of a server's entry, in each spelling of
+// waysToWrite, longest first.
+func secretsOf(cfg settings.Server) []string {
 	s := make(secrets)
 	s.address(cfg.URL)
 	for name, value := range cfg.Headers {
@@ -40,7 +43,7 @@ func secretsOf(cfg ServerConfig) []string {
 			s.named(name, value)
 		}
 	}
-	option := "" // the one whose value comes next
+	option := "" // the option whose value comes next
 	for _, word := range cfg.Args {
 		s.argument(option, word)
 		option = ""
@@ -51,25 +54,17 @@ func secretsOf(cfg ServerConfig) []string {
 	all := make(map[string]bool)
 	for value := range s {
 		for _, written := range waysToWrite(value) {
-			if written = cleanText(written); len(written) >= minSecret {
+			if written = Clean(written); len(written) >= minSecret {
 				all[written] = true
 			}
 		}
 	}
-	longestFirst := make([]string, 0, len(all))
-	for value := range all {
-		longestFirst = append(longestFirst, value)
-	}
-	slices.SortFunc(longestFirst, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
+	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 	})
-	return longestFirst
 }
 
-// add takes in a secret, and each line of one that has several.
+// add adds each line of a secret.
 func (s secrets) add(value string) {
 	for line := range strings.SplitSeq(value, "\n") {
 		if line = strings.TrimSpace(line); len(line) >= minSecret {
@@ -78,7 +73,7 @@ func (s secrets) add(value string) {
 	}
 }
 
-// named takes in a value that stands under a name.
+// named adds a value if its name is that of a secret, and the secrets inside it.
 func (s secrets) named(name, value string) {
 	if secretName.MatchString(name) {
 		s.add(value)
@@ -86,7 +81,7 @@ func (s secrets) named(name, value string) {
 	s.value(value)
 }
 
-// value takes in what is secret in a value whatever it is called: credentials in an address, or in an object of JSON.
+// value adds the secrets inside a value of any name: credentials in a URL, or in a JSON object.
 func (s secrets) value(value string) {
 	switch {
 	case strings.Contains(value, "://"):
@@ -110,8 +105,8 @@ func (s secrets) object(text []byte) {
 	})
 }
 
-// header takes in an HTTP header. All of them may be secret, because that is what they are set for; of one that is called so
-// each word is: "Bearer X", "Token token=X", "a=X; b=Y".
+// header adds the whole value of an HTTP header, because people set headers to sign in. Where the name is that of a secret,
+// it adds each word, too: "Bearer X", "Token token=X", "a=X; b=Y".
 func (s secrets) header(name, value string) {
 	s.add(value)
 	scheme, credential, ok := strings.Cut(value, " ")
@@ -132,7 +127,7 @@ func (s secrets) header(name, value string) {
 	}
 }
 
-// argument takes in a word of the command line. option is the word before it, where that is an option without a value.
+// argument adds the secrets in a word of the command line. option is the word before it if that is an option without a value.
 func (s secrets) argument(option, word string) {
 	if !strings.HasPrefix(word, "-") {
 		s.named(option, word)
@@ -151,8 +146,7 @@ func (s secrets) argument(option, word string) {
 	}
 }
 
-// address takes in the credentials of a URL: user information, parameters, fragment, and segments of its path that look like
-// tokens.
+// address adds the credentials of a URL: user information, parameters, fragment, and path segments that look like tokens.
 func (s secrets) address(raw string) {
 	u, err := url.Parse(raw)
 	if err != nil || raw == "" {
@@ -182,8 +176,8 @@ func isToken(word string) bool {
 	return tokenShape.MatchString(word) && strings.ContainsAny(word, "0123456789") && !strings.HasPrefix(word, "-")
 }
 
-// waysToWrite are the forms that a secret takes inside other texts: as it is, percent-encoded, as a string of JSON or of a
-// programming language, in HTML, in hexadecimal digits, and in base64, there also as part of something longer.
+// waysToWrite returns the spellings of a secret inside other texts: plain, percent-encoded, as a string of JSON or of a
+// programming language, in HTML, in hexadecimal digits, and in base64, also as part of a longer text.
 func waysToWrite(secret string) []string {
 	percent := url.QueryEscape(secret)
 	all := []string{secret, percent, strings.ReplaceAll(percent, "+", "%20"), url.PathEscape(secret), html.EscapeString(secret),
@@ -199,7 +193,7 @@ func waysToWrite(secret string) []string {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
 			text := encoding.EncodeToString(append(make([]byte, before), secret...))
-			from, to := (before*8+5)/6, (before+len(secret))*8/6 // characters of which each bit is the secret's
+			from, to := (before*8+5)/6, (before+len(secret))*8/6 // the characters that hold bits of the secret alone
 			all = append(all, text[from:to])
 		}
 	}

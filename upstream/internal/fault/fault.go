@@ -1,0 +1,124 @@
+// Package fault says in words for people why a server is not ready, or why a call got no answer, and what to do about it.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+)
+
+// Fault says why a server is not ready, in words for a person. No field holds a secret.
+type Fault struct {
+	What  string        // what happened
+	Hint  string        // what to do about it; may be empty
+	Auth  bool          // the server refused the credentials: a retry is useless until they change
+	Idle  bool          // nothing is wrong: no call has needed the server for a while
+	Lost  bool          // the server has forgotten the session: a new session helps
+	Pause time.Duration // the server asked for this pause before the next attempt
+	Cause error
+}
+
+func (f *Fault) Error() string { return f.What }
+
+func (f *Fault) Unwrap() error { return f.Cause }
+
+// RedirectError reports a redirect that the hub does not follow.
+type RedirectError struct{ Target string }
+
+func (e *RedirectError) Error() string { return "redirected to " + e.Target }
+
+// StatusError reports an HTTP status outside of 200 to 299.
+type StatusError struct{ Status int }
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// OfStatus explains an HTTP status of 300 or more in answer to an attempt to connect.
+func OfStatus(cfg settings.Server, status int, pause time.Duration, cause error) *Fault {
+	where := redact.URL(cfg.URL)
+	f := &Fault{Pause: pause, Cause: cause}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		f.Auth = true
+		f.What = fmt.Sprintf("%s refused the credentials (HTTP %d)", where, status)
+		f.Hint = "set or renew the credentials in headers of the server's entry"
+	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
+		f.What = fmt.Sprintf("%s is no MCP endpoint (HTTP %d)", where, status)
+		f.Hint = "check url; a server of the older HTTP+SSE transport needs type: sse"
+	case status == http.StatusTooManyRequests:
+		f.What = fmt.Sprintf("%s limits requests (HTTP %d)", where, status)
+		f.Hint = "wait, or ask the server's operator for a higher limit"
+	case status >= 500:
+		f.What = fmt.Sprintf("%s failed (HTTP %d)", where, status)
+		f.Hint = "see the server's own log"
+	default:
+		f.What = fmt.Sprintf("%s refused the request (HTTP %d)", where, status)
+		f.Hint = "check url and headers of the server's entry"
+	}
+	return f
+}
+
+// OfConnect explains why an attempt to connect over HTTP failed.
+func OfConnect(cfg settings.Server, err error, r *redact.Redactor) *Fault {
+	var redirect *RedirectError
+	if errors.As(err, &redirect) {
+		return &Fault{
+			What:  fmt.Sprintf("%s redirects to %s", redact.URL(cfg.URL), redirect.Target),
+			Hint:  "if that is where the server lives, set it as url",
+			Cause: err,
+		}
+	}
+	var status *StatusError
+	if errors.As(err, &status) {
+		return OfStatus(cfg, status.Status, 0, err)
+	}
+	return &Fault{
+		What:  fmt.Sprintf("connect to %s: %s", redact.URL(cfg.URL), r.Text(Plain(err))),
+		Hint:  "check that the server runs and that url is right",
+		Cause: err,
+	}
+}
+
+// Plain returns the text of err without the URL that net/http puts before it.
+func Plain(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err.Error()
+	}
+	return err.Error()
+}
+
+// StatusFailure explains to the caller of a tool that its call got an HTTP status instead of a response. retry is the
+// pause that the server asked for, or 0.
+func StatusFailure(status int, retry time.Duration) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: fmt.Sprintf("http_%d", status), RetryAfter: retry}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		f.Class = tool.ClassCredentialMissing
+		f.Message = fmt.Sprintf("the server refused the hub's credentials for this call (HTTP %d): "+
+			"ask the hub's operator to set or renew them", status)
+	case status == http.StatusTooManyRequests:
+		f.Class = tool.ClassRateLimited
+		f.Message = "the server limits requests (HTTP 429): wait before calling again"
+		if retry > 0 {
+			f.Message = fmt.Sprintf("the server limits requests (HTTP 429): call again in %s", retry)
+		}
+	case status == http.StatusRequestEntityTooLarge:
+		f.Class = tool.ClassInvalidArguments
+		f.Message = "the server takes no request of this size (HTTP 413): send less in one call"
+	case status >= 500:
+		f.OutcomeUnknown = true
+		f.Message = fmt.Sprintf("the server failed without an answer (HTTP %d), so the call may have taken effect: "+
+			"check before calling again", status)
+	default:
+		f.Message = fmt.Sprintf("the server refused the request (HTTP %d): ask the hub's operator to check its url", status)
+	}
+	return f
+}
