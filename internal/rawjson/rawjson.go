@@ -142,6 +142,12 @@ func find(object []byte, name string) (found Member, ok bool) {
 	return found, ok
 }
 
+// GetString returns the text that Get finds; ok is false where that is no string.
+func GetString(object []byte, name string) (text string, ok bool) {
+	value, _ := Get(object, name)
+	return String(value)
+}
+
 // Set returns object with member name holding value. The first member of that name keeps its place and key as written;
 // further ones of the same name are removed; where there is none, the member is appended. The result is a fresh text.
 func Set(object []byte, name string, value []byte) ([]byte, error) {
@@ -174,6 +180,19 @@ func Set(object []byte, name string, value []byte) ([]byte, error) {
 		return append(out, object[first.valueAt+len(first.Value):]...), nil
 	}
 	return appendMember(object, name, value)
+}
+
+// SetIn is Set for the member at the end of a path of names. The objects on the path must be there.
+func SetIn(object, value []byte, path ...string) ([]byte, error) {
+	if len(path) > 1 {
+		inner, _ := Get(object, path[0])
+		changed, err := SetIn(inner, value, path[1:]...)
+		if err != nil {
+			return nil, err
+		}
+		value = changed
+	}
+	return Set(object, path[0], value)
 }
 
 // appendMember adds a member at the end of an object that has none of that name.

@@ -140,3 +140,20 @@ func compacted(m map[string]json.RawMessage) map[string]string {
 	}
 	return out
 }
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	object := []byte(`{"a":{"b":"x","c":1},"d":2}`)
+	if got, err := SetIn(object, []byte("3"), "a", "b"); err != nil || string(got) != `{"a":{"b":3,"c":1},"d":2}` {
+		t.Errorf("%s %v", got, err)
+	}
+	if got, err := SetIn(object, []byte("3"), "d", "b"); err == nil {
+		t.Errorf("%s", got)
+	}
+	if text, ok := GetString([]byte(`{"a":"x","b":1}`), "a"); text != "x" || !ok {
+		t.Errorf("%q %v", text, ok)
+	}
+	if text, ok := GetString([]byte(`{"a":"x","b":1}`), "b"); ok {
+		t.Errorf("%q", text)
+	}
+}

@@ -25,27 +25,22 @@ type toolCalls struct {
 }
 
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
-func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) {
+func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	if !rawjson.IsObject(m.params) {
-		r.refuse(invalidParams("params are missing"))
-		return
+		return invalidParams("params are missing")
 	}
-	rawName, _ := rawjson.Get(m.params, "name")
-	name, ok := rawjson.String(rawName)
-	if !ok || name == "" {
-		r.refuse(invalidParams(`"name" must be a non-empty string`))
-		return
+	name, refusal := textParam(m, "name")
+	if refusal != nil {
+		return refusal
 	}
 	surface, refusal := c.surfaces.forCall(ctx, p, name)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	to := targetOf(surface, name, m.params)
 	if to.via != "" {
 		if surface, refusal = c.surfaces.forCall(ctx, p, to.name); refusal != nil {
-			r.refuse(refusal)
-			return
+			return refusal
 		}
 	}
 	m.params, name = to.params, to.name
@@ -63,7 +58,7 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) {
 	}
 	if p.modern {
 		c.suspensions.serve(ctx, &attempt{peer: p, of: &toolCall{c, call}, params: m.params, server: server, reply: r, progress: progress})
-		return
+		return nil
 	}
 	open := c.notifications.open(p, server, progress.says(p.leastLevel()))
 	defer open.leave()
@@ -79,6 +74,7 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) {
 	task := c.ownerships.keepTask(p, server, outcome, token)
 	defer task.release()
 	c.finish(ctx, p, finished{server, r, task}, outcome)
+	return nil
 }
 
 // finished is a call that has an outcome.
@@ -243,8 +239,7 @@ func targetOf(surface *tool.Surface, name string, params json.RawMessage) callTa
 	c := callTarget{name: name, params: params}
 	meta, _ := rawjson.Get(params, "_meta")
 	if rawjson.IsObject(meta) {
-		ref, _ := rawjson.Get(meta, tool.MetaSelectionRef)
-		c.ref, _ = rawjson.String(ref)
+		c.ref, _ = rawjson.GetString(meta, tool.MetaSelectionRef)
 	}
 	l, ok := surface.Resolve(name)
 	if !ok || l.Tool.Hub == nil || !l.Tool.Hub.Forwards {

@@ -25,8 +25,7 @@ type forwarder struct {
 // onward is the server that a request goes to, and the name or URI in the request that is another one there.
 type onward struct {
 	server   string
-	within   string // the member of params that holds member; "" for params themselves
-	member   string
+	path     []string // of the member of params that holds from
 	from, to string
 
 	unknown bool // the hub does not know the method; then nothing else in it
@@ -37,27 +36,17 @@ func (o onward) params(params json.RawMessage) (json.RawMessage, error) {
 	if o.from == o.to {
 		return params, nil
 	}
-	if o.within == "" {
-		return rawjson.Set(params, o.member, rawjson.Quote(o.to))
-	}
-	inner, _ := rawjson.Get(params, o.within)
-	inner, err := rawjson.Set(inner, o.member, rawjson.Quote(o.to))
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.Set(params, o.within, inner)
+	return rawjson.SetIn(params, rawjson.Quote(o.to), o.path...)
 }
 
 // forward sends a request on to a server and the server's answer back.
-func (f *forwarder) forward(ctx context.Context, p peer, m message, r replier, to onward) {
+func (f *forwarder) forward(ctx context.Context, p peer, m message, r replier, to onward) *tool.RPCError {
 	if why := f.refusal(ctx, p, m, to); why != nil {
-		f.refuse(ctx, r, why)
-		return
+		return f.failed(ctx, r, why)
 	}
 	params, err := to.params(m.params)
 	if err != nil {
-		r.refuse(invalidParams(err.Error()))
-		return
+		return invalidParams(err.Error())
 	}
 	token, meta := splitMeta(m.params)
 	queue := newProgressQueue(r, token)
@@ -69,7 +58,7 @@ func (f *forwarder) forward(ctx context.Context, p peer, m message, r replier, t
 	if p.modern && takesInput(m.method) {
 		f.suspensions.serve(ctx, &attempt{peer: p, of: &forwardedRequest{f, request, to.to}, params: params, server: to.server,
 			reply: r, progress: queue})
-		return
+		return nil
 	}
 	open := f.notifications.open(p, to.server, queue.says(p.leastLevel()))
 	defer open.leave()
@@ -84,6 +73,7 @@ func (f *forwarder) forward(ctx context.Context, p peer, m message, r replier, t
 	queue.flush()
 	f.finish(ctx, p, forwarded{server: to.server, method: m.method, wire: r, asked: to.from, native: to.to, unknown: to.unknown},
 		reply, err)
+	return nil
 }
 
 // takesInput reports whether a server of 2026-07-28 may need input for requests of a method, besides tools/call.
@@ -115,7 +105,9 @@ func (f *forwarder) finish(ctx context.Context, p peer, to forwarded, reply tool
 			f.ownerships.elicitsFirst(p, to.server, rpc)
 			err = labelledError(to.server, rpc)
 		}
-		f.refuse(ctx, to.wire, err)
+		if e := f.failed(ctx, to.wire, err); e != nil {
+			to.wire.refuse(e)
+		}
 		return
 	}
 	if to.wire.answer(whole(result)) && reply.Free != nil {
@@ -167,48 +159,43 @@ func (f *forwarder) resultOf(p peer, to forwarded, reply tool.Reply) (json.RawMe
 	return result, errors.Join(err, metaErr)
 }
 
-// refuseOnward answers a request that no server has answered with a result.
-func (f *forwarder) refuse(ctx context.Context, r replier, err error) {
+// failed returns the error for a request that no server has answered with a result; nil where the client has cancelled it.
+func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCError {
 	if ctx.Err() != nil && r.abandon(ctx) {
-		return
+		return nil
 	}
 	var rpc *tool.RPCError
 	var failure *tool.Failure
 	switch {
 	case errors.As(err, &rpc):
-		r.refuse(rpc)
+		return rpc
 	case errors.As(err, &failure):
-		about, _ := json.Marshal(map[string]any{metaError: map[string]any{"error_class": failure.Class, "error_code": failure.ErrorCode(),
-			"retry_after_ms": failure.RetryAfter.Milliseconds()}})
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: failure.Message, Data: about})
-	default:
-		f.deps.Logger.Error("request failed", "error", err)
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError,
-			Message: "the hub failed while it handled this request; its log says why"})
+		about, _ := json.Marshal(map[string]any{metaError: map[string]any{"error_class": failure.Class,
+			"error_code": failure.ErrorCode(), "retry_after_ms": failure.RetryAfter.Milliseconds()}})
+		return &tool.RPCError{Code: tool.CodeInternalError, Message: failure.Message, Data: about}
 	}
+	f.deps.Logger.Error("request failed", "error", err)
+	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says why"}
 }
 
 // metaError is the member of an error's data that says, machine-readable, what the hub knows of a request that failed.
 const metaError = "toolhub/error"
 
 // getPrompt serves prompts/get: the prompt goes by any of its names here, and by its own one on.
-func (f *forwarder) getPrompt(ctx context.Context, p peer, m message, r replier) {
+func (f *forwarder) getPrompt(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	name, refusal := textParam(m, "name")
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	surface, refusal := f.surfaces.of(p)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	server, native, refusal := promptOf(p, surface, name)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
-	f.forward(ctx, p, m, r, onward{server: server, member: "name", from: name, to: native})
+	return f.forward(ctx, p, m, r, onward{server: server, path: []string{"name"}, from: name, to: native})
 }
 
 func promptOf(p peer, surface *tool.Surface, name string) (server, native string, refusal *tool.RPCError) {
@@ -225,53 +212,46 @@ func promptOf(p peer, surface *tool.Surface, name string) (server, native string
 }
 
 // readResource serves resources/read.
-func (f *forwarder) readResource(ctx context.Context, p peer, m message, r replier) {
+func (f *forwarder) readResource(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	uri, server, native, refusal := f.surfaces.ownedResource(p, m)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
-	f.forward(ctx, p, m, r, onward{server: server, member: "uri", from: uri, to: native})
+	return f.forward(ctx, p, m, r, onward{server: server, path: []string{"uri"}, from: uri, to: native})
 }
 
 // complete serves completion/complete: its ref says whose business it is.
-func (f *forwarder) complete(ctx context.Context, p peer, m message, r replier) {
+func (f *forwarder) complete(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	surface, refusal := f.surfaces.of(p)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	ref, _ := rawjson.Get(m.params, "ref")
-	rawKind, _ := rawjson.Get(ref, "type")
-	kind, _ := rawjson.String(rawKind)
+	kind, _ := rawjson.GetString(ref, "type")
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
-	raw, _ := rawjson.Get(ref, member)
-	text, ok := rawjson.String(raw)
+	text, ok := rawjson.GetString(ref, member)
 	if member == "" || !ok || text == "" {
-		r.refuse(invalidParams(`"ref" must be a ref/prompt with a name or a ref/resource with a uri`))
-		return
+		return invalidParams(`"ref" must be a ref/prompt with a name or a ref/resource with a uri`)
 	}
-	to := onward{within: "ref", member: member, from: text}
+	to := onward{path: []string{"ref", member}, from: text}
 	if member == "name" {
 		to.server, to.to, refusal = promptOf(p, surface, text)
 	} else {
 		to.server, to.to, refusal = templateOf(p, surface, text)
 	}
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
-	f.forward(ctx, p, m, r, to)
+	return f.forward(ctx, p, m, r, to)
 }
 
 // pass serves a request that the hub does not know: the server does.
-func (f *forwarder) pass(ctx context.Context, p peer, m message, r replier) {
+func (f *forwarder) pass(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	server, refusal := f.surfaces.soleServer(p)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
-	f.forward(ctx, p, m, r, onward{server: server, unknown: true})
+	return f.forward(ctx, p, m, r, onward{server: server, unknown: true})
 }
 
 // Forwarded is a request of a client to a server besides tools/call: the policy of tools does not see it.

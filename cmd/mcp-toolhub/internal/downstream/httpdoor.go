@@ -200,8 +200,7 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m message)
 	rec := &recorder{header: make(http.Header), status: http.StatusOK}
 	d.delegate(rec, r, m)
 	result, _ := rawjson.Get(rec.body.Bytes(), "result")
-	raw, _ := rawjson.Get(result, "protocolVersion")
-	if version, ok := rawjson.String(raw); ok {
+	if version, ok := rawjson.GetString(result, "protocolVersion"); ok {
 		s, err := d.begin(r, m, version)
 		if err != nil {
 			w.Header().Set("Retry-After", "60")
@@ -342,8 +341,7 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 	if member == "" {
 		return nil
 	}
-	raw, _ := rawjson.Get(m.params, member)
-	name, _ := rawjson.String(raw)
+	name, _ := rawjson.GetString(m.params, member)
 	v := h.Get(headerName)
 	decoded, ok := paramheader.Decode(v)
 	switch {
@@ -359,8 +357,7 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 // to no tool is the call's own affair. Who calls a deferred tool by its name need not know of the headers, as no list has told
 // of them; those that it sends are held to what they say.
 func (s *Server) checkParams(ctx context.Context, p peer, m message, h http.Header) *tool.RPCError {
-	raw, _ := rawjson.Get(m.params, "name")
-	name, _ := rawjson.String(raw)
+	name, _ := rawjson.GetString(m.params, "name")
 	surface, refusal := s.surfaces.forCall(ctx, p, name)
 	if refusal != nil {
 		return nil

@@ -76,14 +76,14 @@ func readQuestions(requests json.RawMessage) ([]tool.Question, error) {
 	return all, err
 }
 
-// lack is why a client cannot be asked something.
+// lack is the reason why a client cannot be asked something.
 type lack struct {
 	path []string       // of the missing capability; nil where no capability would help
 	err  *tool.RPCError // as the client itself would have answered
 }
 
-// cannot returns why a client of these capabilities cannot be asked, or nil. The errors are those that the protocol wants
-// of a client: "method not found" for what it does not support at all, "invalid params" for a mode that it did not declare.
+// cannot returns why a client of these capabilities cannot be asked, or nil. The errors are those of the protocol: "method not
+// found" for what the client does not support, "invalid params" for a mode that it did not declare.
 func cannot(capabilities json.RawMessage, question tool.Question) *lack {
 	has := func(path ...string) bool {
 		at := capabilities
@@ -135,7 +135,7 @@ func present(object json.RawMessage, name string) bool {
 	return ok && !rawjson.IsNull(v)
 }
 
-// missingCapabilities is the error of 2026-07-28 for a call that needs what the client did not declare.
+// missingCapabilities returns the error of 2026-07-28 for a call that needs what the client did not declare.
 func missingCapabilities(lacks []*lack) *tool.RPCError {
 	required, message := map[string]any{}, ""
 	for _, l := range lacks {
@@ -160,9 +160,8 @@ func missingCapabilities(lacks []*lack) *tool.RPCError {
 		Message: "the server has to ask something first: " + message + ", or did not declare it in this request"}
 }
 
-// labelled is question as the client gets it: an elicitation says to the person which server asks. All else stays byte
-// for byte. So it is on a direct view, too: what the hub itself asks there must not be mistaken for the server's, nor the
-// other way round.
+// labelled returns question as the client gets it: an elicitation tells the person which server asks, the rest stays byte for
+// byte. It does so on a direct view, too: there the hub's own questions must not be mistaken for the server's.
 func labelled(server string, question tool.Question) tool.Question {
 	if question.Method != tool.MethodElicit || question.Own {
 		return question
@@ -182,20 +181,15 @@ func labelled(server string, question tool.Question) tool.Question {
 	return question
 }
 
-// labelledAmong is inputRequests with q, which is one of them, as the client gets it.
+// labelledAmong returns inputRequests with q, which is one of them, as the client gets it.
 func labelledAmong(requests json.RawMessage, server string, q tool.Question) (json.RawMessage, error) {
 	if q.Method != tool.MethodElicit {
 		return requests, nil
 	}
-	request, _ := rawjson.Get(requests, q.Key)
-	request, err := rawjson.Set(request, "params", labelled(server, q).Params)
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.Set(requests, q.Key, request)
+	return rawjson.SetIn(requests, labelled(server, q).Params, q.Key, "params")
 }
 
-// labelledError is err as the client gets it: the elicitations of an error that wants some first say which server asks.
+// labelledError returns err as the client gets it: elicitations in it tell which server asks.
 func labelledError(server string, err *tool.RPCError) *tool.RPCError {
 	if err.Code != tool.CodeURLElicitationRequired {
 		return err

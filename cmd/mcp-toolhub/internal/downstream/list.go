@@ -26,7 +26,20 @@ type listing struct {
 	declaration func(i int) json.RawMessage
 }
 
-func toolListing(v *surfaces, p peer, surface *tool.Surface) listing {
+// listing returns what the list that method reads holds.
+func (v *surfaces) listing(p peer, method string, surface *tool.Surface) listing {
+	var f tool.Features
+	if surface.Features != nil {
+		f = *surface.Features
+	}
+	switch method {
+	case methodPromptsList:
+		return featureListing("prompts", f.Prompts)
+	case methodResourcesList:
+		return featureListing("resources", f.Resources)
+	case methodTemplatesList:
+		return featureListing("resourceTemplates", f.Templates)
+	}
 	listed := surface.Listed
 	if !p.modern && p.caller != nil {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
@@ -40,43 +53,25 @@ func toolListing(v *surfaces, p peer, surface *tool.Surface) listing {
 		declaration: func(i int) json.RawMessage { return v.declaration(p, listed[i]) }}
 }
 
-func promptListing(_ *surfaces, _ peer, surface *tool.Surface) listing {
-	return featureListing("prompts", surface, func(f *tool.Features) []tool.Feature { return f.Prompts })
-}
-
-func resourceListing(_ *surfaces, _ peer, surface *tool.Surface) listing {
-	return featureListing("resources", surface, func(f *tool.Features) []tool.Feature { return f.Resources })
-}
-
-func templateListing(_ *surfaces, _ peer, surface *tool.Surface) listing {
-	return featureListing("resourceTemplates", surface, func(f *tool.Features) []tool.Feature { return f.Templates })
-}
-
-func featureListing(member string, surface *tool.Surface, of func(*tool.Features) []tool.Feature) listing {
-	var all []tool.Feature
-	if surface.Features != nil {
-		all = of(surface.Features)
-	}
+func featureListing(member string, all []tool.Feature) listing {
 	return listing{member: member, length: len(all),
 		name:        func(i int) string { return all[i].Server + " " + all[i].Native },
 		declaration: func(i int) json.RawMessage { return all[i].Declaration }}
 }
 
 // list serves the lists, from the surface's raw declarations.
-func (v *surfaces) list(ctx context.Context, p peer, m message, r replier, kind func(*surfaces, peer, *tool.Surface) listing) {
+func (v *surfaces) list(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	surface, refusal := v.forList(ctx, p, m.method)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	if ctx.Err() != nil && r.abandon(ctx) {
-		return
+		return nil
 	}
-	l := kind(v, p, surface)
+	l := v.listing(p, m.method, surface)
 	from, refusal := l.start(m.params)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	to := min(from+pageSize, l.length)
 	size, declarations := 64, make([]json.RawMessage, 0, to-from)
@@ -102,6 +97,7 @@ func (v *surfaces) list(ctx context.Context, p peer, m message, r replier, kind 
 		out = append(append(out, v.serverInfo...), '}')
 	}
 	r.answer(whole(append(out, '}')))
+	return nil
 }
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and

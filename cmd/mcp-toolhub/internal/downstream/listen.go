@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -81,16 +82,14 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 
 // serve serves a subscriptions/listen until the client or the hub ends it. It acknowledges the request when every server
 // concerned has accepted or been given up on.
-func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier) {
+func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	want, refusal := readListen(m.params)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	surface, refusal := s.surfaces.of(p)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	able := s.surfaces.abilities(surface)
 	want.prompts, want.resources = want.prompts && able.Prompts, want.resources && able.Resources
@@ -102,14 +101,12 @@ func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier)
 	defer s.subscriptions.endAll(ctx, made)
 	forwarded, refusal := s.forward(ctx, p, surface, want.others, l.out)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	defer forwarded.stop()
 	agreed, err := l.out.tagged(acknowledged(want, made, forwarded.agreed()))
 	if err != nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()})
-		return
+		return &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
 	}
 	r.notify(noteAcknowledged, agreed)
 	for standing := want.tools || want.prompts || want.resources || len(made) > 0 || forwarded.some(); standing; {
@@ -122,53 +119,43 @@ func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier)
 			standing = false
 		case <-ctx.Done():
 			if r.abandon(ctx) {
-				return
+				return nil
 			}
 			standing = false
 		}
 	}
 	r.answer(whole(s.end(m.id)))
+	return nil
 }
 
 // end returns the result of a subscriptions/listen that has ended in good order.
 func (s *listenStreams) end(id json.RawMessage) json.RawMessage {
-	out := append([]byte(`{"resultType":"complete","_meta":{`), rawjson.Quote(mcp.MetaKeySubscriptionID)...)
-	out = append(append(out, ':'), id...)
-	out = append(append(out, ','), rawjson.Quote(mcp.MetaKeyServerInfo)...)
-	out = append(append(out, ':'), s.serverInfo...)
-	return append(out, "}}"...)
+	return fmt.Appendf(nil, `{"resultType":"complete","_meta":{%q:%s,%q:%s}}`, mcp.MetaKeySubscriptionID, id,
+		mcp.MetaKeyServerInfo, s.serverInfo)
 }
 
 // acknowledged returns the params that say what is listened to.
 func acknowledged(want listenFilter, made []*subscription, others []rawjson.Change) json.RawMessage {
 	out := []byte(`{"notifications":{`)
-	member := func(name, value string) {
-		if out[len(out)-1] != '{' {
-			out = append(out, ',')
+	for _, list := range []struct {
+		name   string
+		wanted bool
+	}{{"toolsListChanged", want.tools}, {"promptsListChanged", want.prompts}, {"resourcesListChanged", want.resources}} {
+		if list.wanted {
+			out = rawjson.AppendMember(out, list.name, []byte("true"))
 		}
-		out = append(append(append(out, rawjson.Quote(name)...), ':'), value...)
-	}
-	if want.tools {
-		member("toolsListChanged", "true")
-	}
-	if want.prompts {
-		member("promptsListChanged", "true")
-	}
-	if want.resources {
-		member("resourcesListChanged", "true")
 	}
 	if len(made) > 0 {
-		member("resourceSubscriptions", "[")
-		for i, sub := range made {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, rawjson.Quote(sub.shown)...)
+		uris := []byte{'['}
+		for _, sub := range made {
+			uris = append(append(uris, rawjson.Quote(sub.shown)...), ',')
 		}
-		out = append(out, ']')
+		uris[len(uris)-1] = ']'
+		out = rawjson.AppendMember(out, "resourceSubscriptions", uris)
 	}
 	for _, o := range others {
-		member(o.Name, string(o.Value))
+		name := rawjson.Quote(o.Name)
+		out = rawjson.AppendMember(out, string(name[1:len(name)-1]), o.Value)
 	}
 	return append(out, "}}"...)
 }
@@ -381,8 +368,7 @@ func (w *serverListen) said(n tool.Notification) {
 	params := n.Params
 	switch {
 	case n.Method == tool.NoteTask:
-		raw, _ := rawjson.Get(params, "taskId")
-		id, _ := rawjson.String(raw)
+		id, _ := rawjson.GetString(params, "taskId")
 		b := w.task(id)
 		if b == nil {
 			return

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // wantedLevels are the protocol's wantedLevels, the most talkative first.
@@ -56,12 +58,11 @@ func (c *caller) leastLevel() (level int, set bool) {
 }
 
 // setLevel serves logging/setLevel.
-func (l *wantedLevels) set(p peer, m message, r replier) {
+func (l *wantedLevels) set(_ context.Context, p peer, m message, r replier) *tool.RPCError {
 	raw, _ := rawjson.Get(m.params, "level")
 	n := levelOf(raw)
 	if n < 0 {
-		r.refuse(invalidParams(fmt.Sprintf("level must be one of %q", logLevels())))
-		return
+		return invalidParams(fmt.Sprintf("level must be one of %q", logLevels()))
 	}
 	p.caller.mu.Lock()
 	p.caller.level = logLevels()[n]
@@ -71,6 +72,7 @@ func (l *wantedLevels) set(p peer, m message, r replier) {
 		l.drop(p.session.Key)
 	}
 	r.answer(whole([]byte("{}")))
+	return nil
 }
 
 // ask makes a request tell servers which log messages its sender wants. Servers that know a level for the whole connection

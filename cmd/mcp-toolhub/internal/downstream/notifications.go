@@ -148,8 +148,7 @@ func (s *serverNotifications) unknown(n tool.Notification) {
 
 // updated tells the clients that have subscribed to a resource, or to one that it is part of, that it has changed.
 func (t *subscriptions) updated(n tool.Notification) {
-	raw, _ := rawjson.Get(n.Params, "uri")
-	uri, ok := rawjson.String(raw)
+	uri, ok := rawjson.GetString(n.Params, "uri")
 	if !ok {
 		return
 	}
@@ -161,7 +160,7 @@ func (t *subscriptions) updated(n tool.Notification) {
 		if n.Session != "" && n.Session != sub.who.Key {
 			continue
 		}
-		own, shown := params, sub.shown+strings.TrimPrefix(uri, sub.native)
+		own, shown := params, sub.shown+strings.TrimPrefix(uri, sub.uri)
 		if shown != uri {
 			if own, err = rawjson.Set(params, "uri", rawjson.Quote(shown)); err != nil {
 				continue

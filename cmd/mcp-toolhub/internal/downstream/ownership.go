@@ -260,8 +260,7 @@ func idOf(n tool.Notification) (about ownedID, ok bool) {
 	default:
 		return about, false
 	}
-	raw, _ := rawjson.Get(n.Params, member)
-	about.id, ok = rawjson.String(raw)
+	about.id, ok = rawjson.GetString(n.Params, member)
 	return about, ok && about.id != ""
 }
 
@@ -346,10 +345,8 @@ func (t *ownerships) elicits(p peer, server string, params []byte) {
 	if p.modern || p.actor.Client.ProtocolVersion < tasksSince {
 		return
 	}
-	mode, _ := rawjson.Get(params, "mode")
-	raw, _ := rawjson.Get(params, "elicitationId")
-	id, ok := rawjson.String(raw)
-	if kind, _ := rawjson.String(mode); kind != "url" || !ok || id == "" || len(id) > maxLinkLength {
+	id, ok := rawjson.GetString(params, "elicitationId")
+	if mode, _ := rawjson.GetString(params, "mode"); mode != "url" || !ok || id == "" || len(id) > maxLinkLength {
 		return
 	}
 	for _, connection := range []string{"", p.session.Key} { // whichever of the two the server has

@@ -154,7 +154,7 @@ func TestLevelsOfEndedSessions(t *testing.T) {
 	close(ended)
 	session := tool.Session{Key: "s", Ended: ended}
 	s.levels.drop(session.Key)
-	s.levels.set(peer{session: session, caller: &caller{session: session}}, message{params: json.RawMessage(`{"level":"debug"}`)}, &said{})
+	s.levels.set(t.Context(), peer{session: session, caller: &caller{session: session}}, message{params: json.RawMessage(`{"level":"debug"}`)}, &said{})
 	if len(s.levels.wanted) > 0 {
 		t.Errorf("servers are still asked for %v", s.levels.wanted)
 	}

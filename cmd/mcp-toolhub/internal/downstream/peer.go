@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,7 +60,7 @@ type replier interface {
 // serveLane answers a request of a method that the hub serves itself, from raw JSON to raw JSON, and returns when that is
 // done. Everything else goes to the SDK.
 func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
-	serve := s.lane(p, m.method)
+	serve := s.handler(p, m.method)
 	if serve == nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", m.method)})
 		return
@@ -75,25 +76,21 @@ func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
 	s.levels.ask(&p)
-	serve(ctx, p, m, r)
+	if refusal := serve(ctx, p, m, r); refusal != nil {
+		r.refuse(refusal)
+	}
 }
 
-// lane is what serves a method on the peer's revision of the protocol; nil where nothing does.
-func (s *Server) lane(p peer, method string) func(context.Context, peer, message, replier) {
-	list := func(kind func(*surfaces, peer, *tool.Surface) listing) func(context.Context, peer, message, replier) {
-		return func(ctx context.Context, p peer, m message, r replier) { s.surfaces.list(ctx, p, m, r, kind) }
-	}
+// handler serves the requests of one method. It answers r, or returns why it refuses the request.
+type handler func(ctx context.Context, p peer, m message, r replier) *tool.RPCError
+
+// handler returns what serves a method on the peer's revision of the protocol; nil where nothing does.
+func (s *Server) handler(p peer, method string) handler {
 	switch method {
 	case methodToolsCall:
 		return s.toolCalls.serve
-	case methodToolsList:
-		return list(toolListing)
-	case methodPromptsList:
-		return list(promptListing)
-	case methodResourcesList:
-		return list(resourceListing)
-	case methodTemplatesList:
-		return list(templateListing)
+	case methodToolsList, methodPromptsList, methodResourcesList, methodTemplatesList:
+		return s.surfaces.list
 	case methodPromptsGet:
 		return s.forwarder.getPrompt
 	case methodResourcesRead:
@@ -114,7 +111,7 @@ func (s *Server) lane(p peer, method string) func(context.Context, peer, message
 	case method == methodUnsubscribe:
 		return s.subscriptions.unsubscribe
 	case method == methodSetLevel:
-		return func(_ context.Context, p peer, m message, r replier) { s.levels.set(p, m, r) }
+		return s.levels.set
 	}
 	return nil
 }
@@ -178,8 +175,7 @@ func metaVersion(m message) string {
 	if !ok {
 		return ""
 	}
-	v, _ := rawjson.Get(meta, mcp.MetaKeyProtocolVersion)
-	version, _ := rawjson.String(v)
+	version, _ := rawjson.GetString(meta, mcp.MetaKeyProtocolVersion)
 	return version
 }
 
@@ -219,20 +215,13 @@ func showsApps(capabilities json.RawMessage) bool {
 }
 
 func clientInfo(info json.RawMessage) (name, version string) {
-	n, _ := rawjson.Get(info, "name")
-	v, _ := rawjson.Get(info, "version")
-	name, _ = rawjson.String(n)
-	version, _ = rawjson.String(v)
+	name, _ = rawjson.GetString(info, "name")
+	version, _ = rawjson.GetString(info, "version")
 	return name, version
 }
 
 func supported(version string) bool {
-	for _, v := range mcp.SupportedProtocolVersions() {
-		if v == version {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(mcp.SupportedProtocolVersions(), version)
 }
 
 // splitMeta divides a request's _meta into the progress token of its own hop and what travels on. A selection_ref is for

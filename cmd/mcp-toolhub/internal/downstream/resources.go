@@ -86,8 +86,7 @@ func templateOf(p peer, surface *tool.Surface, uri string) (server, native strin
 
 // textParam reads a parameter that must be a non-empty string.
 func textParam(m message, name string) (string, *tool.RPCError) {
-	raw, _ := rawjson.Get(m.params, name)
-	text, ok := rawjson.String(raw)
+	text, ok := rawjson.GetString(m.params, name)
 	if !ok || text == "" {
 		return "", invalidParams(fmt.Sprintf("%q must be a non-empty string", name))
 	}
@@ -189,14 +188,12 @@ func (l *links) add(uri, server string) {
 func linksIn(result json.RawMessage) []string {
 	var found []string
 	add := func(object []byte) {
-		raw, _ := rawjson.Get(object, "uri")
-		if uri, ok := rawjson.String(raw); ok && uri != "" && len(uri) <= maxLinkLength && len(found) < maxLinks {
+		if uri, ok := rawjson.GetString(object, "uri"); ok && uri != "" && len(uri) <= maxLinkLength && len(found) < maxLinks {
 			found = append(found, uri)
 		}
 	}
 	block := func(b []byte) bool {
-		kind, _ := rawjson.Get(b, "type")
-		switch name, _ := rawjson.String(kind); name {
+		switch name, _ := rawjson.GetString(b, "type"); name {
 		case "resource_link":
 			add(b)
 		case "resource":

@@ -110,17 +110,13 @@ func (r *runningCall) inputRequests(a *attempt) json.RawMessage {
 		return nil
 	}
 	out := []byte("{")
-	for i, q := range r.open {
-		if i > 0 {
-			out = append(out, ',')
-		}
+	for _, q := range r.open {
 		question := labelled(a.server, q.question)
-		out = append(append(out, rawjson.Quote(q.key)...), `:{"method":`...)
-		out = append(out, rawjson.Quote(question.Method)...)
+		request := rawjson.AppendMember([]byte("{"), "method", rawjson.Quote(question.Method))
 		if question.Params != nil {
-			out = append(append(out, `,"params":`...), question.Params...)
+			request = rawjson.AppendMember(request, "params", question.Params)
 		}
-		out = append(out, '}')
+		out = rawjson.AppendMember(out, q.key, append(request, '}'))
 	}
 	return append(out, '}')
 }

@@ -498,8 +498,7 @@ func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(piec
 	delete(d.masks, key)
 	if key == d.initID && d.answeredInit != nil {
 		if r.Error == nil {
-			v, _ := rawjson.Get(r.Result, "protocolVersion")
-			d.client.ProtocolVersion, _ = rawjson.String(v)
+			d.client.ProtocolVersion, _ = rawjson.GetString(r.Result, "protocolVersion")
 			d.initialized = true
 			if d.leave == nil { // what changes from now on is news to the client; it hears of it behind the answer
 				joins = true

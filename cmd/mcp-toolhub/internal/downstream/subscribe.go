@@ -15,12 +15,11 @@ import (
 
 // subscription is one client's subscription to one resource.
 type subscription struct {
-	server string
-	native string // the URI as the server knows it
-	shown  string // the URI as the client wrote it
-	who    tool.Session
-	says   tool.Hop // of that session's client
-	out    *outbox
+	resource
+	shown string // the URI as the client wrote it
+	who   tool.Session
+	says  tool.Hop // of that session's client
+	out   *outbox
 
 	changing chan struct{} // holds one token while somebody changes what follows
 	made     bool          // the server has accepted it
@@ -43,37 +42,31 @@ type subscriptions struct {
 	surfaces  *surfaces
 	forwarder *forwarder
 
-	mu       sync.Mutex
-	byServer map[string]map[string]map[*subscription]struct{}
+	mu sync.Mutex
+	of map[resource]map[*subscription]struct{}
 }
+
+// resource names a resource as its server knows it.
+type resource struct{ server, uri string }
 
 func (t *subscriptions) add(sub *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.byServer == nil {
-		t.byServer = make(map[string]map[string]map[*subscription]struct{})
+	if t.of == nil {
+		t.of = make(map[resource]map[*subscription]struct{})
 	}
-	byURI := t.byServer[sub.server]
-	if byURI == nil {
-		byURI = make(map[string]map[*subscription]struct{})
-		t.byServer[sub.server] = byURI
+	if t.of[sub.resource] == nil {
+		t.of[sub.resource] = make(map[*subscription]struct{})
 	}
-	if byURI[sub.native] == nil {
-		byURI[sub.native] = make(map[*subscription]struct{})
-	}
-	byURI[sub.native][sub] = struct{}{}
+	t.of[sub.resource][sub] = struct{}{}
 }
 
 func (t *subscriptions) remove(sub *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	byURI := t.byServer[sub.server]
-	delete(byURI[sub.native], sub)
-	if len(byURI[sub.native]) == 0 {
-		delete(byURI, sub.native)
-	}
-	if len(byURI) == 0 {
-		delete(t.byServer, sub.server)
+	delete(t.of[sub.resource], sub)
+	if len(t.of[sub.resource]) == 0 {
+		delete(t.of, sub.resource)
 	}
 }
 
@@ -82,16 +75,11 @@ func (t *subscriptions) remove(sub *subscription) {
 func (t *subscriptions) to(server, uri string) []*subscription {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	byURI := t.byServer[server]
 	var found []*subscription
-	for end := len(uri); end > 0 && len(byURI) > 0; end = strings.LastIndexAny(uri[:end], "/?#") {
-		for sub := range byURI[uri[:end]] {
-			found = append(found, sub)
-		}
+	for end := len(uri); end > 0 && len(t.of) > 0; end = strings.LastIndexAny(uri[:end], "/?#") {
+		found = slices.AppendSeq(found, maps.Keys(t.of[resource{server, uri[:end]}]))
 		if uri[end-1] != '/' && end < len(uri) && uri[end] == '/' { // a directory is also written with a slash at its end
-			for sub := range byURI[uri[:end+1]] {
-				found = append(found, sub)
-			}
+			found = slices.AppendSeq(found, maps.Keys(t.of[resource{server, uri[:end+1]}]))
 		}
 	}
 	return found
@@ -102,7 +90,7 @@ func (t *subscriptions) make(ctx context.Context, sub *subscription) error {
 	ctx, cancel := context.WithTimeout(ctx, subscribeWithin)
 	defer cancel()
 	t.add(sub) // before the server may begin to tell
-	err := t.deps.Servers.Subscribe(ctx, sub.server, sub.native, sub.who, sub.says)
+	err := t.deps.Servers.Subscribe(ctx, sub.server, sub.uri, sub.who, sub.says)
 	if err != nil {
 		t.remove(sub)
 	}
@@ -119,43 +107,39 @@ func (t *subscriptions) end(ctx context.Context, sub *subscription) {
 	t.remove(sub)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeWithin)
 	defer cancel()
-	if err := t.deps.Servers.Unsubscribe(ctx, sub.server, sub.native, sub.who); err != nil {
+	if err := t.deps.Servers.Unsubscribe(ctx, sub.server, sub.uri, sub.who); err != nil {
 		t.deps.Logger.Debug("a server did not take the end of a subscription", "server", sub.server, "error", err)
 	}
 }
 
 // subscribe serves resources/subscribe.
-func (t *subscriptions) subscribe(ctx context.Context, p peer, m message, r replier) {
+func (t *subscriptions) subscribe(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	uri, server, native, refusal := t.surfaces.ownedResource(p, m)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	if why := t.forwarder.refusal(ctx, p, m, onward{server: server}); why != nil {
-		t.forwarder.refuse(ctx, r, why)
-		return
+		return t.forwarder.failed(ctx, r, why)
 	}
-	sub, refusal := t.lock(ctx, p.caller, &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: p.caller.out})
+	sub, refusal := t.lock(ctx, p.caller, &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: p.caller.out})
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	defer sub.unlock()
 	if !sub.made {
 		if err := t.make(ctx, sub); err != nil {
-			t.forwarder.refuse(ctx, r, err)
-			return
+			return t.forwarder.failed(ctx, r, err)
 		}
 	}
 	r.answer(whole([]byte("{}")))
+	return nil
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
-func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m message, r replier) {
+func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	uri, _, refusal := t.surfaces.resourceOf(p, m)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	p.caller.mu.Lock()
 	sub := p.caller.subscriptions[uri]
@@ -169,6 +153,7 @@ func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m message, r re
 		}
 	}
 	r.answer(whole([]byte("{}")))
+	return nil
 }
 
 // lock returns the session's subscription to fresh.shown, which is fresh where there was none. Its caller alone may change
@@ -267,7 +252,7 @@ func (t *subscriptions) makeAll(ctx context.Context, p peer, surface *tool.Surfa
 	for _, uri := range uris {
 		server, native, refusal := ownerOf(p, surface, uri)
 		if refusal == nil && t.forwarder.refusal(ctx, p, message{method: methodSubscribe}, onward{server: server}) == nil {
-			subs = append(subs, &subscription{server: server, native: native, shown: uri, who: p.session, says: p.hop, out: out})
+			subs = append(subs, &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: out})
 		}
 	}
 	inParallel(slices.Values(subs), func(sub *subscription) {

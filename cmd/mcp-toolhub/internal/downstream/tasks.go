@@ -3,7 +3,6 @@ package downstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -39,7 +38,7 @@ type tasks struct {
 }
 
 // handler returns what serves a method about tasks on the peer's revision; nil where that does not know it.
-func (t *tasks) handler(p peer, method string) func(context.Context, peer, message, replier) {
+func (t *tasks) handler(p peer, method string) handler {
 	switch {
 	case !p.modern && p.actor.Client.ProtocolVersion < tasksSince:
 		return nil
@@ -88,55 +87,42 @@ func (t *tasks) servers(p peer, method string) (servers []string, refusal *tool.
 }
 
 // forward serves a request about one task of the client. Somebody else's task looks like none.
-func (t *tasks) forward(ctx context.Context, p peer, m message, r replier) {
+func (t *tasks) forward(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	servers, refusal := t.servers(p, m.method)
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	id, refusal := textParam(m, "taskId")
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	b := t.ownerships.task(p, servers, id)
 	if b == nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown task %q", id)})
-		return
+		return &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown task %q", id)}
 	}
-	t.forwarder.forward(ctx, p, m, r, onward{server: b.server, member: "taskId", from: id, to: b.id})
+	return t.forwarder.forward(ctx, p, m, r, onward{server: b.server, path: []string{"taskId"}, from: id, to: b.id})
 }
 
 // withTaskID returns the result of a request about a task with another id in all places that hold one.
 func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
-	quoted := rawjson.Quote(id)
-	within := func(path ...string) error {
-		inner := make([]json.RawMessage, len(path))
-		at := result
-		for i, name := range path {
-			raw, ok := rawjson.Get(at, name)
-			if !ok || !rawjson.IsObject(raw) {
-				return nil
+	for _, path := range [][]string{{"taskId"}, {"task", "taskId"}, {"_meta", tool.MetaRelatedTask, "taskId"}} {
+		at, ok := result, true
+		for _, name := range path {
+			ok = ok && rawjson.IsObject(at)
+			if ok {
+				at, ok = rawjson.Get(at, name)
 			}
-			inner[i], at = raw, raw
 		}
-		if _, ok := rawjson.Get(at, "taskId"); !ok {
-			return nil
+		if !ok {
+			continue
 		}
-		changed, err := rawjson.Set(at, "taskId", quoted)
-		for i := len(path) - 1; i >= 0 && err == nil; i-- {
-			outer := result
-			if i > 0 {
-				outer = inner[i-1]
-			}
-			changed, err = rawjson.Set(outer, path[i], changed)
+		changed, err := rawjson.SetIn(result, rawjson.Quote(id), path...)
+		if err != nil {
+			return result, err
 		}
-		if err == nil {
-			result = changed
-		}
-		return err
+		result = changed
 	}
-	return result, errors.Join(within(), within("task"), within("_meta", tool.MetaRelatedTask))
+	return result, nil
 }
 
 // taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows,
@@ -177,14 +163,13 @@ const tasksWithin = 10 * time.Second
 
 // list serves tasks/list with the caller's own tasks. A server lists the tasks of all clients that share its connection. All
 // come on one page: there are at most 1,000. Where there is one server, the other members of its first page are passed on.
-func (t *tasks) list(ctx context.Context, p peer, m message, r replier) {
+func (t *tasks) list(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	servers, refusal := t.servers(p, m.method)
 	if cursor, has := rawjson.Get(m.params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
 		refusal = invalidParams("cursor is not known: list again from the start")
 	}
 	if refusal != nil {
-		r.refuse(refusal)
-		return
+		return refusal
 	}
 	own := t.ownerships.tasks(p, servers)
 	type list struct {
@@ -220,17 +205,17 @@ func (t *tasks) list(ctx context.Context, p peer, m message, r replier) {
 		}
 	}
 	if ctx.Err() != nil && r.abandon(ctx) {
-		return
+		return nil
 	}
 	result, _, err := rawjson.Delete(around, "nextCursor")
 	if err == nil {
 		result, err = rawjson.Set(result, "tasks", append(out, ']'))
 	}
 	if err != nil {
-		t.forwarder.refuse(ctx, r, err)
-		return
+		return t.forwarder.failed(ctx, r, err)
 	}
 	r.answer(whole(result))
+	return nil
 }
 
 // listOf lists those of a server's tasks that are wanted. first is the server's first page, as p's client gets it. Tasks that
@@ -253,8 +238,7 @@ func (t *tasks) listOf(ctx context.Context, p peer, server string, wanted map[st
 		}
 		tasks, _ := rawjson.Get(reply.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {
-			raw, _ := rawjson.Get(task, "taskId")
-			id, _ := rawjson.String(raw)
+			id, _ := rawjson.GetString(task, "taskId")
 			b := wanted[id]
 			if b == nil {
 				return true
