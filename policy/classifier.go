@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
@@ -94,7 +95,7 @@ func (c *Classifier) Name() string {
 
 func (c *Classifier) concerns(r *Request) bool {
 	return (len(c.config.Match) == 0 || glob.MatchAny(c.config.Match, string(r.Tool.Name))) &&
-		(len(c.config.Tags) == 0 || hasAny(r, c.config.Tags))
+		(len(c.config.Tags) == 0 || slices.ContainsFunc(c.config.Tags, r.Facts.Has))
 }
 
 // Question is what a classifier gets.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -117,15 +118,7 @@ func (s *state) forbid(sub *subject, v *verdict) bool {
 
 // writes reports whether the call is not known to read only.
 func writes(r *Request) bool {
-	if !r.Facts.ReadOnly.Value {
-		return true
-	}
-	for i := range r.Targets {
-		if r.Targets[i].Write {
-			return true
-		}
-	}
-	return false
+	return !r.Facts.ReadOnly.Value || slices.ContainsFunc(r.Targets, func(t target.Target) bool { return t.Write })
 }
 
 // permit comes to ask, passthrough or allow, by rules, limits and defaults.

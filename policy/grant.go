@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // Grant is a person's answer that is remembered. An allowing one covers a call if it is of the same caller to the same
@@ -68,7 +69,7 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 			return false
 		}
 		within := slices.ContainsFunc(g.Scopes, func(s Scope) bool {
-			return s.same(t, r.CWD) && (s.Write || !t.Write) && (s.Under == t.Resolved || !contains(exact, t.Resolved))
+			return s.same(t, r.CWD) && (s.Write || !t.Write) && (s.Under == t.Resolved || !slices.Contains(exact, t.Resolved))
 		})
 		if !within {
 			return false
@@ -79,16 +80,9 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 
 // reaches reports whether r has a target within each scope.
 func (g *Grant) reaches(r *Request) bool {
-	for _, s := range g.Scopes {
-		hit := false
-		for i := range r.Targets {
-			hit = hit || s.same(&r.Targets[i], r.CWD) && (r.Targets[i].Write || !s.Write)
-		}
-		if !hit {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(g.Scopes, func(s Scope) bool {
+		return !slices.ContainsFunc(r.Targets, func(t target.Target) bool { return s.same(&t, r.CWD) && (t.Write || !s.Write) })
+	})
 }
 
 // GrantOptions says how long answers are remembered, and where. The zero value keeps them in memory.
@@ -290,7 +284,9 @@ func (g *Grants) List() []Grant {
 	now := time.Now()
 	var list []Grant
 	g.mu.RLock()
+	defer g.mu.RUnlock()
 	for _, from := range [2]map[tool.Name][]*Grant{g.always, g.session} {
+		first := len(list)
 		for _, grants := range from {
 			for _, grant := range grants {
 				if !grant.expired(now) {
@@ -298,22 +294,11 @@ func (g *Grants) List() []Grant {
 				}
 			}
 		}
+		slices.SortFunc(list[first:], func(a, b Grant) int {
+			return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+		})
 	}
-	g.mu.RUnlock()
-	slices.SortFunc(list, func(a, b Grant) int {
-		return cmp.Or(compareBool(a.session != nil, b.session != nil), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
-	})
 	return list
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // Revoke forgets the grant with the id, from the file too. It returns ErrNoGrant where there is none.
@@ -357,12 +342,7 @@ func (g *Grants) EndSession(session string) {
 // drop removes session grants. The lists are replaced, because find may have handed out their elements.
 func (g *Grants) drop(gone func(*Grant) bool) (dropped int) {
 	for name, list := range g.session {
-		kept := make([]*Grant, 0, len(list))
-		for _, grant := range list {
-			if !gone(grant) {
-				kept = append(kept, grant)
-			}
-		}
+		kept := slices.DeleteFunc(slices.Clone(list), gone)
 		dropped += len(list) - len(kept)
 		if g.session[name] = kept; len(kept) == 0 {
 			delete(g.session, name)

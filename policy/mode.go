@@ -1,6 +1,10 @@
 package policy
 
-import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+import (
+	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
 
 // Mode says what happens to calls that would be asked about. A rule that denies holds in every mode.
 type Mode string
@@ -27,17 +31,7 @@ const (
 // Modes are all modes.
 func Modes() []Mode { return []Mode{ModeDefault, ModeClient, ModeReadOnly, ModePlan, ModeAcceptAll} }
 
-func (m Mode) isValid() bool {
-	if m == "" {
-		return true
-	}
-	for _, known := range Modes() {
-		if m == known {
-			return true
-		}
-	}
-	return false
-}
+func (m Mode) isValid() bool { return m == "" || slices.Contains(Modes(), m) }
 
 // Of is the mode that holds at a door: without a mode, clients on stdio are passed through to and all others are asked.
 func (m Mode) Of(door string) Mode {

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -113,7 +114,7 @@ func compileState(s Settings) (*state, error) {
 	}
 	merged := make(map[Source][]Rule)
 	for _, set := range s.Sets {
-		if !isSource(set.Source) {
+		if !slices.Contains(Sources(), set.Source) {
 			problems = append(problems, fmt.Errorf("rules: %q is no source of rules", string(set.Source)))
 		}
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
@@ -149,31 +150,13 @@ func compileState(s Settings) (*state, error) {
 
 // arrange sorts the rules into the order in which they are asked: a rule that denies ends the search.
 func (s *state) arrange() {
-	pick := func(want func(*compiled) bool) {
-		for _, c := range s.all {
-			if want(c) {
-				s.strict = append(s.strict, c)
-			}
-		}
+	pick := func(then tool.Behavior, everyTime bool) []*compiled {
+		return slices.DeleteFunc(slices.Clone(s.all), func(c *compiled) bool { return c.Then != then || c.EveryTime != everyTime })
 	}
-	pick(func(c *compiled) bool { return c.Then == tool.Deny })
-	s.asks = len(s.strict)
-	pick(func(c *compiled) bool { return c.Then == tool.Ask && c.EveryTime })
-	pick(func(c *compiled) bool { return c.Then == tool.Ask && !c.EveryTime })
-	for _, c := range s.all {
-		if c.Then == tool.Allow || c.Then == tool.Passthrough {
-			s.rest = append(s.rest, c)
-		}
-	}
-}
-
-func isSource(s Source) bool {
-	for _, known := range Sources() {
-		if s == known {
-			return true
-		}
-	}
-	return false
+	denies := pick(tool.Deny, false)
+	s.asks = len(denies)
+	s.strict = slices.Concat(denies, pick(tool.Ask, true), pick(tool.Ask, false))
+	s.rest = slices.DeleteFunc(slices.Clone(s.all), func(c *compiled) bool { return c.Then == tool.Deny || c.Then == tool.Ask })
 }
 
 // digestSettings is Engine.Version.

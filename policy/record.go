@@ -3,6 +3,7 @@ package policy
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -135,14 +136,7 @@ const (
 func Choices() []Choice { return []Choice{AllowOnce, AllowSession, AllowAlways, DenyOnce, DenyAlways} }
 
 // IsValid reports whether c is one of Choices.
-func (c Choice) IsValid() bool {
-	for _, known := range Choices() {
-		if c == known {
-			return true
-		}
-	}
-	return false
-}
+func (c Choice) IsValid() bool { return slices.Contains(Choices(), c) }
 
 // Allows reports whether the call may run.
 func (c Choice) Allows() bool { return c == AllowOnce || c == AllowSession || c == AllowAlways }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -188,7 +189,7 @@ func (c *compiled) mismatch(r *Request) string {
 		return "match"
 	case len(c.Server) > 0 && !glob.MatchAny(c.Server, r.Tool.Server):
 		return "server"
-	case len(c.Tags) > 0 && !hasAny(r, c.Tags):
+	case len(c.Tags) > 0 && !slices.ContainsFunc(c.Tags, r.Facts.Has):
 		return "tags"
 	case len(c.Profile) > 0 && !glob.MatchAny(c.Profile, r.Profile):
 		return "profile"
@@ -196,15 +197,6 @@ func (c *compiled) mismatch(r *Request) string {
 		return "actor"
 	}
 	return ""
-}
-
-func hasAny(r *Request, tags []string) bool {
-	for _, tag := range tags {
-		if r.Facts.Has(tag) {
-			return true
-		}
-	}
-	return false
 }
 
 // matches reports whether the rule matches; an error where its condition cannot be evaluated.

@@ -3,7 +3,7 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
-	"path"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -78,13 +78,13 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 		switch t.Kind {
 		case target.Path:
 			s.Under, s.Remote = t.Resolved, t.Remote
-			if directory != nil && !t.Remote && !contains(exact, t.Resolved) {
+			if directory != nil && !t.Remote && !slices.Contains(exact, t.Resolved) {
 				s.Under = directory(t.Resolved)
 			}
 		case target.URL:
 			s.Host = t.Host
 		case target.Command:
-			if s.Executable, s.As, s.CWD = t.Executable, t.As, r.CWD; runsAnything(t.Executable) {
+			if s.Executable, s.As, s.CWD = t.Executable, t.As, r.CWD; target.RunsArguments(t.Executable) {
 				return nil, false
 			}
 		case target.Resource:
@@ -96,7 +96,7 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 		if !s.same(t, r.CWD) || isUnbounded(t) {
 			return nil, false
 		}
-		if !containsScope(scopes, s) {
+		if !slices.Contains(scopes, s) {
 			scopes = append(scopes, s)
 		}
 		if len(scopes) > maxScopes {
@@ -104,40 +104,6 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 		}
 	}
 	return scopes, true
-}
-
-func contains(list []string, text string) bool {
-	for _, s := range list {
-		if s == text {
-			return true
-		}
-	}
-	return false
-}
-
-func containsScope(list []Scope, s Scope) bool {
-	for _, other := range list {
-		if s == other {
-			return true
-		}
-	}
-	return false
-}
-
-// runsAnything reports whether the program is one whose arguments are programs: a grant for it would be one for everything.
-func runsAnything(executable string) bool {
-	name := strings.ToLower(path.Base(strings.ReplaceAll(executable, `\`, "/")))
-	name = strings.TrimSuffix(name, ".exe")
-	name = strings.TrimRight(name, "0123456789.")
-	switch name {
-	case "", "sh", "bash", "zsh", "dash", "ash", "ksh", "csh", "tcsh", "fish", "busybox", "toybox", "cmd", "powershell", "pwsh",
-		"python", "pypy", "node", "nodejs", "deno", "bun", "bunx", "npx", "uvx", "pipx", "perl", "ruby", "php", "lua", "luajit", "tclsh",
-		"osascript", "awk", "gawk", "mawk", "nawk", "env", "sudo", "doas", "su", "runuser", "chroot", "nsenter", "unshare", "setsid",
-		"xargs", "parallel", "find", "fd", "nohup", "nice", "ionice", "timeout", "time", "stdbuf", "strace", "ltrace", "gdb", "watch",
-		"script", "expect", "tmux", "screen", "ssh", "wsl", "start", "eval", "exec", "at", "batch", "systemd-run":
-		return true
-	}
-	return false
 }
 
 // isUnder reports whether the normalised path p is dir or beneath it. What kind of path it is shows from its beginning, and

@@ -15,9 +15,6 @@ import (
 // and the tool's server could each read another of the two, and a rule would judge what does not happen.
 var errTwice = errors.New("an object holds one member twice")
 
-// maxCompared is the number of members up to which each is compared with all.
-const maxCompared = 16
-
 // decodeObject decodes the JSON object raw for conditions; nothing stands for {}.
 func decodeObject(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
@@ -35,47 +32,25 @@ func decodeObject(raw json.RawMessage) (map[string]any, error) {
 func decodeMembers(raw []byte) (map[string]any, error) {
 	m := make(map[string]any)
 	var fault error
-	var folded map[string]bool
+	seen := make(map[string]bool) // folded names
 	err := rawjson.Members(raw, func(member rawjson.Member) bool {
 		var v any
 		if v, fault = decodeValue(member.Value); fault != nil {
 			return false
 		}
 		name := member.Name()
-		if isIn(m, &folded, name) {
+		folded := fold(name)
+		if seen[folded] {
 			fault = errTwice
 			return false
 		}
-		m[name] = v
+		seen[folded], m[name] = true, v
 		return true
 	})
 	if fault != nil {
 		return nil, fault
 	}
 	return m, err
-}
-
-// isIn reports whether m holds name, in whatever letter case. folded is made once m is large.
-func isIn(m map[string]any, folded *map[string]bool, name string) bool {
-	if len(m) < maxCompared {
-		for other := range m {
-			if strings.EqualFold(other, name) {
-				return true
-			}
-		}
-		return false
-	}
-	if *folded == nil {
-		*folded = make(map[string]bool)
-		for other := range m {
-			(*folded)[fold(other)] = true
-		}
-	}
-	if (*folded)[fold(name)] {
-		return true
-	}
-	(*folded)[fold(name)] = true
-	return false
 }
 
 // fold makes equal what strings.EqualFold takes for equal.

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -254,12 +255,7 @@ func (f *Facts) enabled() bool {
 }
 
 func (f *Facts) hasArgument(kind string) bool {
-	for _, a := range f.Arguments {
-		if a.Kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Arguments, func(a Argument) bool { return a.Kind == kind })
 }
 
 // strict says whether arguments that the schema does not name are refused.

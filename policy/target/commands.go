@@ -61,7 +61,7 @@ func shellText(t Target, text string) Target {
 // which is part of whatever is granted.
 func program(t Target, words []string) Target {
 	t.Executable = words[0]
-	if wrapper(base(words[0])) {
+	if RunsArguments(words[0]) {
 		t.Notes = append(slices.Clip(t.Notes), Wrapper)
 	}
 	return t
@@ -74,7 +74,7 @@ func (t *Target) Runs(path string) {
 		t.As = called
 	}
 	t.Executable = path
-	if wrapper(base(path)) && !t.Has(Wrapper) {
+	if RunsArguments(path) && !t.Has(Wrapper) {
 		t.Notes = append(slices.Clip(t.Notes), Wrapper)
 	}
 }
@@ -87,8 +87,9 @@ func base(program string) string {
 	return strings.TrimRight(program, "0123456789.-")
 }
 
-// wrapper reports whether the program runs what its arguments say: a grant for it is one for anything.
-func wrapper(name string) bool {
+// RunsArguments reports whether the program at path runs what its arguments say: a grant for it is one for anything.
+func RunsArguments(path string) bool {
+	name := base(path)
 	switch name {
 	case "", "sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "busybox", "cmd", "powershell", "pwsh", "env", "sudo", "doas", "su",
 		"nohup", "nice", "ionice", "time", "timeout",
@@ -104,7 +105,8 @@ func wrapper(name string) bool {
 		"rscript", "r", "julia", "guile", "sbcl", "ghci", "ocaml", "elixir", "iex", "erl", "mix", "swift", "tclsh", "wish", "luajit", "pypy", "irb",
 		"nodejs", "bunx", "wsl", "start", "gradle", "gradlew", "mvn", "mvnw", "ant", "bazel", "cmake", "ninja", "meson", "just", "task", "rake",
 		"bundle", "gem", "pip", "uv", "poetry", "pipenv", "conda", "nix", "nix-shell", "brew", "corepack", "tox", "nox", "pytest", "hg", "svn",
-		"sqlite", "psql", "mysql", "mariadb", "helm", "terraform", "ansible", "vagrant", "zip", "split", "ld.so", "direnv":
+		"sqlite", "psql", "mysql", "mariadb", "helm", "terraform", "ansible", "vagrant", "zip", "split", "ld.so", "direnv",
+		"fd", "eval", "exec":
 		return true
 	}
 	return strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl")

@@ -255,12 +255,7 @@ func Worst(found []Finding) (Finding, bool) {
 }
 
 func matchesAny(rules []hostRule, host string) bool {
-	for _, r := range rules {
-		if r.matches(host) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rules, func(r hostRule) bool { return r.matches(host) })
 }
 
 // Sensitive returns why a path is sensitive: by what it really is, or by how the caller calls it; "" where it is not.
@@ -284,12 +279,7 @@ func (l *Limits) writable(path string, root Root) bool {
 	if own == nil {
 		own = []string{root.dir()}
 	}
-	for _, dir := range slices.Concat(own, l.roots) {
-		if Within(path, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(own, l.roots), func(dir string) bool { return Within(path, dir) })
 }
 
 // Within reports whether path, resolved, is dir, resolved, or lies in it: by its spelling, or because one of the directories

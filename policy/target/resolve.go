@@ -218,10 +218,5 @@ func (p *Plan) undeclared(r *resolution, arguments []byte) {
 
 // variant reports whether an argument that walk looks at is spelled like name but for letter case.
 func (p *Plan) variant(name string) bool {
-	for i := range p.arguments {
-		if strings.EqualFold(p.arguments[i].steps[0], name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.arguments, func(a argument) bool { return strings.EqualFold(a.steps[0], name) })
 }

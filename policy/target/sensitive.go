@@ -2,6 +2,7 @@ package target
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -194,12 +195,7 @@ func namesOf(path string) []string {
 
 func anyGlob(globs, names []string) bool {
 	path := strings.Join(names, "/")
-	for _, g := range globs {
-		if doublestar.MatchUnvalidated(g, path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
 }
 
 // at looks at names[i:] as the beginning of a sequence, and at names[i] by itself.
