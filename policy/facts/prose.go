@@ -35,6 +35,9 @@ func (e *evidence) add(v verb, word, where string) {
 // maxProse is how much of a description is read. A longer one is taken for one of which not everything is known.
 const maxProse = 16 << 10
 
+// maxVerb is how long a word may be, in bytes, that means something.
+const maxVerb = 32
+
 // prose is what a description shows.
 type prose struct {
 	evidence
@@ -59,9 +62,8 @@ type reader struct {
 	leadDone bool
 	leadIn   int // the sentence of the lead
 	negated  bool
-	previous [2]string // the two words before this one; shared strings or ""
+	previous [2]string // the two words before this one; "" for an identifier
 	after    bool      // a comma, slash or ampersand stands before this word
-	arbitr   bool      // the word before was "arbitrary"
 }
 
 // readProse reads a description; nameReads says that the name of the tool begins with a verb that only reads.
@@ -70,7 +72,7 @@ func readProse(text string, nameReads bool) prose {
 	if len(text) > maxProse {
 		text, r.tooLong = text[:maxProse], true
 	}
-	var buffer [32]byte
+	text = lower(text)
 	quoted := false // between backticks
 	plain, other := 0, 0
 	for i := 0; i < len(text); {
@@ -94,14 +96,10 @@ func readProse(text string, nameReads bool) prose {
 			}
 			i++
 		}
-		if !identifier && i-start <= len(buffer) {
-			word := buffer[:i-start]
-			for n := range word {
-				word[n] = lower(text[start+n])
-			}
-			r.word(string(word))
-		} else {
+		if identifier || i-start > maxVerb {
 			r.skip()
+		} else {
+			r.word(text[start:i])
 		}
 	}
 	r.foreign = other/2 > plain // letters of most scripts are two bytes or three
@@ -111,11 +109,15 @@ func readProse(text string, nameReads bool) prose {
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + ('a' - 'A')
+// lower is text with its ASCII letters in lower case. It has the length of text.
+func lower(text string) string {
+	out := []byte(text)
+	for i, c := range out {
+		if c >= 'A' && c <= 'Z' {
+			out[i] = c | 0x20
+		}
 	}
-	return c
+	return string(out)
 }
 
 func (r *reader) punctuation(c byte, last bool) {
@@ -133,7 +135,7 @@ func (r *reader) punctuation(c byte, last bool) {
 	}
 	if r.inWords > 0 {
 		r.sentence++
-		r.inWords, r.negated, r.after, r.arbitr = 0, false, false, false
+		r.inWords, r.negated, r.after = 0, false, false
 		r.previous = [2]string{}
 	}
 }
@@ -147,16 +149,15 @@ func (r *reader) skip() {
 	r.push("")
 }
 
-func (r *reader) push(kept string) {
-	r.previous[0], r.previous[1] = r.previous[1], kept
-	r.after, r.arbitr = false, kept == "arbitrary"
+func (r *reader) push(word string) {
+	r.previous[0], r.previous[1] = r.previous[1], word
+	r.after = false
 }
 
 func (r *reader) word(word string) {
 	first := r.inWords == 0
 	r.inWords++
-	kept := particle(word) // never aliases word, which lies in a buffer
-	switch kept {
+	switch word {
 	case "not", "never", "without", "cannot", "no", "nothing", "neither", "nor", "don't", "doesn't", "can't", "won't":
 		r.negated = true
 	case "only":
@@ -175,12 +176,12 @@ func (r *reader) word(word string) {
 	case !r.leadDone && !filler(word):
 		r.begin(word)
 	case !r.negated:
-		r.clause(word, kept)
+		r.clause(word)
 	}
-	if kept == "" && r.leadDone && strings.HasSuffix(word, "ly") && len(word) > 4 {
+	if r.leadDone && strings.HasSuffix(word, "ly") && len(word) > 4 {
 		return // "list, and optionally delete": an adverb parts nothing
 	}
-	r.push(kept)
+	r.push(word)
 }
 
 // opening reports whether the sentence that begins with the tool's verb is not over yet.
@@ -197,11 +198,11 @@ func (r *reader) begin(word string) {
 	if !v.effect.writes() || v.soft && r.nameReads && v.effect != destroys {
 		return
 	}
-	r.add(v, strings.Clone(word), "the description begins with")
+	r.add(v, word, "the description begins with")
 }
 
 // clause looks for verbs that say what the tool does besides.
-func (r *reader) clause(word, kept string) {
+func (r *reader) clause(word string) {
 	const where = "the description says"
 	joined := r.after || r.previous[1] == "and" || r.previous[1] == "or" || r.previous[1] == "then"
 	if base, ok := thirdPerson(word); ok {
@@ -209,26 +210,25 @@ func (r *reader) clause(word, kept string) {
 		subject := joined || r.inWords == 1 || r.previous[1] == "tool" || r.previous[1] == "it" || r.previous[1] == "this" ||
 			r.previous[1] == "that" || r.previous[1] == "which" || r.previous[1] == "also"
 		if !v.soft && (subject || !pluralNoun(word)) {
-			r.add(v, strings.Clone(word), where)
+			r.add(v, word, where)
 		}
 		return
 	}
 	if e := participle(word); e != noEffect && r.previous[1] == "be" &&
 		(r.previous[0] == "will" || r.previous[0] == "may" || r.previous[0] == "would") {
-		r.add(verb{effect: e}, strings.Clone(word), where)
+		r.add(verb{effect: e}, word, where)
 		return
 	}
-	if r.arbitr && (word == "code" || word == "javascript" || word == "sql" || word == "commands" || word == "shell" ||
+	if r.previous[1] == "arbitrary" && (word == "code" || word == "javascript" || word == "sql" || word == "commands" || word == "shell" ||
 		word == "python") {
-		r.add(verb{effect: executes}, "arbitrary "+strings.Clone(word), where)
+		r.add(verb{effect: executes}, "arbitrary "+word, where)
 	}
 	able := r.previous[1] == "can" || r.previous[1] == "may" || r.previous[1] == "will" || r.previous[1] == "also"
 	v := verbOf(word)
 	switch {
-	case r.opening() && (joined || able) && (!v.soft || v.effect == destroys || joined && !r.nameReads):
-		r.add(v, strings.Clone(word), where)
-	case able && v.effect == destroys && !v.soft:
-		r.add(v, strings.Clone(word), where)
+	case r.opening() && (joined || able) && (!v.soft || v.effect == destroys || joined && !r.nameReads),
+		able && v.effect == destroys && !v.soft:
+		r.add(v, word, where)
 	}
 }
 
@@ -244,7 +244,7 @@ func (r *reader) statements(word string, first bool) {
 			r.saysReadOnly = true
 		}
 	case "mode", "replica", "user", "credentials", "unless", "except", "connection":
-		if r.previous[1] == "read-only" || r.previous[1] == "only" {
+		if previous := r.previous[1]; previous == "read-only" || previous == "readonly" || previous == "only" {
 			r.saysReadOnly = false // "in read-only mode": of something else
 		}
 	case "deprecated":
@@ -253,7 +253,7 @@ func (r *reader) statements(word string, first bool) {
 		}
 	case "irreversible", "irreversibly", "undone":
 		if word != "undone" || r.previous == [2]string{"cannot", "be"} {
-			r.add(verb{effect: destroys}, strings.Clone(word), "the description says")
+			r.add(verb{effect: destroys}, word, "the description says")
 		}
 	}
 }
@@ -269,69 +269,4 @@ func filler(word string) bool {
 		return true
 	}
 	return word[0] >= utf8.RuneSelf // an emoji, or a language that is not read here
-}
-
-// particle returns the words that the reader remembers, as constants; "" for all others.
-func particle(word string) string {
-	switch word {
-	case "not":
-		return "not"
-	case "never":
-		return "never"
-	case "without":
-		return "without"
-	case "cannot":
-		return "cannot"
-	case "no":
-		return "no"
-	case "nothing":
-		return "nothing"
-	case "neither":
-		return "neither"
-	case "nor":
-		return "nor"
-	case "don't", "doesn't", "can't", "won't":
-		return "don't"
-	case "only":
-		return "only"
-	case "but":
-		return "but"
-	case "and":
-		return "and"
-	case "or":
-		return "or"
-	case "then":
-		return "then"
-	case "tool":
-		return "tool"
-	case "it":
-		return "it"
-	case "this":
-		return "this"
-	case "that":
-		return "that"
-	case "which":
-		return "which"
-	case "also":
-		return "also"
-	case "be":
-		return "be"
-	case "is":
-		return "is"
-	case "will":
-		return "will"
-	case "may":
-		return "may"
-	case "can":
-		return "can"
-	case "would":
-		return "would"
-	case "read":
-		return "read"
-	case "read-only", "readonly":
-		return "read-only"
-	case "arbitrary":
-		return "arbitrary"
-	}
-	return ""
 }
