@@ -297,7 +297,7 @@ func (d *derivation) inferReadOnly() Fact[bool] {
 		return yes("it is said to be read-only")
 	case lead == reads || lead == inspects:
 		return yes(where)
-	case lead == produces && (d.name.derivative || d.prose.derivative) && !d.has(ArgumentPath):
+	case lead == produces && d.name.derivative && !d.has(ArgumentPath):
 		return yes("it hands back what it makes")
 	}
 	return no("nothing shows that it only reads")

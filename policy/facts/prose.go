@@ -47,7 +47,6 @@ type prose struct {
 	network      bool
 	browser      bool
 	database     bool // the first sentence speaks of one
-	derivative   bool // the first sentence names something that is handed back
 	tooLong      bool
 	foreign      bool // more of it is in scripts that are not read than in the one that is
 }
@@ -169,7 +168,6 @@ func (r *reader) word(word string) {
 		r.network = r.network || networkWord(word)
 		r.browser = r.browser || browserWord(word)
 		r.database = r.database || databaseWord(word)
-		r.derivative = r.derivative || derivative(word)
 	}
 	r.statements(word, first)
 	switch {
