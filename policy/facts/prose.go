@@ -205,9 +205,7 @@ func (r *reader) clause(word string) {
 	joined := r.after || r.previous[1] == "and" || r.previous[1] == "or" || r.previous[1] == "then"
 	if base, ok := thirdPerson(word); ok {
 		v := verbOf(base)
-		subject := joined || r.inWords == 1 || r.previous[1] == "tool" || r.previous[1] == "it" || r.previous[1] == "this" ||
-			r.previous[1] == "that" || r.previous[1] == "which" || r.previous[1] == "also"
-		if !v.soft && (subject || !pluralNoun(word)) {
+		if !v.soft {
 			r.add(v, word, where)
 		}
 		return

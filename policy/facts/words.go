@@ -136,17 +136,6 @@ func thirdPerson(word string) (string, bool) {
 	return "", false
 }
 
-// pluralNoun reports whether the third person of a verb is as often the plural of a noun.
-func pluralNoun(word string) bool {
-	switch word {
-	case "updates", "writes", "moves", "copies", "edits", "uploads", "imports", "installs", "exports", "downloads",
-		"clones", "replies", "evaluates", "opens", "clicks", "switches", "transfers", "charges", "refunds", "purchases",
-		"fills", "reverts", "rollbacks", "invites", "saves", "grants", "pauses", "forwards", "deploys", "drains":
-		return true
-	}
-	return false
-}
-
 // participle returns the effect of the past participles that say what becomes of something: "will be deleted".
 func participle(word string) effect {
 	switch word {
