@@ -25,7 +25,6 @@ type shape struct {
 	root       []byte
 	work       int
 	references int
-	barren     []string // references that need not be followed again
 	following  []string // references that lead to where reading is now
 	arguments  []Argument
 	properties int
@@ -131,10 +130,9 @@ func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
 // schema nest is for whoever calls, and they are looked for one level deep.
 func (s *shape) reference(value []byte, pointer string, depth int, remote bool) {
 	ref, _ := rawjson.String(value)
-	if slices.Contains(s.following, ref) || slices.Contains(s.barren, ref) {
+	if slices.Contains(s.following, ref) {
 		return
 	}
-	before, cut := len(s.arguments)+len(s.sensitive), s.beyond
 	schema, ok := s.at(ref)
 	if !ok {
 		s.beyond = true
@@ -143,9 +141,6 @@ func (s *shape) reference(value []byte, pointer string, depth int, remote bool) 
 	s.following = append(s.following, ref)
 	s.object(schema, pointer, depth+1, remote)
 	s.following = s.following[:len(s.following)-1]
-	if len(s.arguments)+len(s.sensitive) == before && s.beyond == cut && len(s.following) == 0 {
-		s.barren = append(s.barren, ref) // what it shows is known, and it holds no argument at any place
-	}
 }
 
 // at returns the part of the schema that a reference within it names.
