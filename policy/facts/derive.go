@@ -121,9 +121,6 @@ func readName(native, server string) name {
 		n.query = n.query || w == "query" || w == "sql"
 		n.database = n.database || databaseWord(w)
 		v := verbOf(w)
-		if w == "reader" {
-			v = verb{effect: reads}
-		}
 		if w == "check" && i+1 < len(words) && (words[i+1] == "out" || words[i+1] == "in") {
 			v = verb{effect: updates}
 		}
@@ -137,7 +134,7 @@ func readName(native, server string) name {
 		} else if first {
 			n.lead = v.effect
 		}
-		n.readLast = i > 0 && i == len(words)-1 && (w == "read" || w == "reader" || w == "get") && !n.soft.has(destroys)
+		n.readLast = i > 0 && i == len(words)-1 && (w == "read" || w == "get") && !n.soft.has(destroys)
 		first = false
 	}
 	return n

@@ -235,12 +235,8 @@ func (r *reader) statements(word string, first bool) {
 		if !r.negated {
 			r.saysReadOnly = true
 		}
-	case "only":
-		if r.previous[1] == "read" && !r.negated {
-			r.saysReadOnly = true
-		}
 	case "mode", "replica", "user", "credentials", "unless", "except", "connection":
-		if previous := r.previous[1]; previous == "read-only" || previous == "readonly" || previous == "only" {
+		if r.previous[1] == "read-only" || r.previous[1] == "readonly" {
 			r.saysReadOnly = false // "in read-only mode": of something else
 		}
 	case "deprecated":

@@ -492,9 +492,6 @@ func (p *property) path(last string) (kind, why string) {
 	if p.remote && last != "cwd" && last != "workdir" && !p.output() {
 		return ArgumentResource, whyStore
 	}
-	if (last == "file" || last == "files" || last == "folder") && strings.Contains(p.prose, "content") && !strings.Contains(p.prose, "path") {
-		return "", "" // the text of a file
-	}
 	return ArgumentPath, "its name"
 }
 
