@@ -75,16 +75,16 @@ func (c *toolCall) run(ctx context.Context, a *attempt, r *runningCall) attemptR
 	if a.before == nil {
 		o = c.deps.Pipeline.Invoke(ctx, call)
 	} else {
-		o = a.before.outcome.Paused.Resume(ctx, call)
+		o = a.before.outcome.Suspended.Resume(ctx, call)
 	}
-	if o.Paused == nil {
+	if o.Suspended == nil {
 		return attemptResult{outcome: o}
 	}
 	return attemptResult{outcome: o, needs: o.Result}
 }
 
 func (c *toolCall) end(ctx context.Context, latest attemptResult, why error) attemptResult {
-	return attemptResult{outcome: latest.outcome.Paused.End(ctx, why)}
+	return attemptResult{outcome: latest.outcome.Suspended.End(ctx, why)}
 }
 
 func (c *toolCall) answer(ctx context.Context, a *attempt, r attemptResult) {

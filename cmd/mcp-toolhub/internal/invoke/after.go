@@ -223,12 +223,12 @@ func (inv *invocation) record() tool.Invocation {
 		PermissionDecisions: inv.decisions, StatusTransitions: append([]tool.StatusTransition(nil), inv.transitions...),
 		ExternalMappings: append([]tool.ExternalMapping(nil), inv.mappings...), CreatedAt: inv.created, StartedAt: inv.started,
 	}
-	r.ModelInput, r.ModelInputRef = inv.inline(inv.modelInput)
-	if rawjson.IsNull(inv.modelInput) && inv.observableInput != nil {
-		r.ObservableInput = inv.observableInput
+	r.ModelInput, r.ModelInputRef = inv.inline(inv.inputs.model)
+	if rawjson.IsNull(inv.inputs.model) && inv.inputs.observable != nil {
+		r.ObservableInput = inv.inputs.observable
 	}
-	if inv.edited {
-		r.PermissionInput, r.PermissionInputRef = inv.inline(inv.permissionInput)
+	if inv.inputs.edited {
+		r.PermissionInput, r.PermissionInputRef = inv.inline(inv.inputs.permission)
 	}
 	return r
 }

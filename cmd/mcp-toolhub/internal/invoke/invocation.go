@@ -9,18 +9,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// invocation is the state of one call on its way through the phases. One goroutine owns it at a time, but for what
-// execution guards.
+// invocation is the state of one call on its way through the phases. One goroutine owns it at a time, apart from what the
+// reporter guards.
 type invocation struct {
 	call   Call
 	id     tool.InvocationID
 	now    func() time.Time
 	listed *tool.Listed // nil until resolved
 
-	// The standard's four inputs. modelInput is never written to; each of the others is a fresh value where it differs.
-	modelInput, observableInput, permissionInput, callInput json.RawMessage
-
-	edited bool         // a person has changed permissionInput
+	inputs inputs
 	facts  *facts.Facts // of the tool; nil until resolved
 
 	status      tool.Status
@@ -31,16 +28,14 @@ type invocation struct {
 	decisions   []tool.DecisionID
 	mappings    []tool.ExternalMapping
 
-	// approved is what a person has allowed, so that an invocation that goes on after a pause is not asked about again.
-	approved *consent
-	aims     []tool.Aim    // paths that it was permitted for
-	command  *tool.Command // what it was permitted to run
-	reported int           // progress records before execute
+	approved  *consent // so that nobody is asked again after a suspension
+	permitted permitted
+	reported  int // progress records before execute
 
 	parent  tool.InvocationID // the invocation that has yielded, and that this one goes on with
 	yielded bool              // it ends before a person has answered: its client is to call again
 
-	rounds  int // how often it has been paused
+	resumed bool // it was suspended before
 	reply   tool.Reply
 	failure *tool.Failure  // why the invocation failed, in the hub's words
 	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
@@ -48,13 +43,26 @@ type invocation struct {
 	result  tool.Result
 	outcome Outcome
 
-	pending   []tool.Record                         // not yet given to the journal
-	execution *execution                            // the latest; nil until execute
-	leave     func(took time.Duration, failed bool) // gives the place at the server back; nil without one
+	pending  []tool.Record                         // not yet given to the journal
+	reporter *reporter                             // the latest; nil until execute
+	leave    func(took time.Duration, failed bool) // gives the place at the server back; nil without one
+}
+
+// inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.
+type inputs struct {
+	model, observable, permission, call json.RawMessage
+
+	edited bool // a person has changed permission
+}
+
+// permitted is what a decision has allowed: paths, and a command to run.
+type permitted struct {
+	aims    []tool.Aim
+	command *tool.Command
 }
 
 func (p *Pipeline) begin(c Call) *invocation {
-	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, modelInput: c.Arguments}
+	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments}}
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}
@@ -67,7 +75,7 @@ func (p *Pipeline) begin(c Call) *invocation {
 	return inv
 }
 
-// clientSide are the native ids of a call on the client's side.
+// clientSide returns the native ids of a call on the client's side.
 func clientSide(c Call) tool.ExternalMapping {
 	name := c.Name
 	if c.Via != "" {
@@ -104,7 +112,7 @@ func (inv *invocation) fail(err error) {
 	}
 }
 
-// classOfRPC is the standard's class for a JSON-RPC error that an upstream answered with.
+// classOfRPC returns the standard's class for a JSON-RPC error of a server.
 func classOfRPC(code int64) tool.ErrorClass {
 	switch code {
 	case tool.CodeInvalidParams:

@@ -81,9 +81,9 @@ type Outcome struct {
 	// Revision is the protocol revision that the executor's side of the call speaks, where it speaks MCP.
 	Revision string
 
-	// Paused is set where the invocation has not ended: Status is needs_input, Result is the server's result of type
+	// Suspended is set where the invocation has not ended: Status is needs_input, Result is the server's result of type
 	// input_required, and the client's next request goes on with it.
-	Paused *Paused
+	Suspended *Suspended
 	// Free, where it is not nil, may be called once nobody reads Result any more, as tool.Reply has it.
 	Free func()
 
@@ -92,7 +92,11 @@ type Outcome struct {
 	JournalFailed bool
 }
 
-// Options are what a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
+// Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
+//
+// Two things have a phase and no field here, because nothing can be configured for them: hooks around a call, which
+// preHooks and postHooks run with what a field here names, and a store for large results, to which persistResult gives
+// what the journal holds by reference only.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
 	Gate      func() *gate.Gate   // the permission settings in force
@@ -124,9 +128,10 @@ type Options struct {
 
 // Pipeline runs invocations. It is safe for concurrent use and holds nothing of a call once that has ended.
 type Pipeline struct {
-	opts   Options
-	turns  *scheduler
-	asking askers
+	opts      Options
+	validator *validator
+	approver  *approver
+	scheduler *scheduler
 }
 
 // New returns a pipeline.
@@ -140,11 +145,13 @@ func New(o Options) (*Pipeline, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Pipeline{opts: o, turns: newScheduler(o.Limits)}, nil
+	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits)}
+	p.approver = &approver{opts: &p.opts, arguments: p.validator}
+	return p, nil
 }
 
-// Load is what the pipeline knows of the calls to a server or built-in toolset.
-func (p *Pipeline) Load(server string) ServerLoad { return p.turns.load(server) }
+// Load returns what the pipeline knows of the calls to a server or built-in toolset.
+func (p *Pipeline) Load(server string) ServerLoad { return p.scheduler.load(server) }
 
 // Phase is one of the standard's twelve phases.
 type Phase string
@@ -157,13 +164,13 @@ type phase struct {
 	// always: the phase also runs for an invocation that has failed already, to bring it to its end.
 	always bool
 
-	// again: the phase also runs for an invocation that goes on after it was paused. What was parsed and checked before
-	// that stays as it is, and hooks run once; whether the tool is still there and still allowed is asked anew.
+	// again: the phase also runs for an invocation that goes on after it was suspended. What was parsed and checked stays, and
+	// hooks run once. Whether the tool is still there and still allowed is asked anew.
 	again bool
 }
 
 // phases is the pipeline, in order. A phase that returns an error fails the invocation; from then on only the rows marked
-// always run. prepare_observable_input and the hook phases have no one to ask until hooks can be configured.
+// always run.
 func phases() []phase {
 	return []phase{
 		{"resolve_tool", (*Pipeline).resolveTool, false, true},
@@ -181,22 +188,22 @@ func phases() []phase {
 	}
 }
 
-// Invoke runs c through the pipeline and returns how it ended, or, for a call in rounds, what it waits for. It always
+// Invoke runs c through the pipeline and returns how it ended, or for a call with retries, what it waits for. It always
 // returns an outcome: also for a tool that does not exist, a canceled context or a panic in an executor.
 func (p *Pipeline) Invoke(ctx context.Context, c Call) Outcome { return p.run(ctx, p.begin(c)) }
 
-// run is the one loop: from the beginning, or from where a paused invocation goes on.
+// run is the one loop: from the beginning, or from where a suspended invocation goes on.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) Outcome {
 	defer inv.release()
 	for _, ph := range phases() {
-		if inv.failed() && !ph.always || inv.rounds > 0 && !ph.again {
+		if inv.failed() && !ph.always || inv.resumed && !ph.again {
 			continue
 		}
 		if err := p.runPhase(ctx, ph, inv); err != nil {
 			inv.fail(err)
 		}
 		if inv.reply.NeedsInput && !inv.failed() {
-			return p.pause(ctx, inv)
+			return p.suspend(ctx, inv)
 		}
 	}
 	if inv.outcome.Result == nil && inv.outcome.Err == nil { // the finish itself failed
@@ -216,4 +223,42 @@ func (p *Pipeline) runPhase(ctx context.Context, ph phase, inv *invocation) (err
 		}
 	}()
 	return ph.run(p, ctx, inv)
+}
+
+// Suspended is an invocation whose server needs input that the client's next request brings. It holds no place at the server.
+// Its owner calls exactly one of Resume and End, once, so that the invocation gets its one terminal result.
+type Suspended struct {
+	pipeline *Pipeline
+	inv      *invocation
+}
+
+// suspend tells the journal that the invocation waits for input.
+func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
+	if !rawjson.IsObject(inv.reply.Result) {
+		inv.reply.Result = []byte(`{}`)
+	}
+	inv.resumed = true
+	inv.moveTo(tool.StatusNeedsInput)
+	out := Outcome{InvocationID: inv.id, Status: inv.status, Result: inv.reply.Result,
+		Revision: inv.reply.Mapping.ProtocolVersion, Suspended: &Suspended{p, inv}}
+	inv.reply = tool.Reply{}
+	inv.pending = append(inv.pending, inv.record())
+	if err := p.opts.Journal.Append(context.WithoutCancel(ctx), inv.takePending()...); err != nil {
+		p.opts.Logger.Warn("a wait for input is not in the journal", "invocation", inv.id, "error", err)
+	}
+	return out
+}
+
+// Resume goes on with the client's next request c, under the same id and with the arguments that were checked first. The tool
+// must still be there under c.Name, and allowed.
+func (w *Suspended) Resume(ctx context.Context, c Call) Outcome {
+	w.inv.call = c
+	w.inv.mappings = append(w.inv.mappings, clientSide(c))
+	return w.pipeline.run(ctx, w.inv)
+}
+
+// End ends the invocation. err is a *tool.Failure, or a *tool.RPCError that the client gets.
+func (w *Suspended) End(ctx context.Context, err error) Outcome {
+	w.inv.fail(err)
+	return w.pipeline.run(ctx, w.inv)
 }

@@ -205,7 +205,7 @@ func TestCancelWhileQueued(t *testing.T) {
 		<-leave
 		return tool.Reply{Result: json.RawMessage(`{}`)}, nil
 	})
-	b.turns = newScheduler(narrow(1, 1))
+	b.scheduler = newScheduler(narrow(1, 1))
 	var first sync.WaitGroup
 	first.Go(func() { b.call(t.Context(), "mcp.s.t", `{}`) })
 	<-inside

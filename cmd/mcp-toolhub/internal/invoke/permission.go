@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// consent is a person's answer that allowed the invocation.
+// consent is the answer of a person that allowed the invocation.
 type consent struct {
 	binding approval.Binding // what it was given for
 	by      string
@@ -29,7 +29,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	if err := plainParams(inv.call.Params); err != nil {
 		return err
 	}
-	r, err := p.requestOf(ctx, g, inv, inv.permissionInput)
+	r, err := requestOf(ctx, g, inv, inv.inputs.permission)
 	if err != nil {
 		return err
 	}
@@ -38,17 +38,17 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 		inv.decided(&d)
 		d = g.Engine().Classify(ctx, r)
 	}
-	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.binding(g, inv, &r) {
+	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.approver.binding(g, inv, &r) {
 		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by}) // nothing is remembered, so nothing can fail
 	}
 	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
-		inv.aims, inv.command = aims(&r), gate.Command(&r)
+		inv.permitted.aims, inv.permitted.command = aims(&r), gate.Command(&r)
 		return nil
 	case tool.Ask:
 		asked := d // which stays, and so d, that most calls have, need not
-		return p.ask(ctx, inv, &question{gate: g, request: r, decision: &asked})
+		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked})
 	}
 	return denied(&d)
 }
@@ -68,8 +68,8 @@ func plainParams(params json.RawMessage) (err error) {
 	return err
 }
 
-// requestOf is what is decided about: the invocation with these arguments.
-func (p *Pipeline) requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.RawMessage) (policy.Request, error) {
+// requestOf returns what is decided about: the invocation with these arguments.
+func requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.RawMessage) (policy.Request, error) {
 	r, err := g.Request(ctx, gate.Call{Invocation: inv.id, Tool: inv.listed.Tool, Input: input, Meta: inv.call.Meta,
 		Actor: inv.call.Actor, Profile: inv.call.Surface.Profile})
 	switch {
@@ -81,7 +81,7 @@ func (p *Pipeline) requestOf(ctx context.Context, g *gate.Gate, inv *invocation,
 	return r, fmt.Errorf("find what the call is aimed at: %w", err)
 }
 
-// aims are the paths of a request.
+// aims returns the paths of a request.
 func aims(r *policy.Request) []tool.Aim {
 	var found []tool.Aim
 	for i := range r.Targets {
@@ -104,7 +104,7 @@ func (inv *invocation) decided(d *tool.PermissionDecision) {
 	inv.event(tool.EventPermissionDecided, data)
 }
 
-// denied is the failure of a call that d denies: what the model is told, and what it can do.
+// denied returns the failure of a call that d denies: what the model is told, and what it can do.
 func denied(d *tool.PermissionDecision) *tool.Failure {
 	message, _ := d.Reason["message"].(string)
 	if message == "" {
@@ -127,7 +127,7 @@ func denied(d *tool.PermissionDecision) *tool.Failure {
 	return f
 }
 
-// sentence is what the person who denied the call says to the model.
+// sentence returns what the person who denied the call says to the model.
 func sentence(d *tool.PermissionDecision) string {
 	for _, block := range d.ContentBlocks {
 		if text, ok := block["text"].(string); ok {

@@ -125,7 +125,7 @@ func TestEqualCallsInRoundsWaitForTheirClients(t *testing.T) {
 	for back, want := range map[string]tool.Status{"": tool.StatusCanceled, "allow_once": tool.StatusSucceeded, "deny_once": tool.StatusDenied} {
 		b := newBench(t, "", ok(`{"content":[]}`))
 		b.guarded(t)
-		b.asking.patience = time.Millisecond
+		b.approver.asking.patience = time.Millisecond
 		var asked atomic.Int32
 		first, comes := make(chan struct{}), make(chan struct{})
 		left, leave := context.WithCancel(t.Context())
@@ -176,7 +176,7 @@ func TestEqualCallsInRoundsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "", ok(`{"content":[]}`))
 	b.guarded(t)
-	b.asking.patience = time.Hour
+	b.approver.asking.patience = time.Hour
 	changes := b.opts.Approvals.Watch(t.Context())
 	both := make(chan struct{})
 	var asked atomic.Int32
@@ -220,13 +220,13 @@ func TestPermissionAfterAPause(t *testing.T) {
 			return said("allow_once"), nil
 		}
 		o := b.Invoke(t.Context(), c)
-		if o.Paused == nil || asked != 1 {
+		if o.Suspended == nil || asked != 1 {
 			t.Fatalf("asked %d times: %+v", asked, o)
 		}
 		if deny {
 			now.Store(gateOf(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Deny, Reason: "changed my mind"}))
 		}
-		last := o.Paused.Resume(t.Context(), c)
+		last := o.Suspended.Resume(t.Context(), c)
 		if deny != strings.Contains(string(last.Result), "changed my mind") || deny == (last.Status == tool.StatusSucceeded) || asked != 1 {
 			t.Errorf("deny %t, asked %d times: %s %s", deny, asked, last.Status, last.Result)
 		}
@@ -320,13 +320,13 @@ func TestAllowedAndThenSwapped(t *testing.T) {
 		}
 		lead("first")
 		o := b.Invoke(t.Context(), c)
-		if o.Paused == nil || asked != 1 {
+		if o.Suspended == nil || asked != 1 {
 			t.Fatalf("asked %d times: %+v", asked, o)
 		}
 		if swapped {
 			lead("second")
 		}
-		last := o.Paused.Resume(t.Context(), c)
+		last := o.Suspended.Resume(t.Context(), c)
 		if (last.Class == tool.ClassApprovalRejected) != swapped || (asked == 2) != swapped || (len(seen) == 1) != swapped {
 			t.Errorf("swapped %t, asked %d times, ran %d times: %s %s", swapped, asked, len(seen), last.Status, last.Result)
 		}

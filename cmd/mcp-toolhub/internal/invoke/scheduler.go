@@ -27,7 +27,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// ServerLoad is what the scheduler knows of one server: a copy.
+// ServerLoad is a copy of what the scheduler knows of one server.
 type ServerLoad struct {
 	Running int
 	Queued  int
@@ -38,156 +38,151 @@ type ServerLoad struct {
 	P95     time.Duration
 }
 
-// scheduler gives the calls of each server their turn. Servers have nothing in common, so a slow one holds up only calls
-// to itself. Among the callers of one server turns go round, so that one with a thousand calls does not keep another
-// with a single call waiting for all of them.
+// scheduler bounds the calls that each server runs at the same time. Servers share nothing: a slow one holds up only its own
+// calls. The callers of one server take turns: one with a thousand calls does not keep another waiting for all of them.
 type scheduler struct {
 	limits func(server string) Limits
 
-	mu    sync.Mutex
-	gates map[string]*entrance
+	mu     sync.Mutex
+	queues map[string]*serverQueue
 }
 
-// entrance is the way into one server.
-type entrance struct {
+// serverQueue holds the running and waiting calls of one server.
+type serverQueue struct {
 	mu      sync.Mutex
 	running int
 	queued  int
-	callers map[string]*line // with somebody waiting
-	turn    []*line          // those lines, in the order of their turns
+	callers map[string]*callerQueue // those with waiting calls
+	turn    []*callerQueue          // the same, in the order of their turns
 	load    ServerLoad
 	latency [64]int64 // calls by how long they took: see bucket
 }
 
-// line are the calls of one caller that wait, first come first served.
-type line struct {
+// callerQueue holds the waiting calls of one caller, first come first served. A call's channel is closed when it is admitted.
+type callerQueue struct {
 	caller  string
-	waiting []*ticket
+	waiting []chan struct{}
 }
-
-// ticket is one waiting call. admitted is closed when it is its turn.
-type ticket struct{ admitted chan struct{} }
 
 func newScheduler(limits func(string) Limits) *scheduler {
 	if limits == nil {
 		limits = func(string) Limits { return Limits{} }
 	}
-	return &scheduler{limits: limits, gates: make(map[string]*entrance)}
+	return &scheduler{limits: limits, queues: make(map[string]*serverQueue)}
 }
 
-func (s *scheduler) gate(server string) *entrance {
+func (s *scheduler) queue(server string) *serverQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, ok := s.gates[server]
+	q, ok := s.queues[server]
 	if !ok {
-		g = &entrance{callers: make(map[string]*line)}
-		s.gates[server] = g
+		q = &serverQueue{callers: make(map[string]*callerQueue)}
+		s.queues[server] = q
 	}
-	return g
+	return q
 }
 
 // enter waits until a call of caller may go to server. leave is called when it has ended; failed says how.
 func (s *scheduler) enter(ctx context.Context, server, caller string) (leave func(took time.Duration, failed bool), err error) {
-	g := s.gate(server)
+	q := s.queue(server)
 	limits := s.limits(server).withDefaults()
-	leave = func(took time.Duration, failed bool) { g.leave(s.limits(server).withDefaults(), took, failed) }
-	g.mu.Lock()
-	if g.running < limits.MaxParallel && g.queued == 0 {
-		g.running++
-		g.mu.Unlock()
+	leave = func(took time.Duration, failed bool) { q.leave(s.limits(server).withDefaults(), took, failed) }
+	q.mu.Lock()
+	if q.running < limits.MaxParallel && q.queued == 0 {
+		q.running++
+		q.mu.Unlock()
 		return leave, nil
 	}
-	if g.queued >= limits.MaxQueued {
-		g.mu.Unlock()
+	if q.queued >= limits.MaxQueued {
+		q.mu.Unlock()
 		return nil, &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
 			"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel", limits.MaxQueued, server)}
 	}
-	t := g.join(caller)
-	g.mu.Unlock()
+	admitted := q.join(caller)
+	q.mu.Unlock()
 	began := time.Now()
 	select {
-	case <-t.admitted:
-		g.waited(time.Since(began))
+	case <-admitted:
+		q.waited(time.Since(began))
 		return leave, nil
 	case <-ctx.Done():
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	select {
-	case <-t.admitted: // at the same moment: the place goes to the next one
-		g.running--
-		g.admit(limits)
+	case <-admitted: // at the same moment: the place goes to the next one
+		q.running--
+		q.admit(limits)
 	default:
-		g.giveUp(caller, t)
+		q.giveUp(caller, admitted)
 	}
 	return nil, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
 }
 
-// join puts a call of caller at the end of the caller's line. g.mu is held.
-func (g *entrance) join(caller string) *ticket {
-	t := &ticket{admitted: make(chan struct{})}
-	l, ok := g.callers[caller]
+// join puts a call of caller at the end of the caller's line. q.mu is held.
+func (q *serverQueue) join(caller string) (admitted chan struct{}) {
+	admitted = make(chan struct{})
+	l, ok := q.callers[caller]
 	if !ok {
-		l = &line{caller: caller}
-		g.callers[caller] = l
-		g.turn = append(g.turn, l)
+		l = &callerQueue{caller: caller}
+		q.callers[caller] = l
+		q.turn = append(q.turn, l)
 	}
-	l.waiting = append(l.waiting, t)
-	g.queued++
-	return t
+	l.waiting = append(l.waiting, admitted)
+	q.queued++
+	return admitted
 }
 
-// giveUp takes a waiting call of caller out of its line. g.mu is held.
-func (g *entrance) giveUp(caller string, t *ticket) {
-	l := g.callers[caller]
-	i := slices.Index(l.waiting, t)
+// giveUp takes a waiting call of caller out of its line. q.mu is held.
+func (q *serverQueue) giveUp(caller string, admitted chan struct{}) {
+	l := q.callers[caller]
+	i := slices.Index(l.waiting, admitted)
 	l.waiting = slices.Delete(l.waiting, i, i+1)
-	g.queued--
+	q.queued--
 	if len(l.waiting) == 0 {
-		delete(g.callers, caller)
-		i = slices.Index(g.turn, l)
-		g.turn = slices.Delete(g.turn, i, i+1)
+		delete(q.callers, caller)
+		i = slices.Index(q.turn, l)
+		q.turn = slices.Delete(q.turn, i, i+1)
 	}
 }
 
-// admit lets waiting calls in as long as there is room. g.mu is held.
-func (g *entrance) admit(limits Limits) {
-	for g.running < limits.MaxParallel && len(g.turn) > 0 {
-		l := g.turn[0]
-		g.turn = g.turn[1:]
-		t := l.waiting[0]
+// admit lets waiting calls in as long as there is room. q.mu is held.
+func (q *serverQueue) admit(limits Limits) {
+	for q.running < limits.MaxParallel && len(q.turn) > 0 {
+		l := q.turn[0]
+		q.turn = q.turn[1:]
+		close(l.waiting[0])
 		l.waiting = l.waiting[1:]
 		if len(l.waiting) > 0 {
-			g.turn = append(g.turn, l)
+			q.turn = append(q.turn, l)
 		} else {
-			delete(g.callers, l.caller)
+			delete(q.callers, l.caller)
 		}
-		g.queued--
-		g.running++
-		close(t.admitted)
+		q.queued--
+		q.running++
 	}
 }
 
-func (g *entrance) waited(d time.Duration) {
-	g.mu.Lock()
-	g.load.Waited += d
-	g.mu.Unlock()
+func (q *serverQueue) waited(d time.Duration) {
+	q.mu.Lock()
+	q.load.Waited += d
+	q.mu.Unlock()
 }
 
 // leave ends a call and lets the next one in.
-func (g *entrance) leave(limits Limits, took time.Duration, failed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.running--
-	g.load.Calls++
+func (q *serverQueue) leave(limits Limits, took time.Duration, failed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running--
+	q.load.Calls++
 	if failed {
-		g.load.Errors++
+		q.load.Errors++
 	}
-	g.latency[bucket(took)]++
-	g.admit(limits)
+	q.latency[bucket(took)]++
+	q.admit(limits)
 }
 
-// bucket is the index of d's bucket: two for each power of two of microseconds.
+// bucket returns the index of d's bucket. There are two for each power of two of microseconds.
 func bucket(d time.Duration) int {
 	us := uint64(max(d.Microseconds(), 1))
 	exp := bits.Len64(us) - 1
@@ -198,7 +193,7 @@ func bucket(d time.Duration) int {
 	return min(2*exp+half, 63)
 }
 
-// bucketTop is the longest duration of bucket i.
+// bucketTop returns the longest duration of bucket i.
 func bucketTop(i int) time.Duration {
 	base := time.Microsecond << (i / 2)
 	if i%2 == 0 {
@@ -207,14 +202,14 @@ func bucketTop(i int) time.Duration {
 	return 2 * base
 }
 
-// percentile is the latency that a share of the calls did not exceed. g.mu is held.
-func (g *entrance) percentile(share float64) time.Duration {
-	if g.load.Calls == 0 {
+// percentile returns the latency that a share of the calls did not exceed. q.mu is held.
+func (q *serverQueue) percentile(share float64) time.Duration {
+	if q.load.Calls == 0 {
 		return 0
 	}
-	want, seen := int64(share*float64(g.load.Calls)), int64(0)
-	for i, n := range g.latency {
-		if seen += n; seen > want || seen == g.load.Calls {
+	want, seen := int64(share*float64(q.load.Calls)), int64(0)
+	for i, n := range q.latency {
+		if seen += n; seen > want || seen == q.load.Calls {
 			return bucketTop(i)
 		}
 	}
@@ -223,11 +218,11 @@ func (g *entrance) percentile(share float64) time.Duration {
 
 // load returns what is known of server.
 func (s *scheduler) load(server string) ServerLoad {
-	g := s.gate(server)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l := g.load
-	l.Running, l.Queued = g.running, g.queued
-	l.P50, l.P95 = g.percentile(0.5), g.percentile(0.95)
+	q := s.queue(server)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.load
+	l.Running, l.Queued = q.running, q.queued
+	l.P50, l.P95 = q.percentile(0.5), q.percentile(0.95)
 	return l
 }

@@ -68,7 +68,7 @@ func TestPausedInvocationGoesOn(t *testing.T) {
 	first := b.callInRounds(t.Context(), `{"round":1}`)
 	first.Invocation = tool.NewInvocationID()
 	out := b.Invoke(t.Context(), first)
-	if out.Paused == nil || out.Status != tool.StatusNeedsInput || out.InvocationID != first.Invocation ||
+	if out.Suspended == nil || out.Status != tool.StatusNeedsInput || out.InvocationID != first.Invocation ||
 		string(out.Result) != `{"resultType":"input_required"}` {
 		t.Fatalf("outcome %+v", out)
 	}
@@ -77,8 +77,8 @@ func TestPausedInvocationGoesOn(t *testing.T) {
 	}
 	next := b.callInRounds(t.Context(), `{"round":2}`)
 	next.NativeCallID, next.Arguments = json.RawMessage(`2`), json.RawMessage(`{"n":2}`)
-	end := out.Paused.Resume(t.Context(), next)
-	if end.Paused != nil || end.Status != tool.StatusSucceeded || end.InvocationID != out.InvocationID {
+	end := out.Suspended.Resume(t.Context(), next)
+	if end.Suspended != nil || end.Status != tool.StatusSucceeded || end.InvocationID != out.InvocationID {
 		t.Fatalf("outcome %+v", end)
 	}
 	if len(seen) != 2 || string(seen[1].Params) != `{"round":2}` || string(seen[1].Arguments) != `{"n":1}` || !seen[1].InRounds {
@@ -97,22 +97,22 @@ func TestPausedInvocationGoesOn(t *testing.T) {
 func TestPausedInvocationEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		end    func(*testing.T, *bench, *Paused) Outcome
+		end    func(*testing.T, *bench, *Suspended) Outcome
 		status tool.Status
 		code   int64
 	}{
-		"without an answer": {func(t *testing.T, _ *bench, w *Paused) Outcome {
+		"without an answer": {func(t *testing.T, _ *bench, w *Suspended) Outcome {
 			return w.End(t.Context(), &tool.Failure{Class: tool.ClassTimeout, Message: "nobody answered"})
 		}, tool.StatusTimedOut, 0},
-		"with an error of the protocol": {func(t *testing.T, _ *bench, w *Paused) Outcome {
+		"with an error of the protocol": {func(t *testing.T, _ *bench, w *Suspended) Outcome {
 			return w.End(t.Context(), &tool.RPCError{Code: tool.CodeMissingCapabilities, Message: "no"})
 		}, tool.StatusFailed, tool.CodeMissingCapabilities},
-		"as its tool is gone": {func(t *testing.T, b *bench, w *Paused) Outcome {
+		"as its tool is gone": {func(t *testing.T, b *bench, w *Suspended) Outcome {
 			next := b.callInRounds(t.Context(), `{}`)
 			next.Surface = tool.NewSurface("srf_y", "default", "canonical", "y", nil, nil, nil)
 			return w.Resume(t.Context(), next)
 		}, tool.StatusFailed, tool.CodeInvalidParams},
-		"in a canceled request": {func(t *testing.T, b *bench, w *Paused) Outcome {
+		"in a canceled request": {func(t *testing.T, b *bench, w *Suspended) Outcome {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			return w.Resume(ctx, b.callInRounds(ctx, `{}`))
@@ -123,7 +123,7 @@ func TestPausedInvocationEnds(t *testing.T) {
 			var seen []tool.Execution
 			b := newBench(t, "", inRounds(&seen))
 			out := b.Invoke(t.Context(), b.callInRounds(t.Context(), `{}`))
-			end := c.end(t, b, out.Paused)
+			end := c.end(t, b, out.Suspended)
 			if end.Status != c.status || len(seen) != 1 || c.code == 0 && end.Err != nil || c.code != 0 && (end.Err == nil || end.Err.Code != c.code) {
 				t.Errorf("outcome %+v after %d executions", end, len(seen))
 			}
@@ -140,7 +140,7 @@ func TestInputIsNeededOfNobody(t *testing.T) {
 	var seen []tool.Execution
 	b := newBench(t, "", inRounds(&seen))
 	out := b.call(t.Context(), "mcp.s.t", `{"n":1}`)
-	if out.Paused != nil || out.Class != tool.ClassExecutionFailed {
+	if out.Suspended != nil || out.Class != tool.ClassExecutionFailed {
 		t.Errorf("outcome %+v", out)
 	}
 	lifeOf(t, b, out.InvocationID)

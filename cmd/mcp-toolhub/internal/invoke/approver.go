@@ -21,8 +21,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// question is a decision that asks, while a person is asked.
-type question struct {
+// approver asks people about calls whose decision is to ask. It is safe for concurrent use.
+type approver struct {
+	opts      *Options
+	arguments *validator
+	asking    askers
+}
+
+// approvalRequest is a decision that asks, while a person is asked.
+type approvalRequest struct {
 	gate     *gate.Gate
 	request  policy.Request
 	decision *tool.PermissionDecision
@@ -31,19 +38,18 @@ type question struct {
 	yields   bool   // the client's request can wait no longer
 }
 
-// askers keeps equal questions from being put to the client more than once at a time.
+// askers keeps equal questions from going to the client more than once at a time.
 type askers struct {
 	mu       sync.Mutex
 	open     map[approval.ID]chan struct{} // closed when whoever asks is done
-	patience time.Duration                 // how long a call in rounds waits for another one's client; default 15 s
+	patience time.Duration                 // how long a call with retries waits for another one's client; default 15 s
 }
 
-// enter returns when the caller may ask the client, with the function that lets the next one; nil where that is no longer
-// needed, because the question is settled or ctx is done. A call in rounds does not wait for ever: a client that was given
-// the question may never come back for it, and nobody would know.
-func (a *askers) enter(ctx context.Context, t *approval.Ticket, inRounds bool) (leave func()) {
+// enter returns when the caller may ask the client. leave lets the next one ask; it is nil where the question is settled or
+// ctx is done. A call with retries does not wait for ever: a client that was given the question may never come back.
+func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool) (leave func()) {
 	var enough <-chan time.Time
-	if inRounds {
+	if retries {
 		timer := time.NewTimer(cmp.Or(a.patience, 15*time.Second))
 		defer timer.Stop()
 		enough = timer.C
@@ -85,65 +91,65 @@ func (a *askers) enter(ctx context.Context, t *approval.Ticket, inRounds bool) (
 }
 
 // ask puts the question to a person, waits for the answer and makes it the decision that counts.
-func (p *Pipeline) ask(ctx context.Context, inv *invocation, q *question) error {
-	if p.opts.Approvals == nil {
-		return p.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
+func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest) error {
+	if a.opts.Approvals == nil {
+		return a.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
 	}
 	var err error
-	if q.ticket, err = p.opts.Approvals.Ask(p.checked(q, inv.listed.Tool, q.forPeople(p.binding(q.gate, inv, &q.request)))); err != nil {
-		return p.deny(inv, q, "nobody", err.Error())
+	if q.ticket, err = a.opts.Approvals.Ask(a.checked(q, inv.listed.Tool, q.forPeople(a.binding(q.gate, inv, &q.request)))); err != nil {
+		return a.deny(inv, q, "nobody", err.Error())
 	}
 	defer q.ticket.Leave()
 	inv.parent = q.ticket.Parent()
 	inv.moveTo(tool.StatusAwaitingApproval)
 	inv.event(tool.EventPermissionRequested, map[string]any{"decision_id": string(q.decision.DecisionID), "approval_id": string(q.ticket.ID())})
 	inv.pending = append(inv.pending, inv.record())
-	if err := p.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
-		p.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
+	if err := a.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
+		a.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
 	}
 	reached := q.ticket.IsSettled() // while nobody waited
 	if !reached {
-		reached, err = p.reach(ctx, inv, q)
+		reached, err = a.reach(ctx, inv, q)
 	}
 	switch {
 	case err != nil:
 		return err
 	case q.yields && ctx.Err() == nil && q.ticket.Yield(inv.id):
-		return p.yield(inv, q)
+		return a.yield(inv, q)
 	case reached || q.ticket.IsSettled(): // somebody may have answered while the client refused to ask
-		return p.settle(ctx, inv, q)
+		return a.settle(ctx, inv, q)
 	}
 	q.ticket.Leave()
-	return p.deny(inv, q, "nobody", "somebody would have to allow it, and "+cmp.Or(q.unasked, "nobody can be asked"))
+	return a.deny(inv, q, "nobody", "somebody would have to allow it, and "+cmp.Or(q.unasked, "nobody can be asked"))
 }
 
 // reach puts the question to people by one channel after the other, until it is settled, the call has ended, or the client's
 // request can wait no longer. It returns false where no channel leads to anybody. The error ends the call, whatever the
 // question's answer is.
-func (p *Pipeline) reach(ctx context.Context, inv *invocation, q *question) (reached bool, err error) {
+func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalRequest) (reached bool, err error) {
 	since := time.Now()
 	for _, channel := range q.gate.Channels() {
 		switch {
 		case channel == gate.ChannelClient && inv.call.InRounds: // the question is the answer to the client's request
-			if q.unasked, err = p.askClient(ctx, inv, q); q.unasked == "" || err != nil {
+			if q.unasked, err = a.askClient(ctx, inv, q); q.unasked == "" || err != nil {
 				return true, err
 			}
 			since = time.Now() // the next request has come
 		case channel == gate.ChannelClient:
-			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { q.unasked, err = p.askClient(ctx, inv, q) })
+			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { q.unasked, err = a.askClient(ctx, inv, q) })
 			if q.unasked == "" || err != nil {
 				return true, err
 			}
-		case p.opts.QueueOpen != nil && p.opts.QueueOpen():
-			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { p.waitInQueue(ctx, inv, q) })
+		case a.opts.QueueOpen != nil && a.opts.QueueOpen():
+			q.yields = inv.patiently(ctx, since, func(ctx context.Context) { a.waitInQueue(ctx, inv, q) })
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// forPeople is the question as the queue shows it.
-func (q *question) forPeople(b approval.Binding) approval.Question {
+// forPeople returns the question as the queue shows it.
+func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
@@ -163,9 +169,9 @@ func (q *question) forPeople(b approval.Binding) approval.Question {
 	return out
 }
 
-// checked is a question whose answers may hold only arguments that t takes. The person hears what is wrong with others, and the
-// call waits on.
-func (p *Pipeline) checked(q *question, t *tool.Tool, out approval.Question) approval.Question {
+// checked returns a question whose answers may hold only arguments that t takes. The person hears what is wrong with others,
+// and the call waits on.
+func (a *approver) checked(q *approvalRequest, t *tool.Tool, out approval.Question) approval.Question {
 	masks := bytes.Contains(q.request.Input, []byte(target.Mask))
 	out.Check = func(arguments []byte) error {
 		if !masks && bytes.Contains(arguments, []byte(target.Mask)) {
@@ -174,7 +180,7 @@ func (p *Pipeline) checked(q *question, t *tool.Tool, out approval.Question) app
 		if t.Validate == tool.ValidateWarn {
 			return nil
 		}
-		invalid, err := p.invalid(t, arguments)
+		invalid, err := a.arguments.invalid(t, arguments)
 		if invalid == nil {
 			return err
 		}
@@ -183,11 +189,11 @@ func (p *Pipeline) checked(q *question, t *tool.Tool, out approval.Question) app
 	return out
 }
 
-// binding is what an approval of the invocation is bound to at this moment.
-func (p *Pipeline) binding(g *gate.Gate, inv *invocation, r *policy.Request) approval.Binding {
+// binding returns what an approval of the invocation is bound to at this moment.
+func (a *approver) binding(g *gate.Gate, inv *invocation, r *policy.Request) approval.Binding {
 	t := inv.listed.Tool
-	if p.opts.Present != nil {
-		if now := p.opts.Present(t.Name); now != nil {
+	if a.opts.Present != nil {
+		if now := a.opts.Present(t.Name); now != nil {
 			t = now
 		} else {
 			t = &tool.Tool{Name: t.Name}
@@ -203,14 +209,14 @@ func (p *Pipeline) binding(g *gate.Gate, inv *invocation, r *policy.Request) app
 		Profile: r.Profile, CWD: r.CWD}
 }
 
-// askClient puts the question to the client behind the call and returns when it is settled, or why it could not be put. The
-// error ends the call, whatever the question's answer is.
-func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) (problem string, denial error) {
+// askClient puts the question to the client behind the call. It returns when the question is settled, or why the client could
+// not be asked. The error ends the call, whatever the answer is.
+func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRequest) (problem string, denial error) {
 	if inv.call.Ask == nil {
 		return "the client cannot be asked", nil
 	}
-	inRounds := inv.call.InRounds // the next round makes another call of inv
-	leave := p.asking.enter(ctx, q.ticket, inRounds)
+	retries := inv.call.InRounds // a retry makes another call of inv
+	leave := a.asking.enter(ctx, q.ticket, retries)
 	if leave == nil {
 		return "", nil
 	}
@@ -222,7 +228,7 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	go func() { // an answer from elsewhere takes the question back
 		select {
 		case <-q.ticket.Done():
-			if !inRounds || !p.elicited(q) {
+			if !retries || !a.elicited(q) {
 				cancel()
 			}
 		case <-stop:
@@ -240,8 +246,8 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 		Sent: func() { shown = time.Now() }}})
 	after := time.Since(shown)
 	switch {
-	case err != nil && ctx.Err() == nil && inRounds && p.elicited(q):
-		return "", p.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
+	case err != nil && ctx.Err() == nil && retries && a.elicited(q):
+		return "", a.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
 	case err != nil: // the call has ended, or the question is settled
 		return "", nil
 	case len(answers) != 1 || answers[0].Err != nil:
@@ -255,7 +261,7 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	if inv.call.Actor.Door == "cli" {
 		answer.By = "terminal/" + inv.call.Actor.Name
 	}
-	err = p.opts.Approvals.Answer(q.ticket.ID(), answer)
+	err = a.opts.Approvals.Answer(q.ticket.ID(), answer)
 	if errors.Is(err, approval.ErrChoice) {
 		return noAnswer, nil
 	}
@@ -268,26 +274,26 @@ func (p *Pipeline) askClient(ctx context.Context, inv *invocation, q *question) 
 	return "", nil
 }
 
-// elicited reports whether the question was answered by the client of a call. One in rounds whose own client was given the
+// elicited reports whether the client of a call answered the question. A call with retries whose own client was given the
 // question waits for that, too: it may be a call that was given up, and made anew.
-func (p *Pipeline) elicited(q *question) bool {
-	v, err := p.opts.Approvals.Get(q.ticket.ID())
+func (a *approver) elicited(q *approvalRequest) bool {
+	v, err := a.opts.Approvals.Get(q.ticket.ID())
 	return err == nil && v.State == approval.Answered && v.Answer != nil && strings.HasPrefix(v.Answer.By, byElicitation)
 }
 
-// byElicitation begins the name of whoever has answered at a client.
+// byElicitation is the beginning of the name of a person who has answered at a client.
 const byElicitation = "elicitation/"
 
-// atOnce is the time within which no person refuses a question. Clients without a person (`claude -p`, `codex exec`) take less
+// atOnce is a time within which no person refuses a question. Clients without a person (`claude -p`, `codex exec`) take less
 // than 50 ms.
 const atOnce = 300 * time.Millisecond
 
-// noAnswer is why the client counts as not asked where it accepts a question without an answer that was offered.
+// noAnswer says why the client counts as not asked: it accepts the question without an answer that was offered.
 const noAnswer = "the client accepted the question without one of its answers"
 
 // answerOf reads the result of an elicitation that came so long after the question. A problem says why it is nobody's answer:
-// then the question is still open. "Clients ... decline" where a person says no, and "cancel" where a person dismisses the
-// question, but clients that have no person do either at once.
+// then the question stays open. Clients decline where a person says no, and cancel where a person dismisses the question.
+// Clients without a person do either at once.
 func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answer, problem string) {
 	var said struct {
 		Action  string `json:"action"`
@@ -313,17 +319,17 @@ func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answ
 	return answer, "the client's answer cannot be read"
 }
 
-// waitingEvery is how often a call that waits says so: well within the time for which clients wait without progress.
+// waitingEvery is the time between two reports of a call that waits. Clients wait longer without progress.
 const waitingEvery = 5 * time.Second
 
 // waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
-func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question) {
-	p.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
-		"answer", p.answerWith(q), "until", q.ticket.Expires().UTC(), "because", q.unasked)
+func (a *approver) waitInQueue(ctx context.Context, inv *invocation, q *approvalRequest) {
+	a.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
+		"answer", a.answerWith(q), "until", q.ticket.Expires().UTC(), "because", q.unasked)
 	ticker := time.NewTicker(waitingEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
-		p.reportWaiting(ctx, inv, q, n)
+		a.reportWaiting(ctx, inv, q, n)
 		select {
 		case <-q.ticket.Done():
 			return
@@ -334,23 +340,23 @@ func (p *Pipeline) waitInQueue(ctx context.Context, inv *invocation, q *question
 	}
 }
 
-// answerWith is the command that allows a call which waits, and what else may be typed in its place.
-func (p *Pipeline) answerWith(q *question) string {
-	return p.opts.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
+// answerWith returns the command that allows a waiting call, and its alternatives.
+func (a *approver) answerWith(q *approvalRequest) string {
+	return a.opts.CommandLine("approvals approve "+string(q.ticket.ID())) + " (or show, or deny)"
 }
 
 // reportWaiting tells the client that the call waits, for the nth time. The numbers are small, so that those of the tool
 // itself are larger: progress must increase.
-func (p *Pipeline) reportWaiting(ctx context.Context, inv *invocation, q *question, n int) {
-	message := "waiting_for_permission: " + p.answerWith(q)
+func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approvalRequest, n int) {
+	message := "waiting_for_permission: " + a.answerWith(q)
 	if n == 1 {
 		inv.reported++
 		now := inv.now()
 		r := tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: inv.id,
 			Sequence: inv.reported, Status: tool.StatusAwaitingApproval, Message: message, ElapsedMS: now.Sub(inv.created).Milliseconds(),
 			Timestamp: now}
-		if err := p.opts.Journal.Append(ctx, r); err != nil {
-			p.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
+		if err := a.opts.Journal.Append(ctx, r); err != nil {
+			a.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
 		}
 	}
 	if inv.call.Progress == nil {
@@ -361,83 +367,83 @@ func (p *Pipeline) reportWaiting(ctx context.Context, inv *invocation, q *questi
 }
 
 // settle makes the answer the decision that counts.
-func (p *Pipeline) settle(ctx context.Context, inv *invocation, q *question) error {
+func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalRequest) error {
 	if err := q.ticket.Wait(ctx); err != nil || ctx.Err() != nil {
 		if ctx.Err() != nil {
 			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
 		}
 		if errors.Is(err, approval.ErrClosed) {
-			return p.deny(inv, q, kindStale, err.Error())
+			return a.deny(inv, q, kindStale, err.Error())
 		}
 		why := "nobody allowed it in time"
 		if q.unasked != "" {
 			why += ", and " + q.unasked
 		}
-		return p.deny(inv, q, "timeout", why)
+		return a.deny(inv, q, "timeout", why)
 	}
-	g := p.opts.Gate()
-	r, err := p.requestOf(ctx, g, inv, inv.permissionInput) // paths may lead elsewhere by now
+	g := a.opts.Gate()
+	r, err := requestOf(ctx, g, inv, inv.inputs.permission) // paths may lead elsewhere by now
 	if err != nil {
 		return err
 	}
-	answer, err := q.ticket.Redeem(p.binding(g, inv, &r))
+	answer, err := q.ticket.Redeem(a.binding(g, inv, &r))
 	if err != nil {
-		return p.deny(inv, q, kindStale, err.Error())
+		return a.deny(inv, q, kindStale, err.Error())
 	}
 	if answer.Arguments != nil {
-		if r, err = p.edit(ctx, g, inv, &answer); err != nil {
+		if r, err = a.edit(ctx, g, inv, &answer); err != nil {
 			return err
 		}
 	}
 	d, err := g.Engine().Settle(r, policy.Settlement{Choice: answer.Choice, Sentence: answer.Sentence, By: answer.By,
 		Dismissed: answer.Dismissed, Modified: answer.Arguments != nil})
 	if err != nil {
-		p.opts.Logger.Warn("an answer is not remembered", "invocation", inv.id, "tool", inv.toolID(), "error", err)
+		a.opts.Logger.Warn("an answer is not remembered", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
 	q.sayUnasked(&d)
 	inv.decided(&d)
 	if d.Behavior != tool.Allow {
 		return denied(&d)
 	}
-	inv.approved = &consent{p.binding(g, inv, &r), answer.By, answer.Sentence}
-	inv.aims = aims(&r)
-	inv.command = gate.Command(&r)
+	inv.approved = &consent{a.binding(g, inv, &r), answer.By, answer.Sentence}
+	inv.permitted.aims = aims(&r)
+	inv.permitted.command = gate.Command(&r)
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }
 
 // edit puts the arguments that the person changed in the place of the caller's: validated again, and looked at again.
-func (p *Pipeline) edit(ctx context.Context, g *gate.Gate, inv *invocation, a *approval.Answer) (policy.Request, error) {
-	if !rawjson.Valid(a.Arguments) || !rawjson.IsObject(a.Arguments) {
+func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answer *approval.Answer) (policy.Request, error) {
+	if !rawjson.Valid(answer.Arguments) || !rawjson.IsObject(answer.Arguments) {
 		return policy.Request{}, &tool.Failure{Class: tool.ClassInvalidArguments, Message: "the arguments that a person put in the place of yours " +
 			"are no JSON object: nothing ran"}
 	}
-	if err := p.validate(inv, a.Arguments); err != nil {
+	if err := a.arguments.check(inv, answer.Arguments); err != nil {
 		return policy.Request{}, err
 	}
 	m := tool.InputMutation{Head: tool.HeadOf(tool.ObjectInputMutation), MutationID: tool.NewMutationID(), InvocationID: inv.id,
-		SourceType: "permission_prompt", SourceRef: a.By, FromInputRef: persist.Ref(inv.shown(inv.permissionInput)),
-		ToInputRef: persist.Ref(inv.shown(a.Arguments)),
+		SourceType: "permission_prompt", SourceRef: answer.By, FromInputRef: persist.Ref(inv.shown(inv.inputs.permission)),
+		ToInputRef: persist.Ref(inv.shown(answer.Arguments)),
 		Reason:     "a person changed the arguments while allowing the call", CreatedAt: inv.now()}
-	_ = rawjson.Members(a.Arguments, func(now rawjson.Member) bool {
-		if before, ok := rawjson.Get(inv.permissionInput, now.Name()); !ok || string(before) != string(now.Value) {
+	_ = rawjson.Members(answer.Arguments, func(now rawjson.Member) bool {
+		if before, ok := rawjson.Get(inv.inputs.permission, now.Name()); !ok || string(before) != string(now.Value) {
 			m.ChangedFields = append(m.ChangedFields, now.Name())
 		}
 		return true
 	})
-	_ = rawjson.Members(inv.permissionInput, func(before rawjson.Member) bool {
-		if _, ok := rawjson.Get(a.Arguments, before.Name()); !ok {
+	_ = rawjson.Members(inv.inputs.permission, func(before rawjson.Member) bool {
+		if _, ok := rawjson.Get(answer.Arguments, before.Name()); !ok {
 			m.ChangedFields = append(m.ChangedFields, before.Name())
 		}
 		return true
 	})
 	inv.pending = append(inv.pending, m)
-	inv.permissionInput, inv.callInput, inv.edited = a.Arguments, a.Arguments, true
-	return p.requestOf(ctx, g, inv, a.Arguments)
+	inv.inputs.permission, inv.inputs.call, inv.inputs.edited = answer.Arguments, answer.Arguments, true
+	return requestOf(ctx, g, inv, answer.Arguments)
 }
 
-// wayOut says what a person can do so that a call like this one runs, for who is told that nobody has answered.
-func (q *question) wayOut() string {
+// wayOut says what a person can do so that such a call runs, where nobody has answered.
+func (q *approvalRequest) wayOut() string {
 	queue := "answer with `mcp-toolhub approvals` in another terminal while it waits"
 	if !slices.Contains(q.gate.Channels(), gate.ChannelQueue) {
 		queue += " (policy.ask.channels has to name queue for that)"
@@ -453,17 +459,17 @@ func (q *question) wayOut() string {
 }
 
 // sayUnasked records in d why the client could not be asked.
-func (q *question) sayUnasked(d *tool.PermissionDecision) {
+func (q *approvalRequest) sayUnasked(d *tool.PermissionDecision) {
 	if q.unasked != "" {
 		d.Reason["could_not_ask"] = q.unasked
 	}
 }
 
-// kindStale is the reason of a denial where an answer came, and is none for the call as it is by then.
+// kindStale is the reason of a denial where an answer came too late: the call has changed since.
 const kindStale = "stale"
 
-// deny records that the question q denied the call because no answer came, and why.
-func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
+// deny records that the call is denied because no answer to q came, and why.
+func (a *approver) deny(inv *invocation, q *approvalRequest, kind, why string) error {
 	if kind != kindStale {
 		why += ". " + q.wayOut()
 	}
@@ -474,4 +480,38 @@ func (p *Pipeline) deny(inv *invocation, q *question, kind, why string) error {
 	q.sayUnasked(&d)
 	inv.decided(&d)
 	return denied(&d)
+}
+
+// yieldAfter is the time for which a request waits for a person where its client hears no progress: such clients give up
+// after 60 s.
+const yieldAfter = 50 * time.Second
+
+// errYield is the cause of a wait that ends before the client gives up.
+var errYield = errors.New("the client hears no progress, and would give up soon")
+
+// patiently runs wait, which returns when its context ends. Where the client hears no progress that is yieldAfter since its
+// request began to wait at the latest, and patiently reports whether it was that.
+func (inv *invocation) patiently(ctx context.Context, since time.Time, wait func(context.Context)) (yields bool) {
+	hears := inv.call.Progress != nil
+	if inv.call.Hears != nil {
+		hears = inv.call.Hears()
+	}
+	if hears {
+		wait(ctx)
+		return false
+	}
+	limited, stop := context.WithDeadlineCause(ctx, since.Add(yieldAfter), errYield)
+	defer stop()
+	wait(limited)
+	return errors.Is(context.Cause(limited), errYield)
+}
+
+// yield ends the invocation before q is answered. Its place at the question waits for the call that is made again. The model
+// reads the message and may have a shell: so it names the command that shows the question, not the one that allows the call.
+func (a *approver) yield(inv *invocation, q *approvalRequest) error {
+	inv.yielded = true
+	return &tool.Failure{Class: tool.ClassTimeout, Code: "waits_for_approval",
+		Message: fmt.Sprintf("waits for approval %s; call again with the same arguments: that call waits on, and takes the answer that a "+
+			"person gives meanwhile, until %s. A person answers in the client, or in a terminal: %s",
+			q.ticket.ID(), q.ticket.Expires().UTC().Format("15:04:05 UTC"), a.opts.CommandLine("approvals show "+string(q.ticket.ID())))}
 }

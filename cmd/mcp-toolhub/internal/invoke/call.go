@@ -1,0 +1,226 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// resolveTool finds the tool among those that the caller sees, by any of its names. A name that is hidden from the
+// caller and one that never was get the same bytes.
+func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
+	l, ok := inv.call.Surface.Resolve(inv.call.Name)
+	if !ok {
+		what := "list the tools and use a name from there"
+		if finder := inv.call.Surface.Finder(); finder != "" && len(inv.call.Surface.Deferred) > 0 {
+			what = "find one with " + string(finder)
+		}
+		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s", inv.call.Name, what)}
+		return &tool.Failure{Class: tool.ClassUnknownTool, Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
+	}
+	if inv.resumed {
+		if l.Tool.Name != inv.listed.Tool.Name {
+			return fmt.Errorf("go on with %q: the call is one of %q", l.Tool.Name, inv.listed.Tool.Name)
+		}
+		inv.listed = l
+		return nil
+	}
+	inv.listed, inv.facts = l, p.opts.Gate().Facts(l.Tool)
+	inv.moveTo(tool.StatusSelected)
+	inv.event(tool.EventInvocationSelected, nil)
+	return p.admit(inv)
+}
+
+// admit refuses a call of a deferred tool whose declaration the caller has not got.
+func (p *Pipeline) admit(inv *invocation) error {
+	c := &inv.call
+	if p.opts.Admit == nil || !c.Surface.IsDeferred(inv.listed.Tool.Name) {
+		return nil
+	}
+	records, err := p.opts.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed, Actor: c.Actor,
+		SelectionRef: c.SelectionRef, Loaded: c.Loaded})
+	inv.pending = append(inv.pending, records...)
+	return err
+}
+
+// parseSchema checks the arguments against the tool's input schema before anything has an effect.
+func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
+	args := inv.call.Arguments
+	if rawjson.IsNull(args) {
+		args = json.RawMessage(`{}`)
+	}
+	if !rawjson.IsObject(args) {
+		inv.moveTo(tool.StatusSchemaParseFailed)
+		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: "arguments must be a JSON object"}
+		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: "arguments must be a JSON object"}
+	}
+	inv.inputs.observable = args
+	return p.validator.check(inv, args)
+}
+
+// validator checks arguments against the input schemas of tools.
+type validator struct {
+	schemas *schema.Cache
+	logger  *slog.Logger
+}
+
+// check checks arguments against the input schema of the invocation's tool.
+func (v *validator) check(inv *invocation, args json.RawMessage) error {
+	t := inv.listed.Tool
+	invalid, err := v.invalid(t, args)
+	if invalid == nil {
+		return err
+	}
+	inv.event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems, "mode": string(t.Validate)})
+	if t.Validate == tool.ValidateWarn {
+		return nil
+	}
+	inv.moveTo(tool.StatusSchemaParseFailed)
+	return &tool.Failure{Class: tool.ClassSchemaValidationFailed, Message: invalid.Error()}
+}
+
+// invalid returns what the schema of t has against arguments; nil where it has nothing, or nobody checks.
+func (v *validator) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid, error) {
+	if t.Validate == tool.ValidateOff {
+		return nil, nil
+	}
+	s, err := v.schemas.Get(t.SchemaDigest, t.InputSchema)
+	if err != nil {
+		// Admission replaces schemas that do not compile, so this is a fault of the hub; the server checks for itself.
+		v.logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
+		return nil, nil
+	}
+	err = s.Validate(args)
+	if err == nil {
+		return nil, nil
+	}
+	var invalid *schema.Invalid
+	if !errors.As(err, &invalid) {
+		return nil, fmt.Errorf("validate arguments of %q: %w", t.Name, err)
+	}
+	return invalid, nil
+}
+
+// validateValues is the place of preflight checks beyond the schema. No tool declares any: executors check values
+// themselves before their first side effect.
+func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
+	inv.moveTo(tool.StatusArgumentsReady)
+	inv.event(tool.EventInvocationArgumentsReady, nil)
+	return nil
+}
+
+// prepareObservableInput derives the other inputs. They share bytes with the observable one as long as nobody changes
+// them; nothing ever writes into those bytes.
+func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) error {
+	inv.inputs.permission = inv.inputs.observable
+	inv.inputs.call = inv.inputs.permission
+	return nil
+}
+
+// preHooks is the place of pre_tool_use hooks; none can be configured.
+func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
+
+// schedule waits until it is this caller's turn at the tool's server.
+func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
+	inv.moveTo(tool.StatusQueued)
+	inv.event(tool.EventInvocationQueued, nil)
+	actor := inv.call.Actor
+	leave, err := p.scheduler.enter(ctx, inv.listed.Tool.Server, actor.Ref()+"/"+actor.Session)
+	inv.leave = leave
+	return err
+}
+
+// execute calls the executor. The journal gets the invocation before that, so that a crash leaves a trace of what may have
+// run. A crash within the moment for which the journal holds records that nobody waits for leaves none.
+func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
+	t := inv.listed.Tool
+	ex, ok := p.opts.Executors[t.Name.Source()]
+	if t.Hub != nil {
+		ex = t.Hub
+	} else if !ok {
+		return fmt.Errorf("execute %q: no executor for source %q", t.Name, t.Name.Source())
+	}
+	if ctx.Err() != nil {
+		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began"}
+	}
+	first := inv.started == nil
+	if first {
+		started := inv.now()
+		inv.started = &started
+	}
+	inv.moveTo(tool.StatusRunning)
+	if first {
+		inv.event(tool.EventInvocationStarted, nil)
+	}
+	inv.pending = append(inv.pending, inv.record())
+	if err := p.announce(ctx, inv.takePending()); err != nil {
+		if first {
+			inv.started = nil
+		}
+		if ctx.Err() != nil {
+			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err}
+		}
+		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "journal_unavailable", Cause: err,
+			Message: "the hub cannot write its journal, so it runs nothing: its log and its health say why; try again when that is mended"}
+	}
+	reply, err := p.callExecutor(ctx, ex, inv)
+	inv.ended = inv.now()
+	if reply.Mapping != (tool.ExternalMapping{}) {
+		inv.mappings = append(inv.mappings, reply.Mapping)
+	}
+	if err != nil {
+		return becauseOf(ctx, err)
+	}
+	if reply.NeedsInput && !inv.call.InRounds {
+		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request", t.Name)
+	}
+	inv.reply = reply
+	return nil
+}
+
+// announce gives the journal what is known of an invocation before it runs. Where the journal has failed, it must reach the
+// disk first: nothing runs whose end could not be recorded.
+func (p *Pipeline) announce(ctx context.Context, records []tool.Record) error {
+	if p.opts.Journal.Healthy() == nil {
+		return p.opts.Journal.Append(ctx, records...)
+	}
+	limited, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	return p.opts.Journal.Commit(limited, records...)
+}
+
+// callExecutor calls the executor, for the call or for a retry.
+func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
+	x := &reporter{pipeline: p, inv: inv, append: func(r ...tool.Record) error { return p.opts.Journal.Append(ctx, r...) }}
+	x.sequence = inv.reported
+	if inv.reporter != nil {
+		x.sequence = inv.reporter.sequence
+	}
+	inv.reporter = x
+	defer x.close()
+	return ex.Execute(ctx, &tool.Execution{
+		Invocation: inv.id, Tool: inv.listed.Tool, Params: inv.call.Params, Arguments: inv.inputs.call, Command: inv.permitted.command, Meta: inv.call.Meta,
+		Hop: inv.call.Hop, Session: inv.call.Session, Ask: x.asker(), InRounds: inv.call.InRounds, Notify: inv.call.Notify,
+		Progress: x.report, Surface: inv.call.Surface, Aims: inv.permitted.aims, Actor: inv.call.Actor, Loaded: inv.call.Loaded, Record: x.note,
+	})
+}
+
+// becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.
+func becauseOf(ctx context.Context, err error) error {
+	var why, f *tool.Failure
+	if ctx.Err() == nil || !errors.As(context.Cause(ctx), &why) {
+		return err
+	}
+	reason := *why
+	if errors.As(err, &f) {
+		reason.OutcomeUnknown = reason.OutcomeUnknown || f.OutcomeUnknown
+	}
+	reason.Cause = err
+	return &reason
+}
