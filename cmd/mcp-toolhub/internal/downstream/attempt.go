@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
@@ -138,4 +141,162 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 		r.reply.Result, r.reply.NeedsInput, r.reply.Free = r.needs, true, nil
 	}
 	f.finish(ctx, a.peer, forwarded{server: f.request.Server, method: f.request.Method, wire: a.reply}, r.reply, r.err)
+}
+
+// runningCall is a resumable that its server works on. It outlives the requests of its client: one attempt at a time is
+// attached to it, and none while it is suspended.
+type runningCall struct {
+	invocation tool.InvocationID
+	cancel     context.CancelCauseFunc
+	asked      chan struct{} // holds one element when an input request may be open
+	done       chan struct{} // closed when result is set
+	result     attemptResult
+
+	notify func(tool.Notification) // takes what the server says on the call's own stream, besides progress
+
+	mu      sync.Mutex
+	attempt *attempt // nil while suspended
+	least   int      // level of the log messages that the latest attempt wants
+	kept    kept     // what the server has said while suspended
+	open    []*inputRequest
+	last    int
+}
+
+// inputRequest is a question that the client has not answered.
+type inputRequest struct {
+	key      string
+	question tool.Question
+	answered chan tool.Answer
+}
+
+// ask implements tool.Asker. Each question waits until an attempt takes it to the client, and until another one brings the
+// answer.
+func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answer, error) {
+	r.mu.Lock()
+	if len(r.open)+len(all) > maxQuestions {
+		r.mu.Unlock()
+		return tool.Refusal(all, &tool.RPCError{Code: tool.CodeInternalError,
+			Message: fmt.Sprintf("%d questions of one call are open: wait for an answer, then ask again", maxQuestions)}), nil
+	}
+	mine := make([]*inputRequest, len(all))
+	for i, question := range all {
+		r.last++
+		mine[i] = &inputRequest{key: fmt.Sprint("q", r.last), question: question, answered: make(chan tool.Answer, 1)}
+	}
+	r.open = append(r.open, mine...)
+	r.mu.Unlock()
+	tool.Sent(all)
+	r.look()
+	answers := make([]tool.Answer, len(all))
+	for i, q := range mine {
+		select {
+		case answers[i] = <-q.answered:
+			continue
+		case <-ctx.Done():
+		case <-r.done:
+		}
+		r.mu.Lock()
+		r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool { return slices.Contains(mine, q) })
+		r.mu.Unlock()
+		return nil, errors.New("ask client: the call has ended")
+	}
+	return answers, nil
+}
+
+// look makes the attempt look for open input requests.
+func (r *runningCall) look() {
+	select {
+	case r.asked <- struct{}{}:
+	default:
+	}
+}
+
+// answerWith gives the answers to the input requests that they name. The others stay open.
+func (r *runningCall) answerWith(inputResponses json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
+		result, _ := rawjson.Get(inputResponses, q.key)
+		if !rawjson.IsObject(result) {
+			return false
+		}
+		q.answered <- tool.Answer{Result: result}
+		return true
+	})
+}
+
+// inputRequests returns the open ones as the client of a gets them; nil where there is none. One that the client cannot
+// take is answered at once.
+func (r *runningCall) inputRequests(a *attempt) json.RawMessage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
+		l := cannot(a.peer.hop.ClientCapabilities, q.question)
+		if l != nil {
+			q.answered <- tool.Answer{Err: l.err}
+		}
+		return l != nil
+	})
+	if len(r.open) == 0 {
+		return nil
+	}
+	out := []byte("{")
+	for _, q := range r.open {
+		question := labelled(a.server, q.question)
+		request := rawjson.AppendMember([]byte("{"), "method", rawjson.Quote(question.Method))
+		if question.Params != nil {
+			request = rawjson.AppendMember(request, "params", question.Params)
+		}
+		out = rawjson.AppendMember(out, q.key, append(request, '}'))
+	}
+	return append(out, '}')
+}
+
+// pass gives a notification to the attempt, or keeps it for the next one. r.mu is held.
+func (r *runningCall) pass(n saying) {
+	switch {
+	case n.method == noteMessage && n.level < r.least:
+	case r.attempt == nil:
+		r.kept.add(n)
+	case n.method == noteProgress:
+		r.attempt.progress.take(tool.Progress{Params: n.params})
+	default:
+		r.attempt.progress.add(n.method, n.params)
+	}
+}
+
+// report passes progress on.
+func (r *runningCall) report(u tool.Progress) { r.say(saying{method: noteProgress, params: u.Params}) }
+
+// say passes on what the server says of the call.
+func (r *runningCall) say(n saying) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pass(n)
+}
+
+// hears reports whether the attempt takes progress, if there is one.
+func (r *runningCall) hears() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.attempt == nil || r.attempt.progress.token != nil
+}
+
+// attach makes a the attempt. It gets what was kept first; lost says how much could not be kept.
+func (r *runningCall) attach(a *attempt) (lost int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.kept
+	r.attempt, r.least, r.kept = a, a.peer.leastLevel(), kept{}
+	for _, n := range before.all {
+		r.pass(n)
+	}
+	return before.lost
+}
+
+// detach takes the attempt away: nothing more goes to it.
+func (r *runningCall) detach() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempt = nil
 }

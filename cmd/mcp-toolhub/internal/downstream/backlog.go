@@ -3,6 +3,7 @@ package downstream
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // backlog is what a client on a pipe has not taken in yet. While that is too much, no more of the client's messages are
@@ -69,5 +70,73 @@ func (b *backlog) wait(ended, closed <-chan struct{}) {
 	case <-room:
 	case <-ended:
 	case <-closed:
+	}
+}
+
+// sequel keeps what one client sends after its notifications behind them, as far as the hub passes these on.
+type sequel struct {
+	mu      sync.Mutex
+	last    chan struct{} // closed when the last notification has been passed on; nil where there was none
+	waiting int           // notifications that have not been
+}
+
+// passOnWithin is how long what follows a notification waits for it.
+const passOnWithin = 10 * time.Second
+
+// maxSequel bounds the notifications that have not been passed on.
+const maxSequel = 1000
+
+// after runs run behind all that was passed on before, and what comes later behind it. It returns at once: false where too
+// much waits already, so that run never runs.
+func (q *sequel) after(run func()) (taken bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting >= maxSequel {
+		return false
+	}
+	q.waiting++
+	before, mine := q.last, make(chan struct{})
+	q.last = mine
+	go func() {
+		defer close(mine)
+		defer q.passed()
+		wait(before)
+		run()
+	}()
+	return true
+}
+
+func (q *sequel) passed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting--
+}
+
+// before returns a function that waits until all notifications so far have been passed on.
+func (q *sequel) before() func() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last := q.last
+	if last == nil {
+		return func() {}
+	}
+	select {
+	case <-last:
+		q.last = nil
+		return func() {}
+	default:
+		return func() { wait(last) }
+	}
+}
+
+func wait(c <-chan struct{}) {
+	if c == nil {
+		return
+	}
+	timer := time.NewTimer(passOnWithin)
+	defer timer.Stop()
+	select {
+	case <-c:
+	case <-timer.C:
 	}
 }

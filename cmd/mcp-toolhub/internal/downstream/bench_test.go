@@ -92,6 +92,9 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	if f.execute == nil {
 		f.execute = echo
 	}
+	if f.servers == nil {
+		f.servers = noServers{}
+	}
 	o := invoke.Options{Executors: map[string]invoke.Executor{"mcp": f}, Gate: acceptAll(t), Journal: journal,
 		Schemas: schema.NewCache(10), Logger: logger}
 	if f.options != nil {

@@ -55,3 +55,23 @@ type Token struct {
 	Name   string
 	Secret string // never printed
 }
+
+func (c Config) withDefaults() Config {
+	def := func(v *int64, d int64) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	if c.Name == "" {
+		c.Name = "mcp-toolhub"
+	}
+	def(&c.MaxMessageBytes, 64<<20)
+	def(&c.HTTP.MaxBodyBytes, 4<<20)
+	def((*int64)(&c.InputTimeout), int64(10*time.Minute))
+	def((*int64)(&c.HTTP.SessionIdle), int64(30*time.Minute))
+	def((*int64)(&c.HTTP.DrainTimeout), int64(10*time.Second))
+	if c.HTTP.MaxSessions <= 0 {
+		c.HTTP.MaxSessions = 1000
+	}
+	return c
+}

@@ -47,16 +47,6 @@ func (p peer) leastLevel() int {
 // unsetLevel returns the level for a session's own messages where it has set none.
 func unsetLevel() int { return slices.Index(logLevels(), "info") }
 
-// leastLevel returns the level that the session has asked for.
-func (c *caller) leastLevel() (level int, set bool) {
-	if c == nil {
-		return noLogs, false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Index(logLevels(), c.level), c.level != ""
-}
-
 // setLevel serves logging/setLevel.
 func (l *wantedLevels) set(_ context.Context, p peer, m message, r replier) *tool.RPCError {
 	raw, _ := rawjson.Get(m.params, "level")

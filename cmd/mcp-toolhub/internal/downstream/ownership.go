@@ -264,13 +264,6 @@ func idOf(n tool.Notification) (about ownedID, ok bool) {
 	return about, ok && about.id != ""
 }
 
-// put leaves a note for the session's standing stream, where it has one.
-func (c *caller) put(n note) {
-	if c != nil && c.out != nil {
-		c.out.put(n)
-	}
-}
-
 // task returns the task that a caller calls id on a profile, among those of servers; nil where it has none.
 func (t *ownerships) task(p peer, servers []string, id string) *ownership {
 	for _, b := range t.tasks(p, servers) {

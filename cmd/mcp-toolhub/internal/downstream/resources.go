@@ -1,8 +1,6 @@
 package downstream
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,92 +126,4 @@ func pageOwners(surface *tool.Surface, uri string) []string {
 		}
 	}
 	return servers
-}
-
-// links are the resources that results have named to a caller, which servers need not list anywhere.
-type links struct {
-	servers map[string][]string // by URI
-	order   []string            // of their first appearance
-}
-
-// maxLinks bounds the links that are kept for a caller; the oldest are forgotten. maxLinkLength bounds each.
-const (
-	maxLinks      = 1000
-	maxLinkLength = 4 << 10
-)
-
-func (c *caller) linked(uri string) []string {
-	if c == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.links.servers[uri])
-}
-
-// remember notes the resources that a result of server names. object is the result, as far as it was read.
-func (c *caller) remember(server string, result json.RawMessage, object rawjson.Object) {
-	if c == nil || !object.MayHold("uri") || !bytes.Contains(result, []byte("uri")) {
-		return
-	}
-	found := linksIn(result)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, uri := range found {
-		c.links.add(uri, server)
-	}
-}
-
-func (l *links) add(uri, server string) {
-	known, ok := l.servers[uri]
-	if slices.Contains(known, server) {
-		return
-	}
-	if l.servers == nil {
-		l.servers = make(map[string][]string)
-	}
-	l.servers[uri] = append(known, server)
-	if ok {
-		return
-	}
-	l.order = append(l.order, uri)
-	if len(l.order) > maxLinks {
-		delete(l.servers, l.order[0])
-		l.order = slices.Delete(l.order, 0, 1)
-	}
-}
-
-// linksIn returns the URIs of the resources that a result of tools/call, prompts/get or resources/read names, as far as
-// they may be remembered.
-func linksIn(result json.RawMessage) []string {
-	var found []string
-	add := func(object []byte) {
-		if uri, ok := rawjson.GetString(object, "uri"); ok && uri != "" && len(uri) <= maxLinkLength && len(found) < maxLinks {
-			found = append(found, uri)
-		}
-	}
-	block := func(b []byte) bool {
-		switch name, _ := rawjson.GetString(b, "type"); name {
-		case "resource_link":
-			add(b)
-		case "resource":
-			resource, _ := rawjson.Get(b, "resource")
-			add(resource)
-		}
-		return true
-	}
-	content := func(of []byte) {
-		c, _ := rawjson.Get(of, "content")
-		if rawjson.IsObject(c) {
-			block(c)
-			return
-		}
-		_ = rawjson.Elements(c, block)
-	}
-	content(result)
-	messages, _ := rawjson.Get(result, "messages")
-	_ = rawjson.Elements(messages, func(m []byte) bool { content(m); return true })
-	contents, _ := rawjson.Get(result, "contents")
-	_ = rawjson.Elements(contents, func(c []byte) bool { add(c); return true })
-	return found
 }

@@ -1,12 +1,19 @@
 // Package downstream is the MCP server that clients talk to: over stdio and Streamable HTTP, on every protocol revision
 // from 2024-11-05 to 2026-07-28 at the same address.
 //
-// Two hands serve a client. The SDK answers initialize, server/discover and ping. What passes
-// through the hub (tools, prompts, resources, completion, log messages, subscriptions) travels on lanes of the hub's own,
-// from raw JSON to raw JSON, so that nothing is lost on the way. For tools/call a lane only reads a call off its wire,
-// gives it to the pipeline (package invoke) and writes the outcome back; other requests go on to the one server that they
-// concern. What belongs to no request waits in an outbox for the client's standing stream. Which tools a caller sees, and
-// what happens to a call, is decided elsewhere.
+// The SDK answers initialize, server/discover and ping. All else (tools, prompts, resources, completion, log messages,
+// subscriptions) travels as raw JSON through the hub's own code, so that nothing is lost on the way. A tools/call goes to
+// the pipeline (package invoke), other requests go on to the one server that they concern. Notifications that belong to no
+// request wait in an outbox for the client's standing stream. Other packages decide which tools a caller sees, and what
+// happens to a call.
+//
+// Server wires the components and dispatches methods to them:
+//
+//   - doors: stdioDoor, httpDoor and its sessions
+//   - toolCalls serves tools/call; forwarder, tasks and surfaces serve other requests
+//   - suspensions keeps calls of 2026-07-28 that wait for input (package suspended holds their table)
+//   - listeners, subscriptions, listenStreams and serverNotifications tell clients what changes
+//   - ownerships says whose the ids are that servers give
 package downstream
 
 import (
@@ -15,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +46,7 @@ type Surfaces interface {
 type Deps struct {
 	Surfaces Surfaces
 	Pipeline *invoke.Pipeline
-	Servers  Servers                    // nil: nothing but tools is served
+	Servers  Servers
 	Statuses func() []tool.ServerStatus // for health and the servers command
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
 	Warnings func() []string            // what of the config has no effect, for people; nil says nothing
@@ -116,17 +124,14 @@ type profileServer struct {
 // New returns a server of the profiles, the first of which is the default one; direct views are among them, by their names
 // (see DirectView). No door is open to it yet.
 func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
-	if len(profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Logger == nil {
-		return nil, errors.New("new downstream server: surfaces, profiles, pipeline and logger are all needed")
+	if len(profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Servers == nil || deps.Logger == nil {
+		return nil, errors.New("new downstream server: surfaces, profiles, pipeline, servers and logger are all needed")
 	}
 	cfg = cfg.withDefaults()
 	impl := &mcp.Implementation{Name: cfg.Name, Title: "MCP Toolhub", Version: cfg.Version}
 	info, err := json.Marshal(impl)
 	if err != nil {
 		return nil, fmt.Errorf("describe server: %w", err)
-	}
-	if deps.Servers == nil {
-		deps.Servers = noServers{}
 	}
 	ids, err := sessionid.Open(deps.StateKey, deps.EndedSessions)
 	if err != nil {
@@ -206,26 +211,6 @@ func (s *Server) newProfile(name string) *profileServer {
 // cfg returns the configuration in force.
 func (s *Server) cfg() Config { return s.settings.Load().Config }
 
-func (c Config) withDefaults() Config {
-	def := func(v *int64, d int64) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	if c.Name == "" {
-		c.Name = "mcp-toolhub"
-	}
-	def(&c.MaxMessageBytes, 64<<20)
-	def(&c.HTTP.MaxBodyBytes, 4<<20)
-	def((*int64)(&c.InputTimeout), int64(10*time.Minute))
-	def((*int64)(&c.HTTP.SessionIdle), int64(30*time.Minute))
-	def((*int64)(&c.HTTP.DrainTimeout), int64(10*time.Second))
-	if c.HTTP.MaxSessions <= 0 {
-		c.HTTP.MaxSessions = 1000
-	}
-	return c
-}
-
 // enter counts a lane request in, or reports that the server is draining.
 func (s *Server) enter() bool {
 	s.mu.Lock()
@@ -270,4 +255,190 @@ func (s *Server) DrainTimeout() time.Duration { return s.cfg().HTTP.DrainTimeout
 
 func errDraining() *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub is stopping: connect again in a moment"}
+}
+
+// Servers is the way to what servers offer besides tools, and to what they say on their own. It is safe for concurrent
+// use. Errors of its methods are *tool.RPCError, for what a server answered itself, or *tool.Failure.
+type Servers interface {
+	// Forward sends a request on to its server and returns the server's answer.
+	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
+
+	// Notify sends a notification on, and returns when the server has it or will not.
+	Notify(ctx context.Context, r *tool.Request) error
+
+	// Listen keeps a subscriptions/listen open at a server until ctx ends or the server refuses it, which is the error. agreed
+	// is told, each time that it is opened, what the server agrees to, and said what it says.
+	Listen(ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification)) error
+
+	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
+	Subscribe(ctx context.Context, server, uri string, who tool.Session, says tool.Hop) error
+	Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error
+
+	// RootsChanged tells the servers that keep the roots of a session's client that these have changed. It does not wait
+	// for them.
+	RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage)
+
+	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
+	SetLogLevel(level string)
+
+	// OnNotification says who is told what belongs to no call: log messages and changes of resources. It is called before
+	// the servers are started; f returns quickly.
+	OnNotification(f func(tool.Notification))
+}
+
+// direct reports whether a profile is the view of a single server under its native names.
+func direct(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
+
+// serveLane answers a request of a method that the hub serves itself. Other methods go to the SDK.
+func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
+	serve := s.handler(p, m.method)
+	if serve == nil {
+		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", m.method)})
+		return
+	}
+	if p.inflight != nil {
+		opened, done, refusal := p.inflight.add(ctx, m.id)
+		if refusal != nil {
+			r.refuse(refusal)
+			return
+		}
+		defer done()
+		ctx, r = opened, &releasing{replier: r, release: done}
+	}
+	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
+	s.levels.ask(&p)
+	if refusal := serve(ctx, p, m, r); refusal != nil {
+		r.refuse(refusal)
+	}
+}
+
+// handler serves the requests of one method. It answers r, or returns why it refuses the request.
+type handler func(ctx context.Context, p peer, m message, r replier) *tool.RPCError
+
+// handler returns what serves a method on the peer's revision of the protocol; nil where nothing does.
+func (s *Server) handler(p peer, method string) handler {
+	switch method {
+	case methodToolsCall:
+		return s.toolCalls.serve
+	case methodToolsList, methodPromptsList, methodResourcesList, methodTemplatesList:
+		return s.surfaces.list
+	case methodPromptsGet:
+		return s.forwarder.getPrompt
+	case methodResourcesRead:
+		return s.forwarder.readResource
+	case methodComplete:
+		return s.forwarder.complete
+	}
+	switch {
+	case isTaskMethod(method):
+		return s.tasks.handler(p, method)
+	case isCustom(p.profile, method):
+		return s.forwarder.pass
+	case p.modern && method == methodListen:
+		return s.listenStreams.serve
+	case p.modern: // subscriptions/listen and a level in each request have taken the place of these
+	case method == methodSubscribe:
+		return s.subscriptions.subscribe
+	case method == methodUnsubscribe:
+		return s.subscriptions.unsubscribe
+	case method == methodSetLevel:
+		return s.levels.set
+	}
+	return nil
+}
+
+// releasing frees a request's id before the client has the answer: it may use the id again at once.
+type releasing struct {
+	replier
+	release func()
+}
+
+func (r *releasing) answer(result pieces) (written bool) {
+	r.release()
+	return r.replier.answer(result)
+}
+
+func (r *releasing) refuse(err *tool.RPCError) {
+	r.release()
+	r.replier.refuse(err)
+}
+
+const (
+	methodToolsCall     = "tools/call"
+	methodToolsList     = "tools/list"
+	methodPromptsList   = "prompts/list"
+	methodPromptsGet    = "prompts/get"
+	methodResourcesList = "resources/list"
+	methodTemplatesList = "resources/templates/list"
+	methodResourcesRead = "resources/read"
+	methodSubscribe     = "resources/subscribe"
+	methodUnsubscribe   = "resources/unsubscribe"
+	methodComplete      = "completion/complete"
+	methodSetLevel      = "logging/setLevel"
+	methodListen        = "subscriptions/listen"
+	methodInitialize    = "initialize"
+
+	noteInitialized         = "notifications/initialized"
+	noteCancelled           = "notifications/cancelled"
+	noteRootsChanged        = "notifications/roots/list_changed"
+	noteProgress            = "notifications/progress"
+	noteMessage             = "notifications/message"
+	noteUpdated             = "notifications/resources/updated"
+	noteAcknowledged        = "notifications/subscriptions/acknowledged"
+	noteToolListChanged     = "notifications/tools/list_changed"
+	notePromptListChanged   = "notifications/prompts/list_changed"
+	noteResourceListChanged = "notifications/resources/list_changed"
+)
+
+// onLane reports whether the hub itself serves method.
+func onLane(method string) bool {
+	switch method {
+	case methodToolsCall, methodToolsList, methodPromptsList, methodPromptsGet, methodResourcesList, methodTemplatesList,
+		methodResourcesRead, methodSubscribe, methodUnsubscribe, methodComplete, methodSetLevel, methodListen:
+		return true
+	}
+	return isTaskMethod(method)
+}
+
+// serves reports whether the hub itself serves requests of method to clients of profile. The SDK serves the others, or none.
+func (s *Server) serves(profile, method string) bool {
+	return onLane(method) || isCustom(profile, method)
+}
+
+// isCustom reports whether requests of method are passed on because the hub does not know them. They are on direct views only:
+// elsewhere nobody could say which server is meant.
+func isCustom(profile, method string) bool {
+	// A notification with an id is none that the hub does not know: there are servers that heed a cancellation all the same.
+	return direct(profile) && !isKnownRequest(method) && !strings.HasPrefix(method, notePrefix)
+}
+
+// notePrefix begins the methods of the protocol's notifications.
+const notePrefix = "notifications/"
+
+// isKnownRequest reports whether the hub knows requests of method, of clients or of servers.
+func isKnownRequest(method string) bool {
+	switch method {
+	case tool.MethodElicit, tool.MethodSample, tool.MethodRoots: // which servers ask of clients
+		return true
+	}
+	return onLane(method) || servedBySDK(method)
+}
+
+// isCustomNote reports whether notifications of clients of profile are passed on likewise. A known request without an id is
+// not: some servers would carry it out, past the pipeline.
+func isCustomNote(profile string, m message) bool {
+	return direct(profile) && isUnknownNote(m)
+}
+
+// isUnknownNote reports whether a message is a notification that the hub does not know. Where it is not passed on it is
+// accepted and ignored: a client that was refused one over HTTP would give up its connection.
+func isUnknownNote(m message) bool {
+	if m.id != nil || m.method == "" || isKnownRequest(m.method) {
+		return false
+	}
+	switch m.method {
+	case noteInitialized, noteCancelled, noteProgress, noteRootsChanged:
+		return false
+	}
+	return true
 }

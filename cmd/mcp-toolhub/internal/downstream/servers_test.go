@@ -196,3 +196,28 @@ func onEach(t *testing.T, f func(t *testing.T, c *client, v *servers, modern boo
 		}
 	}
 }
+
+// noServers stands for servers that offer nothing besides tools.
+type noServers struct{}
+
+func (noServers) Forward(_ context.Context, r *tool.Request) (tool.Reply, error) {
+	return tool.Reply{}, &tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", r.Method)}
+}
+
+func (noServers) Listen(context.Context, *tool.Request, func(json.RawMessage), func(tool.Notification)) error {
+	return nil
+}
+
+func (noServers) Notify(context.Context, *tool.Request) error { return nil }
+
+func (noServers) Subscribe(context.Context, string, string, tool.Session, tool.Hop) error {
+	return &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "subscriptions are not served"}
+}
+
+func (noServers) Unsubscribe(context.Context, string, string, tool.Session) error { return nil }
+
+func (noServers) RootsChanged(context.Context, tool.Session, json.RawMessage) {}
+
+func (noServers) SetLogLevel(string) {}
+
+func (noServers) OnNotification(func(tool.Notification)) {}

@@ -193,24 +193,6 @@ func (t *subscriptions) lock(ctx context.Context, c *caller, fresh *subscription
 	}
 }
 
-// makeRoom takes ended subscriptions out of a full table. c.mu is held.
-func (c *caller) makeRoom() {
-	if len(c.subscriptions) < maxSubscriptions {
-		return
-	}
-	for uri, sub := range c.subscriptions {
-		select {
-		case sub.changing <- struct{}{}:
-			if !sub.made {
-				sub.gone = true
-				delete(c.subscriptions, uri)
-			}
-			sub.unlock()
-		default: // somebody is at it
-		}
-	}
-}
-
 // endWith waits for the end of the session and ends its subscriptions.
 func (t *subscriptions) endWith(ctx context.Context, c *caller) {
 	<-c.session.Ended

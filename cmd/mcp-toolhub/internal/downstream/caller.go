@@ -1,0 +1,273 @@
+package downstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// loaded are the deferred tools that a session has the declarations of. It is guarded by the caller's mu.
+type loaded struct {
+	digests map[tool.Name]string
+	order   []tool.Name        // the latest last
+	left    map[tool.Name]bool // those that the last list had no room for
+
+	// What the surface itself listed, by the last list: so much may come that it is deferred, and there are clients that never
+	// list again.
+	listed  map[tool.Name]string
+	surface tool.SurfaceID
+}
+
+const (
+	maxLoaded = 500  // the oldest are forgotten
+	maxListed = 5000 // of longer lists nothing is kept: who gets those has nothing deferred
+)
+
+// Digest implements tool.Loaded.
+func (c *caller) Digest(name tool.Name) (digest string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if digest, ok = c.loaded.digests[name]; !ok {
+		digest, ok = c.loaded.listed[name]
+	}
+	return digest, ok
+}
+
+// give notes that the session is given what the surface lists.
+func (c *caller) give(surface *tool.Surface) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := &c.loaded
+	if l.surface == surface.ID {
+		return
+	}
+	l.surface, l.listed = surface.ID, nil
+	if len(surface.Listed) > maxListed {
+		return
+	}
+	l.listed = make(map[tool.Name]string, len(surface.Listed))
+	for i := range surface.Listed {
+		t := surface.Listed[i].Tool
+		l.listed[t.Name] = t.SchemaDigest
+		if _, known := l.digests[t.Name]; known {
+			l.digests[t.Name] = t.SchemaDigest
+		}
+	}
+}
+
+// Load implements tool.Loaded. A client that reads its list again finds there what is new.
+func (c *caller) Load(tools ...*tool.Tool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, news := &c.loaded, false
+	if l.digests == nil {
+		l.digests = make(map[tool.Name]string)
+	}
+	for _, t := range tools {
+		digest, known := l.digests[t.Name]
+		if l.left[t.Name] { // wanted again, so it is the latest
+			delete(l.left, t.Name)
+			l.order = slices.DeleteFunc(l.order, func(n tool.Name) bool { return n == t.Name })
+			known = false
+		}
+		news = news || !known || digest != t.SchemaDigest
+		l.digests[t.Name] = t.SchemaDigest
+		if !known {
+			l.order = append(l.order, t.Name)
+		}
+	}
+	for len(l.order) > maxLoaded {
+		delete(l.digests, l.order[0])
+		l.order = slices.Delete(l.order, 0, 1)
+	}
+	if news && c.out != nil {
+		c.out.put(note{key: noteToolListChanged, method: noteToolListChanged, params: json.RawMessage("{}")})
+	}
+}
+
+// listedBesides are the tools that the session has loaded and the surface does not list, in the order in which they were
+// loaded: so a list grows at its end. Where the client takes no more tools, they are the latest, and what is loaded again
+// that was left out is one of them. Whoever gets the list has their present declarations.
+func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []tool.Listed
+	for _, name := range c.loaded.order {
+		if l, ok := surface.HeldBack(name); ok {
+			out = append(out, *l)
+		}
+	}
+	c.loaded.left = nil
+	if room := max(surface.MaxTools-len(surface.Listed), 0); surface.MaxTools > 0 && len(out) > room {
+		c.loaded.left = make(map[tool.Name]bool)
+		for _, l := range out[:len(out)-room] {
+			c.loaded.left[l.Tool.Name] = room > 0 // otherwise there will be none for it then, either
+		}
+		out = out[len(out)-room:]
+	}
+	for _, l := range out {
+		c.loaded.digests[l.Tool.Name] = l.Tool.SchemaDigest
+	}
+	return out
+}
+
+// caller is the state that the hub keeps for one client session, or on revisions without sessions for one caller.
+type caller struct {
+	session tool.Session
+	view    string  // the profile of a session; "" on revisions without
+	out     *outbox // what waits for the session's standing stream; nil where it has none
+
+	mu            sync.Mutex
+	level         string // of logging/setLevel; "" before it
+	links         links
+	loaded        loaded
+	subscriptions map[string]*subscription // by URI as the client wrote it; nil until the first
+	over          bool                     // the session has ended: it takes no more subscriptions
+}
+
+// callers holds the callers on revisions without sessions: as many as there are tokens.
+type callers struct {
+	mu    sync.Mutex
+	byKey map[string]*caller
+}
+
+func (c *callers) get(session tool.Session) *caller {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.byKey[session.Key]
+	if known == nil {
+		if c.byKey == nil {
+			c.byKey = make(map[string]*caller)
+		}
+		known = &caller{session: session}
+		c.byKey[session.Key] = known
+	}
+	return known
+}
+
+// links are the resources that results have named to a caller, which servers need not list anywhere.
+type links struct {
+	servers map[string][]string // by URI
+	order   []string            // of their first appearance
+}
+
+// maxLinks bounds the links that are kept for a caller; the oldest are forgotten. maxLinkLength bounds each.
+const (
+	maxLinks      = 1000
+	maxLinkLength = 4 << 10
+)
+
+func (c *caller) linked(uri string) []string {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.links.servers[uri])
+}
+
+// remember notes the resources that a result of server names. object is the result, as far as it was read.
+func (c *caller) remember(server string, result json.RawMessage, object rawjson.Object) {
+	if c == nil || !object.MayHold("uri") || !bytes.Contains(result, []byte("uri")) {
+		return
+	}
+	found := linksIn(result)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, uri := range found {
+		c.links.add(uri, server)
+	}
+}
+
+func (l *links) add(uri, server string) {
+	known, ok := l.servers[uri]
+	if slices.Contains(known, server) {
+		return
+	}
+	if l.servers == nil {
+		l.servers = make(map[string][]string)
+	}
+	l.servers[uri] = append(known, server)
+	if ok {
+		return
+	}
+	l.order = append(l.order, uri)
+	if len(l.order) > maxLinks {
+		delete(l.servers, l.order[0])
+		l.order = slices.Delete(l.order, 0, 1)
+	}
+}
+
+// linksIn returns the URIs of the resources that a result of tools/call, prompts/get or resources/read names, as far as
+// they may be remembered.
+func linksIn(result json.RawMessage) []string {
+	var found []string
+	add := func(object []byte) {
+		if uri, ok := rawjson.GetString(object, "uri"); ok && uri != "" && len(uri) <= maxLinkLength && len(found) < maxLinks {
+			found = append(found, uri)
+		}
+	}
+	block := func(b []byte) bool {
+		switch name, _ := rawjson.GetString(b, "type"); name {
+		case "resource_link":
+			add(b)
+		case "resource":
+			resource, _ := rawjson.Get(b, "resource")
+			add(resource)
+		}
+		return true
+	}
+	content := func(of []byte) {
+		c, _ := rawjson.Get(of, "content")
+		if rawjson.IsObject(c) {
+			block(c)
+			return
+		}
+		_ = rawjson.Elements(c, block)
+	}
+	content(result)
+	messages, _ := rawjson.Get(result, "messages")
+	_ = rawjson.Elements(messages, func(m []byte) bool { content(m); return true })
+	contents, _ := rawjson.Get(result, "contents")
+	_ = rawjson.Elements(contents, func(c []byte) bool { add(c); return true })
+	return found
+}
+
+// put leaves a note for the session's standing stream, where it has one.
+func (c *caller) put(n note) {
+	if c != nil && c.out != nil {
+		c.out.put(n)
+	}
+}
+
+// leastLevel returns the level that the session has asked for.
+func (c *caller) leastLevel() (level int, set bool) {
+	if c == nil {
+		return noLogs, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Index(logLevels(), c.level), c.level != ""
+}
+
+// makeRoom takes ended subscriptions out of a full table. c.mu is held.
+func (c *caller) makeRoom() {
+	if len(c.subscriptions) < maxSubscriptions {
+		return
+	}
+	for uri, sub := range c.subscriptions {
+		select {
+		case sub.changing <- struct{}{}:
+			if !sub.made {
+				sub.gone = true
+				delete(c.subscriptions, uri)
+			}
+			sub.unlock()
+		default: // somebody is at it
+		}
+	}
+}
