@@ -36,17 +36,17 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	r.retry(&s.Upstream, f.hub.retry)
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
 	s.Credentials = r.credentials
-	s.Code = r.code(f.hub.toolsets.code)
-	s.Declarative = r.declarative(&f.hub.toolsets.declarative, s.Code.Root)
+	s.Code = r.code(f.hub.code)
+	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)
 	s.Policy, s.RuleFiles = r.policy(f.policy), r.ruleFiles(f.policy)
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{
-		Dir:      cmp.Or(r.vars.path(f.persist.journal.dir.value), filepath.Join(state, "journal")),
-		MaxBytes: f.persist.journal.maxBytes, MaxFiles: f.persist.journal.maxFiles, MaxAge: f.persist.journal.maxAge,
+		Dir:      cmp.Or(r.vars.path(f.journal.dir.value), filepath.Join(state, "journal")),
+		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
 		SyncWithin: syncWithin,
 	}
-	if own := f.persist.journal.sync; own.ok {
+	if own := f.journal.sync; own.ok {
 		s.Journal.SyncWithin = own.value
 	}
 
@@ -124,7 +124,7 @@ func (r *reader) door(h *hub) downstream.Config {
 	c.HTTP.NoDirectViews = h.http.directViews.present && !h.http.directViews.value
 	limitClients(&c, h.limits)
 	names, secrets := map[string]located[string]{}, map[string]located[string]{}
-	for _, t := range h.auth.tokens {
+	for _, t := range h.tokens {
 		name, secret := t.value.name, t.value.secret
 		if name.ok {
 			if first, twice := names[name.value]; twice {
@@ -142,7 +142,7 @@ func (r *reader) door(h *hub) downstream.Config {
 		}
 		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.value, Secret: secret.value})
 	}
-	if l := h.http.listen; l.ok && !loopback(l.value) && len(h.auth.tokens) == 0 {
+	if l := h.http.listen; l.ok && !loopback(l.value) && len(h.tokens) == 0 {
 		faultOf(r, l, "other machines can reach this address, and there are no tokens",
 			"add hub.auth.tokens, or listen on 127.0.0.1")
 	}

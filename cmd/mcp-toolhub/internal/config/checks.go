@@ -187,4 +187,4 @@ func (secret) read(r *reader, n *textfile.Node) (string, bool) {
 	return "", false
 }
 
-func (secret) schema(defs) schema { return schema{"type": "string", "pattern": `\$\{`} }
+func (secret) schema() schema { return schema{"type": "string", "pattern": `\$\{`} }

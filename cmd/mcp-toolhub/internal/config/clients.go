@@ -9,22 +9,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// foreignKey is a key that files of clients hold and that means nothing to the hub.
-type foreignKey struct{ name, doc string }
+// clientKey is a key that is accepted with any value, because clients have it.
+func clientKey(name, doc string) field {
+	return field{name: name, doc: doc, client: true, schema: func() schema { return schema{} },
+		read: func(*reader, textfile.Member) bool { return true }}
+}
 
-// clientKey is a field that is accepted with any value. With a warning, the person learns that it changes nothing.
-func clientKey[T any](name, doc string, warns bool) field[T] {
-	told := doc
-	if warns {
-		told = "Ignored: " + doc + "."
-	}
-	return field[T]{name: name, doc: told, schema: anything{}.schema, client: true,
-		read: func(r *reader, _ *textfile.Node, at textfile.Position, _ *T) bool {
-			if warns {
-				r.warn(at, "ignored", doc)
-			}
+// ignoredKeys are client keys of which the person is told that they change nothing.
+func ignoredKeys(why string, names ...string) []field {
+	fields := make([]field, len(names))
+	for i, name := range names {
+		fields[i] = clientKey(name, "Ignored: "+why+".")
+		fields[i].read = func(r *reader, m textfile.Member) bool {
+			r.warn(m.Position, "ignored", why)
 			return true
-		}}
+		}
+	}
+	return fields
 }
 
 const (
@@ -36,34 +37,28 @@ const (
 )
 
 // serverClientKeys returns what clients keep in a server's entry.
-func serverClientKeys() []foreignKey {
-	return []foreignKey{
-		{"alwaysAllow", notAsked}, {"autoApprove", notAsked},
-		{"includeTools", notApplied}, {"excludeTools", notApplied}, {"disabledTools", notApplied},
-		{"enabledTools", notApplied}, {"tools", notApplied},
-		{"dev", notHere}, {"gallery", notHere}, {"version", notHere}, {"description", notHere}, {"name", notHere},
-		{"icon", notHere}, {"extensionName", notHere}, {"watchPaths", notHere},
-		{"sandbox", noSandbox}, {"sandboxEnabled", noSandbox},
-		{"auth", noOAuth}, {"oauth", noOAuth}, {"authProviderType", noOAuth}, {"targetAudience", noOAuth},
-		{"targetServiceAccount", noOAuth}, {"headersHelper", noOAuth},
-	}
+func serverClientKeys() []field {
+	return slices.Concat(
+		ignoredKeys(notAsked, "alwaysAllow", "autoApprove"),
+		ignoredKeys(notApplied, "includeTools", "excludeTools", "disabledTools", "enabledTools", "tools"),
+		ignoredKeys(notHere, "dev", "gallery", "version", "description", "name", "icon", "extensionName", "watchPaths"),
+		ignoredKeys(noSandbox, "sandbox", "sandboxEnabled"),
+		ignoredKeys(noOAuth, "auth", "oauth", "authProviderType", "targetAudience", "targetServiceAccount", "headersHelper"))
 }
 
 // topClientKeys returns what clients keep beside their servers.
-func topClientKeys() []foreignKey {
-	keys := []foreignKey{{"mcp", "servers below it are not read: move them to servers at the top"},
-		{"sandbox", noSandbox}, {"projects", "servers below it are not read: move them to mcpServers at the top"}}
-	for _, name := range []string{
-		"globalShortcut", "preferences", "locale", "scale", "userThemeMode", "isDxtAutoUpdatesEnabled", // Claude Desktop
-		"numStartups", "installMethod", "autoUpdates", "theme", "verbose", "tipsHistory", "userID", "oauthAccount", // Claude Code
-		"hasCompletedOnboarding", "lastOnboardingVersion", "firstStartTime", "permissions", "enableAllProjectMcpServers",
-		"enabledMcpjsonServers", "disabledMcpjsonServers", "env", "model", "hooks",
-		"general", "ui", "ide", "privacy", "context", "tools", "security", "advanced", "experimental", "telemetry", // Gemini CLI
-		"selectedAuthType", "preferredEditor", "contextFileName", "usageStatisticsEnabled", "excludeTools", "coreTools",
-	} {
-		keys = append(keys, foreignKey{name, notHere})
-	}
-	return keys
+func topClientKeys() []field {
+	return slices.Concat(
+		ignoredKeys("servers below it are not read: move them to servers at the top", "mcp"),
+		ignoredKeys(noSandbox, "sandbox"),
+		ignoredKeys("servers below it are not read: move them to mcpServers at the top", "projects"),
+		ignoredKeys(notHere,
+			"globalShortcut", "preferences", "locale", "scale", "userThemeMode", "isDxtAutoUpdatesEnabled", // Claude Desktop
+			"numStartups", "installMethod", "autoUpdates", "theme", "verbose", "tipsHistory", "userID", "oauthAccount", // Claude Code
+			"hasCompletedOnboarding", "lastOnboardingVersion", "firstStartTime", "permissions", "enableAllProjectMcpServers",
+			"enabledMcpjsonServers", "disabledMcpjsonServers", "env", "model", "hooks",
+			"general", "ui", "ide", "privacy", "context", "tools", "security", "advanced", "experimental", "telemetry", // Gemini CLI
+			"selectedAuthType", "preferredEditor", "contextFileName", "usageStatisticsEnabled", "excludeTools", "coreTools"))
 }
 
 // editorSetting matches the keys of VS Code's settings.json: they all hold a dot.

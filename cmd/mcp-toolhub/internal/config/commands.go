@@ -22,37 +22,30 @@ type commands struct {
 }
 
 // commandsFields are the keys that both have.
-func commandsFields(what, stdout string) []field[commands] {
-	return []field[commands]{
-		key("enabled", "Whether there are such tools (default true).", in[bool]{boolean{}},
-			func(c *commands) *located[bool] { return &c.enabled }),
-		key("roots", "Directories in which "+what+" may run, besides the project.", list[located[string]]{in[string]{expanded}},
-			func(c *commands) *[]located[string] { return &c.roots }),
+func commandsKeys(c *commands, what, stdout string) []field {
+	return []field{
+		keyAt("enabled", "Whether there are such tools (default true).", boolean{}, &c.enabled),
+		key("roots", "Directories in which "+what+" may run, besides the project.", listAt(expanded), &c.roots),
 		key("env", "Names of variables that are passed on, besides PATH, HOME, TMPDIR and a few more. Nothing else of the hub's environment is.",
-			list[string]{text{check: variableKey}}, func(c *commands) *[]string { return &c.env }),
-		key("stdout_limit", "How much of the output is kept (default "+stdout+").", size{1, command.MostOutput},
-			func(c *commands) *int64 { return &c.stdout }),
-		key("stderr_limit", "How much of the error output is kept (default 16 KiB).", size{1, command.MostOutput},
-			func(c *commands) *int64 { return &c.stderr }),
+			list[string]{text{check: variableKey}}, &c.env),
+		key("stdout_limit", "How much of the output is kept (default "+stdout+").", size{1, command.MostOutput}, &c.stdout),
+		key("stderr_limit", "How much of the error output is kept (default 16 KiB).", size{1, command.MostOutput}, &c.stderr),
 	}
 }
 
-func runCommandShape() object[commands] {
-	return object[commands]{fields: append(commandsFields("commands", "64 KiB"),
-		key("timeout", "How long a command may run (default 2m, at most 10m). A call can ask for less, never for more.",
-			in[time.Duration]{duration{min: time.Millisecond, max: command.DefaultMaxTimeout}},
-			func(c *commands) *located[time.Duration] { return &c.timeout }))}
+func runCommandKeys(c *commands) []field {
+	return append(commandsKeys(c, "commands", "64 KiB"),
+		keyAt("timeout", "How long a command may run (default 2m, at most 10m). A call can ask for less, never for more.",
+			duration{min: time.Millisecond, max: command.DefaultMaxTimeout}, &c.timeout))
 }
 
-func declarativeShape() object[commands] {
-	long := in[time.Duration]{duration{min: time.Millisecond, max: command.MostTimeout}}
-	return object[commands]{fields: append(commandsFields("their commands", "1 MiB"),
-		key("root", "Where they run that name no directory. Relative to ${workspaceFolder}; default: the root of code, otherwise the working directory.",
-			in[string]{expanded}, func(c *commands) *located[string] { return &c.root }),
-		key("timeout", "How long a command may run whose file does not say (default 2m).", long,
-			func(c *commands) *located[time.Duration] { return &c.timeout }),
-		key("max_timeout", "The most that a file can say (default 10m).", long,
-			func(c *commands) *located[time.Duration] { return &c.maxTimeout }))}
+func declarativeKeys(c *commands) []field {
+	long := duration{min: time.Millisecond, max: command.MostTimeout}
+	return append(commandsKeys(c, "their commands", "1 MiB"),
+		keyAt("root", "Where they run that name no directory. Relative to ${workspaceFolder}; default: the root of code, otherwise the working directory.",
+			expanded, &c.root),
+		keyAt("timeout", "How long a command may run whose file does not say (default 2m).", long, &c.timeout),
+		keyAt("max_timeout", "The most that a file can say (default 10m).", long, &c.maxTimeout))
 }
 
 func (c *commands) on() bool { return !c.enabled.present || c.enabled.value }

@@ -11,6 +11,9 @@ import (
 // list is any number of values of one shape.
 type list[V any] struct{ of shape[V] }
 
+// listAt is a list whose values keep their places.
+func listAt[V any](of shape[V]) list[located[V]] { return list[located[V]]{in[V]{of}} }
+
 func (s list[V]) read(r *reader, n *textfile.Node) ([]V, bool) {
 	switch n.Kind {
 	case textfile.List:
@@ -35,8 +38,8 @@ func (s list[V]) read(r *reader, n *textfile.Node) ([]V, bool) {
 	return values, sound
 }
 
-func (s list[V]) schema(d defs) schema {
-	return schema{"type": []string{"array", "null"}, "items": s.of.schema(d)}
+func (s list[V]) schema() schema {
+	return schema{"type": []string{"array", "null"}, "items": s.of.schema()}
 }
 
 // entry is one member of a mapping whose keys the user chooses.
@@ -89,8 +92,8 @@ func (s mapping[V]) read(r *reader, n *textfile.Node) ([]entry[V], bool) {
 	return entries, sound
 }
 
-func (s mapping[V]) schema(d defs) schema {
-	return schema{"type": []string{"object", "null"}, "additionalProperties": s.of.schema(d)}
+func (s mapping[V]) schema() schema {
+	return schema{"type": []string{"object", "null"}, "additionalProperties": s.of.schema()}
 }
 
 // duplicates reports each key of n that stands there more than once.
@@ -111,37 +114,48 @@ func (r *reader) duplicates(n *textfile.Node) bool {
 }
 
 // field is one key that an object may have.
-type field[T any] struct {
+type field struct {
 	name, doc string
-	read      func(r *reader, n *textfile.Node, at textfile.Position, t *T) bool
-	schema    func(d defs) schema
+	read      func(r *reader, m textfile.Member) bool
+	schema    func() schema
 	required  bool
 	client    bool // a client's key without meaning here: never suggested, any value
 }
 
-// key is a field whose value goes where at points.
-func key[T, V any](name, doc string, s shape[V], at func(*T) *V) field[T] {
-	return field[T]{name: name, doc: doc, schema: s.schema, read: func(r *reader, n *textfile.Node, _ textfile.Position, t *T) bool {
-		v, ok := s.read(r, n)
-		*at(t) = v // also where it is unsound in part: the rest takes part in the checks of several values
+// key is a field whose value goes to at.
+func key[V any](name, doc string, s shape[V], at *V) field {
+	return field{name: name, doc: doc, schema: s.schema, read: func(r *reader, m textfile.Member) (ok bool) {
+		*at, ok = s.read(r, m.Value) // also where it is unsound in part: the rest takes part in the checks of several values
 		return ok
 	}}
 }
 
+// keyAt is key for a value that keeps its place.
+func keyAt[V any](name, doc string, s shape[V], at *located[V]) field {
+	return key(name, doc, in[V]{s}, at)
+}
+
+// section is a field that is an object of fields.
+func section(name, doc string, fields ...field) field {
+	return key(name, doc, objectOf(func(*struct{}) []field { return fields }), new(struct{}))
+}
+
 // must is a field without which the object makes no sense.
-func must[T any](f field[T]) field[T] {
+func must(f field) field {
 	f.required = true
 	return f
 }
 
 // object is a mapping whose keys the table knows.
 type object[T any] struct {
-	fields  []field[T]
+	fields  func(*T) []field      // with places in a T for their values
 	meant   map[string]string     // keys that people mean by other words
 	unknown string                // added to the fault of an unknown key; "" adds the known keys
 	lenient func(key string) bool // unknown keys that belong to another program; nil: none
 	extra   schema                // further members of the schema
 }
+
+func objectOf[T any](fields func(*T) []field) object[T] { return object[T]{fields: fields} }
 
 func (s object[T]) read(r *reader, n *textfile.Node) (T, bool) {
 	var t T
@@ -154,12 +168,13 @@ func (s object[T]) read(r *reader, n *textfile.Node) (T, bool) {
 	for _, m := range slices.Backward(n.Members) {
 		first[m.Key] = m
 	}
-	for _, f := range s.fields {
+	fields := s.fields(&t)
+	for _, f := range fields {
 		m, there := first[f.name]
 		switch {
 		case there:
 			leave := r.enter(f.name)
-			sound = f.read(r, m.Value, m.Position, &t) && sound
+			sound = f.read(r, m) && sound
 			leave()
 		case f.required:
 			r.fault(n.Position, "the key "+f.name+" is missing", "add it: "+f.doc)
@@ -167,7 +182,7 @@ func (s object[T]) read(r *reader, n *textfile.Node) (T, bool) {
 		}
 	}
 	for _, m := range n.Members {
-		if !slices.ContainsFunc(s.fields, func(f field[T]) bool { return f.name == m.Key }) {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.name == m.Key }) {
 			sound = s.stray(r, m) && sound
 		}
 	}
@@ -177,7 +192,7 @@ func (s object[T]) read(r *reader, n *textfile.Node) (T, bool) {
 // known are the keys to suggest.
 func (s object[T]) known() []string {
 	var names []string
-	for _, f := range s.fields {
+	for _, f := range s.fields(new(T)) {
 		if !f.client {
 			names = append(names, f.name)
 		}
@@ -212,10 +227,10 @@ func commas(words []string) string {
 	return s
 }
 
-func (s object[T]) schema(d defs) schema {
+func (s object[T]) schema() schema {
 	properties, required := schema{}, []string{}
-	for _, f := range s.fields {
-		p := f.schema(d)
+	for _, f := range s.fields(new(T)) {
+		p := f.schema()
 		if f.doc != "" {
 			p["description"] = f.doc
 		}
@@ -233,9 +248,3 @@ func (s object[T]) schema(d defs) schema {
 	}
 	return m
 }
-
-// anything is a value that the hub does not look at.
-type anything struct{}
-
-func (anything) read(*reader, *textfile.Node) (struct{}, bool) { return struct{}{}, true }
-func (anything) schema(defs) schema                            { return schema{} }

@@ -26,16 +26,14 @@ type embeddings struct {
 	timeout         time.Duration
 }
 
-func embeddingsShape() object[embeddings] {
-	return object[embeddings]{fields: []field[embeddings]{
-		must(key("url", `An OpenAI-compatible endpoint: "http://127.0.0.1:11434/v1/embeddings".`, text{expand: true, check: webURL},
-			func(e *embeddings) *string { return &e.url })),
-		must(key("model", "The model, by the name that the endpoint gives it.", expanded, func(e *embeddings) *string { return &e.model })),
-		key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", secret{},
-			func(e *embeddings) *string { return &e.key }),
-		key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout,
-			func(e *embeddings) *time.Duration { return &e.timeout }),
-	}}
+func embeddingsKeys(e *embeddings) []field {
+	return []field{
+		must(key("url", `An OpenAI-compatible endpoint: "http://127.0.0.1:11434/v1/embeddings".`,
+			text{expand: true, check: webURL}, &e.url)),
+		must(key("model", "The model, by the name that the endpoint gives it.", expanded, &e.model)),
+		key("key", "The endpoint's key, by reference: ${env:NAME} or ${file:path}. Default: none.", secret{}, &e.key),
+		key("timeout", "How long a search waits for it (default 300ms); then it goes by words alone.", timeout, &e.timeout),
+	}
 }
 
 type hint struct {
@@ -43,42 +41,40 @@ type hint struct {
 	aliases     []located[string]
 }
 
-func deferralFields() []field[deferral] {
-	return []field[deferral]{
+// deferralKeys are the keys that the file and its profiles have.
+func deferralKeys(d *deferral) []field {
+	return []field{
 		key("mode", `"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
-			text{oneOf: []string{string(deferred.ModeAuto), string(deferred.ModeAlways), string(deferred.ModeNever)}},
-			func(d *deferral) *string { return &d.mode }),
-		key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).", number{1, 10_000_000},
-			func(d *deferral) *int { return &d.budget }),
+			text{oneOf: []string{string(deferred.ModeAuto), string(deferred.ModeAlways), string(deferred.ModeNever)}}, &d.mode),
+		key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).",
+			number{1, 10_000_000}, &d.budget),
 		key("always_load", `Tools that are never held back, as globs over canonical names: "mcp.github.get_*".`,
-			list[located[string]]{in[string]{text{check: nameGlob}}}, func(d *deferral) *[]located[string] { return &d.alwaysLoad }),
+			listAt(text{check: nameGlob}), &d.alwaysLoad),
 		key("tools", "What tools are found by besides what they say themselves. All that match count.",
-			list[located[hint]]{in[hint]{hintShape()}}, func(d *deferral) *[]located[hint] { return &d.tools }),
+			listAt(objectOf(hintKeys)), &d.tools),
 	}
 }
 
-func hintShape() object[hint] {
-	return object[hint]{fields: []field[hint]{
-		must(key("match", "Which tools, as a glob over canonical names.", in[string]{text{check: nameGlob}},
-			func(h *hint) *located[string] { return &h.match })),
-		key("hint", "Words to find them by.", in[string]{plainText}, func(h *hint) *located[string] { return &h.text }),
+func hintKeys(h *hint) []field {
+	return []field{
+		must(keyAt("match", "Which tools, as a glob over canonical names.", text{check: nameGlob}, &h.match)),
+		keyAt("hint", "Words to find them by.", plainText, &h.text),
 		key("aliases", "Further names, for searches and calls. match must then be one tool.",
-			list[located[string]]{in[string]{text{pattern: shownName, want: "letters, digits and _ . -, 64 at most"}}},
-			func(h *hint) *[]located[string] { return &h.aliases }),
-	}}
+			listAt(text{pattern: shownName, want: "letters, digits and _ . -, 64 at most"}), &h.aliases),
+	}
 }
 
-func deferredShape() object[deferral] {
-	return object[deferral]{fields: append(deferralFields(),
+func deferredKeys(d *deferral) []field {
+	return append(deferralKeys(d),
 		key("ref_ttl", `How long a selection_ref is good: "24h" (default), "7d".`,
-			duration{min: time.Minute, max: 366 * 24 * time.Hour, days: true}, func(d *deferral) *time.Duration { return &d.refTTL }),
+			duration{min: time.Minute, max: 366 * 24 * time.Hour, days: true}, &d.refTTL),
 		key("keys", "Keys of selection_refs, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. The first signs, all are "+
 			"good: put a new one first and leave the old one for as long as ref_ttl. Hubs that serve the same clients share "+
 			"them. Default: a key in the state directory.",
-			list[located[string]]{in[string]{secret{}}}, func(d *deferral) *[]located[string] { return &d.keys }),
-		key("embeddings", "Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key is absent.",
-			in[embeddings]{embeddingsShape()}, func(d *deferral) *located[embeddings] { return &d.embeddings }),
-	)}
+			listAt(secret{}), &d.keys),
+		keyAt("embeddings", "Finds tools by meaning, too: names, descriptions and questions are sent there. Off where this key is absent.",
+			objectOf(embeddingsKeys), &d.embeddings),
+	)
 }
 
 // deferred makes the settings of deferred loading, but for those of profiles.

@@ -33,37 +33,29 @@ const (
 	maxMemory      = 1 << 40
 )
 
-func limitFields[T any](at func(*T) *limits) []field[T] {
-	return []field[T]{
+func limitsKeys(l *limits) []field {
+	return []field{
 		key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
-			"64 MiB over stdio and sse).", size{minMessage, maxMessage}, func(t *T) *int64 { return &at(t).message }),
-		key("pages", "Pages of one list, of tools or resources for instance (default 1000).", number{1, maxPages}, func(t *T) *int { return &at(t).pages }),
-		key("catalog", "Size of all pages of one list together (default 64 MiB).", size{minMessage, maxCatalog},
-			func(t *T) *int64 { return &at(t).catalog }),
+			"64 MiB over stdio and sse).", size{minMessage, maxMessage}, &l.message),
+		key("pages", "Pages of one list, of tools or resources for instance (default 1000).", number{1, maxPages}, &l.pages),
+		key("catalog", "Size of all pages of one list together (default 64 MiB).", size{minMessage, maxCatalog}, &l.catalog),
 		key("tools", "Tools of a server, and prompts, resources and resource templates, of each as many (default 10000). "+
-			"Further ones are left out.", number{1, maxTools}, func(t *T) *int { return &at(t).tools }),
+			"Further ones are left out.", number{1, maxTools}, &l.tools),
 		key("tool_size", "Size of the declaration of one tool, schemas and all, or of one prompt or resource (default 1 MiB). "+
-			"A larger one is left out.", size{minMessage, upstream.MaxToolSize}, func(t *T) *int64 { return &at(t).toolSize }),
+			"A larger one is left out.", size{minMessage, upstream.MaxToolSize}, &l.toolSize),
 		key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
-			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, func(t *T) *int { return &at(t).schemaDepth }),
+			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, &l.schemaDepth),
 		key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
-			"strip them, or refuse what holds them.", text{oneOf: []string{upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse}},
-			func(t *T) *string { return &at(t).hiddenText }),
+			"strip them, or refuse what holds them.", text{oneOf: []string{upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse}}, &l.hiddenText),
 	}
 }
 
-func limitsShape() object[limits] {
-	return object[limits]{fields: limitFields(func(l *limits) *limits { return l })}
-}
-
-func hubLimitsShape() object[hubLimits] {
-	return object[hubLimits]{fields: append(limitFields(func(l *hubLimits) *limits { return &l.limits }),
+func hubLimitsKeys(l *hubLimits) []field {
+	return append(limitsKeys(&l.limits),
 		key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
-			"hub.http.max_body_bytes says otherwise for HTTP.", size{minMessage, maxMessage},
-			func(l *hubLimits) *int64 { return &l.clientMessage }),
+			"hub.http.max_body_bytes says otherwise for HTTP.", size{minMessage, maxMessage}, &l.clientMessage),
 		key("memory", "Memory for large messages of all servers together (default: a quarter of the memory of the machine or cgroup, "+
-			"at most 2 GiB). A message that finds no room waits, and then its call fails.", size{minMemory, maxMemory},
-			func(l *hubLimits) *int64 { return &l.memory }))}
+			"at most 2 GiB). A message that finds no room waits, and then its call fails.", size{minMemory, maxMemory}, &l.memory))
 }
 
 // serverLimits are those of a server's entry, and where it is silent those of the hub.

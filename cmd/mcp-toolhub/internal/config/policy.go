@@ -64,163 +64,158 @@ func (s words) read(r *reader, n *textfile.Node) ([]string, bool) {
 	return list[string]{s.of}.read(r, n)
 }
 
-func (s words) schema(d defs) schema {
-	return schema{"anyOf": []schema{s.of.schema(d), list[string]{s.of}.schema(d)}}
+func (s words) schema() schema {
+	return schema{"anyOf": []schema{s.of.schema(), list[string]{s.of}.schema()}}
 }
 
-func policyShape() object[permission] {
+func policyKeys(p *permission) []field {
 	modes := make([]string, 0, 5)
 	for _, m := range policy.Modes() {
 		modes = append(modes, string(m))
 	}
-	return object[permission]{fields: []field[permission]{
+	return []field{
 		key("mode", `What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the question `+
 			`to the client (the default over stdio), "read_only" and "plan" deny whatever writes, "accept_all" allows.`,
-			text{oneOf: modes}, func(p *permission) *string { return &p.mode }),
-		key("rules", "Your rules: deny beats ask beats allow, whatever their order.", list[located[rule]]{in[rule]{ruleShape()}},
-			func(p *permission) *[]located[rule] { return &p.rules }),
-		key("rule_files", "Files of further rules, by who wrote them. Each holds the one key rules.", ruleFilesShape(),
-			func(p *permission) *ruleFiles { return &p.files }),
-		key("tools", "What tools can do, where it is otherwise than they say or the hub infers. The first entry that says something counts.",
-			in[[]factsOf]{list[factsOf]{factsShape()}}, func(p *permission) *located[[]factsOf] { return &p.tools }),
-		key("targets", "Which paths and hosts calls may be aimed at.", in[target.Config]{targetsShape()},
-			func(p *permission) *located[target.Config] { return &p.targets }),
-		key("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
-			in[classifier]{classifierShape()}, func(p *permission) *located[classifier] { return &p.classifier }),
-		key("ask", "How people are asked, and how long their answers hold.", askShape(), func(p *permission) *ask { return &p.ask }),
-	}}
+			text{oneOf: modes}, &p.mode),
+		key("rules", "Your rules: deny beats ask beats allow, whatever their order.",
+			listAt(object[rule]{fields: ruleKeys, meant: policy.RuleWords()}), &p.rules),
+		section("rule_files", "Files of further rules, by who wrote them. Each holds the one key rules.",
+			ruleFilesKeys(&p.files)...),
+		keyAt("tools", "What tools can do, where it is otherwise than they say or the hub infers. The first entry that says something counts.",
+			list[factsOf]{objectOf(factsKeys)}, &p.tools),
+		keyAt("targets", "Which paths and hosts calls may be aimed at.", objectOf(targetsKeys), &p.targets),
+		keyAt("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
+			objectOf(classifierKeys), &p.classifier),
+		section("ask", "How people are asked, and how long their answers hold.", askKeys(&p.ask)...),
+	}
 }
 
-func ruleShape() object[rule] {
+func ruleKeys(r *rule) []field {
 	globs := words{text{check: nameGlob}}
 	behaviors := []string{string(tool.Allow), string(tool.Ask), string(tool.Deny), string(tool.Passthrough)}
-	return object[rule]{meant: policy.RuleWords(), fields: []field[rule]{
-		key("id", "Its name in records (default: its number).", plainText, func(r *rule) *string { return &r.ID }),
-		key("match", `Tools, as globs over canonical names: "mcp.github.*".`, globs, func(r *rule) *[]string { return &r.Match }),
+	return []field{
+		key("id", "Its name in records (default: its number).", plainText, &r.ID),
+		key("match", `Tools, as globs over canonical names: "mcp.github.*".`, globs, &r.Match),
 		key("tags", "Tools with one of these tags: readonly, write, dangerous, network, filesystem … (tools show prints them).",
-			words{plainText}, func(r *rule) *[]string { return &r.Tags }),
-		key("server", "Tools of these servers or toolsets, as globs.", globs, func(r *rule) *[]string { return &r.Server }),
-		key("profile", "Calls through these profiles, as globs.", globs, func(r *rule) *[]string { return &r.Profile }),
+			words{plainText}, &r.Tags),
+		key("server", "Tools of these servers or toolsets, as globs.", globs, &r.Server),
+		key("profile", "Calls through these profiles, as globs.", globs, &r.Profile),
 		key("actor", `Calls of these callers: names of tokens, as globs; "local" without authentication; of tools call the user's name.`,
-			words{text{check: callerGlob}},
-			func(r *rule) *[]string { return &r.Actor }),
-		key("when", "A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.", plainText,
-			func(r *rule) *string { return &r.When }),
-		must(key("then", "What happens: allow, ask, deny or passthrough.", text{oneOf: behaviors}, func(r *rule) *string { return &r.then })),
-		key("every_time", "With then: ask, no answer is remembered.", boolean{}, func(r *rule) *bool { return &r.EveryTime }),
-		key("reason", "Why: for people, and for the model where the rule denies.", plainText, func(r *rule) *string { return &r.Reason }),
-	}}
+			words{text{check: callerGlob}}, &r.Actor),
+		key("when", "A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.",
+			plainText, &r.When),
+		must(key("then", "What happens: allow, ask, deny or passthrough.", text{oneOf: behaviors}, &r.then)),
+		key("every_time", "With then: ask, no answer is remembered.", boolean{}, &r.EveryTime),
+		key("reason", "Why: for people, and for the model where the rule denies.", plainText, &r.Reason),
+	}
 }
 
-func ruleFilesShape() object[ruleFiles] {
-	file := in[string]{expanded}
-	return object[ruleFiles]{fields: []field[ruleFiles]{
-		key("managed", "Of whoever administers the machine.", file, func(f *ruleFiles) *located[string] { return &f.managed }),
-		key("user", "Of the user, besides rules.", file, func(f *ruleFiles) *located[string] { return &f.user }),
-		key("project", "Of the project.", file, func(f *ruleFiles) *located[string] { return &f.project }),
-	}}
+func ruleFilesKeys(f *ruleFiles) []field {
+	return []field{
+		keyAt("managed", "Of whoever administers the machine.", expanded, &f.managed),
+		keyAt("user", "Of the user, besides rules.", expanded, &f.user),
+		keyAt("project", "Of the project.", expanded, &f.project),
+	}
 }
 
-func askShape() object[ask] {
+func askKeys(a *ask) []field {
 	channels := make([]string, 0, 2)
 	for _, c := range gate.Channels() {
 		channels = append(channels, string(c))
 	}
 	life := duration{min: time.Minute, max: 10 * 366 * 24 * time.Hour, days: true}
-	return object[ask]{fields: []field[ask]{
+	return []field{
 		key("channels", "Who is asked, the first that can be: the client behind the call, or whoever answers `mcp-toolhub approvals` "+
-			"(default both, in this order).", list[string]{text{oneOf: channels}}, func(a *ask) *[]string { return &a.channels }),
-		key("timeout", "No answer for so long denies the call (default 4m30s).", duration{min: time.Second, max: 24 * time.Hour},
-			func(a *ask) *time.Duration { return &a.timeout }),
-		key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).", life,
-			func(a *ask) *time.Duration { return &a.sessionTime }),
-		key("always_time", "How long an answer for good holds (default 90d).", life, func(a *ask) *time.Duration { return &a.alwaysTime }),
-	}}
+			"(default both, in this order).", list[string]{text{oneOf: channels}}, &a.channels),
+		key("timeout", "No answer for so long denies the call (default 4m30s).",
+			duration{min: time.Second, max: 24 * time.Hour}, &a.timeout),
+		key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).",
+			life, &a.sessionTime),
+		key("always_time", "How long an answer for good holds (default 90d).", life, &a.alwaysTime),
+	}
 }
 
-func targetsShape() object[target.Config] {
+func targetsKeys(c *target.Config) []field {
 	paths, names := list[string]{expanded}, list[string]{plainText}
-	return object[target.Config]{fields: []field[target.Config]{
-		key("allowed_write_roots", "Directories that calls may write to, besides their own working directory. Elsewhere they ask.", paths,
-			func(c *target.Config) *[]string { return &c.AllowedWriteRoots }),
-		key("allow_temp_writes", "Whether calls may write to the directory for temporary files (default false).", boolean{},
-			func(c *target.Config) *bool { return &c.AllowTempWrites }),
-		key("sensitive_paths", "Globs of paths that are asked about, besides the built-in ones (keys, credentials, .env …).", paths,
-			func(c *target.Config) *[]string { return &c.SensitivePaths }),
-		key("exempt_paths", "Globs of paths that are not sensitive whatever else says so.", paths,
-			func(c *target.Config) *[]string { return &c.ExemptPaths }),
-		key("allowed_hosts", "Hosts, *.name or networks that calls may be aimed at. Where any are given, all others are denied.", names,
-			func(c *target.Config) *[]string { return &c.AllowedHosts }),
-		key("denied_hosts", "Hosts, *.name or networks that calls may not be aimed at.", names,
-			func(c *target.Config) *[]string { return &c.DeniedHosts }),
-		key("allowed_domains", "Names that are allowed with all that is below them.", names,
-			func(c *target.Config) *[]string { return &c.AllowedDomains }),
-		key("denied_domains", "Names that are denied with all that is below them.", names,
-			func(c *target.Config) *[]string { return &c.DeniedDomains }),
-	}}
+	return []field{
+		key("allowed_write_roots", "Directories that calls may write to, besides their own working directory. Elsewhere they ask.",
+			paths, &c.AllowedWriteRoots),
+		key("allow_temp_writes", "Whether calls may write to the directory for temporary files (default false).",
+			boolean{}, &c.AllowTempWrites),
+		key("sensitive_paths", "Globs of paths that are asked about, besides the built-in ones (keys, credentials, .env …).",
+			paths, &c.SensitivePaths),
+		key("exempt_paths", "Globs of paths that are not sensitive whatever else says so.", paths, &c.ExemptPaths),
+		key("allowed_hosts", "Hosts, *.name or networks that calls may be aimed at. Where any are given, all others are denied.",
+			names, &c.AllowedHosts),
+		key("denied_hosts", "Hosts, *.name or networks that calls may not be aimed at.", names, &c.DeniedHosts),
+		key("allowed_domains", "Names that are allowed with all that is below them.", names, &c.AllowedDomains),
+		key("denied_domains", "Names that are denied with all that is below them.", names, &c.DeniedDomains),
+	}
 }
 
-func classifierShape() object[classifier] {
-	return object[classifier]{fields: []field[classifier]{
+func classifierKeys(c *classifier) []field {
+	return []field{
 		key("command", "The program and its arguments. It gets the call as a JSON object on its standard input.",
-			list[string]{text{expand: true, check: noNUL}}, func(c *classifier) *[]string { return &c.Command }),
-		key("url", "Or the address that the call is posted to.", text{expand: true, check: webURL}, func(c *classifier) *string { return &c.URL }),
-		key("headers", "HTTP headers for the address.", mapping[string]{of: text{expand: true, empty: true, scalar: true, check: headerValue},
-			key: headerName}, func(c *classifier) *[]entry[string] { return &c.headers }),
-		key("timeout", "No answer for so long means ask (default 2s).", duration{min: time.Millisecond, max: time.Minute},
-			func(c *classifier) *time.Duration { return &c.Timeout }),
-		key("match", "Tools that it is asked about, as globs over canonical names (default all).", words{text{check: nameGlob}},
-			func(c *classifier) *[]string { return &c.Match }),
-		key("tags", "Tools with one of these tags.", words{plainText}, func(c *classifier) *[]string { return &c.Tags }),
-		key("may_allow", "Whether its allow spares the question (default false: it can only tighten).", boolean{},
-			func(c *classifier) *bool { return &c.MayAllow }),
-		key("min_confidence_percent", "An allow that is less sure than so many percent means ask.", in[int]{number{0, 100}},
-			func(c *classifier) *located[int] { return &c.percent }),
-	}}
+			list[string]{text{expand: true, check: noNUL}}, &c.Command),
+		key("url", "Or the address that the call is posted to.", text{expand: true, check: webURL}, &c.URL),
+		key("headers", "HTTP headers for the address.",
+			mapping[string]{of: text{expand: true, empty: true, scalar: true, check: headerValue},
+				key: headerName}, &c.headers),
+		key("timeout", "No answer for so long means ask (default 2s).",
+			duration{min: time.Millisecond, max: time.Minute}, &c.Timeout),
+		key("match", "Tools that it is asked about, as globs over canonical names (default all).",
+			words{text{check: nameGlob}}, &c.Match),
+		key("tags", "Tools with one of these tags.", words{plainText}, &c.Tags),
+		key("may_allow", "Whether its allow spares the question (default false: it can only tighten).", boolean{}, &c.MayAllow),
+		keyAt("min_confidence_percent", "An allow that is less sure than so many percent means ask.",
+			number{0, 100}, &c.percent),
+	}
 }
 
-func factsShape() object[factsOf] {
-	fields := []field[factsOf]{
-		must(key("match", "Which tools, as a glob over canonical names.", text{check: nameGlob}, func(f *factsOf) *string { return &f.Match })),
-		key("risk", "low, medium, high or critical.", plainText, func(f *factsOf) *string { return &f.Risk }),
-		key("access", "Access kinds: read, write, delete, execute, network, filesystem, browser, message.", list[string]{plainText},
-			func(f *factsOf) *[]string { return &f.Access }),
-		key("write_effects", "Write effects: create, update, delete, send, execute, upload, unknown.", list[string]{plainText},
-			func(f *factsOf) *[]string { return &f.WriteEffects }),
-		key("kind", "The kind of tool, in the standard's words.", plainText, func(f *factsOf) *string { return &f.Kind }),
-		key("lifecycle", "draft, available, disabled, requires_setup, deprecated or retired.", plainText,
-			func(f *factsOf) *string { return &f.Lifecycle }),
-		key("tags", `Further tags; "dangerous" makes a tool dangerous.`, list[string]{plainText}, func(f *factsOf) *[]string { return &f.Tags }),
-		key("arguments", "What arguments name, by JSON pointer: path, url, host, command, code, resource or none.", mapping[string]{of: plainText},
-			func(f *factsOf) *[]entry[string] { return &f.arguments }),
+func factsKeys(f *factsOf) []field {
+	fields := []field{
+		must(key("match", "Which tools, as a glob over canonical names.", text{check: nameGlob}, &f.Match)),
+		key("risk", "low, medium, high or critical.", plainText, &f.Risk),
+		key("access", "Access kinds: read, write, delete, execute, network, filesystem, browser, message.",
+			list[string]{plainText}, &f.Access),
+		key("write_effects", "Write effects: create, update, delete, send, execute, upload, unknown.",
+			list[string]{plainText}, &f.WriteEffects),
+		key("kind", "The kind of tool, in the standard's words.", plainText, &f.Kind),
+		key("lifecycle", "draft, available, disabled, requires_setup, deprecated or retired.", plainText, &f.Lifecycle),
+		key("tags", `Further tags; "dangerous" makes a tool dangerous.`, list[string]{plainText}, &f.Tags),
+		key("arguments", "What arguments name, by JSON pointer: path, url, host, command, code, resource or none.",
+			mapping[string]{of: plainText}, &f.arguments),
 	}
-	for _, flag := range factFlags() {
-		fields = append(fields, field[factsOf]{name: flag.name, doc: flag.doc, schema: boolean{}.schema,
-			read: func(r *reader, n *textfile.Node, _ textfile.Position, f *factsOf) bool {
-				v, ok := in[bool]{boolean{}}.read(r, n)
-				*flag.at(&f.Override) = &v.value
-				return ok && v.ok
-			}})
+	for _, flag := range factFlags(&f.Override) {
+		fields = append(fields, key(flag.name, flag.doc, optional{}, flag.at))
 	}
-	return object[factsOf]{fields: fields}
+	return fields
+}
+
+// optional is true or false for a setting that is nil where neither is said.
+type optional struct{ boolean }
+
+func (optional) read(r *reader, n *textfile.Node) (*bool, bool) {
+	v, ok := boolean{}.read(r, n)
+	return &v, ok
 }
 
 type factFlag struct {
 	name, doc string
-	at        func(*facts.Override) **bool
+	at        **bool
 }
 
-func factFlags() []factFlag {
+func factFlags(o *facts.Override) []factFlag {
 	return []factFlag{
-		{"read_only", "Whether it changes nothing.", func(o *facts.Override) **bool { return &o.ReadOnly }},
-		{"destructive", "Whether it may remove or replace what is there.", func(o *facts.Override) **bool { return &o.Destructive }},
-		{"idempotent", "Whether a second equal call changes nothing more.", func(o *facts.Override) **bool { return &o.Idempotent }},
-		{"open_world", "Whether it deals with things that no one has bounded.", func(o *facts.Override) **bool { return &o.OpenWorld }},
-		{"network", "Whether it reaches other machines.", func(o *facts.Override) **bool { return &o.Network }},
-		{"filesystem", "Whether it reads or writes files.", func(o *facts.Override) **bool { return &o.Filesystem }},
-		{"command", "Whether it runs what its caller writes.", func(o *facts.Override) **bool { return &o.Command }},
-		{"interactive", "Whether it needs a person at a screen.", func(o *facts.Override) **bool { return &o.Interactive }},
-		{"concurrency_safe", "Whether two calls can run side by side.", func(o *facts.Override) **bool { return &o.Concurrent }},
+		{"read_only", "Whether it changes nothing.", &o.ReadOnly},
+		{"destructive", "Whether it may remove or replace what is there.", &o.Destructive},
+		{"idempotent", "Whether a second equal call changes nothing more.", &o.Idempotent},
+		{"open_world", "Whether it deals with things that no one has bounded.", &o.OpenWorld},
+		{"network", "Whether it reaches other machines.", &o.Network},
+		{"filesystem", "Whether it reads or writes files.", &o.Filesystem},
+		{"command", "Whether it runs what its caller writes.", &o.Command},
+		{"interactive", "Whether it needs a person at a screen.", &o.Interactive},
+		{"concurrency_safe", "Whether two calls can run side by side.", &o.Concurrent},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 type shape[V any] interface {
 	// read returns the value of n, and whether all of it is sound. What is not was reported.
 	read(r *reader, n *textfile.Node) (V, bool)
-	schema(d defs) schema
+	schema() schema
 }
 
 // located is a value with its place, for checks that need more than the value. Its zero value is an absent key.
@@ -37,7 +37,7 @@ func (s in[V]) read(r *reader, n *textfile.Node) (located[V], bool) {
 	return located[V]{n.Position, r.path, n, true, ok, v}, true
 }
 
-func (s in[V]) schema(d defs) schema { return s.shape.schema(d) }
+func (s in[V]) schema() schema { return s.shape.schema() }
 
 // text is a string.
 type text struct {
@@ -110,7 +110,7 @@ func (s text) wanted() string {
 	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
 }
 
-func (s text) schema(defs) schema {
+func (s text) schema() schema {
 	m := schema{"type": "string"}
 	if s.scalar {
 		m["type"] = []string{"string", "number", "boolean"}
@@ -141,7 +141,7 @@ func (boolean) read(r *reader, n *textfile.Node) (bool, bool) {
 	return strings.EqualFold(n.Text, "true"), true
 }
 
-func (boolean) schema(defs) schema { return schema{"type": "boolean"} }
+func (boolean) schema() schema { return schema{"type": "boolean"} }
 
 // integer is a whole number within bounds.
 type integer struct{ min, max int64 }
@@ -169,7 +169,7 @@ func parseInteger(text string) (int64, bool) {
 	return v, err == nil
 }
 
-func (s integer) schema(defs) schema {
+func (s integer) schema() schema {
 	return schema{"type": "integer", "minimum": s.min, "maximum": s.max}
 }
 
@@ -181,7 +181,7 @@ func (s number) read(r *reader, n *textfile.Node) (int, bool) {
 	return int(v), ok
 }
 
-func (s number) schema(d defs) schema { return integer{int64(s.min), int64(s.max)}.schema(d) }
+func (s number) schema() schema { return integer{int64(s.min), int64(s.max)}.schema() }
 
 // duration is a string of a number and a unit.
 type duration struct {
@@ -243,7 +243,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-func (s duration) schema(defs) schema {
+func (s duration) schema() schema {
 	pattern := durationPattern
 	if s.days {
 		pattern = "(" + durationPattern + "|" + dayPattern + ")"
@@ -296,7 +296,7 @@ func parseSize(text string) (int64, bool) {
 	return n * unit, true
 }
 
-func (s size) schema(defs) schema {
+func (s size) schema() schema {
 	return schema{"anyOf": []schema{
 		{"type": "integer", "minimum": s.min, "maximum": s.max},
 		{"type": "string", "pattern": sizePattern.String()},
