@@ -13,29 +13,20 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// maxStartWait bounds how long a call waits for a server that is starting.
-const maxStartWait = 10 * time.Second
-
-// restartWithin is how soon a server that has just died has to be started again for a call to wait for that.
-const restartWithin = 3 * time.Second
-
-// errRetired is the answer of a server that has left the group before the call was sent.
-var errRetired = errors.New("the server has left the group")
-
 // execute does what x asks for.
 func (s *server) execute(ctx context.Context, x *order) (tool.Reply, error) {
 	counts := int64(0) // only calls are counted
 	if x.call != nil {
 		counts = 1
 	}
-	if !s.enter() {
-		if s.isRetired() {
+	if !s.lifecycle.enter() {
+		if s.lifecycle.isRetired() {
 			return tool.Reply{}, errRetired
 		}
 		s.calls.Add(counts)
 		return tool.Reply{}, s.unavailable()
 	}
-	defer s.leave()
+	defer s.lifecycle.leave()
 	s.calls.Add(counts)
 	call := s.call
 	if s.use == useListing {
@@ -69,69 +60,33 @@ func (s *server) call(ctx context.Context, x *order) (tool.Reply, error) {
 // callOnce sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
 // before the call was sent.
 func (s *server) callOnce(ctx context.Context, x *order, limits *callLimits, round int) (tool.Reply, error) {
-	sess, bound, err := s.acquire(ctx, nil, x, limits.idle)
+	sess, err := s.acquire(ctx, nil, limits)
 	if err != nil {
 		return tool.Reply{}, err
 	}
 	if round > 0 && sess.hop == nil {
 		return tool.Reply{}, lostBetweenRounds(errClosed) // it would start from the beginning
 	}
-	reply, a := s.callOver(ctx, sess, x, bound, limits)
+	reply, a := s.callOver(ctx, sess, x, limits)
 	if (a.lost || a.unsent()) && ctx.Err() == nil {
-		if sess, bound, err = s.acquire(ctx, sess, x, limits.idle); err != nil {
+		if sess, err = s.acquire(ctx, sess, limits); err != nil {
 			return reply, err
 		}
 		if round > 0 && sess.hop == nil {
 			return reply, lostBetweenRounds(errClosed)
 		}
-		reply, a = s.callOver(ctx, sess, x, bound, limits)
+		reply, a = s.callOver(ctx, sess, x, limits)
 	}
 	return reply, a.err
 }
 
-// acquire returns the session of a ready server, other than stale. It waits for a server that is starting, and for one that
-// has just died and is about to be started again.
-func (s *server) acquire(ctx context.Context, stale *session, x *order, limit time.Duration) (
-	*session, []paramheader.Binding, error,
-) {
-	var timer *time.Timer // made when there is something to wait for
-	for {
-		s.mu.Lock()
-		sess, state, moved := s.session, s.state, s.moved
-		wakes := s.asleep || state == tool.ServerBackoff && !time.Now().Before(s.nextWake)
-		restarts := state == tool.ServerBackoff && s.died && time.Until(s.nextTry) <= restartWithin
-		s.mu.Unlock()
-		if sess != nil && sess != stale && !sess.isOver() {
-			return sess, s.bindings(x), nil
-		}
-		if wakes {
-			poke(s.wake)
-			state = tool.ServerStarting
-		}
-		if restarts {
-			state = tool.ServerStarting
-		}
-		// A session that is over is about to be replaced, or to become a failure that tells more.
-		if state != tool.ServerStarting && state != tool.ServerReady {
-			if s.isRetired() {
-				return nil, nil, errRetired
-			}
-			return nil, nil, s.unavailable()
-		}
-		if timer == nil {
-			timer = time.NewTimer(min(maxStartWait, s.cfg.Timeouts.Connect, limit))
-			defer timer.Stop()
-		}
-		select {
-		case <-moved:
-		case <-s.retired:
-			return nil, nil, errRetired
-		case <-timer.C:
-			return nil, nil, s.unavailable()
-		case <-ctx.Done():
-			return nil, nil, canceled(ctx, false)
-		}
+// acquire is the lifecycle's, with a failure that says what will help.
+func (s *server) acquire(ctx context.Context, stale *session, limits *callLimits) (*session, error) {
+	sess, err := s.lifecycle.acquire(ctx, stale, limits.idle)
+	if errors.Is(err, errNotReady) {
+		return nil, s.unavailable()
 	}
+	return sess, err
 }
 
 // bindings are the headers that a call carries.
@@ -150,19 +105,10 @@ func (s *server) bindings(x *order) []paramheader.Binding {
 	return s.listing.bindings[x.name]
 }
 
-func (s *server) isRetired() bool {
-	select {
-	case <-s.retired:
-		return true
-	default:
-		return false
-	}
-}
-
 // unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
 func (s *server) unavailable() *tool.Failure {
 	st := s.status()
-	if s.use != useListing && s.isAsleep() {
+	if s.use != useListing && s.lifecycle.isAsleep() {
 		st.State, st.Hint = tool.ServerStarting, "" // it was woken
 	}
 	f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "server_" + string(st.State)}
@@ -209,7 +155,7 @@ func (l *callLimits) start() {
 
 // callOver sends the call over sess and waits for its answer.
 func (s *server) callOver(
-	ctx context.Context, sess *session, x *order, bound []paramheader.Binding, limits *callLimits,
+	ctx context.Context, sess *session, x *order, limits *callLimits,
 ) (tool.Reply, answer) {
 	if x.over != nil {
 		return tool.Reply{}, x.over(ctx, s, sess, *limits)
@@ -236,7 +182,7 @@ func (s *server) callOver(
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {
-			c.headers = paramheader.Headers(bound, x.call.Arguments)
+			c.headers = paramheader.Headers(s.bindings(x), x.call.Arguments)
 		}
 	}
 	s.levelFirst(ctx, sess)
@@ -318,7 +264,7 @@ func (s *server) wait(
 		case <-ctx.Done():
 			sess.lane.cancel(ctx, c, "canceled by the client")
 			return answer{err: canceled(ctx, c.sent())}
-		case <-s.stopping:
+		case <-s.lifecycle.stopping:
 			sess.lane.cancel(ctx, c, "the client is stopping")
 			return endedFailure(c, errClosed)
 		}

@@ -104,7 +104,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	}
 	sess = newSession()
 	sess.pid = proc.pid()
-	s.setPID(sess.pid)
+	s.lifecycle.setPID(sess.pid)
 	lines := newLineWire(proc.stdin, proc.stdout, s.cfg.Limits.Message, s.memory)
 	conn := newStreamConn(lines, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
 	sess.cut = conn.ended

@@ -21,18 +21,12 @@ func (g *Group) AwaitFirstLists(ctx context.Context, ids []string) (recent bool)
 	return recent
 }
 
-// awaitFrom notes that the server is started now.
-func (s *server) awaitFrom(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.firstBy = now.Add(s.firstWithin)
-}
-
 // awaitFirstList is AwaitFirstLists for one server.
 func (s *server) awaitFirstList(ctx context.Context) (recent bool) {
 	s.mu.Lock()
-	left, listed := time.Until(s.firstBy), s.listing != nil
+	listed := s.listing != nil
 	s.mu.Unlock()
+	left := time.Until(s.lifecycle.beginning().Add(s.firstWithin))
 	if left <= 0 || s.cfg.Lazy || s.cfg.Disabled {
 		return false
 	}
@@ -42,8 +36,8 @@ func (s *server) awaitFirstList(ctx context.Context) (recent bool) {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
-	case <-s.settled:
-	case <-s.retired: // another server takes its place
+	case <-s.lifecycle.settled:
+	case <-s.lifecycle.retired: // another server takes its place
 	case <-timer.C:
 	case <-ctx.Done():
 	}

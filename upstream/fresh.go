@@ -64,11 +64,12 @@ func (s *server) freshness(l list) (f tool.Freshness, ok bool) {
 	if s.cfg.Disabled {
 		return f, false
 	}
+	current := s.lifecycle.isCurrent()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sess := s.fresh.of
 	switch {
-	case sess == nil || s.fresh.held || s.session == nil && !s.asleep:
+	case sess == nil || s.fresh.held || !current:
 		return f, true // it lists anew when it is back
 	case !sess.offers(l.kind()):
 		return f, false

@@ -133,15 +133,13 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	}
 	s := &server{
 		entry: e, hubVersion: g.version, guards: g.guards, catalogs: g.catalogs,
-		retryMin: cfg.RetryMin, retryMax: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest,
+		retry: retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
 		slots: g.slots, kill: g.kill, onChange: g.changed, firstWithin: cfg.FirstListWithin,
 		onRestate: func(k kind) { g.restate(sc.ID, k) },
-		settled:   make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
-		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}),
-		over:   make(chan struct{}),
-		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: e.losses},
-		state: tool.ServerStopped, since: time.Now(),
+		over:      make(chan struct{}),
+		wishes:    g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: e.losses},
 	}
+	s.lifecycle = newLifecycle(e, tool.ServerStopped, g.changed, s.isSubscribed)
 	switch sc.Transport {
 	case StreamableHTTP, SSE:
 		var err error
@@ -162,7 +160,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 // changed notes that a catalog or a state is another than before.
 func (g *Group) changed() {
 	g.changes.Add(1)
-	poke(g.dirty)
+	signal(g.dirty)
 }
 
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
@@ -183,7 +181,7 @@ func (g *Group) restate(server string, k kind) {
 		said.Resources = true
 	}
 	g.restated[server] = said
-	poke(g.dirty)
+	signal(g.dirty)
 }
 
 // Restatement says that a server has told of changes, by which a client of that server alone may go: the lists can be as
@@ -235,10 +233,9 @@ func (g *Group) start(s *server) {
 		close(none)
 		after = none
 	}
-	s.comeAfter(after)
-	s.awaitFrom(time.Now())
+	s.lifecycle.begin(after)
 	if s.cfg.Disabled {
-		s.settle()
+		s.lifecycle.settle()
 		g.running.Go(func() {
 			<-after
 			close(s.over)
@@ -251,9 +248,9 @@ func (g *Group) start(s *server) {
 		s.isolation.begin(ctx)
 	}
 	if s.cfg.Lazy && s.isKnown() {
-		s.doze() // from now on calls wake it
+		s.lifecycle.sleep(nil) // from now on calls wake it
 	} else {
-		s.become(tool.ServerStarting, nil, nil, time.Time{}) // from now on calls wait for it
+		s.lifecycle.starting(nil) // from now on calls wait for it
 	}
 	g.running.Go(func() {
 		defer close(s.over)
@@ -296,7 +293,7 @@ func (g *Group) Apply(cfg Config) error {
 		switch {
 		case next.byID[id] == before:
 		case g.life == nil:
-			before.settle()
+			before.lifecycle.settle()
 		case !before.cfg.Disabled:
 			g.running.Go(before.retire)
 		}
@@ -410,7 +407,7 @@ func (g *Group) Statuses() []tool.ServerStatus {
 func (g *Group) WaitReady(ctx context.Context) error {
 	for _, s := range g.roster.Load().servers {
 		select {
-		case <-s.settled:
+		case <-s.lifecycle.settled:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ type isolation struct {
 	open    map[string]*server               // by the session's key
 	closing map[*server]struct{}             // not in use any more, and not gone yet
 	moved   chan struct{}                    // closed and replaced when one is gone
-	failed  []time.Time                      // starts that failed within the last hour, of all sessions
+	failed  starts                           // starts that failed within the last hour, of all sessions
 	bar     *fault.Fault                     // why no connection is made for now; nil where nothing is wrong
 	barEnd  time.Time                        // of bar; zero: when something has changed
 	known   struct{ older, dear, ends bool } // what earlier connections have learnt: see server.older, dear and endsOnProbe
@@ -102,9 +101,9 @@ func (i *isolation) connection(ctx context.Context, who tool.Session, says tool.
 			return nil, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "sessions_closing", RetryAfter: time.Second,
 				Message: fmt.Sprintf("connections to server %q of sessions that have ended are still closing: call again in a moment",
 					i.server.cfg.ID)}
-		case <-i.server.retired:
+		case <-i.server.lifecycle.retired:
 			return nil, errRetired
-		case <-i.server.stopping:
+		case <-i.server.lifecycle.stopping:
 			return nil, i.server.unavailable()
 		case <-ctx.Done():
 			return nil, canceled(ctx, false)
@@ -118,7 +117,7 @@ func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-c
 		return nil, nil, &tool.Failure{Class: tool.ClassCanceled, Code: "session_ended",
 			Message: "the session that the call belongs to has ended: open a new one and call again"}
 	}
-	if st := i.server.stateNow(); st == tool.ServerNeedsAuth {
+	if st := i.server.lifecycle.stateNow(); st == tool.ServerNeedsAuth {
 		return nil, nil, i.server.unavailable()
 	}
 	i.mu.Lock()
@@ -130,7 +129,7 @@ func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-c
 		return nil, nil, errRetired
 	}
 	if one = i.open[who.Key]; one != nil {
-		if !one.isRetired() && !one.client.IsOver() {
+		if !one.lifecycle.isRetired() && !one.client.IsOver() {
 			return one, nil, nil
 		}
 		i.dismiss(one)
@@ -169,7 +168,7 @@ func (i *isolation) barred() *fault.Fault {
 // that is due to end unused. mu is held.
 func (i *isolation) evict() {
 	for _, one := range i.open {
-		if one.client.IsOver() || one.departIfSpare() {
+		if one.client.IsOver() || one.lifecycle.retireIfSpare() {
 			i.dismiss(one)
 			return
 		}
@@ -178,21 +177,9 @@ func (i *isolation) evict() {
 
 // dismiss ends one, with the calls that it still serves. mu is held.
 func (i *isolation) dismiss(one *server) {
-	one.depart()
+	one.lifecycle.retire()
 	i.letGo(one)
 	one.stop()
-}
-
-// departIfSpare takes the connection out of use if nothing is lost with it, and reports whether.
-func (s *server) departIfSpare() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	holds := s.state == tool.ServerReady || s.state == tool.ServerStarting
-	if s.inFlight > 0 || holds && (time.Since(s.lastUsed) < s.cfg.IdleStop || s.isSubscribed()) {
-		return false
-	}
-	s.turnAway() // in one step: no call may come in between
-	return true
 }
 
 // full is the answer where every connection is in use.
@@ -212,15 +199,13 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
 	one := &server{
 		entry: &e, isolation: i, hubVersion: parent.hubVersion, guards: parent.guards,
-		retryMin: parent.retryMin, retryMax: parent.retryMax, budget: parent.budget, rest: parent.rest,
+		retry: parent.retry,
 		slots: i.slots, kill: parent.kill,
 		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,
-		onChange: func() {}, onRestate: parent.onRestate,
-		settled: make(chan struct{}), moved: make(chan struct{}), wake: make(chan struct{}, 1),
-		retired: make(chan struct{}), stopping: make(chan struct{}), drained: make(chan struct{}), over: make(chan struct{}),
-		wishes: parent.wishes, leveled: make(chan struct{}, 1),
+		onRestate: parent.onRestate,
+		over:      make(chan struct{}),
+		wishes:    parent.wishes, leveled: make(chan struct{}, 1),
 		notices: &notices{tell: parent.notices.tell, run: parent.notices.run, losses: parent.losses},
-		state:   tool.ServerStarting, since: time.Now(), lastUsed: time.Now(),
 	}
 	if parent.http != nil {
 		one.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
@@ -310,9 +295,8 @@ func (i *isolation) each(f func(one *server)) {
 func (i *isolation) startFailed() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	cut := time.Now().Add(-time.Hour)
-	i.failed = append(slices.DeleteFunc(i.failed, func(t time.Time) bool { return t.Before(cut) }), time.Now())
-	return len(i.failed)
+	i.failed = append(i.failed, time.Now())
+	return i.failed.count()
 }
 
 // stopFor keeps sessions from starting connections for d, or for 0 until something has changed: what keeps one from being
@@ -345,14 +329,7 @@ func (i *isolation) report(st *tool.ServerStatus) {
 	i.mu.Unlock()
 	st.Isolation = "session"
 	for _, one := range all {
-		one.mu.Lock()
-		if one.state == tool.ServerReady || one.state == tool.ServerStarting {
-			st.Sessions++
-		}
-		if one.lastErr != "" && st.LastError == "" {
-			st.LastError, st.Hint = "session "+one.client.Name+": "+one.lastErr, one.hint
-		}
-		one.mu.Unlock()
+		one.lifecycle.reportSession(st)
 	}
 	switch {
 	case bar != nil && end.IsZero():
@@ -365,15 +342,11 @@ func (i *isolation) report(st *tool.ServerStatus) {
 // The following are the steps in which the life of a session's connection, or of the server that it belongs to, differs
 // from that of a server that is shared.
 
-// listsOnly reports whether the server's own connection has done all that it is for once it has listed: a child process is
-// not kept for that. A connection to a remote server is, and tells of changes.
-func (s *server) listsOnly() bool { return s.use == useListing && s.cfg.Transport == Stdio }
-
 // listFor brings the catalog up to what a session's connection is offered in the beginning, where no other connection
 // keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
 // is not listed. A server that does not list in time is used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
-	if s.isolation.server.stateNow() == tool.ServerReady || s.listsLess() {
+	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady || s.listsLess() {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())
@@ -389,32 +362,4 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.What)
 	}
 	return sess, nil
-}
-
-// teach hands on what a new connection has shown of the server.
-func (s *server) teach() {
-	if s.isolation != nil {
-		s.isolation.learn(s.older, s.dear, s.endsOnProbe)
-	}
-}
-
-// isWorthAnother reports whether a session's connection that has failed, and has not just replaced one that did, may be
-// replaced as soon as a call wants it.
-func (s *server) isWorthAnother(f *fault.Fault) bool {
-	return s.use == useSession && !f.Auth && f.Pause == 0 && len(s.recentAttempts()) < s.budget
-}
-
-// waitForCall says that a session's connection was lost, and with it what the server knew of the session.
-func (s *server) waitForCall(f *fault.Fault) {
-	s.mu.Lock()
-	s.asleep = !s.leaving
-	s.mu.Unlock()
-	s.become(tool.ServerStopped, nil, f, time.Time{})
-	s.log.Warn("the session's state at the server is lost: its next call starts afresh, over a new connection")
-}
-
-func (s *server) stateNow() tool.ServerState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
 }

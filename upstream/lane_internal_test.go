@@ -70,7 +70,7 @@ func testConn(w wire, onListChanged func()) *streamConn {
 
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: redact.New(ServerConfig{})}
-	return &server{entry: e, stopping: make(chan struct{})}
+	return &server{entry: e, lifecycle: newLifecycle(e, tool.ServerReady, func() {}, func() bool { return false })}
 }
 
 func progressOf(id string) []byte {

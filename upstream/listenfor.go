@@ -73,10 +73,10 @@ func (s *server) listenFor(ctx context.Context, sess *session, x *order, said fu
 			if done != nil {
 				return *done
 			}
-		case <-s.retired: // whoever takes its place is asked
+		case <-s.lifecycle.retired: // whoever takes its place is asked
 			sess.lane.cancel(ctx, c, "renewed")
 			return answer{err: errRetired}
-		case <-s.stopping:
+		case <-s.lifecycle.stopping:
 			sess.lane.cancel(ctx, c, "the client is stopping")
 			return endedFailure(c, errClosed)
 		case <-ctx.Done():

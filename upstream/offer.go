@@ -147,8 +147,9 @@ func (s *server) recall(before *server) {
 	}
 	var old *listing
 	if before != nil {
+		s.lifecycle.inherit(before.lifecycle)
 		before.mu.Lock()
-		old, s.foreign, s.up = before.listing, before.foreign, before.up
+		old, s.foreign = before.listing, before.foreign
 		before.mu.Unlock()
 	}
 	if old == nil || before.identity() != s.identity() {

@@ -26,10 +26,8 @@ func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.
 // rootsChanged tells the server of one connection. One that is not connected has not asked for the roots yet, or will
 // again.
 func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
-	s.mu.Lock()
-	sess := s.session
-	s.mu.Unlock()
-	if roots := s.offers().RootsV2; sess == nil || sess.isOver() || sess.hop != nil || roots == nil || !roots.ListChanged {
+	sess := s.lifecycle.current()
+	if roots := s.offers().RootsV2; sess == nil || sess.hop != nil || roots == nil || !roots.ListChanged {
 		return
 	}
 	var clean []byte

@@ -164,7 +164,7 @@ func (s *server) askFor(ctx context.Context, d dialogue, w wanted) ([]tool.Answe
 	defer close(done)
 	watching.Go(func() {
 		select {
-		case <-s.stopping:
+		case <-s.lifecycle.stopping:
 			cancel()
 		case <-done:
 		}

@@ -75,7 +75,7 @@ func (s *session) isCut() bool {
 	}
 }
 
-func (s *session) listChanged(k kind) { poke(s.changed[k]) }
+func (s *session) listChanged(k kind) { signal(s.changed[k]) }
 
 // missed notes that the server may have told of changes while nobody listened.
 func (s *session) missed() {
@@ -84,10 +84,10 @@ func (s *session) missed() {
 	}
 }
 
-func (s *session) suspected() { poke(s.suspect) }
+func (s *session) suspected() { signal(s.suspect) }
 
-// poke signals a channel that has room for one.
-func poke(c chan struct{}) {
+// signal sends to a channel that has room for one.
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

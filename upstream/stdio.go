@@ -110,7 +110,7 @@ func (w *lineWire) writeNow(m *outMessage) bool {
 		rest.data = line[n:]
 		w.begun = &rest
 		w.behind.Add(1)
-		poke(w.poke)
+		signal(w.poke)
 		return true
 	}
 	if err != nil {

@@ -76,7 +76,7 @@ func (w *watch) ask(uris []string) (version int) {
 	defer w.mu.Unlock()
 	w.uris = uris
 	w.version++
-	poke(w.renew)
+	signal(w.renew)
 	return w.version
 }
 

@@ -131,14 +131,12 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if s != nil && s.use == useListing {
 		s = s.isolation.peek(who)
 	}
-	if s == nil || !s.enter() {
+	if s == nil || !s.lifecycle.enter() {
 		return nil
 	}
-	defer s.leave()
-	s.mu.Lock()
-	sess := s.session
-	s.mu.Unlock()
-	if sess == nil || sess.isOver() {
+	defer s.lifecycle.leave()
+	sess := s.lifecycle.current()
+	if sess == nil {
 		return nil
 	}
 	return s.redact.Error(s.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
@@ -156,9 +154,9 @@ func (g *Group) SetLogLevel(level string) {
 		return
 	}
 	for _, s := range g.roster.Load().servers {
-		poke(s.leveled)
+		signal(s.leveled)
 		if s.use == useListing {
-			s.isolation.each(func(one *server) { poke(one.leveled) })
+			s.isolation.each(func(one *server) { signal(one.leveled) })
 		}
 	}
 }
