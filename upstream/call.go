@@ -89,22 +89,6 @@ func (s *server) acquire(ctx context.Context, stale *session, limits *callLimits
 	return sess, err
 }
 
-// bindings are the headers that a call carries.
-func (s *server) bindings(x *order) []paramheader.Binding {
-	if x.call == nil {
-		return nil
-	}
-	if s.use == useSession {
-		s = s.isolation.server // what is listed is listed there
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listing == nil {
-		return nil
-	}
-	return s.listing.bindings[x.name]
-}
-
 // unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
 func (s *server) unavailable() *tool.Failure {
 	st := s.status()
@@ -182,7 +166,7 @@ func (s *server) callOver(
 	if x.call != nil {
 		reply.Mapping.ToolName = x.name
 		if sess.hop != nil {
-			c.headers = paramheader.Headers(s.bindings(x), x.call.Arguments)
+			c.headers = paramheader.Headers(s.catalog.bindings(x.name), x.call.Arguments)
 		}
 	}
 	s.levelFirst(ctx, sess)

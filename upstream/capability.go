@@ -139,18 +139,6 @@ func withoutTasks(capabilities json.RawMessage) json.RawMessage {
 	return out
 }
 
-// listsLess reports whether a session's connection may be offered fewer tools than others, because its client can answer
-// less, and something better is known: then what it lists must not take the tools of others away.
-func (s *server) listsLess() bool {
-	if offersAll(s.offers()) {
-		return false
-	}
-	of := s.isolation.server
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	return of.listing != nil && !of.listing.catalog.Pending
-}
-
 // openDesk makes l the session's lane, and lets the server ask through it what the hub has offered to answer. From
 // 2026-07-28 on servers send no requests.
 func (s *server) openDesk(sess *session, l lane) {

@@ -196,7 +196,7 @@ func (d *diagnosis) hello(sess *session) string {
 // use does what the hub does with a session.
 func (d *diagnosis) use(ctx context.Context, sess *session) {
 	s := d.server
-	tools, f := s.list(ctx, sess, toolList)
+	tools, f := s.lister.list(ctx, sess, toolList)
 	if ctx.Err() != nil {
 		return
 	}
@@ -207,7 +207,7 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 	if !sess.offers(toolKind) {
 		listed = "the server says that it offers no tools"
 	}
-	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.admit(offer{Lists: [lists][]json.RawMessage{toolList: tools.raw}}))) {
+	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.catalog.admit(offer{Lists: [lists][]json.RawMessage{toolList: tools.raw}}))) {
 		return
 	}
 	if (sess.offers(promptKind) || sess.offers(resourceKind)) && !d.features(ctx, sess) {
@@ -259,7 +259,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 		if !sess.offers(l.kind()) {
 			continue
 		}
-		read, f := s.list(ctx, sess, l)
+		read, f := s.lister.list(ctx, sess, l)
 		if ctx.Err() != nil {
 			return false
 		}
@@ -273,7 +273,7 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 		o.Lists[l] = read.raw
 		found = append(found, count(len(read.raw), l.noun()))
 	}
-	for _, e := range s.admit(o).catalog.Excluded {
+	for _, e := range s.catalog.admit(o).catalog.Excluded {
 		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
 	}
 	step.Detail = orText(strings.Join(found, ", "), "none can be listed")

@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
@@ -119,4 +122,16 @@ func (e *entry) requestRule() deskRule {
 		return deskByStream
 	}
 	return deskClosed
+}
+
+// overFor returns why sess is over when a request to it has failed with err, or nil where it goes on. Where the connection was
+// lost it waits for the reason: a child's exit is known a moment later than the end of its output. Over Streamable HTTP
+// a lost connection is one request's, and the session goes on.
+func (e *entry) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
+	var f *tool.Failure
+	lost := e.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
+	if sess.isOver() || lost && waitFor(ctx.Done(), sess.ended, reasonWithin) {
+		return sess.reason
+	}
+	return nil
 }

@@ -132,12 +132,11 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
 	s := &server{
-		entry: e, hubVersion: g.version, guards: g.guards, catalogs: g.catalogs,
+		entry: e, hubVersion: g.version, guards: g.guards,
 		retry: retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-		slots: g.slots, kill: g.kill, onChange: g.changed, firstWithin: cfg.FirstListWithin,
-		onRestate: func(k kind) { g.restate(sc.ID, k) },
-		over:      make(chan struct{}),
-		wishes:    g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: e.losses},
+		slots: g.slots, kill: g.kill, firstWithin: cfg.FirstListWithin,
+		over:   make(chan struct{}),
+		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: e.losses},
 	}
 	s.lifecycle = newLifecycle(e, tool.ServerStopped, g.changed, s.isSubscribed)
 	switch sc.Transport {
@@ -150,7 +149,14 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	default:
 		return nil, fmt.Errorf("unknown transport %q: use stdio, http or sse", sc.Transport)
 	}
-	s.recall(before)
+	s.catalog = &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
+	s.lister = &lister{entry: e, catalog: s.catalog, onRestate: func(k kind) { g.restate(sc.ID, k) }}
+	if before != nil {
+		s.lifecycle.inherit(before.lifecycle)
+		s.catalog.recall(before.catalog)
+	} else {
+		s.catalog.recall(nil)
+	}
 	if sc.Isolated {
 		e.use, s.isolation = useListing, newIsolation(s)
 	}
@@ -247,7 +253,7 @@ func (g *Group) start(s *server) {
 	if s.use == useListing {
 		s.isolation.begin(ctx)
 	}
-	if s.cfg.Lazy && s.isKnown() {
+	if s.cfg.Lazy && s.catalog.isKnown() {
 		s.lifecycle.sleep(nil) // from now on calls wake it
 	} else {
 		s.lifecycle.starting(nil) // from now on calls wait for it
@@ -388,7 +394,7 @@ func (g *Group) Catalogs() []tool.Catalog {
 	servers := g.roster.Load().servers
 	out := make([]tool.Catalog, len(servers))
 	for i, s := range servers {
-		out[i] = s.catalog()
+		out[i] = s.catalog.snapshot(s.lifecycle.outlook())
 	}
 	return out
 }
@@ -413,4 +419,31 @@ func (g *Group) WaitReady(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// AwaitFirstLists waits until each of the servers with these ids has listed for the first time, or has failed. It waits for
+// a server until Config.FirstListWithin after that was started. It does not wait for a server that is lazy or disabled, or
+// whose tools are known from an earlier start.
+//
+// recent reports whether one of the servers was started within that time: then its list may have come since OnChange was
+// last told.
+func (g *Group) AwaitFirstLists(ctx context.Context, ids []string) (recent bool) {
+	all := g.roster.Load().byID
+	for _, id := range ids {
+		if s := all[id]; s != nil && s.awaitFirstList(ctx) {
+			recent = true
+		}
+	}
+	return recent
+}
+
+// Freshness returns what a server said, when it listed it last, of the list that method reads. It says nothing of a list
+// that is not up to date, such as that of a server which is down. ok is false where the server has no such list. What
+// Catalogs shows is as new as that once Changes has not changed since.
+func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
+	s, l, known := g.roster.Load().byID[server], list(0), false
+	if l, known = listOf(method); s == nil || !known {
+		return f, true
+	}
+	return s.catalog.freshness(l, s.lifecycle.isCurrent())
 }

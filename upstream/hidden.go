@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -83,53 +82,4 @@ func withoutHidden(declaration []byte) (clean []byte, found []rune) {
 	}
 	slices.Sort(found)
 	return append(clean, declaration[done:]...), slices.Compact(found)
-}
-
-// looks are the digests of what a model is told of each tool, by the tool's own name.
-func looks(c tool.Catalog) map[string]string {
-	all := make(map[string]string, len(c.Tools))
-	for _, t := range c.Tools {
-		all[t.Native] = t.SchemaDigest + t.Description
-	}
-	return all
-}
-
-// toolsSeen is what is known of how a server describes its tools.
-type toolsSeen struct {
-	first   map[string]string // their looks when they were first listed, or at the last start
-	changed []string          // those that are described otherwise now
-}
-
-// compare notes which tools are described otherwise than at the last start, or than when they were first listed. s.mu is held.
-// It returns those that have not been told before.
-func (s *server) compare(c tool.Catalog) (news []string) {
-	now := looks(c)
-	if s.seen.first == nil {
-		s.seen.first = now
-	}
-	var changed []string
-	for name, look := range now {
-		if first, known := s.seen.first[name]; known && first != look {
-			changed = append(changed, s.redact.Text(name))
-		}
-	}
-	slices.Sort(changed)
-	for _, name := range changed {
-		if !slices.Contains(s.seen.changed, name) {
-			news = append(news, name)
-		}
-	}
-	s.seen.changed = changed
-	return news
-}
-
-// tellOfCatalog logs what a person should look at in what the server offers now. news are the tools that have changed.
-func (s *server) tellOfCatalog(l *listing, news []string) {
-	if len(news) > 0 {
-		s.log.Warn("tools are described otherwise than at the last start: look at them before a model uses them", "times", len(news),
-			"tools", strings.Join(news, ", "))
-	}
-	if n := len(l.findings); n > 0 {
-		s.log.Warn("the server's descriptions hold hidden characters", "times", n, "first", l.findings[0].About+": "+l.findings[0].Reason)
-	}
 }

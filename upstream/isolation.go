@@ -202,11 +202,12 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		retry: parent.retry,
 		slots: i.slots, kill: parent.kill,
 		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,
-		onRestate: parent.onRestate,
-		over:      make(chan struct{}),
-		wishes:    parent.wishes, leveled: make(chan struct{}, 1),
+		catalog: parent.catalog, lister: &lister{entry: &e, catalog: parent.catalog, onRestate: parent.lister.onRestate},
+		over:   make(chan struct{}),
+		wishes: parent.wishes, leveled: make(chan struct{}, 1),
 		notices: &notices{tell: parent.notices.tell, run: parent.notices.run, losses: parent.losses},
 	}
+	one.lifecycle = newLifecycle(&e, tool.ServerStarting, func() {}, one.isSubscribed)
 	if parent.http != nil {
 		one.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
 	}
@@ -346,15 +347,15 @@ func (i *isolation) report(st *tool.ServerStatus) {
 // keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
 // is not listed. A server that does not list in time is used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
-	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady || s.listsLess() {
+	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady || !offersAll(s.offers()) && s.catalog.isConfirmed() {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())
 	defer cancel()
-	got, f := s.listAll(limited, sess)
+	got, f := s.lister.listAll(limited, sess)
 	switch {
 	case f == nil:
-		s.isolation.server.publish(sess, got)
+		s.catalog.publish(sess, got)
 	case sess.isOver():
 		sess.shut(s.kill)
 		return nil, sess.reason

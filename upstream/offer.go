@@ -7,10 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // offer is what a server said that it offers, as it is kept for the next start.
@@ -101,107 +99,4 @@ func decodeOffer(data []byte) (o offer, ok bool) {
 		o.sound[digest] = true
 	})
 	return o, ok
-}
-
-// admit makes a listing of an offer.
-func (s *server) admit(o offer) *listing {
-	a := newAdmission(s.cfg, o.sound)
-	tools, excluded := a.admit(o.Lists[toolList])
-	o.sound = a.sound
-	var offers [lists][]tool.Offer
-	for l := promptList; l < lists; l++ {
-		var dropped []tool.Exclusion
-		offers[l], dropped = a.admitOffers(l, o.Lists[l])
-		excluded = append(excluded, dropped...)
-	}
-	for i, e := range excluded {
-		excluded[i].Tool, excluded[i].Reason = s.redact.Text(e.Tool), s.redact.Beginning(e.Reason, redact.MaxMessage)
-	}
-	instructions := a.checkInstructions(o.Instructions)
-	for i, f := range a.findings {
-		a.findings[i].About = s.redact.Text(f.About)
-	}
-	l := &listing{
-		limited: a.limited, findings: a.findings,
-		offer: o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
-		catalog: tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded, Tags: s.cfg.Tags,
-			Title: o.Title, Instructions: instructions, Abilities: o.Abilities,
-			Prompts: offers[promptList], Resources: offers[resourceList], Templates: offers[templateList]},
-	}
-	for _, t := range tools {
-		if len(t.Repairs) > 0 {
-			l.repaired++
-		}
-		if b := paramheader.Of(t.InputSchema); b != nil {
-			l.bindings[t.Native] = b
-		}
-	}
-	return l
-}
-
-// recall lists what was offered before, until the server itself says what it offers: by the server that this one
-// replaces, or at an earlier start.
-func (s *server) recall(before *server) {
-	if s.cfg.Disabled {
-		return
-	}
-	var old *listing
-	if before != nil {
-		s.lifecycle.inherit(before.lifecycle)
-		before.mu.Lock()
-		old, s.foreign = before.listing, before.foreign
-		before.mu.Unlock()
-	}
-	if old == nil || before.identity() != s.identity() {
-		if o, ok := s.loadOffer(); ok {
-			s.listing = s.admit(o)
-			if s.foreign = false; o.sound != nil {
-				s.kept = s.listing.digest
-			}
-		} else if old != nil {
-			s.listing, s.foreign = s.admit(old.offer), true
-		}
-	} else {
-		s.listing = s.admit(old.offer)
-	}
-	if s.listing != nil {
-		s.listing.catalog.Pending = true
-		if !s.foreign {
-			s.seen.first = looks(s.listing.catalog)
-		}
-	}
-}
-
-// loadOffer returns what the server offered at an earlier start.
-func (s *server) loadOffer() (offer, bool) {
-	if s.catalogs == nil {
-		return offer{}, false
-	}
-	data, found := s.catalogs.Load(s.identity())
-	if !found {
-		return offer{}, false
-	}
-	return decodeOffer(data)
-}
-
-// remember keeps the offer for the next start, unless it is kept already. s.publishing is held.
-func (s *server) remember(l *listing) {
-	if s.catalogs == nil || s.kept == l.digest {
-		return
-	}
-	if err := s.catalogs.Save(s.identity(), l.offer.encode()); err != nil {
-		s.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
-		return
-	}
-	s.kept = l.digest
-}
-
-// isKnown reports whether it is known what the server offers, be it from an earlier start.
-func (s *server) isKnown() bool {
-	if s.use == useSession {
-		return true // it is not asked to tell
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.listing != nil && !s.foreign
 }

@@ -2,8 +2,6 @@ package upstream
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,13 +20,12 @@ type server struct {
 	lifecycle  *lifecycle
 	hubVersion string
 	guards     *guards
-	catalogs   Catalogs // nil where none are kept
+	catalog    *catalog
+	lister     *lister
 	retry      retry
 	http       *httpServer // nil for stdio
 	slots      *slots
 	kill       <-chan struct{} // closed when stopping must be brisk
-	onChange   func()
-	onRestate  func(kind) // the server has told of a change, which may be none
 
 	wishes  *wishes       // of all clients
 	leveled chan struct{} // has room for one: the log level that they wish for is another
@@ -49,9 +46,6 @@ type server struct {
 	reported *book           // of the latest session
 	owed     map[string]bool // resources that an earlier one reported on, and none since
 
-	publishing sync.Mutex        // one catalog at a time
-	kept       [sha256.Size]byte // digest of the offer that stands in catalogs; zero where none does
-
 	calls  atomic.Int64
 	errors atomic.Int64
 
@@ -59,13 +53,6 @@ type server struct {
 	over chan struct{} // closed when run has returned, and that of each server which it came after
 
 	firstWithin time.Duration // see Config.FirstListWithin
-
-	mu       sync.Mutex
-	unlisted [lists]*fault.Fault // why a list that the server offers was not read when it was last asked for
-	listing  *listing            // nil until first listed
-	seen     toolsSeen           // of the tools, by compare
-	foreign  bool                // the listing is that of a server of the same id and another identity
-	fresh    freshness           // of the listing
 }
 
 // retry says how a failed server is started again.
@@ -95,7 +82,7 @@ func (s *server) run(ctx context.Context) {
 	s.pause = s.retry.min
 	losses, asleep := 0, s.cfg.Lazy
 	for ctx.Err() == nil {
-		if asleep && s.isKnown() && !s.sleep(ctx) {
+		if asleep && (s.use == useSession || s.catalog.isKnown()) && !s.sleep(ctx) {
 			return
 		}
 		asleep = s.use == useSession && !s.isSubscribed() // only a call starts that again
@@ -298,7 +285,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	if s.use == useSession {
 		return s.listFor(ctx, sess)
 	}
-	got, f := s.listAll(ctx, sess)
+	got, f := s.lister.listAll(ctx, sess)
 	if f != nil {
 		if sess.isOver() {
 			over := *sess.reason
@@ -308,7 +295,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 		sess.shut(s.kill)
 		return nil, f
 	}
-	s.publish(sess, got)
+	s.catalog.publish(sess, got)
 	return sess, nil
 }
 
@@ -352,9 +339,9 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 		switch {
 		case !sess.offers(k):
 		case s.use != useSession:
-			tending.Go(func() { s.keepListed(ctx, sess, k) })
+			tending.Go(func() { s.lister.keepListed(ctx, sess, k) })
 		default: // what one session's server adds for it is no change of what all are offered
-			tending.Go(func() { s.keepTold(ctx, sess, k) })
+			tending.Go(func() { s.lister.keepTold(ctx, sess, k) })
 		}
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
@@ -384,33 +371,25 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	return fault.OfConnect(s.cfg, causeOf(err), s.redact)
 }
 
-// overFor returns why sess is over when a request to it has failed with err, or nil where it goes on. Where the connection was
-// lost it waits for the reason: a child's exit is known a moment later than the end of its output. Over Streamable HTTP
-// a lost connection is one request's, and the session goes on.
-func (s *server) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
-	var f *tool.Failure
-	lost := s.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
-	if sess.isOver() || lost && waitFor(ctx.Done(), sess.ended, reasonWithin) {
-		return sess.reason
-	}
-	return nil
-}
-
 // reasonWithin is how long the reason for a session's end may take: what a child has written is read first, and its exit awaited.
 const reasonWithin = drainTime + 2*exitTime
 
-// catalog is what the server offers as far as is known.
-func (s *server) catalog() tool.Catalog {
-	up, needs := s.lifecycle.outlook()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listing == nil {
-		return tool.Catalog{Server: s.cfg.ID, Source: tool.SourceMCP, Tags: s.cfg.Tags, Pending: !s.cfg.Disabled, Needs: needs}
+// awaitFirstList is AwaitFirstLists for one server.
+func (s *server) awaitFirstList(ctx context.Context) (recent bool) {
+	left := time.Until(s.lifecycle.beginning().Add(s.firstWithin))
+	if left <= 0 || s.cfg.Lazy || s.cfg.Disabled {
+		return false
 	}
-	c := s.listing.catalog
-	c.Needs = needs
-	if s.cfg.HideWhenDown && !up {
-		c.Tools, c.Prompts, c.Resources, c.Templates, c.Abilities = nil, nil, nil, nil, tool.Abilities{}
+	if l, _ := s.catalog.current(); l != nil {
+		return true
 	}
-	return c
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-s.lifecycle.settled:
+	case <-s.lifecycle.retired: // another server takes its place
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return true
 }

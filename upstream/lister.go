@@ -2,14 +2,14 @@ package upstream
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
@@ -21,22 +21,11 @@ const (
 	minListInterval = 250 * time.Millisecond
 )
 
-// listing is a published catalog with what the hub needs to call its tools.
-type listing struct {
-	catalog  tool.Catalog
-	offer    offer // what it was made from
-	digest   [sha256.Size]byte
-	bindings map[string][]paramheader.Binding // by the tool's own name
-	repaired int
-	limited  []string // which limits were hit, and what came of it
-	findings []tool.Finding
-}
-
-// listed is what a server has just listed.
-type listed struct {
-	raw   [lists][]json.RawMessage
-	fresh [lists]tool.Freshness
-	known [lists]bool // false for a list that was not read
+// lister reads the lists of the server of one connection, at first and again when they change.
+type lister struct {
+	*entry
+	catalog   *catalog
+	onRestate func(kind) // the server has told of a change, which may be none
 }
 
 // read is one list that was read.
@@ -49,63 +38,53 @@ func (got *listed) set(l list, r read) { got.raw[l], got.fresh[l], got.known[l] 
 
 // listAll reads all that the server offers. What cannot be read besides tools costs nothing but itself: it stays as it
 // was known, and where the server is only slow, that is read later.
-func (s *server) listAll(ctx context.Context, sess *session) (listed, *fault.Fault) {
+func (r *lister) listAll(ctx context.Context, sess *session) (listed, *fault.Fault) {
 	var got listed
-	patient, cancel := context.WithTimeout(ctx, s.probeTime())
+	patient, cancel := context.WithTimeout(ctx, r.probeTime())
 	defer cancel()
 	var others sync.WaitGroup
 	for l := promptList; l < lists; l++ {
 		if !sess.offers(l.kind()) {
-			s.noteListed(l, nil)
+			r.catalog.noteUnlisted(l, nil)
 			continue
 		}
 		others.Go(func() {
-			read, f := s.list(patient, sess, l)
+			read, f := r.list(patient, sess, l)
 			switch {
 			case f == nil:
 				got.set(l, read)
-				s.noteListed(l, nil)
+				r.catalog.noteUnlisted(l, nil)
 			case patient.Err() != nil:
 				sess.listChanged(l.kind())
 			case !sess.isOver():
-				s.log.Warn("the server offers what it does not list", "list", l.method(), "error", f.What)
-				s.noteListed(l, f)
+				r.log.Warn("the server offers what it does not list", "list", l.method(), "error", f.What)
+				r.catalog.noteUnlisted(l, f)
 			}
 		})
 	}
-	tools, f := s.list(ctx, sess, toolList)
+	tools, f := r.list(ctx, sess, toolList)
 	if f != nil {
 		cancel()
 	}
 	others.Wait()
 	if f == nil {
 		got.set(toolList, tools)
-		s.noteListed(toolList, nil)
+		r.catalog.noteUnlisted(toolList, nil)
 	}
 	return got, f
 }
 
-// noteListed notes why a list was not read, for the server's status; nil where it was.
-func (s *server) noteListed(l list, f *fault.Fault) {
-	if s.use == useSession {
-		s = s.isolation.server // its status shows what it offers
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unlisted[l] = f
-}
-
 // list reads all pages of one list within the list timeout. It is empty where the server does not have it.
-func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *fault.Fault) {
+func (r *lister) list(ctx context.Context, sess *session, l list) (all read, f *fault.Fault) {
 	if !sess.offers(l.kind()) {
 		return all, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.List)
+	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeouts.List)
 	defer cancel()
 	seen := map[string]bool{}
-	size, cursor, limits := 0, "", s.cfg.Limits
+	size, cursor, limits := 0, "", r.cfg.Limits
 	for page := 1; ; page++ {
-		c := newLaneCall(s.nextID(), l.method(), listParams(cursor, sess.hop))
+		c := newLaneCall(r.nextID(), l.method(), listParams(cursor, sess.hop))
 		asked := time.Now()
 		sess.lane.send(limited, c)
 		a := await(limited, sess.lane, c)
@@ -113,7 +92,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 			return read{}, nil // many servers of resources know no templates
 		}
 		if a.err != nil {
-			return read{}, s.listFault(ctx, sess, l, page, a)
+			return read{}, r.listFault(ctx, sess, l, page, a)
 		}
 		size += len(a.result)
 		part, next, err := readPage(a.result, l)
@@ -135,7 +114,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 		case next == "":
 			return all, nil
 		case seen[next]:
-			s.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.method(), "pages", page)
+			r.log.Warn("the server repeats a page of a list: what it listed up to there counts", "list", l.method(), "pages", page)
 			return all, nil
 		case page >= limits.Pages:
 			return read{}, &fault.Fault{
@@ -148,7 +127,7 @@ func (s *server) list(ctx context.Context, sess *session, l list) (all read, f *
 	}
 }
 
-func (s *server) listFault(ctx context.Context, sess *session, l list, page int, a answer) *fault.Fault {
+func (r *lister) listFault(ctx context.Context, sess *session, l list, page int, a answer) *fault.Fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
 	var large *oversize
@@ -156,18 +135,18 @@ func (s *server) listFault(ctx context.Context, sess *session, l list, page int,
 	case errors.As(a.err, &large):
 		return large.fault(l.method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.method(), s.cfg.Timeouts.List, page),
+		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.method(), r.cfg.Timeouts.List, page),
 			Hint: "if the server is only slow, raise timeouts.list", Cause: a.err}
 	case errors.As(a.err, &rpc):
-		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.method(), s.redact.Text(rpc.Message), rpc.Code),
+		return &fault.Fault{What: fmt.Sprintf("%s was refused: %s (JSON-RPC error %d)", l.method(), r.redact.Text(rpc.Message), rpc.Code),
 			Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f) && f.Code == codeConnectionLost:
-		if over := s.overFor(ctx, sess, f); over != nil {
+		if over := r.overFor(ctx, sess, f); over != nil {
 			return over
 		}
 		return &fault.Fault{What: "the connection was lost before " + l.method() + " was answered", Hint: "see the server's own log", Cause: a.err}
 	case errors.As(a.err, &f):
-		return &fault.Fault{What: l.method() + ": " + s.redact.Text(f.Message), Hint: "see the server's own log",
+		return &fault.Fault{What: l.method() + ": " + r.redact.Text(f.Message), Hint: "see the server's own log",
 			Auth: f.Class == tool.ClassCredentialMissing, Lost: a.lost, Pause: f.RetryAfter, Cause: a.err}
 	}
 	return &fault.Fault{What: l.method() + " was interrupted", Cause: a.err}
@@ -193,7 +172,7 @@ func readPage(result json.RawMessage, l list) (all []json.RawMessage, next strin
 
 // keepListed lists what changes of kind k for as long as ctx lasts. However often the server says so, it is asked now and
 // then only, and a list that hangs holds up none of another kind.
-func (s *server) keepListed(ctx context.Context, sess *session, k kind) {
+func (r *lister) keepListed(ctx context.Context, sess *session, k kind) {
 	gate := time.NewTimer(minListInterval) // the session was listed a moment ago
 	defer gate.Stop()
 	for {
@@ -207,86 +186,53 @@ func (s *server) keepListed(ctx context.Context, sess *session, k kind) {
 		case <-ctx.Done():
 			return
 		}
-		s.spoil(k.lists()...)
+		r.catalog.expire(k.lists()...)
 		var got listed
 		for _, l := range k.lists() {
-			read, f := s.list(ctx, sess, l)
+			read, f := r.list(ctx, sess, l)
 			if f == nil {
 				got.set(l, read)
-				s.noteListed(l, nil)
+				r.catalog.noteUnlisted(l, nil)
 			} else if ctx.Err() == nil && !sess.isOver() {
-				s.log.Warn(l.noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
-				s.noteListed(l, f)
+				r.log.Warn(l.noun()+"s could not be listed again: the catalog stays as it was", "error", f.What)
+				r.catalog.noteUnlisted(l, f)
 			}
 		}
 		if ctx.Err() == nil {
-			s.publish(sess, got)
-			s.onRestate(k)
+			r.catalog.publish(sess, got)
+			r.onRestate(k)
 		}
 		gate.Reset(minListInterval)
 	}
 }
 
 // keepTold passes on that a session's server tells of changes of kind k, for as long as ctx lasts.
-func (s *server) keepTold(ctx context.Context, sess *session, k kind) {
+func (r *lister) keepTold(ctx context.Context, sess *session, k kind) {
 	for {
 		select {
 		case <-sess.changed[k]:
-			s.onRestate(k)
+			r.onRestate(k)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// publish admits what the server listed and makes it the server's catalog, unless it is the one that stands. What was not
-// listed now stays as it was.
-func (s *server) publish(sess *session, got listed) {
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	s.mu.Lock()
-	old, foreign := s.listing, s.foreign
-	s.mu.Unlock()
-	offer := sess.offer()
-	offer.Title, offer.Instructions = s.redact.Secrets(offer.Title), s.redact.Secrets(offer.Instructions)
-	if old != nil {
-		offer.sound = old.offer.sound
+// maxTTL is the longest ttlMs that a duration holds. Servers that say more are taken to say that.
+const maxTTL = math.MaxInt64 / int64(time.Millisecond)
+
+// freshnessOf reads what a page of a list, which was asked for at that time, says of itself. Before 2026-07-28 the members
+// mean nothing. "ttlMs" counts from when the result is received, which is no earlier.
+func freshnessOf(sess *session, result json.RawMessage, asked time.Time) (f tool.Freshness) {
+	if sess.hop == nil {
+		return f
 	}
-	for l := range lists {
-		switch {
-		case got.known[l]:
-			offer.Lists[l] = got.raw[l]
-		case old != nil && !foreign && sess.offers(l.kind()):
-			offer.Lists[l] = old.offer.Lists[l]
-		}
+	raw, _ := rawjson.Get(result, "ttlMs")
+	if ms, err := strconv.ParseInt(string(raw), 10, 64); err == nil && ms > 0 {
+		f.Until = asked.Add(time.Duration(min(ms, maxTTL)) * time.Millisecond)
 	}
-	digest := offer.digest()
-	if old != nil && old.digest == digest && !old.catalog.Pending {
-		s.freshen(sess, got)
-		return
-	}
-	var l *listing
-	if old != nil && old.digest == digest {
-		confirmed := *old
-		confirmed.catalog.Pending = false
-		l = &confirmed
-	} else {
-		l = s.admit(offer)
-	}
-	s.mu.Lock()
-	s.listing, s.foreign, s.fresh.held = l, false, true
-	news := s.compare(l.catalog)
-	s.mu.Unlock()
-	c := l.catalog
-	s.log.Info("catalog of the server is known", "tools", len(c.Tools), "repaired", l.repaired, "excluded", len(c.Excluded),
-		"prompts", len(c.Prompts), "resources", len(c.Resources), "templates", len(c.Templates))
-	if n := len(l.limited); n > 0 {
-		s.log.Warn("the server lists more than its limits allow", "times", n, "first", s.redact.Text(l.limited[0]))
-	}
-	s.tellOfCatalog(l, news)
-	s.onChange()
-	s.freshen(sess, got)
-	s.remember(l)
+	f.Public = text(result, "cacheScope") == "public"
+	return f
 }
 
 func orText(a, b string) string {
@@ -294,4 +240,72 @@ func orText(a, b string) string {
 		return a
 	}
 	return b
+}
+
+// list is one of the lists that a server offers. All are read, kept and admitted in the same way.
+type list int
+
+const (
+	toolList list = iota
+	promptList
+	resourceList
+	templateList
+	lists // how many there are
+)
+
+// kind is what a server announces changes of: templates change with resources.
+type kind int
+
+const (
+	toolKind kind = iota
+	promptKind
+	resourceKind
+	kinds // how many there are
+)
+
+// method is the request that returns a page of the list.
+func (l list) method() string {
+	return [...]string{methodListTools, "prompts/list", "resources/list", "resources/templates/list"}[l]
+}
+
+// member is the member of a page's result that holds the elements.
+func (l list) member() string {
+	return [...]string{"tools", "prompts", "resources", "resourceTemplates"}[l]
+}
+
+// key is the member of an element by which it is told from the others.
+func (l list) key() string { return [...]string{"name", "name", "uri", "uriTemplate"}[l] }
+
+// noun is what an element is called in messages.
+func (l list) noun() string {
+	return [...]string{"tool", "prompt", "resource", "resource template"}[l]
+}
+
+func (l list) kind() kind {
+	return [...]kind{toolKind, promptKind, resourceKind, resourceKind}[l]
+}
+
+// lists are the lists that change with k.
+func (k kind) lists() []list {
+	return [...][]list{{toolList}, {promptList}, {resourceList, templateList}}[k]
+}
+
+// changed is the notification that tells of a change.
+func (k kind) changed() string {
+	return [...]string{noteToolsChanged, "notifications/prompts/list_changed", "notifications/resources/list_changed"}[k]
+}
+
+// filter is the member of a subscriptions/listen that asks for that notification.
+func (k kind) filter() string {
+	return [...]string{"toolsListChanged", "promptsListChanged", "resourcesListChanged"}[k]
+}
+
+// listOf returns the list that method reads.
+func listOf(method string) (list, bool) {
+	for l := range lists {
+		if l.method() == method {
+			return l, true
+		}
+	}
+	return 0, false
 }

@@ -1,0 +1,352 @@
+package upstream
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+)
+
+// catalog holds what one server offers: it admits and publishes what was listed, compares it with the last start, and caches
+// it for the next. All connections to the server share it.
+type catalog struct {
+	*entry
+	cache    Catalogs // nil where nothing is cached
+	onChange func()
+
+	publishing sync.Mutex        // one listing at a time
+	cached     [sha256.Size]byte // digest of the offer in cache; zero where there is none
+
+	mu       sync.Mutex
+	unlisted [lists]*fault.Fault // why a list that the server offers was not read when it was last asked for
+	listing  *listing            // nil until first listed
+	foreign  bool                // the listing is that of a server of the same id and another identity
+	first    map[string]string   // how tools were described when they were first listed, or at the last start: see descriptions
+	changed  []string            // the tools that are described otherwise now
+	fresh    freshness           // of the listing
+}
+
+// listing is a published catalog with what the hub needs to call its tools.
+type listing struct {
+	catalog  tool.Catalog
+	offer    offer // what it was made from
+	digest   [sha256.Size]byte
+	bindings map[string][]paramheader.Binding // by the tool's own name
+	repaired int
+	limited  []string // which limits were hit, and what came of it
+	findings []tool.Finding
+}
+
+// listed is what a server has just listed.
+type listed struct {
+	raw   [lists][]json.RawMessage
+	fresh [lists]tool.Freshness
+	known [lists]bool // false for a list that was not read
+}
+
+// freshness is what a server said of its lists when it listed them.
+type freshness struct {
+	of    *session // that listed last; nil before the first
+	lists [lists]tool.Freshness
+	held  bool // the listing has just changed, and nobody has been told
+}
+
+// admit makes a listing of an offer.
+func (c *catalog) admit(o offer) *listing {
+	a := newAdmission(c.cfg, o.sound)
+	tools, excluded := a.admit(o.Lists[toolList])
+	o.sound = a.sound
+	var offers [lists][]tool.Offer
+	for l := promptList; l < lists; l++ {
+		var dropped []tool.Exclusion
+		offers[l], dropped = a.admitOffers(l, o.Lists[l])
+		excluded = append(excluded, dropped...)
+	}
+	for i, e := range excluded {
+		excluded[i].Tool, excluded[i].Reason = c.redact.Text(e.Tool), c.redact.Beginning(e.Reason, redact.MaxMessage)
+	}
+	instructions := a.checkInstructions(o.Instructions)
+	for i, f := range a.findings {
+		a.findings[i].About = c.redact.Text(f.About)
+	}
+	l := &listing{
+		limited: a.limited, findings: a.findings,
+		offer: o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
+		catalog: tool.Catalog{Server: c.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded,
+			Tags: c.cfg.Tags, Title: o.Title, Instructions: instructions, Abilities: o.Abilities,
+			Prompts: offers[promptList], Resources: offers[resourceList], Templates: offers[templateList]},
+	}
+	for _, t := range tools {
+		if len(t.Repairs) > 0 {
+			l.repaired++
+		}
+		if b := paramheader.Of(t.InputSchema); b != nil {
+			l.bindings[t.Native] = b
+		}
+	}
+	return l
+}
+
+// recall lists what was offered before, until the server itself says what it offers: by the server that this one replaces
+// (old, or nil), or at an earlier start.
+func (c *catalog) recall(old *catalog) {
+	if c.cfg.Disabled {
+		return
+	}
+	var before *listing
+	if old != nil {
+		old.mu.Lock()
+		before, c.foreign = old.listing, old.foreign
+		old.mu.Unlock()
+	}
+	if before == nil || old.identity() != c.identity() {
+		if o, ok := c.load(); ok {
+			c.listing, c.foreign = c.admit(o), false
+			if o.sound != nil {
+				c.cached = c.listing.digest
+			}
+		} else if before != nil {
+			c.listing, c.foreign = c.admit(before.offer), true
+		}
+	} else {
+		c.listing = c.admit(before.offer)
+	}
+	if c.listing != nil {
+		c.listing.catalog.Pending = true
+		if !c.foreign {
+			c.first = descriptions(c.listing.catalog)
+		}
+	}
+}
+
+// load returns what the server offered at an earlier start.
+func (c *catalog) load() (offer, bool) {
+	if c.cache == nil {
+		return offer{}, false
+	}
+	data, found := c.cache.Load(c.identity())
+	if !found {
+		return offer{}, false
+	}
+	return decodeOffer(data)
+}
+
+// save caches the offer for the next start, unless it is cached already. c.publishing is held.
+func (c *catalog) save(l *listing) {
+	if c.cache == nil || c.cached == l.digest {
+		return
+	}
+	if err := c.cache.Save(c.identity(), l.offer.encode()); err != nil {
+		c.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
+		return
+	}
+	c.cached = l.digest
+}
+
+// publish admits what the server of sess has listed and makes it the catalog, unless it is already. Lists that were not read
+// stay as they were.
+func (c *catalog) publish(sess *session, got listed) {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	c.mu.Lock()
+	old, foreign := c.listing, c.foreign
+	c.mu.Unlock()
+	offer := sess.offer()
+	offer.Title, offer.Instructions = c.redact.Secrets(offer.Title), c.redact.Secrets(offer.Instructions)
+	if old != nil {
+		offer.sound = old.offer.sound
+	}
+	for l := range lists {
+		switch {
+		case got.known[l]:
+			offer.Lists[l] = got.raw[l]
+		case old != nil && !foreign && sess.offers(l.kind()):
+			offer.Lists[l] = old.offer.Lists[l]
+		}
+	}
+	digest := offer.digest()
+	if old != nil && old.digest == digest && !old.catalog.Pending {
+		c.freshen(sess, got)
+		return
+	}
+	var l *listing
+	if old != nil && old.digest == digest {
+		confirmed := *old
+		confirmed.catalog.Pending = false
+		l = &confirmed
+	} else {
+		l = c.admit(offer)
+	}
+	c.mu.Lock()
+	c.listing, c.foreign, c.fresh.held = l, false, true
+	news := c.compare(l.catalog)
+	c.mu.Unlock()
+	c.logListing(l, news)
+	c.onChange()
+	c.freshen(sess, got)
+	c.save(l)
+}
+
+// logListing logs what a person should know of a new listing. news are the tools that are described otherwise than before.
+func (c *catalog) logListing(l *listing, news []string) {
+	all := l.catalog
+	c.log.Info("catalog of the server is known", "tools", len(all.Tools), "repaired", l.repaired, "excluded", len(all.Excluded),
+		"prompts", len(all.Prompts), "resources", len(all.Resources), "templates", len(all.Templates))
+	if n := len(l.limited); n > 0 {
+		c.log.Warn("the server lists more than its limits allow", "times", n, "first", c.redact.Text(l.limited[0]))
+	}
+	if n := len(news); n > 0 {
+		c.log.Warn("tools are described otherwise than at the last start: look at them before a model uses them", "times", n,
+			"tools", strings.Join(news, ", "))
+	}
+	if n := len(l.findings); n > 0 {
+		c.log.Warn("the server's descriptions hold hidden characters", "times", n, "first", l.findings[0].About+": "+l.findings[0].Reason)
+	}
+}
+
+// descriptions are digests of what a model is told of each tool, by the tool's own name.
+func descriptions(c tool.Catalog) map[string]string {
+	all := make(map[string]string, len(c.Tools))
+	for _, t := range c.Tools {
+		all[t.Native] = t.SchemaDigest + t.Description
+	}
+	return all
+}
+
+// compare notes which tools are described otherwise than at first, and returns those that were not before. c.mu is held.
+func (c *catalog) compare(all tool.Catalog) (news []string) {
+	now := descriptions(all)
+	if c.first == nil {
+		c.first = now
+	}
+	var changed []string
+	for name, description := range now {
+		if first, known := c.first[name]; known && first != description {
+			changed = append(changed, c.redact.Text(name))
+		}
+	}
+	slices.Sort(changed)
+	for _, name := range changed {
+		if !slices.Contains(c.changed, name) {
+			news = append(news, name)
+		}
+	}
+	c.changed = changed
+	return news
+}
+
+// noteUnlisted notes why a list was not read, for the server's status; nil where it was.
+func (c *catalog) noteUnlisted(l list, f *fault.Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unlisted[l] = f
+}
+
+// freshen notes what the server of sess said of what it has just listed. What an earlier session said does not count any
+// more.
+func (c *catalog) freshen(sess *session, got listed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fresh.of != sess {
+		c.fresh = freshness{of: sess}
+	}
+	c.fresh.held = false
+	for l := range lists {
+		if got.known[l] {
+			c.fresh.lists[l] = got.fresh[l]
+		}
+	}
+}
+
+// expire notes that what was said of some lists does not hold any more.
+func (c *catalog) expire(all ...list) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range all {
+		c.fresh.lists[l] = tool.Freshness{}
+	}
+}
+
+// freshness returns what can be said of a list; ok is false where the server has no such list. connected says that the
+// server is connected or asleep: otherwise it lists anew when it is back.
+func (c *catalog) freshness(l list, connected bool) (f tool.Freshness, ok bool) {
+	if c.cfg.Disabled {
+		return f, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sess := c.fresh.of
+	switch {
+	case sess == nil || c.fresh.held || !connected:
+		return f, true
+	case !sess.offers(l.kind()):
+		return f, false
+	case len(sess.changed[l.kind()]) > 0:
+		return f, true // it has told of a change that has not been looked at
+	}
+	return c.fresh.lists[l], true
+}
+
+// current returns the listing, nil before the first, and whether the server itself has listed it, be it at an earlier start.
+func (c *catalog) current() (l *listing, own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listing, c.listing != nil && !c.foreign
+}
+
+// isKnown reports whether it is known what the server offers, be it from an earlier start.
+func (c *catalog) isKnown() bool {
+	_, own := c.current()
+	return own
+}
+
+// isConfirmed reports whether the server itself has listed since it was started.
+func (c *catalog) isConfirmed() bool {
+	l, _ := c.current()
+	return l != nil && !l.catalog.Pending
+}
+
+// bindings are the headers that calls of the tool carry.
+func (c *catalog) bindings(native string) []paramheader.Binding {
+	if l, _ := c.current(); l != nil {
+		return l.bindings[native]
+	}
+	return nil
+}
+
+// snapshot is what the server offers as far as is known. up and needs are what its lifecycle says.
+func (c *catalog) snapshot(up bool, needs string) tool.Catalog {
+	l, _ := c.current()
+	if l == nil {
+		return tool.Catalog{Server: c.cfg.ID, Source: tool.SourceMCP, Tags: c.cfg.Tags, Pending: !c.cfg.Disabled, Needs: needs}
+	}
+	all := l.catalog
+	all.Needs = needs
+	if c.cfg.HideWhenDown && !up {
+		all.Tools, all.Prompts, all.Resources, all.Templates, all.Abilities = nil, nil, nil, nil, tool.Abilities{}
+	}
+	return all
+}
+
+// report fills in what a person can see of the catalog.
+func (c *catalog) report(st *tool.ServerStatus) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.unlisted {
+		if f != nil && st.State == tool.ServerReady && st.LastError == "" {
+			st.LastError, st.Hint = c.redact.Beginning(f.What, redact.MaxMessage)+": that list stays as it was", f.Hint
+		}
+	}
+	if l := c.listing; l != nil {
+		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
+		st.Prompts, st.Resources, st.Templates = len(l.catalog.Prompts), len(l.catalog.Resources), len(l.catalog.Templates)
+		st.Cached, st.Known = l.catalog.Pending, !c.foreign
+		st.Findings, st.Changed = l.findings, slices.Clone(c.changed)
+	}
+}
