@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
@@ -169,12 +167,12 @@ func (s *server) callOver(
 			c.headers = paramheader.Headers(s.catalog.bindings(x.name), x.call.Arguments)
 		}
 	}
-	s.levelFirst(ctx, sess)
+	s.subscriptions.awaitLevel(ctx, sess)
 	limits.start()
 	if asTask {
 		sess.lasting.add(id)
 	}
-	a := s.wait(ctx, sess, c, x.Progress, *limits)
+	a := s.sender.wait(ctx, sess, c, x.Progress, *limits)
 	reply.Result = a.result
 	if a.err == nil {
 		reply, a.err = s.withTask(x, reply, asTask)
@@ -192,67 +190,6 @@ func (s *server) callOver(
 		reply.Free = a.memory.free
 	}
 	return reply, a
-}
-
-// wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops. Meanwhile
-// it puts what the server asks to the client.
-func (s *server) wait(
-	ctx context.Context, sess *session, c *laneCall, progress func(tool.Progress), limits callLimits,
-) answer {
-	limits.start()
-	desk, wasHeld := sess.lane.questions(), false
-	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
-	asking, over := context.WithCancel(ctx)
-	var answering sync.WaitGroup
-	defer answering.Wait()
-	defer over()
-	desk.begin(c)
-	defer desk.end(c)
-	timer := time.NewTimer(limits.left(false))
-	defer timer.Stop()
-	sess.lane.send(ctx, c)
-	for {
-		select {
-		case <-c.ready:
-			questions, held := c.takeQuestions() // first, so that what came before them goes before them
-			reports, done := c.take()
-			for _, r := range reports {
-				if r.progress != nil {
-					progress(tool.Progress{Params: r.progress, Message: s.redact.Text(text(r.progress, "message"))})
-				} else {
-					c.notify(r.note)
-				}
-			}
-			if done != nil {
-				return *done
-			}
-			for _, q := range questions {
-				ahead, sent := last, make(chan struct{})
-				last = sent
-				answering.Go(func() { desk.put(asking, q, ahead, sync.OnceFunc(func() { close(sent) })) })
-			}
-			if held != wasHeld || slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
-				wasHeld = held
-				timer.Reset(limits.left(held))
-			}
-		case <-timer.C:
-			if left := limits.left(true); c.isHeld() && left > 0 {
-				timer.Reset(left)
-				continue
-			}
-			sess.lane.cancel(ctx, c, "timeout")
-			if c.sent() {
-				return answer{err: s.timedOut(orText(c.name, c.method), "may have taken effect: check before calling again", true, limits)}
-			}
-			return answer{err: s.timedOut(orText(c.name, c.method), "had not been sent: nothing ran", false, limits)}
-		case <-ctx.Done():
-			sess.lane.cancel(ctx, c, "canceled by the client")
-			return answer{err: canceled(ctx, c.sent())}
-		case <-s.lifecycle.stopping:
-			sess.lane.cancel(ctx, c, "the client is stopping")
-			return endedFailure(c, errClosed)
-		}
-	}
 }
 
 // canceled is the answer of a call whose caller has gone.

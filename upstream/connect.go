@@ -106,7 +106,7 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 	sess.pid = proc.pid()
 	s.lifecycle.setPID(sess.pid)
 	lines := newLineWire(proc.stdin, proc.stdout, s.cfg.Limits.Message, s.memory)
-	conn := newStreamConn(lines, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
+	conn := newStreamConn(lines, s.probeTime(), s.notifications.handler(sess), s.log, s.redact)
 	sess.cut = conn.ended
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watchChild(sess, conn, proc, lines.broken) })
@@ -225,7 +225,7 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault.Fault) 
 		return nil, fault.OfConnect(s.cfg, err, s.redact)
 	}
 	sess := newSession()
-	conn := newStreamConn(wire, s.probeTime(), ear{s.hearing(sess), s.losses}, s.log, s.redact)
+	conn := newStreamConn(wire, s.probeTime(), s.notifications.handler(sess), s.log, s.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
@@ -289,7 +289,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	l := &httpLane{
 		server: s.http, calls: s.http.client(s.http.pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.cfg.Limits.Message,
-		onNotification: s.hearing(sess), losses: s.losses, onEnd: sess.end, onSuspect: sess.suspected,
+		notifications: s.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	life := context.WithoutCancel(ctx)
 	l.desk = newDesk(func(body []byte) { l.respond(life, body) })

@@ -47,7 +47,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				}
 				w.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 				began := time.Now()
-				a := testServer().wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) {},
+				a := testServer().sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) {},
 					callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {

@@ -52,19 +52,19 @@ type Group struct {
 	version  string
 	catalogs Catalogs
 
-	wishes *wishes
+	subscriptions *clientSubscriptions
 
 	restating sync.Mutex
 	restated  map[string]Restatement // by server; taken by Restated
 
-	mu        sync.Mutex
-	ends      map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
-	listeners []func()
-	hearers   []func(tool.Notification) // not changed after Start
-	life      context.Context           // of the servers; nil until started
-	cancel    context.CancelFunc        // ends life
-	closed    bool
-	killed    bool
+	mu             sync.Mutex
+	ends           map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
+	listeners      []func()
+	onNotification []func(tool.Notification) // not changed after Start
+	life           context.Context           // of the servers; nil until started
+	cancel         context.CancelFunc        // ends life
+	closed         bool
+	killed         bool
 }
 
 // roster is the servers at one moment. It is never changed.
@@ -81,7 +81,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		memory:  budget.New(cmp.Or(cfg.Memory, budget.Default())),
 		slots:   newSlots(cfg.StartParallel, processorTime),
 		guards:  &guards{self: cfg.Self, origin: cfg.Origin, log: logger},
-		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs, wishes: newWishes(),
+		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs, subscriptions: newClientSubscriptions(),
 		ends:  make(map[string]<-chan struct{}),
 		dirty: make(chan struct{}, 1), restated: make(map[string]Restatement),
 		kill: make(chan struct{}),
@@ -135,10 +135,10 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		entry: e, hubVersion: g.version, guards: g.guards,
 		retry: retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
 		slots: g.slots, kill: g.kill, firstWithin: cfg.FirstListWithin,
-		over:   make(chan struct{}),
-		wishes: g.wishes, leveled: make(chan struct{}, 1), notices: &notices{tell: g.tellNotice, run: g.running.Go, losses: e.losses},
+		over:          make(chan struct{}),
+		notifications: &notifications{entry: e, tell: g.notify, run: g.running.Go},
 	}
-	s.lifecycle = newLifecycle(e, tool.ServerStopped, g.changed, s.isSubscribed)
+	s.divide(tool.ServerStopped, g.changed, g.subscriptions)
 	switch sc.Transport {
 	case StreamableHTTP, SSE:
 		var err error
@@ -446,4 +446,22 @@ func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
 		return f, true
 	}
 	return s.catalog.freshness(l, s.lifecycle.isCurrent())
+}
+
+// OnNotification registers f to be told what servers say on their own: changes of what was subscribed to, and all else that
+// is no affair of the connection itself, unless it belongs to a call and went to its Notify. Those of one
+// connection come in order and one at a time, those of several concurrently. f returns quickly: what a server says
+// meanwhile is kept within bounds, and beyond these lost. Of Params, the keys of _meta that belong to the hop are left
+// out. It is called before Start.
+func (g *Group) OnNotification(f func(tool.Notification)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.onNotification = append(g.onNotification, f)
+}
+
+// notify hands a notification to whoever listens. It is called once the group has been started.
+func (g *Group) notify(n tool.Notification) {
+	for _, f := range g.onNotification {
+		f(n)
+	}
 }

@@ -44,10 +44,9 @@ type httpLane struct {
 	log     *slog.Logger
 	limit   int // bytes of one response or event
 
-	onNotification func(e envelope, c *laneCall) // see server.heard
-	losses         *losses
-	onEnd          func(*fault.Fault) // the session cannot be used any more
-	onSuspect      func()             // the server could not be reached: the session may be over
+	notifications notificationHandler
+	onEnd         func(*fault.Fault) // the session cannot be used any more
+	onSuspect     func()             // the server could not be reached: the session may be over
 
 	desk       *desk
 	background sync.WaitGroup                // notifications and the listener
@@ -339,20 +338,20 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 		if e.is(noteCancelled) {
 			l.desk.canceled(e)
 		} else if !e.is(noteProgress) {
-			l.onNotification(e, c)
+			l.notifications.handle(e, c)
 		} else if token, ours := e.progressToken(); e.isBadProgress() {
-			l.losses.add()
+			l.notifications.losses.add()
 		} else if ours && token == c.id {
 			if !c.report(e.params) {
-				l.losses.add()
+				l.notifications.losses.add()
 			}
 		} else if ours {
-			l.onNotification(e, c) // of a call that has become a task
+			l.notifications.handle(e, c) // of a call that has become a task
 		}
 	case kindRequest:
 		l.asked(ctx, e, c)
 	default:
-		l.losses.add()
+		l.notifications.losses.add()
 	}
 	return answer{}, false
 }
@@ -360,7 +359,7 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 // asked handles a request of the server that came on the stream of c, or on one that is no call's; then c is nil.
 func (l *httpLane) asked(ctx context.Context, e envelope, c *laneCall) {
 	if !e.valid {
-		l.losses.add()
+		l.notifications.losses.add()
 		if body := e.refusal(); body != nil {
 			l.respond(ctx, body)
 		}

@@ -247,7 +247,7 @@ func (l *httpLane) readEvents(
 	for {
 		ev, err := events.next()
 		if errors.Is(err, errEventTooLarge) {
-			l.losses.add()
+			l.notifications.losses.add()
 			(&oversize{limit: l.limit, full: events.full}).warn(l.log)
 			err = events.skip()
 			if large := (*oversize)(nil); errors.As(err, &large) {
@@ -265,9 +265,9 @@ func (l *httpLane) readEvents(
 		case kind == kindNotification && e.is(noteCancelled):
 			l.desk.canceled(e)
 		case kind == kindNotification:
-			l.onNotification(e, nil)
+			l.notifications.handle(e, nil)
 		case kind == kindNone && len(ev.data) > 0:
-			l.losses.add()
+			l.notifications.losses.add()
 		case kind == kindRequest:
 			l.asked(ctx, e, nil)
 		}

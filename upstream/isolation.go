@@ -203,11 +203,10 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 		slots: i.slots, kill: parent.kill,
 		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,
 		catalog: parent.catalog, lister: &lister{entry: &e, catalog: parent.catalog, onRestate: parent.lister.onRestate},
-		over:   make(chan struct{}),
-		wishes: parent.wishes, leveled: make(chan struct{}, 1),
-		notices: &notices{tell: parent.notices.tell, run: parent.notices.run, losses: parent.losses},
+		over:          make(chan struct{}),
+		notifications: &notifications{entry: &e, tell: parent.notifications.tell, run: parent.notifications.run},
 	}
-	one.lifecycle = newLifecycle(&e, tool.ServerStarting, func() {}, one.isSubscribed)
+	one.divide(tool.ServerStarting, func() {}, parent.subscriptions.clients)
 	if parent.http != nil {
 		one.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
 	}

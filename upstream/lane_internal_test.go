@@ -65,12 +65,14 @@ func testConn(w wire, onListChanged func()) *streamConn {
 			onListChanged()
 		}
 	}
-	return newStreamConn(w, time.Second, ear{heard: hear}, quiet(), redact.New(ServerConfig{}))
+	return newStreamConn(w, time.Second, notificationHandler{handle: hear}, quiet(), redact.New(ServerConfig{}))
 }
 
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: redact.New(ServerConfig{})}
-	return &server{entry: e, lifecycle: newLifecycle(e, tool.ServerReady, func() {}, func() bool { return false })}
+	s := &server{entry: e, notifications: &notifications{entry: e}}
+	s.divide(tool.ServerReady, func() {}, newClientSubscriptions())
+	return s
 }
 
 func progressOf(id string) []byte {
@@ -112,7 +114,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 					}()
 				}
 				began, reports := time.Now(), 0
-				a := s.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) { reports++ },
+				a := s.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) { reports++ },
 					callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {

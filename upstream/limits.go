@@ -69,7 +69,7 @@ func (e *oversize) fault(during string) *fault.Fault {
 
 // receiveOversize tells whoever waits for a message that it was too large: the call, or the SDK.
 func (c *streamConn) receiveOversize(large *oversize) {
-	c.losses.add()
+	c.notifications.losses.add()
 	large.warn(c.log)
 	e, kind := open(large.response)
 	if kind != kindResponse {
@@ -102,7 +102,7 @@ func noRoom(err error) error {
 // oversizeAnswer is the answer of a call whose response is too large, or had no room: full says why.
 func (l *httpLane) oversizeAnswer(full error) answer {
 	large := &oversize{limit: l.limit, full: full}
-	l.losses.add()
+	l.notifications.losses.add()
 	large.warn(l.log)
 	return answer{err: large.failure()}
 }

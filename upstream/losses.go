@@ -18,9 +18,3 @@ func (l *losses) count() int64 {
 	}
 	return l.n.Load()
 }
-
-// ear is who hears of what a connection says on its own.
-type ear struct {
-	heard  func(e envelope, c *laneCall) // see server.heard
-	losses *losses
-}

@@ -21,7 +21,7 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 	}
 	s := testServer()
 	raw, e := message(noteMessage)
-	n, _, ok := s.notification(noteMessage, e)
+	n, _, ok := s.notifications.check(noteMessage, e)
 	clear(raw) // what is kept must not be a part of it
 	if !ok || string(n.Params) != params {
 		t.Errorf("a log message is kept as %q", n.Params)

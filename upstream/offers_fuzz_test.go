@@ -73,12 +73,12 @@ func FuzzNotification(f *testing.F) {
 			t.Skip()
 		}
 		s, sess := testServer(), newSession()
-		s.notices = &notices{run: func(func()) {}} // what is queued is looked at
-		sess.book.set("a://", true)
+		s.notifications.run = func(func()) {} // what is queued is looked at
+		sess.subscribed.set("a://", true)
 		sess.watch.begin(&hop{version: modernVersion, client: "1"})
 		c := newLaneCall("toolhub-1", methodCallTool, nil)
-		s.heard(sess, e, c)
-		for _, q := range s.notices.queue {
+		s.notifications.handle(sess, e, c)
+		for _, q := range s.notifications.queue {
 			p := q.note.Params
 			if p == nil {
 				continue // of a method that the hub does not know

@@ -27,9 +27,9 @@ type server struct {
 	slots      *slots
 	kill       <-chan struct{} // closed when stopping must be brisk
 
-	wishes  *wishes       // of all clients
-	leveled chan struct{} // has room for one: the log level that they wish for is another
-	notices *notices
+	sender        *sender
+	subscriptions *subscriptions
+	notifications *notifications
 
 	isolation *isolation // the connections of client sessions, of which this may be one; nil for useShared
 
@@ -42,10 +42,6 @@ type server struct {
 	starts      starts
 	pause       time.Duration // before the next start
 
-	// Only resubscribe uses these.
-	reported *book           // of the latest session
-	owed     map[string]bool // resources that an earlier one reported on, and none since
-
 	calls  atomic.Int64
 	errors atomic.Int64
 
@@ -53,6 +49,14 @@ type server struct {
 	over chan struct{} // closed when run has returned, and that of each server which it came after
 
 	firstWithin time.Duration // see Config.FirstListWithin
+}
+
+// divide makes the parts of the server that every server has.
+func (s *server) divide(state tool.ServerState, onChange func(), clients *clientSubscriptions) {
+	s.subscriptions = &subscriptions{entry: s.entry, clients: clients, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
+	s.lifecycle = newLifecycle(s.entry, state, onChange, s.subscriptions.isNeeded)
+	s.sender = &sender{entry: s.entry, stopping: s.lifecycle.stopping}
+	s.subscriptions.sender = s.sender
 }
 
 // retry says how a failed server is started again.
@@ -85,7 +89,7 @@ func (s *server) run(ctx context.Context) {
 		if asleep && (s.use == useSession || s.catalog.isKnown()) && !s.sleep(ctx) {
 			return
 		}
-		asleep = s.use == useSession && !s.isSubscribed() // only a call starts that again
+		asleep = s.use == useSession && !s.subscriptions.isNeeded() // only a call starts that again
 		s.lifecycle.starting(nil)
 		s.starts = append(s.starts, time.Now())
 		sess, f := s.start(ctx)
@@ -266,8 +270,8 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	if listens := sess.hasToListen(); listens || s.listensForRequests(sess) {
 		// Before listing: what changes in between is told.
 		sess.watch.lapsed = func() {
-			for _, uri := range sess.book.all() {
-				s.makeUp(uri)
+			for _, uri := range sess.subscribed.all() {
+				s.notifications.putUpdate(uri)
 			}
 		}
 		listening, stop := context.WithCancel(ctx)
@@ -345,7 +349,7 @@ func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGrou
 		}
 	}
 	if can := sess.abilities(); s.use != useListing && (can.Subscribe || can.Logging && sess.hop == nil) {
-		tending.Go(func() { s.keepWishes(ctx, sess) })
+		tending.Go(func() { s.subscriptions.keep(ctx, sess) })
 	}
 }
 

@@ -26,8 +26,8 @@ type session struct {
 	changed [kinds]chan struct{} // each has room for one: the server's tools, say, have changed
 	suspect chan struct{}        // has room for one: the server could not be reached
 
-	watch *watch // what the standing stream is for, on 2026-07-28
-	book  *book  // what the server was told that it should report on
+	watch      *watch // what the standing stream is for, on 2026-07-28
+	subscribed *subscriptionState
 
 	ended   chan struct{} // closed when the session cannot be used any more
 	cut     chan struct{} // closed when nothing more comes from the server: ended follows, once it is known why; nil: not told before
@@ -39,7 +39,7 @@ type session struct {
 }
 
 func newSession() *session {
-	s := &session{lasting: &lasting{}, suspect: make(chan struct{}, 1), ended: make(chan struct{}), book: newBook()}
+	s := &session{lasting: &lasting{}, suspect: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range kinds {
 		s.changed[k] = make(chan struct{}, 1)

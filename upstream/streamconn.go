@@ -78,11 +78,11 @@ const (
 // the SDK it is an mcp.Connection. Beside that it is the lane of the session: responses and progress of lane calls
 // never reach the SDK but go to their calls as they were received.
 type streamConn struct {
-	wire           wire
-	log            *slog.Logger
-	redact         *redact.Redactor
-	onNotification func(e envelope, c *laneCall) // see server.heard
-	hop            *hop                          // set once the version is negotiated, nil below 2026-07-28
+	wire          wire
+	log           *slog.Logger
+	redact        *redact.Redactor
+	notifications notificationHandler
+	hop           *hop // set once the version is negotiated, nil below 2026-07-28
 
 	toSDK    chan jsonrpc.Message
 	closing  chan struct{}
@@ -90,7 +90,6 @@ type streamConn struct {
 	endOnce  sync.Once
 	requests atomic.Int32 // of the server, unanswered
 	noise    atomic.Int64
-	losses   *losses
 	noisy    *rate.Limiter
 	probe    probe
 	declared declared // of the server, in what it answers the SDK
@@ -107,19 +106,18 @@ type streamConn struct {
 // newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
 // that the server does not know it.
 func newStreamConn(
-	w wire, patience time.Duration, to ear, log *slog.Logger, r *redact.Redactor,
+	w wire, patience time.Duration, to notificationHandler, log *slog.Logger, r *redact.Redactor,
 ) *streamConn {
 	c := &streamConn{
-		wire:           w,
-		log:            log,
-		redact:         r,
-		onNotification: to.heard,
-		losses:         to.losses,
-		toSDK:          make(chan jsonrpc.Message, sdkBacklog),
-		closing:        make(chan struct{}),
-		ended:          make(chan struct{}),
-		noisy:          rate.NewLimiter(rate.Every(10*time.Second), 3),
-		pending:        make(map[string]*laneCall),
+		wire:          w,
+		log:           log,
+		redact:        r,
+		notifications: to,
+		toSDK:         make(chan jsonrpc.Message, sdkBacklog),
+		closing:       make(chan struct{}),
+		ended:         make(chan struct{}),
+		noisy:         rate.NewLimiter(rate.Every(10*time.Second), 3),
+		pending:       make(map[string]*laneCall),
 	}
 	c.probe.patience = patience
 	c.desk = newDesk(c.respond)
@@ -315,7 +313,7 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 	switch {
 	case e.is(noteProgress):
 		if e.isBadProgress() {
-			c.losses.add()
+			c.notifications.losses.add()
 			return false
 		}
 		token, ours := e.progressToken()
@@ -327,7 +325,7 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 		c.mu.Unlock()
 		if call != nil {
 			if !call.report(e.params) {
-				c.losses.add()
+				c.notifications.losses.add()
 			}
 			return false
 		}
@@ -335,20 +333,20 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 		return !c.desk.canceled(e)
 	}
 	call := c.listener(e)
-	if method, _ := rawjson.String(e.method); call == nil && (method == noteMessage || isUnheardOf(method)) {
+	if method, _ := rawjson.String(e.method); call == nil && (method == noteMessage || isCustom(method)) {
 		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
 		var several bool
 		if call, several = c.desk.sole(); several {
-			call = ofNobody() // it may be about what is nobody else's business, and does not say whose it is
+			call = discard() // it may be about what is nobody else's business, and does not say whose it is
 			c.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does not say which", "method", method)
 		}
 	}
-	c.onNotification(e, call)
+	c.notifications.handle(e, call)
 	return false
 }
 
-// ofNobody is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
-func ofNobody() *laneCall {
+// discard is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
+func discard() *laneCall {
 	c := newLaneCall("", "", nil)
 	c.notify = func(tool.Notification) {}
 	return c
@@ -391,7 +389,7 @@ func (c *streamConn) deliver(m jsonrpc.Message) {
 
 // drop counts something that the server should not have sent, and logs it now and then.
 func (c *streamConn) drop(what string, raw []byte) {
-	c.losses.add()
+	c.notifications.losses.add()
 	n := c.noise.Add(1)
 	if c.noisy.Allow() {
 		c.log.Warn("dropped output of the server: stdout must carry nothing but JSON-RPC messages",

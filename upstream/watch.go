@@ -110,8 +110,8 @@ func (w *watch) begin(h *hop) (params []byte, id string, version int) {
 	return append(append(out, h.members(nil)...), `}}`...), w.stream, w.version
 }
 
-// heard takes notifications/subscriptions/acknowledged on a connection that all streams share.
-func (w *watch) heard(e envelope) {
+// acknowledge takes notifications/subscriptions/acknowledged on a connection that all streams share.
+func (w *watch) acknowledge(e envelope) {
 	meta, _ := rawjson.Get(e.params, "_meta")
 	w.mu.Lock()
 	ours, version := text(meta, metaSubscription) == w.stream, w.asked

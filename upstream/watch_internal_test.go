@@ -22,9 +22,9 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		w := newWatch(func() { missed.Add(1) })
 		w.changes[toolKind] = true
 		far := newMemoryWire()
-		conn := newStreamConn(far, time.Second, ear{heard: func(e envelope, _ *laneCall) {
+		conn := newStreamConn(far, time.Second, notificationHandler{handle: func(e envelope, _ *laneCall) {
 			if e.is(noteListenAcked) {
-				w.heard(e)
+				w.acknowledge(e)
 			}
 		}}, quiet(), redact.New(ServerConfig{}))
 		conn.hop = &hop{version: modernVersion, client: "1"}

@@ -12,32 +12,44 @@ import (
 // maxSubscriptions bounds the resources of one server that one client session subscribes to.
 const maxSubscriptions = 1000
 
-// wishes are what the clients of a group want to be told of. They outlive connections and changes of the configuration.
-type wishes struct {
+// clientSubscriptions counts what the clients of a group want to hear of. It outlives connections and changes of the
+// configuration.
+type clientSubscriptions struct {
 	mu    sync.Mutex
 	level string
 	uris  map[string]map[string]map[string]int // how often, by server, key of the session, and resource
 }
 
-func newWishes() *wishes { return &wishes{uris: make(map[string]map[string]map[string]int)} }
+func newClientSubscriptions() *clientSubscriptions {
+	return &clientSubscriptions{uris: make(map[string]map[string]map[string]int)}
+}
 
-func (w *wishes) logLevel() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.level
+func (c *clientSubscriptions) logLevel() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
+}
+
+// setLogLevel reports whether the level is another than before.
+func (c *clientSubscriptions) setLogLevel(level string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := c.level != level
+	c.level = level
+	return changed
 }
 
 // add counts one more subscription.
-func (w *wishes) add(server, session, uri string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.uris[server] == nil {
-		w.uris[server] = make(map[string]map[string]int)
+func (c *clientSubscriptions) add(server, session, uri string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.uris[server] == nil {
+		c.uris[server] = make(map[string]map[string]int)
 	}
-	own := w.uris[server][session]
+	own := c.uris[server][session]
 	if own == nil {
 		own = make(map[string]int)
-		w.uris[server][session] = own
+		c.uris[server][session] = own
 	}
 	if own[uri] == 0 && len(own) >= maxSubscriptions {
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "subscriptions_full", Message: fmt.Sprintf(
@@ -49,10 +61,10 @@ func (w *wishes) add(server, session, uri string) error {
 }
 
 // remove takes one subscription back. It reports whether there was one, and it was the last of the session.
-func (w *wishes) remove(server, session, uri string) (last bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	own := w.uris[server][session]
+func (c *clientSubscriptions) remove(server, session, uri string) (last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own := c.uris[server][session]
 	if own[uri] == 0 {
 		return false
 	}
@@ -61,21 +73,21 @@ func (w *wishes) remove(server, session, uri string) (last bool) {
 	}
 	delete(own, uri)
 	if len(own) == 0 {
-		delete(w.uris[server], session)
+		delete(c.uris[server], session)
 	}
-	if len(w.uris[server]) == 0 {
-		delete(w.uris, server)
+	if len(c.uris[server]) == 0 {
+		delete(c.uris, server)
 	}
 	return true
 }
 
-// of returns the resources that the connection s is to report on: those of its session, or of all where it is shared.
-func (w *wishes) of(s *server) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// of returns the resources that the connection of e is to report on: those of its session, or of all where it is shared.
+func (c *clientSubscriptions) of(e *entry) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var all []string
-	for session, own := range w.uris[s.cfg.ID] {
-		if s.use == useSession && session != s.client.Key {
+	for session, own := range c.uris[e.cfg.ID] {
+		if e.use == useSession && session != e.client.Key {
 			continue
 		}
 		for uri := range own {
@@ -87,19 +99,16 @@ func (w *wishes) of(s *server) []string {
 }
 
 // wants reports whether uri is among them.
-func (w *wishes) wants(s *server, uri string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for session, own := range w.uris[s.cfg.ID] {
-		if (s.use != useSession || session == s.client.Key) && own[uri] > 0 {
+func (c *clientSubscriptions) wants(e *entry, uri string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for session, own := range c.uris[e.cfg.ID] {
+		if (e.use != useSession || session == e.client.Key) && own[uri] > 0 {
 			return true
 		}
 	}
 	return false
 }
-
-// isSubscribed reports whether the server is needed for the sake of subscriptions.
-func (s *server) isSubscribed() bool { return s.wishes != nil && len(s.wishes.of(s)) > 0 }
 
 // Subscribe asks a server, over the connection of who where each session has its own, to tell of changes to a resource;
 // the URI is the server's own. It counts: a server is asked at the first Subscribe and no more at the last Unsubscribe, and
@@ -107,16 +116,16 @@ func (s *server) isSubscribed() bool { return s.wishes != nil && len(s.wishes.of
 // being idle. says is what the client has said of itself: where the session has no connection yet, that is what it offers.
 // The error is as Execute's; then nothing was subscribed. Whoever has subscribed unsubscribes when the session of who ends.
 func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session, says tool.Hop) error {
-	if err := g.wishes.add(id, who.Key, uri); err != nil {
+	if err := g.subscriptions.add(id, who.Key, uri); err != nil {
 		return err
 	}
 	x := &order{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says, Progress: ignoreProgress}, name: uri}
 	x.over = func(ctx context.Context, s *server, sess *session, limits callLimits) answer {
-		return s.subscribe(ctx, sess, uri, limits)
+		return s.subscriptions.subscribe(ctx, sess, uri, limits)
 	}
 	_, err := g.dispatch(ctx, x)
 	if err != nil {
-		g.wishes.remove(id, who.Key, uri)
+		g.subscriptions.remove(id, who.Key, uri)
 	}
 	return err
 }
@@ -124,7 +133,7 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 // Unsubscribe takes one Subscribe back. A server that is not running is not started for that, and an error of it says only
 // that it may go on telling.
 func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Session) error {
-	if !g.wishes.remove(server, who.Key, uri) {
+	if !g.subscriptions.remove(server, who.Key, uri) {
 		return nil
 	}
 	s := g.roster.Load().byID[server]
@@ -139,24 +148,19 @@ func (g *Group) Unsubscribe(ctx context.Context, server, uri string, who tool.Se
 	if sess == nil {
 		return nil
 	}
-	return s.redact.Error(s.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
+	return s.redact.Error(s.subscriptions.unsubscribe(ctx, sess, uri, s.requestLimits()).err)
 }
 
 // SetLogLevel tells servers up to 2025-11-25 the most talkative level that any client wants, now and after each reconnect;
 // "" for none. On 2026-07-28 each request says its own. Setting the level that is set already does nothing.
 func (g *Group) SetLogLevel(level string) {
-	w := g.wishes
-	w.mu.Lock()
-	same := w.level == level
-	w.level = level
-	w.mu.Unlock()
-	if same {
+	if !g.subscriptions.setLogLevel(level) {
 		return
 	}
 	for _, s := range g.roster.Load().servers {
-		signal(s.leveled)
+		signal(s.subscriptions.levelChanged)
 		if s.use == useListing {
-			s.isolation.each(func(one *server) { signal(one.leveled) })
+			s.isolation.each(func(one *server) { signal(one.subscriptions.levelChanged) })
 		}
 	}
 }

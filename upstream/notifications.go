@@ -1,0 +1,214 @@
+package upstream
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	// maxNotification is the size in bytes above which a notification is dropped.
+	maxNotification = 1 << 20
+	// maxNotifications bounds the resource updates of one connection that wait, and its other notifications; maxNotificationBytes bounds these.
+	maxNotifications     = 1024
+	maxNotificationBytes = 8 << 20
+)
+
+// notificationHandler receives the notifications of one connection that are not about its own requests.
+type notificationHandler struct {
+	// handle does not block. c is the call that the notification belongs to, as far as the stream tells; else nil.
+	handle func(e envelope, c *laneCall)
+	losses *losses // counts the messages of the connection that are dropped
+}
+
+// notifications checks what the server of one connection says on its own, and queues it for the group's listeners. The queue
+// is bounded, and the reader of the connection never waits.
+type notifications struct {
+	*entry
+	tell func(tool.Notification)
+	run  func(func()) // runs it in a goroutine that the group waits for
+
+	mu      sync.Mutex
+	queue   []queued
+	others  int // in queue, besides updates
+	size    int // of those, in bytes
+	updates map[string]bool
+	busy    bool
+	broken  int
+}
+
+// queued is one notification that waits. about is the resource of an update, "" for all else.
+type queued struct {
+	note  tool.Notification
+	about string
+}
+
+// handler handles the notifications of one session.
+func (q *notifications) handler(sess *session) notificationHandler {
+	return notificationHandler{losses: q.losses, handle: func(e envelope, c *laneCall) { q.handle(sess, e, c) }}
+}
+
+// handle passes a notification on to the call that it belongs to, or to the group's listeners. It does not block.
+func (q *notifications) handle(sess *session, e envelope, c *laneCall) {
+	method, _ := rawjson.String(e.method)
+	for k := range kinds {
+		if method == k.changed() {
+			sess.listChanged(k)
+			return
+		}
+	}
+	listens := c != nil && c.listens
+	switch method {
+	case noteListenAcked:
+		if !listens {
+			sess.watch.acknowledge(e)
+			return
+		}
+	case noteUpdated:
+		if sess.subscribed.isEmpty() {
+			return // nobody asked
+		}
+	case noteProgress:
+		if token, ours := e.progressToken(); !ours || !sess.lasting.has(token) {
+			return // it comes too late, or is for nobody
+		}
+	case noteCancelled, noteInitialized, noteRootsChanged:
+		return // none that a server sends, or not here
+	case tool.NoteTask:
+		if !listens {
+			return // nobody asked
+		}
+	}
+	if q.use == useListing && method != noteUpdated {
+		return // it belongs to no client's session
+	}
+	n, about, ok := q.check(method, e)
+	switch {
+	case !ok:
+		q.refuse()
+	case method != noteUpdated && c != nil && c.notify != nil:
+		c.remark(n)
+	default:
+		q.put(n, about)
+	}
+}
+
+// isCustom reports whether a notification is none of the protocol.
+func isCustom(method string) bool {
+	switch method {
+	case noteListenAcked, noteMessage, noteUpdated, noteProgress, noteCancelled, noteInitialized, noteRootsChanged, tool.NoteTask,
+		tool.NoteTaskStatus, tool.NoteElicited:
+		return false
+	}
+	for k := range kinds {
+		if method == k.changed() {
+			return false
+		}
+	}
+	return true
+}
+
+// check makes of a server's message what clients are told, if it is well-formed. about is the resource of an update.
+func (q *notifications) check(method string, e envelope) (n tool.Notification, about string, ok bool) {
+	n = tool.Notification{Server: q.cfg.ID, Session: q.client.Key, Method: method}
+	if len(e.params) > maxNotification || !e.valid || method == "" || len(method) > maxMethod {
+		return n, "", false
+	}
+	known, well := true, true
+	switch method {
+	case noteUpdated:
+		about = text(e.params, "uri")
+		well = about != ""
+	case noteMessage:
+		_, has := rawjson.Get(e.params, "data")
+		well = has && text(e.params, "level") != ""
+	case tool.NoteTaskStatus:
+		well = text(e.params, "taskId") != ""
+	case tool.NoteElicited:
+		well = text(e.params, "elicitationId") != ""
+	case noteProgress, noteListenAcked:
+	case tool.NoteTask:
+		well = text(e.params, "taskId") != ""
+	default:
+		known = false
+	}
+	if !known && e.params == nil {
+		return n, "", true
+	}
+	if !well || !rawjson.IsObject(e.params) {
+		return n, "", false
+	}
+	params, err := withoutHop(e.params)
+	if err == nil {
+		params, err = rawjson.Line(params)
+	}
+	n.Params = bytes.Clone(params) // rather than the whole message that it came in
+	return n, about, err == nil
+}
+
+// put queues n. An update of a resource that waits already says nothing new.
+func (q *notifications) put(n tool.Notification, about string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case about != "" && q.updates[about]:
+		return
+	case about != "" && len(q.updates) >= maxNotifications, about == "" && (q.others >= maxNotifications || q.size+len(n.Params) > maxNotificationBytes):
+		q.losses.add()
+		return
+	case about != "":
+		if q.updates == nil {
+			q.updates = make(map[string]bool)
+		}
+		q.updates[about] = true
+	default:
+		q.others++
+		q.size += len(n.Params)
+	}
+	q.queue = append(q.queue, queued{n, about})
+	if !q.busy {
+		q.busy = true
+		q.run(q.drain)
+	}
+}
+
+// drain tells what waits, until nothing does.
+func (q *notifications) drain() {
+	for {
+		q.mu.Lock()
+		if len(q.queue) == 0 {
+			q.busy, q.queue = false, nil
+			q.mu.Unlock()
+			return
+		}
+		next := q.queue[0]
+		q.queue = q.queue[1:]
+		if next.about != "" {
+			delete(q.updates, next.about)
+		} else {
+			q.others--
+			q.size -= len(next.note.Params)
+		}
+		q.mu.Unlock()
+		q.tell(next.note)
+	}
+}
+
+// putUpdate queues an update of a resource that the server may have missed to send.
+func (q *notifications) putUpdate(uri string) {
+	q.put(tool.Notification{Server: q.cfg.ID, Session: q.client.Key, Method: noteUpdated, Params: uriParams(uri)}, uri)
+}
+
+// refuse counts a malformed notification.
+func (q *notifications) refuse() {
+	q.losses.add()
+	q.mu.Lock()
+	q.broken++
+	n := q.broken
+	q.mu.Unlock()
+	if n&(n-1) == 0 { // 1, 2, 4, 8 …: a flood of them is no flood of records
+		q.log.Warn("dropped a notification of the server: it is malformed or too large", "dropped_so_far", n)
+	}
+}

@@ -1,0 +1,231 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// levelWithin is how long a call waits until its server has taken the level that clients want.
+const levelWithin = time.Second
+
+// quietLevel is what a server is set to once nobody wants log messages any more: there is no level for none.
+const quietLevel = "emergency"
+
+// subscriptions tells the server of one connection which resources and which log level clients want to hear of.
+type subscriptions struct {
+	*entry
+	clients       *clientSubscriptions // of the whole group
+	sender        *sender
+	notifications *notifications
+	levelChanged  chan struct{} // has room for one: clients want another log level
+
+	// Only resubscribe uses these.
+	latest *subscriptionState // of the latest session
+	missed map[string]bool    // resources that an earlier session reported on, and none since
+}
+
+// isNeeded reports whether clients have subscribed to resources of the server.
+func (s *subscriptions) isNeeded() bool { return len(s.clients.of(s.entry)) > 0 }
+
+// subscribe tells the server of sess to report on a resource, unless it does so already or nobody wants that any more.
+func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string, limits callLimits) answer {
+	done := answer{result: json.RawMessage("{}")}
+	if !sess.abilities().Subscribe {
+		return answer{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server offers no subscriptions to resources"}}
+	}
+	state := sess.subscribed
+	if err := state.lock(ctx, sess); err != nil {
+		return answer{err: err}
+	}
+	defer state.unlock()
+	if state.has(uri) || !s.clients.wants(s.entry, uri) {
+		return done
+	}
+	state.set(uri, true) // first: updates may come before the answer
+	a := done
+	if sess.hop != nil {
+		a.err = s.renew(ctx, sess, []string{uri}, limits)
+	} else {
+		a = s.sender.wait(ctx, sess, newLaneCall(s.nextID(), methodSubscribe, uriParams(uri)), ignoreProgress, limits)
+	}
+	if a.err == nil {
+		return done
+	}
+	state.set(uri, false)
+	if sess.hop != nil {
+		sess.watch.ask(state.all()) // without it the others are taken as before
+	}
+	return a
+}
+
+// unsubscribe tells the server of sess not to report on a resource any more, unless somebody wants it again.
+func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri string, limits callLimits) answer {
+	state := sess.subscribed
+	if err := state.lock(ctx, sess); err != nil {
+		return answer{err: err}
+	}
+	defer state.unlock()
+	if !state.has(uri) || s.clients.wants(s.entry, uri) {
+		return answer{}
+	}
+	state.set(uri, false)
+	if sess.hop != nil {
+		sess.watch.ask(state.all())
+		return answer{}
+	}
+	return s.sender.wait(ctx, sess, newLaneCall(s.nextID(), methodUnsubscribe, uriParams(uri)), ignoreProgress, limits)
+}
+
+// renew asks for all resources of the state, and returns an error unless the server agrees to report on uris.
+func (s *subscriptions) renew(ctx context.Context, sess *session, uris []string, limits callLimits) error {
+	limited, cancel := context.WithTimeout(ctx, limits.idle)
+	defer cancel()
+	agreed, err := sess.watch.wait(limited, sess.ended, sess.watch.ask(sess.subscribed.all()))
+	switch {
+	case ctx.Err() != nil:
+		return canceled(ctx, true)
+	case errors.Is(err, errClosed):
+		return endedFailure(&laneCall{}, err).err
+	case err != nil:
+		return refusalOf(err, uris[0])
+	}
+	for _, uri := range uris {
+		if !agreed[uri] {
+			return refusalOf(nil, uri)
+		}
+	}
+	return nil
+}
+
+// keep tells the server of sess what clients want, and that again when it changes, until ctx ends.
+func (s *subscriptions) keep(ctx context.Context, sess *session) {
+	setLevel := func() {
+		if sess.abilities().Logging && sess.hop == nil {
+			s.setLevel(ctx, sess)
+		}
+	}
+	setLevel() // first: calls may wait for it
+	if sess.abilities().Subscribe {
+		s.resubscribe(ctx, sess)
+	}
+	for {
+		setLevel()
+		select {
+		case <-s.levelChanged:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resubscribe tells a new session of all subscriptions that there are. What an earlier session reported on may have changed
+// while there was none: that is told then as if the server had.
+func (s *subscriptions) resubscribe(ctx context.Context, sess *session) {
+	uris := s.clients.of(s.entry)
+	missed := make(map[string]bool)
+	for _, uri := range uris {
+		missed[uri] = s.missed[uri] || s.latest != nil && s.latest.has(uri)
+	}
+	s.missed, s.latest = missed, sess.subscribed
+	if len(uris) == 0 {
+		return
+	}
+	defer func() {
+		for _, uri := range uris {
+			if s.missed[uri] && sess.subscribed.has(uri) {
+				delete(s.missed, uri)
+				s.notifications.putUpdate(uri)
+			}
+		}
+	}()
+	limits := s.requestLimits()
+	if sess.hop != nil && s.subscribeAll(ctx, sess, uris, limits) {
+		return
+	}
+	for _, uri := range uris {
+		if a := s.subscribe(ctx, sess, uri, limits); a.err != nil && ctx.Err() == nil && !sess.isOver() {
+			s.log.Warn("a subscription could not be renewed: changes of that resource are not told", "error", s.redact.Text(a.err.Error()))
+		}
+	}
+}
+
+// subscribeAll is subscribe for many, in one request of 2026-07-28.
+func (s *subscriptions) subscribeAll(ctx context.Context, sess *session, uris []string, limits callLimits) bool {
+	state := sess.subscribed
+	if state.lock(ctx, sess) != nil {
+		return false
+	}
+	defer state.unlock()
+	added := slices.DeleteFunc(slices.Clone(uris), state.has) // the others stand there because clients have asked meanwhile
+	if len(added) == 0 {
+		return true
+	}
+	for _, uri := range added {
+		state.set(uri, true)
+	}
+	if s.renew(ctx, sess, uris, limits) == nil {
+		return true
+	}
+	for _, uri := range added {
+		state.set(uri, false)
+	}
+	return false
+}
+
+func uriParams(uri string) json.RawMessage {
+	return append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
+}
+
+// awaitLevel returns when the server of sess knows the log level that clients want: what a client asked for before a call
+// counts for that call. A server that does not take the level delays only one call, by levelWithin.
+func (s *subscriptions) awaitLevel(ctx context.Context, sess *session) {
+	if sess.hop != nil || s.use == useListing {
+		return
+	}
+	var limit <-chan time.Time
+	for {
+		level := s.clients.logLevel()
+		changed := sess.subscribed.level.pending(level)
+		if changed == nil || !sess.abilities().Logging {
+			return
+		}
+		if limit == nil {
+			timer := time.NewTimer(levelWithin)
+			defer timer.Stop()
+			limit = timer.C
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			sess.subscribed.level.waive(level)
+			return
+		case <-sess.ended:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// setLevel tells the server of the log level that clients want, where it is another than before.
+func (s *subscriptions) setLevel(ctx context.Context, sess *session) {
+	level, isNew := sess.subscribed.level.after(s.clients.logLevel())
+	if !isNew {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Call)
+	defer cancel()
+	params := append(append([]byte(`{"level":`), rawjson.Quote(level)...), '}')
+	c := newLaneCall(s.nextID(), methodSetLevel, params)
+	sess.lane.send(limited, c)
+	if a := await(limited, sess.lane, c); a.err != nil && ctx.Err() == nil {
+		s.log.Warn("the server's log level could not be set", "level", level, "error", s.redact.Text(a.err.Error()))
+	}
+	sess.subscribed.level.set(level)
+}
