@@ -321,7 +321,7 @@ func appendString(dst []byte, value string) []byte {
 	start := 0
 	for i := 0; i < len(value); {
 		b := value[i]
-		if b < utf8.RuneSelf && !isSpecial(b) {
+		if b < utf8.RuneSelf && b >= ' ' && b != '"' && b != '\\' {
 			i++
 			continue
 		}

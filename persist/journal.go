@@ -39,6 +39,7 @@ type Journal struct {
 	logger  *slog.Logger
 	stopped chan struct{} // closed when all is written and the file is closed
 	lines   sync.Pool     // of *[]byte: where callers encode
+	sync    map[tool.Object]bool
 
 	mu     sync.Mutex
 	next   *batch        // being collected
@@ -99,7 +100,10 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 }
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
-	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil)}
+	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil), sync: make(map[tool.Object]bool)}
+	for _, k := range tool.RecordKinds() {
+		j.sync[k.Object] = k.Sync
+	}
 	j.lines.New = func() any { return new([]byte) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
@@ -176,6 +180,7 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 		if lines, err = appendRecord(lines, r); err != nil {
 			return nil, false, err
 		}
+		durable = durable || j.sync[r.RecordObject()]
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

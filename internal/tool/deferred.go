@@ -59,8 +59,6 @@ type DeferredRef struct {
 	CreatedAt        time.Time    `json:"created_at"`
 }
 
-func (DeferredRef) RecordObject() Object { return ObjectDeferredRef }
-
 // SurfaceRecord is the standard's tool_surface: what one kind of caller sees from now on.
 type SurfaceRecord struct {
 	Head
@@ -84,5 +82,3 @@ type SurfaceTool struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"` // machine-readable
 }
-
-func (SurfaceRecord) RecordObject() Object { return ObjectSurface }

@@ -88,22 +88,40 @@ const (
 	ObjectSchedulerPolicy    Object = "tool_scheduler_policy"
 )
 
-// Record is one of the standard's objects, ready to be encoded as one JSON object. Its fields are not changed once it
-// was handed to a journal.
+// Record is one of the standard's objects, ready to be encoded as one JSON object: a struct with a Head. Its fields are not
+// changed once it was handed to a journal.
 type Record interface{ RecordObject() Object }
 
-func (Invocation) RecordObject() Object         { return ObjectInvocation }
-func (Result) RecordObject() Object             { return ObjectResult }
-func (ProgressRecord) RecordObject() Object     { return ObjectProgress }
-func (Event) RecordObject() Object              { return ObjectEvent }
-func (InputMutation) RecordObject() Object      { return ObjectInputMutation }
-func (PermissionDecision) RecordObject() Object { return ObjectPermissionDecision }
+// RecordKind is a kind of records in the journal.
+type RecordKind struct {
+	Object Object
+	Type   Record // the zero value of its Go type
+	When   string // when such a record is written, as docs/records.md has it
+	Sync   bool   // it is written, and synced as the journal's settings say, at once
+}
+
+// RecordKinds returns the table of all kinds of records in the journal.
+func RecordKinds() []RecordKind {
+	return []RecordKind{
+		{ObjectSurface, SurfaceRecord{}, "a caller's list of tools is new or changed", false},
+		{ObjectDeferredRef, DeferredRef{}, "a deferred tool is found, or its declaration is sent", false},
+		{ObjectEvent, Event{}, "at each step", false},
+		{ObjectPermissionDecision, PermissionDecision{}, "before the call runs", false},
+		{ObjectInputMutation, InputMutation{}, "somebody changed the arguments", false},
+		{ObjectProgress, ProgressRecord{}, "the tool reports progress", false},
+		{ObjectResult, Result{}, "at the end, exactly once", true},
+		{ObjectInvocation, Invocation{}, "before it runs, and at the end", false},
+	}
+}
 
 // Head is the first two members of every record.
 type Head struct {
 	Object        Object `json:"object"`
 	SchemaVersion string `json:"schema_version"`
 }
+
+// RecordObject returns the kind of the record.
+func (h Head) RecordObject() Object { return h.Object }
 
 // HeadOf returns the head of a record of kind o.
 func HeadOf(o Object) Head { return Head{Object: o, SchemaVersion: SchemaVersion} }

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// docs/records.md has one row for each kind of record, and says when it is written as the table of kinds does.
+func TestRecordsPageHasAllKinds(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "records.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows, want []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:tool|deferred)_\\w+)` \\| ([^|]+) \\|").FindAllStringSubmatch(string(page), -1) {
+		rows = append(rows, row[1]+": "+row[2])
+	}
+	for _, k := range tool.RecordKinds() {
+		want = append(want, string(k.Object)+": "+k.When)
+		if tool.HeadOf(k.Object).RecordObject() != k.Object || k.Type == nil {
+			t.Errorf("%+v", k)
+		}
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("rows %q, kinds %q", rows, want)
+	}
+}
