@@ -14,14 +14,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// attempt is one request of a client of 2026-07-28 for a resumable: the first, or a retry that brings input.
+// attempt is one request of a client for an operation: the first, or on 2026-07-28 a retry that brings input.
 type attempt struct {
 	peer     peer
-	of       resumable
+	op       operation
 	params   json.RawMessage // as the server gets them
 	server   string
 	reply    replier
 	progress *progressQueue
+	retries  bool // the client takes a result of type input_required
 
 	invocation tool.InvocationID // of the first attempt, and so of all
 	before     *attemptResult    // of the attempt before; nil in the first
@@ -30,121 +31,43 @@ type attempt struct {
 // state returns what the attempt's requestState says, without its id and end.
 func (a *attempt) state() suspended.State {
 	s := suspended.State{Caller: a.peer.session.Key, Profile: a.peer.profile, Server: a.server}
-	a.of.identify(&s)
+	a.op.identify(&s)
 	return s
 }
 
-// resumable is a request for which a server of 2026-07-28 may need input: a tools/call, or one that is forwarded.
-type resumable interface {
+// operation is what a request makes a server do: a tools/call, or a request that is forwarded.
+type operation interface {
 	// identify writes into s what the request is about.
 	identify(s *suspended.State)
 
-	// run serves one attempt. Meanwhile the server may use the running call.
-	run(ctx context.Context, a *attempt, r *runningCall) attemptResult
+	// run serves one attempt. Meanwhile the server may use the link.
+	run(ctx context.Context, a *attempt, l link) attemptResult
 
-	// end ends a request whose latest attempt needs input. why is a *tool.Failure, or a *tool.RPCError for the client.
+	// end ends an operation whose latest attempt needs input. why is a *tool.Failure, or a *tool.RPCError for the client.
 	end(ctx context.Context, latest attemptResult, why error) attemptResult
 
 	// answer writes the result on the wire of the attempt.
 	answer(ctx context.Context, a *attempt, r attemptResult)
 }
 
-// attemptResult is the end of a request, or the input that its server needs first.
+// link leads from a server that works on an operation to the client behind it. See invoke.Call for nil members.
+type link struct {
+	ask    tool.Asker
+	report func(tool.Progress)
+	notify func(tool.Notification)
+	hears  func() bool
+}
+
+// attemptResult is the end of an operation, or the input that its server needs first.
 type attemptResult struct {
-	needs   json.RawMessage // a result of type input_required; nil where the request has ended
-	outcome invoke.Outcome  // of a tools/call, apart from the result where input is needed
-	reply   tool.Reply      // of a forwarded request, likewise
+	needs   json.RawMessage // a result of type input_required; nil where the operation has ended
+	outcome invoke.Outcome  // of a tools/call
+	reply   tool.Reply      // of a forwarded request
 	err     error           // of a forwarded request without a reply
 }
 
-// toolCall is a resumable tools/call.
-type toolCall struct {
-	*toolCalls
-	call invoke.Call // apart from what depends on the attempt
-}
-
-func (c *toolCall) identify(s *suspended.State) {
-	s.Method, s.Arguments = c.call.Method, suspended.ArgumentsDigest(c.call.Arguments)
-	if l, ok := c.call.Surface.Resolve(c.call.Name); ok {
-		s.Name = string(l.Tool.Name)
-	}
-}
-
-func (c *toolCall) run(ctx context.Context, a *attempt, r *runningCall) attemptResult {
-	call := c.call
-	call.Invocation, call.Params = a.invocation, a.params
-	call.InRounds, call.Ask, call.Progress, call.Notify, call.Hears = true, r.ask, r.report, r.notify, r.hears
-	var o invoke.Outcome
-	if a.before == nil {
-		o = c.deps.Pipeline.Invoke(ctx, call)
-	} else {
-		o = a.before.outcome.Suspended.Resume(ctx, call)
-	}
-	if o.Suspended == nil {
-		return attemptResult{outcome: o}
-	}
-	return attemptResult{outcome: o, needs: o.Result}
-}
-
-func (c *toolCall) end(ctx context.Context, latest attemptResult, why error) attemptResult {
-	return attemptResult{outcome: latest.outcome.Suspended.End(ctx, why)}
-}
-
-func (c *toolCall) answer(ctx context.Context, a *attempt, r attemptResult) {
-	if r.needs != nil {
-		r.outcome = invoke.Outcome{InvocationID: a.invocation, Status: tool.StatusNeedsInput, Result: r.needs}
-	}
-	task := c.ownerships.keepTask(a.peer, a.server, r.outcome, a.progress.token)
-	defer task.release()
-	c.finish(ctx, a.peer, finished{a.server, a.reply, task}, r.outcome)
-}
-
-// forwardedRequest is a resumable request that goes on to a server. Nothing of it is left between two attempts.
-type forwardedRequest struct {
-	*forwarder
-	request tool.Request // apart from what depends on the attempt
-	native  string       // name or URI that it is about, as the server knows it
-}
-
-func (f *forwardedRequest) identify(s *suspended.State) {
-	arguments, _ := rawjson.Get(f.request.Params, "arguments")
-	s.Method, s.Name, s.Arguments = f.request.Method, f.native, suspended.ArgumentsDigest(arguments)
-}
-
-func (f *forwardedRequest) run(ctx context.Context, a *attempt, r *runningCall) attemptResult {
-	request := f.request
-	request.Params = a.params
-	request.InRounds, request.Ask, request.Progress, request.Notify = true, r.ask, r.report, r.notify
-	reply, err := f.deps.Servers.Forward(ctx, &request)
-	if err != nil {
-		var why *tool.Failure
-		if errors.As(context.Cause(ctx), &why) { // whoever canceled it has given a reason
-			err = why
-		}
-		return attemptResult{reply: reply, err: err}
-	}
-	if reply.NeedsInput && reply.Result == nil {
-		return attemptResult{reply: reply, needs: json.RawMessage("{}")}
-	}
-	if reply.NeedsInput {
-		return attemptResult{reply: reply, needs: reply.Result}
-	}
-	return attemptResult{reply: reply}
-}
-
-func (f *forwardedRequest) end(_ context.Context, _ attemptResult, why error) attemptResult {
-	return attemptResult{err: why}
-}
-
-func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResult) {
-	if r.needs != nil {
-		r.reply.Result, r.reply.NeedsInput, r.reply.Free = r.needs, true, nil
-	}
-	f.finish(ctx, a.peer, forwarded{server: f.request.Server, method: f.request.Method, wire: a.reply}, r.reply, r.err)
-}
-
-// runningCall is a resumable that its server works on. It outlives the requests of its client: one attempt at a time is
-// attached to it, and none while it is suspended.
+// runningCall is an operation that its server works on, for a client that retries. It outlives the requests of its client:
+// one attempt at a time is attached to it, and none while it is suspended.
 type runningCall struct {
 	invocation tool.InvocationID
 	cancel     context.CancelCauseFunc

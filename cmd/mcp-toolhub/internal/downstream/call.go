@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -16,12 +17,11 @@ import (
 
 // toolCalls serves tools/call through the pipeline.
 type toolCalls struct {
-	deps          *Deps
-	serverInfo    json.RawMessage
-	surfaces      *surfaces
-	notifications *serverNotifications
-	suspensions   *suspensions
-	ownerships    *ownerships
+	deps        *Deps
+	serverInfo  json.RawMessage
+	surfaces    *surfaces
+	suspensions *suspensions
+	ownerships  *ownerships
 }
 
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
@@ -46,7 +46,6 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) *to
 	m.params, name = to.params, to.name
 	args, _ := rawjson.Get(m.params, "arguments")
 	token, meta := splitMeta(m.params)
-	progress := newProgressQueue(r, token)
 	server := serverOf(surface, name)
 	call := invoke.Call{
 		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
@@ -56,63 +55,78 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) *to
 	if !p.modern && p.caller != nil {
 		call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
-	if p.modern {
-		c.suspensions.serve(ctx, &attempt{peer: p, of: &toolCall{c, call}, params: m.params, server: server, reply: r, progress: progress})
-		return nil
-	}
-	open := c.notifications.open(p, server, progress.says(p.leastLevel()))
-	defer open.leave()
-	asker := newClientAsker(c.ownerships, p, r, server, progress.sent)
-	call.Ask, call.Progress, call.Notify = asker.ask, progress.report(), open.notify
-	if task, ok := rawjson.Get(m.params, "task"); ok && rawjson.IsObject(task) {
+	if task, ok := rawjson.Get(m.params, "task"); ok && rawjson.IsObject(task) && !p.modern {
 		defer c.ownerships.expect(server)()
 	}
-	outcome := c.deps.Pipeline.Invoke(ctx, call)
-	asker.close()
-	open.leave()
-	progress.flush()
-	task := c.ownerships.keepTask(p, server, outcome, token)
-	defer task.release()
-	c.finish(ctx, p, finished{server, r, task}, outcome)
+	c.suspensions.serve(ctx, &attempt{peer: p, op: &toolCall{c, call}, params: m.params, server: server, reply: r,
+		progress: newProgressQueue(r, token), retries: p.modern})
 	return nil
 }
 
-// finished is a call that has an outcome.
-type finished struct {
-	server string
-	wire   replier
-	task   *newTask // that the server has made of it; nil for none
+// toolCall is the operation of a tools/call.
+type toolCall struct {
+	*toolCalls
+	call invoke.Call // apart from what depends on the attempt
 }
 
-// finish writes the outcome of a call on the client's wire.
-func (c *toolCalls) finish(ctx context.Context, p peer, to finished, outcome invoke.Outcome) {
-	r := to.wire
+func (c *toolCall) identify(s *suspended.State) {
+	s.Method, s.Arguments = c.call.Method, suspended.ArgumentsDigest(c.call.Arguments)
+	if l, ok := c.call.Surface.Resolve(c.call.Name); ok {
+		s.Name = string(l.Tool.Name)
+	}
+}
+
+func (c *toolCall) run(ctx context.Context, a *attempt, l link) attemptResult {
+	call := c.call
+	call.Invocation, call.Params = a.invocation, a.params
+	call.InRounds, call.Ask, call.Progress, call.Notify, call.Hears = a.retries, l.ask, l.report, l.notify, l.hears
+	var o invoke.Outcome
+	if a.before == nil {
+		o = c.deps.Pipeline.Invoke(ctx, call)
+	} else {
+		o = a.before.outcome.Suspended.Resume(ctx, call)
+	}
+	if o.Suspended == nil {
+		return attemptResult{outcome: o}
+	}
+	return attemptResult{outcome: o, needs: o.Result}
+}
+
+func (c *toolCall) end(ctx context.Context, latest attemptResult, why error) attemptResult {
+	return attemptResult{outcome: latest.outcome.Suspended.End(ctx, why)}
+}
+
+func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult) {
+	r, outcome := a.reply, result.outcome
+	if result.needs != nil {
+		outcome = invoke.Outcome{InvocationID: a.invocation, Status: tool.StatusNeedsInput, Result: result.needs}
+		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below
+	}
 	if outcome.Err != nil {
-		c.ownerships.elicitsFirst(p, to.server, outcome.Err)
-		r.refuse(labelledError(to.server, outcome.Err))
+		c.ownerships.elicitsFirst(a.peer, a.server, outcome.Err)
+		r.refuse(labelledError(a.server, outcome.Err))
 		return
 	}
+	task := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token)
+	defer task.release()
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
-		p.caller.remember(to.server, outcome.Result, outcome.Object)
+		a.peer.caller.remember(a.server, outcome.Result, outcome.Object)
 	}
-	outcome, err := to.task.showTask(p, outcome)
+	outcome, err := task.showTask(a.peer, outcome)
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task cannot be shown"})
 		return
 	}
-	if outcome.Status == tool.StatusNeedsInput {
-		outcome.Object, _ = rawjson.ReadObject(outcome.Result) // none where it is not one, and that is said below
-	}
-	result, err := c.resultFor(p, outcome)
+	text, err := c.resultFor(a.peer, outcome)
 	if err != nil {
 		c.deps.Logger.Error("result cannot be sent", "invocation", outcome.InvocationID, "error", err)
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the tool's result is no JSON object"})
 		return
 	}
-	if r.answer(result) && outcome.Free != nil {
+	if r.answer(text) && outcome.Free != nil {
 		outcome.Free()
 	}
 }

@@ -8,18 +8,18 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // forwarder sends requests other than tools/call on to the one server that they concern.
 type forwarder struct {
-	deps          *Deps
-	serverInfo    json.RawMessage
-	surfaces      *surfaces
-	notifications *serverNotifications
-	suspensions   *suspensions
-	ownerships    *ownerships
+	deps        *Deps
+	serverInfo  json.RawMessage
+	surfaces    *surfaces
+	suspensions *suspensions
+	ownerships  *ownerships
 }
 
 // onward is the server that a request goes to, and the name or URI in the request that is another one there.
@@ -49,31 +49,78 @@ func (f *forwarder) forward(ctx context.Context, p peer, m message, r replier, t
 		return invalidParams(err.Error())
 	}
 	token, meta := splitMeta(m.params)
-	queue := newProgressQueue(r, token)
 	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
 		Unknown: to.unknown}
 	if to.unknown {
 		request.Name = p.named
 	}
-	if p.modern && takesInput(m.method) {
-		f.suspensions.serve(ctx, &attempt{peer: p, of: &forwardedRequest{f, request, to.to}, params: params, server: to.server,
-			reply: r, progress: queue})
-		return nil
-	}
-	open := f.notifications.open(p, to.server, queue.says(p.leastLevel()))
-	defer open.leave()
-	request.Notify, request.Progress = open.notify, queue.report()
-	asker := newClientAsker(f.ownerships, p, r, to.server, queue.sent)
-	if !p.modern {
-		request.Ask = asker.ask
-	}
-	reply, err := f.deps.Servers.Forward(ctx, &request)
-	asker.close()
-	open.leave()
-	queue.flush()
-	f.finish(ctx, p, forwarded{server: to.server, method: m.method, wire: r, asked: to.from, native: to.to, unknown: to.unknown},
-		reply, err)
+	f.suspensions.serve(ctx, &attempt{peer: p, op: &forwardedRequest{f, request, to}, params: params, server: to.server,
+		reply: r, progress: newProgressQueue(r, token), retries: p.modern && takesInput(m.method)})
 	return nil
+}
+
+// forwardedRequest is the operation of a request that goes on to a server. Nothing of it is left between two attempts.
+type forwardedRequest struct {
+	*forwarder
+	request tool.Request // apart from what depends on the attempt
+	to      onward
+}
+
+func (f *forwardedRequest) identify(s *suspended.State) {
+	arguments, _ := rawjson.Get(f.request.Params, "arguments")
+	s.Method, s.Name, s.Arguments = f.request.Method, f.to.to, suspended.ArgumentsDigest(arguments)
+}
+
+func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptResult {
+	request := f.request
+	request.Params = a.params
+	request.InRounds, request.Ask, request.Progress, request.Notify = a.retries, l.ask, l.report, l.notify
+	reply, err := f.deps.Servers.Forward(ctx, &request)
+	r := attemptResult{reply: reply, err: err}
+	var why *tool.Failure
+	switch {
+	case err != nil && errors.As(context.Cause(ctx), &why): // whoever canceled it has given a reason
+		r.err = why
+	case err == nil && reply.NeedsInput && reply.Result == nil:
+		r.needs = json.RawMessage("{}")
+	case err == nil && reply.NeedsInput:
+		r.needs = reply.Result
+	}
+	return r
+}
+
+func (f *forwardedRequest) end(_ context.Context, _ attemptResult, why error) attemptResult {
+	return attemptResult{err: why}
+}
+
+func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResult) {
+	reply, err := r.reply, r.err
+	if r.needs != nil {
+		reply.Result, reply.NeedsInput, reply.Free = r.needs, true, nil
+	}
+	var result json.RawMessage
+	if err == nil {
+		if !reply.NeedsInput {
+			object, _ := reply.Object.(rawjson.Object)
+			a.peer.caller.remember(a.server, reply.Result, object)
+		}
+		to := forwarded{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to, unknown: f.to.unknown}
+		result, err = f.resultOf(a.peer, to, reply)
+	}
+	if err != nil {
+		var rpc *tool.RPCError
+		if errors.As(err, &rpc) {
+			f.ownerships.elicitsFirst(a.peer, a.server, rpc)
+			err = labelledError(a.server, rpc)
+		}
+		if e := f.failed(ctx, a.reply, err); e != nil {
+			a.reply.refuse(e)
+		}
+		return
+	}
+	if a.reply.answer(whole(result)) && reply.Free != nil {
+		reply.Free()
+	}
 }
 
 // takesInput reports whether a server of 2026-07-28 may need input for requests of a method, besides tools/call.
@@ -81,38 +128,11 @@ func takesInput(method string) bool {
 	return method == methodPromptsGet || method == methodResourcesRead
 }
 
-// forwarded is a request that a server was asked to answer.
+// forwarded is a request that a server has answered.
 type forwarded struct {
 	server, method string
-	wire           replier
 	asked, native  string // name or URI of what it is about, as the client and as the server know it
 	unknown        bool   // the hub does not know the method
-}
-
-// finish writes what a server answered on the client's wire.
-func (f *forwarder) finish(ctx context.Context, p peer, to forwarded, reply tool.Reply, err error) {
-	var result json.RawMessage
-	if err == nil {
-		if !reply.NeedsInput {
-			object, _ := reply.Object.(rawjson.Object)
-			p.caller.remember(to.server, reply.Result, object)
-		}
-		result, err = f.resultOf(p, to, reply)
-	}
-	if err != nil {
-		var rpc *tool.RPCError
-		if errors.As(err, &rpc) {
-			f.ownerships.elicitsFirst(p, to.server, rpc)
-			err = labelledError(to.server, rpc)
-		}
-		if e := f.failed(ctx, to.wire, err); e != nil {
-			to.wire.refuse(e)
-		}
-		return
-	}
-	if to.wire.answer(whole(result)) && reply.Free != nil {
-		reply.Free()
-	}
 }
 
 // resultOf returns a server's result as this client gets it.

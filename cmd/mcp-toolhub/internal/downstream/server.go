@@ -155,11 +155,10 @@ func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
 	s.surfaces = surfaces{deps: d, config: s.cfg, serverInfo: info}
 	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners, subscriptions: &s.subscriptions,
 		ownerships: &s.ownerships}
-	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications, table: table}
-	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, notifications: &s.notifications,
-		suspensions: &s.suspensions, ownerships: &s.ownerships}
-	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, notifications: &s.notifications,
-		suspensions: &s.suspensions, ownerships: &s.ownerships}
+	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications, ownerships: &s.ownerships,
+		table: table}
+	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions, ownerships: &s.ownerships}
+	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions, ownerships: &s.ownerships}
 	s.tasks = tasks{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder, ownerships: &s.ownerships}
 	s.subscriptions = subscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
 	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder, listeners: &s.listeners,

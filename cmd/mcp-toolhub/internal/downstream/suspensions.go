@@ -15,18 +15,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// suspensions serves the resumables of 2026-07-28: it suspends each while its client fetches the input that the server needs.
+// suspensions serves operations. On 2026-07-28 it suspends one while its client fetches the input that the server needs.
 type suspensions struct {
 	deps          *Deps
 	config        func() Config
 	serving       *sync.WaitGroup // requests that are being served
 	notifications *serverNotifications
+	ownerships    *ownerships
 	table         *suspended.Table[*attempt]
 	lost          atomic.Int64 // notifications of servers that were not kept for the next attempt
 }
 
 // serve serves an attempt, the first or a retry.
 func (s *suspensions) serve(ctx context.Context, a *attempt) {
+	if !a.retries {
+		s.serveOnce(ctx, a)
+		return
+	}
 	raw, retry := rawjson.Get(a.params, "requestState")
 	text, ok := rawjson.String(raw)
 	switch {
@@ -45,10 +50,26 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 	}
 }
 
+// serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask the client meanwhile.
+func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
+	open := s.notifications.open(a.peer, a.server, a.progress.says(a.peer.leastLevel()))
+	defer open.leave()
+	asker := newClientAsker(s.ownerships, a.peer, a.reply, a.server, a.progress.sent)
+	l := link{report: a.progress.report(), notify: open.notify}
+	if !a.peer.modern {
+		l.ask = asker.ask
+	}
+	result := a.op.run(ctx, a, l)
+	asker.close()
+	open.leave()
+	a.progress.flush()
+	a.op.answer(ctx, a, result)
+}
+
 // endIfGone ends the call that a requestState continues if its tool was taken away since, or hidden from the caller. It
 // reports whether that was so.
 func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
-	c, ok := a.of.(*toolCall)
+	c, ok := a.op.(*toolCall)
 	want := a.state()
 	if !ok || want.Name != "" {
 		return false
@@ -95,7 +116,7 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 			result = attemptResult{err: err, outcome: invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}}
 		}
 	}()
-	return a.of.run(ctx, a, r)
+	return a.op.run(ctx, a, link{r.ask, r.report, r.notify, r.hears})
 }
 
 // await answers the attempt with the result of the call, or with an input request of its server.
@@ -140,7 +161,7 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 			r.cancel(why)
 			<-r.done
 			if r.result.needs != nil {
-				a.of.end(ctx, r.result, why)
+				a.op.end(ctx, r.result, why)
 			}
 		},
 	})
@@ -150,7 +171,7 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 	}
 	result := append([]byte(`{"resultType":"input_required","inputRequests":`), requests...)
 	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
-	a.of.answer(ctx, a, attemptResult{needs: result})
+	a.op.answer(ctx, a, attemptResult{needs: result})
 	return true
 }
 
@@ -166,7 +187,7 @@ func (s *suspensions) attach(a *attempt, r *runningCall) {
 // conclude answers an attempt with the result of its request, or with the input that the server needs.
 func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult) {
 	if r.needs == nil {
-		a.of.answer(ctx, a, r)
+		a.op.answer(ctx, a, r)
 		return
 	}
 	result, serverState, err := inputRequired(a, r.needs)
@@ -179,15 +200,15 @@ func (s *suspensions) conclude(ctx context.Context, a *attempt, r attemptResult)
 		}
 	}
 	if err != nil {
-		a.of.answer(ctx, a, a.of.end(ctx, r, err))
+		a.op.answer(ctx, a, a.op.end(ctx, r, err))
 		return
 	}
-	a.of.answer(ctx, a, attemptResult{needs: result})
+	a.op.answer(ctx, a, attemptResult{needs: result})
 }
 
 // repeated is a suspended call that its server begins again with each retry.
 func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult) *suspended.Call[*attempt] {
-	first, invocation := a.of, a.invocation
+	first, invocation := a.op, a.invocation
 	return &suspended.Call[*attempt]{
 		Resume: func(ctx context.Context, retry *attempt, serverState json.RawMessage) {
 			retry.invocation, retry.before = invocation, &r
@@ -196,7 +217,7 @@ func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult)
 				params, err = rawjson.Set(retry.params, "requestState", serverState)
 			}
 			if err != nil {
-				retry.of.answer(ctx, retry, first.end(ctx, r, err))
+				retry.op.answer(ctx, retry, first.end(ctx, r, err))
 				return
 			}
 			retry.params = params
