@@ -9,8 +9,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // grantFile is the file of always-grants. It is the hub's own: a person may read it and remove or add entries, but it is
@@ -132,9 +130,7 @@ func parseGrants(file string, data []byte) ([]Grant, error) {
 	r := &reader{file: file}
 	var list []Grant
 	if root := r.tree(data); root != nil {
-		r.fields(root, "", []string{"grants"}, func(_, key string, value *node) {
-			r.list(value, key, func(_ int, key string, value *node) { list = append(list, r.grant(value, key)) })
-		})
+		r.fields(root, "", nil, each(r, "grants", &list, r.grant))
 	}
 	if err := r.err(); err != nil {
 		return nil, err
@@ -142,39 +138,21 @@ func parseGrants(file string, data []byte) ([]Grant, error) {
 	return list, nil
 }
 
-func grantKeys() []string {
-	return []string{"id", "then", "tool", "actor", "targets", "exact", "schema", "says", "by", "created", "expires"}
-}
-
 func (r *reader) grant(n *node, key string) Grant {
 	var g Grant
 	before := len(r.faults)
-	r.fields(n, key, grantKeys(), func(name, key string, value *node) {
-		switch name {
-		case "id":
-			g.ID = r.word(value, key)
-		case "then":
-			g.Then = tool.Behavior(r.word(value, key))
-		case "tool":
-			g.Tool = tool.Name(r.word(value, key))
-		case "actor":
-			g.Actor = r.word(value, key)
-		case "targets":
-			r.list(value, key, func(_ int, key string, value *node) { g.Scopes = append(g.Scopes, r.scope(value, key)) })
-		case "exact":
-			g.Exact = r.word(value, key)
-		case "schema":
-			g.Schema = r.word(value, key)
-		case "says":
-			g.Says = r.word(value, key)
-		case "by":
-			g.By = r.word(value, key)
-		case "created":
-			g.Created = r.instant(value, key)
-		case "expires":
-			g.Expires = r.instant(value, key)
-		}
-	})
+	r.fields(n, key, nil,
+		text(r, "id", &g.ID),
+		text(r, "then", &g.Then),
+		text(r, "tool", &g.Tool),
+		text(r, "actor", &g.Actor),
+		each(r, "targets", &g.Scopes, r.scope),
+		text(r, "exact", &g.Exact),
+		text(r, "schema", &g.Schema),
+		text(r, "says", &g.Says),
+		text(r, "by", &g.By),
+		r.time("created", &g.Created),
+		r.time("expires", &g.Expires))
 	if err := g.check(); err != nil && len(r.faults) == before {
 		r.fault(n, key, err.Error(), "")
 	}
@@ -186,30 +164,16 @@ func (r *reader) grant(n *node, key string) Grant {
 
 func (r *reader) scope(n *node, key string) Scope {
 	var s Scope
-	known := []string{"kind", "under", "host", "executable", "as", "cwd", "argument", "resource", "remote", "write"}
-	r.fields(n, key, known, func(name, key string, value *node) {
-		switch name {
-		case "kind":
-			s.Kind = target.Kind(r.word(value, key))
-		case "under":
-			s.Under = r.word(value, key)
-		case "host":
-			s.Host = r.word(value, key)
-		case "executable":
-			s.Executable = r.word(value, key)
-		case "as":
-			s.As = r.word(value, key)
-		case "cwd":
-			s.CWD = r.word(value, key)
-		case "argument":
-			s.Argument = r.word(value, key)
-		case "resource":
-			s.Resource = r.word(value, key)
-		case "remote":
-			s.Remote = r.truth(value, key)
-		case "write":
-			s.Write = r.truth(value, key)
-		}
-	})
+	r.fields(n, key, nil,
+		text(r, "kind", &s.Kind),
+		text(r, "under", &s.Under),
+		text(r, "host", &s.Host),
+		text(r, "executable", &s.Executable),
+		text(r, "as", &s.As),
+		text(r, "cwd", &s.CWD),
+		text(r, "argument", &s.Argument),
+		text(r, "resource", &s.Resource),
+		r.bool("remote", &s.Remote),
+		r.bool("write", &s.Write))
 	return s
 }

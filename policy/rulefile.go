@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // ReadRules reads the rule file at path. Its error is a Faults where the file can be read but is not right; then nothing
@@ -36,7 +35,7 @@ func ParseRules(source Source, file string, data []byte) (Set, error) {
 	r := &reader{file: file}
 	set := Set{Source: source}
 	if root := r.tree(data); root != nil {
-		r.fields(root, "", []string{"rules"}, func(_, key string, value *node) { set.Rules = r.rules(value, key) })
+		r.fields(root, "", nil, field{"rules", func(value *node, key string) { set.Rules = r.rules(value, key) }})
 	}
 	if err := r.err(); err != nil {
 		return Set{}, err
@@ -77,43 +76,30 @@ func RuleWords() map[string]string {
 		"if": "when", "condition": "when", "action": "then", "effect": "then", "behavior": "then"}
 }
 
-func ruleKeys() []string {
-	return []string{"id", "match", "tags", "server", "profile", "actor", "when", "then", "every_time", "reason"}
-}
-
 // rule reads one rule, and returns the places of its values by key.
 func (r *reader) rule(n *node, key string) (Rule, map[string]*node) {
 	rule := Rule{Place: fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)}
 	places := map[string]*node{"": n}
-	r.fieldsMeant(n, key, ruleKeys(), RuleWords(), func(name, key string, value *node) {
-		places[name] = value
-		for i, item := range value.Items {
-			places[fmt.Sprintf("%s[%d]", name, i)] = item
+	for _, m := range n.Members {
+		places[m.Key] = m.Value
+		for i, item := range m.Value.Items {
+			places[fmt.Sprintf("%s[%d]", m.Key, i)] = item
 		}
-		switch name {
-		case "id":
-			rule.ID = r.word(value, key)
-		case "match":
-			rule.Match = r.words(value, key)
-		case "tags":
-			rule.Tags = r.words(value, key)
-		case "server":
-			rule.Server = r.words(value, key)
-		case "profile":
-			rule.Profile = r.words(value, key)
-		case "actor":
-			rule.Actor = r.words(value, key)
-		case "when":
+	}
+	r.fields(n, key, RuleWords(),
+		text(r, "id", &rule.ID),
+		r.texts("match", &rule.Match),
+		r.texts("tags", &rule.Tags),
+		r.texts("server", &rule.Server),
+		r.texts("profile", &rule.Profile),
+		r.texts("actor", &rule.Actor),
+		field{"when", func(value *node, key string) {
 			if rule.When = r.word(value, key); strings.TrimSpace(rule.When) == "" {
 				r.fault(value, key, "the condition is empty", "remove the key, or write an expression that is true or false")
 			}
-		case "then":
-			rule.Then = tool.Behavior(r.word(value, key))
-		case "every_time":
-			rule.EveryTime = r.truth(value, key)
-		case "reason":
-			rule.Reason = r.word(value, key)
-		}
-	})
+		}},
+		text(r, "then", &rule.Then),
+		r.bool("every_time", &rule.EveryTime),
+		text(r, "reason", &rule.Reason))
 	return rule, places
 }

@@ -47,11 +47,9 @@ func ParseTable(file string, data []byte) (*Table, error) {
 	r := &reader{file: file}
 	t := &Table{tools: make(map[tool.Name]*stated)}
 	if root := r.tree(data); root != nil {
-		r.fields(root, "", []string{"policy", "tools", "calls"}, func(name, key string, value *node) {
-			switch name {
-			case "policy":
-				t.Settings = r.settings(value, key)
-			case "tools":
+		r.fields(root, "", nil,
+			field{"policy", func(value *node, key string) { t.Settings = r.settings(value, key) }},
+			field{"tools", func(value *node, key string) {
 				if value.Kind != textfile.Mapping {
 					r.must(value, key, "a mapping", "write a canonical name as each key")
 				}
@@ -59,10 +57,8 @@ func ParseTable(file string, data []byte) (*Table, error) {
 					name := tool.Name(m.Key)
 					t.tools[name] = r.stated(name, m.Value, join(key, m.Key))
 				}
-			case "calls":
-				r.list(value, key, func(_ int, key string, value *node) { t.Calls = append(t.Calls, r.call(value, key)) })
-			}
-		})
+			}},
+			each(r, "calls", &t.Calls, r.call))
 		if len(r.faults) == 0 && len(t.Calls) == 0 {
 			r.fault(root, "", "the table has no calls", "write calls:, a list of a call and what is wanted each")
 		}
@@ -75,19 +71,15 @@ func ParseTable(file string, data []byte) (*Table, error) {
 
 func (r *reader) settings(n *node, key string) *Settings {
 	s := &Settings{}
-	r.fields(n, key, []string{"mode", "rules", "grants"}, func(name, key string, value *node) {
-		switch name {
-		case "mode":
-			s.Mode = r.mode(value, key)
-		case "rules":
-			r.sets(s, value, key)
-		case "grants":
+	r.fields(n, key, nil,
+		field{"mode", func(value *node, key string) { s.Mode = r.mode(value, key) }},
+		field{"rules", func(value *node, key string) { r.sets(s, value, key) }},
+		field{"grants", func(value *node, key string) {
 			s.Grants = &Grants{session: map[tool.Name][]*Grant{}}
 			var list []Grant
-			r.list(value, key, func(_ int, key string, value *node) { list = append(list, r.grant(value, key)) })
+			each(r, "", &list, r.grant).read(value, key)
 			s.Grants.setAlways(list)
-		}
-	})
+		}})
 	return s
 }
 
@@ -97,13 +89,13 @@ func (r *reader) sets(s *Settings, n *node, key string) {
 		s.Sets = append(s.Sets, Set{User, r.rules(n, key)})
 		return
 	}
-	known := make([]string, 0, len(Sources()))
+	var known []field
 	for _, source := range Sources() {
-		known = append(known, string(source))
+		known = append(known, field{string(source), func(value *node, key string) {
+			s.Sets = append(s.Sets, Set{source, r.rules(value, key)})
+		}})
 	}
-	r.fields(n, key, known, func(name, key string, value *node) {
-		s.Sets = append(s.Sets, Set{Source(name), r.rules(value, key)})
-	})
+	r.fields(n, key, nil, known...)
 }
 
 func (r *reader) mode(n *node, key string) Mode {
@@ -123,34 +115,17 @@ func (r *reader) stated(name tool.Name, n *node, key string) *stated {
 	s := &stated{tool: &tool.Tool{Name: name, Server: server, Native: string(name[strings.LastIndexByte(string(name), '.')+1:])}}
 	f := &facts.Facts{Tool: name, Server: server, Trusted: name.Source() != tool.SourceMCP,
 		Risk: facts.Fact[string]{Value: facts.RiskMedium, Origin: facts.Configured}}
-	yes := func(value *node, key string) facts.Fact[bool] {
-		return facts.Fact[bool]{Value: r.truth(value, key), Origin: facts.Configured, Why: "the table says so"}
-	}
-	known := []string{"read_only", "trusted", "destructive", "network", "filesystem", "command", "open_world", "tags", "risk", "schema"}
-	r.fields(n, key, known, func(name, key string, value *node) {
-		switch name {
-		case "read_only":
-			f.ReadOnly = yes(value, key)
-		case "trusted":
-			f.Trusted = r.truth(value, key)
-		case "destructive":
-			f.Destructive = yes(value, key)
-		case "network":
-			f.Network = yes(value, key)
-		case "filesystem":
-			f.Filesystem = yes(value, key)
-		case "command":
-			f.Command = yes(value, key)
-		case "open_world":
-			f.OpenWorld = yes(value, key)
-		case "tags":
-			f.Tags = r.words(value, key)
-		case "risk":
-			f.Risk.Value = r.word(value, key)
-		case "schema":
-			s.tool.SchemaDigest = r.word(value, key)
-		}
-	})
+	r.fields(n, key, nil,
+		r.fact("read_only", &f.ReadOnly),
+		r.bool("trusted", &f.Trusted),
+		r.fact("destructive", &f.Destructive),
+		r.fact("network", &f.Network),
+		r.fact("filesystem", &f.Filesystem),
+		r.fact("command", &f.Command),
+		r.fact("open_world", &f.OpenWorld),
+		r.texts("tags", &f.Tags),
+		text(r, "risk", &f.Risk.Value),
+		text(r, "schema", &s.tool.SchemaDigest))
 	for tag, holds := range map[string]bool{"readonly": f.ReadOnly.Value, "write": !f.ReadOnly.Value, "network": f.Network.Value,
 		"filesystem": f.Filesystem.Value, "command": f.Command.Value} {
 		if holds {
@@ -163,54 +138,31 @@ func (r *reader) stated(name tool.Name, n *node, key string) *stated {
 	return s
 }
 
-func callKeys() []string {
-	return []string{"name", "call", "args", "meta", "targets", "limits", "as", "door", "session", "client", "profile", "cwd", "at",
-		"mode", "want", "rule", "source"}
-}
-
 func (r *reader) call(n *node, key string) TestCall {
 	c := TestCall{Place: fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)}
 	q := &c.Request
 	q.Actor = tool.Actor{Name: "local", Door: "http"}
-	r.fields(n, key, callKeys(), func(name, key string, value *node) {
-		switch name {
-		case "name":
-			c.Name = r.word(value, key)
-		case "call":
-			c.Tool = tool.Name(r.word(value, key))
-		case "args":
-			q.Input = jsonOf(value)
-		case "meta":
-			q.Meta = jsonOf(value)
-		case "targets":
+	r.fields(n, key, nil,
+		text(r, "name", &c.Name),
+		text(r, "call", &c.Tool),
+		field{"args", func(value *node, _ string) { q.Input = jsonOf(value) }},
+		field{"meta", func(value *node, _ string) { q.Meta = jsonOf(value) }},
+		field{"targets", func(value *node, key string) {
 			c.targets = true
-			r.list(value, key, func(_ int, key string, value *node) { q.Targets = append(q.Targets, r.target(value, key)) })
-		case "limits":
-			r.list(value, key, func(_ int, key string, value *node) { q.Findings = append(q.Findings, r.finding(value, key)) })
-		case "as":
-			q.Actor.Name = r.word(value, key)
-		case "door":
-			q.Actor.Door = r.word(value, key)
-		case "session":
-			q.Actor.Session = r.word(value, key)
-		case "client":
-			q.Actor.Client.Name = r.word(value, key)
-		case "profile":
-			q.Profile = r.word(value, key)
-		case "cwd":
-			q.CWD = r.word(value, key)
-		case "at":
-			q.Now = r.instant(value, key)
-		case "mode":
-			c.Mode = r.mode(value, key)
-		case "want":
-			c.Want = r.behavior(value, key)
-		case "rule":
-			c.Rule = r.word(value, key)
-		case "source":
-			c.Source = r.word(value, key)
-		}
-	})
+			each(r, "", &q.Targets, r.target).read(value, key)
+		}},
+		each(r, "limits", &q.Findings, r.finding),
+		text(r, "as", &q.Actor.Name),
+		text(r, "door", &q.Actor.Door),
+		text(r, "session", &q.Actor.Session),
+		text(r, "client", &q.Actor.Client.Name),
+		text(r, "profile", &q.Profile),
+		text(r, "cwd", &q.CWD),
+		r.time("at", &q.Now),
+		field{"mode", func(value *node, key string) { c.Mode = r.mode(value, key) }},
+		r.behavior("want", &c.Want),
+		text(r, "rule", &c.Rule),
+		text(r, "source", &c.Source))
 	if c.Tool == "" {
 		r.fault(n, key, "the entry names no tool", "write call: and a canonical name")
 	}
@@ -223,63 +175,46 @@ func (r *reader) call(n *node, key string) TestCall {
 	return c
 }
 
-func (r *reader) behavior(n *node, key string) tool.Behavior {
-	b := tool.Behavior(r.word(n, key))
-	switch b {
-	case tool.Allow, tool.Ask, tool.Deny, tool.Passthrough:
-		return b
-	}
-	r.fault(n, key, fmt.Sprintf("%q is no behavior", string(b)), "write allow, ask, deny or passthrough")
-	return b
+func (r *reader) behavior(name string, into *tool.Behavior) field {
+	return field{name, func(n *node, key string) {
+		*into = tool.Behavior(r.word(n, key))
+		switch *into {
+		case tool.Allow, tool.Ask, tool.Deny, tool.Passthrough:
+			return
+		}
+		r.fault(n, key, fmt.Sprintf("%q is no behavior", string(*into)), "write allow, ask, deny or passthrough")
+	}}
 }
 
 func (r *reader) target(n *node, key string) target.Target {
 	var t target.Target
-	known := []string{"kind", "argument", "resolved", "host", "executable", "write", "remote", "notes", "fault"}
-	r.fields(n, key, known, func(name, key string, value *node) {
-		switch name {
-		case "kind":
-			t.Kind = target.Kind(r.word(value, key))
-		case "argument":
-			t.Argument = r.word(value, key)
-		case "resolved":
-			t.Resolved = r.word(value, key)
-			t.Given = t.Resolved
-		case "host":
-			t.Host = r.word(value, key)
-		case "executable":
-			t.Executable = r.word(value, key)
-		case "write":
-			t.Write = r.truth(value, key)
-		case "remote":
-			t.Remote = r.truth(value, key)
-		case "notes":
-			for _, word := range r.words(value, key) {
-				t.Notes = append(t.Notes, target.Note(word))
-			}
-		case "fault":
-			t.Fault = r.word(value, key)
-		}
-	})
+	var notes []string
+	r.fields(n, key, nil,
+		text(r, "kind", &t.Kind),
+		text(r, "argument", &t.Argument),
+		text(r, "resolved", &t.Resolved),
+		text(r, "host", &t.Host),
+		text(r, "executable", &t.Executable),
+		r.bool("write", &t.Write),
+		r.bool("remote", &t.Remote),
+		r.texts("notes", &notes),
+		text(r, "fault", &t.Fault))
+	t.Given = t.Resolved
+	for _, note := range notes {
+		t.Notes = append(t.Notes, target.Note(note))
+	}
 	return t
 }
 
 // finding reads what a limit holds against a target: a sensitive path, where the table does not say otherwise.
 func (r *reader) finding(n *node, key string) target.Finding {
 	f := target.Finding{Code: target.Sensitive}
-	r.fields(n, key, []string{"then", "code", "target", "message"}, func(name, key string, value *node) {
-		switch name {
-		case "then":
-			f.Behavior = r.behavior(value, key)
-		case "target":
-			f.Blocked = r.word(value, key)
-			f.Target.Resolved = f.Blocked
-		case "code":
-			f.Code = r.word(value, key)
-		case "message":
-			f.Reason = r.word(value, key)
-		}
-	})
+	r.fields(n, key, nil,
+		r.behavior("then", &f.Behavior),
+		text(r, "code", &f.Code),
+		text(r, "target", &f.Blocked),
+		text(r, "message", &f.Reason))
+	f.Target.Resolved = f.Blocked
 	return f
 }
 

@@ -9,9 +9,14 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 const maxFile = 1 << 20 // bytes of a file of rules, grants or test calls
+
+// Faults is every fault of one file of rules, grants or test calls, sorted by place. A file with faults is refused whole:
+// half of a policy is another policy. The type tells them from the faults of a config.
+type Faults struct{ textfile.Faults }
 
 type node = textfile.Node
 
@@ -70,26 +75,65 @@ func (r *reader) must(n *node, key, want, hint string) {
 	r.fault(n, key, "this is "+found(n)+" and must be "+want, hint)
 }
 
-// fields calls set for each member of the mapping n that is among known, and reports all others.
-func (r *reader) fields(n *node, key string, known []string, set func(name, key string, value *node)) {
-	r.fieldsMeant(n, key, known, nil, set)
+// field is a key that a mapping may have, and what reads its value.
+type field struct {
+	name string
+	read func(value *node, key string)
 }
 
-// fieldsMeant is fields where meant says which key people mean by some other words.
-func (r *reader) fieldsMeant(n *node, key string, known []string, meant map[string]string, set func(name, key string, value *node)) {
+// fields reads the members of the mapping n, and reports those that are not among known. meant says which key people mean by
+// some other words.
+func (r *reader) fields(n *node, key string, meant map[string]string, known ...field) {
+	names := make([]string, len(known))
+	for i, f := range known {
+		names[i] = f.name
+	}
 	if n.Kind != textfile.Mapping {
-		r.must(n, key, "a mapping", "write "+strings.Join(known, ", "))
+		r.must(n, key, "a mapping", "write "+strings.Join(names, ", "))
 		return
 	}
 	for _, m := range n.Members {
 		path := join(key, m.Key)
-		if !slices.Contains(known, m.Key) {
-			r.fault(&node{Position: m.Position}, path, "unknown key", textfile.DidYouMean(cmp.Or(meant[m.Key], m.Key), known,
-				"the keys here are "+strings.Join(known, ", ")))
+		i := slices.Index(names, m.Key)
+		if i < 0 {
+			r.fault(&node{Position: m.Position}, path, "unknown key", textfile.DidYouMean(cmp.Or(meant[m.Key], m.Key), names,
+				"the keys here are "+strings.Join(names, ", ")))
 			continue
 		}
-		set(m.Key, path, m.Value)
+		known[i].read(m.Value, path)
 	}
+}
+
+// text is a field that holds a text.
+func text[T ~string](r *reader, name string, into *T) field {
+	return field{name, func(value *node, key string) { *into = T(r.word(value, key)) }}
+}
+
+// texts is a field that holds a text or a list of texts.
+func (r *reader) texts(name string, into *[]string) field {
+	return field{name, func(value *node, key string) { *into = r.words(value, key) }}
+}
+
+func (r *reader) bool(name string, into *bool) field {
+	return field{name, func(value *node, key string) { *into = r.truth(value, key) }}
+}
+
+// fact is a field that says true or false of a tool.
+func (r *reader) fact(name string, into *facts.Fact[bool]) field {
+	return field{name, func(value *node, key string) {
+		*into = facts.Fact[bool]{Value: r.truth(value, key), Origin: facts.Configured, Why: "the table says so"}
+	}}
+}
+
+func (r *reader) time(name string, into *time.Time) field {
+	return field{name, func(value *node, key string) { *into = r.instant(value, key) }}
+}
+
+// each is a field that holds a list of mappings.
+func each[T any](r *reader, name string, into *[]T, read func(n *node, key string) T) field {
+	return field{name, func(value *node, key string) {
+		r.list(value, key, func(_ int, key string, value *node) { *into = append(*into, read(value, key)) })
+	}}
 }
 
 func join(key, name string) string {
