@@ -140,62 +140,52 @@ func readName(native, server string) name {
 	return n
 }
 
-// override returns the value that pick finds in the first override that sets it.
-func override[T any](d *derivation, pick func(*Override) (T, bool)) (Fact[T], bool) {
+// configured is what the first override says that sets the fact, and inferred where none does.
+func configured[T any](d *derivation, inferred Fact[T], pick func(*Override) (value T, set bool)) Fact[T] {
 	for i := range d.overrides {
 		if v, ok := pick(&d.overrides[i]); ok {
-			return Fact[T]{v, Configured, d.overrides[i].Match}, true
+			return Fact[T]{v, Configured, d.overrides[i].Match}
 		}
 	}
-	return Fact[T]{}, false
+	return inferred
 }
 
-func (d *derivation) overrideBool(pick func(*Override) *bool) (Fact[bool], bool) {
-	return override(d, func(o *Override) (bool, bool) {
-		if b := pick(o); b != nil {
-			return *b, true
-		}
-		return false, false
-	})
+func (d *derivation) configuredBool(inferred Fact[bool], pick func(*Override) *bool) Fact[bool] {
+	return configured(d, inferred, func(o *Override) (bool, bool) { return isTrue(pick(o)), pick(o) != nil })
 }
 
-func overrideWord[T ~string | ~[]string](d *derivation, pick func(*Override) T) (Fact[T], bool) {
-	return override(d, func(o *Override) (T, bool) {
-		v := pick(o)
-		return v, len(v) > 0
-	})
+func configuredText[T ~string | ~[]string](d *derivation, inferred Fact[T], pick func(*Override) T) Fact[T] {
+	return configured(d, inferred, func(o *Override) (T, bool) { return pick(o), len(pick(o)) > 0 })
 }
 
 func (d *derivation) derive(f *Facts) {
 	f.Arguments = d.arguments()
 	f.pointers = d.pointers()
-	f.Command = d.commandFact(f)
-	f.ReadOnly = d.readOnly()
+	f.Command = d.configuredBool(d.command(f), func(o *Override) *bool { return o.Command })
+	f.ReadOnly = d.configuredBool(d.readOnly(), func(o *Override) *bool { return o.ReadOnly })
 	if f.ReadOnly.Value && f.Command.Value && f.Command.Origin == Configured {
 		f.ReadOnly = Fact[bool]{false, Configured, f.Command.Why}
 	}
-	f.Destructive = d.destructive(f)
+	f.Destructive = d.configuredBool(d.destructive(f), func(o *Override) *bool { return o.Destructive })
 	if f.Destructive.Value && f.Destructive.Origin == Configured {
 		f.ReadOnly = Fact[bool]{false, Configured, f.Destructive.Why}
 	}
 	for i := range f.Arguments {
 		f.Arguments[i].Write = f.Arguments[i].Write || !f.ReadOnly.Value
 	}
-	f.Idempotent = d.idempotent(f)
-	f.Network = d.network(f)
-	f.Filesystem = d.filesystem(f)
-	f.OpenWorld = d.openWorld(f)
-	f.Interactive = Fact[bool]{false, Inferred, "nothing says that it needs a person"}
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Interactive }); ok {
-		f.Interactive = v
-	}
-	f.Concurrent = d.concurrent(f)
+	f.Idempotent = d.configuredBool(d.idempotent(f), func(o *Override) *bool { return o.Idempotent })
+	f.Network = d.configuredBool(d.network(f), func(o *Override) *bool { return o.Network })
+	f.Filesystem = d.configuredBool(d.filesystem(f), func(o *Override) *bool { return o.Filesystem })
+	f.OpenWorld = d.configuredBool(d.openWorld(f), func(o *Override) *bool { return o.OpenWorld })
+	f.Interactive = d.configuredBool(Fact[bool]{false, Inferred, "nothing says that it needs a person"},
+		func(o *Override) *bool { return o.Interactive })
+	f.Concurrent = d.configuredBool(d.concurrent(f), func(o *Override) *bool { return o.Concurrent })
 	f.Sensitive = d.shape.sensitive
-	f.Risk = d.risk(f)
-	f.Access = d.access(f)
-	f.WriteEffects = d.writeEffects(f)
-	f.Kind = d.kind(f)
-	f.Lifecycle = d.lifecycle()
+	f.Risk = configuredText(d, d.risk(f), func(o *Override) string { return o.Risk })
+	f.Access = configuredText(d, d.access(f), func(o *Override) []string { return o.Access })
+	f.WriteEffects = configuredText(d, d.writeEffects(f), func(o *Override) []string { return o.WriteEffects })
+	f.Kind = configuredText(d, d.kind(f), func(o *Override) string { return o.Kind })
+	f.Lifecycle = configuredText(d, d.lifecycle(), func(o *Override) string { return o.Lifecycle })
 	f.Tags = d.tags(f)
 }
 
@@ -240,9 +230,6 @@ func (d *derivation) builtIn() bool {
 func (d *derivation) declares() bool { return d.tool.Name.Source() == "declarative" }
 
 func (d *derivation) readOnly() Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.ReadOnly }); ok {
-		return v
-	}
 	if slices.Contains(d.tool.Tags, tagWrite) {
 		return Fact[bool]{false, Configured, "tag write"}
 	}
@@ -307,9 +294,6 @@ func (d *derivation) known() bool {
 }
 
 func (d *derivation) destructive(f *Facts) Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Destructive }); ok {
-		return v
-	}
 	if f.ReadOnly.Value {
 		return Fact[bool]{false, f.ReadOnly.Origin, "it is read-only"}
 	}
@@ -337,9 +321,6 @@ func (d *derivation) shown(f *Facts) bool {
 }
 
 func (d *derivation) idempotent(f *Facts) Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Idempotent }); ok {
-		return v
-	}
 	switch {
 	case d.hints.idempotent != nil && !*d.hints.idempotent:
 		return Fact[bool]{false, Declared, "idempotentHint is false"}
@@ -353,9 +334,6 @@ func (d *derivation) idempotent(f *Facts) Fact[bool] {
 
 // concurrent: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
 func (d *derivation) concurrent(f *Facts) Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Concurrent }); ok {
-		return v
-	}
 	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.name.browser && !d.prose.browser {
 		return Fact[bool]{true, f.ReadOnly.Origin, "it is read-only"}
 	}
@@ -366,10 +344,7 @@ func (d *derivation) has(kind string) bool {
 	return slices.ContainsFunc(d.shape.arguments, func(a Argument) bool { return a.Kind == kind })
 }
 
-func (d *derivation) commandFact(f *Facts) Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Command }); ok {
-		return v
-	}
+func (d *derivation) command(f *Facts) Fact[bool] {
 	for _, a := range f.Arguments {
 		if a.Kind == ArgumentCommand || a.Kind == ArgumentCode && d.name.lead != inspects {
 			return Fact[bool]{true, a.Origin, "the argument " + a.Pointer + " is run"}

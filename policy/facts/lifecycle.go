@@ -35,9 +35,6 @@ const (
 
 // lifecycle is the state of the tool by itself: what the operator says, or whether it is deprecated.
 func (d *derivation) lifecycle() Fact[string] {
-	if v, ok := overrideWord(d, func(o *Override) string { return o.Lifecycle }); ok {
-		return v
-	}
 	switch {
 	case d.deprecated:
 		return Fact[string]{Deprecated, Declared, "its declaration says so"}

@@ -7,9 +7,6 @@ import (
 )
 
 func (d *derivation) network(f *Facts) Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Network }); ok {
-		return v
-	}
 	if slices.Contains(d.tool.Tags, tagNetwork) {
 		return Fact[bool]{true, Configured, "tag network"}
 	}
@@ -33,9 +30,6 @@ func (d *derivation) network(f *Facts) Fact[bool] {
 }
 
 func (d *derivation) filesystem(f *Facts) Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.Filesystem }); ok {
-		return v
-	}
 	if slices.Contains(d.tool.Tags, tagFilesystem) {
 		return Fact[bool]{true, Configured, "tag filesystem"}
 	}
@@ -61,9 +55,6 @@ func (d *derivation) filesystem(f *Facts) Fact[bool] {
 func (d *derivation) remoteFiles() bool { return d.has(ArgumentResource) }
 
 func (d *derivation) openWorld(f *Facts) Fact[bool] {
-	if v, ok := d.overrideBool(func(o *Override) *bool { return o.OpenWorld }); ok {
-		return v
-	}
 	switch {
 	case isTrue(d.hints.openWorld):
 		return Fact[bool]{true, Declared, "openWorldHint"}
@@ -80,9 +71,6 @@ func (d *derivation) openWorld(f *Facts) Fact[bool] {
 }
 
 func (d *derivation) risk(f *Facts) Fact[string] {
-	if v, ok := overrideWord(d, func(o *Override) string { return o.Risk }); ok {
-		return v
-	}
 	if d.calledDangerous() && !(f.Command.Value && !f.ReadOnly.Value) {
 		return Fact[string]{RiskHigh, Configured, "tag " + tagDangerous}
 	}
@@ -108,9 +96,6 @@ func (d *derivation) calledDangerous() bool {
 }
 
 func (d *derivation) access(f *Facts) Fact[[]string] {
-	if v, ok := overrideWord(d, func(o *Override) []string { return o.Access }); ok {
-		return v
-	}
 	against, _ := d.blockers()
 	kinds := []string{"read"}
 	add := func(is bool, kind string) {
@@ -129,9 +114,6 @@ func (d *derivation) access(f *Facts) Fact[[]string] {
 }
 
 func (d *derivation) writeEffects(f *Facts) Fact[[]string] {
-	if v, ok := overrideWord(d, func(o *Override) []string { return o.WriteEffects }); ok {
-		return v
-	}
 	if f.ReadOnly.Value {
 		return Fact[[]string]{nil, f.ReadOnly.Origin, "it is read-only"}
 	}
@@ -150,9 +132,6 @@ func (d *derivation) writeEffects(f *Facts) Fact[[]string] {
 
 // kind is how the tool is executed, which for a tool of an MCP server is by MCP whatever it does there.
 func (d *derivation) kind(f *Facts) Fact[string] {
-	if v, ok := overrideWord(d, func(o *Override) string { return o.Kind }); ok {
-		return v
-	}
 	kind := "native_tool"
 	switch source := d.tool.Name.Source(); {
 	case source == tool.SourceMCP:
