@@ -33,10 +33,10 @@ var mayImportOthers = map[string][]string{
 var overLimits = []string{
 	"package upstream",
 	"upstream.server", "cmd/mcp-toolhub.app", "cmd/mcp-toolhub.hub",
-	"cmd/mcp-toolhub/internal/config.reader", "upstream/upstreamtest.peer", "policy/facts.Interface",
+	"cmd/mcp-toolhub/internal/config.reader", "upstream/upstreamtest.peer",
 	"internal/tool.ServerStatus",
 	"cmd/mcp-toolhub.(*app).searchTools", "upstream/upstreamtest.(*peer).call",
-	"cmd/mcp-toolhub/internal/code.source", "policy/target.resolution", "upstream.Group", "upstream.isolation", "upstream.sseWire",
+	"cmd/mcp-toolhub/internal/code.source", "upstream.Group", "upstream.isolation", "upstream.sseWire",
 	"cmd/mcp-toolhub/internal/control",
 }
 

@@ -174,29 +174,45 @@ func (f *Facts) Interface() Interface {
 	}
 	return Interface{
 		Head: tool.HeadOf(tool.ObjectInterface), ID: f.ref("interface"),
-		ToolID: f.Tool, Name: t.Native, Aliases: list(f.state.Aliases), Namespace: f.namespace(),
-		NativeIDs: []string{t.Native}, UserFacingName: title,
-		SearchHint: f.SearchHint(), Description: t.Description, Capabilities: f.capabilities(), SchemaVisibility: visibility,
-		ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.state.AlwaysLoad,
-		ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(t.InputSchema), OutputSchema: objectOnly(t.OutputSchema),
-		Strict: f.strict(), IsEnabled: f.enabled(), RequiresSetup: f.Lifecycle.Value == RequiresSetup,
-		RequiredCredentials: list(f.state.Credentials), ModelRequirements: []string{}, FeatureGates: []string{},
-		SchemaValidation: f.validation(), ValueValidation: "by_executor", IOPreflightValidation: "targets", DenyBeforeIO: true,
-		IsReadOnly: f.ReadOnly.Value, IsDestructive: f.Destructive.Value, IsOpenWorld: f.OpenWorld.Value,
-		IsConcurrencySafe: f.Concurrent.Value, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
-		ClassifierInput: f.ClassifierInput(), Origins: f.Origins(),
-		PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool), PermissionChannel: f.options.Channel,
-		ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(), AbortSemantics: "cancel_requested",
-		ProgressSchema: json.RawMessage(progressSchema), ContextModifierPolicy: "forbid",
-		ResultMapper: passThrough, MaxInlineChars: f.maxInlineChars(), PersistencePolicy: f.ref("persistence"),
-		EmptyResultPolicy: "empty_content", RedactionPolicies: []string{}, Rendering: f.rendering(title),
+		InterfaceIdentity: InterfaceIdentity{
+			ToolID: f.Tool, Name: t.Native, Aliases: list(f.state.Aliases), Namespace: f.namespace(),
+			NativeIDs: []string{t.Native}, UserFacingName: title,
+		},
+		InterfaceDiscovery: InterfaceDiscovery{
+			SearchHint: f.SearchHint(), Description: t.Description, Capabilities: f.capabilities(), SchemaVisibility: visibility,
+			ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.state.AlwaysLoad,
+		},
+		InterfaceSchemas: InterfaceSchemas{
+			ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(t.InputSchema),
+			OutputSchema: objectOnly(t.OutputSchema), Strict: f.strict(),
+		},
+		InterfaceAvailability: InterfaceAvailability{
+			IsEnabled: f.enabled(), RequiresSetup: f.Lifecycle.Value == RequiresSetup,
+			RequiredCredentials: list(f.state.Credentials), ModelRequirements: []string{}, FeatureGates: []string{},
+		},
+		InterfaceValidation: InterfaceValidation{
+			SchemaValidation: f.validation(), ValueValidation: "by_executor", IOPreflightValidation: "targets", DenyBeforeIO: true,
+		},
+		InterfaceSafety: InterfaceSafety{
+			IsReadOnly: f.ReadOnly.Value, IsDestructive: f.Destructive.Value, IsOpenWorld: f.OpenWorld.Value,
+			IsConcurrencySafe: f.Concurrent.Value, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
+			ClassifierInput: f.ClassifierInput(), Origins: f.Origins(),
+		},
+		InterfacePermission: InterfacePermission{
+			PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool), PermissionChannel: f.options.Channel,
+		},
+		InterfaceExecution: InterfaceExecution{
+			ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(), AbortSemantics: "cancel_requested",
+			ProgressSchema: json.RawMessage(progressSchema), ContextModifierPolicy: "forbid",
+		},
+		InterfaceResult: InterfaceResult{
+			ResultMapper: passThrough, MaxInlineChars: f.maxInlineChars(), PersistencePolicy: f.ref("persistence"),
+			EmptyResultPolicy: "empty_content", RedactionPolicies: []string{},
+		},
+		Rendering: Rendering{Summary: title, Activity: "Calls " + string(f.Tool), ProgressHint: "message_and_percent",
+			RejectedHint: "reason", ErrorHint: "message", SearchText: title + " " + string(f.Tool)},
 		ExternalMappings: f.ExternalMappings(),
 	}
-}
-
-func (f *Facts) rendering(title string) Rendering {
-	return Rendering{Summary: title, Activity: "Calls " + string(f.Tool), ProgressHint: "message_and_percent",
-		RejectedHint: "reason", ErrorHint: "message", SearchText: title + " " + string(f.Tool)}
 }
 
 // ClassifierInput is what a classifier needs to know of the tool besides a call's arguments; the standard wants it of every

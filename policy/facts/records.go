@@ -137,47 +137,71 @@ type ResourceLock struct {
 	Mode     string `json:"mode"` // "shared" or "exclusive"
 }
 
-// Interface is the standard's tool_interface, with the ten partitions of its page.
+// Interface is the standard's tool_interface. Its parts are the ten partitions of its page; in JSON they are one object.
 type Interface struct {
 	tool.Head
 	ID string `json:"interface_id"`
+	InterfaceIdentity
+	InterfaceDiscovery
+	InterfaceSchemas
+	InterfaceAvailability
+	InterfaceValidation
+	InterfaceSafety
+	InterfacePermission
+	InterfaceExecution
+	InterfaceResult
 
-	// Identity
+	Rendering        Rendering              `json:"rendering"`
+	ExternalMappings []tool.ExternalMapping `json:"external_mappings"`
+}
+
+// InterfaceIdentity names the tool, for programs and for people.
+type InterfaceIdentity struct {
 	ToolID         tool.Name `json:"tool_id"`
 	Name           string    `json:"name"`
 	Aliases        []string  `json:"aliases"`
 	Namespace      string    `json:"namespace"`
 	NativeIDs      []string  `json:"native_ids"`
 	UserFacingName string    `json:"user_facing_name"`
+}
 
-	// Discovery
+// InterfaceDiscovery is what a search finds the tool by, and whether a surface lists it.
+type InterfaceDiscovery struct {
 	SearchHint       string   `json:"search_hint"`
 	Description      string   `json:"description"`
 	Capabilities     []string `json:"capability_refs"`
 	SchemaVisibility string   `json:"schema_visibility"`
 	ShouldDefer      bool     `json:"should_defer"`
 	AlwaysLoad       bool     `json:"always_load"`
+}
 
-	// Schemas
+// InterfaceSchemas are what goes in and comes out.
+type InterfaceSchemas struct {
 	ModelSchema   json.RawMessage `json:"model_input_schema,omitempty"`
 	RuntimeSchema json.RawMessage `json:"runtime_input_schema,omitempty"`
 	OutputSchema  json.RawMessage `json:"output_schema,omitempty"`
 	Strict        bool            `json:"strict"`
+}
 
-	// Availability
+// InterfaceAvailability says whether the tool can be called, and what it needs first.
+type InterfaceAvailability struct {
 	IsEnabled           bool     `json:"is_enabled"`
 	RequiresSetup       bool     `json:"requires_setup"`
 	RequiredCredentials []string `json:"required_credentials"`
 	ModelRequirements   []string `json:"model_requirements"`
 	FeatureGates        []string `json:"feature_gate_refs"`
+}
 
-	// Validation
+// InterfaceValidation says what is checked before a call.
+type InterfaceValidation struct {
 	SchemaValidation      tool.Validate `json:"schema_validation"`
 	ValueValidation       string        `json:"value_validation"`
 	IOPreflightValidation string        `json:"io_preflight_validation"`
 	DenyBeforeIO          bool          `json:"deny_before_io"`
+}
 
-	// Safety
+// InterfaceSafety says what a call may do.
+type InterfaceSafety struct {
 	IsReadOnly              bool                  `json:"is_read_only"`
 	IsDestructive           bool                  `json:"is_destructive"`
 	IsOpenWorld             bool                  `json:"is_open_world"`
@@ -186,29 +210,32 @@ type Interface struct {
 	SandboxProfile          string                `json:"sandbox_profile"`
 	ClassifierInput         string                `json:"classifier_input"`
 	Origins                 map[string]FactOrigin `json:"fact_origins"`
+}
 
-	// Permission
+// InterfacePermission refers to what decides about calls.
+type InterfacePermission struct {
 	PermissionProfile string `json:"permission_profile_ref"`
 	PermissionMatcher string `json:"permission_matcher"`
 	PermissionChannel string `json:"permission_channel"`
 	DecisionRef       string `json:"decision_ref"` // of the call; empty in the record of a tool
+}
 
-	// Execution
+// InterfaceExecution says how a call runs.
+type InterfaceExecution struct {
 	ExecutionProfile      string          `json:"execution_profile_ref"`
 	TimeoutMS             int64           `json:"timeout_ms,omitempty"`
 	AbortSemantics        string          `json:"abort_semantics"`
 	ProgressSchema        json.RawMessage `json:"progress_schema"`
 	ContextModifierPolicy string          `json:"context_modifier_policy"`
+}
 
-	// Result
+// InterfaceResult says what becomes of a result.
+type InterfaceResult struct {
 	ResultMapper      string   `json:"result_mapper"`
 	MaxInlineChars    int      `json:"max_inline_chars,omitempty"`
 	PersistencePolicy string   `json:"persistence_policy_ref"`
 	EmptyResultPolicy string   `json:"empty_result_policy"`
 	RedactionPolicies []string `json:"redaction_policy_refs"`
-
-	Rendering        Rendering              `json:"rendering"`
-	ExternalMappings []tool.ExternalMapping `json:"external_mappings"`
 }
 
 // Rendering is the partition of that name.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"slices"
 	"strconv"
 
@@ -27,13 +28,13 @@ type nested struct {
 }
 
 // look looks through value, which stands at the pointer at; pattern is that with "*" for every element of an array.
-func (n *nested) look(value []byte, at, pattern string, depth int) {
+func (n *nested) look(ctx context.Context, value []byte, at, pattern string, depth int) {
 	r := n.resolution
 	if len(value) == 0 || value[0] != '{' && value[0] != '[' || r.err != nil || r.full {
 		return
 	}
 	if n.work += len(value); n.work > max(leastWork, workFor*n.size) {
-		r.add(Target{Kind: Resource, Argument: at, Write: n.plan.write, Notes: []Note{Undeclared},
+		r.add(ctx, Target{Kind: Resource, Argument: at, Write: n.plan.write, Notes: []Note{Undeclared},
 			Fault: "holds much, deep within one another: nest it less, or send less"})
 		r.full = true
 		return
@@ -45,7 +46,7 @@ func (n *nested) look(value []byte, at, pattern string, depth int) {
 			if depth < maxNested && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
 				there, like = at+"/"+strconv.Itoa(i), pattern+"/*"
 			}
-			n.look(v, there, like, depth+1)
+			n.look(ctx, v, there, like, depth+1)
 			i++
 			return r.err == nil && !r.full
 		})
@@ -58,9 +59,9 @@ func (n *nested) look(value []byte, at, pattern string, depth int) {
 			there, like = at+"/"+name, pattern+"/"+name
 		}
 		if depth >= maxNested || !n.plan.facts.Declares(like) && !n.isKnown(there) {
-			n.judge(m, there)
+			n.judge(ctx, m, there)
 		}
-		n.look(m.Value, there, like, depth+1)
+		n.look(ctx, m.Value, there, like, depth+1)
 		return r.err == nil && !r.full
 	})
 }
@@ -77,7 +78,7 @@ func (n *nested) isKnown(at string) bool {
 
 // judge adds the targets that a member which no schema describes is by its name, or by how it reads. It may be plain data:
 // so ids are none, and what has no one spelling is no reason to deny, only one to remember no more than this very call.
-func (n *nested) judge(m rawjson.Member, at string) {
+func (n *nested) judge(ctx context.Context, m rawjson.Member, at string) {
 	text, isText := rawjson.String(m.Value)
 	kind := facts.Undeclared(m.Name(), text)
 	if byKey := facts.Undeclared("", m.Name()); byKey != "" { // a map from paths or addresses to something
@@ -86,17 +87,17 @@ func (n *nested) judge(m rawjson.Member, at string) {
 	if kind == "" || kind == facts.ArgumentResource {
 		return
 	}
-	found := &resolution{ctx: n.resolution.ctx, root: n.resolution.root}
+	found := &resolution{root: n.resolution.root}
 	a := &argument{Argument: facts.Argument{Kind: kind, Write: n.plan.write}}
 	notes := []Note{Undeclared}
 	switch {
 	case isText, kind == facts.ArgumentCommand && m.Value[0] == '[':
-		found.value(m.Value, a, at, notes)
+		found.value(ctx, m.Value, a, at, notes)
 	case m.Value[0] == '[':
 		i := 0
 		_ = rawjson.Elements(m.Value, func(v []byte) bool {
 			if _, isText := rawjson.String(v); isText {
-				found.value(v, a, at+"/"+strconv.Itoa(i), notes)
+				found.value(ctx, v, a, at+"/"+strconv.Itoa(i), notes)
 			}
 			i++
 			return found.err == nil && !found.full
@@ -107,7 +108,7 @@ func (n *nested) judge(m rawjson.Member, at string) {
 			t.Fault = ""
 			t.Notes = append(slices.Clip(t.Notes), Wildcard)
 		}
-		n.resolution.add(t)
+		n.resolution.add(ctx, t)
 	}
 	if found.err != nil {
 		n.resolution.err = found.err

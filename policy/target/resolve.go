@@ -28,12 +28,12 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 	if !rawjson.Valid(arguments) || !rawjson.IsObject(arguments) {
 		return nil, fmt.Errorf("resolve targets: %w", errNoObject)
 	}
-	r := &resolution{ctx: ctx, root: root}
+	r := &resolution{root: root}
 	for i := range p.arguments {
 		a := &p.arguments[i]
-		r.walk(arguments, a, 0, "", nil)
+		r.walk(ctx, arguments, a, 0, "", nil)
 	}
-	p.undeclared(r, arguments)
+	p.undeclared(ctx, r, arguments)
 	if r.err == nil {
 		r.err = ctx.Err()
 	}
@@ -45,7 +45,6 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 
 // resolution is one Resolve.
 type resolution struct {
-	ctx     context.Context
 	root    Root
 	targets []Target
 	err     error
@@ -54,24 +53,24 @@ type resolution struct {
 
 // walk follows the pointer of a from value, along every member that some program takes for the one it names: JSON lets a
 // key be repeated, and some decoders do not care for letter case.
-func (r *resolution) walk(value []byte, a *argument, step int, at string, notes []Note) {
+func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step int, at string, notes []Note) {
 	if r.err != nil || r.full {
 		return
 	}
 	if step == len(a.steps) || a.Kind == facts.ArgumentCommand && step == len(a.steps)-1 && a.steps[step] == "*" {
-		r.value(value, a, at, notes)
+		r.value(ctx, value, a, at, notes)
 		return
 	}
 	name := a.steps[step]
 	if name == "*" {
 		i := 0
 		err := rawjson.Elements(value, func(v []byte) bool {
-			r.walk(v, a, step+1, at+"/"+strconv.Itoa(i), notes)
+			r.walk(ctx, v, a, step+1, at+"/"+strconv.Itoa(i), notes)
 			i++
 			return r.err == nil && !r.full
 		})
 		if err != nil && !rawjson.IsNull(value) {
-			r.value(value, a, at, notes) // one, where several may stand
+			r.value(ctx, value, a, at, notes) // one, where several may stand
 		}
 		return
 	}
@@ -87,7 +86,7 @@ func (r *resolution) walk(value []byte, a *argument, step int, at string, notes 
 		} else if seen++; seen > 1 {
 			with = append(slices.Clone(notes), Repeated)
 		}
-		r.walk(m.Value, a, step+1, at+"/"+escape(own), with)
+		r.walk(ctx, m.Value, a, step+1, at+"/"+escape(own), with)
 		return r.err == nil && !r.full
 	})
 }
@@ -97,7 +96,7 @@ func escape(name string) string {
 }
 
 // value adds the target that one value of an argument is.
-func (r *resolution) value(value []byte, a *argument, at string, notes []Note) {
+func (r *resolution) value(ctx context.Context, value []byte, a *argument, at string, notes []Note) {
 	if rawjson.IsNull(value) {
 		return
 	}
@@ -105,7 +104,7 @@ func (r *resolution) value(value []byte, a *argument, at string, notes []Note) {
 	text, isText := rawjson.String(value)
 	switch {
 	case a.Kind == facts.ArgumentCommand && !isText:
-		r.add(argv(t, value))
+		r.add(ctx, argv(t, value))
 		return
 	case !isText && t.Kind == Resource && len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9'):
 		text = string(value)
@@ -113,7 +112,7 @@ func (r *resolution) value(value []byte, a *argument, at string, notes []Note) {
 		i := 0
 		_ = rawjson.Elements(value, func(v []byte) bool {
 			if v[0] != '[' {
-				r.value(v, a, at+"/"+strconv.Itoa(i), notes)
+				r.value(ctx, v, a, at+"/"+strconv.Itoa(i), notes)
 			}
 			i++
 			return r.err == nil && !r.full
@@ -123,10 +122,10 @@ func (r *resolution) value(value []byte, a *argument, at string, notes []Note) {
 		text = string(value)
 	case !isText:
 		t.Fault = "is no text: send a string"
-		r.add(t)
+		r.add(ctx, t)
 		return
 	}
-	r.text(t, a.Kind, text)
+	r.text(ctx, t, a.Kind, text)
 }
 
 func kindOf(argument string) Kind {
@@ -142,28 +141,28 @@ func kindOf(argument string) Kind {
 }
 
 // text normalises a text and adds the targets that it is.
-func (r *resolution) text(t Target, argument, text string) {
+func (r *resolution) text(ctx context.Context, t Target, argument, text string) {
 	t.Given = cut(text)
 	if len(text) > maxText {
 		t.Fault = "is over 64 KiB long: send a shorter one"
-		r.add(t)
+		r.add(ctx, t)
 		return
 	}
 	switch argument {
 	case facts.ArgumentPath:
-		r.add(paths(t, text, r.root)...)
+		r.add(ctx, paths(t, text, r.root)...)
 	case facts.ArgumentURL:
-		r.add(urls(t, text, r.root)...)
+		r.add(ctx, urls(t, text, r.root)...)
 	case facts.ArgumentHost:
-		r.add(hosts(t, text)...)
+		r.add(ctx, hosts(t, text)...)
 	case facts.ArgumentCommand:
-		r.add(shellText(t, text))
+		r.add(ctx, shellText(t, text))
 	case facts.ArgumentCode:
 		t.Resolved, t.Notes = t.Given, append(slices.Clone(t.Notes), Code)
-		r.add(t)
+		r.add(ctx, t)
 	default:
 		t.Resolved = t.Given
-		r.add(t)
+		r.add(ctx, t)
 	}
 }
 
@@ -179,7 +178,7 @@ func cut(text string) string {
 	return text[:end] + "…"
 }
 
-func (r *resolution) add(targets ...Target) {
+func (r *resolution) add(ctx context.Context, targets ...Target) {
 	for _, t := range targets {
 		if r.full {
 			return
@@ -190,27 +189,27 @@ func (r *resolution) add(targets ...Target) {
 		}
 		r.targets = append(r.targets, t)
 	}
-	if err := r.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		r.err = err
 	}
 }
 
 // undeclared looks at the arguments that the schema does not know: it may leave open what may come, or name nothing.
-func (p *Plan) undeclared(r *resolution, arguments []byte) {
+func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) {
 	n := nested{plan: p, resolution: r, size: len(arguments)}
 	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
 		name := m.Name()
 		at := "/" + escape(name)
 		if p.declared[name] || p.variant(name) {
-			n.look(m.Value, at, at, 1)
+			n.look(ctx, m.Value, at, at, 1)
 			return r.err == nil && !r.full
 		}
 		text, _ := rawjson.String(m.Value)
 		if kind := facts.Undeclared(name, text); kind != "" {
 			a := &argument{Argument: facts.Argument{Kind: kind, Write: p.write}}
-			r.value(m.Value, a, at, []Note{Undeclared})
+			r.value(ctx, m.Value, a, at, []Note{Undeclared})
 		} else {
-			n.look(m.Value, at, at, 1)
+			n.look(ctx, m.Value, at, at, 1)
 		}
 		return r.err == nil && !r.full
 	})
