@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -296,7 +297,8 @@ func (c *Classifier) run(ctx context.Context, question []byte) ([]byte, error) {
 	cmd.Stdin = bytes.NewReader(question)
 	cmd.Env = append([]string{}, c.config.Env...)
 	cmd.WaitDelay = 200 * time.Millisecond // for what is left of the question: nobody has to read it
-	killGroup(cmd)
+	cmd.SysProcAttr = guard.OwnGroup()
+	cmd.Cancel = func() error { guard.KillGroup(cmd); return nil }
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -65,6 +65,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":      "decisions are records",
 		"internal/rawjson":   "conditions read raw arguments",
 		"internal/glob":      "patterns of rules",
+		"internal/guard":     "a classifier that is a command ends with all that it has started",
 		"internal/textfile":  "files of rules, grants and test calls",
 		"internal/statefile": "writes the file of grants",
 		"policy/facts":       "rules are about what tools can do",

@@ -15,7 +15,7 @@ const maxBusyPause = time.Second
 // A program that was just written can be busy (ETXTBSY): a child that was forked meanwhile holds the file open for
 // writing until it runs its own program. See https://go.dev/issue/22315. StartGroup then tries again, as the go command does.
 func StartGroup(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = OwnGroup()
 	for pause := time.Millisecond; ; pause *= 2 {
 		err := cmd.Start()
 		if !errors.Is(err, syscall.ETXTBSY) || pause > maxBusyPause {

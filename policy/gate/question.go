@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -50,158 +49,40 @@ func Choices(d *tool.PermissionDecision) []policy.Choice {
 	return out
 }
 
-// Mask returns the arguments of a call of the tool that f is about as they may be shown and recorded: what the facts call
-// sensitive is replaced, what is named like a secret where the schema knows no such name, and what is secret in addresses.
-// Everything else stays as the caller wrote it, repeated keys among it; arguments without a secret are returned as they are.
-// Nil facts know no schema.
-func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
-	m := masking{command: f == nil || runs(f)}
-	m.addressed = bytes.ContainsAny(arguments, `@=\`) && m.addresses(arguments)
-	if f != nil {
-		m.schema, _ = rawjson.Get(f.Schema(), "properties")
-		for _, p := range f.Sensitive {
-			m.sensitive = append(m.sensitive, strings.Split(strings.TrimPrefix(p, "/"), "/"))
-		}
-	}
-	if len(m.sensitive) == 0 && !m.addressed && !m.undeclared(arguments, true) {
-		return arguments
-	}
-	return m.mask(arguments, m.sensitive, true)
-}
-
-const masked = `"` + target.Mask + `"`
-
-// masking is one Mask.
-type masking struct {
-	sensitive [][]string // steps of pointers
-	schema    []byte     // the properties of the schema
-	addressed bool       // addresses with secrets are somewhere
-	command   bool       // any text may be a command
-}
-
-// runs reports whether arguments of the tool may be commands or programs.
-func runs(f *facts.Facts) bool {
-	return f.Command.Value || slices.ContainsFunc(f.Arguments, func(a facts.Argument) bool {
-		return a.Kind == facts.ArgumentCommand || a.Kind == facts.ArgumentCode
-	})
-}
-
-// addresses reports whether value holds an address with a secret anywhere, as a key, too.
-func (m *masking) addresses(value []byte) (found bool) {
-	if len(value) == 0 {
-		return false
-	}
-	switch value[0] {
-	case '{':
-		_ = rawjson.Members(value, func(member rawjson.Member) bool {
-			name := member.Name()
-			found = target.Masked(name, m.command) != name || m.addresses(member.Value)
-			return !found
-		})
-	case '[':
-		_ = rawjson.Elements(value, func(v []byte) bool {
-			found = m.addresses(v)
-			return !found
-		})
-	case '"':
-		text, _ := rawjson.String(value)
-		return target.Masked(text, m.command) != text
-	}
-	return found
-}
-
-// secret reports whether the member called name of an object holds a secret that the facts cannot know of. The facts have
-// judged the properties of the schema itself; further down, what is not among the sensitive may be unknown to them.
-func (m *masking) secret(name string, top bool) bool {
-	if !facts.Secret(name) {
-		return false
-	}
-	if top {
-		if _, declared := rawjson.Get(m.schema, name); declared {
-			return false
-		}
-	}
-	return true
-}
-
-// undeclared reports whether value holds such a member anywhere.
-func (m *masking) undeclared(value []byte, top bool) (found bool) {
-	if len(value) == 0 {
-		return false
-	}
-	switch value[0] {
-	case '{':
-		_ = rawjson.Members(value, func(member rawjson.Member) bool {
-			found = m.secret(member.Name(), top) || m.undeclared(member.Value, false)
-			return !found
-		})
-	case '[':
-		_ = rawjson.Elements(value, func(v []byte) bool {
-			found = m.undeclared(v, false)
-			return !found
-		})
-	}
-	return found
-}
-
-// mask is value with the secrets below it replaced. paths are those of the facts that lead through it.
-func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
-	if len(paths) == 0 && !m.addressed && !m.undeclared(value, top) {
-		return value
-	}
-	out, first := []byte{}, true
-	next := func() {
-		if !first {
-			out = append(out, ',')
-		}
-		first = false
-	}
-	below := func(name string) (rest [][]string, hit bool) {
-		for _, p := range paths {
-			step := strings.ReplaceAll(strings.ReplaceAll(p[0], "~1", "/"), "~0", "~")
-			if p[0] != "*" && !strings.EqualFold(step, name) {
-				continue
-			}
-			if len(p) == 1 {
-				return nil, true
-			}
-			rest = append(rest, p[1:])
-		}
-		return rest, false
-	}
-	add := func(name string, v []byte, key bool) {
-		rest, hit := below(name)
-		if hit || key && m.secret(name, top) {
-			out = append(out, masked...)
-			return
-		}
-		out = append(out, m.mask(v, rest, false)...)
-	}
+// Suggest is the answer that the hub itself would give where d asks about r, and why, for people: to deny what a limit or the
+// classifier speaks against, what could not be judged, and what may do most harm; to allow, once, what only reads and tells
+// nobody. It is "" for all the rest, which nobody but a person can weigh. Nothing is ever decided by it.
+func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choice, why string) {
+	kind, _ := d.Reason["type"].(string)
+	_, failed := d.Reason["condition_error"]
+	f := r.Facts
 	switch {
-	case rawjson.IsObject(value):
-		out = append(out, '{')
-		_ = rawjson.Members(value, func(member rawjson.Member) bool {
-			next()
-			out = append(append(out, rawjson.Quote(target.Masked(member.Name(), m.command))...), ':')
-			add(member.Name(), member.Value, true)
-			return true
-		})
-		return append(out, '}')
-	case len(value) > 0 && value[0] == '[':
-		out = append(out, '[')
-		_ = rawjson.Elements(value, func(v []byte) bool {
-			next()
-			add("*", v, false)
-			return true
-		})
-		return append(out, ']')
-	case m.addressed && len(value) > 0 && value[0] == '"':
-		text, _ := rawjson.String(value)
-		if shown := target.Masked(text, m.command); shown != text {
-			return rawjson.Quote(shown)
-		}
+	case kind == "limit":
+		return policy.DenyOnce, "it goes beyond a limit that the operator has set"
+	case kind == "classifier":
+		return policy.DenyOnce, "the classifier did not allow it"
+	case failed:
+		return policy.DenyOnce, "the condition of a rule could not be evaluated"
+	case f == nil:
+		return policy.DenyOnce, "nothing is known of the tool"
+	case f.Risk.Value == facts.RiskCritical, f.Risk.Value == facts.RiskHigh:
+		return policy.DenyOnce, "its risk is " + f.Risk.Value
+	case f.ReadOnly.Value && f.Risk.Value == facts.RiskLow && !f.Network.Value && !f.OpenWorld.Value:
+		return policy.AllowOnce, "it only reads, and reaches nothing beyond its server"
 	}
-	return value
+	return "", ""
+}
+
+// Suggested is Suggest for people, on one line; "" where nothing is suggested.
+func Suggested(r *policy.Request, d *tool.PermissionDecision) string {
+	choice, why := Suggest(r, d)
+	switch choice {
+	case policy.AllowOnce:
+		return "allow once: " + why
+	case policy.DenyOnce:
+		return "deny, unless you expect this very call: " + why
+	}
+	return ""
 }
 
 // Message is the question of the decision d about r, in plain text. Some clients show its beginning and some its end, so the

@@ -2,9 +2,12 @@ package guard
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // marked returns the processes whose environment holds one of the marks. A process that was started with another
@@ -35,4 +38,13 @@ func marked(marks map[string]bool) []int {
 		}
 	}
 	return pids
+}
+
+// Conceal keeps the user's other processes from reading this process's memory and environment, and from tracing it. A
+// child that this process starts can be read again, because the system resets the flag when a program starts.
+func Conceal() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide this process's memory and environment from the user's other processes: %w", err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,6 +31,62 @@ func (e *evidence) add(v verb, word, where string) {
 	} else {
 		e.hard |= 1 << v.effect
 	}
+}
+
+// name is what the name of a tool shows.
+type name struct {
+	evidence
+	lead         effect // of its first verb, where that changes nothing
+	verbless     bool
+	saysReadOnly bool
+	network      bool
+	browser      bool
+	derivative   bool
+	files        bool
+	readLast     bool // ends in a verb that reads, after nouns that are verbs as well: pull_request_read
+	query        bool // speaks of a query
+	database     bool // speaks of a database
+	foreign      bool // holds a word of a language that is not read here
+}
+
+// readName reads a tool's own name, but for the name of its server at the beginning.
+func readName(native, server string) name {
+	n := name{verbless: true}
+	words := split(native)
+	own := split(server)
+	for len(words) > 1 && (slices.Contains(own, words[0])) {
+		words = words[1:]
+	}
+	first := true
+	for i, w := range words {
+		if w == "readonly" || w == "only" && i > 0 && words[i-1] == "read" {
+			n.saysReadOnly = true
+		}
+		n.foreign = n.foreign || strings.ContainsFunc(w, func(r rune) bool { return r >= utf8.RuneSelf })
+		n.network = n.network || networkWord(w)
+		n.browser = n.browser || browserWord(w)
+		n.derivative = n.derivative || derivative(w)
+		n.files = n.files || w == "file" || w == "files" || w == "directory" || w == "folder"
+		n.query = n.query || w == "query" || w == "sql"
+		n.database = n.database || databaseWord(w)
+		v := verbOf(w)
+		if w == "check" && i+1 < len(words) && (words[i+1] == "out" || words[i+1] == "in") {
+			v = verb{effect: updates}
+		}
+		joined := i > 0 && (words[i-1] == "and" || words[i-1] == "or" || words[i-1] == "then")
+		if v.effect == noEffect || v.soft && !first && !joined && v.effect != destroys {
+			continue
+		}
+		n.verbless = false
+		if v.effect.writes() {
+			n.add(v, w, "its name holds")
+		} else if first {
+			n.lead = v.effect
+		}
+		n.readLast = i > 0 && i == len(words)-1 && (w == "read" || w == "get") && !n.soft.has(destroys)
+		first = false
+	}
+	return n
 }
 
 // maxProse is how much of a description is read. A longer one is taken for one of which not everything is known.

@@ -1,0 +1,166 @@
+package gate
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// Mask returns the arguments of a call of the tool that f is about as they may be shown and recorded: what the facts call
+// sensitive is replaced, what is named like a secret where the schema knows no such name, and what is secret in addresses.
+// Everything else stays as the caller wrote it, repeated keys among it; arguments without a secret are returned as they are.
+// Nil facts know no schema.
+func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
+	m := masking{command: f == nil || runs(f)}
+	m.addressed = bytes.ContainsAny(arguments, `@=\`) && m.addresses(arguments)
+	if f != nil {
+		m.schema, _ = rawjson.Get(f.Schema(), "properties")
+		for _, p := range f.Sensitive {
+			m.sensitive = append(m.sensitive, strings.Split(strings.TrimPrefix(p, "/"), "/"))
+		}
+	}
+	if len(m.sensitive) == 0 && !m.addressed && !m.undeclared(arguments, true) {
+		return arguments
+	}
+	return m.mask(arguments, m.sensitive, true)
+}
+
+const masked = `"` + target.Mask + `"`
+
+// masking is one Mask.
+type masking struct {
+	sensitive [][]string // steps of pointers
+	schema    []byte     // the properties of the schema
+	addressed bool       // addresses with secrets are somewhere
+	command   bool       // any text may be a command
+}
+
+// runs reports whether arguments of the tool may be commands or programs.
+func runs(f *facts.Facts) bool {
+	return f.Command.Value || slices.ContainsFunc(f.Arguments, func(a facts.Argument) bool {
+		return a.Kind == facts.ArgumentCommand || a.Kind == facts.ArgumentCode
+	})
+}
+
+// addresses reports whether value holds an address with a secret anywhere, as a key, too.
+func (m *masking) addresses(value []byte) (found bool) {
+	if len(value) == 0 {
+		return false
+	}
+	switch value[0] {
+	case '{':
+		_ = rawjson.Members(value, func(member rawjson.Member) bool {
+			name := member.Name()
+			found = target.Masked(name, m.command) != name || m.addresses(member.Value)
+			return !found
+		})
+	case '[':
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			found = m.addresses(v)
+			return !found
+		})
+	case '"':
+		text, _ := rawjson.String(value)
+		return target.Masked(text, m.command) != text
+	}
+	return found
+}
+
+// secret reports whether the member called name of an object holds a secret that the facts cannot know of. The facts have
+// judged the properties of the schema itself; further down, what is not among the sensitive may be unknown to them.
+func (m *masking) secret(name string, top bool) bool {
+	if !facts.Secret(name) {
+		return false
+	}
+	if top {
+		if _, declared := rawjson.Get(m.schema, name); declared {
+			return false
+		}
+	}
+	return true
+}
+
+// undeclared reports whether value holds such a member anywhere.
+func (m *masking) undeclared(value []byte, top bool) (found bool) {
+	if len(value) == 0 {
+		return false
+	}
+	switch value[0] {
+	case '{':
+		_ = rawjson.Members(value, func(member rawjson.Member) bool {
+			found = m.secret(member.Name(), top) || m.undeclared(member.Value, false)
+			return !found
+		})
+	case '[':
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			found = m.undeclared(v, false)
+			return !found
+		})
+	}
+	return found
+}
+
+// mask is value with the secrets below it replaced. paths are those of the facts that lead through it.
+func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
+	if len(paths) == 0 && !m.addressed && !m.undeclared(value, top) {
+		return value
+	}
+	out, first := []byte{}, true
+	next := func() {
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+	}
+	below := func(name string) (rest [][]string, hit bool) {
+		for _, p := range paths {
+			step := strings.ReplaceAll(strings.ReplaceAll(p[0], "~1", "/"), "~0", "~")
+			if p[0] != "*" && !strings.EqualFold(step, name) {
+				continue
+			}
+			if len(p) == 1 {
+				return nil, true
+			}
+			rest = append(rest, p[1:])
+		}
+		return rest, false
+	}
+	add := func(name string, v []byte, key bool) {
+		rest, hit := below(name)
+		if hit || key && m.secret(name, top) {
+			out = append(out, masked...)
+			return
+		}
+		out = append(out, m.mask(v, rest, false)...)
+	}
+	switch {
+	case rawjson.IsObject(value):
+		out = append(out, '{')
+		_ = rawjson.Members(value, func(member rawjson.Member) bool {
+			next()
+			out = append(append(out, rawjson.Quote(target.Masked(member.Name(), m.command))...), ':')
+			add(member.Name(), member.Value, true)
+			return true
+		})
+		return append(out, '}')
+	case len(value) > 0 && value[0] == '[':
+		out = append(out, '[')
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			next()
+			add("*", v, false)
+			return true
+		})
+		return append(out, ']')
+	case m.addressed && len(value) > 0 && value[0] == '"':
+		text, _ := rawjson.String(value)
+		if shown := target.Masked(text, m.command); shown != text {
+			return rawjson.Quote(shown)
+		}
+	}
+	return value
+}

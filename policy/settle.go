@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Choice is a person's answer to the question whether a call may run.
+type Choice string
+
+const (
+	AllowOnce    Choice = "allow_once"
+	AllowSession Choice = "allow_session"
+	AllowAlways  Choice = "allow_always"
+	DenyOnce     Choice = "deny_once"
+	DenyAlways   Choice = "deny_always"
+)
+
+// Choices are all choices.
+func Choices() []Choice { return []Choice{AllowOnce, AllowSession, AllowAlways, DenyOnce, DenyAlways} }
+
+// IsValid reports whether c is one of Choices.
+func (c Choice) IsValid() bool { return slices.Contains(Choices(), c) }
+
+// Allows reports whether the call may run.
+func (c Choice) Allows() bool { return c == AllowOnce || c == AllowSession || c == AllowAlways }
+
+// Settlement is a person's answer on its way to a decision.
+type Settlement struct {
+	Choice   Choice
+	Sentence string // to the model; may be empty
+	By       string // who answered, and where: "http/ann", "elicitation"
+	Modified bool   // the person changed the arguments: Request.Input is what they became
+
+	Dismissed bool // the person closed the question without an answer, which is Choice DenyOnce
+}
+
+// Settle turns a person's answer to the question about a call into the decision that counts. r is the call as it is now:
+// with the arguments that the person may have changed, and what these are aimed at. Whatever denies the call now denies it
+// still, and an answer that is none denies.
+//
+// An answer that is to be remembered becomes a grant; where that fails the answer holds once, the decision's reason says
+// not_remembered, and the error says why.
+func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error) {
+	s := e.state.Load()
+	v := s.judge(&r)
+	if v.behavior == tool.Deny {
+		return s.record(&r, &v), nil
+	}
+	again := v // what the rules say now: a rule that asks every time keeps the answer from being remembered
+	v = verdict{behavior: tool.Deny, source: sourcePerson, kind: "approval", message: "a person denied this call",
+		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact, once: again.once}
+	if a.Choice.Allows() {
+		v.behavior, v.message = tool.Allow, "a person allowed this call"
+	} else if a.Dismissed {
+		v.message = "the question about this call was dismissed without an answer"
+	} else if !a.Choice.IsValid() {
+		v.message = "the answer to the question is none that there is, so the call is denied"
+	}
+	g, err := s.remember(&r, &v, a)
+	d := s.record(&r, &v)
+	d.Reason["choice"] = string(a.Choice)
+	if a.By != "" {
+		d.Reason["by"] = a.By
+	}
+	if a.Dismissed {
+		d.Reason["dismissed"] = true
+	}
+	if err != nil {
+		d.Reason["not_remembered"] = err.Error()
+	}
+	if g != nil {
+		d.RuleRefs = append([]string{"grant/" + g.ID}, d.RuleRefs...)
+		d.ExpiresAt = expiry(g)
+	}
+	if a.Modified {
+		d.UserModified, d.UpdatedInput = true, r.Input
+	}
+	if a.Sentence != "" {
+		if v.behavior == tool.Allow {
+			d.AcceptFeedback = a.Sentence
+		} else {
+			d.ContentBlocks = []map[string]any{{"type": "text", "text": a.Sentence}}
+		}
+	}
+	return d, err
+}
+
+// errEveryTime is why an answer to some questions is not remembered.
+var errEveryTime = errors.New("a rule asks about this call every time: the answer held once")
+
+// errNoGrants is why nothing is remembered in a hub without grants.
+var errNoGrants = errors.New("this hub remembers no answers: the answer held once")
+
+// remember makes a grant of an answer that is to last, nil where it is not to.
+func (s *state) remember(r *Request, v *verdict, a Settlement) (*Grant, error) {
+	switch a.Choice {
+	case AllowSession, AllowAlways, DenyAlways:
+	default:
+		return nil, nil
+	}
+	if s.settings.Grants == nil {
+		return nil, errNoGrants
+	}
+	if v.once && v.behavior == tool.Allow {
+		return nil, errEveryTime
+	}
+	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.SchemaDigest, Actor: r.Actor.Ref(), Says: a.Sentence, By: a.By}
+	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
+	if ok {
+		g.Scopes = scopes
+	} else {
+		g.Exact = digestCall(r)
+	}
+	if v.behavior == tool.Allow {
+		g.Says = "" // was about this call
+	}
+	var err error
+	if a.Choice == AllowSession || s.settings.Grants.file == nil {
+		g, err = s.settings.Grants.AddSession(r.Actor.Session, g)
+	} else {
+		g, err = s.settings.Grants.AddAlways(g)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &g, nil
+}
+
+func expiry(g *Grant) *time.Time {
+	if g.Expires.IsZero() {
+		return nil
+	}
+	at := g.Expires.UTC()
+	return &at
+}
