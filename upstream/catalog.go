@@ -9,7 +9,9 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
@@ -24,73 +26,26 @@ type catalog struct {
 	cached     [sha256.Size]byte // digest of the offer in cache; zero where there is none
 
 	mu       sync.Mutex
-	unlisted [lists]*fault.Fault // why a list that the server offers was not read when it was last asked for
-	listing  *listing            // nil until first listed
-	foreign  bool                // the listing is that of a server of the same id and another identity
-	first    map[string]string   // how tools were described when they were first listed, or at the last start: see descriptions
-	changed  []string            // the tools that are described otherwise now
-	fresh    freshness           // of the listing
-}
-
-// listing is a published catalog with what the hub needs to call its tools.
-type listing struct {
-	catalog  tool.Catalog
-	offer    offer // what it was made from
-	digest   [sha256.Size]byte
-	bindings map[string][]paramheader.Binding // by the tool's own name
-	repaired int
-	limited  []string // which limits were hit, and what came of it
-	findings []tool.Finding
+	unlisted [lists.Count]*fault.Fault // why a list that the server offers was not read when it was last asked for
+	listing  *admit.Listing            // nil until first listed
+	foreign  bool                      // the listing is that of a server of the same id and another identity
+	first    map[string]string         // how tools were described when they were first listed, or at the last start: see admit.Listing
+	changed  []string                  // the tools that are described otherwise now
+	fresh    freshness                 // of the listing
 }
 
 // listed is what a server has just listed.
 type listed struct {
-	raw   [lists][]json.RawMessage
-	fresh [lists]tool.Freshness
-	known [lists]bool // false for a list that was not read
+	raw   [lists.Count][]json.RawMessage
+	fresh [lists.Count]tool.Freshness
+	known [lists.Count]bool // false for a list that was not read
 }
 
 // freshness is what a server said of its lists when it listed them.
 type freshness struct {
 	of    *session // that listed last; nil before the first
-	lists [lists]tool.Freshness
+	lists [lists.Count]tool.Freshness
 	held  bool // the listing has just changed, and nobody has been told
-}
-
-// admit makes a listing of an offer.
-func (c *catalog) admit(o offer) *listing {
-	a := newAdmission(c.cfg, o.sound)
-	tools, excluded := a.admit(o.Lists[toolList])
-	o.sound = a.sound
-	var offers [lists][]tool.Offer
-	for l := promptList; l < lists; l++ {
-		var dropped []tool.Exclusion
-		offers[l], dropped = a.admitOffers(l, o.Lists[l])
-		excluded = append(excluded, dropped...)
-	}
-	for i, e := range excluded {
-		excluded[i].Tool, excluded[i].Reason = c.redact.Text(e.Tool), c.redact.Beginning(e.Reason, redact.MaxMessage)
-	}
-	instructions := a.checkInstructions(o.Instructions)
-	for i, f := range a.findings {
-		a.findings[i].About = c.redact.Text(f.About)
-	}
-	l := &listing{
-		limited: a.limited, findings: a.findings,
-		offer: o, digest: o.digest(), bindings: make(map[string][]paramheader.Binding),
-		catalog: tool.Catalog{Server: c.cfg.ID, Source: tool.SourceMCP, Tools: tools, Excluded: excluded,
-			Tags: c.cfg.Tags, Title: o.Title, Instructions: instructions, Abilities: o.Abilities,
-			Prompts: offers[promptList], Resources: offers[resourceList], Templates: offers[templateList]},
-	}
-	for _, t := range tools {
-		if len(t.Repairs) > 0 {
-			l.repaired++
-		}
-		if b := paramheader.Of(t.InputSchema); b != nil {
-			l.bindings[t.Native] = b
-		}
-	}
-	return l
 }
 
 // recall lists what was offered before, until the server itself says what it offers: by the server that this one replaces
@@ -99,7 +54,7 @@ func (c *catalog) recall(old *catalog) {
 	if c.cfg.Disabled {
 		return
 	}
-	var before *listing
+	var before *admit.Listing
 	if old != nil {
 		old.mu.Lock()
 		before, c.foreign = old.listing, old.foreign
@@ -107,46 +62,46 @@ func (c *catalog) recall(old *catalog) {
 	}
 	if before == nil || old.identity() != c.identity() {
 		if o, ok := c.load(); ok {
-			c.listing, c.foreign = c.admit(o), false
-			if o.sound != nil {
-				c.cached = c.listing.digest
+			c.listing, c.foreign = o.Admit(c.cfg, c.redact), false
+			if o.Sound != nil {
+				c.cached = c.listing.Digest
 			}
 		} else if before != nil {
-			c.listing, c.foreign = c.admit(before.offer), true
+			c.listing, c.foreign = before.Offer.Admit(c.cfg, c.redact), true
 		}
 	} else {
-		c.listing = c.admit(before.offer)
+		c.listing = before.Offer.Admit(c.cfg, c.redact)
 	}
 	if c.listing != nil {
-		c.listing.catalog.Pending = true
+		c.listing.Catalog.Pending = true
 		if !c.foreign {
-			c.first = descriptions(c.listing.catalog)
+			c.first = c.listing.Descriptions()
 		}
 	}
 }
 
 // load returns what the server offered at an earlier start.
-func (c *catalog) load() (offer, bool) {
+func (c *catalog) load() (admit.Offer, bool) {
 	if c.cache == nil {
-		return offer{}, false
+		return admit.Offer{}, false
 	}
 	data, found := c.cache.Load(c.identity())
 	if !found {
-		return offer{}, false
+		return admit.Offer{}, false
 	}
-	return decodeOffer(data)
+	return admit.DecodeOffer(data)
 }
 
 // save caches the offer for the next start, unless it is cached already. c.publishing is held.
-func (c *catalog) save(l *listing) {
-	if c.cache == nil || c.cached == l.digest {
+func (c *catalog) save(l *admit.Listing) {
+	if c.cache == nil || c.cached == l.Digest {
 		return
 	}
-	if err := c.cache.Save(c.identity(), l.offer.encode()); err != nil {
+	if err := c.cache.Save(c.identity(), l.Offer.Encode()); err != nil {
 		c.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
 		return
 	}
-	c.cached = l.digest
+	c.cached = l.Digest
 }
 
 // publish admits what the server of sess has listed and makes it the catalog, unless it is already. Lists that were not read
@@ -160,32 +115,32 @@ func (c *catalog) publish(sess *session, got listed) {
 	offer := sess.offer()
 	offer.Title, offer.Instructions = c.redact.Secrets(offer.Title), c.redact.Secrets(offer.Instructions)
 	if old != nil {
-		offer.sound = old.offer.sound
+		offer.Sound = old.Offer.Sound
 	}
-	for l := range lists {
+	for l := range lists.Count {
 		switch {
 		case got.known[l]:
 			offer.Lists[l] = got.raw[l]
-		case old != nil && !foreign && sess.offers(l.kind()):
-			offer.Lists[l] = old.offer.Lists[l]
+		case old != nil && !foreign && sess.offers(l.Kind()):
+			offer.Lists[l] = old.Offer.Lists[l]
 		}
 	}
-	digest := offer.digest()
-	if old != nil && old.digest == digest && !old.catalog.Pending {
+	digest := offer.Digest()
+	if old != nil && old.Digest == digest && !old.Catalog.Pending {
 		c.freshen(sess, got)
 		return
 	}
-	var l *listing
-	if old != nil && old.digest == digest {
+	var l *admit.Listing
+	if old != nil && old.Digest == digest {
 		confirmed := *old
-		confirmed.catalog.Pending = false
+		confirmed.Catalog.Pending = false
 		l = &confirmed
 	} else {
-		l = c.admit(offer)
+		l = offer.Admit(c.cfg, c.redact)
 	}
 	c.mu.Lock()
 	c.listing, c.foreign, c.fresh.held = l, false, true
-	news := c.compare(l.catalog)
+	news := c.compare(l)
 	c.mu.Unlock()
 	c.logListing(l, news)
 	c.onChange()
@@ -194,34 +149,25 @@ func (c *catalog) publish(sess *session, got listed) {
 }
 
 // logListing logs what a person should know of a new listing. news are the tools that are described otherwise than before.
-func (c *catalog) logListing(l *listing, news []string) {
-	all := l.catalog
-	c.log.Info("catalog of the server is known", "tools", len(all.Tools), "repaired", l.repaired, "excluded", len(all.Excluded),
+func (c *catalog) logListing(l *admit.Listing, news []string) {
+	all := l.Catalog
+	c.log.Info("catalog of the server is known", "tools", len(all.Tools), "repaired", l.Repaired, "excluded", len(all.Excluded),
 		"prompts", len(all.Prompts), "resources", len(all.Resources), "templates", len(all.Templates))
-	if n := len(l.limited); n > 0 {
-		c.log.Warn("the server lists more than its limits allow", "times", n, "first", c.redact.Text(l.limited[0]))
+	if n := len(l.Limited); n > 0 {
+		c.log.Warn("the server lists more than its limits allow", "times", n, "first", c.redact.Text(l.Limited[0]))
 	}
 	if n := len(news); n > 0 {
 		c.log.Warn("tools are described otherwise than at the last start: look at them before a model uses them", "times", n,
 			"tools", strings.Join(news, ", "))
 	}
-	if n := len(l.findings); n > 0 {
-		c.log.Warn("the server's descriptions hold hidden characters", "times", n, "first", l.findings[0].About+": "+l.findings[0].Reason)
+	if n := len(l.Findings); n > 0 {
+		c.log.Warn("the server's descriptions hold hidden characters", "times", n, "first", l.Findings[0].About+": "+l.Findings[0].Reason)
 	}
-}
-
-// descriptions are digests of what a model is told of each tool, by the tool's own name.
-func descriptions(c tool.Catalog) map[string]string {
-	all := make(map[string]string, len(c.Tools))
-	for _, t := range c.Tools {
-		all[t.Native] = t.SchemaDigest + t.Description
-	}
-	return all
 }
 
 // compare notes which tools are described otherwise than at first, and returns those that were not before. c.mu is held.
-func (c *catalog) compare(all tool.Catalog) (news []string) {
-	now := descriptions(all)
+func (c *catalog) compare(l *admit.Listing) (news []string) {
+	now := l.Descriptions()
 	if c.first == nil {
 		c.first = now
 	}
@@ -242,7 +188,7 @@ func (c *catalog) compare(all tool.Catalog) (news []string) {
 }
 
 // noteUnlisted notes why a list was not read, for the server's status; nil where it was.
-func (c *catalog) noteUnlisted(l list, f *fault.Fault) {
+func (c *catalog) noteUnlisted(l lists.List, f *fault.Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unlisted[l] = f
@@ -257,7 +203,7 @@ func (c *catalog) freshen(sess *session, got listed) {
 		c.fresh = freshness{of: sess}
 	}
 	c.fresh.held = false
-	for l := range lists {
+	for l := range lists.Count {
 		if got.known[l] {
 			c.fresh.lists[l] = got.fresh[l]
 		}
@@ -265,7 +211,7 @@ func (c *catalog) freshen(sess *session, got listed) {
 }
 
 // expire notes that what was said of some lists does not hold any more.
-func (c *catalog) expire(all ...list) {
+func (c *catalog) expire(all ...lists.List) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range all {
@@ -275,7 +221,7 @@ func (c *catalog) expire(all ...list) {
 
 // freshness returns what can be said of a list; ok is false where the server has no such list. connected says that the
 // server is connected or asleep: otherwise it lists anew when it is back.
-func (c *catalog) freshness(l list, connected bool) (f tool.Freshness, ok bool) {
+func (c *catalog) freshness(l lists.List, connected bool) (f tool.Freshness, ok bool) {
 	if c.cfg.Disabled {
 		return f, false
 	}
@@ -285,16 +231,16 @@ func (c *catalog) freshness(l list, connected bool) (f tool.Freshness, ok bool) 
 	switch {
 	case sess == nil || c.fresh.held || !connected:
 		return f, true
-	case !sess.offers(l.kind()):
+	case !sess.offers(l.Kind()):
 		return f, false
-	case len(sess.changed[l.kind()]) > 0:
+	case len(sess.changed[l.Kind()]) > 0:
 		return f, true // it has told of a change that has not been looked at
 	}
 	return c.fresh.lists[l], true
 }
 
 // current returns the listing, nil before the first, and whether the server itself has listed it, be it at an earlier start.
-func (c *catalog) current() (l *listing, own bool) {
+func (c *catalog) current() (l *admit.Listing, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.listing, c.listing != nil && !c.foreign
@@ -309,13 +255,13 @@ func (c *catalog) isKnown() bool {
 // isConfirmed reports whether the server itself has listed since it was started.
 func (c *catalog) isConfirmed() bool {
 	l, _ := c.current()
-	return l != nil && !l.catalog.Pending
+	return l != nil && !l.Catalog.Pending
 }
 
 // bindings are the headers that calls of the tool carry.
 func (c *catalog) bindings(native string) []paramheader.Binding {
 	if l, _ := c.current(); l != nil {
-		return l.bindings[native]
+		return l.Bindings[native]
 	}
 	return nil
 }
@@ -326,7 +272,7 @@ func (c *catalog) snapshot(up bool, needs string) tool.Catalog {
 	if l == nil {
 		return tool.Catalog{Server: c.cfg.ID, Source: tool.SourceMCP, Tags: c.cfg.Tags, Pending: !c.cfg.Disabled, Needs: needs}
 	}
-	all := l.catalog
+	all := l.Catalog
 	all.Needs = needs
 	if c.cfg.HideWhenDown && !up {
 		all.Tools, all.Prompts, all.Resources, all.Templates, all.Abilities = nil, nil, nil, nil, tool.Abilities{}
@@ -344,9 +290,9 @@ func (c *catalog) report(st *tool.ServerStatus) {
 		}
 	}
 	if l := c.listing; l != nil {
-		st.Tools, st.Repaired, st.Excluded = len(l.catalog.Tools), l.repaired, l.catalog.Excluded
-		st.Prompts, st.Resources, st.Templates = len(l.catalog.Prompts), len(l.catalog.Resources), len(l.catalog.Templates)
-		st.Cached, st.Known = l.catalog.Pending, !c.foreign
-		st.Findings, st.Changed = l.findings, slices.Clone(c.changed)
+		st.Tools, st.Repaired, st.Excluded = len(l.Catalog.Tools), l.Repaired, l.Catalog.Excluded
+		st.Prompts, st.Resources, st.Templates = len(l.Catalog.Prompts), len(l.Catalog.Resources), len(l.Catalog.Templates)
+		st.Cached, st.Known = l.Catalog.Pending, !c.foreign
+		st.Findings, st.Changed = l.Findings, slices.Clone(c.changed)
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
@@ -196,7 +198,7 @@ func (d *diagnosis) hello(sess *session) string {
 // use does what the hub does with a session.
 func (d *diagnosis) use(ctx context.Context, sess *session) {
 	s := d.server
-	tools, f := s.lister.list(ctx, sess, toolList)
+	tools, f := s.lister.list(ctx, sess, lists.Tools)
 	if ctx.Err() != nil {
 		return
 	}
@@ -204,13 +206,13 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 		f = sess.reason
 	}
 	listed := count(len(tools.raw), "tool")
-	if !sess.offers(toolKind) {
+	if !sess.offers(lists.ToolKind) {
 		listed = "the server says that it offers no tools"
 	}
-	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(s.catalog.admit(offer{Lists: [lists][]json.RawMessage{toolList: tools.raw}}))) {
+	if !d.done(Step{Name: StepList, Detail: listed}, f) || !d.done(d.schemas(admit.Offer{Lists: [lists.Count][]json.RawMessage{lists.Tools: tools.raw}}.Admit(s.cfg, s.redact))) {
 		return
 	}
-	if (sess.offers(promptKind) || sess.offers(resourceKind)) && !d.features(ctx, sess) {
+	if (sess.offers(lists.PromptKind) || sess.offers(lists.ResourceKind)) && !d.features(ctx, sess) {
 		return
 	}
 	f = s.verify(ctx, sess)
@@ -221,9 +223,9 @@ func (d *diagnosis) use(ctx context.Context, sess *session) {
 
 // schemas is the step that looks at what was listed. Tools that are left out are the others' no loss: it fails where none
 // is left.
-func (d *diagnosis) schemas(l *listing) (Step, *fault.Fault) {
-	c := l.catalog
-	step := Step{Name: StepSchemas, Detail: fmt.Sprintf("%d admitted, %d of them repaired, %d excluded", len(c.Tools), l.repaired,
+func (d *diagnosis) schemas(l *admit.Listing) (Step, *fault.Fault) {
+	c := l.Catalog
+	step := Step{Name: StepSchemas, Detail: fmt.Sprintf("%d admitted, %d of them repaired, %d excluded", len(c.Tools), l.Repaired,
 		len(c.Excluded))}
 	line := func(format string, args ...any) {
 		step.Lines = append(step.Lines, d.server.redact.Text(fmt.Sprintf(format, args...)))
@@ -236,7 +238,7 @@ func (d *diagnosis) schemas(l *listing) (Step, *fault.Fault) {
 			line("repaired: %s, %s: %s", t.Name, r.Part, r.Reason)
 		}
 	}
-	for _, f := range l.findings {
+	for _, f := range l.Findings {
 		line("look at: %s: %s", f.About, f.Reason)
 	}
 	if len(c.Tools) == 0 && len(c.Excluded) > 0 {
@@ -249,14 +251,14 @@ func (d *diagnosis) schemas(l *listing) (Step, *fault.Fault) {
 // does in a Group, and is said.
 func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 	s := d.server
-	var o offer
+	var o admit.Offer
 	var found []string
 	step := Step{Name: StepFeatures}
 	line := func(format string, args ...any) {
 		step.Lines = append(step.Lines, s.redact.Text(fmt.Sprintf(format, args...)))
 	}
-	for l := promptList; l < lists; l++ {
-		if !sess.offers(l.kind()) {
+	for l := lists.Prompts; l < lists.Count; l++ {
+		if !sess.offers(l.Kind()) {
 			continue
 		}
 		read, f := s.lister.list(ctx, sess, l)
@@ -267,13 +269,13 @@ func (d *diagnosis) features(ctx context.Context, sess *session) bool {
 			return d.done(step, sess.reason)
 		}
 		if f != nil {
-			line("not listed: %ss: %s: %s", l.noun(), f.What, f.Hint)
+			line("not listed: %ss: %s: %s", l.Noun(), f.What, f.Hint)
 			continue
 		}
 		o.Lists[l] = read.raw
-		found = append(found, count(len(read.raw), l.noun()))
+		found = append(found, count(len(read.raw), l.Noun()))
 	}
-	for _, e := range s.catalog.admit(o).catalog.Excluded {
+	for _, e := range o.Admit(s.cfg, s.redact).Catalog.Excluded {
 		line("excluded: %s (%s): %s", e.Tool, e.Code, e.Reason)
 	}
 	step.Detail = orText(strings.Join(found, ", "), "none can be listed")

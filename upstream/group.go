@@ -26,6 +26,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
@@ -150,7 +151,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		return nil, fmt.Errorf("unknown transport %q: use stdio, http or sse", sc.Transport)
 	}
 	s.catalog = &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
-	s.lister = &lister{entry: e, catalog: s.catalog, onRestate: func(k kind) { g.restate(sc.ID, k) }}
+	s.lister = &lister{entry: e, catalog: s.catalog, onRestate: func(k lists.Kind) { g.restate(sc.ID, k) }}
 	if before != nil {
 		s.lifecycle.inherit(before.lifecycle)
 		s.catalog.recall(before.catalog)
@@ -173,17 +174,17 @@ func (g *Group) changed() {
 func (g *Group) Changes() int64 { return g.changes.Load() }
 
 // restate notes that a server has told of a change of kind k.
-func (g *Group) restate(server string, k kind) {
+func (g *Group) restate(server string, k lists.Kind) {
 	g.restating.Lock()
 	defer g.restating.Unlock()
 	said := g.restated[server]
 	said.Server = server
 	switch k {
-	case toolKind:
+	case lists.ToolKind:
 		said.Tools = true
-	case promptKind:
+	case lists.PromptKind:
 		said.Prompts = true
-	case resourceKind:
+	case lists.ResourceKind:
 		said.Resources = true
 	}
 	g.restated[server] = said
@@ -441,8 +442,8 @@ func (g *Group) AwaitFirstLists(ctx context.Context, ids []string) (recent bool)
 // that is not up to date, such as that of a server which is down. ok is false where the server has no such list. What
 // Catalogs shows is as new as that once Changes has not changed since.
 func (g *Group) Freshness(server, method string) (f tool.Freshness, ok bool) {
-	s, l, known := g.roster.Load().byID[server], list(0), false
-	if l, known = listOf(method); s == nil || !known {
+	s, l, known := g.roster.Load().byID[server], lists.List(0), false
+	if l, known = lists.Of(method); s == nil || !known {
 		return f, true
 	}
 	return s.catalog.freshness(l, s.lifecycle.isCurrent())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
 const (
@@ -53,8 +54,8 @@ func (q *notifications) handler(sess *session) notificationHandler {
 // handle passes a notification on to the call that it belongs to, or to the group's listeners. It does not block.
 func (q *notifications) handle(sess *session, e envelope, c *laneCall) {
 	method, _ := rawjson.String(e.method)
-	for k := range kinds {
-		if method == k.changed() {
+	for k := range lists.Kinds {
+		if method == k.Changed() {
 			sess.listChanged(k)
 			return
 		}
@@ -102,8 +103,8 @@ func isCustom(method string) bool {
 		tool.NoteTaskStatus, tool.NoteElicited:
 		return false
 	}
-	for k := range kinds {
-		if method == k.changed() {
+	for k := range lists.Kinds {
+		if method == k.Changed() {
 			return false
 		}
 	}
@@ -119,18 +120,18 @@ func (q *notifications) check(method string, e envelope) (n tool.Notification, a
 	known, well := true, true
 	switch method {
 	case noteUpdated:
-		about = text(e.params, "uri")
+		about = rawjson.Text(e.params, "uri")
 		well = about != ""
 	case noteMessage:
 		_, has := rawjson.Get(e.params, "data")
-		well = has && text(e.params, "level") != ""
+		well = has && rawjson.Text(e.params, "level") != ""
 	case tool.NoteTaskStatus:
-		well = text(e.params, "taskId") != ""
+		well = rawjson.Text(e.params, "taskId") != ""
 	case tool.NoteElicited:
-		well = text(e.params, "elicitationId") != ""
+		well = rawjson.Text(e.params, "elicitationId") != ""
 	case noteProgress, noteListenAcked:
 	case tool.NoteTask:
-		well = text(e.params, "taskId") != ""
+		well = rawjson.Text(e.params, "taskId") != ""
 	default:
 		known = false
 	}

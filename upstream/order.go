@@ -60,11 +60,11 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 	}
 	switch r.Method {
 	case methodRead:
-		x.name = text(r.Params, "uri")
+		x.name = rawjson.Text(r.Params, "uri")
 	case methodGetPrompt:
-		x.name = text(r.Params, "name")
+		x.name = rawjson.Text(r.Params, "name")
 	case tool.MethodTaskGet, tool.MethodTaskCancel, tool.MethodTaskUpdate, tool.MethodTaskResult:
-		x.name = text(r.Params, "taskId")
+		x.name = rawjson.Text(r.Params, "taskId")
 	}
 	if r.Unknown {
 		x.name = r.Name

@@ -70,8 +70,7 @@ func lostBetweenRounds(cause error) *tool.Failure {
 
 // needsInput reports whether result is of type input_required.
 func needsInput(result json.RawMessage) bool {
-	raw, _ := rawjson.Get(result, "resultType")
-	kind, _ := rawjson.String(raw)
+	kind := rawjson.Text(result, "resultType")
 	return kind == "input_required"
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -41,7 +42,7 @@ func (s *sender) wait(
 			reports, done := c.take()
 			for _, r := range reports {
 				if r.progress != nil {
-					progress(tool.Progress{Params: r.progress, Message: s.redact.Text(text(r.progress, "message"))})
+					progress(tool.Progress{Params: r.progress, Message: s.redact.Text(rawjson.Text(r.progress, "message"))})
 				} else {
 					c.notify(r.note)
 				}

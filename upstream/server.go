@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
 // server is one upstream server, or the connection of one client session to it (see isolation). One goroutine, run, starts it,
@@ -339,7 +340,7 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 
 // tend looks after what a ready session has to be asked and told besides calls, until ctx ends.
 func (s *server) tend(ctx context.Context, sess *session, tending *sync.WaitGroup) {
-	for k := range kinds {
+	for k := range lists.Kinds {
 		switch {
 		case !sess.offers(k):
 		case s.use != useSession:

@@ -7,7 +7,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
 // session is one established connection to a server: initialised, and not restarted. A new one takes its place.
@@ -23,8 +25,8 @@ type session struct {
 	lasting    *lasting
 	pid        int
 
-	changed [kinds]chan struct{} // each has room for one: the server's tools, say, have changed
-	suspect chan struct{}        // has room for one: the server could not be reached
+	changed [lists.Kinds]chan struct{} // each has room for one: the server's tools, say, have changed
+	suspect chan struct{}              // has room for one: the server could not be reached
 
 	watch      *watch // what the standing stream is for, on 2026-07-28
 	subscribed *subscriptionState
@@ -41,7 +43,7 @@ type session struct {
 func newSession() *session {
 	s := &session{lasting: &lasting{}, suspect: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
-	for k := range kinds {
+	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)
 	}
 	return s
@@ -75,11 +77,11 @@ func (s *session) isCut() bool {
 	}
 }
 
-func (s *session) listChanged(k kind) { signal(s.changed[k]) }
+func (s *session) listChanged(k lists.Kind) { signal(s.changed[k]) }
 
 // missed notes that the server may have told of changes while nobody listened.
 func (s *session) missed() {
-	for k := range kinds {
+	for k := range lists.Kinds {
 		s.listChanged(k)
 	}
 }
@@ -111,20 +113,20 @@ func (s *session) established(sdk *mcp.ClientSession, said *declared, hubVersion
 }
 
 // offers reports whether the server says that it has something of kind k.
-func (s *session) offers(k kind) bool {
+func (s *session) offers(k lists.Kind) bool {
 	c := s.info.Capabilities
 	return [...]bool{c.Tools != nil, c.Prompts != nil, c.Resources != nil}[k]
 }
 
 // announces reports whether the server says that it tells of changes of kind k.
-func (s *session) announces(k kind) bool {
+func (s *session) announces(k lists.Kind) bool {
 	c := s.info.Capabilities
 	switch {
 	case !s.offers(k):
 		return false
-	case k == toolKind:
+	case k == lists.ToolKind:
 		return c.Tools.ListChanged
-	case k == promptKind:
+	case k == lists.PromptKind:
 		return c.Prompts.ListChanged
 	}
 	return c.Resources.ListChanged
@@ -133,7 +135,7 @@ func (s *session) announces(k kind) bool {
 // hasToListen reports whether the server may have something to say outside of the streams of calls.
 func (s *session) hasToListen() bool {
 	some := s.abilities().Subscribe || s.abilities().Logging
-	for k := range kinds {
+	for k := range lists.Kinds {
 		s.watch.changes[k] = s.announces(k)
 		some = some || s.watch.changes[k]
 	}
@@ -152,8 +154,8 @@ func (s *session) abilities() tool.Abilities {
 }
 
 // offer is what the server says that it offers, without the lists.
-func (s *session) offer() offer {
-	o := offer{Instructions: s.info.Instructions, Abilities: s.abilities()}
+func (s *session) offer() admit.Offer {
+	o := admit.Offer{Instructions: s.info.Instructions, Abilities: s.abilities()}
 	if info := s.info.ServerInfo; info != nil {
 		o.Title = orText(info.Title, info.Name)
 	}

@@ -360,7 +360,7 @@ func (c *streamConn) listener(e envelope) *laneCall {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call := c.pending[text(meta, metaSubscription)]; call != nil && call.listens {
+	if call := c.pending[rawjson.Text(meta, metaSubscription)]; call != nil && call.listens {
 		return call
 	}
 	return nil

@@ -72,7 +72,7 @@ func (s *server) asTask(x *order, sess *session) (asks bool, err error) {
 		x.Params = params
 	}
 	execution, _ := rawjson.Get(x.call.Tool.Declaration, "execution")
-	if text(execution, "taskSupport") == "required" {
+	if rawjson.Text(execution, "taskSupport") == "required" {
 		return false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
 			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this client does not speak: "+
 				"call it from a client that does", x.name, s.cfg.ID)}
@@ -92,11 +92,11 @@ func (s *server) withTask(x *order, reply tool.Reply, asked bool) (tool.Reply, e
 		if at, has = ability(reply.Result, "task"); !asked || !has {
 			return reply, nil
 		}
-	} else if text(reply.Result, "resultType") != "task" {
+	} else if rawjson.Text(reply.Result, "resultType") != "task" {
 		return reply, nil
 	}
 	none := tool.Reply{Mapping: reply.Mapping}
-	id := text(at, "taskId")
+	id := rawjson.Text(at, "taskId")
 	switch {
 	case id == "" || len(id) > maxTaskID:
 		return none, invalidAnswer(fmt.Sprintf("tells of a task that has no id of 1 to %d bytes", maxTaskID)).err

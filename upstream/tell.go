@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // tellPatience is how long a server may take to take in a notification.
@@ -66,5 +67,5 @@ func fitsHeader(method string) bool {
 
 func errNoMethod(method string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeMethodNotFound,
-		Message: fmt.Sprintf("method %q is not forwarded: a method's name is 1 to %d visible ASCII characters", shorten(method), maxMethod)}
+		Message: fmt.Sprintf("method %q is not forwarded: a method's name is 1 to %d visible ASCII characters", redact.Truncate(method, 80), maxMethod)}
 }

@@ -8,13 +8,15 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // watch is what the standing subscriptions/listen of a session asks for, on 2026-07-28, and what the server agreed to.
 type watch struct {
-	changes [kinds]bool // which list_changed are asked for; set before listening
-	missed  func()      // told when changes may have been announced while nobody listened
-	lapsed  func()      // told when updates of resources may have been, once they are listened to again; set before listening
+	changes [lists.Kinds]bool // which list_changed are asked for; set before listening
+	missed  func()            // told when changes may have been announced while nobody listened
+	lapsed  func()            // told when updates of resources may have been, once they are listened to again; set before listening
 
 	renew chan struct{} // has room for one: asks for something else than before
 
@@ -90,7 +92,7 @@ func (w *watch) begin(h *hop) (params []byte, id string, version int) {
 	out := []byte(start)
 	for k, on := range w.changes {
 		if on {
-			out = rawjson.AppendMember(out, kind(k).filter(), []byte("true"))
+			out = rawjson.AppendMember(out, lists.Kind(k).Filter(), []byte("true"))
 		}
 	}
 	if len(w.uris) > 0 {
@@ -114,7 +116,7 @@ func (w *watch) begin(h *hop) (params []byte, id string, version int) {
 func (w *watch) acknowledge(e envelope) {
 	meta, _ := rawjson.Get(e.params, "_meta")
 	w.mu.Lock()
-	ours, version := text(meta, metaSubscription) == w.stream, w.asked
+	ours, version := rawjson.Text(meta, metaSubscription) == w.stream, w.asked
 	w.mu.Unlock()
 	if ours {
 		w.acknowledged(version, e)
@@ -178,5 +180,5 @@ func refusalOf(err error, uri string) error {
 		return err
 	}
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_subscribed", Cause: err,
-		Message: fmt.Sprintf("the server did not take the subscription to %q: read the resource when it is needed", shorten(uri))}
+		Message: fmt.Sprintf("the server did not take the subscription to %q: read the resource when it is needed", redact.Truncate(uri, 80))}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
@@ -20,7 +21,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var missed atomic.Int32
 		w := newWatch(func() { missed.Add(1) })
-		w.changes[toolKind] = true
+		w.changes[lists.ToolKind] = true
 		far := newMemoryWire()
 		conn := newStreamConn(far, time.Second, notificationHandler{handle: func(e envelope, _ *laneCall) {
 			if e.is(noteListenAcked) {

@@ -324,6 +324,13 @@ func String(value []byte) (text string, ok bool) {
 	return s, true
 }
 
+// Text returns the decoded string that is member name of object, or "" where there is none.
+func Text(object []byte, name string) string {
+	value, _ := Get(object, name)
+	text, _ := String(value)
+	return text
+}
+
 // Quote returns text as a JSON string, with nothing escaped that need not be.
 func Quote(text string) []byte {
 	var buf bytes.Buffer

@@ -1,4 +1,4 @@
-package upstream
+package admit
 
 import (
 	"crypto/sha256"
@@ -9,19 +9,21 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
-// offer is what a server said that it offers, as it is kept for the next start.
-type offer struct {
+// Offer is what a server said that it offers. It is kept for the next start.
+type Offer struct {
 	Title        string
 	Instructions string
 	Abilities    tool.Abilities
-	Lists        [lists][]json.RawMessage
+	Lists        [lists.Count][]json.RawMessage
 
-	sound map[string]bool // digests of the schemas of tools that passed admission
+	Sound map[string]bool // digests of the schemas of tools that passed admission; nil where that is not known
 }
 
-func (o offer) digest() (sum [sha256.Size]byte) {
+// Digest returns a digest of all that the server said.
+func (o Offer) Digest() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%d %s\n", len(o.Title), o.Title, len(o.Instructions), o.Instructions)
 	fmt.Fprintf(h, "%+v\n", o.Abilities)
@@ -36,7 +38,7 @@ func (o offer) digest() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Names of the members of a kept offer besides the lists, which are called as in the protocol.
+// Members of an encoded offer. The lists have the names of the protocol.
 const (
 	keptTitle        = "title"
 	keptInstructions = "instructions"
@@ -44,14 +46,14 @@ const (
 	keptSound        = "sound"
 )
 
-// encode writes the offer down. What was listed stands as it was listed, byte for byte.
-func (o offer) encode() []byte {
+// Encode returns the offer as JSON. What was listed stands in it byte for byte.
+func (o Offer) Encode() []byte {
 	out := append([]byte(`{"`+keptTitle+`":`), rawjson.Quote(o.Title)...)
 	out = append(append(out, `,"`+keptInstructions+`":`...), rawjson.Quote(o.Instructions)...)
 	abilities, _ := json.Marshal(o.Abilities) // booleans and texts always encode
 	out = append(append(out, `,"`+keptAbilities+`":`...), abilities...)
-	for l := range lists {
-		out = append(append(append(out, `,"`...), l.member()...), `":[`...)
+	for l := range lists.Count {
+		out = append(append(append(out, `,"`...), l.Member()...), `":[`...)
 		for i, one := range o.Lists[l] {
 			if i > 0 {
 				out = append(out, ',')
@@ -61,7 +63,7 @@ func (o offer) encode() []byte {
 		out = append(out, ']')
 	}
 	out = append(out, `,"`+keptSound+`":[`...)
-	for i, digest := range slices.Sorted(maps.Keys(o.sound)) {
+	for i, digest := range slices.Sorted(maps.Keys(o.Sound)) {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -70,33 +72,33 @@ func (o offer) encode() []byte {
 	return append(out, "]}"...)
 }
 
-// decodeOffer reads what encode wrote, or an earlier version of it that knew tools alone. ok is false for anything else.
-func decodeOffer(data []byte) (o offer, ok bool) {
-	if !validButDeep(data) {
-		return offer{}, false
+// DecodeOffer reads what encode wrote, now or in an earlier version that knew tools alone. ok is false for anything else.
+func DecodeOffer(data []byte) (o Offer, ok bool) {
+	if !lists.ValidButDeep(data) {
+		return Offer{}, false
 	}
-	if _, ok := rawjson.Get(data, toolList.member()); !ok {
-		return offer{}, false
+	if _, ok := rawjson.Get(data, lists.Tools.Member()); !ok {
+		return Offer{}, false
 	}
-	o.Title, o.Instructions = text(data, keptTitle), text(data, keptInstructions)
+	o.Title, o.Instructions = rawjson.Text(data, keptTitle), rawjson.Text(data, keptInstructions)
 	if abilities, ok := rawjson.Get(data, keptAbilities); ok && json.Unmarshal(abilities, &o.Abilities) != nil {
-		return offer{}, false
+		return Offer{}, false
 	}
 	each := func(member string, take func([]byte)) (ok bool) {
 		array, found := rawjson.Get(data, member)
 		return !found || rawjson.Elements(array, func(one []byte) bool { take(one); return true }) == nil
 	}
-	for l := range lists {
-		if !each(l.member(), func(one []byte) { o.Lists[l] = append(o.Lists[l], one) }) {
-			return offer{}, false
+	for l := range lists.Count {
+		if !each(l.Member(), func(one []byte) { o.Lists[l] = append(o.Lists[l], one) }) {
+			return Offer{}, false
 		}
 	}
 	if _, known := rawjson.Get(data, keptSound); known {
-		o.sound = make(map[string]bool)
+		o.Sound = make(map[string]bool)
 	}
 	ok = each(keptSound, func(one []byte) {
 		digest, _ := rawjson.String(one)
-		o.sound[digest] = true
+		o.Sound[digest] = true
 	})
 	return o, ok
 }

@@ -1,4 +1,4 @@
-package upstream
+package admit
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
 // headerKeyword marks a property whose argument is mirrored into an HTTP header (protocol 2026-07-28).
@@ -52,9 +53,8 @@ func (h *headers) fault(object []byte, prefix string) (fault string) {
 
 // one checks the annotation value of the property at path.
 func (h *headers) one(property, value []byte, path string) string {
-	path = shorten(path)
-	kind, _ := rawjson.Get(property, "type")
-	switch name, _ := rawjson.String(kind); name {
+	path = redact.Truncate(path, maxShown)
+	switch rawjson.Text(property, "type") {
 	case "string", "integer", "boolean":
 	default:
 		return fmt.Sprintf("its parameter %q has %s but is no string, integer or boolean", path, headerKeyword)
@@ -68,7 +68,7 @@ func (h *headers) one(property, value []byte, path string) string {
 	}
 	lower := strings.ToLower(name)
 	if other, taken := h.seen[lower]; taken {
-		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, headerKeyword, shorten(name))
+		return fmt.Sprintf("its parameters %q and %q have the same %s %q", other, path, headerKeyword, redact.Truncate(name, maxShown))
 	}
 	h.seen[lower] = path
 	return ""

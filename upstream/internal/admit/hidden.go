@@ -1,4 +1,4 @@
-package upstream
+package admit
 
 import (
 	"bytes"
@@ -23,20 +23,20 @@ func (a *admission) checkHidden(c *candidate) {
 		return
 	}
 	what := fmt.Sprintf("hidden characters in its descriptions or titles (%s)", hidden.Names(found))
-	switch a.limits.HiddenText {
-	case HiddenStrip:
+	switch a.cfg.Limits.HiddenText {
+	case settings.HiddenStrip:
 		c.declaration = clean
 		c.repaired("declaration", "there were %s; they were taken out", what)
-	case HiddenRefuse:
-		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, settings.LimitHiddenText, HiddenStrip)
+	case settings.HiddenRefuse:
+		c.refuse(codeHiddenText, "there are %s: take them out on the server, or set %s to %s", what, settings.LimitHiddenText, settings.HiddenStrip)
 	default:
 		a.findings = append(a.findings, tool.Finding{About: c.name, Code: codeHiddenText,
 			Reason: fmt.Sprintf("%s: a model reads what a person does not see. Look at it, or set %s to %s or %s", what, settings.LimitHiddenText,
-				HiddenStrip, HiddenRefuse)})
+				settings.HiddenStrip, settings.HiddenRefuse)})
 	}
 }
 
-// checkInstructions is checkHidden for instructions: clients get those without hidden characters in any case.
+// checkInstructions looks for hidden characters in instructions. Clients get instructions without them in any case.
 func (a *admission) checkInstructions(text string) string {
 	found := hidden.Find(text)
 	if len(found) == 0 {
@@ -44,16 +44,15 @@ func (a *admission) checkInstructions(text string) string {
 	}
 	a.findings = append(a.findings, tool.Finding{About: "instructions", Code: codeHiddenText,
 		Reason: fmt.Sprintf("hidden characters in the server's instructions (%s): clients get them without", hidden.Names(found))})
-	if a.limits.HiddenText == HiddenRefuse {
+	if a.cfg.Limits.HiddenText == settings.HiddenRefuse {
 		return ""
 	}
 	return text
 }
 
-// withoutHidden is a declaration without the hidden characters of its descriptions and titles, and these. The declaration is
-// valid JSON.
+// withoutHidden returns a valid declaration without the hidden characters of its descriptions and titles, and these.
 func withoutHidden(declaration []byte) (clean []byte, found []rune) {
-	key, done := "", 0 // the member whose value comes next; what of the declaration is in clean
+	key, done := "", 0 // the member whose value comes next; how many bytes are in clean
 	for i := 0; i < len(declaration); i++ {
 		switch declaration[i] {
 		case '{', '[':

@@ -1,4 +1,4 @@
-package upstream
+package admit
 
 import (
 	"bytes"
@@ -14,14 +14,22 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
-func admit(cfg ServerConfig, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
-	return newAdmission(cfg, nil).admit(raw)
+func admit(cfg settings.Server, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
+	a := newAdmission(cfg, nil)
+	admitted, excluded := a.admit(lists.Tools, raw)
+	var tools []*tool.Tool
+	for _, c := range admitted {
+		tools = append(tools, a.tool(c))
+	}
+	return tools, excluded
 }
 
 func one(declaration string) ([]*tool.Tool, []tool.Exclusion) {
-	return admit(ServerConfig{ID: "srv"}, []json.RawMessage{json.RawMessage(declaration)})
+	return admit(settings.Server{ID: "srv"}, []json.RawMessage{json.RawMessage(declaration)})
 }
 
 func TestAdmitRepairs(t *testing.T) {
@@ -146,7 +154,7 @@ func TestAdmitExcludes(t *testing.T) {
 		{"input of another type", `{"name":"t","inputSchema":{"type":"string"}}`, "mcp.srv.t", codeInvalidSchema},
 		{"input of other types", `{"name":"t","inputSchema":{"type":["string","null"]}}`, "mcp.srv.t", codeInvalidSchema},
 		{"input of no type", `{"name":"t","inputSchema":{"type":null}}`, "mcp.srv.t", codeInvalidSchema},
-		{"too large", `{"name":"t",` + ok + `,"x":"` + strings.Repeat("x", (ServerConfig{}).WithDefaults().Limits.ToolSize) + `"}`, "mcp.srv.t", codeTooLarge},
+		{"too large", `{"name":"t",` + ok + `,"x":"` + strings.Repeat("x", (settings.Server{}).WithDefaults().Limits.ToolSize) + `"}`, "mcp.srv.t", codeTooLarge},
 		{"too deep", `{"name":"t",` + ok + `,"x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, "#1", codeTooLarge},
 		{"deep and open", `{"name":"t","inputSchema":` + strings.Repeat("[", 100_000), "#1", codeTooLarge},
 		{"header on an object", header(`"a":{"type":"object","x-mcp-header":"A"}`), "mcp.srv.t", codeInvalidHeader},
@@ -182,7 +190,7 @@ func TestAdmitTwins(t *testing.T) {
 	t.Parallel()
 	a, other := `{"name":"a","inputSchema":{"type":"object"}}`, `{"name":"a","inputSchema":{"type":"object"},"description":"other"}`
 	b, c := `{"name":"b","inputSchema":{"type":"object"}}`, `{"name":"c","inputSchema":{"type":"object"}}`
-	tools, excluded := admit(ServerConfig{ID: "srv"}, []json.RawMessage{
+	tools, excluded := admit(settings.Server{ID: "srv"}, []json.RawMessage{
 		[]byte(a), []byte(b), []byte(other), []byte(c), []byte(`{"name":"c", "inputSchema":7}`), []byte("\n" + b)})
 	if len(tools) != 1 || tools[0].Native != "b" {
 		t.Errorf("admitted %v, want b alone", tools)
@@ -204,12 +212,12 @@ func TestAdmitTwins(t *testing.T) {
 
 func TestAdmitLimitsTools(t *testing.T) {
 	t.Parallel()
-	raw := make([]json.RawMessage, (ServerConfig{}).WithDefaults().Limits.Tools+7)
+	raw := make([]json.RawMessage, (settings.Server{}).WithDefaults().Limits.Tools+7)
 	for i := range raw {
 		raw[i] = fmt.Appendf(nil, `{"name":"t%d","inputSchema":7}`, i)
 	}
-	tools, excluded := admit(ServerConfig{ID: "srv"}, raw)
-	if len(tools) != (ServerConfig{}).WithDefaults().Limits.Tools || len(excluded) != 1 {
+	tools, excluded := admit(settings.Server{ID: "srv"}, raw)
+	if len(tools) != (settings.Server{}).WithDefaults().Limits.Tools || len(excluded) != 1 {
 		t.Fatalf("admitted %d, excluded %d", len(tools), len(excluded))
 	}
 	if e := excluded[0]; e.Code != codeTooLarge || e.Tool != "(7 more)" || !strings.Contains(e.Reason, "10007") {
@@ -219,7 +227,7 @@ func TestAdmitLimitsTools(t *testing.T) {
 
 func TestAdmitFillsTools(t *testing.T) {
 	t.Parallel()
-	cfg := ServerConfig{ID: "srv", Tags: []string{"x"}, Validate: "warn"}
+	cfg := settings.Server{ID: "srv", Tags: []string{"x"}, Validate: "warn"}
 	tools, _ := admit(cfg, []json.RawMessage{[]byte(
 		`{"name":"a.b","title":"T\u00e9","description":"D\u001b[1m","inputSchema":{"type":"object","a":1.0},"outputSchema":{"type":"object"}}`),
 		[]byte(`{"name":"c","annotations":{"title":"A"}}`)})
@@ -252,7 +260,7 @@ func TestAdmitRealServers(t *testing.T) {
 				compact[i] = buf.Bytes()
 			}
 			for _, list := range [][]json.RawMessage{raw, compact} {
-				tools, excluded := admit(ServerConfig{ID: server}, list)
+				tools, excluded := admit(settings.Server{ID: server}, list)
 				if len(tools) != len(raw) || len(excluded) != 0 {
 					t.Fatalf("admitted %d of %d, excluded %+v", len(tools), len(raw), excluded)
 				}

@@ -1,4 +1,4 @@
-package upstream
+package admit
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 func FuzzAdmit(f *testing.F) {
@@ -29,7 +31,7 @@ func FuzzAdmit(f *testing.F) {
 			[]byte(`{"name":"out","outputSchema":` + string(data) + `,"annotations":` + string(data) + `}`),
 			[]byte(`{"name":"more","icons":[` + string(data) + `],"_meta":` + string(data) + `,"execution":` + string(data) + `}`)}
 		before := bytes.Clone(data)
-		tools, excluded := admit(ServerConfig{ID: "srv"}, list)
+		tools, excluded := admit(settings.Server{ID: "srv"}, list)
 		if len(tools)+len(excluded) != len(list) {
 			t.Fatalf("%d tools and %d exclusions of %d", len(tools), len(excluded), len(list))
 		}
@@ -38,7 +40,7 @@ func FuzzAdmit(f *testing.F) {
 		}
 		for _, admitted := range tools {
 			register(t, admitted)
-			again, _ := admit(ServerConfig{ID: "srv"}, []json.RawMessage{admitted.Declaration})
+			again, _ := admit(settings.Server{ID: "srv"}, []json.RawMessage{admitted.Declaration})
 			if len(again) != 1 || again[0].Repairs != nil || !bytes.Equal(again[0].Declaration, admitted.Declaration) {
 				t.Fatalf("not admitted as it stands after its repair: %s", admitted.Declaration)
 			}
@@ -55,6 +57,6 @@ func BenchmarkAdmit(b *testing.B) {
 	catalogs := realCatalogs(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		admit(ServerConfig{ID: "github"}, catalogs["github"])
+		admit(settings.Server{ID: "github"}, catalogs["github"])
 	}
 }

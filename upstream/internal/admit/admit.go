@@ -1,4 +1,6 @@
-package upstream
+// Package admit judges what a server lists, element by element, and makes the catalog that clients may see. It opens no
+// connection: an Offer goes in, a Listing comes out, and both can be kept for the next start.
+package admit
 
 import (
 	"bytes"
@@ -12,17 +14,20 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
-// Bounds of a tool beside Limits.
+// Bounds of a declaration beside settings.Limits.
 const (
 	maxDeclarationDepth = 200 // clients and the SDK stop between 500 and 1000, for the whole message
 	maxNameBytes        = 256
 	maxURIBytes         = 8 << 10 // it travels in a header, too
+	maxShown            = 80      // of a server's text in a message
 )
 
-// Codes of exclusions made by Admit.
+// Codes of exclusions.
 const (
 	codeInvalidDeclaration = "invalid_declaration"
 	codeInvalidName        = "invalid_name"
@@ -32,67 +37,83 @@ const (
 	codeTooLarge           = "too_large"
 )
 
-// admit checks what a server listed, tool by tool, so that nothing in it can break the hub, the SDK or a client: one bad
-// tool costs many clients the whole list. A tool is admitted as it stands, byte for byte but for white space between
-// lines; or admitted with a repair that its Repairs name; or excluded with the reason. raw are the elements of "tools" in
-// the order of all pages; they are not kept and not changed.
-func (a *admission) admit(raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
-	surplus := 0
-	if most := a.limits.Tools; len(raw) > most {
-		raw, surplus = raw[:most], len(raw)-most
-	}
-	candidates := make([]*candidate, len(raw))
-	for i, declaration := range raw {
-		candidates[i] = a.read(i, declaration)
-	}
-	refuseTwins(candidates)
-
-	var tools []*tool.Tool
-	var excluded []tool.Exclusion
-	for _, c := range candidates {
-		if c.refused == nil {
-			c.repair(a)
-		}
-		if c.refused == nil {
-			tools = append(tools, a.tool(c))
-			continue
-		}
-		excluded = append(excluded, a.exclusion(c))
-		if c.refused.code == codeTooLarge {
-			a.limited = append(a.limited, a.exclusion(c).Tool+" is left out: "+c.refused.reason)
-		}
-	}
-	if surplus > 0 {
-		excluded = append(excluded, tool.Exclusion{
-			Tool: fmt.Sprintf("(%d more)", surplus), Origin: a.cfg.ID, Code: codeTooLarge,
-			Reason: fmt.Sprintf("the server lists %d tools, of which the hub takes the first %d (%s): list fewer tools, or %s",
-				len(raw)+surplus, a.limits.Tools, settings.LimitTools, settings.Raise(settings.LimitTools)),
-		})
-		a.limited = append(a.limited, excluded[len(excluded)-1].Reason)
-	}
-	return tools, excluded
-}
-
-// admission is what the tools of one server have in common.
+// admission judges what one server lists, so that nothing in it can break the hub, the SDK or a client: many clients lose the
+// whole list over one bad tool.
 type admission struct {
-	cfg     ServerConfig
-	limits  Limits
+	cfg     settings.Server
 	tags    []string
-	limited []string // for the log: which limits were hit, and what came of it
+	limited []string // for the log: which limits were hit, and with what effect
 
 	findings []tool.Finding
 
-	// Digests of schemas. Compiling them is most of the work, and what passed at an earlier start passes again.
-	known map[string]bool // that passed before
-	sound map[string]bool // that have passed now
+	// Digests of schemas. Compiling them is most of the work, and a schema that passed at an earlier start passes again.
+	known map[string]bool // passed before
+	sound map[string]bool // pass now
 }
 
-func newAdmission(cfg ServerConfig, known map[string]bool) *admission {
-	return &admission{cfg: cfg, limits: cfg.WithDefaults().Limits, tags: slices.Clone(cfg.Tags),
-		known: known, sound: make(map[string]bool)}
+func newAdmission(cfg settings.Server, known map[string]bool) *admission {
+	return &admission{cfg: cfg.WithDefaults(), tags: slices.Clone(cfg.Tags), known: known, sound: make(map[string]bool)}
 }
 
-// passes reports whether a schema passes check, which is asked only if it is not known.
+// admit judges the elements of l one by one. An element is admitted as it stands, byte for byte but for white space between
+// lines; or admitted with a repair that its repairs name; or excluded with the reason. raw are the elements of all pages in
+// their order; they are neither kept nor changed.
+func (a *admission) admit(l lists.List, raw []json.RawMessage) (admitted []*candidate, excluded []tool.Exclusion) {
+	surplus := max(len(raw)-a.cfg.Limits.Tools, 0)
+	raw = raw[:len(raw)-surplus]
+	candidates := make([]*candidate, len(raw))
+	for i, declaration := range raw {
+		candidates[i] = a.read(l, i, declaration)
+	}
+	if l == lists.Tools {
+		refuseTwins(candidates)
+	}
+	first := make(map[string]int, len(raw)) // name or URI -> position of the element that is admitted
+	for _, c := range candidates {
+		switch at := first[c.name]; {
+		case c.refused != nil:
+		case l == lists.Tools:
+			c.repair(a)
+		case at > 0:
+			c.refused = &refusal{code: codeDuplicateName, twin: "same server", reason: fmt.Sprintf(
+				"the server lists another one with this %s, at position %d of its list, which is used: give each its own on the server",
+				l.Key(), at)}
+		default:
+			a.checkHidden(c)
+		}
+		if c.refused == nil {
+			first[c.name] = c.position
+			admitted = append(admitted, c)
+			continue
+		}
+		e := a.exclusion(l, c)
+		excluded = append(excluded, e)
+		if c.refused.code == codeTooLarge {
+			a.limited = append(a.limited, e.Tool+" is left out: "+e.Reason)
+		}
+	}
+	if surplus > 0 {
+		e := a.surplus(l, surplus)
+		excluded = append(excluded, e)
+		a.limited = append(a.limited, e.Reason)
+	}
+	return admitted, excluded
+}
+
+// surplus says that n elements of l are over the limit.
+func (a *admission) surplus(l lists.List, n int) tool.Exclusion {
+	more, fewer, most := "", "fewer tools", a.cfg.Limits.Tools
+	if l != lists.Tools {
+		more, fewer = " "+l.Noun()+"s", "fewer"
+	}
+	return tool.Exclusion{
+		Tool: fmt.Sprintf("(%d more%s)", n, more), Origin: a.cfg.ID, Code: codeTooLarge,
+		Reason: fmt.Sprintf("the server lists %d %ss, of which the hub takes the first %d (%s): list %s, or %s",
+			most+n, l.Noun(), most, settings.LimitTools, fewer, settings.Raise(settings.LimitTools)),
+	}
+}
+
+// passes reports whether a schema passes check. A known schema is not checked again.
 func (a *admission) passes(schema []byte, check func() bool) bool {
 	digest := tool.Digest(schema)
 	if !a.known[digest] && !check() {
@@ -102,7 +123,7 @@ func (a *admission) passes(schema []byte, check func() bool) bool {
 	return true
 }
 
-// candidate is a tool on its way in.
+// candidate is an element that is being judged.
 type candidate struct {
 	position    int // in the list, from 1
 	name        string
@@ -111,7 +132,7 @@ type candidate struct {
 	refused     *refusal
 }
 
-// refusal is why a tool is not admitted.
+// refusal says why a candidate is not admitted.
 type refusal struct{ code, reason, twin string }
 
 func (c *candidate) refuse(code, format string, args ...any) {
@@ -124,18 +145,18 @@ func (c *candidate) repaired(part, format string, args ...any) {
 	c.repairs = append(c.repairs, tool.Repair{Part: part, Reason: fmt.Sprintf(format, args...)})
 }
 
-// read takes the tool at index i as far as its name.
-func (a *admission) read(i int, raw json.RawMessage) *candidate {
+// read checks the element of l at index i as far as its name.
+func (a *admission) read(l lists.List, i int, raw json.RawMessage) *candidate {
 	c := &candidate{position: i + 1, declaration: bytes.Clone(bytes.TrimSpace(raw))}
-	if a.flatten(c) {
+	if l == lists.Tools && a.flatten(c) {
 		a.limited = append(a.limited, fmt.Sprintf("#%d of the list is repaired: %s", c.position, c.repairs[0].Reason))
 	}
-	a.readAs(c, toolList)
+	a.readDeclaration(c, l)
 	return c
 }
 
-// readAs checks all of an element of l that has nothing to do with what it is.
-func (a *admission) readAs(c *candidate, l list) {
+// readDeclaration makes the checks that are the same for all lists.
+func (a *admission) readDeclaration(c *candidate, l lists.List) {
 	switch depth := rawjson.Depth(c.declaration); {
 	case depth > maxDeclarationDepth:
 		c.refuse(codeTooLarge, "its declaration nests %d levels deep, more than %d: flatten it on the server", depth, maxDeclarationDepth)
@@ -154,20 +175,24 @@ func (a *admission) readAs(c *candidate, l list) {
 		return
 	}
 	c.declaration = line
-	c.readName(l.key(), l.nameLimit())
+	limit := maxNameBytes
+	if l == lists.Resources || l == lists.Templates {
+		limit = maxURIBytes
+	}
+	c.readName(l.Key(), limit)
 	switch {
 	case c.refused != nil:
-	case len(c.declaration) > a.limits.ToolSize:
+	case len(c.declaration) > a.cfg.Limits.ToolSize:
 		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s (%s): shorten it on the server, or %s",
-			len(c.declaration), settings.SizeText(a.limits.ToolSize), settings.LimitToolSize, settings.Raise(settings.LimitToolSize))
+			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize), settings.LimitToolSize, settings.Raise(settings.LimitToolSize))
 	default:
 		if key, ok := repeatedKey(c.declaration); ok {
-			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", shorten(key))
+			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", redact.Truncate(key, maxShown))
 		}
 	}
 }
 
-// readName takes the name, or URI, which is the member key and has at most limit bytes.
+// readName reads the name or URI, which is member key and has at most limit bytes.
 func (c *candidate) readName(key string, limit int) {
 	value, ok := rawjson.Get(c.declaration, key)
 	if !ok {
@@ -195,8 +220,8 @@ func (c *candidate) readName(key string, limit int) {
 	}
 }
 
-// refuseTwins settles which tools may have a name that occurs twice. Identical declarations are one tool; of differing
-// ones nobody can tell which of them a call would reach, so all are refused.
+// refuseTwins refuses tools of the same name. Of identical declarations the first stays. Of differing ones none stays,
+// because nobody can tell which of them a call would reach.
 func refuseTwins(candidates []*candidate) {
 	named := make(map[string][]*candidate, len(candidates))
 	for _, c := range candidates {
@@ -236,7 +261,7 @@ func positions(twins []*candidate) string {
 	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
-func (a *admission) exclusion(c *candidate) tool.Exclusion {
+func (a *admission) exclusion(l lists.List, c *candidate) tool.Exclusion {
 	e := tool.Exclusion{Origin: a.cfg.ID, Code: c.refused.code, Reason: c.refused.reason}
 	if c.refused.twin != "" {
 		e.Twin = a.cfg.ID
@@ -244,15 +269,20 @@ func (a *admission) exclusion(c *candidate) tool.Exclusion {
 	switch {
 	case c.name == "":
 		e.Tool = fmt.Sprintf("#%d", c.position)
+	case l != lists.Tools:
+		e.Tool = strconv.Quote(redact.Truncate(c.name, maxShown))
 	case c.refused.code == codeInvalidName:
-		e.Tool = strconv.QuoteToASCII(shorten(c.name))
+		e.Tool = strconv.QuoteToASCII(redact.Truncate(c.name, maxShown))
 	default:
 		e.Tool = string(tool.MCPName(a.cfg.ID, c.name))
+	}
+	if l != lists.Tools {
+		e.Tool = l.Noun() + " " + e.Tool
 	}
 	return e
 }
 
-// tool builds the tool of an admitted candidate.
+// tool returns the tool of an admitted candidate.
 func (a *admission) tool(c *candidate) *tool.Tool {
 	t := &tool.Tool{
 		Name:        tool.MCPName(a.cfg.ID, c.name),
@@ -266,24 +296,17 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 	t.InputSchema, _ = rawjson.Get(c.declaration, "inputSchema")
 	t.OutputSchema, _ = rawjson.Get(c.declaration, "outputSchema")
 	t.SchemaDigest = tool.Digest(t.InputSchema)
-	t.Title = text(c.declaration, "title")
+	t.Title = rawjson.Text(c.declaration, "title")
 	if t.Title == "" { // MCP's order of precedence: title, annotations.title, name
 		if annotations, ok := rawjson.Get(c.declaration, "annotations"); ok {
-			t.Title = text(annotations, "title")
+			t.Title = rawjson.Text(annotations, "title")
 		}
 	}
-	t.Description = text(c.declaration, "description")
+	t.Description = rawjson.Text(c.declaration, "description")
 	return t
 }
 
-// text is the decoded string member name of object, "" where there is none.
-func text(object []byte, name string) string {
-	value, _ := rawjson.Get(object, name)
-	s, _ := rawjson.String(value)
-	return s
-}
-
-// repeatedKey finds an object anywhere in text, a valid JSON text, that has a member twice.
+// repeatedKey finds a member that occurs twice in an object anywhere in text, which is valid JSON.
 func repeatedKey(text []byte) (key string, found bool) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -320,13 +343,4 @@ func repeatedKey(text []byte) (key string, found bool) {
 			levels = append(levels, level{})
 		}
 	}
-}
-
-// shorten cuts text that a stranger wrote to what a message can hold.
-func shorten(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

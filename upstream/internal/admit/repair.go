@@ -1,4 +1,4 @@
-package upstream
+package admit
 
 import (
 	"encoding/json"
@@ -128,8 +128,8 @@ func iconMemberFault(icon []byte) string {
 	if value, ok := rawjson.Get(icon, "mimeType"); ok && !isString(value) {
 		return fmt.Sprintf(`the "mimeType" of an icon was %s instead of a string`, kindOf(value))
 	}
-	if value, ok := rawjson.Get(icon, "theme"); ok {
-		if theme, _ := rawjson.String(value); theme != "light" && theme != "dark" {
+	if _, ok := rawjson.Get(icon, "theme"); ok {
+		if theme := rawjson.Text(icon, "theme"); theme != "light" && theme != "dark" {
 			return `the "theme" of an icon was neither "light" nor "dark"`
 		}
 	}

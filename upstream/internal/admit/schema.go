@@ -1,4 +1,4 @@
-package upstream
+package admit
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ const anyObject = `{"type":"object"}`
 // flatten replaces schemas that are too deep, and reports whether there were any. It comes first, since they may be so deep
 // that the declaration would not be looked at at all.
 func (a *admission) flatten(c *candidate) bool {
-	most := a.limits.SchemaDepth
+	most := a.cfg.Limits.SchemaDepth
 	if rawjson.Depth(c.declaration) <= most {
 		return false
 	}
