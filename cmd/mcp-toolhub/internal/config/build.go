@@ -38,7 +38,8 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)
-	s.Policy, s.RuleFiles = r.policy(f.policy), r.ruleFiles(f.policy)
+	permission := policyReader{r, f.policy}
+	s.Policy, s.RuleFiles = permission.config(), permission.ruleFiles()
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{
@@ -71,7 +72,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
-	r.strayRules(s, f.policy)
+	permission.strayRules(s)
 	s.Uses = usesOf(f, s)
 	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled && !declares(s) {
 		r.warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")

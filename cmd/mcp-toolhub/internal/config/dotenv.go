@@ -13,14 +13,14 @@ var dotenvLine = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*
 
 // envFile reads the file that VS Code and Cursor call envFile: lines of NAME=value, comments with #, values in single
 // quotes as they stand, in double quotes with \n, \t, \" and \\.
-func (r *reader) envFile(path located[string]) []envPair {
+func (r serverReader) envFile(path located[string]) []envPair {
 	if !path.ok || r.dormant {
 		return nil
 	}
 	file := r.vars.path(path.value)
 	data, err := readRegular(file, maxSecretBytes)
 	if err != nil {
-		faultOf(r, path, "cannot read the file", readProblem(err).Error())
+		faultOf(r.reader, path, "cannot read the file", readProblem(err).Error())
 		return nil
 	}
 	r.note(file, data)
@@ -32,12 +32,12 @@ func (r *reader) envFile(path located[string]) []envPair {
 		}
 		m := dotenvLine.FindStringSubmatch(line)
 		if m == nil {
-			faultOf(r, path, fmt.Sprintf("line %d of the file is no NAME=value", i+1), "correct or remove that line")
+			faultOf(r.reader, path, fmt.Sprintf("line %d of the file is no NAME=value", i+1), "correct or remove that line")
 			continue
 		}
 		value, ok := dotenvValue(m[2])
 		if !ok {
-			faultOf(r, path, fmt.Sprintf("line %d of the file opens a quote and does not close it", i+1),
+			faultOf(r.reader, path, fmt.Sprintf("line %d of the file opens a quote and does not close it", i+1),
 				"write the value on one line, quotes closed")
 			continue
 		}

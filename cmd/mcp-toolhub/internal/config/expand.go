@@ -92,20 +92,22 @@ func (e Env) homeOn(goos string) string {
 	return e.value("HOME")
 }
 
-// expansion is a string whose references were replaced.
+// expansion replaces the references in one string.
 type expansion struct {
+	*reader
+	start    textfile.Position // of the string
+	defaults bool              // a default may be suggested
+
 	text      string
 	fromFile  bool // part of the text stands in the configuration file itself, as a default
 	reference bool // part of the text comes from the environment, a file or an input
 	unknown   bool // within a disabled server: a reference had no value, so the text means nothing
-
-	defaults bool // a default may be suggested
 }
 
-// expand replaces each ${…} in s; what comes out is not looked at again. $${ stands for ${ itself. The value s stands
-// at p; defaults tells whether to suggest a default for a variable that is not set. It returns false after a fault.
+// expand replaces each ${…} in s, which stands at p. It does not look at what comes out again. $${ stands for ${ itself.
+// With defaults it suggests a default for a variable that is not set. It returns false after a fault.
 func (r *reader) expand(p textfile.Position, s string, defaults bool) (expansion, bool) {
-	e := expansion{defaults: defaults}
+	e := expansion{reader: r, start: p, defaults: defaults}
 	var b strings.Builder
 	sound := true
 	for {
@@ -122,10 +124,10 @@ func (r *reader) expand(p textfile.Position, s string, defaults bool) (expansion
 		b.WriteString(s[:i])
 		end := strings.IndexByte(s[i:], '}')
 		if end < 0 {
-			r.fault(p, "${ without a closing }", "close the reference, or write $${ for the characters ${")
+			e.fault(e.start, "${ without a closing }", "close the reference, or write $${ for the characters ${")
 			return e, false
 		}
-		value, ok := r.reference(p, s[i+2:i+end], &e)
+		value, ok := e.resolve(s[i+2 : i+end])
 		sound = sound && ok
 		b.WriteString(value)
 		s = s[i+end+1:]
@@ -144,57 +146,57 @@ var (
 const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${input:id}, ${workspaceFolder}, " +
 	"${workspaceFolderBasename}, ${userHome}, ${pathSeparator}"
 
-// reference returns what ${body} stands for.
-func (r *reader) reference(p textfile.Position, body string, e *expansion) (string, bool) {
+// resolve returns what ${body} stands for.
+func (e *expansion) resolve(body string) (string, bool) {
 	if strings.Contains(body, "${") {
-		r.fault(p, "a ${…} within another", "one reference cannot hold another: set a variable of its own for it")
+		e.fault(e.start, "a ${…} within another", "one reference cannot hold another: set a variable of its own for it")
 		return "", false
 	}
 	word, rest, prefixed := strings.Cut(body, ":")
 	switch {
 	case body == "workspaceFolder":
-		return r.vars.workspace, true
+		return e.vars.workspace, true
 	case body == "workspaceFolderBasename":
-		return filepath.Base(r.vars.workspace), true
+		return filepath.Base(e.vars.workspace), true
 	case body == "pathSeparator" || body == "/":
 		return string(filepath.Separator), true
 	case body == "userHome":
-		return r.userHome(p, e)
+		return e.userHome()
 	case prefixed && word == "file":
-		return r.fileReference(p, rest, e)
+		return e.fileReference(rest)
 	case prefixed && word == "input":
-		return r.inputReference(p, rest, e)
+		return e.inputReference(rest)
 	case prefixed && word == "env":
-		return r.variable(p, rest, envName, e)
+		return e.variable(rest, envName)
 	}
-	return r.variable(p, body, variableName, e)
+	return e.variable(body, variableName)
 }
 
 // missing reports a reference without a value, unless the server is disabled.
-func (r *reader) missing(p textfile.Position, e *expansion, message, hint string) (string, bool) {
-	if r.dormant {
+func (e *expansion) missing(message, hint string) (string, bool) {
+	if e.dormant {
 		e.unknown = true
 		return "", true
 	}
-	r.fault(p, message, hint)
+	e.fault(e.start, message, hint)
 	return "", false
 }
 
-func (r *reader) userHome(p textfile.Position, e *expansion) (string, bool) {
-	if home := r.vars.env.home(); home != "" {
+func (e *expansion) userHome() (string, bool) {
+	if home := e.vars.env.home(); home != "" {
 		return home, true
 	}
-	return r.missing(p, e, "${userHome} is not known", "set HOME (USERPROFILE on Windows)")
+	return e.missing("${userHome} is not known", "set HOME (USERPROFILE on Windows)")
 }
 
-func (r *reader) variable(p textfile.Position, body string, names *regexp.Regexp, e *expansion) (string, bool) {
+func (e *expansion) variable(body string, names *regexp.Regexp) (string, bool) {
 	name, fallback, hasFallback := strings.Cut(body, ":-")
 	if !names.MatchString(name) {
 		// The body is not shown: it may be a piece of a secret that happens to hold "${".
-		r.fault(p, "a ${…} that is no reference", "known are "+references+"; write $${ for the characters ${")
+		e.fault(e.start, "a ${…} that is no reference", "known are "+references+"; write $${ for the characters ${")
 		return "", false
 	}
-	value, set := r.vars.env.lookup(name)
+	value, set := e.vars.env.lookup(name)
 	if hasFallback && value == "" { // as in a shell: :- also stands in for an empty variable
 		e.fromFile = true
 		return fallback, true
@@ -204,59 +206,59 @@ func (r *reader) variable(p textfile.Position, body string, names *regexp.Regexp
 		if !hasFallback && e.defaults {
 			hint += ", or give a default: ${" + name + ":-default}"
 		}
-		return r.missing(p, e, "the variable "+name+" is not set", hint)
+		return e.missing("the variable "+name+" is not set", hint)
 	}
 	e.reference = true
 	return value, true
 }
 
-func (r *reader) fileReference(p textfile.Position, path string, e *expansion) (string, bool) {
+func (e *expansion) fileReference(path string) (string, bool) {
 	if path == "" {
-		r.fault(p, "${file:} without a path", "write ${file:path}")
+		e.fault(e.start, "${file:} without a path", "write ${file:path}")
 		return "", false
 	}
-	full := r.vars.tilde(path)
+	full := e.vars.tilde(path)
 	if !filepath.IsAbs(full) {
-		full = filepath.Join(r.vars.dir, full)
+		full = filepath.Join(e.vars.dir, full)
 	}
-	if r.dormant {
+	if e.dormant {
 		e.unknown = true
 		return "", true
 	}
 	data, err := readRegular(full, maxSecretBytes)
 	if err != nil {
-		r.fault(p, fmt.Sprintf("cannot read the file %s of ${file:…}", quote(path)), readProblem(err).Error())
+		e.fault(e.start, fmt.Sprintf("cannot read the file %s of ${file:…}", quote(path)), readProblem(err).Error())
 		return "", false
 	}
-	r.note(full, data)
+	e.note(full, data)
 	e.reference = true
 	return strings.TrimRight(string(data), "\r\n"), true
 }
 
-func (r *reader) inputReference(p textfile.Position, id string, e *expansion) (string, bool) {
-	i := slices.IndexFunc(r.vars.inputs, func(in input) bool { return in.id.value == id })
+func (e *expansion) inputReference(id string) (string, bool) {
+	i := slices.IndexFunc(e.vars.inputs, func(in input) bool { return in.id.value == id })
 	if i < 0 && !inputID.MatchString(id) {
-		r.fault(p, "a ${input:…} that is no reference", "write ${input:id} with the id of an input")
+		e.fault(e.start, "a ${input:…} that is no reference", "write ${input:id} with the id of an input")
 		return "", false
 	}
 	if i < 0 {
 		var ids []string
-		for _, in := range r.vars.inputs {
+		for _, in := range e.vars.inputs {
 			ids = append(ids, in.id.value)
 		}
-		r.fault(p, "${input:"+clip(id)+"} names no input", textfile.DidYouMean(id, ids, `add the input to "inputs"`))
+		e.fault(e.start, "${input:"+clip(id)+"} names no input", textfile.DidYouMean(id, ids, `add the input to "inputs"`))
 		return "", false
 	}
 	name := inputVariable(id)
-	if value, set := r.vars.env.lookup(name); set {
+	if value, set := e.vars.env.lookup(name); set {
 		e.reference = true
 		return value, true
 	}
-	if fallback := r.vars.inputs[i].fallback; fallback.ok {
+	if fallback := e.vars.inputs[i].fallback; fallback.ok {
 		e.fromFile = true
 		return fallback.value, true
 	}
-	return r.missing(p, e, "the input "+clip(id)+" has no value: the hub cannot ask for it",
+	return e.missing("the input "+clip(id)+" has no value: the hub cannot ask for it",
 		"set the environment variable "+name)
 }
 

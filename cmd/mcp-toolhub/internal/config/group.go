@@ -36,7 +36,7 @@ func (r *reader) servers(entries []entry[server], usual limits) []upstream.Serve
 		}
 		if e.node.Kind == textfile.Mapping || e.node.Kind == textfile.Null { // anything else was reported, and nothing can be added
 			r.dormant = e.value.disabled
-			c := r.server(id, e)
+			c := serverReader{r, e}.config(id)
 			c.Limits = serverLimits(e.value.limits, usual)
 			configs = append(configs, c)
 			if names := credentialsOf(e.node); len(names) > 0 {
@@ -89,9 +89,14 @@ func normalise(name string) string {
 	return strings.TrimLeft(b.String(), "-_")
 }
 
-// server makes the configuration of one server. The key path is its entry's.
-func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
-	v := e.value
+// serverReader makes the configuration of one server. The key path is its entry's.
+type serverReader struct {
+	*reader
+	entry entry[server]
+}
+
+func (r serverReader) config(id string) upstream.ServerConfig {
+	v := &r.entry.value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
 		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued,
 		Lazy: v.start == "lazy", IdleStop: v.idleStop.value, HideWhenDown: v.whenDown == "hide",
@@ -102,11 +107,11 @@ func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
 		r.pointless(v.sessionIdle, v.sessionIdle.present, "it takes isolation: session")
 		r.pointless(v.maxSessions, v.maxSessions.present, "it takes isolation: session")
 	}
-	address := r.address(v)
-	c.Transport = r.transport(e, address)
+	address := r.address()
+	c.Transport = r.transport(address)
 	if c.Transport == upstream.Stdio {
 		c.Command, c.Args = r.vars.tilde(v.command.value), v.args.value
-		c.Env, c.Dir = r.childEnv(v), r.vars.path(v.cwd.value)
+		c.Env, c.Dir = r.childEnv(), r.vars.path(v.cwd.value)
 		r.pointless(v.headers, len(v.headers.value) > 0, "a command takes no headers")
 	} else {
 		c.URL, c.Headers = address.value, r.headerMap(v.headers)
@@ -115,22 +120,22 @@ func (r *reader) server(id string, e entry[server]) upstream.ServerConfig {
 		r.pointless(v.envFile, v.envFile.present, "only a command takes envFile")
 		r.pointless(v.cwd, v.cwd.present, "only a command takes cwd")
 	}
-	c.Timeouts, c.Tools = r.timeouts(v)
+	c.Timeouts, c.Tools = r.timeouts()
 	if !c.Disabled && r.startsItself(&c) {
-		r.fault(e.key, "this entry starts the hub on this very file, so it would start itself without end",
+		r.fault(r.entry.key, "this entry starts the hub on this very file, so it would start itself without end",
 			"write the servers that the hub serves into a file of their own, without this entry")
 	}
 	return c
 }
 
 // address is the url under whichever name it has.
-func (r *reader) address(v server) located[string] {
+func (r serverReader) address() located[string] {
 	var found located[string]
-	for _, a := range []located[string]{v.httpURL, v.url, v.serverURL} {
+	for _, a := range []located[string]{r.entry.value.httpURL, r.entry.value.url, r.entry.value.serverURL} {
 		switch {
 		case !a.present:
 		case found.present:
-			faultOf(r, a, "a second address, the first at "+r.place(found.Position), "keep one of the two")
+			faultOf(r.reader, a, "a second address, the first at "+r.place(found.Position), "keep one of the two")
 		default:
 			found = a
 		}
@@ -139,10 +144,10 @@ func (r *reader) address(v server) located[string] {
 }
 
 // transport decides how the server is reached and reports what is missing or too much for that.
-func (r *reader) transport(e entry[server], address located[string]) upstream.Transport {
-	v := e.value
+func (r serverReader) transport(address located[string]) upstream.Transport {
+	v := &r.entry.value
 	if v.command.present && address.present {
-		faultOf(r, address, "both a command and a url", "keep command for a program, url for a remote server")
+		faultOf(r.reader, address, "both a command and a url", "keep command for a program, url for a remote server")
 		return upstream.Stdio
 	}
 	kind := v.kind.value
@@ -150,15 +155,15 @@ func (r *reader) transport(e entry[server], address located[string]) upstream.Tr
 	case v.kind.present && !v.kind.ok:
 		// Reported already; go by what else is there.
 	case kind == "stdio" && address.present:
-		faultOf(r, v.kind, "a server of type stdio with a url", `write type: http, or a command instead of the url`)
+		faultOf(r.reader, v.kind, "a server of type stdio with a url", `write type: http, or a command instead of the url`)
 	case kind == "stdio" && !v.command.present:
-		r.absent(e, "the key command is missing", "add the program that is the server")
+		r.absent("the key command is missing", "add the program that is the server")
 	case kind != "" && kind != "stdio" && v.command.present:
-		faultOf(r, v.kind, "a server of type "+kind+" with a command", "write type: stdio, or a url instead of the command")
+		faultOf(r.reader, v.kind, "a server of type "+kind+" with a command", "write type: stdio, or a url instead of the command")
 	case !v.command.present && !address.present && kind != "":
-		r.absent(e, "the key url is missing", "add the address of the server")
+		r.absent("the key url is missing", "add the address of the server")
 	case !v.command.present && !address.present:
-		r.absent(e, "neither a command nor a url", "add command for a program, url for a remote server")
+		r.absent("neither a command nor a url", "add command for a program, url for a remote server")
 	}
 	switch {
 	case v.command.present || kind == "stdio" || !address.present:
@@ -170,14 +175,14 @@ func (r *reader) transport(e entry[server], address located[string]) upstream.Tr
 }
 
 // absent reports that an entry does not say where its server is, unless it tries to: a misspelt command is one fault.
-func (r *reader) absent(e entry[server], message, hint string) {
+func (r serverReader) absent(message, hint string) {
 	wanted := []string{"command", "url", "httpUrl", "serverUrl"}
-	for _, m := range e.node.Members {
+	for _, m := range r.entry.node.Members {
 		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, serverShape().known())) {
 			return
 		}
 	}
-	r.fault(e.key, message, hint)
+	r.fault(r.entry.key, message, hint)
 }
 
 func endsInSSE(address string) bool {
@@ -186,7 +191,7 @@ func endsInSSE(address string) bool {
 }
 
 // pointless warns of a key that the server's transport has no use for.
-func (r *reader) pointless(v interface {
+func (r serverReader) pointless(v interface {
 	place() (textfile.Position, string)
 }, there bool, why string) {
 	if there {
@@ -199,12 +204,12 @@ func (r *reader) pointless(v interface {
 func (v located[V]) place() (textfile.Position, string) { return v.Position, v.path }
 
 // childEnv joins envFile and env; env wins.
-func (r *reader) childEnv(v server) []string {
+func (r serverReader) childEnv() []string {
 	values := map[string]string{}
-	for _, p := range r.envFile(v.envFile) {
+	for _, p := range r.envFile(r.entry.value.envFile) {
 		values[p.name] = p.value
 	}
-	for _, e := range v.env.value {
+	for _, e := range r.entry.value.env.value {
 		values[e.name] = e.value
 	}
 	var env []string
@@ -217,7 +222,7 @@ func (r *reader) childEnv(v server) []string {
 	return env
 }
 
-func (r *reader) headerMap(h located[[]entry[string]]) map[string]string {
+func (r serverReader) headerMap(h located[[]entry[string]]) map[string]string {
 	if len(h.value) == 0 {
 		return nil
 	}
@@ -238,7 +243,8 @@ func (r *reader) headerMap(h located[[]entry[string]]) map[string]string {
 }
 
 // timeouts completes what was given, so that a call's timeout is never above its maximum.
-func (r *reader) timeouts(v server) (upstream.Timeouts, []upstream.ToolTimeout) {
+func (r serverReader) timeouts() (upstream.Timeouts, []upstream.ToolTimeout) {
+	v := &r.entry.value
 	t := upstream.Timeouts{Connect: v.timeouts.connect, List: v.timeouts.list}
 	call := v.timeouts.call
 	if v.clientTimeout.ok && !call.present {
@@ -256,11 +262,11 @@ func (r *reader) timeouts(v server) (upstream.Timeouts, []upstream.ToolTimeout) 
 
 // callPair reports a call above its maximum. Where only one of the two is given and the other's default does not fit,
 // the other follows it.
-func (r *reader) callPair(call, callMax located[time.Duration], otherCall, otherMax time.Duration) (c, m time.Duration) {
+func (r serverReader) callPair(call, callMax located[time.Duration], otherCall, otherMax time.Duration) (c, m time.Duration) {
 	c, m = call.value, callMax.value
 	switch {
 	case call.ok && callMax.ok && c > m:
-		faultOf(r, call, "call is longer than call_max", "raise call_max or lower call")
+		faultOf(r.reader, call, "call is longer than call_max", "raise call_max or lower call")
 	case call.ok && !callMax.present && c > otherMax:
 		m = c
 	case callMax.ok && !call.present && m < otherCall:
@@ -271,11 +277,11 @@ func (r *reader) callPair(call, callMax located[time.Duration], otherCall, other
 
 // clientTimeout reads a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline and Roo
 // Code seconds; no call can be meant to end within less than a second, so a small number is seconds.
-func (r *reader) clientTimeout(v located[int64]) time.Duration {
+func (r serverReader) clientTimeout(v located[int64]) time.Duration {
 	d := time.Duration(v.value) * time.Millisecond
 	if v.value < 1000 {
 		d = time.Duration(v.value) * time.Second
-		warnOf(r, v, "read as seconds", `say it with a unit: timeouts: {call: "`+short(d)+`"}`)
+		warnOf(r.reader, v, "read as seconds", `say it with a unit: timeouts: {call: "`+short(d)+`"}`)
 	}
 	return min(d, timeout.max)
 }

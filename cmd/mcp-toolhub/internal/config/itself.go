@@ -11,7 +11,7 @@ import (
 
 // startsItself reports whether the server is a hub that serves this very file: it would start itself without end. What is
 // started through another program is not seen here; package guard then refuses it when it runs.
-func (r *reader) startsItself(c *upstream.ServerConfig) bool {
+func (r serverReader) startsItself(c *upstream.ServerConfig) bool {
 	if strings.TrimSuffix(filepath.Base(c.Command), ".exe") != program || !slices.Contains(c.Args, "serve") {
 		return false
 	}
@@ -48,7 +48,7 @@ func configFlag(args []string) string {
 
 // childLookup is the environment of a child as far as it tells where configs are. A child does not inherit the variable that
 // names one.
-func (r *reader) childLookup(set []string) Env {
+func (r serverReader) childLookup(set []string) Env {
 	return func(name string) (string, bool) {
 		for _, pair := range set {
 			if value, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -219,9 +219,15 @@ func factFlags(o *facts.Override) []factFlag {
 	}
 }
 
-// policy makes the settings of permission, and reads the rule files.
-func (r *reader) policy(p located[permission]) gate.Config {
-	v := p.value
+// policyReader makes the settings of permission, and warns of what matches nothing there.
+type policyReader struct {
+	*reader
+	permission located[permission]
+}
+
+// config makes the settings, and reads the rule files.
+func (r policyReader) config() gate.Config {
+	v := &r.permission.value
 	c := gate.Config{Mode: policy.Mode(v.mode), AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
 		AlwaysTime: v.ask.alwaysTime}
 	for _, channel := range v.ask.channels {
@@ -247,22 +253,22 @@ func (r *reader) policy(p located[permission]) gate.Config {
 		c.Tools.Tools = append(c.Tools.Tools, o)
 	}
 	if v.tools.ok && len(c.Tools.Tools) > 0 {
-		checkedBy(r, v.tools, "tools", c.Tools.Validate())
+		checkedBy(r.reader, v.tools, "tools", c.Tools.Validate())
 	}
 	c.Limits = v.targets.value
 	for i, dir := range c.Limits.AllowedWriteRoots {
 		c.Limits.AllowedWriteRoots[i] = r.vars.path(dir)
 	}
 	if v.targets.ok {
-		checkedBy(r, v.targets, "", c.Limits.Validate())
+		checkedBy(r.reader, v.targets, "", c.Limits.Validate())
 	}
 	c.Classifier = r.classifier(v.classifier)
 	return c
 }
 
 // ruleFiles are the files that policy reads.
-func (r *reader) ruleFiles(p located[permission]) (paths []string) {
-	f := p.value.files
+func (r policyReader) ruleFiles() (paths []string) {
+	f := r.permission.value.files
 	for _, file := range []located[string]{f.managed, f.user, f.project} {
 		if file.ok {
 			paths = append(paths, r.vars.path(file.value))
@@ -271,7 +277,7 @@ func (r *reader) ruleFiles(p located[permission]) (paths []string) {
 	return paths
 }
 
-func (r *reader) classifier(c located[classifier]) *policy.ClassifierConfig {
+func (r policyReader) classifier(c located[classifier]) *policy.ClassifierConfig {
 	if !c.present {
 		return nil
 	}
@@ -290,13 +296,13 @@ func (r *reader) classifier(c located[classifier]) *policy.ClassifierConfig {
 	}
 	out.Env = append(out.Env, guard.Nested("")...)
 	if c.ok {
-		checkedBy(r, c, "", out.Problems())
+		checkedBy(r.reader, c, "", out.Problems())
 	}
 	return &out
 }
 
 // rules checks the rules of the file itself.
-func (r *reader) rules(all []located[rule]) []policy.Rule {
+func (r policyReader) rules(all []located[rule]) []policy.Rule {
 	rules := make([]policy.Rule, 0, len(all))
 	for _, one := range all {
 		out := one.value.Rule
@@ -309,13 +315,13 @@ func (r *reader) rules(all []located[rule]) []policy.Rule {
 		if missing := p.Key == "then" && rules[p.Rule].Then == ""; missing || before.Cover(path) {
 			continue // it was reported when the rule was read
 		}
-		faultWithin(r, all[p.Rule], p.Key, p.Message, p.Hint)
+		faultWithin(r.reader, all[p.Rule], p.Key, p.Message, p.Hint)
 	}
 	return rules
 }
 
 // ruleFile reads one file of rules. Its faults have places of their own.
-func (r *reader) ruleFile(source policy.Source, at located[string]) policy.Set {
+func (r policyReader) ruleFile(source policy.Source, at located[string]) policy.Set {
 	path := r.vars.path(at.value)
 	if before, err := os.Stat(path); err == nil {
 		r.read[path] = before
@@ -336,9 +342,9 @@ func (r *reader) ruleFile(source policy.Source, at located[string]) policy.Set {
 			}
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		faultOf(r, at, "there is no such file", "check the path, or write a file with the one key rules")
+		faultOf(r.reader, at, "there is no such file", "check the path, or write a file with the one key rules")
 	default:
-		faultOf(r, at, "the file cannot be read", "make it readable for the user that runs the hub")
+		faultOf(r.reader, at, "the file cannot be read", "make it readable for the user that runs the hub")
 	}
 	return set
 }

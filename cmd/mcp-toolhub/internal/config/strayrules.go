@@ -23,7 +23,8 @@ type ruleNamed struct {
 
 // strayRules warns of rules that name a server, profile, tag or caller that nothing has: a rule that denies and is misspelt denies
 // nothing, and nobody would know. It is no fault: what is named may be added later.
-func (r *reader) strayRules(s *Settings, p located[permission]) {
+func (r policyReader) strayRules(s *Settings) {
+	p := &r.permission
 	kinds := r.ruleNames(s)
 	for i, set := range s.Policy.Sets {
 		for n, patterns := range RulePatterns(set) {
@@ -41,7 +42,7 @@ func (r *reader) strayRules(s *Settings, p located[permission]) {
 			leave()
 		}
 	}
-	r.policyPatterns(p)
+	r.policyPatterns()
 }
 
 // RulePatterns are the patterns over canonical names of each rule of a set.
@@ -56,18 +57,19 @@ func RulePatterns(set policy.Set) [][]Pattern {
 }
 
 // policyPatterns notes the patterns of policy besides those of rules.
-func (r *reader) policyPatterns(p located[permission]) {
+func (r policyReader) policyPatterns() {
+	v := &r.permission.value
 	note := func(path string, n *textfile.Node) {
 		if n != nil && n.Kind == textfile.Text {
 			r.canonical(located[string]{Position: n.Position, path: path, ok: true, value: n.Text})
 		}
 	}
-	if tools := p.value.tools; tools.ok {
+	if tools := v.tools; tools.ok {
 		for i, item := range tools.node.Items {
 			note(fmt.Sprintf("%s[%d].match", tools.path, i), item.Member("match"))
 		}
 	}
-	if c := p.value.classifier; c.ok {
+	if c := v.classifier; c.ok {
 		if match := c.node.Member("match"); match != nil {
 			for _, n := range append([]*textfile.Node{match}, match.Items...) {
 				note(c.path+".match", n)
@@ -78,7 +80,7 @@ func (r *reader) policyPatterns(p located[permission]) {
 
 // strayRule warns of what one rule names and nothing has. at is the rule's place, and where its place if that is in another
 // file.
-func (r *reader) strayRule(at textfile.Position, where string, rule *policy.Rule, kinds []ruleNamed) {
+func (r policyReader) strayRule(at textfile.Position, where string, rule *policy.Rule, kinds []ruleNamed) {
 	for _, k := range kinds {
 		for _, name := range k.of(rule) {
 			known := slices.Contains(k.all, name) || k.glob && slices.ContainsFunc(k.all, func(n string) bool { return glob.Match(name, n) })
@@ -91,7 +93,7 @@ func (r *reader) strayRule(at textfile.Position, where string, rule *policy.Rule
 }
 
 // ruleNames returns the names that rules can match, by what they are names of.
-func (r *reader) ruleNames(s *Settings) []ruleNamed {
+func (r policyReader) ruleNames(s *Settings) []ruleNamed {
 	servers, tags := toolsets(), slices.Concat(facts.Tags(), []string{"mcp"}, toolsets(), r.hubTools)
 	for _, server := range s.Upstream.Servers {
 		servers, tags = append(servers, server.ID), append(tags, server.Tags...)
