@@ -84,7 +84,7 @@ func whyNotLoaded(code, name string) string {
 	return fmt.Sprintf("nothing was called, because %q is deferred and its schema was not loaded", name)
 }
 
-// notLoaded is what the next call needs.
+// notLoaded holds all that the next call needs.
 type notLoaded struct {
 	Code        string          `json:"error_code"`
 	Name        string          `json:"name"`
@@ -95,7 +95,7 @@ type notLoaded struct {
 	Next        nextAction      `json:"next_action"`
 }
 
-// brief is a declaration as a model needs it: without pictures, without the schema of results, and without what is for
+// brief returns a declaration without the members that a model does not need: pictures, output schema, and members for
 // programs.
 func brief(name string, declaration json.RawMessage) json.RawMessage {
 	out, _, err := rawjson.DeleteFunc(declaration, func(m rawjson.Member) bool {
@@ -114,14 +114,14 @@ func brief(name string, declaration json.RawMessage) json.RawMessage {
 	return out
 }
 
-// finding is what found or loaded a tool.
+// finding says by which call a tool was found or loaded.
 type finding struct {
 	invocation tool.InvocationID
 	actor      tool.Actor
 	surface    *tool.Surface
 }
 
-// records are those of a deferred tool that was found, and loaded where its declaration goes out.
+// records returns the records of a deferred tool that was found; loaded says that its declaration is sent.
 func (l *Loader) records(f finding, listed *tool.Listed, ref string, loaded bool) []tool.Record {
 	t, now := listed.Tool, l.opts.Now()
 	r := tool.DeferredRef{Head: tool.HeadOf(tool.ObjectDeferredRef), ToolID: t.Name, Name: l.reserved.shownName(listed),

@@ -28,7 +28,7 @@ type searchResult struct {
 	Unavailable []unavailable `json:"unavailable_providers,omitempty"` // they will not
 }
 
-// match is one tool of it.
+// match is one tool in a searchResult.
 type match struct {
 	Name        string          `json:"name"`
 	ToolID      tool.Name       `json:"tool_id"`
@@ -42,7 +42,7 @@ type match struct {
 	Declaration json.RawMessage `json:"declaration,omitempty"`
 }
 
-// nextAction is what the caller does best next.
+// nextAction tells the caller what to do next.
 type nextAction struct {
 	Action string   `json:"action"` // "call", "select", "wait" or "rephrase"
 	Tool   string   `json:"tool,omitempty"`
@@ -50,7 +50,7 @@ type nextAction struct {
 	Hint   string   `json:"hint,omitempty"`
 }
 
-// maxSummary bounds what a line says of a tool.
+// maxSummary bounds a tool's summary, in bytes.
 const maxSummary = 120
 
 func (f *found) answer() searchResult {
@@ -101,7 +101,7 @@ func (f *found) next() nextAction {
 	return nextAction{Action: "rephrase", Tool: string(SearchName), Hint: hint}
 }
 
-// result is the answer as a result of tools/call, without line breaks between tokens.
+// result encodes the answer as a result of tools/call, without line breaks between tokens.
 func (f *found) result() (json.RawMessage, error) {
 	answer := f.answer()
 	structured, err := encode(answer)
@@ -113,7 +113,7 @@ func (f *found) result() (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// text is the answer for a model that gets the text alone.
+// text writes the answer for a model that sees only texts.
 func (f *found) text(a searchResult) string {
 	var b strings.Builder
 	if len(a.Matches) == 0 {
@@ -155,7 +155,7 @@ func (f *found) text(a searchResult) string {
 	return b.String()
 }
 
-// summaryOf is the first line of a tool's description.
+// summaryOf returns the first line of a tool's description.
 func summaryOf(l *tool.Listed) string {
 	raw, _ := rawjson.Get(l.Declaration, "description")
 	text, _ := rawjson.String(raw)

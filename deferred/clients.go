@@ -2,11 +2,11 @@ package deferred
 
 import "github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 
-// clientRule is what is known of how one client takes many tools.
+// clientRule describes how one client takes many tools.
 type clientRule struct {
 	name string // see tool.Client.Is
 
-	// cap is how many tools it takes at once; 0: not known.
+	// cap is the number of tools that it takes at once; 0: unknown.
 	cap int
 
 	// defers says that the client itself shows its model a part of the tools and has it search the rest. Two layers of
@@ -17,12 +17,10 @@ type clientRule struct {
 	whole bool
 }
 
-// patience is by how much larger the budget is for a client that defers by itself: what it keeps from its model costs
-// nothing but the names.
+// patience multiplies the budget for a client that defers by itself: a tool that it keeps from its model costs only the name.
 const patience = 20
 
-// clientRules holds the clients that are known. The first row that matches counts; a client that is not here is held to
-// the budget alone.
+// clientRules returns the known clients. The first row that matches counts. Only the budget limits a client without a row.
 func clientRules() []clientRule {
 	return []clientRule{
 		{name: "claude-code", defers: true}, // measured with 2.1: names first, schemas by its own search
@@ -36,7 +34,7 @@ func clientRules() []clientRule {
 	}
 }
 
-// ruleOf is the rule for a client; the zero value where nothing is known of it.
+// ruleOf returns the rule for a client; the zero value if there is none.
 func ruleOf(rules []clientRule, client tool.Client) clientRule {
 	for _, r := range rules {
 		if client.Is(r.name) {

@@ -25,7 +25,7 @@ const defaultBudget = 10000
 // defaultRefTTL is how long a selection_ref is good.
 const defaultRefTTL = 24 * time.Hour
 
-// Settings are those of one profile. The zero value is useful.
+// Settings are the settings of one profile. The zero value is useful.
 type Settings struct {
 	Mode   Mode // default auto
 	Budget int  // tokens, estimated; default 10,000
@@ -36,7 +36,7 @@ type Settings struct {
 	Hints []Hint
 }
 
-// Hint adds to how the tools that match it are found. All hints that match a tool count.
+// Hint adds words and names by which the tools that match it are found. All hints that match a tool count.
 type Hint struct {
 	Match   string   // glob over canonical names
 	Text    string   // words to find it by: the standard's search_hint
@@ -64,7 +64,7 @@ func (s Settings) pinned(name tool.Name) bool {
 	return slices.ContainsFunc(s.AlwaysLoad, func(p string) bool { return glob.Match(p, string(name)) })
 }
 
-// Config is what a Loader works by.
+// Config holds the settings of a Loader.
 type Config struct {
 	Default  Settings            // of profiles that Profiles does not name
 	Profiles map[string]Settings // whole: what a profile takes over from the default stands here, too

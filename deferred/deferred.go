@@ -1,19 +1,17 @@
-// Package deferred keeps what a model need not see out of its sight, and lets it find that: surfaces are split into tools
-// that are listed and tools that are deferred, the search finds the deferred ones, and a selection_ref carries what was
-// found to the call.
+// Package deferred splits surfaces into tools that are listed and tools that are deferred. A search finds the deferred
+// tools. A selection_ref proves with a call that its caller has been given the tool's declaration.
 //
-// A split depends on the profile's surface, its settings and what is known of the client, all of which every request
-// tells; so it is the same for everybody alike, on every replica, and needs no session. A selection_ref is a signed handle
-// over tool, schema, caller and expiry: who has one has been given the declaration, whichever replica gave it.
+// A split depends on the profile's surface, its settings and the client. Every request tells all of these, so a split needs
+// no session and is the same on every replica. A selection_ref is a signature over tool, schema, caller and expiry, so any
+// replica can check it.
 //
-// Which tools a caller may see at all is decided before (package namespace), and what may be called afterwards (package
-// policy). Ranking is package search's. The loaded tools of a session are kept by the door that has the session.
+// Package namespace decides before which tools a caller sees at all, and package policy afterwards what may be called. The
+// ranking is package search's. The door that has a session keeps the session's loaded tools.
 package deferred
 
 import (
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -51,18 +49,18 @@ type Loader struct {
 	mu         sync.Mutex // guards what follows; held for moments
 	cfg        Config
 	refs       *signer
-	generation int // of what splits depend on besides their surface
+	generation int // counts changes of all that splits depend on besides their surface
 	origins    map[string]*origin
 	splits     map[splitKey]*split
 	indexes    map[string]*index // by profile whose hints they hold; "" is the default's
-	meant      bool              // the meaning has been given all tools
+	meant      bool              // the Meaning has been given all tools
 	history    history
 }
 
-// origin is a catalog, and what it says of itself.
+// origin is a catalog with its instructions.
 type origin struct {
 	catalog tool.Catalog
-	says    string // what it says of itself, one line; "" where it says nothing
+	says    string // the instructions in one line; "" if there are none
 }
 
 // New returns a loader that works by cfg and knows no tools.
@@ -107,7 +105,7 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	defer l.updating.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, seen := l.cfg, l.seen()
+	before := l.cfg
 	for profile := range l.indexes {
 		if now := cfg.of(profile).Hints; !sameHints(before.of(profile).Hints, now) || profile != "" && sameHints(now, cfg.Default.Hints) {
 			delete(l.indexes, profile) // it is made anew when it is asked
@@ -116,18 +114,14 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	l.meant = l.meant && sameHints(before.Default.Hints, cfg.Default.Hints)
 	l.cfg, l.refs = cfg, newSigner(keys, cfg.RefTTL, l.opts.Now)
 	l.generation++
-	return l.relisted(seen), nil
+	return l.relisted(), nil
 }
 
-// seen are the splits that there are. The caller holds mu.
-func (l *Loader) seen() map[splitKey]*split { return maps.Clone(l.splits) }
-
-// relisted are the profiles of which a split that there was would list something else by now, sorted. What their surfaces
-// themselves show differently is not looked at. The caller holds mu.
-func (l *Loader) relisted(seen map[splitKey]*split) (changed []string) {
-	for key, s := range seen {
-		now := (&splitting{full: s.full, settings: l.cfg.of(key.profile), rule: l.rule(key.client), origins: l.origins, before: s,
-			awaits: len(l.awaited(s.full)) > 0, apps: key.apps, hubTools: l.opts.HubTools, reserved: l.reserved}).split()
+// relisted returns the profiles, sorted, of which a split that somebody has seen would list something else now. Changes of
+// the full surfaces do not count. The caller holds mu.
+func (l *Loader) relisted() (changed []string) {
+	for key, s := range l.splits {
+		now := l.splitting(key, s.full).split()
 		if now.out.Digest != s.out.Digest && !slices.Contains(changed, key.profile) {
 			changed = append(changed, key.profile)
 		}
@@ -136,19 +130,9 @@ func (l *Loader) relisted(seen map[splitKey]*split) (changed []string) {
 	return changed
 }
 
-// rule is the rule of that name; the zero value where there is none.
-func (l *Loader) rule(name string) clientRule {
-	for _, r := range l.rules {
-		if r.name == name {
-			return r
-		}
-	}
-	return clientRule{}
-}
-
-// Update replaces what all origins offer. Only origins that differ from before are indexed. It is called before surfaces
-// show what is new, and what they no longer show is not found from then on. It returns the profiles of which somebody has a
-// list that changes because of what servers say of themselves: the description of the search holds that.
+// Update replaces the catalogs of all origins. Only origins that differ from before are indexed. It is called before
+// surfaces show new tools. It returns the profiles of which somebody has a list that changes because a server's
+// instructions do: the description of the search holds those.
 func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
@@ -160,12 +144,12 @@ func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 		old := l.origins[c.Server]
 		o := &origin{catalog: c, says: oneLine(c.Instructions, maxSaid)}
 		next[c.Server] = o
-		if old == nil || old.says != o.says || old.catalog.Title != c.Title {
+		other := old == nil || old.says != o.says || old.catalog.Title != c.Title
+		if other {
 			l.generation++
 			restated = restated || old != nil
 		}
-		if old == nil || old.says != o.says || old.catalog.Title != c.Title ||
-			!slices.Equal(old.catalog.Tools, c.Tools) {
+		if other || !slices.Equal(old.catalog.Tools, c.Tools) {
 			fresh = append(fresh, o)
 			l.history.note(c.Tools)
 		}
@@ -179,14 +163,14 @@ func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	}
 	l.origins = next
 	if restated {
-		changed = l.relisted(l.seen())
+		changed = l.relisted()
 	}
-	all := make([]holder, 0, len(l.indexes)+1)
+	all := make([]filler, 0, len(l.indexes)+1)
 	if l.meant {
 		all = append(all, l.meaning())
 	}
 	for _, x := range l.indexes {
-		all = append(all, holder{x.Index, x.hints})
+		all = append(all, filler{x.Index, x.hints})
 	}
 	l.mu.Unlock()
 	for _, h := range all {
@@ -206,8 +190,8 @@ type index struct {
 	hints []Hint
 }
 
-// holder takes in tools, with the hints of one profile.
-type holder struct {
+// filler puts tools into an index or a Meaning, with the hints of one profile.
+type filler struct {
 	in interface {
 		Put(s search.Server, docs []search.Document)
 		Remove(server string)
@@ -215,17 +199,17 @@ type holder struct {
 	hints []Hint
 }
 
-// meaning takes in what tools mean, as the default profile describes them: there is one text for each tool. The caller
-// holds mu.
-func (l *Loader) meaning() holder { return holder{l.opts.Search.Meaning, l.cfg.Default.Hints} }
+// meaning returns the filler of the Meaning. It has one text for each tool, so it uses the default profile's hints. The
+// caller holds mu.
+func (l *Loader) meaning() filler { return filler{l.opts.Search.Meaning, l.cfg.Default.Hints} }
 
-// asked is a Meaning that is asked by an index and takes in nothing from it: there are several indexes and one meaning.
-type asked struct{ search.Meaning }
+// queriedMeaning is the Meaning as an index sees it: indexes query it but do not fill it, since they share one.
+type queriedMeaning struct{ search.Meaning }
 
-func (asked) Put(search.Server, []search.Document) {}
-func (asked) Remove(string)                        {}
+func (queriedMeaning) Put(search.Server, []search.Document) {}
+func (queriedMeaning) Remove(string)                        {}
 
-func (h holder) put(o *origin) {
+func (h filler) put(o *origin) {
 	c := o.catalog
 	docs := make([]search.Document, 0, len(c.Tools))
 	for _, t := range c.Tools {
@@ -236,7 +220,7 @@ func (h holder) put(o *origin) {
 	h.in.Put(search.Server{Name: c.Server, Title: c.Title, Description: o.says}, docs)
 }
 
-// hintOf is what a tool is found by besides what it says of itself to everybody.
+// hintOf returns the search hint and the aliases of a tool.
 func hintOf(t *tool.Tool, hints []Hint) (text string, aliases []string) {
 	texts := []string{annotations(t.Declaration).searchHint}
 	for _, h := range hints {
@@ -266,9 +250,9 @@ func (l *Loader) indexFor(profile string) *index {
 	for _, o := range l.origins {
 		all = append(all, o)
 	}
-	options, fresh := l.opts.Search, []holder(nil)
+	options, fresh := l.opts.Search, []filler(nil)
 	if options.Meaning != nil {
-		options.Meaning = asked{options.Meaning}
+		options.Meaning = queriedMeaning{options.Meaning}
 		if !l.meant {
 			fresh = append(fresh, l.meaning())
 		}
@@ -278,7 +262,7 @@ func (l *Loader) indexFor(profile string) *index {
 		return x
 	}
 	x = &index{search.New(options), hints}
-	for _, h := range append(fresh, holder{x.Index, hints}) {
+	for _, h := range append(fresh, filler{x.Index, hints}) {
 		for _, o := range all {
 			h.put(o)
 		}
@@ -300,7 +284,7 @@ func (l *Loader) indexKey(profile string) (string, []Hint) {
 	return profile, hints
 }
 
-// waits are the servers of a surface that will answer soon, and those that somebody has to look after, sorted.
+// waits returns the servers of a surface that have not answered yet, and those that need a person's attention, sorted.
 func (l *Loader) waits(s *tool.Surface) (pending []string, down []unavailable) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,7 +305,7 @@ func (l *Loader) waits(s *tool.Surface) (pending []string, down []unavailable) {
 	return pending, down
 }
 
-// awaited are the servers of a surface that have not answered yet. The caller holds mu.
+// awaited returns the servers of a surface that have not answered yet. The caller holds mu.
 func (l *Loader) awaited(s *tool.Surface) (out []string) {
 	if s.Features == nil {
 		return nil

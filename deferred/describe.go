@@ -62,7 +62,7 @@ func purpose(server, title, says string, tools []string, length int) string {
 	return oneLine(some, length)
 }
 
-// cutLines keeps the lines that have room.
+// cutLines keeps as many lines as fit into room bytes.
 func cutLines(text string, room int) string {
 	if len(text) <= room {
 		return text
@@ -78,10 +78,10 @@ func firstSentence(text string) string {
 	return text
 }
 
-// maxSaid is how much of a server's instructions says what the server is for.
+// maxSaid bounds the part of a server's instructions that describes it, in bytes.
 const maxSaid = 400
 
-// oneLine is text of a stranger's as one line of at most limit bytes: without control and invisible characters.
+// oneLine makes one line of a server's text, of at most limit bytes, without control and invisible characters.
 func oneLine(text string, limit int) string {
 	text = text[:min(len(text), 16*limit)]
 	clean := strings.Map(func(r rune) rune {

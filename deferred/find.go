@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// maxNearest is how many names are offered for one that nobody has.
+// maxNearest is how many names are offered in place of an unknown one.
 const maxNearest = 3
 
 // search executes a call of the search on the call's surface.
@@ -33,7 +33,7 @@ func (l *Loader) search(ctx context.Context, e *tool.Execution) (tool.Reply, err
 	if reply.Result, err = f.result(); err != nil {
 		return reply, fmt.Errorf("search tools: %w", err)
 	}
-	f.tell(e)
+	f.record(e)
 	return reply, nil
 }
 
@@ -48,13 +48,13 @@ type hit struct {
 	declaration json.RawMessage // as it is told; nil where it is not
 }
 
-// found is the answer to one query, while it is made.
+// found collects the answer to one query.
 type found struct {
 	loader  *Loader
 	refs    *signer
 	query   query
 	surface *tool.Surface
-	scope   *search.Scope // what the caller may find; everything else is searched as if it did not exist
+	scope   *search.Scope // the tools that the caller may find
 	actor   tool.Actor
 	detail  string
 
@@ -67,16 +67,16 @@ type found struct {
 	stray      bool // the query names a server that is not there
 }
 
-// unavailable is a server that does not answer before somebody has done something.
+// unavailable is a server that needs a person's attention before it answers.
 type unavailable struct {
 	Server string `json:"server"`
 	Needs  string `json:"needs"`
 }
 
-// maxNeeds bounds what is told of what a server needs.
+// maxNeeds bounds unavailable.Needs, in bytes.
 const maxNeeds = 300
 
-// missing is a name that nobody has.
+// missing is a name that no tool has.
 type missing struct {
 	Name    string   `json:"name"`
 	Nearest []string `json:"nearest"`
@@ -84,7 +84,7 @@ type missing struct {
 
 func (f *found) tool(id string) *tool.Listed { return ofSurface(f.surface, id) }
 
-// ofSurface is the tool of that canonical name that a surface shows or holds back; nil where it does neither.
+// ofSurface returns the tool of that canonical name, listed or deferred; nil if the surface has none.
 func ofSurface(s *tool.Surface, id string) *tool.Listed {
 	l, ok := s.Resolve(id)
 	if !ok || string(l.Tool.Name) != id || l.Tool.Hub != nil {
@@ -93,14 +93,12 @@ func ofSurface(s *tool.Surface, id string) *tool.Listed {
 	return l
 }
 
-// scopeOf is what can be found on a surface. It is the same one for as long as the surface is.
+// scopeOf returns the scope of searches on a surface, the same one for as long as the surface is the same.
 func (l *Loader) scopeOf(s *tool.Surface) *search.Scope {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, split := range l.splits {
-		if split.out == s {
-			return split.scope
-		}
+	if known := l.splitOf(s); known != nil {
+		return known.scope
 	}
 	return newScope(s) // of a moment ago
 }
@@ -136,7 +134,7 @@ func (f *found) find(ctx context.Context, x *index) {
 	f.notes = a.Notes
 }
 
-// shown is how the caller knows a tool; "" where the tool has gone meanwhile.
+// shown returns the name that the caller sees of a tool; "" if the tool has gone meanwhile.
 func (f *found) shown(id string) string {
 	if l := f.tool(id); l != nil {
 		return f.loader.reserved.shownName(l)
@@ -144,7 +142,7 @@ func (f *found) shown(id string) string {
 	return ""
 }
 
-// named puts the tool first whose name the query is: profiles may give tools names that the index does not know.
+// named puts a tool first if the query is its name: profiles may give tools names that the index does not know.
 func (f *found) named(a *search.Answer) {
 	l, ok := f.surface.Resolve(f.query.words)
 	if !ok || l.Tool.Hub != nil || len(f.query.servers) > 0 && !slices.Contains(f.query.servers, l.Tool.Server) {
@@ -194,7 +192,7 @@ func (f *found) selected(x *index) {
 	}
 }
 
-// noteServers says which of the servers of the query there are not.
+// noteServers notes unknown servers of the query.
 func (f *found) noteServers() {
 	if f.surface.Features == nil {
 		return
@@ -221,8 +219,8 @@ func (f *found) add(l *tool.Listed, score float64, why []string) {
 		ref: f.refs.mint(l.Tool, f.actor.Ref())})
 }
 
-// maxDeclared is how much of declarations one answer brings that nobody has asked for by name: some strangers write them as
-// long as they are let, and what they cost is the model's to pay. That of real tools is 1 kB, and 20 kB at most.
+// maxDeclared bounds the declarations in one answer that the caller has not asked for by name. The model pays for them. A
+// real tool's has 1 kB, and 20 kB at most.
 const maxDeclared = 64 << 10
 
 // declare gives hits their declarations.
@@ -246,8 +244,8 @@ func (f *found) declare() {
 	}
 }
 
-// tell records what was found, and notes what the session has loaded.
-func (f *found) tell(e *tool.Execution) {
+// record records what was found, and notes what the session has loaded.
+func (f *found) record(e *tool.Execution) {
 	var records []tool.Record
 	var loaded []*tool.Tool
 	by := finding{invocation: e.Invocation, actor: e.Actor, surface: e.Surface}

@@ -1,6 +1,7 @@
 package deferred
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -53,7 +54,7 @@ func readQuery(arguments json.RawMessage) (query, error) {
 	if err := json.Unmarshal(arguments, &a); err != nil {
 		return query{}, refused(fmt.Sprintf("the arguments do not fit %s's inputSchema", SearchName))
 	}
-	q := query{text: a.Query, kind: queryKeyword, limit: defaultLimit, detail: first(a.Detail, detailFull)}
+	q := query{text: a.Query, kind: queryKeyword, limit: defaultLimit, detail: cmp.Or(a.Detail, detailFull)}
 	for _, s := range a.Servers {
 		q.servers = append(q.servers, strings.ToLower(strings.TrimSpace(s))) // as ids are
 	}

@@ -26,11 +26,10 @@ const (
 	refLength  = (signedSize + sumSize) * 4 / 3
 )
 
-// refGrain is by how much expiries are rounded up: what is found again within an hour has the same ref, and a caller's
-// prompt stays the same.
+// refGrain rounds expiries up. A tool that is found again within an hour has the same ref, so a caller's prompt stays the same.
 const refGrain = time.Hour
 
-// refPurpose keeps these signatures apart from all else that is made with a key.
+// refPurpose keeps these signatures apart from other uses of a key.
 const refPurpose = "toolhub/selectionRef/1"
 
 // signer makes and checks selection_refs. It is immutable and safe for concurrent use.
@@ -48,7 +47,7 @@ func newSigner(keys [][]byte, ttl time.Duration, now func() time.Time) *signer {
 	return s
 }
 
-// sum is the keyed digest of parts, told apart by their lengths.
+// sum returns the keyed digest of parts, each with its length.
 func sum(key []byte, parts ...string) []byte {
 	h := hmac.New(sha256.New, key)
 	var size [8]byte
@@ -77,7 +76,7 @@ func (s *signer) mint(t *tool.Tool, caller string) string {
 	return base64.RawURLEncoding.EncodeToString(ref)
 }
 
-// verdict is what a ref says of a call.
+// verdict is the outcome of checking a ref.
 type verdict int
 
 const (

@@ -16,22 +16,14 @@ const (
 	maxSignature  = 2000 // bytes: parameters may have as many themselves
 )
 
-// typed is a tool as one line: NAME(required: type, optional?: type = default).
+// typed writes a tool as one line: NAME(required: type, optional?: type = default).
 func typed(name string, schema json.RawMessage) string {
 	return name + "(" + members(schema, 0) + ")"
 }
 
-// members are the properties of an object schema, required ones first, each kind in the schema's order.
+// members writes the properties of an object schema, required ones first, otherwise in the schema's order.
 func members(schema json.RawMessage, depth int) string {
-	required := make(map[string]bool)
-	if list, ok := rawjson.Get(schema, "required"); ok {
-		_ = rawjson.Elements(list, func(e []byte) bool {
-			if name, ok := rawjson.String(e); ok {
-				required[name] = true
-			}
-			return true
-		})
-	}
+	required := requiredOf(schema)
 	var must, may []string
 	properties, _ := rawjson.Get(schema, "properties")
 	_ = rawjson.Members(properties, func(m rawjson.Member) bool {
@@ -57,7 +49,7 @@ func members(schema json.RawMessage, depth int) string {
 	return text
 }
 
-// typeOf is a schema's type, as programmers write it.
+// typeOf writes a schema's type as programmers do.
 func typeOf(schema json.RawMessage, depth int) string {
 	if !rawjson.IsObject(schema) || depth > maxNested {
 		return "any"

@@ -2,6 +2,7 @@ package deferred
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -25,54 +26,50 @@ const (
 	reasonAll       = "nothing_deferred"
 )
 
-// splitKey is what a split depends on besides the surface and the config.
+// splitKey names a kind of callers: those of one key see the same split of a surface.
 type splitKey struct {
-	profile, style, client, audience string
-	apps                             bool // the client shows user interfaces
+	profile, style, audience string
+	rule                     clientRule
+	apps                     bool // the client shows user interfaces
 }
 
-// split is a surface that was split, and what the next one can take over. It is immutable.
+// split is a surface that was split, with what the next split can take over. It is immutable.
 type split struct {
 	full       *tool.Surface
 	generation int
 	awaits     bool // of the splitting
 	out        *tool.Surface
-	scope      *search.Scope // what can be found on it
+	scope      *search.Scope // of searches on out
 	costs      map[*byte]int // tokens of each declaration, by where it is
 	record     tool.SurfaceRecord
 
-	// given are schema digests of tools that a client without a session was given on a list before this one: one that never lists
-	// again goes on calling them by name, and has their declarations.
+	// given are the schema digests of tools on earlier lists of clients without a session. Such a client may never list
+	// again: it goes on calling these tools by name.
 	given map[tool.Name]string
 }
 
-// Surface returns full as client sees it: split, where there is so much that it should be, and in any case with the hub's
-// own tools. The same surface is returned as long as nothing changes. A direct view is returned as it is.
+// Surface returns full as client sees it: split if its tools cost too much, and always with the hub's own tools. The same
+// surface is returned as long as nothing changes. A direct view is returned as it is.
 func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if strings.HasPrefix(full.Profile, directPrefix) {
 		return full
 	}
-	rule := ruleOf(l.rules, client)
-	key := splitKey{full.Profile, full.Style, rule.name, full.Audience, client.Apps}
+	key := splitKey{full.Profile, full.Style, full.Audience, ruleOf(l.rules, client), client.Apps}
 	l.mu.Lock()
-	before, generation, settings := l.splits[key], l.generation, l.cfg.of(full.Profile)
-	origins := l.origins
-	awaits := settings.Mode == ModeAlways && len(l.awaited(full)) > 0
+	p := l.splitting(key, full)
 	l.mu.Unlock()
-	if before != nil && before.full == full && before.generation == generation && before.awaits == awaits {
-		return before.out
+	if p.made(p.before) {
+		return p.before.out
 	}
-	s := (&splitting{full: full, settings: settings, rule: rule, origins: origins, before: before, awaits: awaits, apps: client.Apps,
-		hubTools: l.opts.HubTools, reserved: l.reserved}).split()
-	s.generation, s.awaits = generation, awaits
-	if before != nil && settings.Mode != ModeNever && !rule.whole {
-		s.given = before.handedOut()
+	s := p.split()
+	if p.before != nil && p.settings.Mode != ModeNever && !p.rule.whole {
+		s.given = p.before.handedOut()
 	}
 	l.mu.Lock()
 	now := l.splits[key]
-	if now != nil && now.full == full && now.generation == generation && now.awaits == awaits {
+	if p.made(now) {
 		l.mu.Unlock()
-		return now.out // somebody was quicker
+		return now.out // another request was quicker
 	}
 	s.scope = newScope(s.out)
 	for _, other := range l.splits { // of the same surface for another client
@@ -81,20 +78,20 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		}
 	}
 	if now == nil && len(l.splits) >= maxSplits {
-		clear(l.splits) // of audiences that are no more, most of them
+		clear(l.splits) // most are of audiences that no longer exist
 	}
 	l.splits[key] = s
 	l.mu.Unlock()
 	if now == nil || now.out.Digest != s.out.Digest {
-		l.report(now, s) // may wait for a disk: nobody else is to wait with it
+		l.report(now, s) // without the lock: it may wait for a disk
 	}
 	return s.out
 }
 
-// maxSplits bounds what is kept: one for each kind of caller and client.
+// maxSplits bounds the splits that are kept, one for each splitKey.
 const maxSplits = 1000
 
-// handedOut is given of the split that follows s.
+// handedOut returns the field given for the split that follows s.
 func (s *split) handedOut() map[tool.Name]string {
 	if !s.out.IsGiven() {
 		return s.given
@@ -111,32 +108,37 @@ func (s *split) handedOut() map[tool.Name]string {
 	return given
 }
 
-// givenBefore is the schema digest of a tool as a client without a session was given it on an earlier list of the surface's kind.
+// splitOf returns the split that made surface; nil if it is no longer kept. The caller holds mu.
+func (l *Loader) splitOf(surface *tool.Surface) *split {
+	for _, s := range l.splits {
+		if s.out == surface {
+			return s
+		}
+	}
+	return nil
+}
+
+// givenBefore returns the schema digest of a tool on an earlier list of a client without a session.
 func (l *Loader) givenBefore(s *tool.Surface, name tool.Name) (digest string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, known := range l.splits {
-		if known.out == s {
-			digest, ok = known.given[name]
-			return digest, ok
-		}
+	if known := l.splitOf(s); known != nil {
+		digest, ok = known.given[name]
 	}
-	return "", false
+	return digest, ok
 }
 
-// Record returns what was recorded of a surface that Surface has returned lately: why its tools are loaded or deferred.
+// Record returns the record of a surface that Surface has returned lately: why its tools are loaded or deferred.
 func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, known := range l.splits {
-		if known.out == s {
-			return known.record, true
-		}
+	if known := l.splitOf(s); known != nil {
+		return known.record, true
 	}
 	return tool.SurfaceRecord{}, false
 }
 
-// report records a surface that has come about.
+// report records a new surface.
 func (l *Loader) report(before, s *split) {
 	now := l.opts.Now()
 	s.record.CreatedAt = now
@@ -150,25 +152,38 @@ func (l *Loader) report(before, s *split) {
 		Source: tool.EventSource, Subject: string(s.out.ID), Time: now, Data: data})
 }
 
-// splitting is the making of one split.
+// splitting makes one split.
 type splitting struct {
-	full     *tool.Surface
-	settings Settings
-	rule     clientRule
-	origins  map[string]*origin
-	before   *split
-	awaits   bool // servers of the surface have not answered yet
-	apps     bool // the client shows user interfaces
-	hubTools []*tool.HubTool
-	reserved reserved
+	full       *tool.Surface
+	settings   Settings
+	rule       clientRule
+	origins    map[string]*origin
+	before     *split
+	generation int
+	awaits     bool // in mode always: servers of the surface have not answered yet
+	apps       bool // the client shows user interfaces
+	hubTools   []*tool.HubTool
+	reserved   reserved
 
-	costs  map[*byte]int
-	tokens int // of all tools
-
-	declared int // of the tools that are listed because they say that they must be
+	costs    map[*byte]int
+	tokens   int // of all tools
+	declared int // tokens of tools that are listed because their declarations ask for it
 }
 
-func (p *splitting) split() *split {
+// splitting prepares the split of full for the callers of key. The caller holds mu.
+func (l *Loader) splitting(key splitKey, full *tool.Surface) splitting {
+	settings := l.cfg.of(key.profile)
+	return splitting{full: full, settings: settings, rule: key.rule, origins: l.origins, before: l.splits[key], generation: l.generation,
+		awaits: settings.Mode == ModeAlways && len(l.awaited(full)) > 0, apps: key.apps, hubTools: l.opts.HubTools, reserved: l.reserved}
+}
+
+// made reports whether s is the split that p would make.
+func (p *splitting) made(s *split) bool {
+	return s != nil && s.full == p.full && s.generation == p.generation && s.awaits == p.awaits
+}
+
+// split copies p, so that only a call that splits allocates.
+func (p splitting) split() *split {
 	p.weigh()
 	why := p.reason()
 	var listed []tool.Listed
@@ -183,7 +198,7 @@ func (p *splitting) split() *split {
 		}
 		if why == "" || pinned != "" {
 			listed = append(listed, t)
-			reasons[t.Tool.Name] = first(pinned, reasonAll)
+			reasons[t.Tool.Name] = cmp.Or(pinned, reasonAll)
 			continue
 		}
 		deferred = append(deferred, t)
@@ -208,7 +223,7 @@ func (p *splitting) split() *split {
 	case renamed:
 		digest = tool.Digest([]byte(digest + "\nnames of the hub's own"))
 	}
-	s := &split{full: p.full, costs: p.costs}
+	s := &split{full: p.full, generation: p.generation, awaits: p.awaits, costs: p.costs}
 	s.out = p.full.With(tool.Split{ID: tool.SurfaceID("srf_" + digest[:min(26, len(digest))]), Digest: digest, Listed: listed, Deferred: deferred,
 		Own: own, OwnFirst: reserved, Aliases: p.aliases(), MaxTools: p.rule.cap})
 	s.out.ForClient = p.full.ForClient || p.settings.Mode != ModeNever // what is held back depends on what the client takes
@@ -216,7 +231,7 @@ func (p *splitting) split() *split {
 	return s
 }
 
-// digest tells splits apart.
+// digest returns a text that differs between splits.
 func (p *splitting) digest(listed []tool.Listed) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n", p.full.Digest)
@@ -256,7 +271,7 @@ const (
 	becauseCap    = "over_client_tool_cap"
 )
 
-// reason is why the surface is to be split; "" where it is not.
+// reason returns why the surface is split; "" if it is not.
 func (p *splitting) reason() string {
 	switch {
 	case p.settings.Mode == ModeNever || p.rule.whole:
@@ -278,7 +293,7 @@ func (p *splitting) budget() int {
 	return p.settings.Budget
 }
 
-// pinned is why a tool is never deferred; "" where it may be.
+// pinned returns why a tool is never deferred; "" if it may be.
 func (p *splitting) pinned(t tool.Listed) string {
 	a := annotations(t.Declaration)
 	switch {
@@ -293,8 +308,8 @@ func (p *splitting) pinned(t tool.Listed) string {
 	return ""
 }
 
-// declaredShare is the part of the budget, one in so many, that servers get which say themselves that their tools must
-// always be loaded: every client pays for that, whatever it works on, and servers are not asked whom they stand beside.
+// declaredShare limits the tools whose declarations ask to be always loaded to one in so many tokens of the budget. Every
+// client pays for them, whatever it works on.
 const declaredShare = 10
 
 func (p *splitting) cost(t tool.Listed) int {
@@ -313,7 +328,7 @@ func (p *splitting) renamed(t tool.Listed) tool.Listed {
 	return t
 }
 
-// aliases are the further names that the settings give tools. One that two tools would have is nobody's.
+// aliases returns the names that the settings give to tools. A name that two tools would have stands for none.
 func (p *splitting) aliases() map[string]*tool.Listed {
 	out := make(map[string]*tool.Listed)
 	for _, h := range p.settings.Hints {
@@ -323,28 +338,24 @@ func (p *splitting) aliases() map[string]*tool.Listed {
 				continue // not on this surface
 			}
 			if other, taken := out[alias]; taken && other != l {
-				l = nil // and stays nobody's, however many follow
+				l = nil // and stays so, however many follow
 			}
 			out[alias] = l
 		}
 	}
-	for alias, l := range out {
-		if l == nil {
-			delete(out, alias)
-		}
-	}
+	maps.DeleteFunc(out, func(_ string, l *tool.Listed) bool { return l == nil })
 	return out
 }
 
-// maxRecorded is how many deferred tools stand by name in the record of a surface. Of more, it says whose they are: a server
-// that has any has all of them there, but for those that are listed.
+// maxRecorded is how many deferred tools the record of a surface names. If there are more, it names their servers instead:
+// all tools of such a server are deferred, but for those that are listed.
 const maxRecorded = 1000
 
 func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]string) tool.SurfaceRecord {
 	r := tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: s.ID, Scope: "profile:" + s.Profile,
 		Producer: tool.EventSource, LoadedTools: make([]tool.SurfaceTool, 0, len(s.Listed)),
 		DeferredTools: make([]tool.Name, 0, len(s.Deferred)), BlockedTools: []tool.SurfaceTool{},
-		ExcludedTools: []tool.Exclusion{}, SurfaceReason: first(why, reasonAll), Digest: s.Digest}
+		ExcludedTools: []tool.Exclusion{}, SurfaceReason: cmp.Or(why, reasonAll), Digest: s.Digest}
 	for _, e := range s.Excluded {
 		if e.Code == tool.CodePolicyBlocked {
 			r.BlockedTools = append(r.BlockedTools, tool.SurfaceTool{ToolID: tool.Name(e.Tool), Name: e.Tool, Reason: e.Code})
@@ -383,7 +394,7 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 	return r
 }
 
-// annotated is what a tool's _meta says of deferring it.
+// annotated holds the members of a tool's _meta that are about deferring.
 type annotated struct {
 	alwaysLoad, interfaced bool
 	searchHint             string
@@ -410,11 +421,4 @@ func annotations(declaration json.RawMessage) annotated {
 	_, hasPage := rawjson.Get(meta, "ui/resourceUri") // as it was written first
 	a.interfaced = hasUI && rawjson.IsObject(ui) || hasPage
 	return a
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
