@@ -7,7 +7,7 @@ import (
 // status is what a person can see of the server.
 func (s *server) status() tool.ServerStatus {
 	st := tool.ServerStatus{Server: s.cfg.ID, Transport: string(s.cfg.Transport),
-		Calls: s.calls.Load(), Errors: s.errors.Load(), Dropped: s.losses.count()}
+		Traffic: tool.Traffic{Calls: s.calls.Load(), Errors: s.errors.Load(), Dropped: s.losses.count()}}
 	s.lifecycle.report(&st)
 	s.catalog.report(&st)
 	if s.use == useListing {

@@ -95,7 +95,7 @@ func (c approvalsCmd) denyCommand() *cobra.Command {
 }
 
 // hubs finds the running hubs that ask people. There is at least one where err is nil.
-func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Hub, error) {
+func (c approvalsCmd) hubs(ctx context.Context) ([]*control.Client, error) {
 	state, err := c.findState()
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (c approvalsCmd) list(ctx context.Context) error {
 }
 
 // at runs do with the hub that knows the approval.
-func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Hub) error) error {
+func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Client) error) error {
 	hubs, err := c.hubs(ctx)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c approvalsCmd) at(ctx context.Context, id string, do func(*control.Hub) e
 }
 
 func (c approvalsCmd) show(ctx context.Context, id string) error {
-	return c.at(ctx, id, func(h *control.Hub) error {
+	return c.at(ctx, id, func(h *control.Client) error {
 		v, err := h.Approval(ctx, id)
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func (c approvalsCmd) answer(ctx context.Context, id string, r control.Reply) er
 	if u, err := user.Current(); err == nil {
 		r.By = u.Username
 	}
-	return c.at(ctx, id, func(h *control.Hub) error {
+	return c.at(ctx, id, func(h *control.Client) error {
 		v, err := h.Answer(ctx, id, r)
 		if err != nil {
 			return err

@@ -159,6 +159,7 @@ var mayImport = map[string]map[string]string{
 		"internal/seal":    "requestState is carried by clients",
 	},
 	"cmd/mcp-toolhub/internal/control": {
+		"internal/tool":   "servers and surfaces of the read model",
 		"policy":          "remembered answers",
 		"policy/approval": "questions and answers",
 	},

@@ -51,7 +51,7 @@ func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
 			return &exitError{exitInterrupted, errors.New("interrupted while servers were starting")}
 		}
 		stop()
-		h.refresh()
+		h.surfaces.refresh()
 		return do(h)
 	}()
 	if closeErr := h.close(untilKilled(ctx)); err == nil && closeErr != nil {
@@ -62,7 +62,7 @@ func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
 
 // letSleep makes servers whose tools are known sleep until one of them is called. It is called before the servers start.
 func (h *hub) letSleep() error {
-	c := h.settings.Load().Upstream
+	c := h.surfaces.now().settings.Upstream
 	c.Servers = slices.Clone(c.Servers)
 	for i := range c.Servers {
 		c.Servers[i].Lazy = true
@@ -86,7 +86,7 @@ func (h *hub) await(ctx context.Context, w want, changed <-chan struct{}) error 
 		select {
 		case <-changed:
 		case <-enough:
-			if h.has(w) || !slices.ContainsFunc(h.inState(tool.ServerStarting), func(id string) bool { return isOf(w.tool, id) }) {
+			if h.has(w) || !slices.ContainsFunc(model{h}.inState(tool.ServerStarting), func(id string) bool { return isOf(w.tool, id) }) {
 				return nil
 			}
 		case err := <-all:
@@ -98,14 +98,14 @@ func (h *hub) await(ctx context.Context, w want, changed <-chan struct{}) error 
 
 // has reports whether the tool that the command needs is there.
 func (h *hub) has(w want) bool {
-	return w.tool != "" && h.named(w.profile, tool.Client{}, w.tool) != nil
+	return w.tool != "" && h.surfaces.named(w.profile, tool.Client{}, w.tool) != nil
 }
 
 // hasSurely reports whether no server that is starting can change what has says. The tool's own server may offer it no more,
 // and a name that is not the canonical one may turn out to be two tools'.
 func (h *hub) hasSurely(w want) bool {
-	t := h.present(tool.Name(w.tool))
-	return t != nil && !slices.Contains(h.inState(tool.ServerStarting), t.Server)
+	t := h.surfaces.present(tool.Name(w.tool))
+	return t != nil && !slices.Contains(model{h}.inState(tool.ServerStarting), t.Server)
 }
 
 // isOf reports whether name is the canonical name of a tool of the server.
@@ -127,7 +127,7 @@ func (a *app) showStarting(h *hub) (stop func()) {
 			select {
 			case <-second.C:
 				// The cursor goes back to the beginning: what is logged meanwhile is written over the line.
-				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r", summary(fmt.Sprintf("waiting for %s (%d s)", strings.Join(h.inState(tool.ServerStarting), ", "), n), 79))
+				fmt.Fprintf(a.std.err, "\r\x1b[K%s\r", summary(fmt.Sprintf("waiting for %s (%d s)", strings.Join(model{h}.inState(tool.ServerStarting), ", "), n), 79))
 			case <-ctx.Done():
 				if n > 1 {
 					fmt.Fprint(a.std.err, "\r\x1b[K")

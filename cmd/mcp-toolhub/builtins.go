@@ -4,27 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// builtins are the toolsets of one version of the settings; nil what the settings do not enable.
+// builtins holds the toolsets of one version of the settings; nil those that the settings do not enable.
 type builtins struct {
 	code     *code.Toolset
 	declared *declarative.Toolset
 }
 
-// newBuiltins are the toolsets of the settings. What the hub itself writes is none of the business of code: whoever could read
-// its tokens could answer the questions about calls. What declares tools is not to be written, and neither is what the hub goes
-// by: whoever could change the policy would need no permission.
-func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
+// newBuiltins makes the toolsets of the settings. The tools of code cannot reach the state directory: whoever read its tokens
+// could answer approvals. They cannot write what declares tools, or the files that the hub goes by: whoever changed the policy
+// would need no permission.
+func newBuiltins(s *config.Settings, runner *command.Runner, logger *slog.Logger) (*builtins, error) {
 	own := &builtins{}
 	environ := os.Environ()
 	var err, codeErr error
@@ -38,16 +39,16 @@ func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 			return nil, err
 		}
 		s.Code.Protected = append(s.Code.Protected, files...)
-		s.Code.Run.Bounds.Environ, s.Code.Run.Runner = environ, h.commands
+		s.Code.Run.Bounds.Environ, s.Code.Run.Runner = environ, runner
 		own.code, codeErr = code.New(s.Code)
 	}
 	if s.Declarative.Enabled {
-		s.Declarative.Bounds.Environ, s.Declarative.Runner, s.Declarative.Logger = environ, h.commands, h.logger
+		s.Declarative.Bounds.Environ, s.Declarative.Runner, s.Declarative.Logger = environ, runner, logger
 		if own.declared, err = declarative.New(s.Declarative); err != nil {
 			return nil, errors.Join(codeErr, err)
 		}
 		for _, p := range own.declared.Problems() {
-			h.logger.Warn("a declared tool is left out", "file", p.File, "error", p.Error())
+			logger.Warn("a declared tool is left out", "file", p.File, "error", p.Error())
 		}
 	}
 	if codeErr != nil {
@@ -56,7 +57,7 @@ func (h *hub) newBuiltins(s *config.Settings) (*builtins, error) {
 	return own, nil
 }
 
-// ownFiles are the files that the hub goes by: whoever could write them would need no permission.
+// ownFiles returns the files that the hub goes by: whoever could write them would need no permission.
 func ownFiles(s *config.Settings) ([]string, error) {
 	var all []string
 	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
@@ -72,7 +73,7 @@ func ownFiles(s *config.Settings) ([]string, error) {
 	return all, nil
 }
 
-// catalogs are what the toolsets offer. Declared tools are a toolset where anything is declared, be it with faults.
+// catalogs returns what the toolsets offer. Declared tools are a toolset where anything is declared, be it with faults.
 func (b *builtins) catalogs() []tool.Catalog {
 	var all []tool.Catalog
 	if b.code != nil {
@@ -89,7 +90,7 @@ func (b *builtins) catalogs() []tool.Catalog {
 // runCommand runs commands of its caller.
 const runCommand = tool.Name(code.Name + ".run_command")
 
-// origins are what permission knows of the toolsets.
+// origins returns what permission knows of the toolsets.
 func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
 	all := make(map[string]gate.Origin)
 	if b.code != nil {
@@ -108,19 +109,11 @@ func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
 	return all
 }
 
-// declarations are the globs of what declares tools: calls that are aimed at it are asked about.
-func declarations(s *config.Settings) []string {
-	if s.Declarative.Dir == "" {
-		return nil
-	}
-	return target.Literal(s.Declarative.Dir)
-}
-
 // builtIn executes with the toolsets in force.
-type builtIn struct{ hub *hub }
+type builtIn struct{ surfaces *surfaces }
 
 func (b builtIn) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
-	own := b.hub.builtin.Load()
+	own := b.surfaces.now().own
 	switch source := e.Tool.Name.Source(); {
 	case source == code.Name && own.code != nil:
 		return own.code.Execute(ctx, e)

@@ -104,8 +104,7 @@ func (a *app) completable(profile string) (c completable, err error) {
 	if err != nil {
 		return c, err
 	}
-	h := &hub{logger: logger, commands: command.NewRunner("", logger)}
-	own, err := h.newBuiltins(s)
+	own, err := newBuiltins(s, command.NewRunner("", logger), logger)
 	if err != nil {
 		return c, err
 	}

@@ -15,16 +15,17 @@ import (
 func TestEmptyWhileItWasRead(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mcp-toolhub.yaml")
-	h := &hub{}
-	h.settings.Store(&config.Settings{Path: file})
-	w := &fileWatch{hub: h, empty: map[string]bool{}}
+	h := &hub{surfaces: &surfaces{}}
+	h.surfaces.configured.Store(&configured{settings: &config.Settings{Path: file}})
+	w := &configWatch{hub: h, empty: map[string]bool{}}
 	for before, refused := range map[string]bool{"": true, "{}": false} {
 		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := w.load(func() (*config.Settings, error) {
+		w.read = func() (*config.Settings, error) {
 			return &config.Settings{Path: file}, os.WriteFile(file, []byte("{} # done"), 0o600)
-		})
+		}
+		_, err := w.load()
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "the file is empty; restore it") {
 			t.Errorf("it held %q: %v", before, err)
 		}
@@ -66,7 +67,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			watched := make(chan struct{})
 			go func() {
 				defer close(watched)
-				h.watchConfig(ctx, nil, a.again(h.settings.Load()))
+				newConfigWatch(h, a.again(h.surfaces.now().settings)).run(ctx, nil)
 			}()
 			eventually(t, "the files are looked at", func() bool {
 				return strings.Contains(log.String(), "remembered answers are read again") && (!c.applied || strings.Contains(log.String(), "config is applied"))
@@ -76,8 +77,8 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			if strings.Contains(log.String(), "config is applied") != c.applied {
 				t.Errorf("applied, or not: %s", log)
 			}
-			if (len(h.grants.List()) == 1) != (name == "an answer") || (h.configProblem.Load() != nil) != (c.text == "") {
-				t.Errorf("%d answers are remembered: %s", len(h.grants.List()), log)
+			if (len(h.permission.grants.List()) == 1) != (name == "an answer") || (h.configProblem.Load() != nil) != (c.text == "") {
+				t.Errorf("%d answers are remembered: %s", len(h.permission.grants.List()), log)
 			}
 			if err := h.close(t.Context()); err != nil {
 				t.Error(err)

@@ -29,7 +29,7 @@ func grantsCommand(a *app) *cobra.Command {
 }
 
 // open reads the grants file, and finds the running hubs: they hold the grants for sessions.
-func (c grantsCmd) open(ctx context.Context) (*policy.Grants, []*control.Hub, error) {
+func (c grantsCmd) open(ctx context.Context) (*policy.Grants, []*control.Client, error) {
 	state, err := c.findState()
 	if err != nil {
 		return nil, nil, err
@@ -47,7 +47,7 @@ func (c grantsCmd) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := control.ViewsOf(file.List())
+	all := control.Grants(file.List())
 	for _, h := range hubs {
 		some, err := h.Grants(ctx)
 		if err != nil {

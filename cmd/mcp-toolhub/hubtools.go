@@ -9,7 +9,7 @@ import (
 
 // hubTools returns the table of the hub's own tools. A new tool is implemented in a package and added here.
 func hubTools(h *hub) []*tool.HubTool {
-	return deferred.HubTools(func() *deferred.Loader { return h.loader })
+	return deferred.HubTools(func() *deferred.Loader { return h.surfaces.loader })
 }
 
 // hubTool returns the entry of that name; nil if there is none.

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
-	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
@@ -88,20 +85,6 @@ func (a *app) addRules(s *config.Settings) error {
 	s.RuleFiles = append(s.RuleFiles, a.rules)
 	s.Patterns = slices.Concat(append(config.RulePatterns(set), s.Patterns)...)
 	return nil
-}
-
-// checkParts makes the parts of a hub that may refuse settings which the config package takes, and starts nothing. The
-// error is all that they refuse.
-func checkParts(s *config.Settings) error {
-	logger := slog.New(slog.DiscardHandler)
-	h := &hub{logger: logger, commands: command.NewRunner("", logger)}
-	own, err := h.newBuiltins(s)
-	if err != nil {
-		own = &builtins{}
-	}
-	_, gateErr := h.newGate(s, own)
-	_, namesErr := namespace.New(s.Profiles)
-	return errors.Join(err, gateErr, namesErr, s.Deferred.Check())
 }
 
 // openHub loads the config and builds the hub that it describes. change, if not nil, may alter the settings first.

@@ -70,9 +70,9 @@ func (p *permitted) client(version string, headers ...string) *wire {
 }
 
 // hub is the API for approvals.
-func (p *permitted) hub() *control.Hub {
+func (p *permitted) hub() *control.Client {
 	p.t.Helper()
-	var all []*control.Hub
+	var all []*control.Client
 	eventually(p.t, "the hub is found", func() bool { // one that is slow to answer passes for dead
 		var err error
 		if all, err = control.Find(p.t.Context(), p.state); err != nil || len(all) > 1 {
@@ -84,7 +84,7 @@ func (p *permitted) hub() *control.Hub {
 }
 
 // pending waits for the one open question.
-func (p *permitted) pending(h *control.Hub) (v approval.View) {
+func (p *permitted) pending(h *control.Client) (v approval.View) {
 	p.t.Helper()
 	eventually(p.t, "a call waits for permission", func() bool {
 		open, err := h.Approvals(p.t.Context())

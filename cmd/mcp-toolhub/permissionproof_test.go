@@ -144,7 +144,7 @@ func (l *lane) ran() (all []string) {
 }
 
 // queue is the API of the lane's hub.
-func (l *lane) queue() *control.Hub {
+func (l *lane) queue() *control.Client {
 	l.t.Helper()
 	return (&permitted{t: l.t, state: l.state}).hub()
 }

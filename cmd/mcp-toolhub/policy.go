@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -75,6 +76,38 @@ func (c policyCmd) explainCommand() *cobra.Command {
 	return cmd
 }
 
+// known fills in what the hub knows of a call.
+func known(ctx context.Context, h *hub, name tool.Name, r *policy.Request) error {
+	own := h.hubTool(name)
+	if own != nil && own.Forwards {
+		return fmt.Errorf("a call through %s is decided as one of the tool that it names: write that tool's name", name)
+	}
+	t := h.surfaces.named(r.Profile, r.Actor.Client, string(name))
+	if t == nil && own != nil {
+		t = h.surfaces.ownTool(name, r.Profile, r.Actor.Client)
+	}
+	if t == nil {
+		hint := "write a name that mcp-toolhub tools list prints"
+		if surface, err := h.surfaces.Surface(r.Profile, localActor()); err == nil {
+			hint = toolMeant(string(name), surface, hint)
+		}
+		return fmt.Errorf("no server offers the tool %q: %s", string(name), hint)
+	}
+	if r.Input == nil {
+		r.Input = json.RawMessage(`{}`)
+	}
+	full, err := h.surfaces.now().gate.Request(ctx, gate.Call{Invocation: r.Invocation, Tool: t, Input: r.Input, Meta: r.Meta, Actor: r.Actor, Profile: r.Profile})
+	if err != nil {
+		return err
+	}
+	full.Now = r.Now
+	if r.CWD != "" {
+		full.CWD = r.CWD
+	}
+	*r = full
+	return nil
+}
+
 // warnOfCaller warns of a caller whom nobody can be: over HTTP callers are called as their tokens are.
 func (c policyCmd) warnOfCaller(s *config.Settings, caller tool.Actor) {
 	known := []string{"local", localActor().Name}
@@ -93,15 +126,15 @@ func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request
 		w.tool = "" // no server offers it
 	}
 	return c.withHub(ctx, w, func(h *hub) error {
-		c.warnOfCaller(h.settings.Load(), r.Actor)
-		if err := h.known(ctx, name, &r); err != nil {
+		c.warnOfCaller(h.surfaces.now().settings, r.Actor)
+		if err := known(ctx, h, name, &r); err != nil {
 			return failed(err)
 		}
 		for i := range r.Targets[:min(len(r.Targets), gate.MaxAims)] {
 			r.Targets[i].Twins()
 		}
-		x := h.gate.Load().Engine().Explain(ctx, r)
-		surface, err := h.Surface(r.Profile, r.Actor)
+		x := h.surfaces.now().gate.Engine().Explain(ctx, r)
+		surface, err := h.surfaces.Surface(r.Profile, r.Actor)
 		if err != nil {
 			return failed(err)
 		}
@@ -126,7 +159,7 @@ func (c policyCmd) test(ctx context.Context, file string) error {
 		return c.runTable(table, nil, nil)
 	}
 	return c.withHub(ctx, want{}, func(h *hub) error {
-		return c.runTable(table, h.gate.Load().Engine(), func(name tool.Name, r *policy.Request) error { return h.known(ctx, name, r) })
+		return c.runTable(table, h.surfaces.now().gate.Engine(), func(name tool.Name, r *policy.Request) error { return known(ctx, h, name, r) })
 	})
 }
 

@@ -15,16 +15,27 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
-	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
 // settleTime is how long the config file has to be left alone before it is read: editors write in several steps.
 const settleTime = 200 * time.Millisecond
 
-// watchConfig applies the config file again whenever it changes, or a file of rules that it names, or reload says so, until
-// ctx ends; and the file of remembered answers likewise. What cannot be watched can still be reloaded by SIGHUP.
-func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func() (*config.Settings, error)) {
-	w := &fileWatch{hub: h, dirs: make(map[string]bool), empty: emptyAtRead(h.settings.Load())}
+// configWatch applies the files of a hub's settings again when they change, and the file of remembered answers likewise.
+type configWatch struct {
+	hub     *hub
+	read    func() (*config.Settings, error)
+	watcher *fsnotify.Watcher // nil: nothing is watched
+	dirs    map[string]bool   // false where watching failed, which is logged once
+	faulty  []string          // files with faults, which settings that are not in force may name
+	empty   map[string]bool   // files of the settings that were read last that hold nothing
+}
+
+func newConfigWatch(h *hub, read func() (*config.Settings, error)) *configWatch {
+	return &configWatch{hub: h, read: read, dirs: make(map[string]bool), empty: emptyAtRead(h.surfaces.now().settings)}
+}
+
+// run applies what changes until ctx ends. What cannot be watched is read again when reload says so, as SIGHUP does.
+func (w *configWatch) run(ctx context.Context, reload <-chan struct{}) {
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()
@@ -35,10 +46,10 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 	if w.watcher, err = fsnotify.NewWatcher(); err == nil {
 		defer w.watcher.Close()
 		events, lost = w.watcher.Events, w.watcher.Errors
-		settings, answers = w.follow(), true // what has changed since they were read is told by no event
+		settings, answers = w.follow(), true // no event reports what has changed since they were read
 		timer.Reset(settleTime)
 	} else {
-		h.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
+		w.hub.logger.Warn("the config file is not watched: send SIGHUP after a change", "error", err)
 	}
 	for {
 		select {
@@ -52,7 +63,7 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 			case w.isSettings(e.Name):
 				settings = true
 				timer.Reset(settleTime)
-			case sameFile(e.Name, h.grantsAt):
+			case sameFile(e.Name, w.hub.permission.grantsAt):
 				answers = true
 				timer.Reset(settleTime)
 			}
@@ -61,7 +72,7 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 				lost = nil
 				continue
 			}
-			h.logger.Debug("changes of files may have been missed", "error", err)
+			w.hub.logger.Debug("changes of files may have been missed", "error", err)
 			settings, answers = true, true
 			timer.Reset(settleTime)
 		case <-reload:
@@ -69,10 +80,10 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 			timer.Reset(0)
 		case <-timer.C:
 			if answers {
-				h.reloadGrants()
+				w.hub.permission.reload()
 			}
 			if settings {
-				w.faulty = h.reload(func() (*config.Settings, error) { return w.load(load) })
+				w.reload(ctx)
 				settings = w.follow()
 			}
 			if answers = false; settings {
@@ -82,20 +93,11 @@ func (h *hub) watchConfig(ctx context.Context, reload <-chan struct{}, load func
 	}
 }
 
-// fileWatch watches the directories of the files that the hub reads.
-type fileWatch struct {
-	hub     *hub
-	watcher *fsnotify.Watcher // nil: nothing is watched
-	dirs    map[string]bool   // false where it failed, which is said once
-	faulty  []string          // files with faults, which settings that are not in force may name
-	empty   map[string]bool   // files of the settings that were read last that hold nothing
-}
-
-// load loads settings, unless a file was emptied that was not empty before: that is what is left of a write that failed, for
-// instance on a full disk. In force it would end every server, or every rule.
-func (w *fileWatch) load(load func() (*config.Settings, error)) (*config.Settings, error) {
-	before := emptyFiles(w.hub.settings.Load()) // what is written while it is read may have been empty then, and not be now
-	next, err := load()
+// load reads the settings, and refuses a file that was emptied since it was read last. A write that failed leaves such a file,
+// for instance on a full disk. In force it would end every server, or every rule.
+func (w *configWatch) load() (*config.Settings, error) {
+	before := emptyFiles(w.hub.surfaces.now().settings) // a file may be empty when reading begins, and written meanwhile
+	next, err := w.read()
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +112,7 @@ func (w *fileWatch) load(load func() (*config.Settings, error)) (*config.Setting
 	return next, nil
 }
 
-// emptyAtRead are those files of s that held nothing when they were read.
+// emptyAtRead returns those files of s that held nothing when they were read.
 func emptyAtRead(s *config.Settings) map[string]bool {
 	empty := make(map[string]bool)
 	for file, info := range s.Read {
@@ -121,7 +123,7 @@ func emptyAtRead(s *config.Settings) map[string]bool {
 	return empty
 }
 
-// emptyFiles are those files of s that hold nothing.
+// emptyFiles returns those files of s that hold nothing.
 func emptyFiles(s *config.Settings) map[string]bool {
 	empty := make(map[string]bool)
 	for _, file := range append([]string{s.Path}, s.RuleFiles...) {
@@ -132,15 +134,14 @@ func emptyFiles(s *config.Settings) map[string]bool {
 	return empty
 }
 
-// follow watches what the settings in force name. Directories, not files: editors and mounts put a new file in the place of
-// the old one. It reports whether a file may have changed between the reading of it and the watching, which is told by no
-// event: then the settings are to be read again.
-func (w *fileWatch) follow() (missed bool) {
+// follow watches what the settings in force name. It watches directories, not files: editors and mounts put a new file in the
+// place of the old one. It reports whether a file may have changed before it was watched: then it is to be read again.
+func (w *configWatch) follow() (missed bool) {
 	if w.watcher == nil {
 		return false
 	}
-	s := w.hub.settings.Load()
-	for _, file := range append(w.settingsFiles(s), w.hub.grantsAt) {
+	s := w.hub.surfaces.now().settings
+	for _, file := range append(w.settingsFiles(s), w.hub.permission.grantsAt) {
 		dir := filepath.Dir(file)
 		watched, known := w.dirs[dir]
 		if watched {
@@ -168,13 +169,13 @@ func changedSince(read map[string]fs.FileInfo) bool {
 }
 
 // isSettings reports whether the file is the config, one of rules that it names, or the record that they are trusted.
-func (w *fileWatch) isSettings(name string) bool {
-	s := w.hub.settings.Load()
+func (w *configWatch) isSettings(name string) bool {
+	s := w.hub.surfaces.now().settings
 	return slices.ContainsFunc(w.settingsFiles(s), func(file string) bool { return sameFile(name, file) })
 }
 
-// settingsFiles are the files that settings like s come from, and the record that they are trusted.
-func (w *fileWatch) settingsFiles(s *config.Settings) []string {
+// settingsFiles returns the files that settings like s come from, and the record that they are trusted.
+func (w *configWatch) settingsFiles(s *config.Settings) []string {
 	files := slices.Concat([]string{s.Path}, s.RuleFiles, w.faulty)
 	if s.TrustFile != "" {
 		files = append(files, s.TrustFile)
@@ -188,84 +189,60 @@ func sameFile(a, b string) bool {
 }
 
 // reload applies the config file as it stands now. One with faults changes nothing: the hub goes on as it was and says so.
-// The files with faults are returned.
-func (h *hub) reload(load func() (*config.Settings, error)) (faulty []string) {
-	next, err := load()
+func (w *configWatch) reload(ctx context.Context) {
+	h := w.hub
+	next, err := w.load()
 	if err == nil {
-		err = h.apply(next)
+		err = h.apply(ctx, next)
 	}
+	w.faulty = nil
 	if err != nil {
 		var faults textfile.Faults
 		what := "the config file cannot be used; the hub goes on with what it had: " + err.Error()
 		if errors.As(err, &faults) {
 			what = fmt.Sprintf("the config has %s; the hub goes on with what it had: %s", count(len(faults), "fault"), err)
 			for _, f := range faults {
-				faulty = append(faulty, f.File)
+				w.faulty = append(w.faulty, f.File)
 			}
 		}
 		h.configProblem.Store(&what)
-		h.logger.Error("config is not applied", "path", h.settings.Load().Path, "error", err)
-		return faulty
+		h.logger.Error("config is not applied", "path", h.surfaces.now().settings.Path, "error", err)
+		return
 	}
 	h.configProblem.Store(nil)
-	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles", h.profiles())
-	return nil
+	h.logger.Info("config is applied", "path", next.Path, "servers", len(next.Upstream.Servers), "profiles", h.surfaces.now().profiles())
 }
 
 // apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients
 // their sessions.
-func (h *hub) apply(next *config.Settings) error {
-	was := h.settings.Load()
-	next.Upstream.Self, next.Upstream.Version = was.Upstream.Self, was.Upstream.Version
-	next.Upstream.Catalogs = was.Upstream.Catalogs
-	for _, w := range next.Warnings {
+func (h *hub) apply(ctx context.Context, s *config.Settings) error {
+	was := h.surfaces.now().settings
+	s.Upstream.Self, s.Upstream.Version, s.Upstream.Catalogs = was.Upstream.Self, was.Upstream.Version, was.Upstream.Catalogs
+	for _, w := range s.Warnings {
 		h.logger.Warn("config", "warning", w)
 	}
-	next.Downstream.Version, next.Downstream.HTTP.Listen = was.Downstream.Version, was.Downstream.HTTP.Listen
-	if len(next.Downstream.Auth.Tokens) == 0 && next.Downstream.HTTP.Listen != "" {
-		if err := next.Downstream.CheckListen(next.Downstream.HTTP.Listen); err != nil {
+	s.Downstream.Version, s.Downstream.HTTP.Listen = was.Downstream.Version, was.Downstream.HTTP.Listen
+	if len(s.Downstream.Auth.Tokens) == 0 && s.Downstream.HTTP.Listen != "" {
+		if err := s.Downstream.CheckListen(s.Downstream.HTTP.Listen); err != nil {
 			return err
 		}
 	}
-	own, err := h.newBuiltins(next)
+	next, err := configure(s, h.permission.grants, h.hubTools, h.commands, h.logger)
 	if err != nil {
 		return err
 	}
-	names, err := namespace.New(next.Profiles)
-	if err != nil {
+	if err := h.group.Apply(s.Upstream); err != nil {
 		return err
 	}
-	if err := next.Deferred.Check(); err != nil {
-		return err
-	}
-	permitted, err := h.newGate(next, own)
-	if err != nil {
-		return err
-	}
-	if err := h.group.Apply(next.Upstream); err != nil {
-		return err
-	}
-	if next.Journal != was.Journal || next.StateDir != was.StateDir || next.LogLevel != was.LogLevel ||
-		next.LogFormat != was.LogFormat || next.Downstream.Name != was.Downstream.Name || next.Embeddings != was.Embeddings ||
-		next.Policy.SessionTime != was.Policy.SessionTime || next.Policy.AlwaysTime != was.Policy.AlwaysTime {
+	if s.Journal != was.Journal || s.StateDir != was.StateDir || s.LogLevel != was.LogLevel ||
+		s.LogFormat != was.LogFormat || s.Downstream.Name != was.Downstream.Name || s.Embeddings != was.Embeddings ||
+		s.Policy.SessionTime != was.Policy.SessionTime || s.Policy.AlwaysTime != was.Policy.AlwaysTime {
 		h.logger.Warn("changes of persist, hub.log, hub.name, deferred.embeddings and the times of policy.ask take effect at the next start")
 	}
-	h.updating.Lock()
-	h.put(next, own)
-	gateBefore := h.gate.Swap(permitted)
-	catalogs := h.catalogs()
-	h.offer(catalogs)
-	said := h.loader.Update(catalogs)
-	names.Update(catalogs)
-	before := h.names.Swap(names)
-	held, err := h.loader.Apply(next.Deferred)
-	h.updating.Unlock()
-	h.server.Apply(next.Downstream, h.views())
-	h.announce(withLists(names.Since(before), append(said, held...)))
-	h.announcePermitted(former{before, gateBefore})
-	h.warnOfMode(next)
-	if next.Policy.Mode != was.Policy.Mode {
-		h.sayWhatHolds(doorOf(next))
+	err = h.surfaces.replace(next, func() { h.server.Apply(s.Downstream, next.views()) })
+	warnOfMode(h.logger, s)
+	if s.Policy.Mode != was.Policy.Mode {
+		sayMode(h.logger, s)
 	}
-	return errors.Join(err, h.openControl(next))
+	return errors.Join(err, h.permission.apply(ctx, s))
 }

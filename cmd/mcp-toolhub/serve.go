@@ -78,9 +78,9 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	address := h.settings.Load().Downstream.HTTP.Listen
-	h.style = c.style
-	boundMemory(h.settings.Load().Upstream.Memory)
+	address := h.surfaces.now().settings.Downstream.HTTP.Listen
+	h.surfaces.style = c.style
+	boundMemory(h.surfaces.now().settings.Upstream.Memory)
 	kill := untilKilled(ctx)
 	defer func() {
 		closeErr := h.close(kill)
@@ -93,37 +93,37 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 	}()
 	var listener net.Listener
 	if address != "" {
-		if err := h.settings.Load().Downstream.CheckListen(address); err != nil {
+		if err := h.surfaces.now().settings.Downstream.CheckListen(address); err != nil {
 			return failed(err)
 		}
 		if listener, err = net.Listen("tcp", address); err != nil {
 			return failed(fmt.Errorf("listen on %q: %w: choose another address with --http", address, err))
 		}
 	}
-	if err := h.serveApprovals(); err != nil {
+	if err := h.permission.serve(ctx, h.surfaces.now().settings); err != nil {
 		return failed(err)
 	}
-	h.starting.begin()
-	defer h.starting.end()
-	h.sayWhatHolds(doorOf(h.settings.Load()))
+	h.surfaces.started.begin()
+	defer h.surfaces.started.end()
+	sayMode(h.logger, h.surfaces.now().settings)
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	watching, stopWatching := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		h.watchConfig(watching, hangups(watching), c.again(h.settings.Load()))
+		newConfigWatch(h, c.again(h.surfaces.now().settings)).run(watching, hangups(watching))
 	}()
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		h.sayStrays(watching)
+		model{h}.sayStrays(watching)
 	}()
 	defer func() {
 		stopWatching()
 		<-watched
 		<-said
 	}()
-	c.sayHowToConnect(h.settings.Load(), listener)
+	c.sayHowToConnect(h.surfaces.now().settings, listener)
 	if listener != nil {
 		return h.serveHTTP(ctx, kill, listener)
 	}
@@ -197,7 +197,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
-	h.logger.Info("serving", "url", "http://"+l.Addr().String()+"/mcp", "profiles", h.profiles())
+	h.logger.Info("serving", "url", "http://"+l.Addr().String()+"/mcp", "profiles", h.surfaces.now().profiles())
 	select {
 	case err := <-ended:
 		return failed(fmt.Errorf("serve HTTP: %w", err))
@@ -219,7 +219,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 
 // drain lets open calls end. Those that wait for a person are denied: nobody could answer what survives no restart.
 func (h *hub) drain(kill context.Context) {
-	h.approvals.Close()
+	h.permission.approvals.Close()
 	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())
 	defer cancel()
 	h.server.Drain(limit)

@@ -31,7 +31,7 @@ func serversCommand(a *app) *cobra.Command {
 		Example: "  mcp-toolhub servers --url http://127.0.0.1:8808",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if hubURL == "" {
-				return a.withHub(cmd.Context(), want{all: true}, func(h *hub) error { return a.reportServers(h.ownHealth(), wide) })
+				return a.withHub(cmd.Context(), want{all: true}, func(h *hub) error { return a.reportServers(model{h}.health(), wide) })
 			}
 			h, err := a.remoteHealth(cmd.Context(), hubURL)
 			if err != nil {

@@ -7,26 +7,16 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// strays are the entries of the config that match nothing: a rule that denies and is misspelt denies nothing.
-func (h *hub) strays() []string {
-	var all []string
-	for _, s := range h.settings.Load().Strays {
-		all = append(all, s.Error())
-	}
-	return append(all, h.strayPatterns()...)
-}
-
-// strayPatterns are the patterns of the config that match no tool, with the name that was meant most likely. Nothing is said
-// of a pattern that could match a tool of a server whose tools are not known.
-func (h *hub) strayPatterns() []string {
-	s := h.settings.Load()
-	tools := h.knownNames()
+// strayPatterns returns the patterns of the config that match no tool, each with the name that was probably meant. It leaves out
+// a pattern that could match a tool of a server whose tools are not known.
+func (m model) strayPatterns() []string {
+	s := m.surfaces.now().settings
+	tools := m.knownNames()
 	var all []string
 	for _, p := range s.Patterns {
 		switch {
@@ -41,15 +31,15 @@ func (h *hub) strayPatterns() []string {
 	return all
 }
 
-// knownNames are the canonical names that patterns are held against.
+// knownNames holds the canonical names that patterns are compared with.
 type knownNames struct {
-	names             []string // of all tools that there are, also of those that are left out
-	unknown, disabled []string // what names begin with that are not known: of servers that have never listed, or are disabled
+	names             []string // of all tools, also of those that are left out
+	unknown, disabled []string // prefixes of names that are not known: of servers that have never listed, or are disabled
 }
 
-func (h *hub) knownNames() knownNames {
+func (m model) knownNames() knownNames {
 	all := knownNames{names: hubToolNames()}
-	for _, c := range h.catalogs() {
+	for _, c := range m.surfaces.catalogs(m.surfaces.now()) {
 		for _, t := range c.Tools {
 			all.names = append(all.names, string(t.Name))
 		}
@@ -60,7 +50,7 @@ func (h *hub) knownNames() knownNames {
 			all.unknown = append(all.unknown, string(tool.MCPName(c.Server, "")))
 		}
 	}
-	for _, server := range h.settings.Load().Upstream.Servers {
+	for _, server := range m.surfaces.now().settings.Upstream.Servers {
 		if server.Disabled {
 			all.disabled = append(all.disabled, string(tool.MCPName(server.ID, "")))
 		}
@@ -68,7 +58,7 @@ func (h *hub) knownNames() knownNames {
 	return all
 }
 
-// meantBy is the hint for a pattern that matches nothing.
+// meantBy returns the hint for a pattern that matches nothing.
 func meantBy(pattern string, names []string, s *config.Settings) string {
 	const otherwise = "mcp-toolhub tools list names them"
 	if word, rest, _ := strings.Cut(pattern, "."); slices.ContainsFunc(names, func(n string) bool { return glob.Match("mcp."+word+"."+rest, n) }) {
@@ -98,7 +88,7 @@ func meantBy(pattern string, names []string, s *config.Settings) string {
 	return otherwise
 }
 
-// beginnings are the names up to each sign that divides words.
+// beginnings returns the names up to each sign that divides words.
 func beginnings(names []string) []string {
 	var all []string
 	for _, name := range names {
@@ -112,18 +102,11 @@ func beginnings(names []string) []string {
 }
 
 // sayStrays logs, once all servers have answered or failed, which patterns of the config match no tool.
-func (h *hub) sayStrays(ctx context.Context) {
-	if h.group.WaitReady(ctx) != nil {
+func (m model) sayStrays(ctx context.Context) {
+	if m.group.WaitReady(ctx) != nil {
 		return
 	}
-	for _, w := range h.strayPatterns() {
-		h.logger.Warn("config", "warning", w)
+	for _, w := range m.strayPatterns() {
+		m.logger.Warn("config", "warning", w)
 	}
-}
-
-// ownHealth is the health of a hub whose other warnings were printed when its config was read.
-func (h *hub) ownHealth() downstream.Health {
-	health := h.server.Health()
-	health.Warnings = h.strayPatterns()
-	return health
 }

@@ -36,7 +36,7 @@ func localActor() tool.Actor {
 }
 
 func (o ownTools) surface() (*tool.Surface, error) {
-	return o.hub.Surface(o.profile, localActor())
+	return o.hub.surfaces.Surface(o.profile, localActor())
 }
 
 // missing says what may be the reason that there is no tool of that name: its server, or any other, is not ready.
@@ -89,7 +89,7 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err != nil {
 		return nil, err
 	}
-	if err := o.hub.serveApprovals(); err != nil {
+	if err := o.hub.permission.serve(ctx, o.hub.surfaces.now().settings); err != nil {
 		return nil, err
 	}
 	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,

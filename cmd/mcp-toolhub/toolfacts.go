@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -25,23 +26,17 @@ type factsRecord struct {
 	ExternalMappings  []tool.ExternalMapping  `json:"external_mappings"`
 }
 
-// shown is what clients of this config are offered: a client on stdio of which nothing is known. The commands themselves see
-// everything, deferred or not.
-func (o ownTools) shown() (*tool.Surface, tool.SurfaceRecord, error) {
-	surface, err := o.hub.Surface(o.profile, tool.Actor{Name: "local", Door: "stdio"})
-	if err != nil {
-		return nil, tool.SurfaceRecord{}, err
-	}
-	record, _ := o.hub.loader.Record(surface)
-	return surface, record, nil
-}
+// stranger returns the client that "tools list --why" and the facts speak of: one on stdio of which nothing is known. The
+// commands themselves see every tool, deferred or not.
+func stranger() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
 // factsOf are the facts of a tool as it stands on the surface that clients are offered.
 func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
-	surface, record, err := o.shown()
+	surface, err := o.hub.surfaces.Surface(o.profile, stranger())
 	if err != nil {
 		return nil, err
 	}
+	record, _ := o.hub.surfaces.loader.Record(surface)
 	_, offered := surface.Resolve(string(t.Name))
 	state := facts.State{Deferred: surface.IsDeferred(t.Name), Hidden: !offered}
 	for _, name := range surface.NamesOf(t.Name) {
@@ -52,18 +47,18 @@ func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 	for _, loaded := range record.LoadedTools {
 		state.AlwaysLoad = state.AlwaysLoad || loaded.ToolID == t.Name && loaded.Reason == "always_load"
 	}
-	for _, st := range o.hub.statuses() {
+	for _, st := range (model{o.hub}).Servers() {
 		if st.Server == t.Server && st.State != tool.ServerStopped { // one that sleeps is started by a call
 			state.Server = st.State
 		}
 	}
 	o.bound(t, &state)
-	return o.hub.gate.Load().Facts(t).In(state), nil
+	return o.hub.surfaces.now().gate.Facts(t).In(state), nil
 }
 
 // bound completes the state by what bounds calls of the tool, and by what its origin is given to sign in with.
 func (o ownTools) bound(t *tool.Tool, state *facts.State) {
-	settings, own := o.hub.settings.Load(), o.hub.builtin.Load()
+	settings, own := o.hub.surfaces.now().settings, o.hub.surfaces.now().own
 	var env []string
 	switch source := t.Name.Source(); {
 	case source == code.Name && own.code != nil:
@@ -93,7 +88,7 @@ func (o ownTools) bound(t *tool.Tool, state *facts.State) {
 
 // find is the tool of that name, also one that the policy hides from clients.
 func (o ownTools) find(name string) (*tool.Listed, bool) {
-	t := o.hub.named(o.profile, localActor().Client, name)
+	t := o.hub.surfaces.named(o.profile, localActor().Client, name)
 	if t == nil {
 		return nil, false
 	}
@@ -122,62 +117,10 @@ func (c *toolsCmd) summarizeFacts(o ownTools, t *tool.Tool) error {
 	return nil
 }
 
-// placed is where a tool stands on a surface, and why.
-type placed struct {
-	Tool   string `json:"tool_id"`
-	Name   string `json:"name,omitempty"`
-	State  string `json:"state"` // loaded, deferred, blocked or excluded
-	Why    string `json:"why"`
-	Server string `json:"server,omitempty"`
-}
-
-// places says of each tool where it stands on the surface that clients are offered, and why.
-func (o ownTools) places() ([]placed, error) {
-	surface, record, err := o.shown()
-	if err != nil {
-		return nil, err
-	}
-	reasons := make(map[tool.Name]string)
-	for _, loaded := range record.LoadedTools {
-		reasons[loaded.ToolID] = loaded.Reason
-	}
-	var all []placed
-	for _, l := range surface.Listed {
-		why := reasons[l.Tool.Name]
-		if why == "" {
-			why = "listed"
-		}
-		all = append(all, placed{string(l.Tool.Name), l.Name, "loaded", why, l.Tool.Server})
-	}
-	for _, l := range surface.Deferred {
-		all = append(all, placed{string(l.Tool.Name), l.Name, "deferred", record.SurfaceReason, l.Tool.Server})
-	}
-	for _, e := range surface.Excluded {
-		state := "excluded"
-		if e.Code == tool.CodePolicyBlocked {
-			state = "blocked"
-		}
-		all = append(all, placed{e.Tool, "", state, e.Code + ": " + e.Reason, e.Origin})
-	}
-	for _, p := range o.hub.settings.Load().Profiles {
-		if p.Name != o.profile {
-			continue
-		}
-		for _, c := range o.hub.catalogs() {
-			for _, t := range c.Tools {
-				if why := p.LeavesOut(c.Server, string(t.Name)); why != "" {
-					all = append(all, placed{string(t.Name), "", "excluded", why, c.Server})
-				}
-			}
-		}
-	}
-	return all, nil
-}
-
-func (c *toolsCmd) printPlaces(all []placed) error {
+func (c *toolsCmd) printPlaces(all []control.Tool) error {
 	t := newTable("TOOL", "STATE", "WHY")
 	for _, p := range all {
-		t.add(printable(p.Tool), p.State, printable(p.Why))
+		t.add(printable(p.ID), p.State, printable(p.Why))
 	}
 	return c.printTable(t)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
@@ -109,12 +110,12 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 	if isOwn {
 		defer c.tellMissing(own.hub, surface)
 	}
-	var places []placed
+	var places []control.Tool
 	if why {
 		if !isOwn {
 			return &exitError{exitUsage, errors.New("--why is for the config's own servers: leave --url out")}
 		}
-		if places, err = own.places(); err != nil {
+		if places, err = (model{own.hub}).Surface(own.profile, stranger()); err != nil {
 			return failed(err)
 		}
 	}
@@ -142,7 +143,7 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 }
 
 // printDeclarations prints the declarations as they are, as in the result of tools/list, and the places where there are any.
-func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []placed) error {
+func (c *toolsCmd) printDeclarations(surface *tool.Surface, places []control.Tool) error {
 	declarations := make([][]byte, len(surface.Listed))
 	for i, l := range surface.Listed {
 		declarations[i] = l.Declaration

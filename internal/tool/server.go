@@ -2,7 +2,7 @@ package tool
 
 import "time"
 
-// ServerState is where an upstream server stands.
+// ServerState is the state of an upstream server.
 type ServerState string
 
 const (
@@ -13,7 +13,7 @@ const (
 	ServerStopped   ServerState = "stopped"    // disabled, or the hub is stopping
 )
 
-// ServerStatus is what a person can see of one upstream server or built-in toolset. It is a copy: safe to keep.
+// ServerStatus shows a person one upstream server or one toolset of the hub. It is a copy: safe to keep.
 type ServerStatus struct {
 	Server          string      `json:"server"`
 	Transport       string      `json:"transport"` // "stdio", "http", "sse" or "builtin"
@@ -32,21 +32,26 @@ type ServerStatus struct {
 	Resources       int         `json:"resources"`
 	Templates       int         `json:"templates"`
 	Cached          bool        `json:"cached,omitempty"` // the tools are those of an earlier start
-	Known           bool        `json:"-"`                // it is known what the server offers, now or at an earlier start
+	Known           bool        `json:"-"`                // the server has listed, now or at an earlier start
 	Repaired        int         `json:"repaired"`
 	Excluded        []Exclusion `json:"excluded,omitempty"`
 	Findings        []Finding   `json:"findings,omitempty"`
-	Changed         []string    `json:"changed_tools,omitempty"` // by the server's own names; described otherwise than at the last start
-	Calls           int64       `json:"calls"`
-	Errors          int64       `json:"errors"`
-	Dropped         int64       `json:"dropped,omitempty"` // messages of the server: malformed, too large, or too many to be passed on
-	InFlight        int         `json:"in_flight"`
-	Isolation       string      `json:"isolation,omitempty"` // "session" where each client session has a connection of its own
-	Sessions        int         `json:"sessions"`            // such connections, open or opening
-	Queued          int         `json:"queued"`              // calls that wait for their turn
-	QueuedMS        int64       `json:"queued_ms"`           // time that all calls together have waited
-	LatencyP50MS    float64     `json:"latency_p50_ms"`      // of execution, without the queue; within a factor of 1.5
-	LatencyP95MS    float64     `json:"latency_p95_ms"`
+	Changed         []string    `json:"changed_tools,omitempty"` // the server's own names of tools described otherwise than at the last start
+	Traffic
+}
+
+// Traffic counts the calls, connections and lost messages of one server since the hub started.
+type Traffic struct {
+	Calls        int64   `json:"calls"`
+	Errors       int64   `json:"errors"`
+	Dropped      int64   `json:"dropped,omitempty"` // messages of the server that were malformed, too large, or too many to pass on
+	InFlight     int     `json:"in_flight"`
+	Isolation    string  `json:"isolation,omitempty"` // "session" where each client session has a connection of its own
+	Sessions     int     `json:"sessions"`            // such connections, open or opening
+	Queued       int     `json:"queued"`              // calls that wait for a place at the server
+	QueuedMS     int64   `json:"queued_ms"`           // total time of all calls in the queue
+	LatencyP50MS float64 `json:"latency_p50_ms"`      // of execution, without the queue; within a factor of 1.5
+	LatencyP95MS float64 `json:"latency_p95_ms"`
 }
 
 // Finding is something in what a server offers that a person should look at. None of its texts holds a secret or a hidden

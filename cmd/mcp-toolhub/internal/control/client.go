@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// Hub is a running hub, seen from another process.
-type Hub struct {
+// Client talks to the API of a running hub, from another process.
+type Client struct {
 	notice notice
 	client *http.Client
 }
@@ -29,19 +29,19 @@ type Hub struct {
 // ErrNotFound is returned for what the hub does not know.
 var ErrNotFound = errors.New("not found")
 
-// How long Find waits for a hub, and for one whose process is not to be seen: it may run in a container of this machine.
+// The time that Find waits for a hub, and for one whose process is not visible: it may run in a container of this machine.
 const (
 	answersWithin       = 5 * time.Second
 	unseenAnswersWithin = 500 * time.Millisecond
 )
 
 // Find returns the hubs that run with the state directory, the oldest first. It removes the notices of hubs that have died.
-func Find(ctx context.Context, state string) ([]*Hub, error) {
+func Find(ctx context.Context, state string) ([]*Client, error) {
 	files, err := os.ReadDir(runDir(state))
 	if err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("look for running hubs: %w", err)
 	}
-	found := make([]*Hub, len(files))
+	found := make([]*Client, len(files))
 	var asking sync.WaitGroup
 	for i, f := range files {
 		if strings.HasSuffix(f.Name(), ".json") {
@@ -49,15 +49,15 @@ func Find(ctx context.Context, state string) ([]*Hub, error) {
 		}
 	}
 	asking.Wait()
-	all := slices.DeleteFunc(found, func(h *Hub) bool { return h == nil })
-	slices.SortFunc(all, func(a, b *Hub) int { return a.notice.Started.Compare(b.notice.Started) })
+	all := slices.DeleteFunc(found, func(c *Client) bool { return c == nil })
+	slices.SortFunc(all, func(a, b *Client) int { return a.notice.Started.Compare(b.notice.Started) })
 	return all, nil
 }
 
-// look returns the hub of a notice, nil where it does not answer. The notice of a dead one is removed.
-func look(ctx context.Context, file string) *Hub {
+// look returns the client of the hub that left the notice; nil where the hub does not answer. It removes the notice of a dead one.
+func look(ctx context.Context, file string) *Client {
 	text, err := os.ReadFile(file)
-	h := &Hub{client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	h := &Client{client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	if err != nil || json.Unmarshal(text, &h.notice) != nil {
 		return nil
 	}
@@ -83,48 +83,48 @@ func ended(pid int) bool {
 	return err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// hostname is the name of this machine or container, "" where it has none.
+// hostname returns the name of this machine or container, "" where it has none.
 func hostname() string {
 	name, _ := os.Hostname()
 	return name
 }
 
-// Approvals are the open questions.
-func (h *Hub) Approvals(ctx context.Context) ([]approval.View, error) {
+// Approvals returns the open approvals.
+func (c *Client) Approvals(ctx context.Context) ([]approval.View, error) {
 	var out []approval.View
-	err := h.do(ctx, http.MethodGet, "/approvals", nil, &out)
+	err := c.do(ctx, http.MethodGet, "/approvals", nil, &out)
 	return out, err
 }
 
-// Approval is one question.
-func (h *Hub) Approval(ctx context.Context, id string) (approval.View, error) {
+// Approval returns one approval.
+func (c *Client) Approval(ctx context.Context, id string) (approval.View, error) {
 	var out approval.View
-	err := h.do(ctx, http.MethodGet, "/approvals/"+url.PathEscape(id), nil, &out)
+	err := c.do(ctx, http.MethodGet, "/approvals/"+url.PathEscape(id), nil, &out)
 	return out, err
 }
 
-// Answer answers a question.
-func (h *Hub) Answer(ctx context.Context, id string, r Reply) (approval.View, error) {
+// Answer settles an approval, and returns it.
+func (c *Client) Answer(ctx context.Context, id string, r Reply) (approval.View, error) {
 	var out approval.View
-	err := h.do(ctx, http.MethodPost, "/approvals/"+url.PathEscape(id), r, &out)
+	err := c.do(ctx, http.MethodPost, "/approvals/"+url.PathEscape(id), r, &out)
 	return out, err
 }
 
-// Grants are the remembered answers.
-func (h *Hub) Grants(ctx context.Context) ([]Grant, error) {
+// Grants returns the remembered answers that the hub knows.
+func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
 	var out []Grant
-	err := h.do(ctx, http.MethodGet, "/grants", nil, &out)
+	err := c.do(ctx, http.MethodGet, "/grants", nil, &out)
 	return out, err
 }
 
-// Revoke forgets an answer.
-func (h *Hub) Revoke(ctx context.Context, id string) error {
-	return h.do(ctx, http.MethodDelete, "/grants/"+url.PathEscape(id), nil, &struct{}{})
+// Revoke makes the hub forget an answer.
+func (c *Client) Revoke(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/grants/"+url.PathEscape(id), nil, &struct{}{})
 }
 
-// Watch hands each change of the queue to take, beginning with the open questions, until ctx ends or the hub does.
-func (h *Hub) Watch(ctx context.Context, take func(approval.Event)) error {
-	resp, err := h.send(ctx, http.MethodGet, "/approvals/watch", nil)
+// Watch calls take with the open approvals, then with each change, until ctx ends or the hub does.
+func (c *Client) Watch(ctx context.Context, take func(approval.Event)) error {
+	resp, err := c.send(ctx, http.MethodGet, "/approvals/watch", nil)
 	if err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (h *Hub) Watch(ctx context.Context, take func(approval.Event)) error {
 	}
 }
 
-func (h *Hub) do(ctx context.Context, method, path string, body, out any) error {
-	resp, err := h.send(ctx, method, path, body)
+func (c *Client) do(ctx context.Context, method, path string, body, out any) error {
+	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (h *Hub) do(ctx context.Context, method, path string, body, out any) error 
 	return nil
 }
 
-func (h *Hub) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var text []byte
 	if body != nil {
 		var err error
@@ -162,12 +162,12 @@ func (h *Hub) send(ctx context.Context, method, path string, body any) (*http.Re
 			return nil, fmt.Errorf("ask the hub: %w", err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, h.notice.URL+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, c.notice.URL+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, errors.New("ask the hub: its notice in the state directory is broken")
 	}
-	req.Header.Set("Authorization", "Bearer "+h.notice.Token)
-	resp, err := h.client.Do(req)
+	req.Header.Set("Authorization", "Bearer "+c.notice.Token)
+	resp, err := c.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the hub: %w", err)
 	}

@@ -34,6 +34,14 @@ func write(t *testing.T, state string, n notice) (file string) {
 	return file
 }
 
+// approvals is the model of a hub that has nothing but approvals.
+type approvals struct {
+	Model
+	queue *approval.Approvals
+}
+
+func (a approvals) Approvals() []approval.View { return a.queue.List() }
+
 func exists(file string) bool {
 	_, err := os.Lstat(file)
 	return err == nil
@@ -100,7 +108,7 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	s, err := Serve(state, queue, grants, slog.New(slog.DiscardHandler))
+	s, err := Serve(t.Context(), state, approvals{queue: queue}, queue, grants, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,19 +127,19 @@ func TestNoticesOfDeadHubsAreRemoved(t *testing.T) {
 			t.Errorf("%s is gone", filepath.Base(file))
 		}
 	}
-	if err := s.Close(); err != nil || exists(s.file) {
+	if err := s.Close(t.Context()); err != nil || exists(s.file) {
 		t.Errorf("after the end: %v", err)
 	}
 
 	last := write(t, state, notice{PID: gone, Host: hostname(), URL: refused})
-	if s, err = Serve(state, queue, grants, slog.New(slog.DiscardHandler)); err != nil {
+	if s, err = Serve(t.Context(), state, approvals{queue: queue}, queue, grants, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	<-s.looked
 	if exists(last) {
 		t.Error("a hub that starts has not removed the notice of a dead one")
 	}
-	if err := s.Close(); err != nil {
+	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,10 +1,8 @@
-// Package control is the local HTTP API of a running hub, for the person at the machine: the questions that wait for an
-// answer, and the answers that are remembered. It holds both halves, the server in the hub and the client of the command
-// line.
+// Package control holds the read model of a running hub, and a local HTTP API for the person at the machine: open approvals
+// and remembered answers. Server is the half in the hub, Client the half of the command line.
 //
-// It is a door of its own, apart from the one that MCP clients use: whoever calls tools is not who allows them. It listens
-// on the loopback interface alone, and takes nothing without the token, which stands in a file of the hub's state directory
-// that its owner alone can read.
+// MCP clients use another door: whoever calls tools does not allow them. The API listens on the loopback interface alone. It
+// takes nothing without the token, which is in a file of the state directory that only the owner can read.
 package control
 
 import (
@@ -28,40 +26,41 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 )
 
-// notice is what the file in the state directory says of a running hub.
+// notice is the content of the file in the state directory by which clients find a running hub.
 type notice struct {
 	PID     int       `json:"pid"`
-	Host    string    `json:"host,omitempty"` // the machine, or container: elsewhere neither PID nor URL means anything
+	Host    string    `json:"host,omitempty"` // the machine or container: PID and URL mean nothing elsewhere
 	URL     string    `json:"url"`
 	Token   string    `json:"token"`
 	Started time.Time `json:"started"`
 }
 
-// runDir is where running hubs leave their notices.
+// runDir returns the directory of the notices.
 func runDir(state string) string { return filepath.Join(state, "run") }
 
-// Server is the API of one hub. Close ends it.
+// Server serves the API of one hub. Close ends it.
 type Server struct {
-	approvals *approval.Approvals
-	grants    *policy.Grants
+	model     Model
+	approvals *approval.Approvals // takes answers
+	grants    *policy.Grants      // revokes
 	token     string
 	file      string
 	http      *http.Server
 	ended     chan struct{}
-	looked    chan struct{} // closed when the notices of earlier hubs have been looked through
+	looked    chan struct{} // closed when the notices of dead hubs are removed
 }
 
-// Serve opens the API, and says in the state directory where it is.
-func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.Logger) (*Server, error) {
+// Serve opens the API, and writes its notice into the state directory. The API lasts until Close, also when ctx ends.
+func Serve(ctx context.Context, state string, m Model, a *approval.Approvals, g *policy.Grants, logger *slog.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open the API for approvals: %w", err)
 	}
-	s := &Server{approvals: a, grants: g, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
+	s := &Server{model: m, approvals: a, grants: g, token: rand.Text(), ended: make(chan struct{}), looked: make(chan struct{}),
 		file: filepath.Join(runDir(state), strconv.Itoa(os.Getpid())+".json")}
 	s.http = &http.Server{Handler: s.handler(l.Addr().String()), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
-	open, end := context.WithCancel(context.Background())
+	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.http.BaseContext = func(net.Listener) context.Context { return open }
 	s.http.RegisterOnShutdown(end)
 	text, err := json.Marshal(notice{PID: os.Getpid(), Host: hostname(), URL: "http://" + l.Addr().String(), Token: s.token, Started: time.Now().UTC()})
@@ -87,14 +86,14 @@ func Serve(state string, a *approval.Approvals, g *policy.Grants, logger *slog.L
 	return s, nil
 }
 
-// closeWithin is how long requests that are under way have at the end.
+// closeWithin bounds the time that open requests have at the end.
 const closeWithin = time.Second
 
-// Close ends the API and removes its notice. Streams end with it; whoever has answered the last question still hears that
-// the answer was taken.
-func (s *Server) Close() error {
+// Close ends the API and removes its notice. Streams end at once. Other open requests, such as the last answer, have until ctx
+// ends, and at most closeWithin.
+func (s *Server) Close(ctx context.Context) error {
 	_ = os.Remove(s.file)
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	ctx, cancel := context.WithTimeout(ctx, closeWithin)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
@@ -105,14 +104,14 @@ func (s *Server) Close() error {
 	return err
 }
 
-// handler serves whoever has the token, under the address that the listener has: a page of a browser, which can be made to
-// send requests here under another name, gets nothing.
+// handler serves those who have the token and name the listener's own address. A page in a browser can be made to send
+// requests here under another name; it gets nothing.
 func (s *Server) handler(address string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.approvals.List()) })
+	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Approvals()) })
 	mux.HandleFunc("GET /approvals/watch", s.watch)
 	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
-		v, err := s.approvals.Get(approval.ID(r.PathValue("id")))
+		v, err := s.model.Approval(approval.ID(r.PathValue("id")))
 		if err != nil {
 			refuse(w, err)
 			return
@@ -120,7 +119,7 @@ func (s *Server) handler(address string) http.Handler {
 		reply(w, v)
 	})
 	mux.HandleFunc("POST /approvals/{id}", s.answer)
-	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, ViewsOf(s.grants.List())) })
+	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Grants()) })
 	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.grants.Revoke(r.PathValue("id")); err != nil {
 			refuse(w, err)
@@ -141,7 +140,7 @@ func (s *Server) handler(address string) http.Handler {
 	})
 }
 
-// Reply is a person's answer on the wire.
+// Reply is a person's answer to an approval.
 type Reply struct {
 	Choice    policy.Choice   `json:"choice"`
 	Sentence  string          `json:"sentence,omitempty"`
@@ -169,7 +168,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	v, err := s.approvals.Get(id)
+	v, err := s.model.Approval(id)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -177,12 +176,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	reply(w, v)
 }
 
-// watch streams changes of the queue, a JSON object a line.
+// watch streams the changes of approvals, a JSON object a line.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc, flush := json.NewEncoder(w), http.NewResponseController(w)
-	_ = flush.Flush() // the client knows that it is heard
-	for e := range s.approvals.Watch(r.Context()) {
+	_ = flush.Flush() // tells the client that the stream is open
+	for e := range s.model.Watch(r.Context()) {
 		if enc.Encode(e) != nil || flush.Flush() != nil {
 			return
 		}
@@ -191,7 +190,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 
 func reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(v) // fails where the client is gone
 }
 
 func refuse(w http.ResponseWriter, err error) {
@@ -202,38 +201,9 @@ func refuse(w http.ResponseWriter, err error) {
 	say(w, status, err.Error())
 }
 
-// say is an error on the wire.
+// say sends an error.
 func say(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": message})
-}
-
-// Grant is a remembered answer on the wire.
-type Grant struct {
-	ID      string         `json:"id"`
-	Then    string         `json:"then"`
-	Tool    string         `json:"tool"`
-	Actor   string         `json:"actor"`
-	Targets []policy.Scope `json:"targets,omitempty"`
-	Exact   string         `json:"exact,omitempty"`
-	Session bool           `json:"session"` // ends with the caller's session
-	By      string         `json:"by,omitempty"`
-	Created time.Time      `json:"created"`
-	Expires *time.Time     `json:"expires,omitempty"`
-}
-
-// ViewsOf are grants on the wire.
-func ViewsOf(all []policy.Grant) []Grant {
-	out := make([]Grant, 0, len(all))
-	for i := range all {
-		g := &all[i]
-		v := Grant{ID: g.ID, Then: string(g.Then), Tool: string(g.Tool), Actor: g.Actor, Targets: g.Scopes, Exact: g.Exact, By: g.By, Created: g.Created}
-		_, v.Session = g.Session()
-		if !g.Expires.IsZero() {
-			v.Expires = &g.Expires
-		}
-		out = append(out, v)
-	}
-	return out
 }
