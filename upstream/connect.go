@@ -13,8 +13,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // maxProbeTime is how long server/discover may go unanswered before the hub goes on to initialize.
@@ -98,21 +100,21 @@ func (s *server) connectStdio(ctx context.Context) (*session, *fault.Fault) {
 
 // startChild starts one child and initialises it. probed reports that it failed after server/discover was sent.
 func (s *server) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault.Fault) {
-	proc, err := startProcess(s.cfg, s.guards, s.log, s.redact)
-	if err != nil {
-		return nil, false, processFault(s.cfg, err)
+	proc, f := s.launcher.Start(s.cfg, s.log, s.redact)
+	if f != nil {
+		return nil, false, f
 	}
 	sess = newSession()
-	sess.pid = proc.pid()
+	sess.pid = proc.PID()
 	s.lifecycle.setPID(sess.pid)
-	lines := newLineWire(proc.stdin, proc.stdout, s.cfg.Limits.Message, s.memory)
+	lines := newLineWire(proc.Stdin, proc.Stdout, s.cfg.Limits.Message, s.memory)
 	conn := newStreamConn(lines, s.probeTime(), s.notifications.handler(sess), s.log, s.redact)
 	sess.cut = conn.ended
 	var watching sync.WaitGroup
 	watching.Go(func() { s.watchChild(sess, conn, proc, lines.broken) })
 	sess.shut = func(kill <-chan struct{}) {
 		conn.shut(errClosed)
-		proc.stop(kill)
+		proc.Stop(kill)
 		conn.release()
 		watching.Wait()
 	}
@@ -145,26 +147,26 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 const exitTime = 2 * time.Second
 
 // watchChild ends the session when the child has closed its stdout or exited.
-func (s *server) watchChild(sess *session, conn *streamConn, proc *process, broken <-chan struct{}) {
+func (s *server) watchChild(sess *session, conn *streamConn, proc *child.Process, broken <-chan struct{}) {
 	select {
 	case <-conn.ended:
 	case <-broken:
 		sess.end(&fault.Fault{What: fmt.Sprintf("command %q closed its stdin and went on running", s.cfg.Command),
 			Hint: "see the server's messages in the log"})
 		return
-	case <-proc.exited:
+	case <-proc.Exited:
 		// A descendant that left the process group may hold stdout open.
-		if !waitFor(nil, conn.ended, drainTime) {
+		if !wait.For(nil, conn.ended, child.DrainTime) {
 			conn.release()
 		}
 		<-conn.ended
 	}
 	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: conn.err()}
 	f.What = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
-	if waitFor(nil, proc.exited, exitTime) {
-		f.What = fmt.Sprintf("command %q %s", s.cfg.Command, proc.state)
+	if ending := proc.Ending(exitTime); ending != "" {
+		f.What = fmt.Sprintf("command %q %s", s.cfg.Command, ending)
 	}
-	if cause := proc.stderr.cause(); cause != "" {
+	if cause := proc.Cause(); cause != "" {
 		f.What += "; its stderr says: " + cause
 	}
 	sess.end(f)
@@ -186,7 +188,7 @@ func (s *server) initializeFault(ctx context.Context, sess *session, said *decla
 	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
 		return s.unusableFault(err)
 	}
-	if ctx.Err() == nil && waitFor(ctx.Done(), sess.ended, reasonWithin) {
+	if ctx.Err() == nil && wait.For(ctx.Done(), sess.ended, reasonWithin) {
 		f := *sess.reason
 		f.What += " (before it answered initialize)"
 		f.Hint = "run the command by hand to see why"

@@ -7,14 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
@@ -69,7 +68,7 @@ func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) err
 	d := &diagnosis{server: s, heard: heard, report: report}
 	d.walk(ctx)
 	s.finish()
-	if err := g.guards.close(); err != nil {
+	if err := g.launcher.Close(); err != nil {
 		return err
 	}
 	return ctx.Err()
@@ -151,18 +150,8 @@ func (d *diagnosis) walk(ctx context.Context) {
 func (d *diagnosis) find(ctx context.Context) bool {
 	s := d.server
 	if s.http == nil {
-		path, err := lookCommand(s.cfg.Command, s.guards.self, childEnv(os.Environ(), s.cfg.Env))
-		if err == nil {
-			file := path
-			if !filepath.IsAbs(file) {
-				file = filepath.Join(s.cfg.Dir, file)
-			}
-			_, err = os.Stat(file)
-		}
-		if err != nil {
-			return d.done(Step{Name: StepCommand}, processFault(s.cfg, err))
-		}
-		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, nil)
+		path, f := s.launcher.Find(s.cfg)
+		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, f)
 	}
 	target, via := s.http.url, ""
 	proxy, err := s.http.pool.Proxy(&http.Request{URL: target})
@@ -315,7 +304,7 @@ func (h *hearing) take() (stderr, warnings []string) {
 		}
 	}
 	if over := len(stderr) - maxStderrLines; over > 0 {
-		cause := causeIn(stderr)
+		cause := child.Cause(stderr)
 		stderr = stderr[over:]
 		if !slices.Contains(stderr, cause) {
 			stderr = append([]string{cause}, stderr[1:]...)
@@ -342,7 +331,7 @@ func (h *hearing) Handle(_ context.Context, r slog.Record) error {
 	defer h.mu.Unlock()
 	switch {
 	case stderr:
-		if len(h.stderr) == stderrKept {
+		if len(h.stderr) == child.KeptLines {
 			h.stderr = append(h.stderr[:0], h.stderr[1:]...)
 		}
 		h.stderr = append(h.stderr, stderrLine{pid, redact.Truncate(r.Message, redact.MaxText)})

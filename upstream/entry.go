@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // use says whose calls go over a connection.
@@ -130,7 +131,7 @@ func (e *entry) requestRule() deskRule {
 func (e *entry) overFor(ctx context.Context, sess *session, err error) *fault.Fault {
 	var f *tool.Failure
 	lost := e.cfg.Transport != StreamableHTTP && errors.As(err, &f) && f.Code == codeConnectionLost
-	if sess.isOver() || lost && waitFor(ctx.Done(), sess.ended, reasonWithin) {
+	if sess.isOver() || lost && wait.For(ctx.Done(), sess.ended, reasonWithin) {
 		return sess.reason
 	}
 	return nil

@@ -26,6 +26,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
@@ -38,16 +39,16 @@ const retireWithin = 30 * time.Second
 
 // Group is a set of upstream servers. Its methods are safe for concurrent use.
 type Group struct {
-	logger  *slog.Logger
-	slots   *slots
-	guards  *guards
-	memory  *budget.Budget // for large messages
-	dirty   chan struct{}
-	kill    chan struct{} // closed when stopping must be brisk
-	running sync.WaitGroup
-	roster  atomic.Pointer[roster]
-	changes atomic.Int64
-	ids     sync.Map // by id of a server: *atomic.Int64, its requests so far
+	logger   *slog.Logger
+	slots    *child.Slots
+	launcher *child.Launcher
+	memory   *budget.Budget // for large messages
+	dirty    chan struct{}
+	kill     chan struct{} // closed when stopping must be brisk
+	running  sync.WaitGroup
+	roster   atomic.Pointer[roster]
+	changes  atomic.Int64
+	ids      sync.Map // by id of a server: *atomic.Int64, its requests so far
 
 	// Those of NewGroup, which Apply does not change.
 	version  string
@@ -78,11 +79,11 @@ type roster struct {
 func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
-		logger:  logger,
-		memory:  budget.New(cmp.Or(cfg.Memory, budget.Default())),
-		slots:   newSlots(cfg.StartParallel, processorTime),
-		guards:  &guards{self: cfg.Self, origin: cfg.Origin, log: logger},
-		version: orText(cfg.Version, "0"), catalogs: cfg.Catalogs, subscriptions: newClientSubscriptions(),
+		logger:   logger,
+		memory:   budget.New(cmp.Or(cfg.Memory, budget.Default())),
+		slots:    child.NewSlots(cfg.StartParallel, child.ProcessorTime),
+		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
+		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, subscriptions: newClientSubscriptions(),
 		ends:  make(map[string]<-chan struct{}),
 		dirty: make(chan struct{}, 1), restated: make(map[string]Restatement),
 		kill: make(chan struct{}),
@@ -133,7 +134,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
 	s := &server{
-		entry: e, hubVersion: g.version, guards: g.guards,
+		entry: e, hubVersion: g.version, launcher: g.launcher,
 		retry: retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
 		slots: g.slots, kill: g.kill, firstWithin: cfg.FirstListWithin,
 		over:          make(chan struct{}),
@@ -363,7 +364,7 @@ func (g *Group) Close(ctx context.Context) error {
 		g.mu.Unlock()
 		<-done
 	}
-	return errors.Join(err, g.guards.close())
+	return errors.Join(err, g.launcher.Close())
 }
 
 // Execute calls the tool of x on its server and returns what the server answered. The error is a *tool.RPCError, which

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 const (
@@ -46,7 +47,7 @@ func (l *httpLane) listenFirst(ctx context.Context, w *watch) {
 	answered := make(chan struct{})
 	l.standing.Store(&answered)
 	l.listen(ctx, w)
-	waitFor(ctx.Done(), answered, standingPatience)
+	wait.For(ctx.Done(), answered, standingPatience)
 }
 
 // listenPause is how long to wait before a stream that has ended is opened again: longer each time, and short again after one

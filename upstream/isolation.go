@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
@@ -20,8 +21,8 @@ import (
 // session has not called for a while. The server that they all belong to keeps what is common: the entry's place in the
 // group, the catalog and the counters. Its own connection only lists.
 type isolation struct {
-	server *server // the one that this belongs to
-	slots  *slots  // connections that start at the same time: a hanging one must not hold other servers back
+	server *server      // the one that this belongs to
+	slots  *child.Slots // connections that start at the same time: a hanging one must not hold other servers back
 
 	running sync.WaitGroup
 
@@ -38,7 +39,7 @@ type isolation struct {
 }
 
 func newIsolation(s *server) *isolation {
-	return &isolation{server: s, slots: newSlots(cap(s.slots.places), s.slots.processorTime), open: make(map[string]*server),
+	return &isolation{server: s, slots: s.slots.Another(), open: make(map[string]*server),
 		closing: make(map[*server]struct{}), moved: make(chan struct{})}
 }
 
@@ -198,7 +199,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says), parent.log.With("session", orText(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
 	one := &server{
-		entry: &e, isolation: i, hubVersion: parent.hubVersion, guards: parent.guards,
+		entry: &e, isolation: i, hubVersion: parent.hubVersion, launcher: parent.launcher,
 		retry: parent.retry,
 		slots: i.slots, kill: parent.kill,
 		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,

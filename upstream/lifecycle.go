@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // maxStartWait bounds how long a call waits for a server that is starting.
@@ -201,7 +202,7 @@ func (l *lifecycle) drain() {
 	l.mu.Lock()
 	l.refuseCalls()
 	l.asleep = false // in one step with leaving: a call that waits must not wait for it to wake
-	if !isClosed(l.stopping) {
+	if !wait.IsClosed(l.stopping) {
 		close(l.stopping)
 	}
 	l.mu.Unlock()
@@ -224,7 +225,7 @@ func (l *lifecycle) retireNow() {
 	}
 }
 
-func (l *lifecycle) isRetired() bool { return isClosed(l.retired) }
+func (l *lifecycle) isRetired() bool { return wait.IsClosed(l.retired) }
 
 // isUnused reports whether nothing has needed the server for its idle time. l.mu is held.
 func (l *lifecycle) isUnused() bool { return time.Since(l.lastUsed) >= l.cfg.IdleStop && !l.isNeeded() }
@@ -362,7 +363,7 @@ func (l *lifecycle) report(st *tool.ServerStatus) {
 		return
 	}
 	switch {
-	case l.after != nil && !l.cfg.Disabled && !isClosed(l.after):
+	case l.after != nil && !l.cfg.Disabled && !wait.IsClosed(l.after):
 		st.Hint = fmt.Sprintf("its entry has changed, and it starts when the calls that it was still working on have ended, within %s", retireWithin)
 	case l.asleep && l.use == useListing:
 		st.Hint = "each session gets a connection of its own when it calls one of the tools"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
@@ -20,12 +21,12 @@ type server struct {
 	*entry
 	lifecycle  *lifecycle
 	hubVersion string
-	guards     *guards
+	launcher   *child.Launcher
 	catalog    *catalog
 	lister     *lister
 	retry      retry
 	http       *httpServer // nil for stdio
-	slots      *slots
+	slots      *child.Slots
 	kill       <-chan struct{} // closed when stopping must be brisk
 
 	sender        *sender
@@ -258,7 +259,7 @@ func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2+1) }
 
 // start connects and lists, in one of the group's slots.
 func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
-	free, ok := s.slots.take(ctx)
+	free, ok := s.slots.Take(ctx)
 	if !ok {
 		return nil, &fault.Fault{What: "stopped", Cause: ctx.Err()}
 	}
@@ -377,7 +378,7 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 }
 
 // reasonWithin is how long the reason for a session's end may take: what a child has written is read first, and its exit awaited.
-const reasonWithin = drainTime + 2*exitTime
+const reasonWithin = child.DrainTime + 2*exitTime
 
 // awaitFirstList is AwaitFirstLists for one server.
 func (s *server) awaitFirstList(ctx context.Context) (recent bool) {

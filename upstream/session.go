@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // session is one established connection to a server: initialised, and not restarted. A new one takes its place.
@@ -58,24 +58,10 @@ func (s *session) end(why *fault.Fault) {
 }
 
 // isOver reports whether the session has ended.
-func (s *session) isOver() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (s *session) isOver() bool { return wait.IsClosed(s.ended) }
 
 // isCut reports whether the connection is over, and why it is may not be known yet.
-func (s *session) isCut() bool {
-	select {
-	case <-s.cut:
-		return true
-	default:
-		return false
-	}
-}
+func (s *session) isCut() bool { return wait.IsClosed(s.cut) }
 
 func (s *session) listChanged(k lists.Kind) { signal(s.changed[k]) }
 
@@ -160,32 +146,4 @@ func (s *session) offer() admit.Offer {
 		o.Title = orText(info.Title, info.Name)
 	}
 	return o
-}
-
-// waitFor waits for c to be closed, for at most d or until stop, which may be nil, is closed. It does so in steps: if the hub
-// stands still for a while, as on a machine that is very busy, that counts for one of them, and there is time left to do what c
-// waits for.
-func waitFor(stop, c <-chan struct{}, d time.Duration) bool {
-	const steps = 4
-	for range steps {
-		timer := time.NewTimer(d / steps)
-		select {
-		case <-c:
-		case <-timer.C:
-			continue
-		case <-stop:
-		}
-		timer.Stop()
-		break
-	}
-	return isClosed(c) // whatever else has happened, too
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package child
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 const (
 	stderrPerSecond = 20
 	stderrBurst     = 100
-	stderrKept      = 50 // lines kept for errors: Node and Python write a stack around what is wrong
+	KeptLines       = 50 // lines of stderr kept for errors: Node and Python write a stack around the cause
 )
 
 // stderrLog moves a child's stderr to the log, one record a line, and keeps the last lines.
@@ -61,7 +61,7 @@ func (s *stderrLog) line(raw string, whole bool) {
 		return
 	}
 	s.mu.Lock()
-	if len(s.last) == stderrKept {
+	if len(s.last) == KeptLines {
 		s.last = append(s.last[:0], s.last[1:]...)
 	}
 	s.last = append(s.last, text)
@@ -85,11 +85,11 @@ func (s *stderrLog) reportDropped() {
 func (s *stderrLog) cause() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return redact.Truncate(causeIn(s.last), redact.MaxText)
+	return redact.Truncate(Cause(s.last), redact.MaxText)
 }
 
 var (
-	// exceptionLine matches how runtimes begin the line about what ended a program: "TypeError: …" and "Error [CODE]: …" of
+	// exceptionLine matches the line in which runtimes name what ended a program: "TypeError: …" and "Error [CODE]: …" of
 	// Node, "pkg.SomeError: …" of Python, also in a group ("| KeyError: …"), Go's "panic: …", Java's "Caused by: …".
 	exceptionLine = regexp.MustCompile(`^[\s|]*(?:[\w$.]*(?:Error|Exception|Rejection|Interrupt|Exit)(?: \[\w+\])?(?::|$)|` +
 		`panic: |fatal error: |Caused by: |Exception in thread )`)
@@ -100,9 +100,9 @@ var (
 	asideLine = regexp.MustCompile(`(?i)^at |\bwarn|deprecat|^npm (?:error|err!) (?:code \w+|errno .*|\d+|\d+ note .*|.*complete log of this run.*)$`)
 )
 
-// causeIn is the line of lines that says what is wrong: the last one that names an exception, or else the last one that
-// speaks of trouble, or else the last one.
-func causeIn(lines []string) string {
+// Cause returns the line that says what is wrong: the last one that names an exception, else the last one about trouble, else
+// the last one.
+func Cause(lines []string) string {
 	for _, isCause := range []func(string) bool{
 		exceptionLine.MatchString,
 		func(line string) bool { return troubleLine.MatchString(line) && !asideLine.MatchString(line) },

@@ -1,4 +1,4 @@
-package upstream
+package child
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestCauseIn(t *testing.T) {
 		"out of paper": "hello\nout of paper",
 		"":             "",
 	} {
-		if got := causeIn(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })); got != want {
+		if got := Cause(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

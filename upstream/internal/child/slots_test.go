@@ -1,19 +1,12 @@
-package upstream
+package child
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 // TestSlots: how many servers are starting after a while, of many that take long, by how busy the processors are.
@@ -34,7 +27,7 @@ func TestSlots(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				s := newSlots(parallel, func() (time.Duration, bool) {
+				s := NewSlots(parallel, func() (time.Duration, bool) {
 					return time.Duration(c.busy * float64(runtime.GOMAXPROCS(0)) * float64(time.Since(began))), c.known
 				})
 				ctx, cancel := context.WithCancel(t.Context())
@@ -43,7 +36,7 @@ func TestSlots(t *testing.T) {
 				starting := 0
 				for range servers {
 					running.Go(func() {
-						free, ok := s.take(ctx)
+						free, ok := s.Take(ctx)
 						if !ok {
 							return
 						}
@@ -72,51 +65,5 @@ func TestSlots(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestStartsAreBounded checks that no more servers start at the same time than StartParallel where nobody knows of idle
-// processors, and that all do in the end.
-func TestStartsAreBounded(t *testing.T) {
-	t.Parallel()
-	var now, most atomic.Int32
-	cfg := Config{StartParallel: 2}
-	for i := range 6 {
-		far := upstreamtest.NewHandler(upstreamtest.Options{
-			Intercept: func(_ http.ResponseWriter, _ *http.Request, body []byte) bool {
-				if strings.Contains(string(body), `"initialize"`) {
-					for n := now.Add(1); ; {
-						if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
-							break
-						}
-					}
-				}
-				if strings.Contains(string(body), `"tools/list"`) {
-					now.Add(-1)
-				}
-				return false
-			}})
-		srv := httptest.NewServer(far)
-		t.Cleanup(func() {
-			far.Close()
-			srv.CloseClientConnections()
-			srv.Close()
-		})
-		cfg.Servers = append(cfg.Servers, ServerConfig{ID: fmt.Sprintf("s%d", i), Transport: StreamableHTTP, URL: srv.URL})
-	}
-	g, err := NewGroup(cfg, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.slots.processorTime = func() (time.Duration, bool) { return 0, false }
-	g.Start(t.Context())
-	if err := g.WaitReady(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := most.Load(); n < 1 || n > 2 {
-		t.Errorf("%d servers started at the same time, want at most 2", n)
-	}
-	if err := g.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package child
 
 import (
 	"context"
@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// slotTime is how long a starting server counts towards StartParallel: one that hangs must not hold the others back.
+// slotTime is how long a starting server holds its slot: one that hangs must not hold the others back.
 const slotTime = 5 * time.Second
 
 const (
-	// idleWindow is how long the machine is watched before more servers than StartParallel are let start.
+	// idleWindow is how long the machine is watched before more servers may start than there are slots.
 	idleWindow = 20 * time.Millisecond
 	// idleShare is the part of the processors that has to be idle meanwhile.
 	idleShare = 0.25
 )
 
-// slots bound how many servers start at the same time. Starting costs processor time in bursts, and fifty runtimes that
-// load at once are ready later than in turn; but most servers spend their start waiting, for a network or a timer, and
-// as long as the processors are idle the next one need not wait for that.
-type slots struct {
+// Slots bound how many servers start at the same time. Fifty runtimes that load at once are ready later than in turn. But most
+// servers spend their start waiting for a network or a timer, so while processors are idle, more servers may start.
+type Slots struct {
 	places        chan struct{}
 	processorTime func() (used time.Duration, ok bool)
 
@@ -30,14 +29,16 @@ type slots struct {
 	extra   int           // servers that may start besides, because the processors were idle
 }
 
-// newSlots returns slots for so many servers at a time. processorTime is how long all processors have worked; ok is false
-// where nobody knows.
-func newSlots(parallel int, processorTime func() (used time.Duration, ok bool)) *slots {
-	return &slots{places: make(chan struct{}, parallel), processorTime: processorTime}
+// NewSlots returns slots for so many servers at a time. processorTime is ProcessorTime, or stands for it in tests.
+func NewSlots(parallel int, processorTime func() (used time.Duration, ok bool)) *Slots {
+	return &Slots{places: make(chan struct{}, parallel), processorTime: processorTime}
 }
 
-// take waits for its turn. It returns what is to be called when the start is over; ok is false when ctx ended before.
-func (s *slots) take(ctx context.Context) (free func(), ok bool) {
+// Another returns slots of the same number, all of them free.
+func (s *Slots) Another() *Slots { return NewSlots(cap(s.places), s.processorTime) }
+
+// Take waits for a slot. The caller calls free when the start is over; ok is false if ctx ended before.
+func (s *Slots) Take(ctx context.Context) (free func(), ok bool) {
 	again := time.NewTicker(idleWindow)
 	defer again.Stop()
 	for {
@@ -60,8 +61,8 @@ func (s *slots) take(ctx context.Context) (free func(), ok bool) {
 	}
 }
 
-// besides reports whether one server more may start because processors are idle.
-func (s *slots) besides() bool {
+// besides reports whether one more server may start because processors are idle.
+func (s *Slots) besides() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

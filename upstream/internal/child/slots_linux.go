@@ -1,4 +1,4 @@
-package upstream
+package child
 
 import (
 	"bytes"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// processorTime is how long all processors of the machine have worked since it was started. ok is false where that cannot
-// be known.
-func processorTime() (used time.Duration, ok bool) {
+// ProcessorTime returns how long all processors of the machine have worked since it was started. ok is false where that
+// cannot be known.
+func ProcessorTime() (used time.Duration, ok bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, false

@@ -1,0 +1,34 @@
+// Package wait waits for channels to be closed, in a way that does not depend on how busy the machine is.
+package wait
+
+import "time"
+
+// For waits until c is closed, for at most d or until stop, which may be nil, is closed. It reports whether c is closed.
+//
+// It waits in steps. If the machine stands still for a while, that counts as one of them, and time is left for what c
+// waits for.
+func For(stop, c <-chan struct{}, d time.Duration) bool {
+	const steps = 4
+	for range steps {
+		timer := time.NewTimer(d / steps)
+		select {
+		case <-c:
+		case <-timer.C:
+			continue
+		case <-stop:
+		}
+		timer.Stop()
+		break
+	}
+	return IsClosed(c) // also where stop or the timer was chosen
+}
+
+// IsClosed reports whether c, on which nothing is sent, is closed.
+func IsClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
