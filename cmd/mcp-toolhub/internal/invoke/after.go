@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -65,13 +66,11 @@ func (inv *invocation) mapFailure() {
 		inv.result.Error.NativeErrorRef, _ = json.Marshal(map[string]int64{"jsonrpc_error_code": inv.rpcErr.Code})
 		return
 	}
-	content := append([]byte(`[{"type":"text","text":`), rawjson.Quote(f.Message)...)
+	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message))
 	if f.Detail != "" {
-		content = append(append(content, `},{"type":"text","text":`...), rawjson.Quote(f.Detail)...)
+		content = fmt.Appendf(content, `,{"type":"text","text":%s}`, rawjson.Quote(f.Detail))
 	}
-	content = append(content, "}]"...)
-	result := append([]byte(`{"content":`), content...)
-	inv.setResult(tool.Reply{Result: append(result, `,"isError":true}`...)})
+	inv.setResult(tool.Reply{Result: fmt.Appendf(nil, `{"content":[%s],"isError":true}`, content)})
 }
 
 func (inv *invocation) setResult(r tool.Reply) {
@@ -82,7 +81,7 @@ func (inv *invocation) setResult(r tool.Reply) {
 	}
 }
 
-// statusOf is the terminal status for a class of failure.
+// statusOf returns the terminal status for a class of failure.
 func statusOf(c tool.ErrorClass) tool.Status {
 	switch c {
 	case tool.ClassCanceled, tool.ClassSiblingCanceled, tool.ClassStreamingDiscarded:
@@ -165,13 +164,17 @@ func objects(content json.RawMessage) json.RawMessage {
 	return append(out, ']')
 }
 
-// emitTerminal is the one finish: the terminal records are on disk before the outcome is anybody's. The caller may be
-// gone by now; the records are written all the same.
+// emitTerminal is the one finish: the terminal records reach the journal before anybody gets the outcome. They are written
+// even where the caller has gone.
 func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 	inv.outcome.Status = inv.status
 	inv.result.Status = inv.status
 	inv.result.CreatedAt = inv.now()
-	inv.event(terminalEvent(inv.status), terminalData(inv))
+	var data map[string]any
+	if class := inv.outcome.Class; class != "" {
+		data = map[string]any{"error_class": string(class)}
+	}
+	inv.event(terminalEvent(inv.status), data)
 	inv.event(tool.EventResultCreated, map[string]any{"result_id": string(inv.result.ResultID)})
 	ended := inv.now()
 	final := inv.record()
@@ -208,14 +211,7 @@ func terminalEvent(s tool.Status) tool.EventType {
 	return tool.EventInvocationFailed
 }
 
-func terminalData(inv *invocation) map[string]any {
-	if inv.outcome.Class == "" {
-		return nil
-	}
-	return map[string]any{"error_class": string(inv.outcome.Class)}
-}
-
-// record is the invocation as the journal keeps it, at this moment.
+// record returns the invocation as the journal keeps it, at this moment.
 func (inv *invocation) record() tool.Invocation {
 	r := tool.Invocation{
 		Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: inv.id, ToolID: inv.toolID(), SurfaceID: inv.call.Surface.ID,
@@ -233,7 +229,7 @@ func (inv *invocation) record() tool.Invocation {
 	return r
 }
 
-// shown is input without its secrets.
+// shown returns input without its secrets.
 func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
 	if len(input) > persist.InlineLimit {
 		return input // of which no record holds more than the digest
@@ -241,7 +237,7 @@ func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
 	return gate.Mask(input, inv.facts)
 }
 
-// inline is input as a record holds it: without its secrets, or by reference where it is large.
+// inline returns input as a record holds it: without its secrets, or by reference where it is large.
 func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
 	if len(input) > persist.InlineLimit {
 		return nil, persist.Ref(input)

@@ -104,9 +104,7 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	inv.moveTo(tool.StatusAwaitingApproval)
 	inv.event(tool.EventPermissionRequested, map[string]any{"decision_id": string(q.decision.DecisionID), "approval_id": string(q.ticket.ID())})
 	inv.pending = append(inv.pending, inv.record())
-	if err := a.opts.Journal.Append(ctx, inv.takePending()...); err != nil {
-		a.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
-	}
+	a.opts.note(ctx, inv.id, "a wait for approval is not in the journal", inv.takePending()...)
 	reached := q.ticket.IsSettled() // while nobody waited
 	if !reached {
 		reached, err = a.reach(ctx, inv, q)
@@ -352,18 +350,15 @@ func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approv
 	if n == 1 {
 		inv.reported++
 		now := inv.now()
-		r := tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: inv.id,
-			Sequence: inv.reported, Status: tool.StatusAwaitingApproval, Message: message, ElapsedMS: now.Sub(inv.created).Milliseconds(),
-			Timestamp: now}
-		if err := a.opts.Journal.Append(ctx, r); err != nil {
-			a.opts.Logger.Warn("a wait for approval is not in the journal", "invocation", inv.id, "error", err)
-		}
+		a.opts.note(ctx, inv.id, "a wait for approval is not in the journal", tool.ProgressRecord{
+			Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: inv.id, Sequence: inv.reported,
+			Status: tool.StatusAwaitingApproval, Message: message, ElapsedMS: now.Sub(inv.created).Milliseconds(), Timestamp: now})
 	}
 	if inv.call.Progress == nil {
 		return
 	}
-	params := fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(message))
-	inv.call.Progress(tool.Progress{Params: params})
+	inv.call.Progress(tool.Progress{
+		Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(message))})
 }
 
 // settle makes the answer the decision that counts.

@@ -197,17 +197,13 @@ func (p *Pipeline) announce(ctx context.Context, records []tool.Record) error {
 
 // callExecutor calls the executor, for the call or for a retry.
 func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
-	x := &reporter{pipeline: p, inv: inv, append: func(r ...tool.Record) error { return p.opts.Journal.Append(ctx, r...) }}
-	x.sequence = inv.reported
-	if inv.reporter != nil {
-		x.sequence = inv.reporter.sequence
-	}
-	inv.reporter = x
+	x := &reporter{inv: inv, note: func(failure string, r ...tool.Record) { p.opts.note(ctx, inv.id, failure, r...) }}
 	defer x.close()
+	c := &inv.call
 	return ex.Execute(ctx, &tool.Execution{
-		Invocation: inv.id, Tool: inv.listed.Tool, Params: inv.call.Params, Arguments: inv.inputs.call, Command: inv.permitted.command, Meta: inv.call.Meta,
-		Hop: inv.call.Hop, Session: inv.call.Session, Ask: x.asker(), InRounds: inv.call.InRounds, Notify: inv.call.Notify,
-		Progress: x.report, Surface: inv.call.Surface, Aims: inv.permitted.aims, Actor: inv.call.Actor, Loaded: inv.call.Loaded, Record: x.note,
+		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
+		Aims: inv.permitted.aims, Meta: c.Meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
+		InRounds: c.InRounds, Ask: x.asker(), Notify: c.Notify, Progress: x.report, Record: x.record,
 	})
 }
 

@@ -30,7 +30,7 @@ type invocation struct {
 
 	approved  *consent // so that nobody is asked again after a suspension
 	permitted permitted
-	reported  int // progress records before execute
+	reported  int // progress records so far
 
 	parent  tool.InvocationID // the invocation that has yielded, and that this one goes on with
 	yielded bool              // it ends before a person has answered: its client is to call again
@@ -43,9 +43,8 @@ type invocation struct {
 	result  tool.Result
 	outcome Outcome
 
-	pending  []tool.Record                         // not yet given to the journal
-	reporter *reporter                             // the latest; nil until execute
-	leave    func(took time.Duration, failed bool) // gives the place at the server back; nil without one
+	pending []tool.Record                         // not yet given to the journal
+	leave   func(took time.Duration, failed bool) // gives the place at the server back; nil without one
 }
 
 // inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.

@@ -126,6 +126,13 @@ type Options struct {
 	Now    func() time.Time           // default time.Now
 }
 
+// note gives records to the journal that no call waits for. failure is the log message for where that fails.
+func (o *Options) note(ctx context.Context, id tool.InvocationID, failure string, records ...tool.Record) {
+	if err := o.Journal.Append(ctx, records...); err != nil {
+		o.Logger.Warn(failure, "invocation", id, "error", err)
+	}
+}
+
 // Pipeline runs invocations. It is safe for concurrent use and holds nothing of a call once that has ended.
 type Pipeline struct {
 	opts      Options
@@ -153,12 +160,9 @@ func New(o Options) (*Pipeline, error) {
 // Load returns what the pipeline knows of the calls to a server or built-in toolset.
 func (p *Pipeline) Load(server string) ServerLoad { return p.scheduler.load(server) }
 
-// Phase is one of the standard's twelve phases.
-type Phase string
-
-// phase is a row of the phase table.
+// phase is a row of the phase table: one of the standard's twelve phases.
 type phase struct {
-	name Phase
+	name string
 	run  func(*Pipeline, context.Context, *invocation) error
 
 	// always: the phase also runs for an invocation that has failed already, to bring it to its end.
@@ -243,9 +247,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 		Revision: inv.reply.Mapping.ProtocolVersion, Suspended: &Suspended{p, inv}}
 	inv.reply = tool.Reply{}
 	inv.pending = append(inv.pending, inv.record())
-	if err := p.opts.Journal.Append(context.WithoutCancel(ctx), inv.takePending()...); err != nil {
-		p.opts.Logger.Warn("a wait for input is not in the journal", "invocation", inv.id, "error", err)
-	}
+	p.opts.note(context.WithoutCancel(ctx), inv.id, "a wait for input is not in the journal", inv.takePending()...)
 	return out
 }
 

@@ -10,24 +10,20 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// note gives the journal what the executor brings about besides its result.
-func (x *reporter) note(records ...tool.Record) {
-	if err := x.append(records...); err != nil {
-		x.pipeline.opts.Logger.Warn("records of a call are not in the journal", "invocation", x.inv.id, "error", err)
-	}
+// record gives the journal the records that the executor makes besides its result.
+func (x *reporter) record(records ...tool.Record) {
+	x.note("records of a call are not in the journal", records...)
 }
 
 // reporter passes on and records what an executor reports while it runs: progress and questions. Once closed it passes on
 // nothing: a client must not see progress of a call that it has the result of.
 type reporter struct {
-	pipeline *Pipeline
-	inv      *invocation
-	append   func(...tool.Record) error
+	inv  *invocation
+	note func(failure string, records ...tool.Record)
 
 	// mu also guards the status and transitions of the invocation until close.
 	mu       sync.Mutex
 	closed   bool
-	sequence int
 	recorded time.Time
 	asking   int // questions that wait for the client
 	waits    int // how often the call has begun to wait for it
@@ -69,9 +65,7 @@ func (x *reporter) waiting(change int) {
 		return
 	}
 	x.inv.moveTo(tool.StatusNeedsInput)
-	if err := x.append(x.inv.record()); err != nil {
-		x.pipeline.opts.Logger.Warn("a wait for input is not in the journal", "invocation", x.inv.id, "error", err)
-	}
+	x.note("a wait for input is not in the journal", x.inv.record())
 }
 
 // report hands one report to the client.
@@ -82,29 +76,27 @@ func (x *reporter) report(update tool.Progress) {
 		return
 	}
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
-		x.sequence++
+		x.inv.reported++
 		x.recorded = now
-		r := x.record(update, now)
-		if err := x.append(r, tool.Event{
+		r := x.progress(update, now)
+		x.note("progress is not in the journal", r, tool.Event{
 			Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventInvocationProgress,
 			Source: tool.EventSource, Subject: string(x.inv.id), Time: now, InvocationID: x.inv.id, ToolID: x.inv.toolID(),
 			Data: map[string]any{"progress_id": string(r.ProgressID)},
-		}); err != nil {
-			x.pipeline.opts.Logger.Warn("progress is not in the journal", "invocation", x.inv.id, "error", err)
-		}
+		})
 	}
 	if x.inv.call.Progress != nil {
 		x.inv.call.Progress(update)
 	}
 }
 
-func (x *reporter) record(update tool.Progress, now time.Time) tool.ProgressRecord {
+func (x *reporter) progress(update tool.Progress, now time.Time) tool.ProgressRecord {
 	r := tool.ProgressRecord{
-		Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: x.inv.id, Sequence: x.sequence,
+		Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: x.inv.id, Sequence: x.inv.reported,
 		Status: tool.StatusRunning, ElapsedMS: now.Sub(*x.inv.started).Milliseconds(), Timestamp: now, Message: update.Message,
 	}
-	if m, ok := rawjson.Get(update.Params, "message"); ok && r.Message == "" {
-		r.Message, _ = rawjson.String(m)
+	if r.Message == "" {
+		r.Message, _ = rawjson.GetString(update.Params, "message")
 	}
 	done, hasDone := number(update.Params, "progress")
 	total, hasTotal := number(update.Params, "total")
@@ -126,12 +118,7 @@ func (x *reporter) close() {
 
 func number(object json.RawMessage, name string) (float64, bool) {
 	raw, ok := rawjson.Get(object, name)
-	if !ok {
-		return 0, false
-	}
 	var f float64
-	if json.Unmarshal(raw, &f) != nil {
-		return 0, false
-	}
-	return f, true
+	ok = ok && json.Unmarshal(raw, &f) == nil
+	return f, ok
 }
