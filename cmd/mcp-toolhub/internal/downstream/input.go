@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -195,23 +196,19 @@ func labelledError(server string, err *tool.RPCError) *tool.RPCError {
 		return err
 	}
 	list, _ := rawjson.Get(err.Data, "elicitations")
-	out, some := []byte("["), false
+	var all [][]byte
 	bad := rawjson.Elements(list, func(e []byte) bool {
-		if some {
-			out = append(out, ',')
-		}
-		some = true
 		if rawjson.IsObject(e) {
 			e = labelled(server, tool.Question{Method: tool.MethodElicit, Params: e}).Params
 		}
-		out = append(out, e...)
+		all = append(all, e)
 		return true
 	})
-	if bad != nil || !some {
+	if bad != nil || len(all) == 0 {
 		return err
 	}
 	changed := *err
-	if changed.Data, bad = rawjson.Set(err.Data, "elicitations", append(out, ']')); bad != nil {
+	if changed.Data, bad = rawjson.Set(err.Data, "elicitations", fmt.Appendf(nil, "[%s]", bytes.Join(all, []byte(",")))); bad != nil {
 		return err
 	}
 	if err.Raw != nil {

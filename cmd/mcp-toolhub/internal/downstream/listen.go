@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -167,10 +166,9 @@ type forwardedListen struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	refused  map[string]bool           // by server
 	agreedTo map[string]rawjson.Change // by name of the member
 	taskIDs  []string                  // of the tasks agreed to, as the client knows them
-	servers  int
+	open     int                       // servers that have not refused
 }
 
 // filterTaskIDs is the member of the filter that holds ids of tasks.
@@ -185,7 +183,7 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 	*forwardedListen, *tool.RPCError,
 ) {
 	ctx, end := context.WithCancel(ctx)
-	f := &forwardedListen{end: end, refused: make(map[string]bool), agreedTo: make(map[string]rawjson.Change)}
+	f := &forwardedListen{end: end, agreedTo: make(map[string]rawjson.Change)}
 	tasks, rest, refusal := s.split(p, surface, others)
 	if refusal != nil {
 		end()
@@ -203,10 +201,10 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 	}
 	if len(rest) > 0 {
 		sole := surface.Features.Servers[0]
-		servers[sole] = append([]*ownership(nil), servers[sole]...) // it is listened to, with tasks or without
+		servers[sole] = slices.Clip(servers[sole]) // it is listened to, with tasks or without
 	}
 	var acks sync.WaitGroup
-	f.servers = len(servers)
+	f.open = len(servers)
 	for _, server := range slices.Sorted(maps.Keys(servers)) {
 		acks.Add(1)
 		w := &serverListen{server: server, tasks: servers[server], rest: rest, peer: p, out: out, of: f, acked: sync.OnceFunc(acks.Done)}
@@ -216,7 +214,7 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 			if err != nil {
 				s.deps.Logger.Debug("a server does not take what a client listens to", "server", server, "error", err)
 				f.mu.Lock()
-				f.refused[server] = true
+				f.open--
 				f.mu.Unlock()
 			}
 		})
@@ -226,12 +224,11 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 		acks.Wait()
 		close(waiting)
 	}()
-	timer := time.NewTimer(subscribeWithin)
-	defer timer.Stop()
+	limited, stop := context.WithTimeout(ctx, subscribeWithin)
+	defer stop()
 	select {
 	case <-waiting:
-	case <-timer.C:
-	case <-ctx.Done():
+	case <-limited.Done():
 	}
 	return f, nil
 }
@@ -293,7 +290,7 @@ func (f *forwardedListen) agreed() (all []rawjson.Change) {
 func (f *forwardedListen) some() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.refused) < f.servers
+	return f.open > 0
 }
 
 // stop ends the listening.

@@ -3,7 +3,6 @@ package downstream
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -196,16 +195,12 @@ func (r discoverResult) MarshalJSON() ([]byte, error) {
 
 func withDeclared(result any, declared []rawjson.Change) ([]byte, error) {
 	text, err := json.Marshal(result)
-	if err != nil || len(declared) == 0 {
-		return text, err
-	}
-	capabilities, _ := rawjson.Get(text, "capabilities")
 	for _, c := range declared {
-		if capabilities, err = rawjson.Set(capabilities, c.Name, c.Value); err != nil {
-			return nil, fmt.Errorf("declare capability %q: %w", c.Name, err)
+		if err == nil {
+			text, err = rawjson.SetIn(text, c.Value, "capabilities", c.Name)
 		}
 	}
-	return rawjson.Set(text, "capabilities", capabilities)
+	return text, err
 }
 
 // declared returns the capabilities of a surface that the SDK does not know: tasks where the client's revision has them, and
@@ -216,46 +211,37 @@ func (v *surfaces) declared(profile string, client tool.Client) (all []rawjson.C
 		return nil
 	}
 	able, modern := v.abilities(surface), client.ProtocolVersion >= modernVersion
-	extensions := "{}"
+	extensions := []byte("{}")
 	if direct(profile) {
 		if able.Experimental != "" {
 			all = append(all, rawjson.Change{Name: "experimental", Value: []byte(able.Experimental)})
 		}
 		if able.Extensions != "" {
-			extensions = able.Extensions
+			extensions = []byte(able.Extensions)
 		}
 	}
-	_, has := rawjson.Get([]byte(extensions), tool.TaskExtension)
-	text := []byte(extensions)
-	switch {
-	case has && !(modern && able.TaskExtension):
-		text, _, err = rawjson.Delete(text, tool.TaskExtension)
-	case !has && modern && able.TaskExtension:
-		text, err = rawjson.Set(text, tool.TaskExtension, []byte("{}"))
+	_, has := rawjson.Get(extensions, tool.TaskExtension)
+	switch follows := modern && able.TaskExtension; {
+	case has && !follows:
+		extensions, _, err = rawjson.Delete(extensions, tool.TaskExtension)
+	case !has && follows:
+		extensions, err = rawjson.Set(extensions, tool.TaskExtension, []byte("{}"))
 	}
-	if err == nil && !empty(text) {
-		all = append(all, rawjson.Change{Name: "extensions", Value: text})
+	if err == nil && !empty(extensions) {
+		all = append(all, rawjson.Change{Name: "extensions", Value: extensions})
 	}
 	if t := able.Tasks; client.ProtocolVersion == tasksSince && t != (tool.Tasks{}) {
-		all = append(all, rawjson.Change{Name: "tasks", Value: tasksObject(t)})
+		tasks := []byte("{")
+		if t.List {
+			tasks = rawjson.AppendMember(tasks, "list", []byte("{}"))
+		}
+		if t.Cancel {
+			tasks = rawjson.AppendMember(tasks, "cancel", []byte("{}"))
+		}
+		if t.Calls {
+			tasks = rawjson.AppendMember(tasks, "requests", []byte(`{"tools":{"call":{}}}`))
+		}
+		all = append(all, rawjson.Change{Name: "tasks", Value: append(tasks, '}')})
 	}
 	return all
-}
-
-// tasksObject returns the capability "tasks" of 2025-11-25.
-func tasksObject(t tool.Tasks) []byte {
-	out := []byte("{")
-	for _, m := range []struct {
-		has    bool
-		member string
-	}{{t.List, `"list":{}`}, {t.Cancel, `"cancel":{}`}, {t.Calls, `"requests":{"tools":{"call":{}}}`}} {
-		if !m.has {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, m.member...)
-	}
-	return append(out, '}')
 }

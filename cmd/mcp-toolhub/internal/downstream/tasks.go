@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -173,7 +174,7 @@ func (t *tasks) list(ctx context.Context, p peer, m message, r replier) *tool.RP
 	}
 	own := t.ownerships.tasks(p, servers)
 	type list struct {
-		tasks []json.RawMessage
+		tasks [][]byte
 		first json.RawMessage
 	}
 	listed := make([]list, len(servers))
@@ -192,24 +193,19 @@ func (t *tasks) list(ctx context.Context, p peer, m message, r replier) *tool.RP
 		}
 	}
 	listing.Wait()
-	out, around := []byte{'['}, json.RawMessage(`{}`)
+	all, around := [][]byte(nil), json.RawMessage(`{}`)
 	for _, l := range listed {
 		if len(servers) == 1 && l.first != nil {
 			around = l.first
 		}
-		for _, task := range l.tasks {
-			if out[len(out)-1] != '[' {
-				out = append(out, ',')
-			}
-			out = append(out, task...)
-		}
+		all = append(all, l.tasks...)
 	}
 	if ctx.Err() != nil && r.abandon(ctx) {
 		return nil
 	}
 	result, _, err := rawjson.Delete(around, "nextCursor")
 	if err == nil {
-		result, err = rawjson.Set(result, "tasks", append(out, ']'))
+		result, err = rawjson.Set(result, "tasks", fmt.Appendf(nil, "[%s]", bytes.Join(all, []byte(","))))
 	}
 	if err != nil {
 		return t.forwarder.failed(ctx, r, err)
@@ -220,12 +216,12 @@ func (t *tasks) list(ctx context.Context, p peer, m message, r replier) *tool.RP
 
 // listOf lists those of a server's tasks that are wanted. first is the server's first page, as p's client gets it. Tasks that
 // the server does not list in time are left out.
-func (t *tasks) listOf(ctx context.Context, p peer, server string, wanted map[string]*ownership) (all []json.RawMessage, first json.RawMessage) {
+func (t *tasks) listOf(ctx context.Context, p peer, server string, wanted map[string]*ownership) (all [][]byte, first json.RawMessage) {
 	cursor, seen := json.RawMessage(nil), []string{}
 	for page := 0; len(wanted) > 0 && page < maxTaskPages; page++ {
 		params := json.RawMessage(`{}`)
 		if cursor != nil {
-			params = append(append([]byte(`{"cursor":`), cursor...), '}')
+			params = fmt.Appendf(nil, `{"cursor":%s}`, cursor)
 		}
 		reply, err := t.deps.Servers.Forward(ctx, &tool.Request{Server: server, Method: tool.MethodTaskList, Params: params, Hop: p.hop,
 			Session: p.session})
