@@ -35,7 +35,7 @@ func (a *attempt) state() suspended.State {
 	return s
 }
 
-// operation is what a request makes a server do: a tools/call, or a request that is forwarded.
+// operation is a tools/call or a forwarded request, over all its attempts.
 type operation interface {
 	// identify writes into s what the request is about.
 	identify(s *suspended.State)

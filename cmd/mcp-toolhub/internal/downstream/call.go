@@ -139,9 +139,8 @@ func serverOf(surface *tool.Surface, name string) string {
 	return ""
 }
 
-// progressQueue passes on what belongs to a call before its result: progress under the client's own token, and log
-// messages. A client that does not read it holds up its own answer and nothing else: not the call, its limits, or its place
-// at the server.
+// progressQueue sends the notifications of a call before its result: progress under the client's own token, and log messages.
+// A client that does not read holds up its own answer only: not the call, its limits, or its place at the server.
 type progressQueue struct {
 	replier replier
 	token   json.RawMessage
@@ -162,7 +161,7 @@ func newProgressQueue(r replier, token json.RawMessage) *progressQueue {
 	return q
 }
 
-// report is what takes the reports; nil where the client gave no token.
+// report returns a function that takes reports; nil where the client gave no token.
 func (q *progressQueue) report() func(tool.Progress) {
 	if q.token == nil {
 		return nil
@@ -180,7 +179,7 @@ func (q *progressQueue) take(u tool.Progress) {
 	}
 }
 
-// says is what takes what a server says of a call; log messages of a level or above.
+// says returns a function that takes notifications of a call; log messages only from a level on.
 func (q *progressQueue) says(least int) func(saying) {
 	return func(n saying) {
 		if n.method != noteMessage || n.level >= least {
@@ -229,7 +228,7 @@ func (q *progressQueue) sent() {
 	}
 }
 
-// flush waits until every report has been sent: what was notified before the answer arrives before it, and nothing after.
+// flush waits until every report has been sent, and takes no more: nothing arrives after the answer.
 func (q *progressQueue) flush() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

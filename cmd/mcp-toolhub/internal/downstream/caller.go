@@ -10,21 +10,20 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// loaded are the deferred tools that a session has the declarations of. It is guarded by the caller's mu.
-type loaded struct {
+// loadedTools are the deferred tools whose declarations a session has. The caller's mu guards it.
+type loadedTools struct {
 	digests map[tool.Name]string
 	order   []tool.Name        // the latest last
 	left    map[tool.Name]bool // those that the last list had no room for
 
-	// What the surface itself listed, by the last list: so much may come that it is deferred, and there are clients that never
-	// list again.
+	// The tools of the last list. They may be deferred later, and some clients never list again.
 	listed  map[tool.Name]string
 	surface tool.SurfaceID
 }
 
 const (
 	maxLoaded = 500  // the oldest are forgotten
-	maxListed = 5000 // of longer lists nothing is kept: who gets those has nothing deferred
+	maxListed = 5000 // longer lists are not kept: they defer nothing
 )
 
 // Digest implements tool.Loaded.
@@ -37,7 +36,7 @@ func (c *caller) Digest(name tool.Name) (digest string, ok bool) {
 	return digest, ok
 }
 
-// give notes that the session is given what the surface lists.
+// give notes the tools that a list gave the session.
 func (c *caller) give(surface *tool.Surface) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,9 +88,9 @@ func (c *caller) Load(tools ...*tool.Tool) {
 	}
 }
 
-// listedBesides are the tools that the session has loaded and the surface does not list, in the order in which they were
-// loaded: so a list grows at its end. Where the client takes no more tools, they are the latest, and what is loaded again
-// that was left out is one of them. Whoever gets the list has their present declarations.
+// listedBesides returns the tools that the session has loaded and the surface does not list, the oldest first: so a list grows
+// at its end. Where the client takes only so many tools, the oldest are left out; loading one of those again makes it the
+// latest. The session has the present declarations of all tools that are returned.
 func (c *caller) listedBesides(surface *tool.Surface) []tool.Listed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +123,7 @@ type caller struct {
 	mu            sync.Mutex
 	level         string // of logging/setLevel; "" before it
 	links         links
-	loaded        loaded
+	loaded        loadedTools
 	subscriptions map[string]*subscription // by URI as the client wrote it; nil until the first
 	over          bool                     // the session has ended: it takes no more subscriptions
 }

@@ -100,7 +100,7 @@ func (t *listeners) each(f func(*listener)) {
 	}
 }
 
-// gatherFor is how long changes are gathered, so that several in quick succession become one notification.
+// gatherFor is the time for which changes are gathered, so that several of them become one notification.
 const gatherFor = 10 * time.Millisecond
 
 // changed gathers changes, and tells them to listeners a moment later.
@@ -126,7 +126,7 @@ func (t *listeners) changed(changes ...Change) {
 	}
 }
 
-// tell puts the gathered changes into the outboxes of those who want to know.
+// tell puts the gathered changes into the outboxes of the listeners that want them.
 func (t *listeners) tell() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

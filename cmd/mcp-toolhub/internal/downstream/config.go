@@ -2,7 +2,7 @@ package downstream
 
 import "time"
 
-// Config is how the hub meets its clients. The zero value of each optional field means its default.
+// Config holds the settings of the side that faces clients. The zero value of each optional field means its default.
 type Config struct {
 	Name         string // serverInfo.name; default "mcp-toolhub"
 	Version      string // serverInfo.version
@@ -33,7 +33,7 @@ type AuthConfig struct {
 	Tokens []Token
 }
 
-// lets reports whether who was let in as name by earlier is so still: with the same token, or without any, as before.
+// lets reports whether a caller that earlier let in as name may stay: with the same token, or without any as before.
 func (c AuthConfig) lets(name string, earlier AuthConfig) bool {
 	was, known := earlier.secretOf(name)
 	is, still := c.secretOf(name)

@@ -198,7 +198,7 @@ func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCE
 	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub failed while it handled this request; its log says why"}
 }
 
-// metaError is the member of an error's data that says, machine-readable, what the hub knows of a request that failed.
+// metaError is the member of an error's data that describes a failed request for machines.
 const metaError = "toolhub/error"
 
 // getPrompt serves prompts/get: the prompt goes by any of its names here, and by its own one on.
@@ -240,7 +240,7 @@ func (f *forwarder) readResource(ctx context.Context, p peer, m message, r repli
 	return f.forward(ctx, p, m, r, onward{server: server, path: []string{"uri"}, from: uri, to: native})
 }
 
-// complete serves completion/complete: its ref says whose business it is.
+// complete serves completion/complete. Its ref names a prompt or a resource, and so the server.
 func (f *forwarder) complete(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
 	surface, refusal := f.surfaces.of(p)
 	if refusal != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// pageSize is how much one page of a list holds. Some clients read the first page only, so it is large.
+// pageSize bounds one page of a list. It is large because some clients read only the first page.
 const pageSize = 2000
 
 // listing holds the tools, prompts, resources or templates of a surface, ready to be listed.
@@ -26,7 +26,7 @@ type listing struct {
 	declaration func(i int) json.RawMessage
 }
 
-// listing returns what the list that method reads holds.
+// listing returns the items of the list that method reads.
 func (v *surfaces) listing(p peer, method string, surface *tool.Surface) listing {
 	var f tool.Features
 	if surface.Features != nil {

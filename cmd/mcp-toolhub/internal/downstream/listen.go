@@ -25,7 +25,7 @@ type listenStreams struct {
 	tasks         *tasks
 }
 
-// listenFilter is what a subscriptions/listen asks for.
+// listenFilter is the filter of a subscriptions/listen.
 type listenFilter struct {
 	tools, prompts, resources bool
 	uris                      []string

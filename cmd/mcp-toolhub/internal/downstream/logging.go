@@ -20,7 +20,7 @@ func logLevels() []string {
 // noLogs is a level that no message reaches.
 const noLogs = 1 << 10
 
-// levelOf is the rank of a level in logLevels; -1 for what is none.
+// levelOf returns the rank of a level in logLevels; -1 for what is none.
 func levelOf(raw json.RawMessage) int {
 	name, ok := rawjson.String(raw)
 	if !ok {

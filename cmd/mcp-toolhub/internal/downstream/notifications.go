@@ -33,7 +33,7 @@ type openCall struct {
 	in      *serverNotifications
 }
 
-// open notes that server works for p from now on, and that say takes what it says meanwhile.
+// open notes that server works for p from now on. say takes its notifications meanwhile.
 func (s *serverNotifications) open(p peer, server string, say func(saying)) *openCall {
 	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, in: s}
 	s.mu.Lock()
@@ -208,7 +208,7 @@ func cleanNote(n tool.Notification) ([]byte, error) {
 	return withoutHop(n.Params)
 }
 
-// isKnownNote reports whether the hub knows what servers mean by a notification.
+// isKnownNote reports whether the hub knows a notification of servers.
 func isKnownNote(method string) bool {
 	switch method {
 	case noteMessage, noteUpdated, tool.NoteTaskStatus, tool.NoteTask, tool.NoteProgress, tool.NoteElicited, noteToolListChanged,

@@ -17,7 +17,7 @@ type note struct {
 	params json.RawMessage
 }
 
-// outbox holds what is to be told to one client on a standing stream, and never more than that client has asked for.
+// outbox holds the notifications that wait for one standing stream. It is bounded.
 type outbox struct {
 	tag  json.RawMessage // id of the subscriptions/listen whose stream it is; nil for a session
 	wake chan struct{}   // holds one token when something waits
@@ -30,8 +30,7 @@ type outbox struct {
 	held    bool            // nothing is passed on yet
 }
 
-// maxLoose and maxLooseBytes bound what waits without a key, as log messages for a client that does not read. The oldest are
-// dropped.
+// maxLoose and maxLooseBytes bound the notifications without a key. The oldest are dropped.
 const (
 	maxLoose      = 256
 	maxLooseBytes = 8 << 20
@@ -64,14 +63,14 @@ func (o *outbox) put(n note) {
 	o.signal()
 }
 
-// hold keeps what is put from now on until release.
+// hold keeps everything in the outbox until release.
 func (o *outbox) hold() {
 	o.mu.Lock()
 	o.held = true
 	o.mu.Unlock()
 }
 
-// release passes on what was held.
+// release ends hold.
 func (o *outbox) release() {
 	o.mu.Lock()
 	o.held = false
@@ -79,7 +78,7 @@ func (o *outbox) release() {
 	o.signal()
 }
 
-// signal wakes whoever reads the outbox.
+// signal wakes the reader of the outbox.
 func (o *outbox) signal() {
 	select {
 	case o.wake <- struct{}{}:
@@ -87,7 +86,7 @@ func (o *outbox) signal() {
 	}
 }
 
-// drain passes on what waits, in its order. It stops early when stop is closed; the rest is left for the next one.
+// drain sends everything in order. It stops early when stop is closed, and leaves the rest for the next reader.
 func (o *outbox) drain(send func(method string, params json.RawMessage), stop <-chan struct{}) {
 	for {
 		select {

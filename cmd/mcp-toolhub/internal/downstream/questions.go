@@ -46,7 +46,7 @@ func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
 	return id, c, true
 }
 
-// end answers what is open, for a client that can answer nothing more.
+// end answers all open questions with an error: the client can answer nothing more.
 func (q *questions) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -79,7 +79,7 @@ func (q *questions) count() int {
 	return len(q.open)
 }
 
-// deliver gives a response to whoever asked. It reports false where nobody has.
+// deliver gives a response to the open question that it answers, and reports whether there is one.
 func (q *questions) deliver(m message) bool {
 	id, ok := rawjson.String(m.id)
 	if !ok {
@@ -140,7 +140,7 @@ func newClientAsker(o *ownerships, p peer, wire replier, server string, before f
 	return &clientAsker{ownerships: o, peer: p, wire: wire, server: server, before: before, ended: make(chan struct{})}
 }
 
-// close ends what is being asked, and tells the client so. It returns when that is done.
+// close takes open questions back from the client, and returns when that is done.
 func (a *clientAsker) close() {
 	a.mu.Lock()
 	if !a.closed {

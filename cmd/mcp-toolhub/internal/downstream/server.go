@@ -35,7 +35,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Surfaces tells what a caller sees. It is safe for concurrent use and quick: it is asked on every request.
+// Surfaces says which tools callers see. It is safe for concurrent use and quick: every request asks it.
 type Surfaces interface {
 	// Surface returns the surface of profile for the caller, or an error where there is no such profile. A caller without a
 	// Door is nobody in particular: then it is asked for what servers can do, and not for tools.
@@ -51,16 +51,16 @@ type Deps struct {
 	Problems func() []string            // what makes the hub itself unwell, for people; empty when all is well
 	Warnings func() []string            // what of the config has no effect, for people; nil says nothing
 
-	// Fresh tells what a server said of the list that a method reads, which is as surfaces show it at that moment; ok is
-	// false where it has no such list. Nil: servers say nothing.
+	// Fresh returns the cache hints of a server for the list that a method reads; ok is false where it has no such list. Nil:
+	// there are no hints.
 	Fresh func(server, method string) (f tool.Freshness, ok bool)
 
-	// FirstLists waits until all servers that a surface shows have listed for the first time, or have failed, or have had
-	// enough time for it. Nil: nobody is waited for.
+	// FirstLists waits until all servers of a surface have listed once, have failed, or have had enough time. Nil: it does not
+	// wait.
 	FirstLists func(context.Context, *tool.Surface)
 
-	// SessionEnded is told of each session, by what tool.Actor.Session calls it, when nothing more can come of it. It
-	// returns quickly. Nil: nobody is told.
+	// SessionEnded is called for each session that has ended, with its tool.Actor.Session. It returns quickly. Nil: it is not
+	// called.
 	SessionEnded func(session string)
 
 	// Refuse returns why a request besides tools/call, which the pipeline decides about, may not reach its server; nil lets it
@@ -69,8 +69,8 @@ type Deps struct {
 
 	Logger *slog.Logger
 
-	// StateKey seals what clients carry: session ids, and what goes from one request of a call to the next.
-	// seal.KeySize random bytes; nil stands for a key that lasts as long as the server.
+	// StateKey seals session ids and requestState, which clients carry: seal.KeySize random bytes. Nil stands for a key that
+	// lasts as long as the server.
 	StateKey []byte
 
 	// EndedSessions is the directory where sessions are recorded that ended for good. Where it is "", a session ends for good
@@ -107,7 +107,7 @@ type Server struct {
 	draining bool
 }
 
-// settings are what Apply can change, all at once. They are never written to.
+// settings are everything that Apply replaces, all at once. They are never written to.
 type settings struct {
 	Config
 	profiles map[string]*profileServer
@@ -249,15 +249,15 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// DrainTimeout is how long calls in flight have at a stop.
+// DrainTimeout returns the time that calls in flight have at a stop.
 func (s *Server) DrainTimeout() time.Duration { return s.cfg().HTTP.DrainTimeout }
 
 func errDraining() *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInternalError, Message: "the hub is stopping: connect again in a moment"}
 }
 
-// Servers is the way to what servers offer besides tools, and to what they say on their own. It is safe for concurrent
-// use. Errors of its methods are *tool.RPCError, for what a server answered itself, or *tool.Failure.
+// Servers leads to prompts, resources, notifications and other things of servers besides tools. It is safe for concurrent
+// use. Errors of its methods are *tool.RPCError where a server has answered with one, or *tool.Failure.
 type Servers interface {
 	// Forward sends a request on to its server and returns the server's answer.
 	Forward(ctx context.Context, r *tool.Request) (tool.Reply, error)
@@ -265,8 +265,8 @@ type Servers interface {
 	// Notify sends a notification on, and returns when the server has it or will not.
 	Notify(ctx context.Context, r *tool.Request) error
 
-	// Listen keeps a subscriptions/listen open at a server until ctx ends or the server refuses it, which is the error. agreed
-	// is told, each time that it is opened, what the server agrees to, and said what it says.
+	// Listen keeps a subscriptions/listen open at a server until ctx ends or the server refuses it, which is the error. Each
+	// time that it is opened, agreed gets what the server agrees to; said gets the notifications.
 	Listen(ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification)) error
 
 	// Subscribe makes a server tell of changes of a resource until Unsubscribe, over reconnects. Both are counted.
@@ -280,8 +280,8 @@ type Servers interface {
 	// SetLogLevel tells the most talkative level that any client wants; "" for none. It does not wait for servers.
 	SetLogLevel(level string)
 
-	// OnNotification says who is told what belongs to no call: log messages and changes of resources. It is called before
-	// the servers are started; f returns quickly.
+	// OnNotification makes f take the notifications that belong to no call: log messages and changes of resources. It is called
+	// before the servers are started; f returns quickly.
 	OnNotification(f func(tool.Notification))
 }
 

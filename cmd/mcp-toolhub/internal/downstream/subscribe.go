@@ -29,8 +29,7 @@ type subscription struct {
 // maxSubscriptions bounds the resources of one session, or of one subscriptions/listen.
 const maxSubscriptions = 1000
 
-// subscribeWithin is how long a server may take to accept a subscription before it is given up on; unsubscribeWithin the
-// same for its end.
+// subscribeWithin bounds the time that a server may take to accept a subscription, unsubscribeWithin its end.
 const (
 	subscribeWithin   = 10 * time.Second
 	unsubscribeWithin = 5 * time.Second

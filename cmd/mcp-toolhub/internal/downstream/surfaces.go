@@ -152,7 +152,7 @@ func (v *surfaces) description(profile string, client tool.Client) (*mcp.ServerC
 	return caps, v.instructions(surface.Features)
 }
 
-// maxInstructions is how many characters of instructions a client gets: Claude Code cuts what comes after some 4,100.
+// maxInstructions bounds the characters of instructions for a client. Claude Code cuts off the rest after some 4,100.
 const maxInstructions = 4000
 
 // instructions returns what clients' models are told at the beginning: the sentence that names all servers, then the

@@ -156,10 +156,10 @@ func taskResult(p peer, to forwarded, result json.RawMessage) (json.RawMessage, 
 	return rawjson.Set(result, "inputRequests", requests)
 }
 
-// maxTaskPages bounds how many pages of one server's tasks/list are read for one client.
+// maxTaskPages bounds the pages of one server's tasks/list that are read for one client.
 const maxTaskPages = 100
 
-// tasksWithin is how long servers may take to list their tasks, so that one that hangs does not use up the client's patience.
+// tasksWithin bounds the time that servers may take to list their tasks: the client does not wait for one that hangs.
 const tasksWithin = 10 * time.Second
 
 // list serves tasks/list with the caller's own tasks. A server lists the tasks of all clients that share its connection. All

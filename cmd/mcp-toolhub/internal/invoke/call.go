@@ -115,8 +115,7 @@ func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
 	return nil
 }
 
-// prepareObservableInput derives the other inputs. They share bytes with the observable one as long as nobody changes
-// them; nothing ever writes into those bytes.
+// prepareObservableInput derives the other inputs. They share the bytes of the observable one until one of them changes.
 func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) error {
 	inv.inputs.permission = inv.inputs.observable
 	inv.inputs.call = inv.inputs.permission

@@ -60,12 +60,11 @@ type Call struct {
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)
 
-	// Hears reports whether the client's present request gets the progress, for a call whose requests change. Nil: it does
-	// where Progress is set.
+	// Hears reports whether the client's present request takes progress. Nil: it does where Progress is set.
 	Hears func() bool
 }
 
-// Outcome is how an invocation ended, or what it waits for. Exactly one of Result and Err is set.
+// Outcome is the end of an invocation, or the input that it waits for. Exactly one of Result and Err is set.
 type Outcome struct {
 	InvocationID tool.InvocationID
 	Status       tool.Status
@@ -94,9 +93,8 @@ type Outcome struct {
 
 // Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
 //
-// Two things have a phase and no field here, because nothing can be configured for them: hooks around a call, which
-// preHooks and postHooks run with what a field here names, and a store for large results, to which persistResult gives
-// what the journal holds by reference only.
+// What is configured for a phase belongs here. Two phases have no field: pre_hooks and post_hooks, whose hooks preHooks and
+// postHooks run, and persist_result, where persistResult gives large results to a store. Neither can be configured.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
 	Gate      func() *gate.Gate   // the permission settings in force

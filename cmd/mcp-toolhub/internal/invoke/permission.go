@@ -21,9 +21,8 @@ type consent struct {
 	says    string // to the model; may be empty
 }
 
-// permission decides whether the call may run: by the rules, and where those ask, by a person. It runs again for an
-// invocation that goes on after a pause: what denies then denies, and what a person has allowed stays allowed as long as
-// it is what the person saw: tool, policy, and what the arguments lead to.
+// permission decides whether the call may run: by the rules, and where those ask, by a person. It runs again after a
+// suspension. A rule that denies then denies. An answer of a person holds as long as tool, policy and targets are the same.
 func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Gate()
 	if err := plainParams(inv.call.Params); err != nil {
@@ -53,8 +52,8 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	return denied(&d)
 }
 
-// plainParams refuses params with a member that differs from one that is judged in letter case only: some servers take it
-// for that one, and would run what nobody has looked at.
+// plainParams refuses params with a member whose name differs only in letter case from one that is judged. Some servers take
+// it for that one, and would run arguments that no rule has seen.
 func plainParams(params json.RawMessage) (err error) {
 	_ = rawjson.Members(params, func(m rawjson.Member) bool {
 		for _, judged := range [...]string{"arguments", "name"} {
@@ -68,7 +67,7 @@ func plainParams(params json.RawMessage) (err error) {
 	return err
 }
 
-// requestOf returns what is decided about: the invocation with these arguments.
+// requestOf returns the policy request for the invocation with these arguments.
 func requestOf(ctx context.Context, g *gate.Gate, inv *invocation, input json.RawMessage) (policy.Request, error) {
 	r, err := g.Request(ctx, gate.Call{Invocation: inv.id, Tool: inv.listed.Tool, Input: input, Meta: inv.call.Meta,
 		Actor: inv.call.Actor, Profile: inv.call.Surface.Profile})

@@ -216,7 +216,7 @@ func (q *serverQueue) percentile(share float64) time.Duration {
 	return 0
 }
 
-// load returns what is known of server.
+// load returns the load of server.
 func (s *scheduler) load(server string) ServerLoad {
 	q := s.queue(server)
 	q.mu.Lock()
