@@ -107,15 +107,15 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		r.refuse(labelledError(a.server, outcome.Err))
 		return
 	}
-	task := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token)
-	defer task.release()
+	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token)
+	defer release()
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
 	}
 	if outcome.Status == tool.StatusSucceeded {
 		a.peer.caller.remember(a.server, outcome.Result, outcome.Object)
 	}
-	outcome, err := task.showTask(a.peer, outcome)
+	outcome, err := task.show(a.peer, outcome)
 	if err != nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeInternalError, Message: "the server's task cannot be shown"})
 		return

@@ -153,11 +153,8 @@ func (t *ownerships) drop(session string) {
 	delete(t.bySession, session)
 }
 
-// release passes on the notifications about b that came before its caller knew of it; nil is allowed.
+// release passes on the notifications about b that came before its caller knew of it.
 func (t *ownerships) release(b *ownership) {
-	if b == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.answered = true
@@ -286,50 +283,39 @@ func (t *ownerships) tasks(p peer, servers []string) (all []*ownership) {
 	return all
 }
 
-// keepTask notes the task that a server has made of a call of p. Notifications about it wait until release.
-func (t *ownerships) keepTask(p peer, server string, o invoke.Outcome, token json.RawMessage) *newTask {
+// keepTask notes the task that a server has made of a call of p; nil where it has made none. Notifications about it wait until
+// release is called, when the caller knows of it.
+func (t *ownerships) keepTask(p peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership, release func()) {
 	if o.Task == "" || o.Status != tool.StatusSucceeded {
-		return nil
+		return nil, func() {}
 	}
 	b := ownership{ownedID: ownedID{server: server, connection: o.Session, kind: taskID, id: o.Task}, caller: p.caller,
 		session: p.session.Key, modern: p.modern}
-	kept := &newTask{task: &b, in: t}
-	t.add(kept.task)
-	if id, ok := rawjson.String([]byte(o.RequestID)); ok && token != nil && !p.modern {
-		call := b
-		call.kind, call.id, call.token = taskProgressID, id, token
-		kept.call = &call
-		t.add(kept.call)
+	of, call := b, b
+	t.add(&of)
+	id, ok := rawjson.String([]byte(o.RequestID))
+	if !ok || token == nil || p.modern {
+		return &of, func() { t.release(&of) }
 	}
-	return kept
-}
-
-// newTask is a task that its caller is about to learn of.
-type newTask struct {
-	in         *ownerships
-	task, call *ownership
-}
-
-// release says that the caller knows of the task now; nil is allowed.
-func (k *newTask) release() {
-	if k != nil {
-		k.in.release(k.task)
-		k.in.release(k.call)
+	call.kind, call.id, call.token = taskProgressID, id, token
+	t.add(&call)
+	return &of, func() {
+		t.release(&of)
+		t.release(&call)
 	}
 }
 
-// showTask returns the outcome of a call with the id of its task as p's client knows it.
-func (k *newTask) showTask(p peer, o invoke.Outcome) (invoke.Outcome, error) {
-	if k == nil || k.task.idFor(p.profile) == k.task.id {
+// show returns the outcome of a call with the id of its task as p's client knows it. The task may be nil.
+func (b *ownership) show(p peer, o invoke.Outcome) (invoke.Outcome, error) {
+	if b == nil || b.idFor(p.profile) == b.id {
 		return o, nil
 	}
-	result, err := withTaskID(o.Result, k.task.idFor(p.profile))
-	if err != nil {
-		return o, err
+	result, err := withTaskID(o.Result, b.idFor(p.profile))
+	if err == nil {
+		o.Result = result
+		o.Object, _ = rawjson.ReadObject(result)
 	}
-	o.Result = result
-	o.Object, _ = rawjson.ReadObject(result)
-	return o, nil
+	return o, err
 }
 
 // elicits notes an elicitation by URL that goes to the client of p, so that the client hears of its end. That exists on
