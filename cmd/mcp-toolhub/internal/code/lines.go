@@ -3,7 +3,6 @@ package code
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -16,7 +15,7 @@ const sniffBytes = 8 << 10
 
 // source counts what is read of a file and stops when ctx ends or the budget is used up.
 type source struct {
-	ctx    context.Context
+	check  func() error // ends the reading by an error
 	r      io.Reader
 	budget *int64 // nil: no bound
 }
@@ -24,7 +23,7 @@ type source struct {
 var errBudget = errors.New("the budget of bytes is used up")
 
 func (s *source) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
+	if err := s.check(); err != nil {
 		return 0, err
 	}
 	if s.budget == nil {

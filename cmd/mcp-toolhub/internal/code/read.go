@@ -65,7 +65,7 @@ func (t *Toolset) readFile(ctx context.Context, e *tool.Execution) (answer, erro
 		return answer{}, invalid(codeIsDirectory, "%q is a directory: list it with list_dir", arg)
 	}
 	out := fileContent{Path: t.show(path), SizeBytes: f.info.Size(), Encoding: encodingUTF8}
-	br := bufio.NewReaderSize(&source{ctx: ctx, r: f}, 64<<10)
+	br := bufio.NewReaderSize(&source{check: ctx.Err, r: f}, 64<<10)
 	head, err := br.Peek(sniffBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return answer{}, readFailure(arg, err)

@@ -262,7 +262,7 @@ func (s *searcher) file(ctx context.Context, full string, f *opened) error {
 	if f.info.IsDir() {
 		return errChanged // it was a file when its directory was read
 	}
-	br := bufio.NewReaderSize(&source{ctx: ctx, r: f, budget: &s.budget}, 64<<10)
+	br := bufio.NewReaderSize(&source{check: ctx.Err, r: f, budget: &s.budget}, 64<<10)
 	head, err := br.Peek(sniffBytes)
 	if errors.Is(err, errBudget) {
 		return s.cut(cutBytes)
