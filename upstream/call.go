@@ -187,7 +187,7 @@ func (s *server) callOver(
 		reply.Object = a.object
 	}
 	if a.memory != nil {
-		reply.Free = a.memory.free
+		reply.Free = a.memory.Free
 	}
 	return reply, a
 }

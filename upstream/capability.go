@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -155,7 +155,7 @@ func (s *server) openDesk(sess *session, l lane) {
 func refuseQuestions(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if isQuestion(method) {
-			return nil, &jsonrpc.Error{Code: tool.CodeMethodNotFound, Message: errNotOffered.Message}
+			return nil, &sdkrpc.Error{Code: tool.CodeMethodNotFound, Message: errNotOffered.Message}
 		}
 		return next(ctx, method, req)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
@@ -174,7 +174,7 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *child.Process
 
 // initializeFault explains why initialize failed, with what the server has said, or the child or the connection in the end.
 func (s *server) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault.Fault {
-	var rpc *jsonrpc.Error
+	var rpc *sdkrpc.Error
 	if errors.As(err, &rpc) && rpc.Code == codeOversize {
 		return (&oversize{limit: s.cfg.Limits.Message}).fault("initialize")
 	}
@@ -317,7 +317,7 @@ func (s *server) httpFault(ctx context.Context, control *controlTransport, err e
 	if large := control.oversize(); large != nil {
 		return large.fault("initialize")
 	}
-	var rpc *jsonrpc.Error
+	var rpc *sdkrpc.Error
 	refused := errors.As(err, &rpc) && rpc.Code != rejectedByTransport
 	if ctx.Err() == nil && last.status >= 400 {
 		f := fault.OfStatus(s.cfg, last.status, last.retry, err)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -17,18 +18,18 @@ type declared struct {
 	mu       sync.Mutex
 	raw      []byte
 	answered bool // there was a result
-	notUTF8  int  // of the last one; see envelope
+	notUTF8  int  // of the last one; see jsonrpc.Message
 }
 
 // note takes what a response to a request of the SDK says, where it says anything: the last one counts.
-func (d *declared) note(e envelope) {
-	if !rawjson.IsObject(e.result) {
+func (d *declared) note(e jsonrpc.Message) {
+	if !rawjson.IsObject(e.Result) {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.answered, d.notUTF8 = true, e.notUTF8
-	if raw, ok := rawjson.Get(e.result, "capabilities"); ok && e.notUTF8 == 0 && rawjson.IsObject(raw) && rawjson.Valid(raw) {
+	d.answered, d.notUTF8 = true, e.NotUTF8
+	if raw, ok := rawjson.Get(e.Result, "capabilities"); ok && e.NotUTF8 == 0 && rawjson.IsObject(raw) && rawjson.Valid(raw) {
 		d.raw = bytes.Clone(raw)
 	}
 }
@@ -95,20 +96,20 @@ func (o *overheard) Read(p []byte) (int, error) {
 func (o *overheard) look() {
 	message := o.text
 	if o.stream {
-		events := newSSEReader(io.NopCloser(bytes.NewReader(o.text)), maxHello, nil)
+		events := jsonrpc.NewEventReader(io.NopCloser(bytes.NewReader(o.text)), maxHello, nil)
 		for {
-			ev, err := events.next()
+			ev, err := events.Next()
 			if err != nil {
 				return
 			}
-			o.noteResponse(ev.data)
+			o.noteResponse(ev.Data)
 		}
 	}
 	o.noteResponse(message)
 }
 
 func (o *overheard) noteResponse(message []byte) {
-	if e, kind := open(message); kind == kindResponse && (e.valid || e.notUTF8 > 0) {
+	if e := jsonrpc.Read(message); e.Kind == jsonrpc.Response && (e.Valid || e.NotUTF8 > 0) {
 		o.to.note(e)
 	}
 }

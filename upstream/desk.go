@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -144,23 +145,23 @@ func (d *desk) putBack(q *inquiry) {
 	}
 }
 
-// receive takes a request of the server, of which e is the envelope, that came on the stream of call, or on a stream that
+// receive takes a request of the server that came on the stream of call, or on a stream that
 // is no call's; then call is nil. It reports whether the request is a question. The message is well-formed.
-func (d *desk) receive(e envelope, call *laneCall) bool {
-	method, _ := rawjson.String(e.method)
+func (d *desk) receive(e jsonrpc.Message, call *laneCall) bool {
+	method := e.Method
 	if !isQuestion(method) {
 		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if why := d.take(e, method, call); why != nil {
-		d.reply(errorBody(e.id, *why))
+		d.reply(jsonrpc.ErrorText(e.ID, why))
 	}
 	return true
 }
 
 // take opens a question, or says why it is refused. d.mu is held.
-func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCError) {
+func (d *desk) take(e jsonrpc.Message, method string, call *laneCall) (why *tool.RPCError) {
 	if d.rule == deskClosed {
 		return &errNotOffered
 	}
@@ -169,7 +170,7 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 		call = d.latest()
 	}
 	early := call == nil && own && (!d.begun || d.again && method == tool.MethodRoots)
-	params, err := rawjson.Line(e.params)
+	params, err := rawjson.Line(e.Params)
 	switch {
 	case early:
 	case call == nil && (d.rule == deskByStream || d.rule == deskOfCaller && len(d.calls) > 1):
@@ -184,13 +185,13 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 		return &errCallOver
 	}
 	switch {
-	case d.open[idKey(e.id)] != nil:
+	case d.open[idKey(e.ID)] != nil:
 		return &errIDInUse
 	case len(d.open) >= maxOpenQuestions || d.openOf(call) >= maxCallQuestions:
 		return &errTooMany
-	case len(e.params) > maxQuestion:
+	case len(e.Params) > maxQuestion:
 		return &errTooLong
-	case err != nil || e.params != nil && !rawjson.IsObject(e.params):
+	case err != nil || e.Params != nil && !rawjson.IsObject(e.Params):
 		return &errBadRequest
 	}
 	news := own && d.again && method == tool.MethodRoots // it is about the client and not about the call that is in flight
@@ -198,8 +199,8 @@ func (d *desk) take(e envelope, method string, call *laneCall) (why *tool.RPCErr
 		d.again = false
 	}
 	d.number++
-	q := &inquiry{id: e.id, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
-	d.open[idKey(e.id)] = q
+	q := &inquiry{id: e.ID, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
+	d.open[idKey(e.ID)] = q
 	if early || news {
 		q.early = 1
 	}
@@ -284,7 +285,7 @@ func (d *desk) put(ctx context.Context, q *inquiry, ahead <-chan struct{}, sent 
 	question := q.question // a copy: where the call ends meanwhile, q's is put to the next one
 	question.Sent = sent
 	answers, err := q.call.ask(asking, []tool.Question{question})
-	body := errorBody(q.id, errNoAnswer)
+	body := jsonrpc.ErrorText(q.id, &errNoAnswer)
 	switch {
 	case err == nil && len(answers) == 1:
 		body = answerBody(q.id, answers[0])
@@ -299,8 +300,8 @@ func (d *desk) put(ctx context.Context, q *inquiry, ahead <-chan struct{}, sent 
 }
 
 // canceled ends the question that a notifications/cancelled of the server names, if it is one. Nobody is answered then.
-func (d *desk) canceled(e envelope) bool {
-	id, ok := rawjson.Get(e.params, "requestId")
+func (d *desk) canceled(e jsonrpc.Message) bool {
+	id, ok := rawjson.Get(e.Params, "requestId")
 	if !ok {
 		return false
 	}
@@ -317,7 +318,7 @@ func (d *desk) canceled(e envelope) bool {
 // refuse ends q with an error. d.mu is held.
 func (d *desk) refuse(q *inquiry, why tool.RPCError) {
 	if d.close(q) {
-		d.reply(errorBody(q.id, why))
+		d.reply(jsonrpc.ErrorText(q.id, &why))
 	}
 }
 
@@ -349,28 +350,10 @@ func idKey(id []byte) string {
 // answerBody is the response to a server's question.
 func answerBody(id []byte, a tool.Answer) []byte {
 	if a.Err != nil {
-		return errorBody(id, *a.Err)
+		return jsonrpc.ErrorText(id, a.Err)
 	}
 	if !rawjson.IsObject(a.Result) || !rawjson.Valid(a.Result) {
-		return errorBody(id, errBadAnswer)
+		return jsonrpc.ErrorText(id, &errBadAnswer)
 	}
-	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
-	b = append(append(b, `,"result":`...), a.Result...)
-	return append(b, '}')
-}
-
-// errorBody is the response to a server's request that is refused. A client's own error object stays as it was received.
-func errorBody(id []byte, e tool.RPCError) []byte {
-	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
-	b = append(b, `,"error":`...)
-	if rawjson.IsObject(e.Raw) && rawjson.Valid(e.Raw) {
-		return append(append(b, e.Raw...), '}')
-	}
-	b = append(b, `{"code":`...)
-	b = strconv.AppendInt(b, e.Code, 10)
-	b = append(append(b, `,"message":`...), rawjson.Quote(e.Message)...)
-	if !rawjson.IsNull(e.Data) && rawjson.Valid(e.Data) {
-		b = append(append(b, `,"data":`...), e.Data...)
-	}
-	return append(b, `}}`...)
+	return append(append(jsonrpc.ResponseStart(id), a.Result...), '}')
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -69,7 +70,7 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
 	d.follow(deskOfClient)
 	ask := func(id, method string) {
-		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{}}`))
+		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{}}`))
 		d.receive(e, nil)
 	}
 	call := func() *laneCall {
@@ -91,8 +92,8 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 			if !strings.Contains(r, "-32600") {
 				t.Errorf("replied %s", r)
 			}
-			e, _ := open([]byte(r))
-			got += string(e.id)
+			e := jsonrpc.Read([]byte(r))
+			got += string(e.ID)
 		}
 		if got != ids {
 			t.Errorf("%s are refused, want %s", got, ids)
@@ -124,7 +125,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
 	d.follow(deskOfClient)
 	ask := func(id string) {
-		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
+		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		if !d.receive(e, nil) {
 			t.Error("no question")
 		}
@@ -162,7 +163,7 @@ func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 		tool.Sent(q)
 		return []tool.Answer{{}}, nil
 	}
-	e, _ := open([]byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`))
+	e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`))
 	d.receive(e, nil)
 	d.begin(call)
 	asked, _ := call.takeQuestions()
@@ -184,7 +185,7 @@ func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
 	d.follow(deskOfClient)
 	ask := func(id string) {
-		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
+		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
 	}
 	call := newLaneCall("toolhub-1", "", nil)
@@ -209,7 +210,7 @@ func TestDeskOfOneCaller(t *testing.T) {
 	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
 	d.follow(deskOfCaller)
 	ask := func(id string) {
-		e, _ := open([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
+		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
 	}
 	alice, bob := newLaneCall("toolhub-1", "", nil), newLaneCall("toolhub-2", "", nil)
@@ -245,14 +246,14 @@ func FuzzDesk(f *testing.F) {
 		call := newLaneCall("toolhub-1", "", nil)
 		call.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return []tool.Answer{{}}, nil }
 		for _, line := range []string{one, two, one} {
-			e, kind := open([]byte(line))
+			e := jsonrpc.Read([]byte(line))
 			switch {
 			case !rawjson.Valid([]byte(line)):
-			case kind == kindRequest:
+			case e.Kind == jsonrpc.Request:
 				d.receive(e, nil)
 				d.begin(call)
 				d.receive(e, call)
-			case kind == kindNotification:
+			case e.Kind == jsonrpc.Notification:
 				d.canceled(e)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 )
 
 // TestDrain checks that the connection of a stream whose end comes after the response is used again, and that a stream
@@ -43,7 +45,7 @@ func usedAgain(t *testing.T, ends bool) (reused bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newSSEReader(resp.Body, 1<<20, nil).next(); err != nil {
+	if _, err := jsonrpc.NewEventReader(resp.Body, 1<<20, nil).Next(); err != nil {
 		t.Fatal(err)
 	}
 	close(answered)

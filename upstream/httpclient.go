@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -29,9 +28,6 @@ const (
 	cancelPatience  = 5 * time.Second // for a notification that nobody waits for
 	sdkCloseTimeout = 3 * time.Second
 )
-
-// errTooLarge ends the reading of a response over the limit.
-var errTooLarge = errors.New("response over the size limit")
 
 // httpServer is how one server is reached over HTTP: its URL, and the connections to it, which outlive sessions.
 type httpServer struct {

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
@@ -154,8 +154,8 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 		l.onSuspect()
 	}
 	if status != http.StatusTooManyRequests {
-		if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && e.valid {
-			a := errorAnswer(e.err)
+		if e := jsonrpc.Read(body); e.Kind == jsonrpc.Response && !rawjson.IsNull(e.Error) && e.Valid {
+			a := errorAnswer(e.Error)
 			a.status = status
 			return a
 		}
@@ -168,8 +168,8 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 func (l *httpLane) isForeign(status int, body []byte) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-		e, kind := open(body)
-		return l.hop != nil && (kind != kindResponse || rawjson.IsNull(e.id))
+		e := jsonrpc.Read(body)
+		return l.hop != nil && (e.Kind != jsonrpc.Response || rawjson.IsNull(e.ID))
 	}
 	return false
 }
@@ -192,8 +192,8 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
-	got, err := readBody(resp, int64(l.limit), l.server.account)
-	if full := noRoom(err); full != nil || errors.Is(err, errTooLarge) {
+	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.account)
+	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
 		return l.oversizeAnswer(full)
 	}
 	if err != nil {
@@ -202,24 +202,24 @@ func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Respons
 		}
 		return endedFailure(c, err)
 	}
-	if got.text = bytes.TrimSpace(got.text); len(got.text) > 0 && got.text[0] == '[' {
-		got.text = responseIn(got.text, c.id)
+	if got.Text = bytes.TrimSpace(got.Text); len(got.Text) > 0 && got.Text[0] == '[' {
+		got.Text = responseIn(got.Text, c.id)
 	}
-	e, kind := open(got.text)
-	if kind != kindResponse {
+	e := jsonrpc.Read(got.Text)
+	if e.Kind != jsonrpc.Response {
 		return invalidAnswer("is no JSON-RPC response")
 	}
-	if id, ours := e.laneID(); !rawjson.IsNull(e.id) && (!ours || id != c.id) {
+	if id, ours := laneID(e); !rawjson.IsNull(e.ID) && (!ours || id != c.id) {
 		return invalidAnswer("is for another request")
 	}
-	return c.answerOf(got.text, e).in(got.memory)
+	return c.answerOf(e).in(got.Memory)
 }
 
 // responseIn returns the response to id in a batch, or nil.
 func responseIn(batch []byte, id string) (found []byte) {
 	_ = rawjson.Elements(batch, func(one []byte) bool {
-		if e, kind := open(one); kind == kindResponse {
-			if own, _ := e.laneID(); own == id {
+		if e := jsonrpc.Read(one); e.Kind == jsonrpc.Response {
+			if own, _ := laneID(e); own == id {
 				found = one
 			}
 		}
@@ -228,42 +228,20 @@ func responseIn(batch []byte, id string) (found []byte) {
 	return found
 }
 
-// readBody reads a whole body of at most limit bytes.
-func readBody(resp *http.Response, limit int64, account *budget.Account) (received, error) {
-	if resp.ContentLength > limit {
-		return received{}, errTooLarge
-	}
-	g := gathering{account: account, most: int(limit) + bytes.MinRead}
-	// One byte more than the body has, so that its end is found without more room.
-	g.reserve(int(max(resp.ContentLength, bytes.MinRead-1)) + 1)
-	err := g.err
-	if err == nil {
-		_, err = g.ReadFrom(io.LimitReader(resp.Body, limit+1))
-	}
-	if err == nil && int64(len(g.bytes)) > limit {
-		err = errTooLarge
-	}
-	if err != nil {
-		g.drop()
-		return received{}, err
-	}
-	return g.received(g.bytes), nil
-}
-
 // readStream reads events up to the response of c. On older revisions a stream that breaks is resumed where the server
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
 	defer func() { _ = body.Close() }()
-	events := newSSEReader(body, l.limit, l.server.account)
+	events := jsonrpc.NewEventReader(body, l.limit, l.server.account)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
-		ev, err := events.next()
+		ev, err := events.Next()
 		if err == nil {
-			if ev.retry > 0 {
-				pause = min(ev.retry, maxResumePause)
+			if ev.Retry > 0 {
+				pause = min(ev.Retry, maxResumePause)
 			}
-			if ev.id != lastID {
-				lastID, resumes = ev.id, 0
+			if ev.ID != lastID {
+				lastID, resumes = ev.ID, 0
 			}
 			if a, done := l.received(ctx, c, ev); done {
 				c.finish(a) // the caller need not wait for the stream's end
@@ -272,8 +250,8 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			}
 			continue
 		}
-		if errors.Is(err, errEventTooLarge) {
-			return l.oversizeAnswer(events.full)
+		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
+			return l.oversizeAnswer(events.NoRoom())
 		}
 		var rest io.ReadCloser
 		for again := lastID != "" && l.hop == nil; again && rest == nil && resumes < maxResumes; resumes++ {
@@ -286,8 +264,8 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			return endedFailure(c, err)
 		}
 		_ = body.Close()
-		body, events = rest, newSSEReader(rest, l.limit, l.server.account)
-		events.lastID = lastID
+		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.account)
+		events.LastID = lastID
 	}
 }
 
@@ -324,31 +302,31 @@ func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duratio
 }
 
 // received handles one event of a call's stream. done reports that it was the response.
-func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a answer, done bool) {
-	if (ev.name != "" && ev.name != "message") || len(ev.data) == 0 {
+func (l *httpLane) received(ctx context.Context, c *laneCall, ev jsonrpc.Event) (a answer, done bool) {
+	if (ev.Name != "" && ev.Name != "message") || len(ev.Data) == 0 {
 		return answer{}, false
 	}
-	e, kind := open(ev.data)
-	switch kind {
-	case kindResponse:
-		if id, _ := e.laneID(); id == c.id || rawjson.IsNull(e.id) {
-			return c.answerOf(ev.data, e).in(ev.memory), true
+	e := jsonrpc.Read(ev.Data)
+	switch e.Kind {
+	case jsonrpc.Response:
+		if id, _ := laneID(e); id == c.id || rawjson.IsNull(e.ID) {
+			return c.answerOf(e).in(ev.Memory), true
 		}
-	case kindNotification:
-		if e.is(noteCancelled) {
+	case jsonrpc.Notification:
+		if e.Method == noteCancelled {
 			l.desk.canceled(e)
-		} else if !e.is(noteProgress) {
+		} else if e.Method != noteProgress {
 			l.notifications.handle(e, c)
-		} else if token, ours := e.progressToken(); e.isBadProgress() {
+		} else if token, ours := progressToken(e); isBadProgress(e) {
 			l.notifications.losses.add()
 		} else if ours && token == c.id {
-			if !c.report(e.params) {
+			if !c.report(e.Params) {
 				l.notifications.losses.add()
 			}
 		} else if ours {
 			l.notifications.handle(e, c) // of a call that has become a task
 		}
-	case kindRequest:
+	case jsonrpc.Request:
 		l.asked(ctx, e, c)
 	default:
 		l.notifications.losses.add()
@@ -357,10 +335,10 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev sseEvent) (a an
 }
 
 // asked handles a request of the server that came on the stream of c, or on one that is no call's; then c is nil.
-func (l *httpLane) asked(ctx context.Context, e envelope, c *laneCall) {
-	if !e.valid {
+func (l *httpLane) asked(ctx context.Context, e jsonrpc.Message, c *laneCall) {
+	if !e.Valid {
 		l.notifications.losses.add()
-		if body := e.refusal(); body != nil {
+		if body := notUTF8Error(e); body != nil {
 			l.respond(ctx, body)
 		}
 		return
@@ -372,7 +350,7 @@ func (l *httpLane) asked(ctx context.Context, e envelope, c *laneCall) {
 
 // tell implements lane.
 func (l *httpLane) tell(ctx context.Context, method string, params []byte) error {
-	req, err := l.newRequest(ctx, http.MethodPost, notificationBody(method, params))
+	req, err := l.newRequest(ctx, http.MethodPost, jsonrpc.NotificationText(method, params))
 	if err != nil {
 		return err
 	}

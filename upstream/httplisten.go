@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
@@ -170,9 +171,9 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 		s.watch.missed()
 	}
 	ended := false
-	l.readEvents(ctx, resp.Body, "", func(raw []byte, e envelope, kind envelopeKind) bool {
+	l.readEvents(ctx, resp.Body, "", func(e jsonrpc.Message) bool {
 		switch {
-		case kind == kindNotification && e.is(noteListenAcked):
+		case e.Kind == jsonrpc.Notification && e.Method == noteListenAcked:
 			broken := s.watch.mended()
 			s.watch.acknowledged(s.version, e)
 			s.taken(true)
@@ -181,10 +182,10 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 				s.watch.missed() // once more: what was listed before this could change with nobody listening
 				s.watch.lapsed()
 			}
-		case kind == kindResponse:
+		case e.Kind == jsonrpc.Response:
 			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
-			s.refused(raw, errNotStanding)
-			ended = !rawjson.IsNull(e.err) // otherwise the server ended it, and may take it again
+			s.refused(e.Text, errNotStanding)
+			ended = !rawjson.IsNull(e.Error) // otherwise the server ended it, and may take it again
 			return false
 		}
 		return true
@@ -197,8 +198,8 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 
 // refused settles a subscription that the server does not take. body may be its response.
 func (s *standing) refused(body []byte, err error) {
-	if e, kind := open(body); kind == kindResponse && !rawjson.IsNull(e.err) && e.valid {
-		err = errorAnswer(e.err).err
+	if e := jsonrpc.Read(body); e.Kind == jsonrpc.Response && !rawjson.IsNull(e.Error) && e.Valid {
+		err = errorAnswer(e.Error).err
 	}
 	s.watch.answered(s.version, nil, err)
 	s.taken(false)
@@ -235,41 +236,41 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 		w.missed()
 		w.lapsed()
 	}
-	return l.readEvents(ctx, resp.Body, lastID, func([]byte, envelope, envelopeKind) bool { return true }), true
+	return l.readEvents(ctx, resp.Body, lastID, func(jsonrpc.Message) bool { return true }), true
 }
 
 // readEvents handles the messages of a standing stream to its end. each sees those first that are well-formed so far, and
 // returns false to end the reading. It returns the id of the last event.
 func (l *httpLane) readEvents(
-	ctx context.Context, body io.Reader, lastID string, each func([]byte, envelope, envelopeKind) bool,
+	ctx context.Context, body io.Reader, lastID string, each func(jsonrpc.Message) bool,
 ) (id string) {
-	events := newSSEReader(body, l.limit, l.server.account)
-	events.lastID = lastID
+	events := jsonrpc.NewEventReader(body, l.limit, l.server.account)
+	events.LastID = lastID
 	for {
-		ev, err := events.next()
-		if errors.Is(err, errEventTooLarge) {
+		ev, err := events.Next()
+		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
 			l.notifications.losses.add()
-			(&oversize{limit: l.limit, full: events.full}).warn(l.log)
-			err = events.skip()
+			(&oversize{limit: l.limit, full: events.NoRoom()}).warn(l.log)
+			err = oversizeOf(events.Skip())
 			if large := (*oversize)(nil); errors.As(err, &large) {
 				continue
 			}
 		}
 		if err != nil {
-			return events.lastID
+			return events.LastID
 		}
-		e, kind := open(ev.data)
-		if !each(ev.data, e, kind) {
-			return events.lastID
+		e := jsonrpc.Read(ev.Data)
+		if !each(e) {
+			return events.LastID
 		}
 		switch {
-		case kind == kindNotification && e.is(noteCancelled):
+		case e.Kind == jsonrpc.Notification && e.Method == noteCancelled:
 			l.desk.canceled(e)
-		case kind == kindNotification:
+		case e.Kind == jsonrpc.Notification:
 			l.notifications.handle(e, nil)
-		case kind == kindNone && len(ev.data) > 0:
+		case e.Kind == jsonrpc.None && len(ev.Data) > 0:
 			l.notifications.losses.add()
-		case kind == kindRequest:
+		case e.Kind == jsonrpc.Request:
 			l.asked(ctx, e, nil)
 		}
 	}

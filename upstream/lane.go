@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -55,7 +56,7 @@ type answer struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
 	object rawjson.Object  // result, read; the zero value where it has not been
-	memory *memory         // that holds result; nil where the message is not large
+	memory *jsonrpc.Memory // that holds result; nil where the message is not large
 
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
@@ -66,7 +67,7 @@ type answer struct {
 }
 
 // in is the answer whose result lies in m.
-func (a answer) in(m *memory) answer {
+func (a answer) in(m *jsonrpc.Memory) answer {
 	a.memory = m
 	return a
 }
@@ -126,7 +127,9 @@ func newLaneCall(id, method string, params json.RawMessage) *laneCall {
 }
 
 // body is the request as it goes over the wire.
-func (c *laneCall) body() []byte { return requestBody(c.id, c.method, c.params) }
+func (c *laneCall) body() []byte {
+	return jsonrpc.RequestText(rawjson.Quote(c.id), c.method, c.params)
+}
 
 // begin marks the call as sent. It returns false if the call was dropped meanwhile and must not be sent.
 func (c *laneCall) begin() bool {

@@ -15,8 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
@@ -34,15 +35,15 @@ func newMemoryWire() *memoryWire {
 	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
 }
 
-func (w *memoryWire) read() (received, error) {
+func (w *memoryWire) read() (jsonrpc.Received, error) {
 	select {
 	case b, ok := <-w.in:
 		if !ok {
-			return received{}, io.EOF
+			return jsonrpc.Received{}, io.EOF
 		}
-		return received{text: b}, nil
+		return jsonrpc.Received{Text: b}, nil
 	case <-w.stop:
-		return received{}, io.EOF
+		return jsonrpc.Received{}, io.EOF
 	}
 }
 
@@ -60,8 +61,8 @@ func (w *memoryWire) release() { w.close() }
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func testConn(w wire, onListChanged func()) *streamConn {
-	hear := func(e envelope, _ *laneCall) {
-		if e.is(noteToolsChanged) {
+	hear := func(e jsonrpc.Message, _ *laneCall) {
+		if e.Method == noteToolsChanged {
 			onListChanged()
 		}
 	}
@@ -160,20 +161,20 @@ func TestProbeGivesUp(t *testing.T) {
 		w := newMemoryWire()
 		conn := testConn(w, func() {})
 		defer conn.release()
-		id, _ := jsonrpc.MakeID(1.0)
-		if err := conn.Write(t.Context(), &jsonrpc.Request{ID: id, Method: methodDiscover}); err != nil {
+		id, _ := sdkrpc.MakeID(1.0)
+		if err := conn.Write(t.Context(), &sdkrpc.Request{ID: id, Method: methodDiscover}); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		m, err := conn.Read(t.Context())
-		resp, ok := m.(*jsonrpc.Response)
+		resp, ok := m.(*sdkrpc.Response)
 		if err != nil || !ok || resp.ID != id || resp.Error == nil || time.Since(began) != time.Second {
 			t.Errorf("read %+v, %v after %s", m, err, time.Since(began))
 		}
 		w.in <- []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`) // late: not for the SDK any more
 		w.in <- []byte(`{"jsonrpc":"2.0","id":2,"result":{}}`)
 		m, _ = conn.Read(t.Context())
-		if resp, ok := m.(*jsonrpc.Response); !ok || resp.ID == id {
+		if resp, ok := m.(*sdkrpc.Response); !ok || resp.ID == id {
 			t.Errorf("read %+v", m)
 		}
 	})
@@ -201,7 +202,7 @@ func TestServerRequestsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := m.(*jsonrpc.Request); !ok {
+		if _, ok := m.(*sdkrpc.Request); !ok {
 			break
 		}
 		requests++

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,8 +9,12 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
+
+// largeText is more than a message may have that takes no lease.
+const largeText = 128 << 10
 
 // inChunks reads at most so many bytes at once.
 type inChunks struct {
@@ -22,35 +25,35 @@ type inChunks struct {
 func (c inChunks) Read(b []byte) (int, error) { return c.r.Read(b[:min(len(b), c.size)]) }
 
 // receivers read one message, as each kind of connection does.
-func receivers() map[string]func(raw string, size int) (received, error) {
-	return map[string]func(string, int) (received, error){
-		"line": func(raw string, size int) (received, error) {
-			l := newLineReader(inChunks{strings.NewReader(raw + "\n{}\n"), size}, 64<<20, nil)
-			got, err := l.next()
-			if next, nextErr := l.next(); err == nil && (nextErr != nil || string(next.text) != "{}") {
-				err = fmt.Errorf("the next line is %.100q, %v", next.text, nextErr)
+func receivers() map[string]func(raw string, size int) (jsonrpc.Received, error) {
+	return map[string]func(string, int) (jsonrpc.Received, error){
+		"line": func(raw string, size int) (jsonrpc.Received, error) {
+			l := jsonrpc.NewLineReader(inChunks{strings.NewReader(raw + "\n{}\n"), size}, func() int { return 64 << 20 }, nil)
+			got, err := l.Next()
+			if next, nextErr := l.Next(); err == nil && (nextErr != nil || string(next.Text) != "{}") {
+				err = fmt.Errorf("the next line is %.100q, %v", next.Text, nextErr)
 			}
 			return got, err
 		},
-		"last line": func(raw string, size int) (received, error) {
-			l := newLineReader(iotest.DataErrReader(inChunks{strings.NewReader(raw), size}), 64<<20, nil)
-			return l.next()
+		"last line": func(raw string, size int) (jsonrpc.Received, error) {
+			l := jsonrpc.NewLineReader(iotest.DataErrReader(inChunks{strings.NewReader(raw), size}), func() int { return 64 << 20 }, nil)
+			return l.Next()
 		},
-		"event": func(raw string, size int) (received, error) {
-			s := newSSEReader(inChunks{strings.NewReader("\ufeff: hello\n\ndata: " + raw + "\r\n\r\ndata: {}\n\n"), size}, 64<<20, nil)
-			ev, err := s.next()
-			if next, nextErr := s.next(); err == nil && (nextErr != nil || string(next.data) != "{}") {
-				err = fmt.Errorf("the next event is %.100q, %v", next.data, nextErr)
+		"event": func(raw string, size int) (jsonrpc.Received, error) {
+			s := jsonrpc.NewEventReader(inChunks{strings.NewReader("\ufeff: hello\n\ndata: " + raw + "\r\n\r\ndata: {}\n\n"), size}, 64<<20, nil)
+			ev, err := s.Next()
+			if next, nextErr := s.Next(); err == nil && (nextErr != nil || string(next.Data) != "{}") {
+				err = fmt.Errorf("the next event is %.100q, %v", next.Data, nextErr)
 			}
-			return ev.received(), err
+			return ev.Received(), err
 		},
-		"body": func(raw string, size int) (received, error) {
+		"body": func(raw string, size int) (jsonrpc.Received, error) {
 			resp := &http.Response{ContentLength: int64(len(raw)), Body: io.NopCloser(inChunks{strings.NewReader(raw), size})}
-			return readBody(resp, 64<<20, nil)
+			return jsonrpc.ReadBody(resp.Body, resp.ContentLength, 64<<20, nil)
 		},
-		"body of unknown length": func(raw string, size int) (received, error) {
+		"body of unknown length": func(raw string, size int) (jsonrpc.Received, error) {
 			resp := &http.Response{ContentLength: -1, Body: io.NopCloser(inChunks{strings.NewReader(raw), size})}
-			return readBody(resp, 64<<20, nil)
+			return jsonrpc.ReadBody(resp.Body, resp.ContentLength, 64<<20, nil)
 		},
 	}
 }
@@ -58,7 +61,7 @@ func receivers() map[string]func(raw string, size int) (received, error) {
 // TestLargeResponses checks that the result of a large response is found, wherever it stands.
 func TestLargeResponses(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat(`x\"`, minMemory)
+	long := strings.Repeat(`x\"`, largeText)
 	result := `{"content":[{"type":"text","text":"` + long + `"}]}`
 	for name, raw := range map[string]string{
 		"usual":            `{"jsonrpc":"2.0","id":"toolhub-1","result":` + result + `}`,
@@ -83,12 +86,12 @@ func TestLargeResponses(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if string(bytes.TrimSpace(got.text)) != strings.TrimSpace(raw) {
-						t.Fatalf("%d bytes are read, or other ones", len(got.text))
+					if string(bytes.TrimSpace(got.Text)) != strings.TrimSpace(raw) {
+						t.Fatalf("%d bytes are read, or other ones", len(got.Text))
 					}
-					e, kind := open(got.text)
-					a := answerOf(e).in(got.memory)
-					if kind != kindResponse || string(a.result) != result || a.memory == nil {
+					e := jsonrpc.Read(got.Text)
+					a := answerOf(e).in(got.Memory)
+					if e.Kind != jsonrpc.Response || string(a.result) != result || a.memory == nil {
 						t.Fatalf("answer %.100s", a.result)
 					}
 					if text := a.object.Text(); text != nil && string(text) != result {
@@ -103,7 +106,7 @@ func TestLargeResponses(t *testing.T) {
 // TestLargeMessagesOfAnotherKind checks large messages that are no good response to anybody.
 func TestLargeMessagesOfAnotherKind(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", 3*minMemory)
+	long := strings.Repeat("x", 3*largeText)
 	for name, raw := range map[string]string{
 		"ends within":       `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long,
 		"wrong escape":      `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"` + long + `\x"}}`,
@@ -122,64 +125,14 @@ func TestLargeMessagesOfAnotherKind(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e, kind := open(got.text)
-				if valid := rawjson.Valid(got.text); kind != kindNone && e.valid != valid {
-					t.Errorf("kind %v, valid %v, want %v", kind, e.valid, valid)
+				e := jsonrpc.Read(got.Text)
+				if valid := rawjson.Valid(got.Text); e.Kind != jsonrpc.None && e.Valid != valid {
+					t.Errorf("kind %v, valid %v, want %v", e.Kind, e.Valid, valid)
 				}
-				if string(bytes.TrimSpace(got.text)) != strings.TrimSpace(raw) {
-					t.Errorf("%d bytes are read, or other ones", len(got.text))
+				if string(bytes.TrimSpace(got.Text)) != strings.TrimSpace(raw) {
+					t.Errorf("%d bytes are read, or other ones", len(got.Text))
 				}
 			})
 		}
 	}
-}
-
-// TestLargeLineOverLimit: a line that grows over the limit while it is read into its memory is dropped to its end, and it
-// is known whom it was for.
-func TestLargeLineOverLimit(t *testing.T) {
-	t.Parallel()
-	const limit = 1 << 20
-	for _, more := range []int{-1, 0, 1, 70_000, 3 << 20} {
-		for _, size := range []int{5000, 1 << 30} {
-			head, tail := `{"jsonrpc":"2.0","id":"toolhub-1","result":{"a":"`, `"}}`
-			line := head + strings.Repeat("x", limit+more-len(head)-len(tail)-1) + tail + "\n"
-			l := newLineReader(inChunks{strings.NewReader(line + "{\"next\":1}\n"), size}, limit, nil)
-			got, err := l.next()
-			large := (*oversize)(nil)
-			if more <= 0 && (err != nil || len(got.text) != len(line)-1) {
-				t.Errorf("%d bytes: %d are read, %v", len(line), len(got.text), err)
-			}
-			if more > 0 && (!errors.As(err, &large) || !bytes.Contains(large.response, []byte("toolhub-1"))) {
-				t.Errorf("%d bytes: %v", len(line), err)
-			}
-			if next, err := l.next(); err != nil || string(next.text) != `{"next":1}` {
-				t.Errorf("%d bytes: the next line is %.100q, %v", len(line), next.text, err)
-			}
-		}
-	}
-}
-
-// FuzzLines compares lines that are read in chunks with the same ones in one piece.
-func FuzzLines(f *testing.F) {
-	f.Add([]byte("a\n\n b \r\n{}\nlast"), uint(3), uint(4))
-	f.Add([]byte(`{"a":1}`+"\n"), uint(1), uint(200_000))
-	f.Fuzz(func(t *testing.T, text []byte, size, fill uint) {
-		// A long beginning takes the reader to where it reads into memory.
-		text = append(bytes.Repeat([]byte("y"), int(fill%400_000)), text...)
-		const limit = 300_000
-		l := newLineReader(inChunks{bytes.NewReader(text), int(size%100_000) + 1}, limit, nil)
-		for _, line := range bytes.SplitAfter(text, []byte("\n")) {
-			want, over := bytes.TrimSpace(line), len(line) > limit
-			if len(want) == 0 && !over {
-				continue
-			}
-			got, err := l.next()
-			if large := (*oversize)(nil); over != errors.As(err, &large) || !over && (err != nil || !bytes.Equal(got.text, want)) {
-				t.Fatalf("line %.50q of %d bytes: %d bytes, %v", line, len(line), len(got.text), err)
-			}
-		}
-		if _, err := l.next(); err != io.EOF {
-			t.Fatalf("after the last line: %v", err)
-		}
-	})
 }

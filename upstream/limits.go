@@ -6,13 +6,14 @@ import (
 	"log/slog"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
-// oversize is a message of a server over limits.message.
+// oversize is a message of a server over limits.message, or one for which there was no memory.
 type oversize struct {
 	limit int
 	// response is an answer to the same request in place of the one that was too large: an error. Nil where the message
@@ -22,12 +23,16 @@ type oversize struct {
 	full error
 }
 
-// newOversize is the error for a message that about knows.
-func newOversize(limit int, about *rawjson.Skim, full error) *oversize {
-	e := &oversize{limit: limit, full: full}
-	id, ok := about.Get("id")
-	if _, request := about.Get("method"); ok && !request && !rawjson.IsNull(id) {
-		e.response = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, codeOversize, rawjson.Quote(e.Error()))
+// oversizeOf returns an *oversize where err says that a message was too large, else err.
+func oversizeOf(err error) error {
+	var large *jsonrpc.TooLarge
+	if !errors.As(err, &large) {
+		return err
+	}
+	e := &oversize{limit: large.Limit, full: large.NoRoom}
+	id, ok := large.About.Get("id")
+	if _, request := large.About.Get("method"); ok && !request && !rawjson.IsNull(id) {
+		e.response = jsonrpc.ErrorText(id, &tool.RPCError{Code: codeOversize, Message: e.Error()})
 	}
 	return e
 }
@@ -71,12 +76,12 @@ func (e *oversize) fault(during string) *fault.Fault {
 func (c *streamConn) receiveOversize(large *oversize) {
 	c.notifications.losses.add()
 	large.warn(c.log)
-	e, kind := open(large.response)
-	if kind != kindResponse {
+	e := jsonrpc.Read(large.response)
+	if e.Kind != jsonrpc.Response {
 		return
 	}
-	if id, ours := e.laneID(); !ours {
-		c.receiveOne(received{text: large.response})
+	if id, ours := laneID(e); !ours {
+		c.receiveOne(jsonrpc.Received{Text: large.response})
 	} else if call := c.remove(id); call != nil {
 		call.finish(answer{err: large.failure()})
 	}

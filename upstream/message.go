@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -38,110 +39,35 @@ const (
 	newestWithSession = "2025-11-25"
 )
 
-// envelope holds the members of a JSON-RPC message, raw; nil where absent.
-type envelope struct {
-	id, method, params, result, err []byte
-
-	valid   bool // the whole message is well-formed JSON, and UTF-8
-	notUTF8 int  // where it is well-formed JSON alone: the offset, from 1, of the first byte that is not UTF-8; otherwise 0
-
-	// object is result, read; the zero value where that is no object, or has not been read.
-	object rawjson.Object
-}
-
-// envelopeKind says what a message is.
-type envelopeKind int
-
-const (
-	kindNone envelopeKind = iota // no JSON-RPC message
-	kindResponse
-	kindRequest
-	kindNotification
-)
-
-// memberResult is the member of a response whose own members are read with it.
-const memberResult = "result"
-
-// open takes the envelope off raw. Where raw is malformed in its values alone, there is an envelope that says so.
-func open(raw []byte) (envelope, envelopeKind) {
-	var e envelope
-	version := false
-	take := func(m rawjson.Member) bool {
-		switch m.Name() {
-		case "jsonrpc":
-			version = string(m.Value) == `"2.0"`
-		case "id":
-			e.id = m.Value
-		case "method":
-			e.method = m.Value
-		case "params":
-			e.params = m.Value
-		case memberResult:
-			e.result = m.Value
-		case "error":
-			e.err = m.Value
-		}
-		return true
-	}
-	var err error
-	if message, result, ok := rawjson.Parse(raw, memberResult); ok {
-		e.notUTF8 = rawjson.NotUTF8(raw) + 1
-		e.valid, e.object = e.notUTF8 == 0, result
-		for _, m := range message.Members() {
-			take(m)
-		}
-	} else {
-		err = rawjson.Members(raw, take)
-	}
-	switch {
-	case err != nil || !version:
-		return envelope{}, kindNone
-	case e.method == nil && (e.id != nil || e.err != nil):
-		return e, kindResponse
-	case e.method == nil:
-		return envelope{}, kindNone
-	case rawjson.IsNull(e.id):
-		return e, kindNotification
-	default:
-		return e, kindRequest
-	}
-}
-
-// refusal is the answer to a request that is not UTF-8; nil where nothing is to be answered.
-func (e envelope) refusal() []byte {
-	if e.notUTF8 == 0 || rawjson.NotUTF8(e.id) >= 0 {
+// notUTF8Error is the answer to a request that is not UTF-8; nil where nothing is to be answered.
+func notUTF8Error(e jsonrpc.Message) []byte {
+	if e.NotUTF8 == 0 || rawjson.NotUTF8(e.ID) >= 0 {
 		return nil
 	}
-	return errorBody(e.id, tool.RPCError{Code: tool.CodeParseError,
-		Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.notUTF8-1)})
+	return jsonrpc.ErrorText(e.ID, &tool.RPCError{Code: tool.CodeParseError,
+		Message: fmt.Sprintf("parse error: the message is not UTF-8 (byte %d of it)", e.NotUTF8-1)})
 }
 
 // laneID returns the response's id if it is one of ours.
-func (e envelope) laneID() (string, bool) {
-	id, ok := rawjson.String(e.id)
+func laneID(e jsonrpc.Message) (string, bool) {
+	id, ok := rawjson.String(e.ID)
 	return id, ok && strings.HasPrefix(id, idPrefix)
 }
 
-// is reports whether the message's method is name.
-func (e envelope) is(name string) bool {
-	method, ok := rawjson.String(e.method)
-	return ok && method == name
-}
-
 // progressToken returns the token of a progress notification if it is one of ours.
-func (e envelope) progressToken() (string, bool) {
-	value, _ := rawjson.Get(e.params, "progressToken")
+func progressToken(e jsonrpc.Message) (string, bool) {
+	value, _ := rawjson.Get(e.Params, "progressToken")
 	token, ok := rawjson.String(value)
 	return token, ok && strings.HasPrefix(token, idPrefix)
 }
 
 // isBadProgress reports whether a notifications/progress is malformed: it names no call or no progress, or is no well-formed
 // JSON.
-func (e envelope) isBadProgress() bool {
-	token, _ := rawjson.Get(e.params, "progressToken")
+func isBadProgress(e jsonrpc.Message) bool {
+	token, _ := rawjson.Get(e.Params, "progressToken")
 	_, text := rawjson.String(token)
-	progress, _ := rawjson.Get(e.params, "progress")
-	return !e.valid || !text && !isNumber(token) || !isNumber(progress)
+	progress, _ := rawjson.Get(e.Params, "progress")
+	return !e.Valid || !text && !isNumber(token) || !isNumber(progress)
 }
 
 // isNumber reports whether a value of well-formed JSON is a number.
@@ -151,33 +77,33 @@ func isNumber(value []byte) bool {
 
 // answerOf turns a response into an answer. It must be valid in full, because the result goes on to clients inside other
 // messages and must not be able to break them.
-func answerOf(e envelope) answer {
+func answerOf(e jsonrpc.Message) answer {
 	switch {
-	case e.notUTF8 > 0:
-		return invalidAnswer(fmt.Sprintf("is not UTF-8 (byte %d of it)", e.notUTF8-1))
-	case !e.valid:
+	case e.NotUTF8 > 0:
+		return invalidAnswer(fmt.Sprintf("is not UTF-8 (byte %d of it)", e.NotUTF8-1))
+	case !e.Valid:
 		return invalidAnswer("is no well-formed JSON, or nested too deeply")
-	case !rawjson.IsNull(e.err):
-		return errorAnswer(e.err)
-	case e.result == nil:
+	case !rawjson.IsNull(e.Error):
+		return errorAnswer(e.Error)
+	case e.Result == nil:
 		return invalidAnswer("has neither result nor error")
-	case !rawjson.IsObject(e.result):
+	case !rawjson.IsObject(e.Result):
 		return invalidAnswer("has a result that is no object")
 	}
-	if !isSame(e.result, e.object.Text()) { // there are two, and the key of one is written with escapes
-		e.object = rawjson.Object{}
+	if !isSame(e.Result, e.Object.Text()) { // there are two, and the key of one is written with escapes
+		e.Object = rawjson.Object{}
 	}
-	if e.object.OneLine() {
-		return answer{result: e.result, object: e.object}
+	if e.Object.OneLine() {
+		return answer{result: e.Result, object: e.Object}
 	}
-	result, err := rawjson.Line(e.result)
+	result, err := rawjson.Line(e.Result)
 	if err != nil {
 		return invalidAnswer("is no well-formed JSON")
 	}
-	if !isSame(result, e.result) { // it was written as one line
-		e.object = rawjson.Object{}
+	if !isSame(result, e.Result) { // it was written as one line
+		e.Object = rawjson.Object{}
 	}
-	return answer{result: result, object: e.object}
+	return answer{result: result, object: e.Object}
 }
 
 // isSame reports whether a and b are the same bytes in memory.
@@ -209,27 +135,6 @@ func invalidAnswer(what string) answer {
 	}}
 }
 
-// requestBody builds a JSON-RPC request around params, which stay as they are.
-func requestBody(id, method string, params []byte) []byte {
-	b := make([]byte, 0, len(params)+len(id)+len(method)+64)
-	b = append(b, `{"jsonrpc":"2.0","id":"`...)
-	b = append(b, id...)
-	b = append(b, `","method":`...)
-	b = append(b, rawjson.Quote(method)...)
-	b = append(b, `,"params":`...)
-	b = append(b, params...)
-	return append(b, '}')
-}
-
-// notificationBody builds a notification; params are nil where it has none.
-func notificationBody(method string, params []byte) []byte {
-	b := append([]byte(`{"jsonrpc":"2.0","method":`), rawjson.Quote(method)...)
-	if params != nil {
-		b = append(append(b, `,"params":`...), params...)
-	}
-	return append(b, '}')
-}
-
 // cancelBody builds the notification that says nobody waits for the request id any more.
 func cancelBody(id, reason string) []byte {
 	var b bytes.Buffer
@@ -240,11 +145,11 @@ func cancelBody(id, reason string) []byte {
 }
 
 // replyBody answers a server's request where the SDK does not: a ping, or something that the hub does not offer.
-func replyBody(e envelope) []byte {
+func replyBody(e jsonrpc.Message) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"jsonrpc":"2.0","id":`)
-	b.Write(e.id)
-	if e.is(methodPing) {
+	b.Write(e.ID)
+	if e.Method == methodPing {
 		b.WriteString(`,"result":{}}`)
 	} else {
 		b.WriteString(`,"error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`)

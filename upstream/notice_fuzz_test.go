@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -22,8 +23,8 @@ func FuzzNotification(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, kind := open(raw)
-		if kind != kindNotification {
+		e := jsonrpc.Read(raw)
+		if e.Kind != jsonrpc.Notification {
 			t.Skip()
 		}
 		s, sess := testServer(), newSession()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 )
 
 // TestWhatWaitsIsSmall holds that a notification which waits for a client holds no more memory than it says: a server may
@@ -11,11 +13,11 @@ import (
 func TestWhatWaitsIsSmall(t *testing.T) {
 	t.Parallel()
 	const params = `{"level":"info","progressToken":"toolhub-1","data":1}`
-	message := func(method string) (raw []byte, e envelope) {
+	message := func(method string) (raw []byte, e jsonrpc.Message) {
 		raw = fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s,"more":"%s"}`, method, params, strings.Repeat("x", 1<<10))
-		e, kind := open(raw)
-		if kind != kindNotification {
-			t.Fatal(kind)
+		e = jsonrpc.Read(raw)
+		if e.Kind != jsonrpc.Notification {
+			t.Fatal(e.Kind)
 		}
 		return raw, e
 	}
@@ -28,7 +30,7 @@ func TestWhatWaitsIsSmall(t *testing.T) {
 	}
 	c := newLaneCall("toolhub-1", methodCallTool, nil)
 	raw, e = message(noteProgress)
-	c.report(e.params)
+	c.report(e.Params)
 	clear(raw)
 	if reports, _ := c.take(); string(reports[0].progress) != params {
 		t.Errorf("progress is kept as %q", reports[0].progress)

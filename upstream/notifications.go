@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
@@ -20,7 +21,7 @@ const (
 // notificationHandler receives the notifications of one connection that are not about its own requests.
 type notificationHandler struct {
 	// handle does not block. c is the call that the notification belongs to, as far as the stream tells; else nil.
-	handle func(e envelope, c *laneCall)
+	handle func(e jsonrpc.Message, c *laneCall)
 	losses *losses // counts the messages of the connection that are dropped
 }
 
@@ -48,12 +49,12 @@ type queued struct {
 
 // handler handles the notifications of one session.
 func (q *notifications) handler(sess *session) notificationHandler {
-	return notificationHandler{losses: q.losses, handle: func(e envelope, c *laneCall) { q.handle(sess, e, c) }}
+	return notificationHandler{losses: q.losses, handle: func(e jsonrpc.Message, c *laneCall) { q.handle(sess, e, c) }}
 }
 
 // handle passes a notification on to the call that it belongs to, or to the group's listeners. It does not block.
-func (q *notifications) handle(sess *session, e envelope, c *laneCall) {
-	method, _ := rawjson.String(e.method)
+func (q *notifications) handle(sess *session, e jsonrpc.Message, c *laneCall) {
+	method := e.Method
 	for k := range lists.Kinds {
 		if method == k.Changed() {
 			sess.listChanged(k)
@@ -72,7 +73,7 @@ func (q *notifications) handle(sess *session, e envelope, c *laneCall) {
 			return // nobody asked
 		}
 	case noteProgress:
-		if token, ours := e.progressToken(); !ours || !sess.lasting.has(token) {
+		if token, ours := progressToken(e); !ours || !sess.lasting.has(token) {
 			return // it comes too late, or is for nobody
 		}
 	case noteCancelled, noteInitialized, noteRootsChanged:
@@ -112,36 +113,36 @@ func isCustom(method string) bool {
 }
 
 // check makes of a server's message what clients are told, if it is well-formed. about is the resource of an update.
-func (q *notifications) check(method string, e envelope) (n tool.Notification, about string, ok bool) {
+func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notification, about string, ok bool) {
 	n = tool.Notification{Server: q.cfg.ID, Session: q.client.Key, Method: method}
-	if len(e.params) > maxNotification || !e.valid || method == "" || len(method) > maxMethod {
+	if len(e.Params) > maxNotification || !e.Valid || method == "" || len(method) > maxMethod {
 		return n, "", false
 	}
 	known, well := true, true
 	switch method {
 	case noteUpdated:
-		about = rawjson.Text(e.params, "uri")
+		about = rawjson.Text(e.Params, "uri")
 		well = about != ""
 	case noteMessage:
-		_, has := rawjson.Get(e.params, "data")
-		well = has && rawjson.Text(e.params, "level") != ""
+		_, has := rawjson.Get(e.Params, "data")
+		well = has && rawjson.Text(e.Params, "level") != ""
 	case tool.NoteTaskStatus:
-		well = rawjson.Text(e.params, "taskId") != ""
+		well = rawjson.Text(e.Params, "taskId") != ""
 	case tool.NoteElicited:
-		well = rawjson.Text(e.params, "elicitationId") != ""
+		well = rawjson.Text(e.Params, "elicitationId") != ""
 	case noteProgress, noteListenAcked:
 	case tool.NoteTask:
-		well = rawjson.Text(e.params, "taskId") != ""
+		well = rawjson.Text(e.Params, "taskId") != ""
 	default:
 		known = false
 	}
-	if !known && e.params == nil {
+	if !known && e.Params == nil {
 		return n, "", true
 	}
-	if !well || !rawjson.IsObject(e.params) {
+	if !well || !rawjson.IsObject(e.Params) {
 		return n, "", false
 	}
-	params, err := withoutHop(e.params)
+	params, err := withoutHop(e.Params)
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}

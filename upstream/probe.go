@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // probe watches the SDK's first question to a server, server/discover. A server of an older revision may ignore it, as
@@ -14,7 +14,7 @@ type probe struct {
 	patience time.Duration
 
 	mu      sync.Mutex
-	id      jsonrpc.ID
+	id      sdkrpc.ID
 	timer   *time.Timer
 	sent    bool // discover was sent
 	settled bool // answered, by the server or by the probe
@@ -22,7 +22,7 @@ type probe struct {
 }
 
 // start begins to watch the request id; deliver receives the answer in the server's stead.
-func (p *probe) start(id jsonrpc.ID, deliver func(jsonrpc.Message)) {
+func (p *probe) start(id sdkrpc.ID, deliver func(sdkrpc.Message)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {
@@ -37,15 +37,15 @@ func (p *probe) start(id jsonrpc.ID, deliver func(jsonrpc.Message)) {
 		}
 		p.mu.Unlock()
 		if !late {
-			deliver(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
-				Code: jsonrpc.CodeMethodNotFound, Message: "server/discover was not answered",
+			deliver(&sdkrpc.Response{ID: id, Error: &sdkrpc.Error{
+				Code: sdkrpc.CodeMethodNotFound, Message: "server/discover was not answered",
 			}})
 		}
 	})
 }
 
 // answered notes a response, and reports whether it is the answer to a probe that has expired.
-func (p *probe) answered(id jsonrpc.ID) (late bool) {
+func (p *probe) answered(id sdkrpc.ID) (late bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.sent || p.id != id {

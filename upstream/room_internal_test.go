@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 )
 
 // crowded is an account of a budget of 16 MiB of which others hold 10.
@@ -45,41 +45,42 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		lines.WriteString("data: " + rest[:n] + "\n")
 		rest = rest[n:]
 	}
-	type reader func(*budget.Account) (large received, small string, err error)
+	type reader func(*budget.Account) (large jsonrpc.Received, small string, err error)
 	events := func(stream string) reader {
-		return func(a *budget.Account) (received, string, error) {
-			s := newSSEReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, a)
-			ev, err := s.next()
-			if errors.Is(err, errEventTooLarge) {
-				err = s.skip()
+		return func(a *budget.Account) (jsonrpc.Received, string, error) {
+			s := jsonrpc.NewEventReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, a)
+			ev, err := s.Next()
+			if errors.Is(err, jsonrpc.ErrEventTooLarge) {
+				err = oversizeOf(s.Skip())
 			}
-			next, failed := s.next()
+			next, failed := s.Next()
 			if failed != nil {
-				return received{}, "", failed
+				return jsonrpc.Received{}, "", failed
 			}
-			return ev.received(), string(next.data), err
+			return ev.Received(), string(next.Data), err
 		}
 	}
 	for name, read := range map[string]reader{
-		"line": func(a *budget.Account) (received, string, error) {
-			l := newLineReader(strings.NewReader(long+"\n{}\n"), 64<<20, a)
-			large, err := l.next()
-			next, failed := l.next()
+		"line": func(a *budget.Account) (jsonrpc.Received, string, error) {
+			l := jsonrpc.NewLineReader(strings.NewReader(long+"\n{}\n"), func() int { return 64 << 20 }, a)
+			large, err := l.Next()
+			err = oversizeOf(err)
+			next, failed := l.Next()
 			if failed != nil {
-				return received{}, "", failed
+				return jsonrpc.Received{}, "", failed
 			}
-			return large, string(next.text), err
+			return large, string(next.Text), err
 		},
 		"event":          events("data: " + long + "\n\n"),
 		"event of lines": events(lines.String() + "\n"),
-		"body": func(a *budget.Account) (received, string, error) {
+		"body": func(a *budget.Account) (jsonrpc.Received, string, error) {
 			resp := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(long))}
-			got, err := readBody(resp, 64<<20, a)
+			got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, 64<<20, a)
 			return got, "{}", err
 		},
-		"body of known size": func(a *budget.Account) (received, string, error) {
+		"body of known size": func(a *budget.Account) (jsonrpc.Received, string, error) {
 			resp := &http.Response{ContentLength: int64(len(long)), Body: io.NopCloser(strings.NewReader(long))}
-			got, err := readBody(resp, 64<<20, a)
+			got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, 64<<20, a)
 			return got, "{}", err
 		},
 	} {
@@ -108,14 +109,14 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			}
 			others.Free()
 			got, small, err := read(mine)
-			if err != nil || len(bytes.ReplaceAll(got.text, []byte("\n"), nil)) != len(long) || small != "{}" {
-				t.Fatalf("%s: %v, %d bytes, and then %q", name, err, len(got.text), small)
+			if err != nil || len(bytes.ReplaceAll(got.Text, []byte("\n"), nil)) != len(long) || small != "{}" {
+				t.Fatalf("%s: %v, %d bytes, and then %q", name, err, len(got.Text), small)
 			}
 			if r, err := mine.Take(10<<20, nil); err == nil {
 				t.Errorf("%s: a message that is held takes no room", name)
 				r.Free()
 			}
-			got.memory.free()
+			got.Memory.Free()
 			r, err := mine.Take(10<<20, nil)
 			if err != nil {
 				t.Errorf("%s: a message that was freed takes room: %v", name, err)
@@ -123,26 +124,4 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			r.Free()
 		})
 	}
-}
-
-// TestMemoryThatNobodyFreesIsCollected forgets a message. Whoever waits for its room gets it from the garbage collector.
-func TestMemoryThatNobodyFreesIsCollected(t *testing.T) {
-	t.Parallel()
-	b := budget.New(16 << 20)
-	a := b.Account("a")
-	held, err := newMemory(a, 9<<20, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	part := held.bytes[:1]
-	runtime.KeepAlive(held)
-	if _, err := a.Take(9<<20, nil); err == nil { // a part of it keeps all of it
-		t.Error("memory that is still read was taken for free")
-	}
-	runtime.KeepAlive(part)
-	l, err := a.Take(9<<20, nil)
-	if err != nil {
-		t.Errorf("memory that nobody reads is held: %v", err)
-	}
-	l.Free()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -38,5 +39,5 @@ func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 		}
 	}
 	sess.lane.questions().expectRoots()
-	sess.lane.say(ctx, notificationBody(noteRootsChanged, clean))
+	sess.lane.say(ctx, jsonrpc.NotificationText(noteRootsChanged, clean))
 }

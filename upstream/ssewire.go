@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 )
 
@@ -21,7 +22,7 @@ type sseWire struct {
 	client   *http.Client
 	endpoint string
 	body     io.ReadCloser
-	events   *sseReader
+	events   *jsonrpc.EventReader
 	life     context.Context // of the POSTs: they have no caller, so they end with the wire
 	end      context.CancelFunc
 	slots    chan struct{}
@@ -60,7 +61,7 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 	w := &sseWire{
 		client: client,
 		body:   resp.Body,
-		events: newSSEReader(resp.Body, limit, server.account),
+		events: jsonrpc.NewEventReader(resp.Body, limit, server.account),
 		life:   life,
 		slots:  make(chan struct{}, maxPosts),
 	}
@@ -69,15 +70,15 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 		return nil, &fault.StatusError{Status: resp.StatusCode}
 	}
 	for {
-		ev, err := w.events.next()
+		ev, err := w.events.Next()
 		if err != nil {
 			_ = resp.Body.Close()
 			return nil, fmt.Errorf("wait for the endpoint event: %w", err)
 		}
-		if ev.name != "endpoint" {
+		if ev.Name != "endpoint" {
 			continue
 		}
-		endpoint, err := target.Parse(string(ev.data))
+		endpoint, err := target.Parse(string(ev.Data))
 		if err != nil || !sameOrigin(endpoint, target) {
 			_ = resp.Body.Close()
 			return nil, errors.New("the endpoint event names another origin than the server's url")
@@ -87,17 +88,17 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 	}
 }
 
-func (w *sseWire) read() (received, error) {
+func (w *sseWire) read() (jsonrpc.Received, error) {
 	for {
-		ev, err := w.events.next()
-		if errors.Is(err, errEventTooLarge) {
-			err = w.events.skip()
+		ev, err := w.events.Next()
+		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
+			err = oversizeOf(w.events.Skip())
 		}
 		if err != nil {
-			return received{}, err
+			return jsonrpc.Received{}, err
 		}
-		if (ev.name == "" || ev.name == "message") && len(ev.data) > 0 {
-			return ev.received(), nil
+		if (ev.Name == "" || ev.Name == "message") && len(ev.Data) > 0 {
+			return ev.Received(), nil
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 )
 
 const (
@@ -25,7 +26,7 @@ var errQueueFull = errors.New("the server does not read its input")
 type lineWire struct {
 	in    io.WriteCloser // the child's stdin
 	out   io.ReadCloser  // the child's stdout
-	lines *lineReader
+	lines *jsonrpc.LineReader
 
 	try     func([]byte) (int, error) // writes what can be written without waiting; nil where there is no such way
 	turn    sync.Mutex                // held by who writes
@@ -49,7 +50,7 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int, account *budge
 	w := &lineWire{
 		in:    in,
 		out:   out,
-		lines: newLineReader(out, limit, account),
+		lines: jsonrpc.NewLineReader(out, func() int { return limit }, account),
 		try:   writeAtOnce(in),
 		poke:  make(chan struct{}, 1),
 		queue: make(chan outMessage, maxQueuedLines),
@@ -61,7 +62,10 @@ func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int, account *budge
 	return w
 }
 
-func (w *lineWire) read() (received, error) { return w.lines.next() }
+func (w *lineWire) read() (jsonrpc.Received, error) {
+	got, err := w.lines.Next()
+	return got, oversizeOf(err)
+}
 
 func (w *lineWire) post(m outMessage) error {
 	select {

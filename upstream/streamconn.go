@@ -10,10 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
@@ -24,7 +25,7 @@ import (
 type wire interface {
 	// read returns the next message, which the caller may keep or free. It is called from one goroutine. A message that the
 	// wire had to skip is an *oversize; any other error ends the connection.
-	read() (received, error)
+	read() (jsonrpc.Received, error)
 
 	// post hands m over for sending and never blocks. An error means that m will not be sent.
 	post(m outMessage) error
@@ -84,7 +85,7 @@ type streamConn struct {
 	notifications notificationHandler
 	hop           *hop // set once the version is negotiated, nil below 2026-07-28
 
-	toSDK    chan jsonrpc.Message
+	toSDK    chan sdkrpc.Message
 	closing  chan struct{}
 	ended    chan struct{} // closed when the reader is done
 	endOnce  sync.Once
@@ -113,7 +114,7 @@ func newStreamConn(
 		log:           log,
 		redact:        r,
 		notifications: to,
-		toSDK:         make(chan jsonrpc.Message, sdkBacklog),
+		toSDK:         make(chan sdkrpc.Message, sdkBacklog),
 		closing:       make(chan struct{}),
 		ended:         make(chan struct{}),
 		noisy:         rate.NewLimiter(rate.Every(10*time.Second), 3),
@@ -132,7 +133,7 @@ func (c *streamConn) Connect(context.Context) (mcp.Connection, error) { return c
 func (c *streamConn) SessionID() string { return "" }
 
 // Read returns the next message that is for the SDK.
-func (c *streamConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (c *streamConn) Read(ctx context.Context) (sdkrpc.Message, error) {
 	select {
 	case m := <-c.toSDK:
 		return m, nil
@@ -156,15 +157,15 @@ func (c *streamConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write sends a message of the SDK.
-func (c *streamConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(m)
+func (c *streamConn) Write(ctx context.Context, m sdkrpc.Message) error {
+	data, err := sdkrpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encode message: %w", err)
 	}
 	switch m := m.(type) {
-	case *jsonrpc.Response:
+	case *sdkrpc.Response:
 		c.requests.Add(-1)
-	case *jsonrpc.Request:
+	case *sdkrpc.Request:
 		if m.Method == methodDiscover {
 			c.probe.start(m.ID, c.deliver)
 		}
@@ -243,42 +244,42 @@ func (c *streamConn) readAll() {
 }
 
 // receive hands one message, or each message of a batch, to whom it is for.
-func (c *streamConn) receive(got received) {
-	if len(got.text) > 0 && got.text[0] == '[' {
-		err := rawjson.Elements(got.text, func(one []byte) bool {
-			c.receiveOne(received{text: one}) // several share the memory: none of them can free it
+func (c *streamConn) receive(got jsonrpc.Received) {
+	if len(got.Text) > 0 && got.Text[0] == '[' {
+		err := rawjson.Elements(got.Text, func(one []byte) bool {
+			c.receiveOne(jsonrpc.Received{Text: one}) // several share the memory: none of them can free it
 			return true
 		})
 		if err != nil {
-			c.drop("a line that is no JSON", got.text)
+			c.drop("a line that is no JSON", got.Text)
 		}
 		return
 	}
 	c.receiveOne(got)
 }
 
-func (c *streamConn) receiveOne(got received) {
-	raw := got.text
-	e, kind := open(raw)
-	switch kind {
-	case kindResponse:
-		if id, ours := e.laneID(); ours {
+func (c *streamConn) receiveOne(got jsonrpc.Received) {
+	raw := got.Text
+	e := jsonrpc.Read(raw)
+	switch e.Kind {
+	case jsonrpc.Response:
+		if id, ours := laneID(e); ours {
 			if call := c.remove(id); call != nil {
-				call.finish(call.answerOf(raw, e).in(got.memory))
+				call.finish(call.answerOf(e).in(got.Memory))
 			}
 			return
 		}
-	case kindNotification:
+	case jsonrpc.Notification:
 		if !c.notified(e) {
 			return
 		}
-	case kindRequest:
-		if e.notUTF8 > 0 {
+	case jsonrpc.Request:
+		if e.NotUTF8 > 0 {
 			c.drop("a request that is not UTF-8", raw)
-			c.respond(e.refusal())
+			c.respond(notUTF8Error(e))
 			return
 		}
-		if e.valid && c.desk.receive(e, nil) {
+		if e.Valid && c.desk.receive(e, nil) {
 			return
 		}
 		if c.requests.Add(1) > maxServerRequests {
@@ -290,18 +291,18 @@ func (c *streamConn) receiveOne(got received) {
 		c.drop("a line that is no JSON-RPC message", raw)
 		return
 	}
-	m, err := jsonrpc.DecodeMessage(raw)
+	m, err := sdkrpc.DecodeMessage(raw)
 	if err != nil {
-		if kind == kindRequest {
+		if e.Kind == jsonrpc.Request {
 			c.requests.Add(-1)
 		}
 		c.drop("a malformed message", raw)
 		return
 	}
-	if r, ok := m.(*jsonrpc.Response); ok && c.probe.answered(r.ID) {
+	if r, ok := m.(*sdkrpc.Response); ok && c.probe.answered(r.ID) {
 		return // too late: the SDK was told otherwise
 	}
-	if kind == kindResponse {
+	if e.Kind == jsonrpc.Response {
 		c.declared.note(e)
 	}
 	c.deliver(m)
@@ -309,14 +310,14 @@ func (c *streamConn) receiveOne(got received) {
 
 // notified handles a notification, and reports whether it is for the SDK. Those that nothing listens to end here,
 // because the SDK would queue a flood of them without bound.
-func (c *streamConn) notified(e envelope) (forSDK bool) {
+func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
 	switch {
-	case e.is(noteProgress):
-		if e.isBadProgress() {
+	case e.Method == noteProgress:
+		if isBadProgress(e) {
 			c.notifications.losses.add()
 			return false
 		}
-		token, ours := e.progressToken()
+		token, ours := progressToken(e)
 		if !ours {
 			return false
 		}
@@ -324,16 +325,16 @@ func (c *streamConn) notified(e envelope) (forSDK bool) {
 		call := c.pending[token]
 		c.mu.Unlock()
 		if call != nil {
-			if !call.report(e.params) {
+			if !call.report(e.Params) {
 				c.notifications.losses.add()
 			}
 			return false
 		}
-	case e.is(noteCancelled):
+	case e.Method == noteCancelled:
 		return !c.desk.canceled(e)
 	}
 	call := c.listener(e)
-	if method, _ := rawjson.String(e.method); call == nil && (method == noteMessage || isCustom(method)) {
+	if method := e.Method; call == nil && (method == noteMessage || isCustom(method)) {
 		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
 		var several bool
 		if call, several = c.desk.sole(); several {
@@ -353,8 +354,8 @@ func discard() *laneCall {
 }
 
 // listener is the subscriptions/listen of a client's own that a notification names; nil for none.
-func (c *streamConn) listener(e envelope) *laneCall {
-	meta, ok := rawjson.Get(e.params, "_meta")
+func (c *streamConn) listener(e jsonrpc.Message) *laneCall {
+	meta, ok := rawjson.Get(e.Params, "_meta")
 	if !ok || !rawjson.IsObject(meta) {
 		return nil
 	}
@@ -380,7 +381,7 @@ func (c *streamConn) respond(body []byte) {
 func (c *streamConn) say(_ context.Context, body []byte) { c.respond(body) }
 
 // deliver queues a message for the SDK.
-func (c *streamConn) deliver(m jsonrpc.Message) {
+func (c *streamConn) deliver(m sdkrpc.Message) {
 	select {
 	case c.toSDK <- m:
 	case <-c.closing:
@@ -440,7 +441,7 @@ func (c *streamConn) cancel(_ context.Context, call *laneCall, reason string) {
 
 // tell implements lane.
 func (c *streamConn) tell(ctx context.Context, method string, params []byte) error {
-	line, err := rawjson.Line(notificationBody(method, params))
+	line, err := rawjson.Line(jsonrpc.NotificationText(method, params))
 	if err != nil {
 		return err
 	}

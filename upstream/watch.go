@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
@@ -113,8 +114,8 @@ func (w *watch) begin(h *hop) (params []byte, id string, version int) {
 }
 
 // acknowledge takes notifications/subscriptions/acknowledged on a connection that all streams share.
-func (w *watch) acknowledge(e envelope) {
-	meta, _ := rawjson.Get(e.params, "_meta")
+func (w *watch) acknowledge(e jsonrpc.Message) {
+	meta, _ := rawjson.Get(e.Params, "_meta")
 	w.mu.Lock()
 	ours, version := rawjson.Text(meta, metaSubscription) == w.stream, w.asked
 	w.mu.Unlock()
@@ -125,8 +126,8 @@ func (w *watch) acknowledge(e envelope) {
 }
 
 // acknowledged takes what the server says that it agreed to.
-func (w *watch) acknowledged(version int, e envelope) {
-	filter, _ := rawjson.Get(e.params, "notifications")
+func (w *watch) acknowledged(version int, e jsonrpc.Message) {
+	filter, _ := rawjson.Get(e.Params, "notifications")
 	list, _ := rawjson.Get(filter, "resourceSubscriptions")
 	agreed := make(map[string]bool)
 	_ = rawjson.Elements(list, func(one []byte) bool { // none where it is absent

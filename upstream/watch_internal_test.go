@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
@@ -23,8 +24,8 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		w := newWatch(func() { missed.Add(1) })
 		w.changes[lists.ToolKind] = true
 		far := newMemoryWire()
-		conn := newStreamConn(far, time.Second, notificationHandler{handle: func(e envelope, _ *laneCall) {
-			if e.is(noteListenAcked) {
+		conn := newStreamConn(far, time.Second, notificationHandler{handle: func(e jsonrpc.Message, _ *laneCall) {
+			if e.Method == noteListenAcked {
 				w.acknowledge(e)
 			}
 		}}, quiet(), redact.New(ServerConfig{}))

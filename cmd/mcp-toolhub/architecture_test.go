@@ -27,6 +27,11 @@ var mayImport = map[string]map[string]string{
 	"internal/statefile":   {},
 	"internal/paramheader": {"internal/rawjson": "reads schemas and arguments"},
 	"internal/schema":      {"internal/tool": "digests are the key of its cache"},
+	"internal/jsonrpc": {
+		"internal/rawjson": "finds the members of a message",
+		"internal/tool":    "error objects and their codes",
+		"internal/budget":  "large messages take leases",
+	},
 	"internal/sessionid": {
 		"internal/seal":      "ids are sealed",
 		"internal/statefile": "writes its record",
@@ -73,6 +78,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":              "admits tools and executes calls in the hub's vocabulary",
 		"internal/rawjson":           "lanes carry raw JSON",
 		"internal/budget":            "bounds the memory of large messages",
+		"internal/jsonrpc":           "reads, writes and frames messages",
 		"internal/paramheader":       "arguments that travel as headers",
 	},
 	"namespace": {

@@ -1,7 +1,8 @@
-package upstream
+package jsonrpc
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"runtime"
@@ -12,8 +13,8 @@ import (
 // minMemory is the size from which on a message takes a lease of the memory for messages.
 const minMemory = 128 << 10
 
-// memory is room for one large message, and the lease for it.
-type memory struct {
+// Memory is room for one large message, and the lease for it.
+type Memory struct {
 	bytes   []byte
 	lease   *budget.Lease // for all of bytes
 	cleanup runtime.Cleanup
@@ -21,8 +22,8 @@ type memory struct {
 
 // newMemory returns memory for size bytes that takes the place of old. old may be nil, and still holds the message. With
 // an error the lease of old is free.
-func newMemory(account *budget.Account, size int, old *memory) (*memory, error) {
-	const step = 256 << 10
+func newMemory(account *budget.Account, size int, old *Memory) (*Memory, error) {
+	const step = 1 << 20
 	size = (size + step - 1) / step * step
 	var held *budget.Lease
 	if old != nil {
@@ -32,16 +33,16 @@ func newMemory(account *budget.Account, size int, old *memory) (*memory, error) 
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{bytes: make([]byte, 0, size), lease: lease}
+	m := &Memory{bytes: make([]byte, 0, size), lease: lease}
 	if lease != nil {
-		// Without a call of free, the lease ends with the last reader of a part.
+		// Without a call of Free, the lease ends with the last reader of a part.
 		m.cleanup = runtime.AddCleanup(&m.bytes[:1][0], (*budget.Lease).Free, lease)
 	}
 	return m, nil
 }
 
-// free ends the lease. The bytes stay readable.
-func (m *memory) free() {
+// Free ends the lease. The bytes stay readable.
+func (m *Memory) Free() {
 	if m == nil || m.lease == nil {
 		return
 	}
@@ -50,17 +51,17 @@ func (m *memory) free() {
 	m.lease = nil
 }
 
-// received is one message.
-type received struct {
-	text   []byte
-	memory *memory // that holds text; nil for a text that is not large
+// Received is one message.
+type Received struct {
+	Text   []byte
+	Memory *Memory // holds Text; nil for a text that is not large
 }
 
 // gathering puts a message together whose size is not known beforehand.
 type gathering struct {
 	account *budget.Account
 	bytes   []byte
-	memory  *memory // holds bytes; nil while they are few
+	memory  *Memory // holds bytes; nil while they are few
 	most    int     // what more room than this is not needed for; 0: not known
 	err     error   // there was no room for more; nothing is gathered from then on
 }
@@ -82,7 +83,7 @@ func (g *gathering) grow(more int) bool {
 		g.bytes = append(make([]byte, 0, need), g.bytes...)
 		return true
 	}
-	size := need + need/2
+	size := 2 * need
 	if g.most > 0 {
 		size = max(need, min(size, g.most))
 	}
@@ -98,19 +99,19 @@ func (g *gathering) room(size int) bool {
 	}
 	g.memory = m
 	g.bytes = append(m.bytes[:0], g.bytes...)
-	old.free()
+	old.Free()
 	return true
 }
 
 // drop gives up what was gathered.
 func (g *gathering) drop() {
-	g.memory.free()
+	g.memory.Free()
 	g.bytes, g.memory = nil, nil
 }
 
 // received is the message, of which text is the part that matters.
-func (g *gathering) received(text []byte) received {
-	return received{text: text, memory: g.memory}
+func (g *gathering) received(text []byte) Received {
+	return Received{Text: text, Memory: g.memory}
 }
 
 // reserve makes room for size bytes in all.
@@ -147,4 +148,29 @@ func (g *gathering) read(r io.Reader, most int) (n int, err error) {
 	n, err = r.Read(g.bytes[len(g.bytes) : len(g.bytes)+min(cap(g.bytes)-len(g.bytes), most)])
 	g.bytes = g.bytes[:len(g.bytes)+n]
 	return n, err
+}
+
+// ErrBodyTooLarge says that a body is over its limit.
+var ErrBodyTooLarge = errors.New("larger than the size limit")
+
+// ReadBody reads a body of at most limit bytes. size is what it is said to have, or negative.
+func ReadBody(body io.Reader, size, limit int64, account *budget.Account) (Received, error) {
+	if size > limit {
+		return Received{}, ErrBodyTooLarge
+	}
+	g := gathering{account: account, most: int(limit) + bytes.MinRead}
+	// One byte more than the body has, so that its end is found without more room.
+	g.reserve(int(max(size, bytes.MinRead-1)) + 1)
+	err := g.err
+	if err == nil {
+		_, err = g.ReadFrom(io.LimitReader(body, limit+1))
+	}
+	if err == nil && int64(len(g.bytes)) > limit {
+		err = ErrBodyTooLarge
+	}
+	if err != nil {
+		g.drop()
+		return Received{}, err
+	}
+	return g.received(g.bytes), nil
 }

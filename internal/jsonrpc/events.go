@@ -1,4 +1,4 @@
-package upstream
+package jsonrpc
 
 import (
 	"bytes"
@@ -11,31 +11,31 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// errEventTooLarge is an event over the limit. What is left of it has not been read.
-var errEventTooLarge = errors.New("server-sent event over the size limit")
+// ErrEventTooLarge is the error of an event over the limit. What is left of it has not been read.
+var ErrEventTooLarge = errors.New("server-sent event over the size limit")
 
 // A reader begins with a small buffer, since most streams are short, and lets it grow.
 const (
-	minSSEBuffer = 4 << 10
-	maxSSEBuffer = 64 << 10
+	minEventBuffer = 4 << 10
+	maxEventBuffer = 64 << 10
 )
 
-// sseEvent is one server-sent event.
-type sseEvent struct {
-	name   string  // "" means "message"
-	id     string  // the stream's last event id, up to and including this event
-	data   []byte  // its own
-	memory *memory // that holds data; nil where data is not large, or of several lines
-	retry  time.Duration
+// Event is one server-sent event.
+type Event struct {
+	Name   string  // "" means "message"
+	ID     string  // the stream's last event id, up to and including this event
+	Data   []byte  // its own
+	Memory *Memory // holds Data; nil where Data is not large
+	Retry  time.Duration
 }
 
-// received is the message that is the event's data.
-func (ev sseEvent) received() received {
-	return received{text: ev.data, memory: ev.memory}
+// Received returns the message that is the event's data.
+func (ev Event) Received() Received {
+	return Received{Text: ev.Data, Memory: ev.Memory}
 }
 
-// sseReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
-type sseReader struct {
+// EventReader reads server-sent events from a stream, each of at most limit bytes. Lines end in LF, CRLF or CR.
+type EventReader struct {
 	r       io.Reader
 	limit   int
 	account *budget.Account // of large events
@@ -46,90 +46,94 @@ type sseReader struct {
 	skipLF bool // the line before ended in CR: a LF that follows belongs to it
 	begun  bool // the first line was read
 
-	lastID string
+	LastID string // id of the last event
 
 	// Of the event that was too large:
 	about *rawjson.Skim // its data as far as it was read
 	mid   bool          // it was left within a line
-	full  error         // there was no room for it, and why; nil where it is over the limit
+	full  error         // why there was no memory for it; nil where it is over the limit
 	lost  []byte        // what was read of it and had no room
 }
 
-func newSSEReader(r io.Reader, limit int, account *budget.Account) *sseReader {
-	return &sseReader{r: r, limit: limit, account: account, buf: make([]byte, minSSEBuffer)}
+// NewEventReader returns a reader of the event stream r. Large events take leases of account, which may be nil.
+func NewEventReader(r io.Reader, limit int, account *budget.Account) *EventReader {
+	return &EventReader{r: r, limit: limit, account: account, buf: make([]byte, minEventBuffer)}
 }
 
-// next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
-// the format demands. After errEventTooLarge comes skip, or nothing more.
-func (s *sseReader) next() (sseEvent, error) {
-	ev := sseEvent{}
+// Next returns the next event that has data, an id or a retry time. An event that the stream's end cuts off is lost, as
+// the format demands. After ErrEventTooLarge comes Skip, or nothing more.
+func (s *EventReader) Next() (Event, error) {
+	ev := Event{}
 	some, size := false, 0
-	joined := gathering{account: s.account, most: s.limit + maxSSEBuffer} // data of several lines
+	joined := gathering{account: s.account, most: s.limit + maxEventBuffer} // data of several lines
 	for {
 		got, err := s.line(s.limit - size)
-		if errors.Is(err, errEventTooLarge) {
+		if errors.Is(err, ErrEventTooLarge) {
 			s.about = &rawjson.Skim{}
-			s.about.Add(ev.data)
-			s.about.Add(bytes.TrimPrefix(got.text, []byte("data:")))
+			s.about.Add(ev.Data)
+			s.about.Add(bytes.TrimPrefix(got.Text, []byte("data:")))
 			s.about.Add(s.lost)
 		}
 		if err != nil {
-			ev.memory.free()
-			got.memory.free()
-			return sseEvent{}, err
+			ev.Memory.Free()
+			got.Memory.Free()
+			return Event{}, err
 		}
-		line := got.text
+		line := got.Text
 		size += len(line)
 		if len(line) == 0 {
 			if some {
-				ev.id = s.lastID
+				ev.ID = s.LastID
 				return ev, nil
 			}
-			ev, size = sseEvent{}, 0
+			ev, size = Event{}, 0
 			continue
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
 		case "data":
-			if ev.data == nil {
+			if ev.Data == nil {
 				// Ours: nothing is copied for the usual event of one line.
-				ev.data, ev.memory = value, got.memory
+				ev.Data, ev.Memory = value, got.Memory
 			} else {
 				if joined.bytes == nil {
-					joined.append(ev.data)
-					ev.memory.free()
+					joined.append(ev.Data)
+					ev.Memory.Free()
 				}
 				joined.append([]byte{'\n'})
 				joined.append(value)
-				got.memory.free()
-				ev.data, ev.memory = joined.bytes, joined.memory
+				got.Memory.Free()
+				ev.Data, ev.Memory = joined.bytes, joined.memory
 				if joined.err != nil {
 					s.about, s.mid, s.full = &rawjson.Skim{}, false, joined.err
-					s.about.Add(ev.data)
-					return sseEvent{}, errEventTooLarge
+					s.about.Add(ev.Data)
+					return Event{}, ErrEventTooLarge
 				}
 			}
 			some = true
 		case "event":
-			ev.name = string(value)
+			ev.Name = string(value)
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 {
-				s.lastID = string(value)
+				s.LastID = string(value)
 				some = true
 			}
 		case "retry":
 			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-				ev.retry = time.Duration(ms) * time.Millisecond
+				ev.Retry = time.Duration(ms) * time.Millisecond
 				some = true
 			}
 		}
 	}
 }
 
-// skip passes over the rest of the event that was too large, and returns the *oversize that it is, or an error of reading.
+// NoRoom returns why there was no memory for the event that was too large, or nil where it is over the limit.
+func (s *EventReader) NoRoom() error { return s.full }
+
+// Skip passes over the rest of the event that was too large, and returns the *TooLarge that it is, or an error of reading.
 // Of an event whose data takes several lines it may not know whom it was for.
-func (s *sseReader) skip() error {
+func (s *EventReader) Skip() error {
 	size := 0 // of the line at hand
 	if s.mid {
 		size = 1
@@ -145,7 +149,7 @@ func (s *sseReader) skip() error {
 		size += len(part)
 		switch {
 		case ended && size == 0:
-			return newOversize(s.limit, s.about, s.full)
+			return &TooLarge{Limit: s.limit, About: s.about, NoRoom: s.full}
 		case ended:
 			size, s.mid = 0, false
 		}
@@ -153,13 +157,13 @@ func (s *sseReader) skip() error {
 }
 
 // line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
-// it returns what was read of it, and errEventTooLarge.
-func (s *sseReader) line(limit int) (received, error) {
-	line := gathering{account: s.account, most: s.limit + maxSSEBuffer}
+// it returns what was read of it, and ErrEventTooLarge.
+func (s *EventReader) line(limit int) (Received, error) {
+	line := gathering{account: s.account, most: s.limit + maxEventBuffer}
 	for {
 		part, ended, err := s.chunk()
 		if err != nil {
-			return received{}, err
+			return Received{}, err
 		}
 		large := len(line.bytes)+len(part) > limit
 		line.append(part)
@@ -169,7 +173,7 @@ func (s *sseReader) line(limit int) (received, error) {
 		switch {
 		case large:
 			s.mid, s.full = !ended, line.err
-			return line.received(line.bytes), errEventTooLarge
+			return line.received(line.bytes), ErrEventTooLarge
 		case !ended:
 			continue
 		}
@@ -182,10 +186,10 @@ func (s *sseReader) line(limit int) (received, error) {
 }
 
 // chunk returns what comes next of the line at hand, and whether the line ends with it. It is overwritten by the next one.
-func (s *sseReader) chunk() (part []byte, ended bool, err error) {
+func (s *EventReader) chunk() (part []byte, ended bool, err error) {
 	for {
 		if s.at == s.end {
-			if s.end == len(s.buf) && len(s.buf) < maxSSEBuffer {
+			if s.end == len(s.buf) && len(s.buf) < maxEventBuffer {
 				s.buf = make([]byte, 2*len(s.buf)) // the last read filled it: there is much to come
 			}
 			n, err := s.r.Read(s.buf)

@@ -1,21 +1,22 @@
-package upstream
+package jsonrpc
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// lineBuffer is how much a lineReader reads at once.
+// lineBuffer is how much a LineReader reads at once.
 const lineBuffer = 64 << 10
 
-// lineReader reads lines of at most limit bytes.
-type lineReader struct {
+// LineReader reads messages of one line each.
+type LineReader struct {
 	r       io.Reader
-	limit   int
+	limit   func() int
 	account *budget.Account // of large lines
 
 	buf []byte // what was read; buf[at:end] belongs to no line yet
@@ -24,31 +25,34 @@ type lineReader struct {
 	err error // that came with what was read last
 }
 
-func newLineReader(r io.Reader, limit int, account *budget.Account) *lineReader {
-	return &lineReader{r: r, limit: limit, account: account, buf: make([]byte, lineBuffer)}
+// NewLineReader returns a reader of r. limit returns the bytes that a line may have; it is asked when a part of a line comes.
+// Large lines take leases of account, which may be nil.
+func NewLineReader(r io.Reader, limit func() int, account *budget.Account) *LineReader {
+	return &LineReader{r: r, limit: limit, account: account, buf: make([]byte, lineBuffer)}
 }
 
-// next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
-// limit is read to its end, dropped, and reported as an *oversize. A last line without line break counts.
-func (l *lineReader) next() (received, error) {
+// Next returns the next line that is not blank, without outer white space. It is the caller's to keep. A line over the
+// limit is read to its end, dropped, and reported as a *TooLarge. A last line without line break counts.
+func (l *LineReader) Next() (Received, error) {
 	for {
 		line, err := l.line()
-		var large *oversize
+		var large *TooLarge
 		if errors.As(err, &large) {
-			return received{}, err
+			return Received{}, err
 		}
 		if trimmed := bytes.TrimSpace(line.bytes); len(trimmed) > 0 {
 			return line.received(trimmed), nil
 		}
 		if err != nil {
-			return received{}, err
+			return Received{}, err
 		}
 	}
 }
 
-func (l *lineReader) line() (gathering, error) {
-	line := gathering{account: l.account, most: l.limit + lineBuffer}
+func (l *LineReader) line() (gathering, error) {
+	line := gathering{account: l.account, most: l.limit() + lineBuffer}
 	var skip *rawjson.Skim // not nil once the line is too large
+	limit := 0             // that it is over
 	for ended := false; !ended; {
 		var part []byte
 		if l.at == l.end && l.err != nil {
@@ -72,7 +76,10 @@ func (l *lineReader) line() (gathering, error) {
 				line.append(part)
 			}
 		}
-		if skip == nil && (len(line.bytes) > l.limit || line.err != nil) {
+		if skip != nil {
+			continue
+		}
+		if limit = l.limit(); len(line.bytes) > limit || line.err != nil {
 			skip = &rawjson.Skim{}
 			skip.Add(line.bytes)
 			if line.err != nil { // then part was not added to the line
@@ -82,13 +89,13 @@ func (l *lineReader) line() (gathering, error) {
 		}
 	}
 	if skip != nil {
-		return gathering{}, newOversize(l.limit, skip, line.err)
+		return gathering{}, &TooLarge{Limit: limit, About: skip, NoRoom: line.err}
 	}
 	return line, nil
 }
 
 // part takes what is left of the line at hand from the buffer, up to and including its end.
-func (l *lineReader) part() (part []byte, ended bool) {
+func (l *LineReader) part() (part []byte, ended bool) {
 	part = l.buf[l.at:l.end]
 	if i := bytes.IndexByte(part, '\n'); i >= 0 {
 		part, ended = part[:i+1], true
@@ -99,7 +106,7 @@ func (l *lineReader) part() (part []byte, ended bool) {
 
 // readInto reads once, right into a line that is large. What it gets of the next line goes into the buffer, which is
 // empty. ended reports that the line is complete.
-func (l *lineReader) readInto(line *gathering) (ended bool) {
+func (l *LineReader) readInto(line *gathering) (ended bool) {
 	n := 0
 	n, l.err = line.read(l.r, len(l.buf))
 	read := line.bytes[len(line.bytes)-n:]
@@ -109,4 +116,21 @@ func (l *lineReader) readInto(line *gathering) (ended bool) {
 		return true
 	}
 	return false
+}
+
+// Buffered returns how many bytes were read that belong to no line yet.
+func (l *LineReader) Buffered() int { return l.end - l.at }
+
+// TooLarge is the error of a message that was read to its end and dropped.
+type TooLarge struct {
+	Limit  int
+	About  *rawjson.Skim // of the message
+	NoRoom error         // why there was no memory for it; nil where it is over the limit
+}
+
+func (e *TooLarge) Error() string {
+	if e.NoRoom != nil {
+		return "a message was dropped: " + e.NoRoom.Error()
+	}
+	return fmt.Sprintf("a message of more than %d bytes", e.Limit)
 }

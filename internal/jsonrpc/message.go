@@ -1,0 +1,225 @@
+// Package jsonrpc models JSON-RPC 2.0 messages as they travel: on lines, in event streams and in HTTP bodies.
+//
+// It reads the members of a message and leaves their bytes as they are. Servers' messages are read leniently (Read), clients'
+// strictly (Parse). What a method means is left to the callers.
+package jsonrpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Message is one JSON-RPC message. Its parts alias the text and are never written to. Members that are absent are nil.
+type Message struct {
+	Text                  []byte
+	ID                    json.RawMessage // as written
+	Method                string          // "" for a response
+	Params, Result, Error json.RawMessage
+
+	Kind    Kind
+	Valid   bool // the whole message is well-formed JSON, and UTF-8
+	NotUTF8 int  // offset from 1 of the first byte that is not UTF-8, in a message that is well-formed JSON otherwise; else 0
+
+	// Object is Result as it was read; the zero value where that is no object.
+	Object rawjson.Object
+}
+
+// Kind tells requests, notifications and responses apart.
+type Kind int
+
+const (
+	None Kind = iota // no JSON-RPC message
+	Response
+	Request
+	Notification
+)
+
+// IsRequest reports whether a message of Parse is a request.
+func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+
+// IsResponse reports whether a message of Parse is a response.
+func (m Message) IsResponse() bool { return m.Method == "" && m.ID != nil }
+
+// members are what was found in a message besides its parts.
+type members struct {
+	version   string
+	hasMethod bool
+	twice     string // a member that must not occur twice, and does
+	ok        bool   // the text is an object, as far as it was read
+}
+
+// read reads the members of a message. Of members that occur twice, the last one counts.
+func read(text []byte) (m Message, found members) {
+	m.Text = text
+	seen := make(map[string]bool, 4)
+	take := func(member rawjson.Member) bool {
+		name := member.Name()
+		switch name {
+		case "jsonrpc":
+			found.version, _ = rawjson.String(member.Value)
+		case "id":
+			m.ID = member.Value
+		case "method":
+			m.Method, _ = rawjson.String(member.Value)
+			found.hasMethod = true
+		case "params":
+			m.Params = member.Value
+		case "result":
+			m.Result = member.Value
+			return true
+		case "error":
+			m.Error = member.Value
+			return true
+		default:
+			return true
+		}
+		if seen[name] {
+			found.twice = name
+		}
+		seen[name] = true
+		return true
+	}
+	object, result, ok := rawjson.Parse(text, "result")
+	if !ok {
+		found.ok = rawjson.Members(text, take) == nil
+		return m, found
+	}
+	m.NotUTF8 = rawjson.NotUTF8(text) + 1
+	m.Valid, m.Object = m.NotUTF8 == 0, result
+	found.ok = rawjson.IsObject(text)
+	for _, member := range object.Members() {
+		take(member)
+	}
+	return m, found
+}
+
+// Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false.
+func Read(text []byte) Message {
+	m, found := read(text)
+	switch {
+	case !found.ok || found.version != "2.0":
+		return Message{Text: text}
+	case found.hasMethod && rawjson.IsNull(m.ID):
+		m.Kind = Notification
+	case found.hasMethod:
+		m.Kind = Request
+	case m.ID != nil || m.Error != nil:
+		m.Kind = Response
+	default:
+		return Message{Text: text}
+	}
+	return m
+}
+
+// Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is none.
+func Parse(text []byte) (Message, *tool.RPCError) {
+	m, found := read(text)
+	if !m.Valid {
+		return unreadable(text)
+	}
+	if !found.ok {
+		return m, InvalidRequest("a message must be a JSON object")
+	}
+	fault := ""
+	switch {
+	case found.version != "2.0":
+		fault = `member "jsonrpc" must be "2.0"`
+	case !IsID(m.ID):
+		fault = "id must be a string or a number"
+	case found.twice != "":
+		fault = fmt.Sprintf("member %q occurs twice", found.twice)
+	case found.hasMethod && m.Method == "":
+		fault = "method must be a non-empty string"
+	case m.Params != nil && !rawjson.IsObject(m.Params) && !rawjson.IsNull(m.Params):
+		fault = "params must be an object"
+	}
+	if !IsID(m.ID) {
+		m.ID = nil
+	}
+	if fault != "" {
+		return m, InvalidRequest(fault)
+	}
+	return m, nil
+}
+
+// unreadable refuses a text that is not JSON, or not UTF-8 ("JSON-RPC messages MUST be UTF-8 encoded"). The error names the
+// request where its id can be read.
+func unreadable(text []byte) (Message, *tool.RPCError) {
+	m := Message{Text: text}
+	why := fmt.Sprintf("nested deeper than %d levels", rawjson.MaxDepth)
+	if rawjson.Depth(text) <= rawjson.MaxDepth {
+		if !rawjson.Valid(text) {
+			return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: not a JSON text"}
+		}
+		why = fmt.Sprintf("not UTF-8 (byte %d of the message): send text as UTF-8", rawjson.NotUTF8(text))
+	}
+	_, asks := rawjson.Get(text, "method")
+	if id, ok := rawjson.Get(text, "id"); ok && asks && IsID(id) && rawjson.Valid(id) && rawjson.NotUTF8(id) < 0 {
+		m.ID = id
+	}
+	return m, &tool.RPCError{Code: tool.CodeParseError, Message: "parse error: " + why}
+}
+
+// IsID reports whether id may be the id of a request, or is nil: "Requests MUST include a string or integer ID. Unlike base
+// JSON-RPC, the ID MUST NOT be null." JSON-RPC allows any number, and the hub gives any back as it came.
+func IsID(id json.RawMessage) bool {
+	return id == nil || id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
+}
+
+// InvalidRequest returns the error of a message that is no request.
+func InvalidRequest(what string) *tool.RPCError {
+	return &tool.RPCError{Code: tool.CodeInvalidRequest, Message: "invalid request: " + what}
+}
+
+// RequestText returns the request method, with params unless they are nil.
+func RequestText(id json.RawMessage, method string, params json.RawMessage) []byte {
+	out := make([]byte, 0, len(params)+len(id)+len(method)+64)
+	out = append(append(out, `{"jsonrpc":"2.0","id":`...), id...)
+	return withMethod(append(out, ','), method, params)
+}
+
+// NotificationText returns the notification method, with params unless they are nil.
+func NotificationText(method string, params json.RawMessage) []byte {
+	return withMethod([]byte(`{"jsonrpc":"2.0",`), method, params)
+}
+
+func withMethod(out []byte, method string, params json.RawMessage) []byte {
+	out = append(append(out, `"method":`...), rawjson.Quote(method)...)
+	if params != nil {
+		out = append(append(out, `,"params":`...), params...)
+	}
+	return append(out, '}')
+}
+
+// ResponseStart returns the response to the request with id up to its result. A nil id becomes null.
+func ResponseStart(id json.RawMessage) []byte {
+	return append(append([]byte(`{"jsonrpc":"2.0","id":`), idOrNull(id)...), `,"result":`...)
+}
+
+// ErrorText returns the error response to the request with id. A nil id becomes null. An error object that was received stays
+// as it is, where it is one.
+func ErrorText(id json.RawMessage, e *tool.RPCError) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), idOrNull(id)...)
+	out = append(out, `,"error":`...)
+	if rawjson.IsObject(e.Raw) && rawjson.Valid(e.Raw) {
+		return append(append(out, e.Raw...), '}')
+	}
+	out = strconv.AppendInt(append(out, `{"code":`...), e.Code, 10)
+	out = append(append(out, `,"message":`...), rawjson.Quote(e.Message)...)
+	if !rawjson.IsNull(e.Data) && rawjson.Valid(e.Data) {
+		out = append(append(out, `,"data":`...), e.Data...)
+	}
+	return append(out, `}}`...)
+}
+
+// idOrNull returns null for a nil id.
+func idOrNull(id json.RawMessage) json.RawMessage {
+	if id == nil {
+		return json.RawMessage("null")
+	}
+	return id
+}
