@@ -159,6 +159,7 @@ var mayImport = map[string]map[string]string{
 		"policy/target":    "tells executors which paths were permitted",
 	},
 	"cmd/mcp-toolhub/internal/downstream": {
+		"internal/jsonrpc":                "reads, writes and frames messages",
 		"internal/tool":                   "surfaces and errors",
 		"internal/rawjson":                "lanes carry raw JSON",
 		"cmd/mcp-toolhub/internal/invoke": "every call goes through the pipeline",

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -46,7 +47,7 @@ func answered(answers []tool.Answer, err error) (tool.Reply, error) {
 			out += ","
 		}
 		if a.Err != nil {
-			out += string(errorText(nil, a.Err))
+			out += string(jsonrpc.ErrorText(nil, a.Err))
 			continue
 		}
 		out += string(a.Result)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
@@ -49,16 +50,16 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 	d.mu.Unlock()
 	parts, err := splitBatch(text, version)
 	if err != nil {
-		_ = d.writeLine(errorText(nil, invalidRequest(err.Error())))
+		_ = d.writeLine(jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
 		return
 	}
 	b := &batch{send: d.write, waiting: 1}
 	for _, part := range parts {
-		m, refusal := parseMessage(part)
+		m, refusal := jsonrpc.Parse(part)
 		switch {
 		case refusal != nil:
-			b.expect()(whole(errorText(m.id, refusal)))
-		case m.isRequest() && m.method != methodListen: // which has no end to wait for
+			b.expect()(whole(jsonrpc.ErrorText(m.ID, refusal)))
+		case m.IsRequest() && m.Method != methodListen: // which has no end to wait for
 			d.dispatch(ctx, m, b.expect())
 		default:
 			d.dispatch(ctx, m, d.write)

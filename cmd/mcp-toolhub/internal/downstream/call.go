@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -25,8 +26,8 @@ type toolCalls struct {
 }
 
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
-func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
-	if !rawjson.IsObject(m.params) {
+func (c *toolCalls) serve(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+	if !rawjson.IsObject(m.Params) {
 		return invalidParams("params are missing")
 	}
 	name, refusal := textParam(m, "name")
@@ -37,28 +38,28 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m message, r replier) *to
 	if refusal != nil {
 		return refusal
 	}
-	to := targetOf(surface, name, m.params)
+	to := targetOf(surface, name, m.Params)
 	if to.via != "" {
 		if surface, refusal = c.surfaces.forCall(ctx, p, to.name); refusal != nil {
 			return refusal
 		}
 	}
-	m.params, name = to.params, to.name
-	args, _ := rawjson.Get(m.params, "arguments")
-	token, meta := splitMeta(m.params)
+	m.Params, name = to.params, to.name
+	args, _ := rawjson.Get(m.Params, "arguments")
+	token, meta := splitMeta(m.Params)
 	server := serverOf(surface, name)
 	call := invoke.Call{
-		Surface: surface, Name: name, Params: m.params, Arguments: args, Meta: meta, Hop: p.hop,
-		NativeCallID: m.id, Method: m.method, Actor: p.actor, Session: p.session,
+		Surface: surface, Name: name, Params: m.Params, Arguments: args, Meta: meta, Hop: p.hop,
+		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
 		Via: to.via, SelectionRef: to.ref,
 	}
 	if !p.modern && p.caller != nil {
 		call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
-	if task, ok := rawjson.Get(m.params, "task"); ok && rawjson.IsObject(task) && !p.modern {
+	if task, ok := rawjson.Get(m.Params, "task"); ok && rawjson.IsObject(task) && !p.modern {
 		defer c.ownerships.expect(server)()
 	}
-	c.suspensions.serve(ctx, &attempt{peer: p, op: &toolCall{c, call}, params: m.params, server: server, reply: r,
+	c.suspensions.serve(ctx, &attempt{peer: p, op: &toolCall{c, call}, params: m.Params, server: server, reply: r,
 		progress: newProgressQueue(r, token), retries: p.modern})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -366,11 +367,11 @@ func TestAnIdIsFreeWithItsAnswer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{}, behind(&servers{}))
 	for _, request := range []string{`"method":"tools/list"`, `"method":"resources/read","params":{"uri":"x://none"}`} {
-		m, _ := parseMessage([]byte(`{"jsonrpc":"2.0","id":1,` + request + `}`))
+		m, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,` + request + `}`))
 		var open inflight
 		answered := false
 		s.serveLane(t.Context(), peer{profile: "default", inflight: &open, caller: &caller{}}, m, takes{answered: func() {
-			_, done, refusal := open.add(t.Context(), m.id)
+			_, done, refusal := open.add(t.Context(), m.ID)
 			if refusal != nil {
 				t.Errorf("{%s}: %s", request, refusal.Message)
 				return

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -40,22 +41,22 @@ func (o onward) params(params json.RawMessage) (json.RawMessage, error) {
 }
 
 // forward sends a request on to a server and the server's answer back.
-func (f *forwarder) forward(ctx context.Context, p peer, m message, r replier, to onward) *tool.RPCError {
+func (f *forwarder) forward(ctx context.Context, p peer, m jsonrpc.Message, r replier, to onward) *tool.RPCError {
 	if why := f.refusal(ctx, p, m, to); why != nil {
 		return f.failed(ctx, r, why)
 	}
-	params, err := to.params(m.params)
+	params, err := to.params(m.Params)
 	if err != nil {
 		return invalidParams(err.Error())
 	}
-	token, meta := splitMeta(m.params)
-	request := tool.Request{Server: to.server, Method: m.method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
+	token, meta := splitMeta(m.Params)
+	request := tool.Request{Server: to.server, Method: m.Method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
 		Unknown: to.unknown}
 	if to.unknown {
 		request.Name = p.named
 	}
 	f.suspensions.serve(ctx, &attempt{peer: p, op: &forwardedRequest{f, request, to}, params: params, server: to.server,
-		reply: r, progress: newProgressQueue(r, token), retries: p.modern && takesInput(m.method)})
+		reply: r, progress: newProgressQueue(r, token), retries: p.modern && takesInput(m.Method)})
 	return nil
 }
 
@@ -202,7 +203,7 @@ func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCE
 const metaError = "toolhub/error"
 
 // getPrompt serves prompts/get: the prompt goes by any of its names here, and by its own one on.
-func (f *forwarder) getPrompt(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
+func (f *forwarder) getPrompt(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	name, refusal := textParam(m, "name")
 	if refusal != nil {
 		return refusal
@@ -232,7 +233,7 @@ func promptOf(p peer, surface *tool.Surface, name string) (server, native string
 }
 
 // readResource serves resources/read.
-func (f *forwarder) readResource(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
+func (f *forwarder) readResource(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	uri, server, native, refusal := f.surfaces.ownedResource(p, m)
 	if refusal != nil {
 		return refusal
@@ -241,12 +242,12 @@ func (f *forwarder) readResource(ctx context.Context, p peer, m message, r repli
 }
 
 // complete serves completion/complete. Its ref names a prompt or a resource, and so the server.
-func (f *forwarder) complete(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
+func (f *forwarder) complete(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	surface, refusal := f.surfaces.of(p)
 	if refusal != nil {
 		return refusal
 	}
-	ref, _ := rawjson.Get(m.params, "ref")
+	ref, _ := rawjson.Get(m.Params, "ref")
 	kind, _ := rawjson.GetString(ref, "type")
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
 	text, ok := rawjson.GetString(ref, member)
@@ -266,7 +267,7 @@ func (f *forwarder) complete(ctx context.Context, p peer, m message, r replier) 
 }
 
 // pass serves a request that the hub does not know: the server does.
-func (f *forwarder) pass(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
+func (f *forwarder) pass(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	server, refusal := f.surfaces.soleServer(p)
 	if refusal != nil {
 		return refusal
@@ -286,22 +287,22 @@ type Forwarded struct {
 
 // refusal returns why a request of p may not reach a server; nil where it may. Requests about tasks are not looked at: their
 // calls were let through.
-func (f *forwarder) refusal(ctx context.Context, p peer, m message, to onward) error {
-	if f.deps.Refuse == nil || isTaskMethod(m.method) {
+func (f *forwarder) refusal(ctx context.Context, p peer, m jsonrpc.Message, to onward) error {
+	if f.deps.Refuse == nil || isTaskMethod(m.Method) {
 		return nil
 	}
-	why := f.deps.Refuse(ctx, Forwarded{Server: to.server, Method: m.method, Params: m.params, Unknown: to.unknown, Actor: p.actor,
+	why := f.deps.Refuse(ctx, Forwarded{Server: to.server, Method: m.Method, Params: m.Params, Unknown: to.unknown, Actor: p.actor,
 		Profile: p.profile})
 	if why == nil {
 		return nil
 	}
-	f.deps.Logger.Info("a request is refused by the policy", "server", to.server, "method", clip(m.method), "actor", p.actor.Ref(),
+	f.deps.Logger.Info("a request is refused by the policy", "server", to.server, "method", clip(m.Method), "actor", p.actor.Ref(),
 		"why", why.Message)
 	return why
 }
 
 // passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
-func (f *forwarder) passNote(ctx context.Context, p peer, m message) {
+func (f *forwarder) passNote(ctx context.Context, p peer, m jsonrpc.Message) {
 	server, refusal := f.surfaces.soleServer(p)
 	if refusal != nil {
 		return
@@ -310,13 +311,13 @@ func (f *forwarder) passNote(ctx context.Context, p peer, m message) {
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, true
-	params := m.params
+	params := m.Params
 	if rawjson.IsNull(params) {
 		params = nil
 	}
-	err := f.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.method, Params: params, Hop: p.hop, Session: p.session})
+	err := f.deps.Servers.Notify(ctx, &tool.Request{Server: server, Method: m.Method, Params: params, Hop: p.hop, Session: p.session})
 	if err != nil {
-		f.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method", clip(m.method), "error", err)
+		f.deps.Logger.Warn("a client's notification did not reach the server", "server", server, "method", clip(m.Method), "error", err)
 	}
 }
 

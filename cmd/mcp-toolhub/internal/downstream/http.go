@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -292,7 +293,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	case errors.As(err, &large):
 		s.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message or hub.http.max_body_bytes",
 			"bytes", large.Limit)
-		writeJSON(w, http.StatusRequestEntityTooLarge, errorText(nil, invalidRequest(fmt.Sprintf("the message has more than %d bytes "+
+		writeJSON(w, http.StatusRequestEntityTooLarge, jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes "+
 			"(hub.limits.client_message, or over HTTP hub.http.max_body_bytes): send less, or raise that in the hub's config", large.Limit))))
 		return nil, false
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -529,8 +530,8 @@ func TestUnreadableMessages(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"` + "\xff" + `","method":"x","params":{}}`:      `"id":null,"error":{"code":-32700,"message":"parse error: not UTF-8 (byte 23 of the message)`,
 		`{"jsonrpc":"2.0","id":1,"method":"x"`:                                  `"id":null,"error":{"code":-32700,"message":"parse error: not a JSON text`,
 	} {
-		m, refusal := parseMessage([]byte(text))
-		if refusal == nil || !strings.Contains(string(errorText(m.id, refusal)), want) {
+		m, refusal := jsonrpc.Parse([]byte(text))
+		if refusal == nil || !strings.Contains(string(jsonrpc.ErrorText(m.ID, refusal)), want) {
 			t.Errorf("%.60s: %v, want %s", text, refusal, want)
 		}
 	}
@@ -543,16 +544,16 @@ func FuzzParseMessage(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, refusal := parseMessage(text)
+		m, refusal := jsonrpc.Parse(text)
 		if refusal != nil {
-			if !json.Valid(errorText(m.id, refusal)) {
-				t.Errorf("%q is refused with %q", text, errorText(m.id, refusal))
+			if !json.Valid(jsonrpc.ErrorText(m.ID, refusal)) {
+				t.Errorf("%q is refused with %q", text, jsonrpc.ErrorText(m.ID, refusal))
 			}
 			return
 		}
 		masked, mask := maskID(m)
-		if mask != nil && string(mask.undo(masked.id)) != string(m.id) {
-			t.Errorf("id %s is lost", m.id)
+		if mask != nil && string(mask.undo(masked.ID)) != string(m.ID) {
+			t.Errorf("id %s is lost", m.ID)
 		}
 	})
 }

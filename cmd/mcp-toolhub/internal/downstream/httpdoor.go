@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
@@ -78,7 +79,7 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
 	for _, name := range []string{headerVersion, headerSession, headerMethod, headerName} {
 		if len(r.Header.Values(name)) > 1 { // a proxy may have gone by the other one
-			writeJSON(w, http.StatusBadRequest, errorText(nil, &tool.RPCError{Code: tool.CodeHeaderMismatch,
+			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(nil, &tool.RPCError{Code: tool.CodeHeaderMismatch,
 				Message: "header " + name + " occurs twice"}))
 			return
 		}
@@ -87,12 +88,12 @@ func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
 		d.postBatch(w, r, text)
 		return
 	}
-	m, refusal := parseMessage(body)
+	m, refusal := jsonrpc.Parse(body)
 	if refusal != nil {
-		writeJSON(w, http.StatusBadRequest, errorText(m.id, refusal))
+		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
-	if r.Header.Get(headerVersion) >= modernVersion || m.isRequest() && metaVersion(m) >= modernVersion {
+	if r.Header.Get(headerVersion) >= modernVersion || m.IsRequest() && metaVersion(m) >= modernVersion {
 		d.postModern(w, r, m)
 		return
 	}
@@ -100,7 +101,7 @@ func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
 }
 
 // postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
-func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message) {
+func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	if isCustomNote(d.profile, m) {
 		actor := actorFrom(r)
 		p := peer{profile: d.profile, actor: actor, session: callerSession(actor), modern: true}
@@ -112,11 +113,11 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if !m.isRequest() || !d.server.serves(d.profile, m.method) {
+	if !m.IsRequest() || !d.server.serves(d.profile, m.Method) {
 		d.delegate(w, r, m)
 		return
 	}
-	reply := newHTTPReply(w, r, m.id, true)
+	reply := newHTTPReply(w, r, m.ID, true)
 	if refusal := checkHeaders(r.Header, m); refusal != nil {
 		reply.refuse(refusal)
 		return
@@ -129,7 +130,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 	}
 	p.caller = d.server.callers.get(p.session)
 	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
-	if m.method == methodToolsCall {
+	if m.Method == methodToolsCall {
 		if refusal := d.server.checkParams(r.Context(), p, m, r.Header); refusal != nil {
 			reply.refuse(refusal)
 			return
@@ -139,18 +140,18 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m message)
 }
 
 // postLegacy serves a message of a revision with sessions.
-func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message) {
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	if r.Header.Get(headerSession) == "" {
-		if m.isRequest() && d.server.serves(d.profile, m.method) {
-			writeJSON(w, http.StatusBadRequest, errorText(m.id, invalidRequest(
-				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.method, headerSession))))
+		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
+			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
+				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.Method, headerSession))))
 			return
 		}
 		if refusal := checkInitialize(m); refusal != nil {
-			writeJSON(w, http.StatusBadRequest, errorText(m.id, refusal))
+			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
 			return
 		}
-		if m.method == methodInitialize {
+		if m.Method == methodInitialize {
 			d.initialize(w, r, m)
 			return
 		}
@@ -159,7 +160,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 	}
 	d.inSession(w, r, func(s *session) {
 		switch {
-		case m.isRequest() && d.server.serves(d.profile, m.method):
+		case m.IsRequest() && d.server.serves(d.profile, m.Method):
 			if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
 				http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
 					strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
@@ -167,28 +168,28 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 			}
 			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight, caller: s.caller,
 				questions: &s.questions, hop: tool.Hop{ClientCapabilities: s.capabilities}}
-			reply := newHTTPReply(w, r, m.id, false)
+			reply := newHTTPReply(w, r, m.ID, false)
 			reply.gone = r.Context().Done()
 			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 			d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
 		case isCustomNote(d.profile, m):
 			d.passNote(w, r, peer{profile: d.profile, actor: s.actor, session: s.whole(), hop: tool.Hop{ClientCapabilities: s.capabilities}}, m)
-		case m.isResponse():
+		case m.IsResponse():
 			d.server.takeResponse(&s.questions, m)
 			w.WriteHeader(http.StatusAccepted)
-		case m.method == noteCancelled && m.id == nil && s.inflight.cancel(m.params):
+		case m.Method == noteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
 			w.WriteHeader(http.StatusAccepted)
-		case m.method == noteRootsChanged && m.id == nil:
-			d.server.deps.Servers.RootsChanged(r.Context(), s.whole(), m.params)
+		case m.Method == noteRootsChanged && m.ID == nil:
+			d.server.deps.Servers.RootsChanged(r.Context(), s.whole(), m.Params)
 			w.WriteHeader(http.StatusAccepted)
-		case m.isRequest() && m.method == methodInitialize:
-			writeJSON(w, http.StatusBadRequest, errorText(m.id, errInitializedTwice("session",
+		case m.IsRequest() && m.Method == methodInitialize:
+			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, errInitializedTwice("session",
 				"go on with it, or initialize without the "+headerSession+" header")))
 		case isUnknownNote(m) && (r.Header.Get(headerVersion) == "" || supported(r.Header.Get(headerVersion))):
 			w.WriteHeader(http.StatusAccepted)
-		case m.isRequest() && !servedBySDK(m.method):
-			writeJSON(w, http.StatusOK, errorText(m.id, &tool.RPCError{Code: tool.CodeMethodNotFound,
-				Message: fmt.Sprintf("method %q is not served", m.method)}))
+		case m.IsRequest() && !servedBySDK(m.Method):
+			writeJSON(w, http.StatusOK, jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeMethodNotFound,
+				Message: fmt.Sprintf("method %q is not served", m.Method)}))
 		default:
 			d.delegate(w, r, m)
 		}
@@ -196,7 +197,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m message)
 }
 
 // initialize lets the SDK answer, and begins a session where it answers with a result.
-func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m message) {
+func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	rec := &recorder{header: make(http.Header), status: http.StatusOK}
 	d.delegate(rec, r, m)
 	result, _ := rawjson.Get(rec.body.Bytes(), "result")
@@ -204,7 +205,7 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m message)
 		s, err := d.begin(r, m, version)
 		if err != nil {
 			w.Header().Set("Retry-After", "60")
-			writeJSON(w, http.StatusServiceUnavailable, errorText(m.id, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
+			writeJSON(w, http.StatusServiceUnavailable, jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}))
 			return
 		}
 		w.Header().Set(headerSession, s.id)
@@ -215,7 +216,7 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m message)
 }
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
-func (d *httpDoor) passNote(w http.ResponseWriter, r *http.Request, p peer, m message) {
+func (d *httpDoor) passNote(w http.ResponseWriter, r *http.Request, p peer, m jsonrpc.Message) {
 	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || !d.server.enter() {
 		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
 		return
@@ -273,7 +274,7 @@ func (d *httpDoor) session(r *http.Request) (s *session, release func(), err err
 }
 
 // serveLane runs a lane request unless the hub is stopping.
-func (d *httpDoor) serveLane(ctx context.Context, p peer, m message, reply *httpReply) {
+func (d *httpDoor) serveLane(ctx context.Context, p peer, m jsonrpc.Message, reply *httpReply) {
 	if !d.server.enter() {
 		reply.refuse(errDraining())
 		return
@@ -285,12 +286,12 @@ func (d *httpDoor) serveLane(ctx context.Context, p peer, m message, reply *http
 }
 
 // delegate gives a message to the SDK. What that writes gets the request's own id back.
-func (d *httpDoor) delegate(w http.ResponseWriter, r *http.Request, m message) {
+func (d *httpDoor) delegate(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	m, mask := maskID(m)
 	if mask != nil {
 		w = &unmasking{ResponseWriter: w, mask: mask}
 	}
-	d.sdk.ServeHTTP(w, withBody(r, m.text))
+	d.sdk.ServeHTTP(w, withBody(r, m.Text))
 }
 
 // unmasking is a ResponseWriter that undoes a mask. The SDK writes a message in one piece.
@@ -315,7 +316,7 @@ func actorFrom(r *http.Request) tool.Actor {
 }
 
 // checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says.
-func checkHeaders(h http.Header, m message) *tool.RPCError {
+func checkHeaders(h http.Header, m jsonrpc.Message) *tool.RPCError {
 	mismatch := func(what string) *tool.RPCError {
 		return &tool.RPCError{Code: tool.CodeHeaderMismatch, Message: what}
 	}
@@ -331,17 +332,17 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 	switch v := h.Get(headerMethod); {
 	case v == "":
 		return mismatch("missing required " + headerMethod + " header")
-	case v != m.method:
-		return mismatch(fmt.Sprintf("%s header %q does not match method %q of the body", headerMethod, v, m.method))
+	case v != m.Method:
+		return mismatch(fmt.Sprintf("%s header %q does not match method %q of the body", headerMethod, v, m.Method))
 	}
-	member := map[string]string{methodToolsCall: "name", methodPromptsGet: "name", methodResourcesRead: "uri"}[m.method]
-	if namesTask(m.method) {
+	member := map[string]string{methodToolsCall: "name", methodPromptsGet: "name", methodResourcesRead: "uri"}[m.Method]
+	if namesTask(m.Method) {
 		member = "taskId"
 	}
 	if member == "" {
 		return nil
 	}
-	name, _ := rawjson.GetString(m.params, member)
+	name, _ := rawjson.GetString(m.Params, member)
 	v := h.Get(headerName)
 	decoded, ok := paramheader.Decode(v)
 	switch {
@@ -356,8 +357,8 @@ func checkHeaders(h http.Header, m message) *tool.RPCError {
 // checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body says. A name that belongs
 // to no tool is the call's own affair. Who calls a deferred tool by its name need not know of the headers, as no list has told
 // of them; those that it sends are held to what they say.
-func (s *Server) checkParams(ctx context.Context, p peer, m message, h http.Header) *tool.RPCError {
-	name, _ := rawjson.GetString(m.params, "name")
+func (s *Server) checkParams(ctx context.Context, p peer, m jsonrpc.Message, h http.Header) *tool.RPCError {
+	name, _ := rawjson.GetString(m.Params, "name")
 	surface, refusal := s.surfaces.forCall(ctx, p, name)
 	if refusal != nil {
 		return nil
@@ -366,7 +367,7 @@ func (s *Server) checkParams(ctx context.Context, p peer, m message, h http.Head
 	if !ok {
 		return nil
 	}
-	args, _ := rawjson.Get(m.params, "arguments")
+	args, _ := rawjson.Get(m.Params, "arguments")
 	bindings := paramheader.Of(l.Tool.InputSchema)
 	if surface.IsDeferred(l.Tool.Name) {
 		bindings = slices.DeleteFunc(slices.Clone(bindings), func(b paramheader.Binding) bool {
@@ -388,23 +389,23 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 	}
 	parts, err := splitBatch(text, version)
 	if err != nil {
-		writeJSON(w, http.StatusBadRequest, errorText(nil, invalidRequest(err.Error())))
+		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
 		return
 	}
 	var answers []pieces
 	for _, part := range parts {
 		rec := &recorder{header: make(http.Header)}
-		m, refusal := parseMessage(part)
+		m, refusal := jsonrpc.Parse(part)
 		if refusal != nil {
-			answers = append(answers, whole(errorText(m.id, refusal)))
+			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, refusal)))
 			continue
 		}
 		d.postLegacy(rec, withBody(r, part), m)
 		if id := rec.header.Get(headerSession); id != "" {
 			w.Header().Set(headerSession, id)
 		}
-		if m.isRequest() {
-			answers = append(answers, whole(rec.message(m.id)))
+		if m.IsRequest() {
+			answers = append(answers, whole(rec.message(m.ID)))
 		}
 	}
 	if len(answers) == 0 {
@@ -435,7 +436,7 @@ func (r *recorder) message(id json.RawMessage) []byte {
 		body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("data: ")))
 	}
 	if !rawjson.IsObject(body) {
-		return errorText(id, invalidRequest(strings.TrimSpace(string(body))))
+		return jsonrpc.ErrorText(id, jsonrpc.InvalidRequest(strings.TrimSpace(string(body))))
 	}
 	return body
 }

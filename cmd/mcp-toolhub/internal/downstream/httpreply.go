@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -96,7 +97,7 @@ func (r *httpReply) notify(method string, params json.RawMessage) {
 		return
 	}
 	r.openStream()
-	r.event(whole(notificationText(method, params)))
+	r.event(whole(jsonrpc.NotificationText(method, params)))
 }
 
 // request implements replier. An answer to a batch is one JSON text, without a place for requests.
@@ -113,7 +114,7 @@ func (r *httpReply) request(id json.RawMessage, method string, params json.RawMe
 	default:
 	}
 	r.openStream()
-	r.event(whole(requestText(id, method, params)))
+	r.event(whole(jsonrpc.RequestText(id, method, params)))
 	return true
 }
 
@@ -126,7 +127,7 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 	if r.modern {
 		status = statusOf(err.Code)
 	}
-	r.finish(status, whole(errorText(r.id, err)))
+	r.finish(status, whole(jsonrpc.ErrorText(r.id, err)))
 }
 
 // abandon implements replier: an HTTP request is always answered.

@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
@@ -19,16 +20,16 @@ type idMask struct {
 }
 
 // maskID returns m with an id that survives the SDK, and the mask to undo it; the mask is nil where nothing was done.
-func maskID(m message) (message, *idMask) {
-	if m.id == nil || survives(m.id) {
+func maskID(m jsonrpc.Message) (jsonrpc.Message, *idMask) {
+	if m.ID == nil || survives(m.ID) {
 		return m, nil
 	}
-	mask := &idMask{stand: rawjson.Quote("toolhub-id-" + rand.Text()), original: m.id}
-	text, err := rawjson.Set(m.text, "id", mask.stand)
+	mask := &idMask{stand: rawjson.Quote("toolhub-id-" + rand.Text()), original: m.ID}
+	text, err := rawjson.Set(m.Text, "id", mask.stand)
 	if err != nil {
 		return m, nil
 	}
-	m.text, m.id = text, mask.stand
+	m.Text, m.ID = text, mask.stand
 	return m, mask
 }
 
@@ -64,8 +65,8 @@ func (k *idMask) undo(text []byte) []byte {
 }
 
 // maskCancelled gives a notifications/cancelled the id under which the SDK knows the request.
-func (d *stdioDoor) maskCancelled(m message) message {
-	id, ok := rawjson.Get(m.params, "requestId")
+func (d *stdioDoor) maskCancelled(m jsonrpc.Message) jsonrpc.Message {
+	id, ok := rawjson.Get(m.Params, "requestId")
 	if !ok {
 		return m
 	}
@@ -73,9 +74,9 @@ func (d *stdioDoor) maskCancelled(m message) message {
 	defer d.mu.Unlock()
 	for _, mask := range d.masks {
 		if bytes.Equal(mask.original, id) {
-			if params, err := rawjson.Set(m.params, "requestId", mask.stand); err == nil {
-				if text, err := rawjson.Set(m.text, "params", params); err == nil {
-					m.params, m.text = params, text
+			if params, err := rawjson.Set(m.Params, "requestId", mask.stand); err == nil {
+				if text, err := rawjson.Set(m.Text, "params", params); err == nil {
+					m.Params, m.Text = params, text
 				}
 			}
 		}
@@ -84,7 +85,7 @@ func (d *stdioDoor) maskCancelled(m message) message {
 }
 
 // keyOf is the text of an id that the SDK gives back as it came.
-func keyOf(id jsonrpc.ID) string {
+func keyOf(id sdkrpc.ID) string {
 	if s, ok := id.Raw().(string); ok {
 		return string(rawjson.Quote(s))
 	}

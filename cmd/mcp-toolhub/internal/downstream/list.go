@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -60,16 +61,16 @@ func featureListing(member string, all []tool.Feature) listing {
 }
 
 // list serves the lists, from the surface's raw declarations.
-func (v *surfaces) list(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
-	surface, refusal := v.forList(ctx, p, m.method)
+func (v *surfaces) list(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+	surface, refusal := v.forList(ctx, p, m.Method)
 	if refusal != nil {
 		return refusal
 	}
 	if ctx.Err() != nil && r.abandon(ctx) {
 		return nil
 	}
-	l := v.listing(p, m.method, surface)
-	from, refusal := l.start(m.params)
+	l := v.listing(p, m.Method, surface)
+	from, refusal := l.start(m.Params)
 	if refusal != nil {
 		return refusal
 	}
@@ -91,7 +92,7 @@ func (v *surfaces) list(ctx context.Context, p peer, m message, r replier) *tool
 		out = append(append(out, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
 	}
 	if p.modern {
-		out = v.cacheHints(p, surface, m.method).append(out)
+		out = v.cacheHints(p, surface, m.Method).append(out)
 		out = append(out, `,"resultType":"complete","_meta":{`...)
 		out = append(append(out, rawjson.Quote(mcp.MetaKeyServerInfo)...), ':')
 		out = append(append(out, v.serverInfo...), '}')

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -81,8 +82,8 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 
 // serve serves a subscriptions/listen until the client or the hub ends it. It acknowledges the request when every server
 // concerned has accepted or been given up on.
-func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
-	want, refusal := readListen(m.params)
+func (s *listenStreams) serve(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+	want, refusal := readListen(m.Params)
 	if refusal != nil {
 		return refusal
 	}
@@ -92,7 +93,7 @@ func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier)
 	}
 	able := s.surfaces.abilities(surface)
 	want.prompts, want.resources = want.prompts && able.Prompts, want.resources && able.Resources
-	l := &listener{profile: p.profile, actor: p.actor, out: newOutbox(m.id),
+	l := &listener{profile: p.profile, actor: p.actor, out: newOutbox(m.ID),
 		wants: Change{Tools: want.tools, Prompts: want.prompts, Resources: want.resources}}
 	s.listeners.add(l)
 	defer s.listeners.remove(l)
@@ -123,7 +124,7 @@ func (s *listenStreams) serve(ctx context.Context, p peer, m message, r replier)
 			standing = false
 		}
 	}
-	r.answer(whole(s.end(m.id)))
+	r.answer(whole(s.end(m.ID)))
 	return nil
 }
 
@@ -190,7 +191,7 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 		return nil, refusal
 	}
 	if len(rest) > 0 {
-		asked := message{method: methodListen}
+		asked := jsonrpc.Message{Method: methodListen}
 		if s.forwarder.refusal(ctx, p, asked, onward{server: surface.Features.Servers[0], unknown: true}) != nil {
 			rest = nil // as from a server that does not know it
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -48,8 +49,8 @@ func (p peer) leastLevel() int {
 func unsetLevel() int { return slices.Index(logLevels(), "info") }
 
 // setLevel serves logging/setLevel.
-func (l *wantedLevels) set(_ context.Context, p peer, m message, r replier) *tool.RPCError {
-	raw, _ := rawjson.Get(m.params, "level")
+func (l *wantedLevels) set(_ context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+	raw, _ := rawjson.Get(m.Params, "level")
 	n := levelOf(raw)
 	if n < 0 {
 		return invalidParams(fmt.Sprintf("level must be one of %q", logLevels()))

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -113,7 +114,7 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 			s.ownerships.add(&ownership{ownedID: ownedID{server: name, kind: taskID, id: name}, caller: &caller{}, session: "s"})
 		}
 		began, r := time.Now(), &said{}
-		s.tasks.list(t.Context(), p, message{method: tool.MethodTaskList}, r)
+		s.tasks.list(t.Context(), p, jsonrpc.Message{Method: tool.MethodTaskList}, r)
 		if want := `{"tasks":[{"taskId":"first"},{"taskId":"last"}]}`; r.text != want || time.Since(began) > tasksWithin {
 			t.Errorf("after %v the list is %s", time.Since(began), r.text)
 		}
@@ -154,7 +155,7 @@ func TestLevelsOfEndedSessions(t *testing.T) {
 	close(ended)
 	session := tool.Session{Key: "s", Ended: ended}
 	s.levels.drop(session.Key)
-	s.levels.set(t.Context(), peer{session: session, caller: &caller{session: session}}, message{params: json.RawMessage(`{"level":"debug"}`)}, &said{})
+	s.levels.set(t.Context(), peer{session: session, caller: &caller{session: session}}, jsonrpc.Message{Params: json.RawMessage(`{"level":"debug"}`)}, &said{})
 	if len(s.levels.wanted) > 0 {
 		t.Errorf("servers are still asked for %v", s.levels.wanted)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -58,8 +59,8 @@ type replier interface {
 }
 
 // metaVersion is the protocol revision that a request's own _meta names; "" where it names none.
-func metaVersion(m message) string {
-	meta, ok := rawjson.Get(m.params, "_meta")
+func metaVersion(m jsonrpc.Message) string {
+	meta, ok := rawjson.Get(m.Params, "_meta")
 	if !ok {
 		return ""
 	}
@@ -69,13 +70,13 @@ func metaVersion(m message) string {
 
 // modernPeer completes p with what a request on the sessionless protocol says of its sender. It refuses what the SDK
 // refuses on the methods that it serves.
-func modernPeer(p peer, m message) (peer, *tool.RPCError) {
+func modernPeer(p peer, m jsonrpc.Message) (peer, *tool.RPCError) {
 	version := metaVersion(m)
 	if !supported(version) {
 		data, _ := json.Marshal(map[string]any{"supported": mcp.SupportedProtocolVersions(), "requested": version})
 		return p, &tool.RPCError{Code: tool.CodeUnsupportedProtocol, Message: "unsupported protocol version", Data: data}
 	}
-	meta, _ := rawjson.Get(m.params, "_meta")
+	meta, _ := rawjson.Get(m.Params, "_meta")
 	caps, ok := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
 	if !ok || !rawjson.IsObject(caps) {
 		return p, invalidParams(fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyClientCapabilities))
@@ -157,7 +158,7 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context
 	key := string(id)
 	if _, ok := f.calls[key]; ok {
 		cancel(nil)
-		return nil, nil, invalidRequest(fmt.Sprintf("id %s is in use by a call that has not been answered", key))
+		return nil, nil, jsonrpc.InvalidRequest(fmt.Sprintf("id %s is in use by a call that has not been answered", key))
 	}
 	if len(f.calls) >= maxInflight {
 		cancel(nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
@@ -75,8 +76,8 @@ func hasBreak(text []byte) bool {
 
 // answerText is the response with result to the request with id.
 func answerText(id json.RawMessage, result pieces) pieces {
-	before := `{"jsonrpc":"2.0","id":` + string(idOrNull(id)) + `,"result":`
-	text := result.framed(before, "}")
-	text.oneLine = result.oneLine && !hasBreak([]byte(before))
+	before := jsonrpc.ResponseStart(id)
+	text := result.framed(string(before), "}")
+	text.oneLine = result.oneLine && !hasBreak(before)
 	return text
 }

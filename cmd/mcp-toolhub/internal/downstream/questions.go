@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -80,8 +81,8 @@ func (q *questions) count() int {
 }
 
 // deliver gives a response to the open question that it answers, and reports whether there is one.
-func (q *questions) deliver(m message) bool {
-	id, ok := rawjson.String(m.id)
+func (q *questions) deliver(m jsonrpc.Message) bool {
+	id, ok := rawjson.String(m.ID)
 	if !ok {
 		return false
 	}
@@ -95,13 +96,10 @@ func (q *questions) deliver(m message) bool {
 	return ok
 }
 
-// isResponse reports whether m answers a request.
-func (m message) isResponse() bool { return m.method == "" && m.id != nil }
-
 // answerOf reads a response.
-func answerOf(m message) tool.Answer {
-	result, hasResult := rawjson.Get(m.text, "result")
-	fault, hasFault := rawjson.Get(m.text, "error")
+func answerOf(m jsonrpc.Message) tool.Answer {
+	result, hasResult := m.Result, m.Result != nil
+	fault, hasFault := m.Error, m.Error != nil
 	switch {
 	case hasFault && !hasResult && rawjson.IsObject(fault):
 		e := &tool.RPCError{Raw: fault}
@@ -115,7 +113,7 @@ func answerOf(m message) tool.Answer {
 }
 
 // takeResponse takes a client's response. One that answers no open question of that client is dropped.
-func (s *Server) takeResponse(q *questions, m message) {
+func (s *Server) takeResponse(q *questions, m jsonrpc.Message) {
 	if !q.deliver(m) {
 		s.strays.Add(1)
 		s.deps.Logger.Debug("a client's response was dropped: it answers no open request of the hub to that client")

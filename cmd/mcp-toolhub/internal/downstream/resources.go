@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // resourceOf reads the URI out of a request about one resource.
-func (v *surfaces) resourceOf(p peer, m message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
+func (v *surfaces) resourceOf(p peer, m jsonrpc.Message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
 	if uri, refusal = textParam(m, "uri"); refusal != nil {
 		return "", nil, refusal
 	}
@@ -21,7 +22,7 @@ func (v *surfaces) resourceOf(p peer, m message) (uri string, surface *tool.Surf
 }
 
 // ownedResource also finds the server of the resource, and the URI as that knows it.
-func (v *surfaces) ownedResource(p peer, m message) (uri, server, native string, refusal *tool.RPCError) {
+func (v *surfaces) ownedResource(p peer, m jsonrpc.Message) (uri, server, native string, refusal *tool.RPCError) {
 	uri, surface, refusal := v.resourceOf(p, m)
 	if refusal == nil {
 		server, native, refusal = ownerOf(p, surface, uri)
@@ -83,8 +84,8 @@ func templateOf(p peer, surface *tool.Surface, uri string) (server, native strin
 }
 
 // textParam reads a parameter that must be a non-empty string.
-func textParam(m message, name string) (string, *tool.RPCError) {
-	text, ok := rawjson.GetString(m.params, name)
+func textParam(m jsonrpc.Message, name string) (string, *tool.RPCError) {
+	text, ok := rawjson.GetString(m.Params, name)
 	if !ok || text == "" {
 		return "", invalidParams(fmt.Sprintf("%q must be a non-empty string", name))
 	}

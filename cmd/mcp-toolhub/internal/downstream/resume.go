@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -41,8 +42,8 @@ func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Sessio
 }
 
 // begin makes the session of a request whose initialize was answered with version.
-func (d *httpDoor) begin(r *http.Request, m message, version string) (*session, error) {
-	info, _ := rawjson.Get(m.params, "clientInfo")
+func (d *httpDoor) begin(r *http.Request, m jsonrpc.Message, version string) (*session, error) {
+	info, _ := rawjson.Get(m.Params, "clientInfo")
 	known := sessionid.Session{ProtocolVersion: version, Capabilities: capabilitiesOf(m)}
 	known.ClientName, known.ClientVersion = clientInfo(info)
 	id, known, err := d.server.ids.New(d.holder(actorFrom(r)), known)

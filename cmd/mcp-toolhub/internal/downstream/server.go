@@ -31,6 +31,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -289,14 +290,14 @@ type Servers interface {
 func direct(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
 
 // serveLane answers a request of a method that the hub serves itself. Other methods go to the SDK.
-func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
-	serve := s.handler(p, m.method)
+func (s *Server) serveLane(ctx context.Context, p peer, m jsonrpc.Message, r replier) {
+	serve := s.handler(p, m.Method)
 	if serve == nil {
-		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", m.method)})
+		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", m.Method)})
 		return
 	}
 	if p.inflight != nil {
-		opened, done, refusal := p.inflight.add(ctx, m.id)
+		opened, done, refusal := p.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			r.refuse(refusal)
 			return
@@ -312,7 +313,7 @@ func (s *Server) serveLane(ctx context.Context, p peer, m message, r replier) {
 }
 
 // handler serves the requests of one method. It answers r, or returns why it refuses the request.
-type handler func(ctx context.Context, p peer, m message, r replier) *tool.RPCError
+type handler func(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError
 
 // handler returns what serves a method on the peer's revision of the protocol; nil where nothing does.
 func (s *Server) handler(p peer, method string) handler {
@@ -425,17 +426,17 @@ func isKnownRequest(method string) bool {
 
 // isCustomNote reports whether notifications of clients of profile are passed on likewise. A known request without an id is
 // not: some servers would carry it out, past the pipeline.
-func isCustomNote(profile string, m message) bool {
+func isCustomNote(profile string, m jsonrpc.Message) bool {
 	return direct(profile) && isUnknownNote(m)
 }
 
 // isUnknownNote reports whether a message is a notification that the hub does not know. Where it is not passed on it is
 // accepted and ignored: a client that was refused one over HTTP would give up its connection.
-func isUnknownNote(m message) bool {
-	if m.id != nil || m.method == "" || isKnownRequest(m.method) {
+func isUnknownNote(m jsonrpc.Message) bool {
+	if m.ID != nil || m.Method == "" || isKnownRequest(m.Method) {
 		return false
 	}
-	switch m.method {
+	switch m.Method {
 	case noteInitialized, noteCancelled, noteProgress, noteRootsChanged:
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -204,8 +205,8 @@ type actorKey struct{}
 
 // capabilitiesOf are the capabilities that an initialize request declares; nil where it declares none. They are a copy,
 // since they outlive the request.
-func capabilitiesOf(m message) json.RawMessage {
-	capabilities, _ := rawjson.Get(m.params, "capabilities")
+func capabilitiesOf(m jsonrpc.Message) json.RawMessage {
+	capabilities, _ := rawjson.Get(m.Params, "capabilities")
 	if !rawjson.IsObject(capabilities) {
 		return nil
 	}

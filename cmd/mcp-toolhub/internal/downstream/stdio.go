@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -16,9 +15,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -29,7 +29,7 @@ type stdioDoor struct {
 	profile string
 	session tool.Session // of the one client, on every revision
 
-	toSDK  chan jsonrpc.Message
+	toSDK  chan sdkrpc.Message
 	closed chan struct{}
 	once   sync.Once
 
@@ -69,7 +69,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	gone := make(chan struct{})
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
-	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan jsonrpc.Message), closed: make(chan struct{}),
+	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan sdkrpc.Message), closed: make(chan struct{}),
 		backlog: newBacklog(), caller: &caller{session: session, out: newOutbox(nil), view: profile}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
 		open: make(map[string]func(pieces) bool)}
 	defer s.sessionEnded(session.Key)
@@ -142,7 +142,7 @@ func (d *stdioDoor) tell() {
 		select {
 		case <-d.caller.out.wake:
 			d.caller.out.drain(func(method string, params json.RawMessage) {
-				_ = d.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+				_ = d.writeLine(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
 			}, d.closed)
 		case <-d.closed:
 			return
@@ -160,72 +160,35 @@ func (t stdioTransport) Connect(context.Context) (mcp.Connection, error) { retur
 
 // readAll reads messages until the input ends.
 func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
-	r := bufio.NewReaderSize(in, 64<<10)
+	// The limit in force when the line comes counts, so it is asked for each time.
+	r := jsonrpc.NewLineReader(in, func() int { return int(d.server.cfg().MaxMessageBytes) }, nil)
 	for {
 		d.backlog.wait(ctx.Done(), d.closed)
-		// The limit in force when the line comes counts, so it is asked for each time.
-		line, err := readLine(r, func() int64 { return d.server.cfg().MaxMessageBytes })
-		if large := (*longLine)(nil); errors.As(err, &large) {
+		line, err := r.Next()
+		if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 			d.refuseLong(large)
 			continue
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			d.receive(ctx, line)
 		}
 		if err != nil {
 			return err
 		}
+		d.receive(ctx, line.Text)
 		if r.Buffered() == 0 {
 			runtime.Gosched() // a read may block this thread: what was received is not to wait for another one to wake up
 		}
 	}
 }
 
-// longLine is a message over the limit.
-type longLine struct {
-	limit int64
-	about *rawjson.Skim
-}
-
-func (e *longLine) Error() string { return fmt.Sprintf("a line of more than %d bytes", e.limit) }
-
-// readLine returns the next line without its end, and with io.EOF the last one. A line over limit is skipped to its end,
-// and reported as a *longLine.
-func readLine(r *bufio.Reader, limit func() int64) ([]byte, error) {
-	var line []byte
-	var long *longLine
-	for {
-		part, err := r.ReadSlice('\n')
-		if most := limit(); long == nil && int64(len(line)+len(part)) > most {
-			long = &longLine{most, &rawjson.Skim{}}
-			long.about.Add(line)
-			line = nil
-		}
-		if long != nil {
-			long.about.Add(part)
-		} else {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case long != nil && (err == nil || errors.Is(err, io.EOF)):
-			return nil, long // the end of the input is found again
-		}
-		return line, err
-	}
-}
-
 // refuseLong answers a message that was too large, so that nobody waits for it.
-func (d *stdioDoor) refuseLong(large *longLine) {
-	id, _ := large.about.Get("id")
-	if _, request := large.about.Get("method"); !request || !legalID(id) {
+func (d *stdioDoor) refuseLong(large *jsonrpc.TooLarge) {
+	id, _ := large.About.Get("id")
+	if _, request := large.About.Get("method"); !request || !jsonrpc.IsID(id) {
 		id = nil
 	}
 	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message",
-		"bytes", large.limit)
-	_ = d.writeLine(errorText(id, invalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
-		"send less, or raise that in the hub's config", large.limit))))
+		"bytes", large.Limit)
+	_ = d.writeLine(jsonrpc.ErrorText(id, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
+		"send less, or raise that in the hub's config", large.Limit))))
 }
 
 // receive takes in one line: a message, or on the revisions that allow it a batch of them.
@@ -234,9 +197,9 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 		d.receiveBatch(ctx, line)
 		return
 	}
-	m, refusal := parseMessage(line)
+	m, refusal := jsonrpc.Parse(line)
 	if refusal != nil {
-		_ = d.writeLine(errorText(m.id, refusal))
+		_ = d.writeLine(jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
 	d.dispatch(ctx, m, d.write)
@@ -248,23 +211,23 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 }
 
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
-func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) (written bool)) {
+func (d *stdioDoor) dispatch(ctx context.Context, m jsonrpc.Message, reply func(pieces) (written bool)) {
 	switch {
-	case m.isRequest() && d.server.serves(d.profile, m.method):
+	case m.IsRequest() && d.server.serves(d.profile, m.Method):
 		p, refusal := d.peer(m)
 		if refusal != nil {
-			reply(whole(errorText(m.id, refusal)))
+			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
 		}
 		if !d.server.enter() {
-			reply(whole(errorText(m.id, errDraining())))
+			reply(whole(jsonrpc.ErrorText(m.ID, errDraining())))
 			return
 		}
 		// Before the next line is read: it may cancel this call.
-		ctx, done, refusal := p.inflight.add(ctx, m.id)
+		ctx, done, refusal := p.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			d.server.calls.Done()
-			reply(whole(errorText(m.id, refusal)))
+			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
 		}
 		p.inflight = nil
@@ -275,23 +238,23 @@ func (d *stdioDoor) dispatch(ctx context.Context, m message, reply func(pieces) 
 			defer done()
 			behind()
 			defer d.backlog.turn(ctx)()
-			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.id, reply: func(text pieces) bool {
+			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.ID, reply: func(text pieces) bool {
 				done() // the client may use the id again once it has the answer
 				return reply(text)
 			}})
 		})
-	case m.method == noteCancelled && m.id == nil && d.inflight.cancel(m.params):
-	case m.method == noteRootsChanged && m.id == nil:
-		d.server.deps.Servers.RootsChanged(ctx, d.session, m.params)
+	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
+	case m.Method == noteRootsChanged && m.ID == nil:
+		d.server.deps.Servers.RootsChanged(ctx, d.session, m.Params)
 	case isCustomNote(d.profile, m):
 		d.passNote(ctx, m)
-	case m.isResponse(): // the SDK asks nothing of a client
+	case m.IsResponse(): // the SDK asks nothing of a client
 		d.server.takeResponse(&d.questions, m)
-	case m.method == methodInitialize && m.isRequest() && d.isInitialized():
-		reply(whole(errorText(m.id, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
+	case m.Method == methodInitialize && m.IsRequest() && d.isInitialized():
+		reply(whole(jsonrpc.ErrorText(m.ID, errInitializedTwice("connection", "go on with it, or start the hub anew"))))
 	default:
 		if refusal := checkInitialize(m); refusal != nil {
-			reply(whole(errorText(m.id, refusal)))
+			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
 		}
 		d.forward(ctx, m, reply)
@@ -306,11 +269,11 @@ func (d *stdioDoor) isInitialized() bool {
 
 // errInitializedTwice says that what is initialized already is not initialized again.
 func errInitializedTwice(what, instead string) *tool.RPCError {
-	return invalidRequest(fmt.Sprintf("this %s is initialized already: %s", what, instead))
+	return jsonrpc.InvalidRequest(fmt.Sprintf("this %s is initialized already: %s", what, instead))
 }
 
 // passNote sends a notification on that the hub does not know, in the order of the wire.
-func (d *stdioDoor) passNote(ctx context.Context, m message) {
+func (d *stdioDoor) passNote(ctx context.Context, m jsonrpc.Message) {
 	p, refusal := d.peer(m)
 	d.mu.Lock()
 	stateless := d.initID == ""
@@ -321,7 +284,7 @@ func (d *stdioDoor) passNote(ctx context.Context, m message) {
 	if refusal != nil || !d.server.enter() {
 		return
 	}
-	m.params = bytes.Clone(m.params)
+	m.Params = bytes.Clone(m.Params)
 	d.lanes.Add(1)
 	taken := d.sequel.after(func() {
 		defer d.lanes.Done()
@@ -332,7 +295,7 @@ func (d *stdioDoor) passNote(ctx context.Context, m message) {
 		d.lanes.Done()
 		d.server.calls.Done()
 		d.server.deps.Logger.Warn("a client's notification was dropped: the server has not taken in those before it", "waiting", maxSequel,
-			"method", clip(m.method))
+			"method", clip(m.Method))
 	}
 }
 
@@ -347,7 +310,7 @@ func (d *stdioDoor) actor() tool.Actor {
 func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
 // peer is the sender of a lane request on this connection.
-func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
+func (d *stdioDoor) peer(m jsonrpc.Message) (peer, *tool.RPCError) {
 	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight, caller: d.caller, quit: d.inputEnd}
 	p.actor.Session = d.session.Key
 	if metaVersion(m) >= modernVersion {
@@ -356,38 +319,38 @@ func (d *stdioDoor) peer(m message) (peer, *tool.RPCError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.initialized {
-		return p, invalidRequest(fmt.Sprintf("%q before initialize", m.method))
+		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize", m.Method))
 	}
 	p.actor.Client, p.hop.ClientCapabilities, p.questions = d.client, d.capabilities, &d.questions
 	return p, nil
 }
 
 // forward gives a message to the SDK.
-func (d *stdioDoor) forward(ctx context.Context, m message, reply func(pieces) (written bool)) {
+func (d *stdioDoor) forward(ctx context.Context, m jsonrpc.Message, reply func(pieces) (written bool)) {
 	m, mask := maskID(m)
-	if m.method == noteCancelled {
+	if m.Method == noteCancelled {
 		m = d.maskCancelled(m)
 	}
-	msg, err := jsonrpc.DecodeMessage(m.text)
+	msg, err := sdkrpc.DecodeMessage(m.Text)
 	if err != nil {
-		reply(whole(errorText(m.id, invalidRequest("not a request, notification or response"))))
+		reply(whole(jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest("not a request, notification or response"))))
 		return
 	}
 	var initializing chan struct{}
-	if m.isRequest() {
-		key := string(m.id)
+	if m.IsRequest() {
+		key := string(m.ID)
 		d.mu.Lock()
 		if _, open := d.open[key]; open {
 			d.mu.Unlock()
-			reply(whole(errorText(m.id, invalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key)))))
+			reply(whole(jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key)))))
 			return
 		}
 		if mask != nil {
 			d.masks[key] = mask
 		}
 		d.open[key] = reply
-		if m.method == methodInitialize && !d.initialized {
-			info, _ := rawjson.Get(m.params, "clientInfo")
+		if m.Method == methodInitialize && !d.initialized {
+			info, _ := rawjson.Get(m.Params, "clientInfo")
 			d.client.Name, d.client.Version = clientInfo(info)
 			d.capabilities = capabilitiesOf(m)
 			d.client.Apps = showsApps(d.capabilities)
@@ -449,7 +412,7 @@ func (d *stdioDoor) settle() {
 }
 
 // Read implements mcp.Connection: the SDK's next message.
-func (d *stdioDoor) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (d *stdioDoor) Read(ctx context.Context) (sdkrpc.Message, error) {
 	select {
 	case m := <-d.toSDK:
 		return m, nil
@@ -461,13 +424,13 @@ func (d *stdioDoor) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write implements mcp.Connection: a message of the SDK's for the client.
-func (d *stdioDoor) Write(_ context.Context, msg jsonrpc.Message) error {
-	text, err := jsonrpc.EncodeMessage(msg)
+func (d *stdioDoor) Write(_ context.Context, msg sdkrpc.Message) error {
+	text, err := sdkrpc.EncodeMessage(msg)
 	if err != nil {
 		return fmt.Errorf("write to client: %w", err)
 	}
 	switch msg := msg.(type) {
-	case *jsonrpc.Response:
+	case *sdkrpc.Response:
 		mask, reply, done := d.answered(msg)
 		defer done()
 		text = mask.undo(text)
@@ -490,7 +453,7 @@ func (d *stdioDoor) lookIdle() {
 
 // answered notes that the SDK answers a request: the client may use its id again once it has the answer, so the id is free
 // before that. done is called when the client has it.
-func (d *stdioDoor) answered(r *jsonrpc.Response) (mask *idMask, reply func(pieces) bool, done func()) {
+func (d *stdioDoor) answered(r *sdkrpc.Response) (mask *idMask, reply func(pieces) bool, done func()) {
 	key, joins := keyOf(r.ID), false
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -566,11 +529,11 @@ type stdioReplier struct {
 }
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
-	_ = r.door.writeLine(notificationText(method, params)) // a client that is gone is noticed by the door
+	_ = r.door.writeLine(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
 }
 
 func (r *stdioReplier) request(id json.RawMessage, method string, params json.RawMessage) bool {
-	return r.door.writeLine(requestText(id, method, params)) == nil
+	return r.door.writeLine(jsonrpc.RequestText(id, method, params)) == nil
 }
 
 func (r *stdioReplier) abandon(ctx context.Context) bool {
@@ -583,4 +546,4 @@ func (r *stdioReplier) abandon(ctx context.Context) bool {
 
 func (r *stdioReplier) answer(result pieces) (written bool) { return r.reply(answerText(r.id, result)) }
 
-func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(whole(errorText(r.id, err))) }
+func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(whole(jsonrpc.ErrorText(r.id, err))) }

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -109,11 +110,11 @@ func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
 		answered = true
 		return true
 	}}
-	id, err := jsonrpc.MakeID(float64(1))
+	id, err := sdkrpc.MakeID(float64(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Write(t.Context(), &jsonrpc.Response{ID: id, Result: json.RawMessage(`{}`)}); err != nil || !answered {
+	if err := d.Write(t.Context(), &sdkrpc.Response{ID: id, Result: json.RawMessage(`{}`)}); err != nil || !answered {
 		t.Fatalf("answered: %v, %v", answered, err)
 	}
 	<-idle
@@ -164,7 +165,7 @@ func TestInitializeThatIsNone(t *testing.T) {
 			t.Parallel()
 			s := newServer(t, Config{}, &far{})
 			text := `{"jsonrpc":"2.0","id":1.5,"method":"initialize"` + params + `}`
-			answer := string(errorText([]byte("1.5"), invalidParams(want)))
+			answer := string(jsonrpc.ErrorText([]byte("1.5"), invalidParams(want)))
 			w := dial(t, s)
 			w.send(text)
 			w.want(answer)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -112,7 +113,7 @@ func (t *subscriptions) end(ctx context.Context, sub *subscription) {
 }
 
 // subscribe serves resources/subscribe.
-func (t *subscriptions) subscribe(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
+func (t *subscriptions) subscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	uri, server, native, refusal := t.surfaces.ownedResource(p, m)
 	if refusal != nil {
 		return refusal
@@ -135,7 +136,7 @@ func (t *subscriptions) subscribe(ctx context.Context, p peer, m message, r repl
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
-func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
+func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	uri, _, refusal := t.surfaces.resourceOf(p, m)
 	if refusal != nil {
 		return refusal
@@ -232,7 +233,7 @@ func (t *subscriptions) makeAll(ctx context.Context, p peer, surface *tool.Surfa
 	subs := make([]*subscription, 0, len(uris))
 	for _, uri := range uris {
 		server, native, refusal := ownerOf(p, surface, uri)
-		if refusal == nil && t.forwarder.refusal(ctx, p, message{method: methodSubscribe}, onward{server: server}) == nil {
+		if refusal == nil && t.forwarder.refusal(ctx, p, jsonrpc.Message{Method: methodSubscribe}, onward{server: server}) == nil {
 			subs = append(subs, &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: out})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -88,8 +89,8 @@ func (t *tasks) servers(p peer, method string) (servers []string, refusal *tool.
 }
 
 // forward serves a request about one task of the client. Somebody else's task looks like none.
-func (t *tasks) forward(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
-	servers, refusal := t.servers(p, m.method)
+func (t *tasks) forward(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+	servers, refusal := t.servers(p, m.Method)
 	if refusal != nil {
 		return refusal
 	}
@@ -164,9 +165,9 @@ const tasksWithin = 10 * time.Second
 
 // list serves tasks/list with the caller's own tasks. A server lists the tasks of all clients that share its connection. All
 // come on one page: there are at most 1,000. Where there is one server, the other members of its first page are passed on.
-func (t *tasks) list(ctx context.Context, p peer, m message, r replier) *tool.RPCError {
-	servers, refusal := t.servers(p, m.method)
-	if cursor, has := rawjson.Get(m.params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
+func (t *tasks) list(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+	servers, refusal := t.servers(p, m.Method)
+	if cursor, has := rawjson.Get(m.Params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
 		refusal = invalidParams("cursor is not known: list again from the start")
 	}
 	if refusal != nil {
