@@ -21,7 +21,7 @@ const (
 // maxCanonical bounds a canonical name, in bytes. Clients stop at 128; the bound is for work that grows with the name.
 const maxCanonical = 1024
 
-// subject is what an origin offers under a name: a tool or a prompt.
+// subject is a tool or a prompt of an origin.
 type subject struct {
 	name        tool.Name
 	server      string
@@ -30,7 +30,7 @@ type subject struct {
 	tool        *tool.Tool // nil for a prompt
 }
 
-// entry is a subject with what follows from it alone. It is immutable, and kept from one Update to the next for as long
+// entry is a subject with the values that are computed from it alone. It is immutable, and kept from one Update to the next for as long
 // as the catalog holds the same tool or prompt, in the same place.
 type entry struct {
 	subject
@@ -81,7 +81,7 @@ func escaped(name string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// refusal is an exclusion with what a profile needs to decide whether it shows it.
+// refusal is an exclusion with the values by which a profile decides whether to show it.
 type refusal struct {
 	server    string
 	canonical string // "" where the catalog says the origin's own name only
@@ -89,7 +89,7 @@ type refusal struct {
 	tool.Exclusion
 }
 
-// space is what all origins together offer in one name space: all tools, or all prompts. It is immutable.
+// space holds all tools, or all prompts, of all origins. It is immutable.
 type space struct {
 	entries  []*entry          // admitted, in the order of lists
 	owners   map[string]*entry // by canonical, safe and short name; of two of the same name, as twins may have, one
@@ -178,7 +178,7 @@ func (m pairs) add(key string, e *entry) {
 	m[key] = p
 }
 
-// rivals is what is needed to find the tools that cannot stand beside each other.
+// rivals finds the tools that cannot stand beside each other.
 type rivals struct {
 	exposed pairs // by safe and short name
 	loose   pairs

@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// clientRule is what is known of the names that one client takes.
+// clientRule describes the names that one client takes.
 type clientRule struct {
 	name   string // as given in clientInfo, in lower case: the whole of it, or what stands before a non-letter
 	dots   bool   // takes dots in names as they are; false also where it rewrites them, as twins may then meet
@@ -99,7 +99,7 @@ func clientRules() []clientRule {
 	}
 }
 
-// viaRemote is what mcp-remote adds to the name of the client that it stands before.
+// viaRemote begins what mcp-remote adds to the name of its client.
 const viaRemote = " (via mcp-remote "
 
 // matches reports whether the rule is about client.

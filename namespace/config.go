@@ -1,6 +1,6 @@
 package namespace
 
-// Style is how a surface writes the names of tools and prompts.
+// Style says how a surface writes the names of tools and prompts.
 type Style string
 
 const (
@@ -14,7 +14,7 @@ const (
 // DefaultProfile is the name of the profile that a client gets when it names none.
 const DefaultProfile = "default"
 
-// Profile selects what one surface shows, and dresses its tools. The zero value shows everything in style auto.
+// Profile selects what one surface shows, and overrides texts of its tools. The zero value shows everything in style auto.
 //
 // Patterns of Include and Exclude select prompts, too. Resources, templates, instructions and abilities are those of the
 // servers of which Servers, Include and Exclude leave anything: a tool or prompt that there is, or that there could be.

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// hub is what all origins together offer at one moment. It is immutable.
+// hub holds everything that all origins offer at one moment. It is immutable.
 type hub struct {
 	tools   *space
 	prompts *space
@@ -17,7 +17,7 @@ type hub struct {
 	links   map[*tool.Offer]*link // every resource and template, by its place in its catalog
 }
 
-// origin is one catalog, taken apart. Its entries are all that it lists, refused ones too.
+// origin is one catalog with an entry for all that it lists, refused ones too.
 type origin struct {
 	server       string
 	source       string
@@ -30,7 +30,7 @@ type origin struct {
 	templates    []*link
 }
 
-// prefix is how the canonical names of what o offers begin.
+// prefix returns the beginning of the canonical names of o.
 func (o *origin) prefix() string {
 	if o.source == tool.SourceMCP {
 		return string(tool.MCPName(o.server, ""))
@@ -38,7 +38,7 @@ func (o *origin) prefix() string {
 	return o.source + "."
 }
 
-// name is the canonical name of the prompt that o calls native.
+// name returns the canonical name of the prompt that o calls native.
 func (o *origin) name(native string) tool.Name { return tool.Name(o.prefix() + native) }
 
 // admit puts catalogs together. old may be nil; what it knows of the same things is not computed again.

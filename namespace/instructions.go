@@ -22,7 +22,7 @@ const (
 // cutMark ends instructions that were cut.
 const cutMark = " … [cut]"
 
-// headline is the sentence that names all servers. Codex shows the first line of instructions and nothing else.
+// headline returns a sentence that names all servers. Codex shows the first line of instructions and nothing else.
 func headline(origins []*origin) string {
 	var names []string
 	length, more := 0, 0
@@ -76,7 +76,7 @@ func instruct(origins []*origin, room int) string {
 
 const blankLine = "\n\n"
 
-// share is what o says, under a line that names it. What is beyond limit characters is of no use.
+// share returns o's instructions, of at most limit characters, under a line that names o.
 func share(o *origin, limit int) string {
 	kind := "Server"
 	if o.source != tool.SourceMCP {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// link is a resource or a template with what follows from it alone. It is immutable, and kept from one Update to the
+// link is a resource or a template with the values that are computed from it alone. It is immutable, and kept from one Update to the
 // next for as long as the catalog holds it.
 type link struct {
 	tool.Offer
@@ -39,7 +39,7 @@ func newTemplate(server string, offer *tool.Offer) *link {
 	return l
 }
 
-// keyOf is the look of a URI or a template: one table holds both.
+// keyOf returns the look of a URI or a template: one table holds both.
 func keyOf(text, normal string) string {
 	if isTemplate(text) {
 		if t, ok := parseTemplate(text); ok {
@@ -58,7 +58,7 @@ func newLink(server string, offer *tool.Offer, member string) *link {
 // varies reports whether l is a template that stands for more than one URI.
 func (l *link) varies() bool { return l.member == "uriTemplate" && isTemplate(l.Native) }
 
-// feature is the link as a surface shows it: in the hub's form where it does not say by itself whose it is.
+// feature returns the link as a surface shows it; isHubs asks for the hub's form.
 func (l *link) feature(isHubs bool) (tool.Feature, error) {
 	f := tool.Feature{Offer: l.Offer, Shown: l.Native, Declaration: l.Declaration}
 	if !isHubs {
@@ -87,8 +87,7 @@ func renamed(declaration json.RawMessage, member, shown string) (json.RawMessage
 	return rawjson.Set(declaration, member, value)
 }
 
-// metaPage is where the first drafts of the extension (MCP Apps) had the URI of a tool's page; then it is in the member
-// resourceUri of metaUI.
+// MCP Apps has the URI of a tool's page in the member resourceUri of metaUI, and its first drafts had it in metaPage.
 const (
 	metaUI   = "ui"
 	metaPage = "ui/resourceUri"

@@ -328,7 +328,7 @@ func TestLeavesOutAgreesWithWhatIsShown(t *testing.T) {
 		for server, natives := range map[string][]string{"github": {"list_issues", "delete_repo"}, "mail": {"list_folders", "send"}} {
 			for _, native := range natives {
 				name := "mcp." + server + "." + native
-				own := &profile{p}
+				own := &p
 				_, selected := own.selects(name)
 				if why := p.LeavesOut(server, name); (why == "") != (selected && own.offers(server)) {
 					t.Errorf("%+v shows %s: %t, and gives the reason %q", p, name, selected, why)

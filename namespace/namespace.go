@@ -41,7 +41,7 @@ var errUnknownProfile = errors.New("unknown profile")
 
 // Namespace holds the surfaces of all profiles. It is safe for concurrent use.
 type Namespace struct {
-	profiles map[string]*profile
+	profiles map[string]*Profile
 	order    []string // names of profiles, sorted
 	clients  []clientRule
 
@@ -71,7 +71,7 @@ type Change struct {
 // New returns a namespace without tools. A profile called DefaultProfile is added where profiles has none. The error
 // joins every fault of every profile; each names the profile and the key.
 func New(profiles []Profile) (*Namespace, error) {
-	n := &Namespace{profiles: make(map[string]*profile), clients: clientRules()}
+	n := &Namespace{profiles: make(map[string]*Profile), clients: clientRules()}
 	var faults []error
 	for _, p := range profiles {
 		checked, err := newProfile(p)
@@ -89,7 +89,7 @@ func New(profiles []Profile) (*Namespace, error) {
 		return nil, fmt.Errorf("read profiles: %w", errors.Join(faults...))
 	}
 	if n.profiles[DefaultProfile] == nil {
-		n.profiles[DefaultProfile] = &profile{Profile{Name: DefaultProfile, Style: StyleAuto}}
+		n.profiles[DefaultProfile] = &Profile{Name: DefaultProfile, Style: StyleAuto}
 	}
 	n.order = slices.Sorted(maps.Keys(n.profiles))
 	n.state.Store(n.generation(admit(nil, nil)))
@@ -105,35 +105,29 @@ func (n *Namespace) Update(catalogs []tool.Catalog) (changes []Change) {
 	defer n.mu.Unlock()
 	old := n.state.Load()
 	next := n.generation(admit(catalogs, old.hub))
-	for _, name := range n.order {
-		before, after := old.views[name], next.views[name]
+	compare := func(before, after *view) *view {
 		if c, ok := before.changeTo(after); ok {
 			changes = append(changes, c)
 		}
 		if after.same(before) {
-			next.views[name] = before
-			continue
+			return before
 		}
 		after.follow(before)
+		return after
 	}
-	for _, server := range slices.Sorted(maps.Keys(old.direct)) {
-		before, after := old.direct[server], newDirectView(server, next.hub)
-		if after == nil { // gone: compared with nothing, and forgotten
-			after = &view{profile: before.profile, tools: &selection{}, prompts: &selection{}}
-			after.tools.sum()
-			after.prompts.sum()
-			after.finish()
-		} else {
-			next.direct[server] = after
+	for _, name := range n.order {
+		next.views[name] = compare(old.views[name], next.views[name])
+	}
+	for server, before := range old.direct {
+		if after := newDirectView(server, next.hub); after != nil {
+			next.direct[server] = compare(before, after)
+			continue
 		}
-		if c, ok := before.changeTo(after); ok {
-			changes = append(changes, c)
-		}
-		if next.direct[server] != nil && after.same(before) {
-			next.direct[server] = before
-		} else if next.direct[server] != nil {
-			after.follow(before)
-		}
+		gone := &view{profile: before.profile, tools: &selection{}, prompts: &selection{}}
+		gone.tools.sum()
+		gone.prompts.sum()
+		gone.finish()
+		compare(before, gone)
 	}
 	n.state.Store(next)
 	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Profile, b.Profile) })
@@ -164,7 +158,7 @@ func (n *Namespace) Surface(profile string, client tool.Client) (*tool.Surface, 
 	}
 	v := n.state.Load().views[profile]
 	if v == nil {
-		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, errUnknownProfile, known(n.order))
+		return nil, fmt.Errorf("find profile %q: %w: the config has %s", profile, errUnknownProfile, strings.Join(n.order, ", "))
 	}
 	style := v.profile.Style
 	if client.Names != "" {

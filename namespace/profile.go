@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,17 +11,13 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 )
 
-// profile is a Profile that was checked, with the caller's slices copied.
-type profile struct {
-	Profile
-}
-
-// dress is what a profile's overrides say of one tool. An empty field changes nothing.
-type dress struct {
+// toolOverride joins a profile's overrides of one tool. An empty field changes nothing.
+type toolOverride struct {
 	name, title, description string
 }
 
-func newProfile(p Profile) (*profile, error) {
+// newProfile checks a profile, and copies the caller's slices.
+func newProfile(p Profile) (*Profile, error) {
 	if p.Style == "" {
 		p.Style = StyleAuto
 	}
@@ -29,7 +26,7 @@ func newProfile(p Profile) (*profile, error) {
 	}
 	p.Servers, p.Include, p.Exclude = slices.Clone(p.Servers), slices.Clone(p.Include), slices.Clone(p.Exclude)
 	p.Tools = slices.Clone(p.Tools)
-	return &profile{Profile: p}, nil
+	return &p, nil
 }
 
 var (
@@ -96,7 +93,7 @@ func (o Override) check() error {
 
 // LeavesOut says which key of the profile leaves out the tool of that canonical name; "" where none does.
 func (p Profile) LeavesOut(server, canonical string) string {
-	if !(&profile{p}).offers(server) {
+	if !p.offers(server) {
 		return fmt.Sprintf("profile %q: servers does not name %s", p.Name, server)
 	}
 	for _, pattern := range p.Exclude {
@@ -116,38 +113,38 @@ func (p Profile) LeavesOut(server, canonical string) string {
 }
 
 // offers reports whether the profile takes tools of server.
-func (p *profile) offers(server string) bool {
+func (p *Profile) offers(server string) bool {
 	return len(p.Servers) == 0 || glob.MatchAny(p.Servers, server)
 }
 
-// selects reports whether the profile's patterns let a tool of an offered server through, and how it is dressed.
-func (p *profile) selects(canonical string) (dress, bool) {
-	if len(p.Include) > 0 && !glob.MatchAny(p.Include, canonical) || glob.MatchAny(p.Exclude, canonical) {
-		return dress{}, false
+// selects reports whether the profile's patterns let a tool of an offered server through, and returns its overrides.
+func (p *Profile) selects(canonical string) (toolOverride, bool) {
+	if _, ok := p.selectsPrompt(canonical); !ok {
+		return toolOverride{}, false
 	}
-	var d dress
+	var d toolOverride
 	for _, o := range p.Tools {
 		if !glob.Match(o.Match, canonical) {
 			continue
 		}
 		if o.Hide {
-			return dress{}, false
+			return toolOverride{}, false
 		}
-		d.name = first(d.name, o.Name)
-		d.title = first(d.title, o.Title)
-		d.description = first(d.description, o.Description)
+		d.name = cmp.Or(d.name, o.Name)
+		d.title = cmp.Or(d.title, o.Title)
+		d.description = cmp.Or(d.description, o.Description)
 	}
 	return d, true
 }
 
-// selectsPrompt is selects for prompts: overrides are of tools, so none applies.
-func (p *profile) selectsPrompt(canonical string) (dress, bool) {
-	return dress{}, (len(p.Include) == 0 || glob.MatchAny(p.Include, canonical)) && !glob.MatchAny(p.Exclude, canonical)
+// selectsPrompt is selects for prompts: overrides are for tools only.
+func (p *Profile) selectsPrompt(canonical string) (toolOverride, bool) {
+	return toolOverride{}, (len(p.Include) == 0 || glob.MatchAny(p.Include, canonical)) && !glob.MatchAny(p.Exclude, canonical)
 }
 
 // reaches reports whether the profile's patterns leave anything of an origin whose canonical names begin with prefix. What
 // has no canonical name (resources, templates, instructions, abilities) is shown for origins that are reached.
-func (p *profile) reaches(prefix string) bool {
+func (p *Profile) reaches(prefix string) bool {
 	for _, pattern := range p.Exclude {
 		// One that matches the bare prefix and ends in a star matches whatever follows.
 		if strings.HasSuffix(pattern, "*") && glob.Match(pattern, prefix) {
@@ -156,16 +153,6 @@ func (p *profile) reaches(prefix string) bool {
 	}
 	return len(p.Include) == 0 || slices.ContainsFunc(p.Include, func(pattern string) bool { return glob.CanBegin(pattern, prefix) })
 }
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// known lists profile names for a message.
-func known(names []string) string { return strings.Join(names, ", ") }
 
 // checkGlob reports what is wrong with a pattern of a profile.
 func checkGlob(pattern string) error {

@@ -14,27 +14,27 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// selection is what a profile shows of one space: its tools, or its prompts.
+// selection holds the tools, or the prompts, that a profile shows.
 type selection struct {
-	profile  *profile
-	direct   bool              // of a direct view: names are the server's own affair
-	owners   map[string]*entry // the hub's
-	visible  []*entry
-	dresses  []dress  // of visible, by index
-	twins    []*entry // refused, but nobody else gets their names
-	excluded []tool.Exclusion
-	digest   [sha256.Size]byte // of all from which lists are made, other than the profile
-	pages    map[string]bool   // looks of the user interfaces that do not say by themselves whose they are
+	profile   *Profile
+	direct    bool              // of a direct view: names are the server's own affair
+	owners    map[string]*entry // the hub's
+	visible   []*entry
+	overrides []toolOverride // of visible, by index
+	twins     []*entry       // refused, but nobody else gets their names
+	excluded  []tool.Exclusion
+	digest    [sha256.Size]byte // of all from which lists are made, other than the profile
+	pages     map[string]bool   // looks of the disputed user interfaces
 }
 
 // take selects from sp.
-func (s *selection) take(sp *space, offers func(server string) bool, selects func(canonical string) (dress, bool)) {
+func (s *selection) take(sp *space, offers func(server string) bool, selects func(canonical string) (toolOverride, bool)) {
 	for _, e := range sp.entries {
 		if !offers(e.server) {
 			continue
 		}
 		if d, ok := selects(string(e.name)); ok {
-			s.visible, s.dresses = append(s.visible, e), append(s.dresses, d)
+			s.visible, s.overrides = append(s.visible, e), append(s.overrides, d)
 		}
 	}
 	for _, e := range sp.twins {
@@ -69,8 +69,8 @@ func (s *selection) sum() {
 	sum.Sum(s.digest[:0])
 }
 
-// disown makes the pages of these looks ones that tools are to name in the hub's form. It belongs to the digest.
-func (s *selection) disown(pages map[string]bool) {
+// disown makes tools name the pages of these looks in the hub's form. The digest covers that.
+func (s *selection) markDisputed(pages map[string]bool) {
 	if len(pages) == 0 {
 		return
 	}
@@ -85,7 +85,7 @@ func (s *selection) disown(pages map[string]bool) {
 	sum.Sum(s.digest[:0])
 }
 
-// pageIn is the page that e's declaration is to name here; "" where it stays as it is.
+// pageIn returns the page that e's declaration names here; "" if it stays unchanged.
 func (s *selection) pageIn(e *entry) string {
 	if e.page == "" || !s.pages[lookOf(normalURI(e.page))] {
 		return ""
@@ -98,16 +98,16 @@ func (s *selection) same(old *selection) bool {
 	return slices.Equal(s.visible, old.visible) && slices.Equal(s.excluded, old.excluded) && maps.Equal(s.pages, old.pages)
 }
 
-// row is one line of a tools/list.
+// row is one entry of a tools/list.
 type row struct {
 	shown       string
-	page        string // that the declaration names instead of the origin's; "" where it names that
+	page        string // named by the declaration in place of the origin's; "" if it is the origin's
 	declaration json.RawMessage
 	digest      [sha256.Size]byte // of declaration
 }
 
-// laid is a selection in one style.
-type laid struct {
+// styledSelection is a selection in one style.
+type styledSelection struct {
 	entries  []*entry
 	rows     []row // of entries, by index
 	excluded []tool.Exclusion
@@ -115,8 +115,8 @@ type laid struct {
 	digest   string
 }
 
-// kept is what the next one can take over.
-func (l *laid) kept() map[*entry]row {
+// byEntry returns the rows, for the next styledSelection to take over.
+func (l *styledSelection) byEntry() map[*entry]row {
 	m := make(map[*entry]row, len(l.entries))
 	for i, e := range l.entries {
 		m[e] = l.rows[i]
@@ -124,14 +124,14 @@ func (l *laid) kept() map[*entry]row {
 	return m
 }
 
-// lay gives every subject its name in style. rows are those of before; nil is fine.
-func (s *selection) lay(style Style, rows map[*entry]row) laid {
+// inStyle gives every subject its name in style. rows are those of the previous styledSelection, or nil.
+func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 	shown := make([]string, len(s.visible))
 	for i, e := range s.visible {
 		shown[i] = s.shownIn(style, i, e)
 	}
 	refused := s.refuse(style, shown)
-	l := laid{excluded: append([]tool.Exclusion(nil), s.excluded...), names: newNaming(len(s.visible)),
+	l := styledSelection{excluded: append([]tool.Exclusion(nil), s.excluded...), names: newNaming(len(s.visible)),
 		entries: make([]*entry, 0, len(s.visible)), rows: make([]row, 0, len(s.visible))}
 	sum := sha256.New()
 	for i, e := range s.visible {
@@ -141,7 +141,7 @@ func (s *selection) lay(style Style, rows map[*entry]row) laid {
 		}
 		r, ok := rows[e]
 		if page := s.pageIn(e); !ok || r.shown != shown[i] || r.page != page {
-			declaration, err := declare(e.declaration, shown[i], s.dresses[i])
+			declaration, err := declare(e.declaration, shown[i], s.overrides[i])
 			if err == nil && page != "" {
 				declaration, err = repaged(declaration, page)
 			}
@@ -154,7 +154,7 @@ func (s *selection) lay(style Style, rows map[*entry]row) laid {
 			}
 			r = row{shown: shown[i], page: page, declaration: declaration, digest: sha256.Sum256(declaration)}
 		}
-		l.names.add(len(l.entries), e, shown[i], s.dresses[i])
+		l.names.add(len(l.entries), e, shown[i], s.overrides[i])
 		if s.direct {
 			l.names.claim(len(l.entries), byListing, shown[i])
 		}
@@ -163,20 +163,20 @@ func (s *selection) lay(style Style, rows map[*entry]row) laid {
 		sum.Write(r.digest[:])
 	}
 	for _, e := range s.twins {
-		l.names.add(nobody, e, string(e.name), dress{})
+		l.names.add(nobody, e, string(e.name), toolOverride{})
 	}
 	for i, e := range s.visible {
 		if _, ok := refused[i]; ok {
-			l.names.add(nobody, e, string(e.name), dress{})
+			l.names.add(nobody, e, string(e.name), toolOverride{})
 		}
 	}
 	l.digest = hex.EncodeToString(sum.Sum(nil))
 	return l
 }
 
-// shownIn is the name under which visible[i] would be listed.
+// shownIn returns the name under which visible[i] would be listed.
 func (s *selection) shownIn(style Style, i int, e *entry) string {
-	if name := s.dresses[i].name; name != "" {
+	if name := s.overrides[i].name; name != "" {
 		return e.id.renamed(name).in(style)
 	}
 	switch style {
@@ -210,7 +210,7 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 		return s.repeated()
 	}
 	suspect := style == StyleNative
-	for _, d := range s.dresses {
+	for _, d := range s.overrides {
 		suspect = suspect || d.name != ""
 	}
 	if !suspect {
@@ -229,11 +229,9 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 	}
 	alike := make(map[string][]int, len(shown))
 	for i, e := range s.visible {
-		if owner := s.owners[shown[i]]; owner != nil && owner != e {
-			if present[owner] {
-				refused[i] = s.clash(style, i, owner, codeDuplicate)
-				continue
-			}
+		if owner := s.owners[shown[i]]; owner != e && present[owner] {
+			refused[i] = s.clash(style, i, owner, codeDuplicate)
+			continue
 		}
 		look := foldLook(shown[i])
 		if twin := kept[look]; twin != nil && s.owners[shown[i]] != e {
@@ -294,7 +292,7 @@ func (s *selection) keeper(group []int, shown []string) int {
 		switch {
 		case s.owners[shown[i]] == s.visible[i]:
 			right = 3
-		case s.dresses[i].name == "":
+		case s.overrides[i].name == "":
 			right = 2
 		}
 		switch {
@@ -310,7 +308,7 @@ func (s *selection) keeper(group []int, shown []string) int {
 	return best
 }
 
-// clash is the exclusion of visible[i] because of twin.
+// clash returns the exclusion of visible[i] because of twin.
 func (s *selection) clash(style Style, i int, twin *entry, code string) tool.Exclusion {
 	e := s.visible[i]
 	return tool.Exclusion{
@@ -322,7 +320,7 @@ func (s *selection) clash(style Style, i int, twin *entry, code string) tool.Exc
 }
 
 // declare returns declaration with the shown name and the overrides in place; every other byte is the origin's.
-func declare(declaration json.RawMessage, shown string, d dress) (json.RawMessage, error) {
+func declare(declaration json.RawMessage, shown string, d toolOverride) (json.RawMessage, error) {
 	out, err := renamed(declaration, "name", shown)
 	if err == nil && d.title != "" {
 		out, err = rawjson.Set(out, "title", rawjson.Quote(d.title))
@@ -357,7 +355,7 @@ const nobody = -1
 func newNaming(subjects int) naming { return naming{make(map[string]claim, 4*subjects)} }
 
 // add enters the names of the tool at index.
-func (n naming) add(index int, e *entry, shown string, d dress) {
+func (n naming) add(index int, e *entry, shown string, d toolOverride) {
 	n.claim(index, byCanonical, string(e.name))
 	if e.safe != "" { // a name without its parts has no other forms
 		n.claim(index, byExposed, e.safe)

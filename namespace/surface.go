@@ -13,9 +13,9 @@ import (
 // styles are the concrete styles, each with a surface of its own.
 var styles = [...]Style{StyleCanonical, StyleSafe, StyleShort, StyleNative}
 
-// view is what one profile shows of one hub. Its surfaces are built when first asked for and never change.
+// view is one profile applied to one hub. Its surfaces are built when first asked for and never change.
 type view struct {
-	profile *profile
+	profile *Profile
 	tools   *selection
 	prompts *selection
 	origins []*origin // those that the profile shows anything of
@@ -26,7 +26,7 @@ type view struct {
 	headline     string
 	instructions string
 
-	shelf func() *shelf // built when first asked for
+	resources func() *resourceIndex // built when first asked for
 
 	mu    sync.Mutex // held while a surface is built
 	built [len(styles)]atomic.Pointer[built]
@@ -39,7 +39,7 @@ type built struct {
 }
 
 // newView selects what p shows of h.
-func newView(p *profile, h *hub) *view {
+func newView(p *Profile, h *hub) *view {
 	v := &view{profile: p, tools: &selection{profile: p, owners: h.tools.owners},
 		prompts: &selection{profile: p, owners: h.prompts.owners}}
 	offered := make(map[string]bool)
@@ -64,7 +64,7 @@ func newView(p *profile, h *hub) *view {
 
 // newDirectView shows the one server as it is: also what no other surface shows because of its name.
 func newDirectView(server string, h *hub) *view {
-	p := &profile{Profile{Name: directPrefix + server, Style: StyleNative}}
+	p := &Profile{Name: directPrefix + server, Style: StyleNative}
 	v := &view{profile: p, sole: server, tools: &selection{profile: p, direct: true}, prompts: &selection{profile: p, direct: true}}
 	for _, o := range h.origins {
 		if o.server != server || o.source != tool.SourceMCP {
@@ -82,7 +82,7 @@ func newDirectView(server string, h *hub) *view {
 			v.tools.excluded = append(v.tools.excluded, r.Exclusion)
 		}
 	}
-	v.tools.dresses, v.prompts.dresses = make([]dress, len(v.tools.visible)), make([]dress, len(v.prompts.visible))
+	v.tools.overrides, v.prompts.overrides = make([]toolOverride, len(v.tools.visible)), make([]toolOverride, len(v.prompts.visible))
 	v.tools.sum()
 	v.prompts.sum()
 	v.finish()
@@ -116,14 +116,14 @@ func (v *view) finish() {
 		}
 	}
 	if v.sole == "" {
-		v.tools.disown(disputedPages(v.origins, v.pages))
+		v.tools.markDisputed(disputedPages(v.origins, v.pages))
 	}
-	origins, pages, sole := v.origins, v.pages, v.sole // the shelf may outlive the view
-	v.shelf = sync.OnceValue(func() *shelf { return newShelf(origins, pages, sole) })
+	origins, pages, sole := v.origins, v.pages, v.sole // the index may outlive the view
+	v.resources = sync.OnceValue(func() *resourceIndex { return newResourceIndex(origins, pages, sole) })
 }
 
-// disputedPages are the looks of the pages that another server of the surface claims as well, or that are of the hub's own
-// form: by themselves they do not say whose they are.
+// disputedPages returns the looks of the pages that another server of the surface claims as well, or that have the hub's own
+// form: such a URI alone does not tell its owner.
 func disputedPages(origins []*origin, pages []tool.Offer) map[string]bool {
 	if len(pages) == 0 {
 		return nil
@@ -160,8 +160,8 @@ func (v *view) same(old *view) bool {
 		})
 }
 
-// sameShelf reports whether the shelf of old serves v, too.
-func (v *view) sameShelf(old *view) bool {
+// sameResources reports whether the resource index of old serves v, too.
+func (v *view) sameResources(old *view) bool {
 	return v.links == old.links && slices.EqualFunc(v.pages, old.pages, func(a, b tool.Offer) bool {
 		return a.Server == b.Server && a.Native == b.Native
 	}) && slices.EqualFunc(v.origins, old.origins, func(a, b *origin) bool { return a.server == b.server && a.source == b.source })
@@ -177,7 +177,7 @@ func (v *view) changeTo(next *view) (c Change, ok bool) {
 
 // surface returns the surface in style, which is one of styles.
 func (v *view) surface(style Style) *tool.Surface {
-	i := styleIndex(style)
+	i := max(slices.Index(styles[:], style), 0)
 	if b := v.built[i].Load(); b != nil {
 		return b.surface
 	}
@@ -194,8 +194,8 @@ func (v *view) surface(style Style) *tool.Surface {
 // follow builds the surfaces that somebody asked the previous view of the same profile for, so that the next request
 // does not wait. The view is not published yet.
 func (v *view) follow(old *view) {
-	if v.sameShelf(old) {
-		v.shelf = old.shelf
+	if v.sameResources(old) {
+		v.resources = old.resources
 	}
 	for i := range styles {
 		if b := old.built[i].Load(); b != nil {
@@ -204,28 +204,19 @@ func (v *view) follow(old *view) {
 	}
 }
 
-func styleIndex(style Style) int {
-	for i, s := range styles {
-		if s == style {
-			return i
-		}
-	}
-	return 0
-}
-
-// build makes the surface in style. old is the previous one in that style; nil is fine.
+// build makes the surface in style. old is the previous one in that style, or nil.
 func (v *view) build(style Style, old *built) *built {
 	if old == nil {
 		old = &built{}
 	}
-	tools := v.tools.lay(style, old.tools)
+	tools := v.tools.inStyle(style, old.tools)
 	listed := make([]tool.Listed, 0, len(tools.entries))
 	for i, e := range tools.entries {
 		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool, Declaration: tools.rows[i].declaration,
 			Page: tools.rows[i].page})
 	}
-	prompts := v.prompts.lay(style, old.prompts)
-	b := &built{tools: tools.kept(), prompts: prompts.kept()}
+	prompts := v.prompts.inStyle(style, old.prompts)
+	b := &built{tools: tools.byEntry(), prompts: prompts.byEntry()}
 	id := tool.SurfaceID("srf_" + tools.digest[:26])
 	b.surface = tool.NewSurface(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names.resolvable())
 	b.surface.Features = v.features(prompts)
@@ -233,9 +224,9 @@ func (v *view) build(style Style, old *built) *built {
 	return b
 }
 
-// features is what a surface offers besides tools.
-func (v *view) features(prompts laid) *tool.Features {
-	s := v.shelf()
+// features returns all that a surface offers besides tools.
+func (v *view) features(prompts styledSelection) *tool.Features {
+	s := v.resources()
 	f := tool.Features{Resources: s.resources, Templates: s.templates, Headline: v.headline, Instructions: v.instructions}
 	for _, x := range prompts.excluded {
 		x.Tool = "prompt " + x.Tool

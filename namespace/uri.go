@@ -1,6 +1,12 @@
 package namespace
 
-import "strings"
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
 
 // hubScheme is the scheme of the hub's own URIs. toolhub://<server>/<uri> is the resource that server calls uri.
 const hubScheme = "toolhub"
@@ -146,7 +152,7 @@ func splitAtParts(uri string) (scheme, authority, path, rest string) {
 	return scheme, authority, path, rest
 }
 
-// normalAuthority is the normal form of //user@host:port.
+// normalAuthority returns the normal form of //user@host:port.
 func normalAuthority(scheme, authority string) string {
 	user, host := "", authority[2:]
 	if at := strings.LastIndexByte(host, '@'); at >= 0 {
@@ -160,7 +166,7 @@ func normalAuthority(scheme, authority string) string {
 		host = strings.TrimSuffix(host, ":443")
 	}
 	// Lower case before encoding, for letters beyond ASCII, and after, for what was encoded without need.
-	return "//" + normalText(user) + lowerOutside(normalText(strings.ToLower(unescapeHigh(host))))
+	return "//" + normalText(user) + lowerOutside(normalText(strings.ToLower(unescapeFrom(host, utf8.RuneSelf))))
 }
 
 // lowerOutside puts everything but percent-encodings into lower case.
@@ -175,23 +181,6 @@ func lowerOutside(text string) string {
 		}
 	}
 	return string(b)
-}
-
-// unescapeHigh decodes the percent-encodings of bytes beyond ASCII, and no other.
-func unescapeHigh(text string) string {
-	if strings.IndexByte(text, '%') < 0 {
-		return text
-	}
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if c, ok := triplet(text, i); ok && c >= 0x80 {
-			b.WriteByte(c)
-			i += 2
-			continue
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
 }
 
 // normalText encodes what cannot stand in a URI and decodes what can stand there without a meaning of its own.
@@ -249,7 +238,7 @@ func withoutDots(path string) string {
 	return "/" + strings.Join(kept, "/")
 }
 
-// lookOf is one text for all URIs that a person or a careless program could take for one another: those with equal normal
+// lookOf maps all URIs that a person or a careless program could take for one another to one text: those with equal normal
 // forms, those that are equal once decoded, and those that differ in letter case or in characters drawn alike.
 func lookOf(normal string) string { return foldLook(unescape(normal)) }
 
@@ -258,51 +247,28 @@ func triplet(text string, i int) (c byte, ok bool) {
 	if i+2 >= len(text) || text[i] != '%' {
 		return 0, false
 	}
-	high, ok1 := hexDigit(text[i+1])
-	low, ok2 := hexDigit(text[i+2])
-	return high<<4 | low, ok1 && ok2
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
+	n, err := strconv.ParseUint(text[i+1:i+3], 16, 8)
+	return byte(n), err == nil
 }
 
 func writeTriplet(b *strings.Builder, c byte) {
-	const digits = "0123456789ABCDEF"
-	b.WriteByte('%')
-	b.WriteByte(digits[c>>4])
-	b.WriteByte(digits[c&15])
+	fmt.Fprintf(b, "%%%02X", c)
 }
 
 // escapeAll percent-encodes all but unreserved characters.
-func escapeAll(text string) string {
-	var b strings.Builder
-	for i := range len(text) {
-		if isUnreserved(text[i]) {
-			b.WriteByte(text[i])
-		} else {
-			writeTriplet(&b, text[i])
-		}
-	}
-	return b.String()
-}
+func escapeAll(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// unescape decodes every percent-encoding. What is none stays.
-func unescape(text string) string {
+// unescape decodes every percent-encoding. Invalid ones stay.
+func unescape(text string) string { return unescapeFrom(text, 0) }
+
+// unescapeFrom decodes the percent-encodings of bytes from least on.
+func unescapeFrom(text string, least byte) string {
 	if strings.IndexByte(text, '%') < 0 {
 		return text
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		if c, ok := triplet(text, i); ok {
+		if c, ok := triplet(text, i); ok && c >= least {
 			b.WriteByte(c)
 			i += 2
 			continue

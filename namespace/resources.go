@@ -7,8 +7,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// shelf is the resources and templates of one view, whatever the style, and whose each of them is. It is immutable.
-type shelf struct {
+// resourceIndex holds the resources and templates of one view, and finds the owners of URIs. It is the same for all styles,
+// and immutable.
+type resourceIndex struct {
 	resources []tool.Feature
 	templates []tool.Feature
 	excluded  []tool.Exclusion
@@ -26,40 +27,24 @@ type claimants struct {
 	links   []*link
 }
 
-func (c *claimants) add(l *link) {
-	if !slices.Contains(c.servers, l.Server) {
-		c.servers = append(c.servers, l.Server)
-	}
-	c.links = append(c.links, l)
-}
-
-func enter(m map[string]*claimants, l *link) {
-	c := m[l.look]
-	if c == nil {
-		c = &claimants{}
-		m[l.look] = c
-	}
-	c.add(l)
-}
-
-// newShelf puts what origins offer on one shelf. pages are the user interfaces of the tools on the surface: they belong to
-// their tool's server whether it lists them or not.
-func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
-	s := &shelf{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants), byPrefix: make(map[string][]*link)}
+// newResourceIndex indexes the resources of origins. pages are the user interfaces of the tools on the surface: they belong
+// to their tool's server whether it lists them or not.
+func newResourceIndex(origins []*origin, pages []tool.Offer, sole string) *resourceIndex {
+	s := &resourceIndex{sole: sole, servers: make(map[string]bool), claims: make(map[string]*claimants), byPrefix: make(map[string][]*link)}
 	for _, o := range origins {
 		if o.source == tool.SourceMCP {
 			s.servers[o.server] = true
 		}
 		for _, l := range o.resources {
-			enter(s.claims, l)
+			s.claim(l)
 		}
 		for _, l := range o.templates {
-			enter(s.claims, l)
+			s.claim(l)
 			s.index(l)
 		}
 	}
 	for i := range pages {
-		enter(s.claims, newResource(pages[i].Server, &pages[i]))
+		s.claim(newResource(pages[i].Server, &pages[i]))
 	}
 	for _, o := range origins {
 		s.resources = s.show(s.resources, o.resources)
@@ -68,8 +53,21 @@ func newShelf(origins []*origin, pages []tool.Offer, sole string) *shelf {
 	return s
 }
 
+// claim enters a link under its look.
+func (s *resourceIndex) claim(l *link) {
+	c := s.claims[l.look]
+	if c == nil {
+		c = &claimants{}
+		s.claims[l.look] = c
+	}
+	if !slices.Contains(c.servers, l.Server) {
+		c.servers = append(c.servers, l.Server)
+	}
+	c.links = append(c.links, l)
+}
+
 // index enters a template that URIs can be matched with.
-func (s *shelf) index(l *link) {
+func (s *resourceIndex) index(l *link) {
 	if l.template == nil {
 		return
 	}
@@ -82,9 +80,9 @@ func (s *shelf) index(l *link) {
 	s.byPrefix[prefix] = append(s.byPrefix[prefix], l)
 }
 
-// show appends what clients see of links. A native URI of the hub's own scheme would mean something else if it stood by
-// itself; one that several servers claim would not say whose it is.
-func (s *shelf) show(list []tool.Feature, links []*link) []tool.Feature {
+// show appends links as clients see them. A URI in the hub's own scheme, or one that several servers claim, is shown in the
+// hub's form: it would be ambiguous otherwise.
+func (s *resourceIndex) show(list []tool.Feature, links []*link) []tool.Feature {
 	for _, l := range links {
 		f, err := l.feature(s.sole == "" && (len(s.claims[l.look].servers) > 1 || isHubURI(l.look)))
 		if err != nil {
@@ -98,7 +96,7 @@ func (s *shelf) show(list []tool.Feature, links []*link) []tool.Feature {
 }
 
 // owner implements tool.Features.Owner: of a URI, and of a template's own text, which completion refers to.
-func (s *shelf) owner(uri string) (servers []string, native string) {
+func (s *resourceIndex) owner(uri string) (servers []string, native string) {
 	if s.sole != "" {
 		return []string{s.sole}, s.soleNative(uri)
 	}
@@ -123,7 +121,7 @@ func (s *shelf) owner(uri string) (servers []string, native string) {
 	return s.matched(normal), uri
 }
 
-// native is the claimants' URI that uri is, if it is one of theirs and does not merely look so.
+// native returns the URI of the claimants that uri equals; ok is false if it only looks like one.
 func (c *claimants) native(uri, normal string) (native string, ok bool) {
 	for _, l := range c.links {
 		if l.Native == uri {
@@ -136,8 +134,8 @@ func (c *claimants) native(uri, normal string) (native string, ok bool) {
 	return native, ok
 }
 
-// soleNative is uri as the server of a direct view knows it: as it is, but for the form that other surfaces show.
-func (s *shelf) soleNative(uri string) string {
+// soleNative returns uri as the server of a direct view knows it: unchanged, but for the form that other surfaces show.
+func (s *resourceIndex) soleNative(uri string) string {
 	server, native, ok := splitURI(uri)
 	if !ok || server != s.sole {
 		return uri
@@ -150,7 +148,7 @@ func (s *shelf) soleNative(uri string) string {
 
 // matched returns the servers that have a template for the URI, in no order of preference. A user interface belongs to
 // those alone who list it or whose tool names it.
-func (s *shelf) matched(normal string) (servers []string) {
+func (s *resourceIndex) matched(normal string) (servers []string) {
 	if isPageURI(normal) {
 		return nil
 	}
