@@ -22,7 +22,7 @@ import (
 )
 
 // ClassifierConfig is an external program or address that is asked for its opinion of calls that no rule denies. It gets
-// one JSON object (Question) on its standard input or as the body of a POST, arguments included without secrets, and answers with one
+// one JSON object (ClassifierRequest) on its standard input or as the body of a POST, arguments included without secrets, and answers with one
 // (Opinion).
 type ClassifierConfig struct {
 	Command []string          `yaml:"command"` // program and arguments; either this or URL
@@ -99,8 +99,8 @@ func (c *Classifier) concerns(r *Request) bool {
 		(len(c.config.Tags) == 0 || slices.ContainsFunc(c.config.Tags, r.Facts.Has))
 }
 
-// Question is what a classifier gets.
-type Question struct {
+// ClassifierRequest goes to a classifier.
+type ClassifierRequest struct {
 	Tool        tool.Name       `json:"tool"`
 	Server      string          `json:"server"`
 	Description string          `json:"description,omitempty"` // the server's words
@@ -125,8 +125,8 @@ type Opinion struct {
 	ElapsedMS  int64  `json:"elapsed_ms"`
 }
 
-// deferToClassifier makes the verdict one that waits for the classifier, if it is to be asked about this call.
-func (s *state) deferToClassifier(r *Request, v *verdict) {
+// deferToClassifier makes the decision one that waits for the classifier, if it is to be asked about this call.
+func (s *compiledPolicy) deferToClassifier(r *Request, v *decision) {
 	c := s.settings.Classifier
 	if c == nil || v.behavior == tool.Deny || !c.concerns(r) {
 		return
@@ -142,7 +142,7 @@ func (s *state) deferToClassifier(r *Request, v *verdict) {
 // What it wants asked is asked every time: no remembered answer speaks of what it saw in this very call.
 // The mode then has the last word on what is asked, as always.
 func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecision {
-	s := e.state.Load()
+	s := e.current.Load()
 	v := s.judge(&r)
 	c := s.settings.Classifier
 	if c == nil || v.behavior == tool.Deny || !c.concerns(&r) {
@@ -166,7 +166,7 @@ func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecisio
 }
 
 // shown is r as a stranger may see it.
-func (s *state) shown(r Request) *Request {
+func (s *compiledPolicy) shown(r Request) *Request {
 	if s.settings.Mask == nil {
 		return &r
 	}
@@ -180,8 +180,8 @@ func (s *state) shown(r Request) *Request {
 	return &r
 }
 
-func (v *verdict) opinion(then tool.Behavior, message string, o *Opinion) {
-	v.behavior, v.source, v.kind, v.message, v.note = then, sourceOracle, "classifier", message, ""
+func (v *decision) opinion(then tool.Behavior, message string, o *Opinion) {
+	v.behavior, v.source, v.kind, v.message, v.note = then, sourceClassifier, "classifier", message, ""
 	if o.Failure != "" {
 		v.message = "the classifier did not answer, which means ask"
 	}
@@ -206,7 +206,7 @@ func (c *Classifier) ask(ctx context.Context, r *Request, proposed tool.Behavior
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.config.Timeout, 2*time.Second))
 	defer cancel()
 	var o Opinion
-	question, err := json.Marshal(questionOf(r, proposed))
+	question, err := json.Marshal(classifierRequestFor(r, proposed))
 	if err == nil {
 		var answer []byte
 		if answer, err = c.send(ctx, question); err == nil {
@@ -223,8 +223,8 @@ func (c *Classifier) ask(ctx context.Context, r *Request, proposed tool.Behavior
 	return o
 }
 
-func questionOf(r *Request, proposed tool.Behavior) Question {
-	q := Question{Tool: r.Tool.Name, Server: r.Tool.Server, Description: r.Tool.Description, Arguments: r.Input, Tags: r.Facts.Tags,
+func classifierRequestFor(r *Request, proposed tool.Behavior) ClassifierRequest {
+	q := ClassifierRequest{Tool: r.Tool.Name, Server: r.Tool.Server, Description: r.Tool.Description, Arguments: r.Input, Tags: r.Facts.Tags,
 		Risk: r.Facts.Risk.Value, ReadOnly: r.Facts.ReadOnly.Value, Actor: r.Actor.Ref(), CWD: r.CWD, Proposed: proposed}
 	if len(q.Arguments) == 0 {
 		q.Arguments = json.RawMessage("{}")

@@ -14,16 +14,16 @@ import (
 const (
 	sourceDefault = "default"       // no rule speaks
 	sourceMode    = "mode"          // the mode forbids writing
-	sourceShelved = "lifecycle"     // the operator has taken the tool out of use
+	sourceLifecycle = "lifecycle"     // the operator has taken the tool out of use
 	sourceLimit   = "limit"         // a finding of package target
 	sourceSession = "session_grant" // an answer for this session
 	sourceAlways  = "always_grant"  // an answer for good
-	sourceOracle  = "classifier"
+	sourceClassifier  = "classifier"
 	sourcePerson  = "person"
 )
 
-// verdict is a decision before it becomes a record.
-type verdict struct {
+// decision is a decision before it becomes a record.
+type decision struct {
 	behavior tool.Behavior
 	source   string
 	kind     string   // type of the reason: rule, default, mode, lifecycle, limit, grant, classifier, approval
@@ -41,10 +41,10 @@ type verdict struct {
 	pending    bool     // the classifier has still to be asked
 }
 
-// judge comes to a verdict. It looks at memory alone.
-func (s *state) judge(r *Request) verdict {
+// judge comes to a decision. It looks at memory alone.
+func (s *compiledPolicy) judge(r *Request) decision {
 	sub := prepare(r)
-	v := verdict{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
+	v := decision{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
 	if s.forbid(sub, &v) {
 		return v
 	}
@@ -82,7 +82,7 @@ func unknownFacts(t *tool.Tool) *facts.Facts {
 }
 
 // forbid looks for whatever denies the call: nothing that is looked at later can allow it again.
-func (s *state) forbid(sub *subject, v *verdict) bool {
+func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
 	for _, c := range s.strict[:s.asks] {
 		matched, err := c.matches(sub)
 		if matched || err != nil {
@@ -90,8 +90,8 @@ func (s *state) forbid(sub *subject, v *verdict) bool {
 			return true
 		}
 	}
-	if sub.Facts.IsShelved() {
-		v.behavior, v.source, v.kind = tool.Deny, sourceShelved, "lifecycle"
+	if sub.Facts.IsOutOfUse() {
+		v.behavior, v.source, v.kind = tool.Deny, sourceLifecycle, "lifecycle"
 		v.message = "policy.tools says that this tool is " + sub.Facts.Lifecycle.Value + ": use another one"
 		return true
 	}
@@ -122,7 +122,7 @@ func writes(r *Request) bool {
 }
 
 // permit comes to ask, passthrough or allow, by rules, limits and defaults.
-func (s *state) permit(sub *subject, v *verdict) {
+func (s *compiledPolicy) permit(sub *subject, v *decision) {
 	for i := range sub.Findings {
 		f := &sub.Findings[i] // all of them ask
 		v.limit(f, tool.Ask)
@@ -161,8 +161,8 @@ func (s *state) permit(sub *subject, v *verdict) {
 	}
 }
 
-// rule makes the verdict that of rule c. err is why its condition could not be evaluated.
-func (v *verdict) rule(c *compiled, err error) {
+// rule makes the decision that of rule c. err is why its condition could not be evaluated.
+func (v *decision) rule(c *compiledRule, err error) {
 	v.behavior, v.source, v.kind, v.refs = c.Then, string(c.source), "rule", c.refs
 	v.message = c.says
 	if err == nil {
@@ -175,7 +175,7 @@ func (v *verdict) rule(c *compiled, err error) {
 	v.message = fmt.Sprintf("the condition of rule %s cannot be evaluated, which counts against the call", c.ref)
 }
 
-func (v *verdict) limit(f *target.Finding, then tool.Behavior) {
+func (v *decision) limit(f *target.Finding, then tool.Behavior) {
 	if v.behavior != "" {
 		return
 	}
@@ -183,8 +183,8 @@ func (v *verdict) limit(f *target.Finding, then tool.Behavior) {
 	v.blocked = f.Blocked
 }
 
-// grant makes the verdict that of grant g.
-func (v *verdict) grant(g *Grant) {
+// grant makes the decision that of grant g.
+func (v *decision) grant(g *Grant) {
 	v.behavior, v.kind, v.source = g.Then, "grant", sourceAlways
 	if g.session != nil {
 		v.source = sourceSession
@@ -201,7 +201,7 @@ func (v *verdict) grant(g *Grant) {
 }
 
 // byDefault is what holds where no rule speaks.
-func (v *verdict) byDefault(r *Request) {
+func (v *decision) byDefault(r *Request) {
 	f := r.Facts
 	v.behavior, v.source, v.kind = tool.Ask, sourceDefault, "default"
 	switch {
@@ -222,7 +222,7 @@ func (v *verdict) byDefault(r *Request) {
 // Hides reports whether nothing that a caller could send to the tool would ever be allowed, so that a surface need not show
 // it, and by which rule, lifecycle or mode. A rule hides if it denies whatever the arguments, the targets and the time are.
 func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.Actor) (rule string, hidden bool) {
-	s := e.state.Load()
+	s := e.current.Load()
 	sub := prepare(&Request{Tool: t, Facts: f, Profile: profile, Actor: actor})
 	for _, c := range s.strict[:s.asks] {
 		if !c.isStatic() {
@@ -232,7 +232,7 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 			return c.ref, true
 		}
 	}
-	if f := sub.Facts; f.IsShelved() {
+	if f := sub.Facts; f.IsOutOfUse() {
 		return "lifecycle/" + f.Lifecycle.Value, true
 	}
 	if mode := s.settings.Mode.Of(actor.Door); mode.forbidsWriting() && writes(sub.Request) {

@@ -26,15 +26,15 @@ type Explanation struct {
 	ReadOnly  facts.Fact[bool]        `json:"read_only"`
 	Targets   []target.Target         `json:"targets,omitempty"`
 	Findings  []target.Finding        `json:"findings,omitempty"`
-	Rules     []Looked                `json:"rules"` // in the order of sources, then of the file
-	Grants    []LookedGrant           `json:"grants,omitempty"`
+	Rules     []RuleCheck                `json:"rules"` // in the order of sources, then of the file
+	Grants    []GrantCheck           `json:"grants,omitempty"`
 	HiddenBy  string                  `json:"hidden_by,omitempty"` // the rule or mode that keeps the tool from the surface
 	Deferred  bool                    `json:"deferred,omitempty"`  // callers have to search the tool first; for whoever knows the surface to set
 	FoundWith string                  `json:"-"`                   // the tool to search it with
 }
 
-// Looked is a rule and what came of it.
-type Looked struct {
+// RuleCheck is a rule and what came of it.
+type RuleCheck struct {
 	Rule     string        `json:"rule"`
 	Place    string        `json:"place,omitempty"`
 	Then     tool.Behavior `json:"then"`
@@ -44,8 +44,8 @@ type Looked struct {
 	Decides  bool          `json:"decides"`
 }
 
-// LookedGrant is a grant for the tool and what came of it.
-type LookedGrant struct {
+// GrantCheck is a grant for the tool and what came of it.
+type GrantCheck struct {
 	ID      string        `json:"id"`
 	Then    tool.Behavior `json:"then"`
 	Covers  bool          `json:"covers"`
@@ -60,12 +60,12 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 		Tool: r.Tool.Name, Server: r.Tool.Server, Actor: r.Actor.Ref(), Profile: r.Profile,
 		Tags: r.Facts.Tags, Trusted: r.Facts.Trusted, ReadOnly: r.Facts.ReadOnly, Targets: shownTargets(r.Targets),
 		Findings: slices.Clone(r.Findings),
-		Rules:    []Looked{},
+		Rules:    []RuleCheck{},
 	}
 	for i := range x.Findings {
 		x.Findings[i].Target = x.Findings[i].Target.Shown()
 	}
-	s := e.state.Load()
+	s := e.current.Load()
 	x.Decision = s.decide(&r)
 	x.Mode, x.Policy = s.settings.Mode.Of(r.Actor.Door), s.version
 	x.HiddenBy, _ = e.Hides(r.Tool, r.Facts, r.Profile, r.Actor)
@@ -74,7 +74,7 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 		deciding = refs[0]
 	}
 	for _, c := range s.all {
-		l := Looked{Rule: c.ref, Place: c.Place, Then: c.Then, Mismatch: c.mismatch(&r)}
+		l := RuleCheck{Rule: c.ref, Place: c.Place, Then: c.Then, Mismatch: c.mismatch(&r)}
 		if l.Mismatch == "" {
 			matched, err := c.matches(sub)
 			if err != nil {
@@ -96,7 +96,7 @@ func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	for _, g := range s.settings.Grants.List() {
 		if g.Tool == r.Tool.Name {
 			_, session := g.Session()
-			x.Grants = append(x.Grants, LookedGrant{g.ID, g.Then, g.covers(&r, exact, sub.now), session, g.Scopes})
+			x.Grants = append(x.Grants, GrantCheck{g.ID, g.Then, g.covers(&r, exact, sub.now), session, g.Scopes})
 		}
 	}
 	return x

@@ -156,7 +156,7 @@ func (g *Grants) setAlways(list []Grant) {
 }
 
 // find returns a grant that answers r with then, nil where there is none.
-func (g *Grants) find(r *Request, v *verdict, then tool.Behavior) *Grant {
+func (g *Grants) find(r *Request, v *decision, then tool.Behavior) *Grant {
 	if g == nil {
 		return nil
 	}

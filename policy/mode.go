@@ -59,8 +59,8 @@ func (m Mode) forbidsWriting() bool { return m == ModeReadOnly || m == ModePlan 
 // dangerous is the tag of tools that a mode does not pass through.
 const dangerous = "dangerous"
 
-// apply turns a verdict of ask or passthrough into what the mode makes of it.
-func (m Mode) apply(v *verdict, r *Request) {
+// apply turns a decision of ask or passthrough into what the mode makes of it.
+func (m Mode) apply(v *decision, r *Request) {
 	switch {
 	case v.behavior == tool.Passthrough && r.Facts.Has(dangerous) && m != ModeAcceptAll:
 		v.behavior = tool.Ask

@@ -61,15 +61,15 @@ type Settings struct {
 }
 
 // Engine makes permission decisions. Compile makes one; there is none without a policy. It is safe for concurrent use.
-type Engine struct{ state atomic.Pointer[state] }
+type Engine struct{ current atomic.Pointer[compiledPolicy] }
 
-// state is one version of the policy. It is immutable.
-type state struct {
+// compiledPolicy is one version of the policy. It is immutable.
+type compiledPolicy struct {
 	settings Settings
-	strict   []*compiled // rules that deny, then rules that ask, those that ask every time first
+	strict   []*compiledRule // rules that deny, then rules that ask, those that ask every time first
 	asks     int         // index in strict where those that ask begin
-	rest     []*compiled // rules that allow or pass through
-	all      []*compiled // in the order of sources, then of the file
+	rest     []*compiledRule // rules that allow or pass through
+	all      []*compiledRule // in the order of sources, then of the file
 	version  string
 	refs     []string // version, as records name it
 }
@@ -86,17 +86,17 @@ func Compile(s Settings) (*Engine, error) {
 // Apply makes the engine decide by s from the next decision on. If s has a fault nothing changes, and the error, a
 // Problems, names every one of them.
 func (e *Engine) Apply(s Settings) error {
-	next, err := compileState(s)
+	next, err := compilePolicy(s)
 	if err != nil {
 		return err
 	}
-	e.state.Store(next)
+	e.current.Store(next)
 	return nil
 }
 
 // Version is a digest of all rules, the mode and the classifier's settings: an approval holds for one version. Grants are
 // not part of it, because an answer to one question must not withdraw the others.
-func (e *Engine) Version() string { return e.state.Load().version }
+func (e *Engine) Version() string { return e.current.Load().version }
 
 // Problems is every problem of Settings.
 type Problems []error
@@ -107,7 +107,7 @@ func (p Problems) Error() string { return errors.Join(p...).Error() }
 // Unwrap gives each problem to errors.As.
 func (p Problems) Unwrap() []error { return p }
 
-func compileState(s Settings) (*state, error) {
+func compilePolicy(s Settings) (*compiledPolicy, error) {
 	var problems Problems
 	if !s.Mode.isValid() {
 		problems = append(problems, fmt.Errorf("mode: %q is none: write default, client, read_only, plan or accept_all", string(s.Mode)))
@@ -120,7 +120,7 @@ func compileState(s Settings) (*state, error) {
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
 	}
 	var env conditions
-	next := &state{settings: s}
+	next := &compiledPolicy{settings: s}
 	for _, source := range Sources() {
 		list, found := compileRules(source, merged[source], &env)
 		for _, p := range found {
@@ -149,18 +149,18 @@ func compileState(s Settings) (*state, error) {
 }
 
 // arrange sorts the rules into the order in which they are asked: a rule that denies ends the search.
-func (s *state) arrange() {
-	pick := func(then tool.Behavior, everyTime bool) []*compiled {
-		return slices.DeleteFunc(slices.Clone(s.all), func(c *compiled) bool { return c.Then != then || c.EveryTime != everyTime })
+func (s *compiledPolicy) arrange() {
+	pick := func(then tool.Behavior, everyTime bool) []*compiledRule {
+		return slices.DeleteFunc(slices.Clone(s.all), func(c *compiledRule) bool { return c.Then != then || c.EveryTime != everyTime })
 	}
 	denies := pick(tool.Deny, false)
 	s.asks = len(denies)
 	s.strict = slices.Concat(denies, pick(tool.Ask, true), pick(tool.Ask, false))
-	s.rest = slices.DeleteFunc(slices.Clone(s.all), func(c *compiled) bool { return c.Then == tool.Deny || c.Then == tool.Ask })
+	s.rest = slices.DeleteFunc(slices.Clone(s.all), func(c *compiledRule) bool { return c.Then == tool.Deny || c.Then == tool.Ask })
 }
 
 // digestSettings is Engine.Version.
-func digestSettings(s *Settings, rules []*compiled) string {
+func digestSettings(s *Settings, rules []*compiledRule) string {
 	type ruleOf struct {
 		Source Source
 		Rule   Rule
@@ -191,10 +191,10 @@ func digestSettings(s *Settings, rules []*compiled) string {
 // tool.Ask with a PendingClassifierCheck means that Classify has to be called for the decision that counts; who does not
 // call it asks a person.
 func (e *Engine) Decide(_ context.Context, r Request) tool.PermissionDecision {
-	return e.state.Load().decide(&r)
+	return e.current.Load().decide(&r)
 }
 
-func (s *state) decide(r *Request) tool.PermissionDecision {
+func (s *compiledPolicy) decide(r *Request) tool.PermissionDecision {
 	v := s.judge(r)
 	s.deferToClassifier(r, &v)
 	return s.record(r, &v)

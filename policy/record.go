@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// record turns a verdict into the standard's tool_permission_decision.
-func (s *state) record(r *Request, v *verdict) tool.PermissionDecision {
+// record turns a decision into the standard's tool_permission_decision.
+func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision {
 	reason := make(map[string]any, 4)
 	reason["type"], reason["message"] = v.kind, v.message
 	if v.note != "" {
@@ -86,7 +86,7 @@ type SuggestedGrant struct {
 }
 
 // suggest lists what could be remembered. It is called when a person is about to be asked, and only then.
-func (s *state) suggest(r *Request, v *verdict) []any {
+func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
 	one := SuggestedGrant{Type: "add_grant", Choice: AllowSession, Destination: "session", Behavior: tool.Allow,
 		Tool: r.Tool.Name, Targets: scopes}

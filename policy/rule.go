@@ -81,9 +81,9 @@ func CheckRules(rules []Rule) []Problem {
 var ruleID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // compileRules checks and compiles.
-func compileRules(source Source, rules []Rule, env *conditions) ([]compiled, []Problem) {
+func compileRules(source Source, rules []Rule, env *conditions) ([]compiledRule, []Problem) {
 	c := checker{env: env, ids: make(map[string]int)}
-	list := make([]compiled, 0, len(rules))
+	list := make([]compiledRule, 0, len(rules))
 	for i := range rules {
 		c.rule = i
 		list = append(list, c.check(source, rules[i]))
@@ -91,8 +91,8 @@ func compileRules(source Source, rules []Rule, env *conditions) ([]compiled, []P
 	return list, c.problems
 }
 
-// compiled is a rule, ready to be asked.
-type compiled struct {
+// compiledRule is a rule, ready to be asked.
+type compiledRule struct {
 	Rule
 	source Source
 	ref    string   // source/id, as records name it
@@ -102,7 +102,7 @@ type compiled struct {
 }
 
 // isStatic reports whether the rule says the same of every call of one caller to a tool.
-func (c *compiled) isStatic() bool { return c.when == nil || c.when.static }
+func (c *compiledRule) isStatic() bool { return c.when == nil || c.when.static }
 
 type checker struct {
 	env      *conditions
@@ -115,7 +115,7 @@ func (c *checker) fault(key, message, hint string) {
 	c.problems = append(c.problems, Problem{Rule: c.rule, Key: key, Message: message, Hint: hint})
 }
 
-func (c *checker) check(source Source, r Rule) compiled {
+func (c *checker) check(source Source, r Rule) compiledRule {
 	if r.ID == "" {
 		r.ID = fmt.Sprint(c.rule + 1)
 	}
@@ -152,7 +152,7 @@ func (c *checker) check(source Source, r Rule) compiled {
 	if says == "" {
 		says = "rule " + ref + " says " + string(r.Then)
 	}
-	return compiled{Rule: r, source: source, ref: ref, refs: []string{ref}, says: says, when: c.condition(r.When)}
+	return compiledRule{Rule: r, source: source, ref: ref, refs: []string{ref}, says: says, when: c.condition(r.When)}
 }
 
 func (c *checker) condition(text string) *condition {
@@ -183,7 +183,7 @@ func at(key string, i int, list []string) string {
 }
 
 // mismatch says which key of the rule keeps it from matching, "" where none does. Conditions are not looked at.
-func (c *compiled) mismatch(r *Request) string {
+func (c *compiledRule) mismatch(r *Request) string {
 	switch {
 	case len(c.Match) > 0 && !glob.MatchAny(c.Match, string(r.Tool.Name)):
 		return "match"
@@ -200,7 +200,7 @@ func (c *compiled) mismatch(r *Request) string {
 }
 
 // matches reports whether the rule matches; an error where its condition cannot be evaluated.
-func (c *compiled) matches(s *subject) (bool, error) {
+func (c *compiledRule) matches(s *subject) (bool, error) {
 	if c.mismatch(s.Request) != "" {
 		return false, nil
 	}

@@ -45,13 +45,13 @@ type Settlement struct {
 // An answer that is to be remembered becomes a grant; where that fails the answer holds once, the decision's reason says
 // not_remembered, and the error says why.
 func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error) {
-	s := e.state.Load()
+	s := e.current.Load()
 	v := s.judge(&r)
 	if v.behavior == tool.Deny {
 		return s.record(&r, &v), nil
 	}
 	again := v // what the rules say now: a rule that asks every time keeps the answer from being remembered
-	v = verdict{behavior: tool.Deny, source: sourcePerson, kind: "approval", message: "a person denied this call",
+	v = decision{behavior: tool.Deny, source: sourcePerson, kind: "approval", message: "a person denied this call",
 		refs: again.refs, mode: again.mode, now: again.now, blocked: again.blocked, exact: again.exact, once: again.once}
 	if a.Choice.Allows() {
 		v.behavior, v.message = tool.Allow, "a person allowed this call"
@@ -96,7 +96,7 @@ var errEveryTime = errors.New("a rule asks about this call every time: the answe
 var errNoGrants = errors.New("this hub remembers no answers: the answer held once")
 
 // remember makes a grant of an answer that is to last, nil where it is not to.
-func (s *state) remember(r *Request, v *verdict, a Settlement) (*Grant, error) {
+func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant, error) {
 	switch a.Choice {
 	case AllowSession, AllowAlways, DenyAlways:
 	default:

@@ -21,7 +21,7 @@ type Table struct {
 	Settings *Settings // nil: the table has no policy of its own
 	Calls    []TestCall
 
-	tools map[tool.Name]*stated
+	tools map[tool.Name]*describedTool
 }
 
 // TestCall is one call of a table and what is expected.
@@ -39,8 +39,8 @@ type TestCall struct {
 	targets bool // Request.Targets is what the table says; otherwise they are looked up
 }
 
-// stated is what a table says of a tool.
-type stated struct {
+// describedTool is a tool as a table describes it.
+type describedTool struct {
 	tool  *tool.Tool
 	facts *facts.Facts
 }
@@ -48,7 +48,7 @@ type stated struct {
 // ParseTable reads a table in YAML or JSON. file is its name in faults.
 func ParseTable(file string, data []byte) (*Table, error) {
 	r := &reader{file: file}
-	t := &Table{tools: make(map[tool.Name]*stated)}
+	t := &Table{tools: make(map[tool.Name]*describedTool)}
 	if root := r.tree(data); root != nil {
 		r.fields(root, "", nil,
 			field{"policy", func(value *node, key string) { t.Settings = r.settings(value, key) }},
@@ -58,7 +58,7 @@ func ParseTable(file string, data []byte) (*Table, error) {
 				}
 				for _, m := range value.Members {
 					name := tool.Name(m.Key)
-					t.tools[name] = r.stated(name, m.Value, join(key, m.Key))
+					t.tools[name] = r.describedTool(name, m.Value, join(key, m.Key))
 				}
 			}},
 			each(r, "calls", &t.Calls, r.call))
@@ -109,13 +109,13 @@ func (r *reader) mode(n *node, key string) Mode {
 	return m
 }
 
-// stated reads what a table says of a tool. What it does not say is taken for the worst, as of any tool.
-func (r *reader) stated(name tool.Name, n *node, key string) *stated {
+// describedTool reads what a table says of a tool. What it does not say is taken for the worst, as of any tool.
+func (r *reader) describedTool(name tool.Name, n *node, key string) *describedTool {
 	server := name.Source()
 	if server == tool.SourceMCP {
 		server, _, _ = strings.Cut(strings.TrimPrefix(string(name), "mcp."), ".")
 	}
-	s := &stated{tool: &tool.Tool{Name: name, Server: server, Native: string(name[strings.LastIndexByte(string(name), '.')+1:])}}
+	s := &describedTool{tool: &tool.Tool{Name: name, Server: server, Native: string(name[strings.LastIndexByte(string(name), '.')+1:])}}
 	f := &facts.Facts{Tool: name, Server: server, Trusted: name.Source() != tool.SourceMCP,
 		Risk: facts.Fact[string]{Value: facts.RiskMedium, Origin: facts.Configured}}
 	r.fields(n, key, nil,
@@ -260,7 +260,7 @@ func (t *Table) Run(e *Engine, lookup Lookup) ([]TestResult, error) {
 	if e == nil {
 		return nil, errors.New("run table: there is no policy: write policy: in the table, or configure one")
 	}
-	base := e.state.Load()
+	base := e.current.Load()
 	results := make([]TestResult, 0, len(t.Calls))
 	for _, c := range t.Calls {
 		results = append(results, t.run(base, c, lookup))
@@ -268,7 +268,7 @@ func (t *Table) Run(e *Engine, lookup Lookup) ([]TestResult, error) {
 	return results, nil
 }
 
-func (t *Table) run(s *state, c TestCall, lookup Lookup) TestResult {
+func (t *Table) run(s *compiledPolicy, c TestCall, lookup Lookup) TestResult {
 	result := TestResult{Call: c, Name: c.Name, Place: c.Place, Want: c.Want}
 	if result.Name == "" {
 		result.Name = string(c.Tool) + " " + string(c.Request.Input)

@@ -39,7 +39,7 @@ func TestOneToolFromItsDeclarationOn(t *testing.T) {
 	described.InputSchema, described.SchemaDigest = parts.InputSchema, tool.Digest(parts.InputSchema)
 	f := facts.Of(described, facts.Options{})
 	plan, root := target.Find(f), target.NewRoot(dir, "")
-	limits, err := target.NewLimits(target.Config{}, target.Hub{})
+	limits, err := target.NewLimits(target.Config{}, target.HubPaths{})
 	if err != nil {
 		t.Fatal(err)
 	}

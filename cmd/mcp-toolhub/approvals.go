@@ -130,7 +130,7 @@ func (c approvalsCmd) list(ctx context.Context) error {
 	t := newTable("ID", "TOOL", "CALLER", "RISK", "LEFT", "AIMED AT")
 	for i := range open {
 		v := &open[i]
-		t.add(string(v.ID), gate.Name(v.Binding.Tool), gate.Plain(v.Binding.Actor, 40), v.Risk,
+		t.add(string(v.ID), gate.ToolName(v.Binding.Tool), gate.Plain(v.Binding.Actor, 40), v.Risk,
 			time.Until(v.Expires).Round(time.Second).String(), gate.Plain(strings.Join(v.Targets, ", "), 80))
 	}
 	return c.printTable(t)
@@ -169,7 +169,7 @@ func (c approvalsCmd) show(ctx context.Context, id string) error {
 		}
 		line("id", string(v.ID))
 		line("state", string(v.State))
-		line("tool", gate.Name(v.Binding.Tool))
+		line("tool", gate.ToolName(v.Binding.Tool))
 		line("server", v.Binding.Server)
 		if v.Binding.Tool.Source() == tool.SourceMCP {
 			line("server says", v.Does)
@@ -239,7 +239,7 @@ func (c approvalsCmd) watch(ctx context.Context) error {
 		if q.Answer != nil {
 			answer = " " + string(q.Answer.Choice) + " by " + gate.Plain(q.Answer.By, 80)
 		}
-		fmt.Fprintf(c.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.Name(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
+		fmt.Fprintf(c.std.out, "%s %s %s %s%s\n", e.Kind, q.ID, gate.ToolName(q.Binding.Tool), gate.Plain(q.Binding.Actor, 40), answer)
 	}
 	var watching sync.WaitGroup
 	ended := make([]error, len(hubs))

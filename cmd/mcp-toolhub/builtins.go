@@ -90,11 +90,11 @@ func (b *builtins) catalogs() []tool.Catalog {
 // runCommand runs commands of its caller.
 const runCommand = tool.Name(code.Name + ".run_command")
 
-// origins returns what permission knows of the toolsets.
-func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
-	all := make(map[string]gate.Origin)
+// sources tells permission about the toolsets.
+func (b *builtins) sources(s *config.Settings) map[string]gate.ToolSource {
+	all := make(map[string]gate.ToolSource)
 	if b.code != nil {
-		o := gate.Origin{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
+		o := gate.ToolSource{Trust: true, Dir: s.Code.Root, WriteRoots: s.Code.AllowedWriteRoots}
 		if b.code.RunsCommands() {
 			if s.Code.Root != "" { // a command runs in the project, wherever files may be written
 				o.Dirs = map[tool.Name]string{runCommand: s.Code.Root}
@@ -104,7 +104,7 @@ func (b *builtins) origins(s *config.Settings) map[string]gate.Origin {
 		all[code.Name] = o
 	}
 	if b.declared != nil {
-		all[declarative.Name] = gate.Origin{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs(), Env: b.declared.Env()}
+		all[declarative.Name] = gate.ToolSource{Trust: true, Dir: s.Declarative.Bounds.Root, Dirs: b.declared.Dirs(), Env: b.declared.Env()}
 	}
 	return all
 }

@@ -74,7 +74,7 @@ func (c *configured) newGate(grants *policy.Grants, table []*tool.HubTool) (*gat
 		if dir != "" && !filepath.IsAbs(dir) {
 			dir = filepath.Join(wd, dir)
 		}
-		o.Origins[server.ID] = gate.Origin{Trust: server.Trust, Dir: dir, Remote: server.Transport != upstream.Stdio}
+		o.Sources[server.ID] = gate.ToolSource{Trust: server.Trust, Dir: dir, Remote: server.Transport != upstream.Stdio}
 	}
 	p := s.Policy
 	p.Limits.SensitivePaths = slices.Clone(p.Limits.SensitivePaths)

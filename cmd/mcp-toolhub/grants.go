@@ -71,7 +71,7 @@ func (c grantsCmd) list(ctx context.Context) error {
 		if g.Session {
 			lasts = "session, " + lasts
 		}
-		t.add(g.ID, g.Then, gate.Name(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts,
+		t.add(g.ID, g.Then, gate.ToolName(tool.Name(g.Tool)), gate.Plain(g.Actor, 40), lasts,
 			gate.Covers(&policy.SuggestedGrant{Targets: g.Targets, Exact: g.Exact}))
 	}
 	return c.printTable(t)

@@ -123,7 +123,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 		SessionEnded: h.permission.grants.EndSession,
 		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
-			return h.surfaces.now().gate.Refuse(ctx, (*gate.Errand)(&e))
+			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
 		}})
 	if err != nil {
 		return err

@@ -130,7 +130,7 @@ func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request
 		if err := known(ctx, h, name, &r); err != nil {
 			return failed(err)
 		}
-		for i := range r.Targets[:min(len(r.Targets), gate.MaxAims)] {
+		for i := range r.Targets[:min(len(r.Targets), gate.MaxTwinLookups)] {
 			r.Targets[i].Twins()
 		}
 		x := h.surfaces.now().gate.Engine().Explain(ctx, r)

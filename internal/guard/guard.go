@@ -72,7 +72,7 @@ func Start(self string) (*Guard, error) {
 // Linux the child is looked after from its first moment on, because the guard knows its mark before it is started.
 func (g *Guard) Mark() string {
 	mark := rand.Text()
-	g.tell("?" + mark + "\n")
+	g.send("?" + mark + "\n")
 	return markVariable + "=" + mark
 }
 
@@ -81,20 +81,20 @@ func (g *Guard) Mark() string {
 func (g *Guard) Add(process *os.Process, mark string) Child {
 	c := Child{PID: process.Pid, mark: strings.TrimPrefix(mark, markVariable+"=")}
 	g.jobs.add(process)
-	g.tell(fmt.Sprintf("+%d %s\n", c.PID, c.mark))
+	g.send(fmt.Sprintf("+%d %s\n", c.PID, c.mark))
 	return c
 }
 
 // Remove takes a child off the list once nothing of it is left.
-func (g *Guard) Remove(c Child) { g.tell(fmt.Sprintf("-%d %s\n", c.PID, c.mark)) }
+func (g *Guard) Remove(c Child) { g.send(fmt.Sprintf("-%d %s\n", c.PID, c.mark)) }
 
 // Forget takes a mark off the list whose child could not be started.
 func (g *Guard) Forget(mark string) {
 	g.Remove(Child{mark: strings.TrimPrefix(mark, markVariable+"=")})
 }
 
-// tell writes one line. A guard that is gone cannot be told; the children are stopped by the parent as always.
-func (g *Guard) tell(line string) {
+// send writes one line. A guard that is gone cannot be told; the children are stopped by the parent as always.
+func (g *Guard) send(line string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.pipe != nil {

@@ -25,7 +25,7 @@ const (
 	beforeName = "before"
 )
 
-func (b *Book) of(h Holder) string {
+func (b *Issuer) of(h Holder) string {
 	sum := sha256.Sum256([]byte(h.Caller))
 	return filepath.Join(b.dir, hex.EncodeToString(sum[:16]))
 }
@@ -33,7 +33,7 @@ func (b *Book) of(h Holder) string {
 func (s Session) file() string { return fmt.Sprintf("%012d-%s", s.Begun, s.Name) }
 
 // End records that a session of h is over for good.
-func (b *Book) End(s Session, h Holder) error {
+func (b *Issuer) End(s Session, h Holder) error {
 	if b.dir == "" {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (b *Book) End(s Session, h Holder) error {
 	return nil
 }
 
-func (b *Book) isEnded(s Session, h Holder) (bool, error) {
+func (b *Issuer) isEnded(s Session, h Holder) (bool, error) {
 	dir := b.of(h)
 	before, err := readBefore(dir)
 	if err != nil || s.Begun <= before {
@@ -94,7 +94,7 @@ func readBefore(dir string) (int64, error) {
 
 // forget removes what need not be recorded any more: sessions that are too old to be taken up, and of each caller the
 // oldest beyond maxEnded. What cannot be removed is left for the next time.
-func (b *Book) forget() {
+func (b *Issuer) forget() {
 	callers, _ := os.ReadDir(b.dir)
 	for _, caller := range callers {
 		if caller.IsDir() {

@@ -64,9 +64,9 @@ type Session struct {
 	Holder string `json:"h"` // Holder.digest
 }
 
-// Book makes ids, opens them, and records which sessions were ended for good. It is safe for concurrent use, also by
+// Issuer makes ids, opens them, and records which sessions were ended for good. It is safe for concurrent use, also by
 // several processes on one directory.
-type Book struct {
+type Issuer struct {
 	box *seal.Box
 	dir string
 
@@ -74,20 +74,20 @@ type Book struct {
 	ended int // sessions since the last look at how many are recorded
 }
 
-// Open returns the book of a key (see seal.New) whose record is kept in dir, which is made when it is needed. Where dir is
+// Open returns the issuer of a key (see seal.New). It keeps its record in dir, which it makes when it is needed. Where dir is
 // "", no session is taken up again.
-func Open(key []byte, dir string) (*Book, error) {
+func Open(key []byte, dir string) (*Issuer, error) {
 	box, err := seal.New(key, purpose)
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{box: box, dir: dir}
+	b := &Issuer{box: box, dir: dir}
 	b.forget()
 	return b, nil
 }
 
 // New begins a session of h and returns the session's id. It fills in the name, the beginning and the holder of s.
-func (b *Book) New(h Holder, s Session) (string, Session, error) {
+func (b *Issuer) New(h Holder, s Session) (string, Session, error) {
 	s.Name, s.Begun, s.Holder = rand.Text(), time.Now().Unix(), h.digest()
 	sealed := s
 	sealed.ClientName, sealed.ClientVersion = cut(s.ClientName), cut(s.ClientVersion)
@@ -105,7 +105,7 @@ func (b *Book) New(h Holder, s Session) (string, Session, error) {
 }
 
 // Resume returns the session that an id of h stands for, or ErrUnknown.
-func (b *Book) Resume(id string, h Holder) (s Session, err error) {
+func (b *Issuer) Resume(id string, h Holder) (s Session, err error) {
 	if b.dir == "" || len(id) > MaxLength {
 		return s, ErrUnknown
 	}

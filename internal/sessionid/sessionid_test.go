@@ -21,7 +21,7 @@ var (
 	ann = Holder{Profile: "default", Caller: "ann", Secret: "secret-of-ann-0123"}
 )
 
-func book(t testing.TB, key []byte, dir string) *Book {
+func issuer(t testing.TB, key []byte, dir string) *Issuer {
 	t.Helper()
 	b, err := Open(key, dir)
 	if err != nil {
@@ -30,7 +30,7 @@ func book(t testing.TB, key []byte, dir string) *Book {
 	return b
 }
 
-func begin(t testing.TB, b *Book, h Holder, s Session) (string, Session) {
+func begin(t testing.TB, b *Issuer, h Holder, s Session) (string, Session) {
 	t.Helper()
 	id, s, err := b.New(h, s)
 	if err != nil {
@@ -42,10 +42,10 @@ func begin(t testing.TB, b *Book, h Holder, s Session) (string, Session) {
 func TestAnotherBookOfTheKeyResumes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := book(t, key, dir)
+	b := issuer(t, key, dir)
 	s := Session{ProtocolVersion: "2025-11-25", ClientName: "gemini", ClientVersion: "1.2", Capabilities: json.RawMessage(`{"roots":{}}`)}
 	id, begun := begin(t, b, ann, s)
-	got, err := book(t, key, dir).Resume(id, ann)
+	got, err := issuer(t, key, dir).Resume(id, ann)
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(begun) || got.Name == "" || got.ClientName != "gemini" {
 		t.Errorf("resumed %+v, %v, want %+v", got, err, begun)
 	}
@@ -54,8 +54,8 @@ func TestAnotherBookOfTheKeyResumes(t *testing.T) {
 	}
 	bob := Holder{Profile: "default", Caller: "bob", Secret: "secret-of-bob-0123"}
 	for name, try := range map[string]func() (Session, error){
-		"another key":     func() (Session, error) { return book(t, nil, dir).Resume(id, ann) },
-		"no record":       func() (Session, error) { return book(t, key, "").Resume(id, ann) },
+		"another key":     func() (Session, error) { return issuer(t, nil, dir).Resume(id, ann) },
+		"no record":       func() (Session, error) { return issuer(t, key, "").Resume(id, ann) },
 		"another caller":  func() (Session, error) { return b.Resume(id, bob) },
 		"another profile": func() (Session, error) { return b.Resume(id, Holder{"other", ann.Caller, ann.Secret}) },
 		"another secret":  func() (Session, error) { return b.Resume(id, Holder{ann.Profile, ann.Caller, "renewed"}) },
@@ -73,7 +73,7 @@ func TestAnotherBookOfTheKeyResumes(t *testing.T) {
 // Whatever a client says of itself, its id fits into a header, and what the hub acts on is in it.
 func TestIDsAreBounded(t *testing.T) {
 	t.Parallel()
-	b := book(t, key, t.TempDir())
+	b := issuer(t, key, t.TempDir())
 	long := Holder{Profile: strings.Repeat("p", 5000), Caller: strings.Repeat("c", 5000), Secret: strings.Repeat("s", 5000)}
 	for name, s := range map[string]Session{
 		"nothing":            {},
@@ -105,7 +105,7 @@ func TestIDsAreBounded(t *testing.T) {
 func TestEndedSessionsStayGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sessions")
-	b := book(t, key, dir)
+	b := issuer(t, key, dir)
 	kept, _ := begin(t, b, ann, Session{})
 	id, s := begin(t, b, ann, Session{})
 	if err := b.End(s, ann); err != nil {
@@ -118,7 +118,7 @@ func TestEndedSessionsStayGone(t *testing.T) {
 		if _, err := b.Resume(kept, ann); err != nil {
 			t.Errorf("the other session: %v", err)
 		}
-		b = book(t, key, dir)
+		b = issuer(t, key, dir)
 	}
 	if err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil {
@@ -144,7 +144,7 @@ func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := book(t, key, dir)
+		b := issuer(t, key, dir)
 		bob := Holder{Profile: "default", Caller: "bob"}
 		ofBob, _ := begin(t, b, bob, Session{})
 		first, s := begin(t, b, ann, Session{})
@@ -183,14 +183,14 @@ func TestRecordIsBounded(t *testing.T) {
 		if _, err := b.Resume(ofBob, bob); !errors.Is(err, ErrUnknown) {
 			t.Errorf("an old session: %v", err)
 		}
-		if left := recorded(t, book(t, key, dir)); fmt.Sprint(left) != "[before]" {
+		if left := recorded(t, issuer(t, key, dir)); fmt.Sprint(left) != "[before]" {
 			t.Errorf("%d files are left: %.100v", len(left), left)
 		}
 	})
 }
 
 // recorded are the files about ann's sessions.
-func recorded(t *testing.T, b *Book) (names []string) {
+func recorded(t *testing.T, b *Issuer) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(b.of(ann))
 	if err != nil {
@@ -203,7 +203,7 @@ func recorded(t *testing.T, b *Book) (names []string) {
 }
 
 func FuzzResume(f *testing.F) {
-	b := book(f, key, f.TempDir())
+	b := issuer(f, key, f.TempDir())
 	id, _ := begin(f, b, ann, Session{ClientName: "x"})
 	f.Add(id[1:], "ann")
 	f.Fuzz(func(t *testing.T, id, caller string) {

@@ -209,7 +209,7 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 		}
 		open.waiting++
 		open.view.Waiting = open.waiting
-		a.tell(Changed, open)
+		a.notify(Changed, open)
 		return ticket, nil
 	}
 	if len(a.open) >= a.opts.Max || a.callers[q.Binding.Actor] >= a.opts.MaxCaller {
@@ -226,7 +226,7 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 	asked.timer = time.AfterFunc(timeout, func() { a.expire(asked) })
 	a.open[q.Binding], a.byID[asked.view.ID] = asked, asked
 	a.callers[q.Binding.Actor]++
-	a.tell(Asked, asked)
+	a.notify(Asked, asked)
 	return &Ticket{approvals: a, question: asked, binding: q.Binding}, nil
 }
 
@@ -370,7 +370,7 @@ func (a *Approvals) settle(q *question, state State, answer Answer) {
 		a.settled = a.settled[1:]
 	}
 	close(q.done)
-	a.tell(Settled, q)
+	a.notify(Settled, q)
 }
 
 // List returns the open questions, oldest first.
@@ -499,7 +499,7 @@ func (t *Ticket) Leave() {
 	}
 	q.waiting--
 	if q.view.Waiting = q.waiting; q.waiting > 0 {
-		a.tell(Changed, q)
+		a.notify(Changed, q)
 		return
 	}
 	a.settle(q, Canceled, Answer{Choice: policy.DenyOnce, By: "caller"})

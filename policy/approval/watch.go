@@ -69,8 +69,8 @@ func (a *Approvals) Watch(ctx context.Context) <-chan Event {
 	return w.events
 }
 
-// tell sends an event to all watchers. a.mu is held, so nobody else sends meanwhile.
-func (a *Approvals) tell(kind Kind, q *question) {
+// notify sends an event to all watchers. a.mu is held, so nobody else sends meanwhile.
+func (a *Approvals) notify(kind Kind, q *question) {
 	for w := range a.watchers {
 		if w.lost && len(w.events) > 0 {
 			continue // Lost is still to be read: whoever reads it lists the questions

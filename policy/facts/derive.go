@@ -17,11 +17,11 @@ type derivation struct {
 	trusted   bool
 	overrides []Override // those that match
 
-	hints      hints
-	deprecated bool // the declaration says so
-	name       name
-	prose      prose
-	shape      shape
+	hints       hints
+	deprecated  bool // the declaration says so
+	name        nameEvidence
+	description descriptionEvidence
+	schema      schemaEvidence
 }
 
 // hints are the tool's annotations; nil where it says nothing.
@@ -35,16 +35,16 @@ func (d *derivation) read() {
 	}
 	d.annotations()
 	d.name = readName(d.tool.Native, d.tool.Server)
-	d.prose = readProse(d.tool.Description, d.name.lead == reads || d.name.lead == inspects)
-	d.shape = readSchema(d.tool.InputSchema)
-	if d.name.readLast && (d.prose.lead.effect == reads || d.prose.saysReadOnly) {
+	d.description = readDescription(d.tool.Description, d.name.lead == reads || d.name.lead == inspects)
+	d.schema = readSchema(d.tool.InputSchema)
+	if d.name.readLast && (d.description.lead.effect == reads || d.description.saysReadOnly) {
 		d.name.soft, d.name.lead = 0, reads
 	}
-	if d.name.query && (d.name.database || d.prose.database) {
-		d.shape.queriesAreCode()
+	if d.name.query && (d.name.database || d.description.database) {
+		d.schema.queriesAreCode()
 	}
 	if d.name.files {
-		d.shape.endsArePaths()
+		d.schema.endsArePaths()
 	}
 }
 
@@ -123,7 +123,7 @@ func (d *derivation) derive(f *Facts) {
 	f.Interactive = d.configuredBool(Fact[bool]{false, Inferred, "nothing says that it needs a person"},
 		func(o *Override) *bool { return o.Interactive })
 	f.Concurrent = d.configuredBool(d.concurrent(f), func(o *Override) *bool { return o.Concurrent })
-	f.Sensitive = d.shape.sensitive
+	f.Sensitive = d.schema.sensitive
 	f.Risk = configuredText(d, d.risk(f), func(o *Override) string { return o.Risk })
 	f.Access = configuredText(d, d.access(f), func(o *Override) []string { return o.Access })
 	f.WriteEffects = configuredText(d, d.writeEffects(f), func(o *Override) []string { return o.WriteEffects })
@@ -134,10 +134,10 @@ func (d *derivation) derive(f *Facts) {
 
 // blockers is all that stands against taking the tool for read-only by inference, and why.
 func (d *derivation) blockers() (mask, string) {
-	hard := d.name.hard | d.prose.hard | d.shape.hard
-	soft := d.name.soft | d.prose.soft
+	hard := d.name.hard | d.description.hard | d.schema.hard
+	soft := d.name.soft | d.description.soft
 	why := d.name.why
-	for _, w := range []string{d.shape.why, d.prose.why} {
+	for _, w := range []string{d.schema.why, d.description.why} {
 		if why == "" {
 			why = w
 		}
@@ -145,19 +145,19 @@ func (d *derivation) blockers() (mask, string) {
 	if hard.has(destroys) && d.builtIn() {
 		hard = hard&^(1<<destroys) | 1<<updates // an argument like overwrite is one more way to write
 	}
-	says := d.prose.saysReadOnly || d.name.saysReadOnly
+	says := d.description.saysReadOnly || d.name.saysReadOnly
 	inspected := d.name.lead == inspects
 	switch {
 	case says:
 		// "Run a read-only SQL query": what it runs is said to change nothing.
 		hard, soft = hard&^(1<<executes), 0
-	case d.shape.command, d.shape.code && !inspected:
+	case d.schema.command, d.schema.code && !inspected:
 		hard |= 1 << executes
 		if why == "" {
 			why = "it runs what its caller writes"
 		}
 	}
-	if d.shape.command && says {
+	if d.schema.command && says {
 		hard |= 1 << executes // a command line is no query
 		why = "it runs a command"
 	}
@@ -193,11 +193,11 @@ func (d *derivation) readOnly() Fact[bool] {
 // contradiction says what outweighs even the readOnlyHint of a trusted origin: a name that destroys, or a program text
 // that nobody calls harmless. An override outweighs that.
 func (d *derivation) contradiction() (string, bool) {
-	says := d.prose.saysReadOnly || d.name.saysReadOnly
+	says := d.description.saysReadOnly || d.name.saysReadOnly
 	switch {
 	case d.name.hard.has(destroys):
 		return d.name.why, true
-	case (d.shape.code || d.shape.command) && !says && d.name.lead != inspects && d.tool.Name.Source() == tool.SourceMCP:
+	case (d.schema.code || d.schema.command) && !says && d.name.lead != inspects && d.tool.Name.Source() == tool.SourceMCP:
 		return "it runs what its caller writes", true
 	}
 	return "", false
@@ -209,18 +209,18 @@ func (d *derivation) inferReadOnly() Fact[bool] {
 	if against, why := d.blockers(); against.any() {
 		return no(why)
 	}
-	if d.shape.beyond || d.prose.tooLong {
+	if d.schema.beyond || d.description.tooLong {
 		return no("there is more of its declaration than was read")
 	}
-	if d.name.foreign || d.prose.foreign {
+	if d.name.foreign || d.description.foreign {
 		return no("its name or description is in a language that is not read here")
 	}
 	lead, where := d.name.lead, "its name begins with a verb that reads"
 	if d.name.verbless {
-		lead, where = d.prose.lead.effect, "its description begins with a verb that reads"
+		lead, where = d.description.lead.effect, "its description begins with a verb that reads"
 	}
 	switch {
-	case d.prose.saysReadOnly || d.name.saysReadOnly:
+	case d.description.saysReadOnly || d.name.saysReadOnly:
 		return yes("it is said to be read-only")
 	case lead == reads || lead == inspects:
 		return yes(where)
@@ -277,14 +277,14 @@ func (d *derivation) idempotent(f *Facts) Fact[bool] {
 
 // concurrent: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
 func (d *derivation) concurrent(f *Facts) Fact[bool] {
-	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.name.browser && !d.prose.browser {
+	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.name.browser && !d.description.browser {
 		return Fact[bool]{true, f.ReadOnly.Origin, "it is read-only"}
 	}
 	return Fact[bool]{false, Inferred, "nothing says that two calls can run side by side"}
 }
 
 func (d *derivation) has(kind string) bool {
-	return slices.ContainsFunc(d.shape.arguments, func(a Argument) bool { return a.Kind == kind })
+	return slices.ContainsFunc(d.schema.arguments, func(a Argument) bool { return a.Kind == kind })
 }
 
 func (d *derivation) command(f *Facts) Fact[bool] {
@@ -293,8 +293,8 @@ func (d *derivation) command(f *Facts) Fact[bool] {
 			return Fact[bool]{true, a.Origin, "the argument " + a.Pointer + " is run"}
 		}
 	}
-	if d.prose.hard.has(executes) && strings.Contains(d.prose.why, "arbitrary") {
-		return Fact[bool]{true, Inferred, d.prose.why}
+	if d.description.hard.has(executes) && strings.Contains(d.description.why, "arbitrary") {
+		return Fact[bool]{true, Inferred, d.description.why}
 	}
 	return Fact[bool]{false, Inferred, "no argument is run"}
 }
@@ -310,9 +310,9 @@ func (d *derivation) network(f *Facts) Fact[bool] {
 	}
 	against, why := d.blockers()
 	switch {
-	case d.name.network || d.prose.network:
+	case d.name.network || d.description.network:
 		return Fact[bool]{true, Inferred, "its name or description speaks of the network"}
-	case d.name.browser || d.prose.browser:
+	case d.name.browser || d.description.browser:
 		return Fact[bool]{true, Inferred, "its name or description speaks of a browser"}
 	case against.has(sends):
 		return Fact[bool]{true, Inferred, why}
@@ -401,7 +401,7 @@ func (d *derivation) access(f *Facts) Fact[[]string] {
 	add(f.Command.Value || d.declares() || !f.ReadOnly.Value && against.has(executes), "execute")
 	add(f.Network.Value, "network")
 	add(f.Filesystem.Value, "filesystem")
-	add(d.name.browser || d.prose.browser, "browser")
+	add(d.name.browser || d.description.browser, "browser")
 	add(!f.ReadOnly.Value && against.has(sends), "message")
 	return Fact[[]string]{kinds, Inferred, ""}
 }
@@ -463,7 +463,7 @@ func (d *derivation) tags(f *Facts) []string {
 	add(f.Filesystem.Value, tagFilesystem)
 	add(f.Command.Value, tagCommand)
 	add(f.OpenWorld.Value, tagOpenWorld)
-	add(d.name.browser || d.prose.browser, tagBrowser)
+	add(d.name.browser || d.description.browser, tagBrowser)
 	tags = append(tags, d.tool.Name.Source())
 	slices.Sort(tags)
 	return slices.Compact(tags)
@@ -484,7 +484,7 @@ func (d *derivation) arguments() []Argument {
 			}
 		}
 	}
-	for _, a := range d.shape.arguments {
+	for _, a := range d.schema.arguments {
 		if !said[a.Pointer] {
 			out = append(out, a)
 		}
@@ -494,8 +494,8 @@ func (d *derivation) arguments() []Argument {
 
 // pointers are those of all arguments that somebody has said something about.
 func (d *derivation) pointers() map[string]bool {
-	all := make(map[string]bool, len(d.shape.declared))
-	for _, p := range d.shape.declared {
+	all := make(map[string]bool, len(d.schema.declared))
+	for _, p := range d.schema.declared {
 		all[p] = true
 	}
 	for _, o := range d.overrides {

@@ -38,15 +38,15 @@ func (d *derivation) lifecycle() Fact[string] {
 	switch {
 	case d.deprecated:
 		return Fact[string]{Deprecated, Declared, "its declaration says so"}
-	case d.prose.deprecated:
+	case d.description.deprecated:
 		return Fact[string]{Deprecated, Inferred, "its description says so"}
 	}
 	return Fact[string]{Available, Inferred, "its origin offers it"}
 }
 
-// IsShelved reports whether the operator has taken the tool out of use: it is configured as draft, disabled, retired, or as
+// IsOutOfUse reports whether the operator has taken the tool out of use: it is configured as draft, disabled, retired, or as
 // something that has to be set up first. Such a tool is not to be called, whatever the rules say.
-func (f *Facts) IsShelved() bool {
+func (f *Facts) IsOutOfUse() bool {
 	switch f.Lifecycle.Value {
 	case Draft, Disabled, Retired, RequiresSetup:
 		return f.Lifecycle.Origin == Configured
@@ -69,7 +69,7 @@ func (f *Facts) in(s State) Fact[string] {
 	switch {
 	case s.Gone:
 		return Fact[string]{Retired, Inferred, "its origin does not offer it any more"}
-	case f.IsShelved():
+	case f.IsOutOfUse():
 		return own
 	case s.Hidden:
 		return Fact[string]{Disabled, Configured, "this surface does not offer it"}

@@ -11,16 +11,16 @@ import (
 // Bounds of how much of a schema is read. Whatever lies beyond them is unknown, and a tool with it is not read-only by
 // inference.
 const (
-	maxSchemaDepth   = 12
-	maxProperties    = 1000
-	maxPropertyProse = 600  // bytes of the description of one property
-	maxEnum          = 200  // values of one enumeration
-	maxReferences    = 60   // references looked up, each as often as the schema has 4 KiB
-	maxWork          = 1000 // steps through schemas and references, of 4 KiB each: references can multiply
+	maxSchemaDepth         = 12
+	maxProperties          = 1000
+	maxPropertyDescription = 600  // bytes of the description of one property
+	maxEnum                = 200  // values of one enumeration
+	maxReferences          = 60   // references looked up, each as often as the schema has 4 KiB
+	maxWork                = 1000 // steps through schemas and references, of 4 KiB each: references can multiply
 )
 
-// shape is what an input schema shows.
-type shape struct {
+// schemaEvidence is the evidence of an input schema.
+type schemaEvidence struct {
 	evidence
 	root       []byte
 	work       int
@@ -45,15 +45,15 @@ const whyStore = "a path in a repository or bucket"
 
 // property is one property of a schema, as far as it is looked at.
 type property struct {
-	pointer   string
-	words     []string
-	name      string
-	format    string
-	types     string // "string", "boolean" …, or "" for several or none
-	prose     string // lower case, cut
-	has       enums
-	writeOnly bool
-	remote    bool // stands beside the name of a repository or bucket
+	pointer     string
+	words       []string
+	name        string
+	format      string
+	types       string // "string", "boolean" …, or "" for several or none
+	description string // lower case, cut
+	has         enums
+	writeOnly   bool
+	remote      bool // stands beside the name of a repository or bucket
 }
 
 type enums struct {
@@ -64,8 +64,8 @@ type enums struct {
 }
 
 // readSchema reads an input schema.
-func readSchema(schema []byte) shape {
-	var s shape
+func readSchema(schema []byte) schemaEvidence {
+	var s schemaEvidence
 	s.root = schema
 	s.object(schema, "", 0, false)
 	address := slices.ContainsFunc(s.arguments, func(a Argument) bool { return a.Kind == ArgumentURL })
@@ -79,7 +79,7 @@ func readSchema(schema []byte) shape {
 }
 
 // object reads the properties of a schema and of those that it is made of.
-func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
+func (s *schemaEvidence) object(schema []byte, pointer string, depth int, remote bool) {
 	s.work += 1 + len(schema)/4096
 	if depth > maxSchemaDepth || s.work > maxWork {
 		s.beyond = true
@@ -128,7 +128,7 @@ func (s *shape) object(schema []byte, pointer string, depth int, remote bool) {
 
 // reference reads what a reference leads to. One that leads to where it stands says nothing new: how deep arguments of such a
 // schema nest is for whoever calls, and they are looked for one level deep.
-func (s *shape) reference(value []byte, pointer string, depth int, remote bool) {
+func (s *schemaEvidence) reference(value []byte, pointer string, depth int, remote bool) {
 	ref, _ := rawjson.String(value)
 	if slices.Contains(s.following, ref) {
 		return
@@ -144,7 +144,7 @@ func (s *shape) reference(value []byte, pointer string, depth int, remote bool) 
 }
 
 // at returns the part of the schema that a reference within it names.
-func (s *shape) at(ref string) ([]byte, bool) {
+func (s *schemaEvidence) at(ref string) ([]byte, bool) {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if s.references += 1 + len(s.root)/4096; s.references > maxReferences {
 		return nil, false
@@ -159,7 +159,7 @@ func (s *shape) at(ref string) ([]byte, bool) {
 	return schema, ok
 }
 
-func (s *shape) items(value []byte, pointer string, depth int, remote bool) {
+func (s *schemaEvidence) items(value []byte, pointer string, depth int, remote bool) {
 	if rawjson.IsObject(value) {
 		s.object(value, pointer+"/*", depth+1, remote)
 		return
@@ -187,7 +187,7 @@ func storeBeside(properties []byte) bool {
 	return owner && repo || store
 }
 
-func (s *shape) property(m rawjson.Member, pointer string, remote bool) property {
+func (s *schemaEvidence) property(m rawjson.Member, pointer string, remote bool) property {
 	name := m.Name()
 	p := property{name: name, words: split(name), remote: remote,
 		pointer: pointer + "/" + escapePointer(name)}
@@ -208,10 +208,10 @@ func (s *shape) property(m rawjson.Member, pointer string, remote bool) property
 			p.format, _ = rawjson.String(m.Value)
 		case "description":
 			value := m.Value
-			if len(value) > maxPropertyProse {
-				value = value[:maxPropertyProse]
+			if len(value) > maxPropertyDescription {
+				value = value[:maxPropertyDescription]
 			}
-			p.prose = strings.ToLower(string(value))
+			p.description = strings.ToLower(string(value))
 		case "writeOnly", "x-sensitive":
 			p.writeOnly = p.writeOnly || string(m.Value) == "true"
 		case "enum":
@@ -280,7 +280,7 @@ func (e *enums) value(value []byte) {
 }
 
 // judge takes the evidence of one property, and the argument that it is.
-func (s *shape) judge(p *property) {
+func (s *schemaEvidence) judge(p *property) {
 	if len(p.words) == 0 {
 		return
 	}
@@ -330,7 +330,7 @@ func (p *property) secret(last string) bool {
 	switch last {
 	case "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "cookie",
 		"cookies", "token", "pin", "cvv", "privatekey", "dsn":
-		return !strings.Contains(p.prose, "page token") && !strings.Contains(p.prose, "pagination")
+		return !strings.Contains(p.description, "page token") && !strings.Contains(p.description, "pagination")
 	case "key":
 		return slices.ContainsFunc(p.words, func(w string) bool { return w == "api" || w == "private" || w == "secret" || w == "access" })
 	case "string":
@@ -368,7 +368,7 @@ func chooses(word string) bool {
 	return false
 }
 
-func (s *shape) choice(p *property) {
+func (s *schemaEvidence) choice(p *property) {
 	for e := creates; e <= executes; e++ {
 		if p.has.effects.has(e) {
 			s.add(verb{effect: e}, p.has.word, "it can be told to")
@@ -377,7 +377,7 @@ func (s *shape) choice(p *property) {
 }
 
 // argument takes p for an argument if it names something outside.
-func (s *shape) argument(p *property, last string) {
+func (s *schemaEvidence) argument(p *property, last string) {
 	if p.types != "" && p.types != "string" && (p.types != "array" || !programs(last)) {
 		return
 	}
@@ -401,7 +401,7 @@ func (s *shape) argument(p *property, last string) {
 }
 
 // argue adds an argument; one that several branches of a schema declare is one.
-func (s *shape) argue(p *property, kind, why string, write bool) {
+func (s *schemaEvidence) argue(p *property, kind, why string, write bool) {
 	for i, a := range s.arguments {
 		if a.Pointer == p.pointer && a.Kind == kind {
 			s.arguments[i].Write = a.Write || write
@@ -412,7 +412,7 @@ func (s *shape) argue(p *property, kind, why string, write bool) {
 }
 
 // queriesAreCode takes what is called a query for a program text: that of a database.
-func (s *shape) queriesAreCode() {
+func (s *schemaEvidence) queriesAreCode() {
 	for i := range s.queries {
 		if p := &s.queries[i]; p.types == "string" || p.types == "" {
 			s.code = true
@@ -422,7 +422,7 @@ func (s *shape) queriesAreCode() {
 }
 
 // endsArePaths takes what is called a source or destination for a path: that of a tool for files.
-func (s *shape) endsArePaths() {
+func (s *schemaEvidence) endsArePaths() {
 	for i := range s.ends {
 		if p := &s.ends[i]; (p.types == "string" || p.types == "") && !p.remote && !p.otherPath() && !p.has.any {
 			s.argue(p, ArgumentPath, "where a tool for files takes from or puts to", false)
@@ -463,7 +463,7 @@ func (p *property) kind(last string) (kind, why string) {
 		"directories", "folder", "folders", "cwd", "workdir":
 		return p.path(last)
 	case "link", "dsn", "string":
-		if strings.Contains(p.prose, "url") || strings.Contains(p.prose, "connection string") || last == "dsn" {
+		if strings.Contains(p.description, "url") || strings.Contains(p.description, "connection string") || last == "dsn" {
 			return ArgumentURL, "its description"
 		}
 	case "id", "ids", "uuid", "slug", "repo", "repository", "owner", "database", "collection", "table", "bucket", "channel",
@@ -503,10 +503,10 @@ func (p *property) isCode(last string) bool {
 	case "function":
 		return true
 	case "expression":
-		return !strings.Contains(p.prose, "cron") && !strings.Contains(p.prose, "regular")
+		return !strings.Contains(p.description, "cron") && !strings.Contains(p.description, "regular")
 	case "code":
 		if len(p.words) > 1 && !slices.Contains(p.words, "source") {
-			return strings.Contains(p.prose, "execut") || strings.Contains(p.prose, " run")
+			return strings.Contains(p.description, "execut") || strings.Contains(p.description, " run")
 		}
 		return !p.says("country", "language code", "iso", "currency", "status", "postal", "zip", "airport", "verification")
 	case "query", "queries", "q", "mutation", "filter":
@@ -519,7 +519,7 @@ func (p *property) isCode(last string) bool {
 func (p *property) described() (kind, why string) {
 	const why0 = "its description"
 	switch {
-	case p.prose == "":
+	case p.description == "":
 	case p.says("path to", "absolute path", "file path", "directory path", "path of the file"):
 		if !p.remote && !p.otherPath() {
 			return ArgumentPath, why0
@@ -548,7 +548,7 @@ func (p *property) output() bool {
 
 // says reports whether the description of p holds one of the phrases.
 func (p *property) says(phrases ...string) bool {
-	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(p.prose, phrase) })
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(p.description, phrase) })
 }
 
 // Undeclared returns the kind of an argument that the tool's schema does not know, by its name and, where it is a string, its

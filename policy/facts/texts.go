@@ -33,8 +33,8 @@ func (e *evidence) add(v verb, word, where string) {
 	}
 }
 
-// name is what the name of a tool shows.
-type name struct {
+// nameEvidence is the evidence of a tool name.
+type nameEvidence struct {
 	evidence
 	lead         effect // of its first verb, where that changes nothing
 	verbless     bool
@@ -50,8 +50,8 @@ type name struct {
 }
 
 // readName reads a tool's own name, but for the name of its server at the beginning.
-func readName(native, server string) name {
-	n := name{verbless: true}
+func readName(native, server string) nameEvidence {
+	n := nameEvidence{verbless: true}
 	words := split(native)
 	own := split(server)
 	for len(words) > 1 && (slices.Contains(own, words[0])) {
@@ -89,14 +89,14 @@ func readName(native, server string) name {
 	return n
 }
 
-// maxProse is how much of a description is read. A longer one is taken for one of which not everything is known.
-const maxProse = 16 << 10
+// maxDescription is how much of a description is read. A longer one is taken for one of which not everything is known.
+const maxDescription = 16 << 10
 
 // maxVerb is how long a word may be, in bytes, that means something.
 const maxVerb = 32
 
-// prose is what a description shows.
-type prose struct {
+// descriptionEvidence is the evidence of a description.
+type descriptionEvidence struct {
 	evidence
 	lead         verb // the verb that the description begins with
 	saysReadOnly bool
@@ -108,9 +108,9 @@ type prose struct {
 	foreign      bool // more of it is in scripts that are not read than in the one that is
 }
 
-// reader goes through the words of a description.
-type reader struct {
-	prose
+// descriptionReader goes through the words of a description.
+type descriptionReader struct {
+	descriptionEvidence
 	nameReads bool // the name's verb reads: a noun is a noun, then
 
 	sentence int // number of the sentence, from 0
@@ -122,11 +122,11 @@ type reader struct {
 	after    bool      // a comma, slash or ampersand stands before this word
 }
 
-// readProse reads a description; nameReads says that the name of the tool begins with a verb that only reads.
-func readProse(text string, nameReads bool) prose {
-	r := reader{nameReads: nameReads}
-	if len(text) > maxProse {
-		text, r.tooLong = text[:maxProse], true
+// readDescription reads a description; nameReads says that the name of the tool begins with a verb that only reads.
+func readDescription(text string, nameReads bool) descriptionEvidence {
+	r := descriptionReader{nameReads: nameReads}
+	if len(text) > maxDescription {
+		text, r.tooLong = text[:maxDescription], true
 	}
 	text = lower(text)
 	quoted := false // between backticks
@@ -159,7 +159,7 @@ func readProse(text string, nameReads bool) prose {
 		}
 	}
 	r.foreign = other/2 > plain // letters of most scripts are two bytes or three
-	return r.prose
+	return r.descriptionEvidence
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf }
@@ -176,7 +176,7 @@ func lower(text string) string {
 	return string(out)
 }
 
-func (r *reader) punctuation(c byte, last bool) {
+func (r *descriptionReader) punctuation(c byte, last bool) {
 	switch c {
 	case '.', '!', '?', ';', ':':
 		if !last {
@@ -197,7 +197,7 @@ func (r *reader) punctuation(c byte, last bool) {
 }
 
 // skip takes note of a word that is an identifier.
-func (r *reader) skip() {
+func (r *descriptionReader) skip() {
 	r.inWords++
 	if !r.leadDone {
 		r.leadDone, r.leadIn = true, r.sentence
@@ -205,12 +205,12 @@ func (r *reader) skip() {
 	r.push("")
 }
 
-func (r *reader) push(word string) {
+func (r *descriptionReader) push(word string) {
 	r.previous[0], r.previous[1] = r.previous[1], word
 	r.after = false
 }
 
-func (r *reader) word(word string) {
+func (r *descriptionReader) word(word string) {
 	first := r.inWords == 0
 	r.inWords++
 	switch word {
@@ -240,10 +240,10 @@ func (r *reader) word(word string) {
 }
 
 // opening reports whether the sentence that begins with the tool's verb is not over yet.
-func (r *reader) opening() bool { return !r.leadDone || r.sentence == r.leadIn }
+func (r *descriptionReader) opening() bool { return !r.leadDone || r.sentence == r.leadIn }
 
 // begin takes the verb that the description begins with.
-func (r *reader) begin(word string) {
+func (r *descriptionReader) begin(word string) {
 	r.leadDone, r.leadIn = true, r.sentence
 	if base, ok := thirdPerson(word); ok {
 		word = base
@@ -257,7 +257,7 @@ func (r *reader) begin(word string) {
 }
 
 // clause looks for verbs that say what the tool does besides.
-func (r *reader) clause(word string) {
+func (r *descriptionReader) clause(word string) {
 	const where = "the description says"
 	joined := r.after || r.previous[1] == "and" || r.previous[1] == "or" || r.previous[1] == "then"
 	if base, ok := thirdPerson(word); ok {
@@ -286,7 +286,7 @@ func (r *reader) clause(word string) {
 }
 
 // statements looks for what a description says of the tool in so many words.
-func (r *reader) statements(word string, first bool) {
+func (r *descriptionReader) statements(word string, first bool) {
 	switch word {
 	case "read-only", "readonly":
 		if !r.negated {

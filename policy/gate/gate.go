@@ -47,8 +47,8 @@ type Config struct {
 	AlwaysTime  time.Duration // life of an answer for good; see policy.GrantOptions
 }
 
-// Origin is what a gate knows of where tools come from.
-type Origin struct {
+// ToolSource is what a gate knows of where tools come from.
+type ToolSource struct {
 	Trust  bool   // the operator vouches for what the server says of its tools
 	Dir    string // absolute: where paths of calls start; "" for the hub's own working directory
 	Remote bool   // paths are those of another machine
@@ -69,7 +69,7 @@ type Origin struct {
 // Options are what the settings do not say.
 type Options struct {
 	Grants   *policy.Grants    // nil: no answer is remembered
-	Origins  map[string]Origin // by server id or toolset
+	Sources  map[string]ToolSource // by server id or toolset
 	Dir      string            // the hub's working directory, absolute
 	Home     string            // what "~" stands for; "" where that is not known
 	Temp     string            // the directory for temporary files
@@ -88,12 +88,12 @@ type Gate struct {
 	usual   target.Root
 	own     []*tool.Tool // of Options.HubTools
 
-	known    sync.Map // *tool.Tool -> *known
+	known    sync.Map // *tool.Tool -> *toolEntry
 	surfaces surfaces
 }
 
-// known is what is kept of one tool.
-type known struct {
+// toolEntry keeps what is derived of one tool.
+type toolEntry struct {
 	facts *facts.Facts
 	plan  *target.Plan
 }
@@ -109,7 +109,7 @@ func New(c Config, o Options) (*Gate, error) {
 	if g.engine, err = policy.Compile(settings); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
-	hub := target.Hub{Temp: o.Temp, Own: o.Own}
+	hub := target.HubPaths{Temp: o.Temp, Own: o.Own}
 	if o.State != "" {
 		hub.Secrets = []string{o.State}
 	}
@@ -120,14 +120,14 @@ func New(c Config, o Options) (*Gate, error) {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
 	g.usual = target.NewRoot(o.Dir, o.Home)
-	for server, origin := range o.Origins {
+	for server, source := range o.Sources {
 		switch {
-		case origin.Remote:
+		case source.Remote:
 			g.roots[server] = target.Root{Remote: true}
-		case origin.Dir != "" || origin.WriteRoots != nil:
-			root := target.NewRoot(cmp.Or(origin.Dir, o.Dir), o.Home)
-			if origin.WriteRoots != nil {
-				root = root.Writing(origin.WriteRoots...)
+		case source.Dir != "" || source.WriteRoots != nil:
+			root := target.NewRoot(cmp.Or(source.Dir, o.Dir), o.Home)
+			if source.WriteRoots != nil {
+				root = root.Writing(source.WriteRoots...)
 			}
 			g.roots[server] = root
 		}
@@ -141,7 +141,7 @@ func (g *Gate) Engine() *policy.Engine { return g.engine }
 // Version is a digest of all that decisions about calls to the server come from, besides remembered answers: an approval holds
 // for one version.
 func (g *Gate) Version(server string) string {
-	from := g.options.Origins[server]
+	from := g.options.Sources[server]
 	from.Commands = nil // no data, and found by what is
 	text, err := json.Marshal([]any{g.config.Limits, g.config.Tools, g.options.Own, from})
 	if err != nil {
@@ -166,17 +166,17 @@ func (g *Gate) AskTimeout() time.Duration {
 // Facts is what the tool can do. It is derived once for each tool.
 func (g *Gate) Facts(t *tool.Tool) *facts.Facts { return g.of(t).facts }
 
-func (g *Gate) of(t *tool.Tool) *known {
+func (g *Gate) of(t *tool.Tool) *toolEntry {
 	if k, ok := g.known.Load(t); ok {
-		return k.(*known)
+		return k.(*toolEntry)
 	}
 	channel := ""
 	if c := g.Channels(); len(c) > 0 {
 		channel = string(c[0])
 	}
-	f := facts.Of(t, facts.Options{Trust: g.options.Origins[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel})
-	k, _ := g.known.LoadOrStore(t, &known{f, target.Find(f)})
-	return k.(*known)
+	f := facts.Of(t, facts.Options{Trust: g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel})
+	k, _ := g.known.LoadOrStore(t, &toolEntry{f, target.Find(f)})
+	return k.(*toolEntry)
 }
 
 // Retain forgets what is kept of tools that no catalog offers any more.
@@ -210,12 +210,12 @@ type Call struct {
 func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor, Profile: c.Profile}
 	k, root := g.of(c.Tool), g.root(c.Tool)
-	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Origins[c.Tool.Server].Env[c.Tool.Name]
+	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Sources[c.Tool.Server].Env[c.Tool.Name]
 	var err error
 	if r.Targets, err = k.plan.Resolve(ctx, c.Input, root); err != nil {
 		return r, err
 	}
-	if find := g.options.Origins[c.Tool.Server].Commands; find != nil {
+	if find := g.options.Sources[c.Tool.Server].Commands; find != nil {
 		g.findCommands(&r, find)
 	}
 	r.Findings = g.limits.Judge(r.Targets, root)
@@ -223,7 +223,7 @@ func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 }
 
 func (g *Gate) root(t *tool.Tool) target.Root {
-	if dir, ok := g.options.Origins[t.Server].Dirs[t.Name]; ok {
+	if dir, ok := g.options.Sources[t.Server].Dirs[t.Name]; ok {
 		return target.NewRoot(dir, g.options.Home)
 	}
 	if r, ok := g.roots[t.Server]; ok {

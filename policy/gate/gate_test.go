@@ -47,7 +47,7 @@ func TestVersion(t *testing.T) {
 	}
 	yes := true
 	usual := version(gate.Config{}, gate.Options{})
-	if again := version(gate.Config{}, gate.Options{Origins: map[string]gate.Origin{"other": {Trust: true}}}); again != usual {
+	if again := version(gate.Config{}, gate.Options{Sources: map[string]gate.ToolSource{"other": {Trust: true}}}); again != usual {
 		t.Errorf("another server changes %q to %q", usual, again)
 	}
 	seen := map[string]string{usual: "nothing"}
@@ -55,7 +55,7 @@ func TestVersion(t *testing.T) {
 		"limits": version(gate.Config{Limits: target.Config{SensitivePaths: []string{"secret"}}}, gate.Options{}),
 		"facts":  version(gate.Config{Tools: facts.Config{Tools: []facts.Override{{Match: "*", ReadOnly: &yes}}}}, gate.Options{}),
 		"mode":   version(gate.Config{Mode: policy.ModeClient}, gate.Options{}),
-		"trust":  version(gate.Config{}, gate.Options{Origins: map[string]gate.Origin{"files": {Trust: true}}}),
+		"trust":  version(gate.Config{}, gate.Options{Sources: map[string]gate.ToolSource{"files": {Trust: true}}}),
 		"own":    version(gate.Config{}, gate.Options{Own: []string{"/x"}}),
 	} {
 		if other, same := seen[v]; same {
@@ -320,7 +320,7 @@ func TestPlainAndQuoted(t *testing.T) {
 			t.Errorf("%q is shown as %s, want %s", given, got, want)
 		}
 	}
-	aim := gate.Aim(&target.Target{Kind: target.Path, Resolved: `/p/a\" (allowed by the operator)`})
+	aim := gate.TargetLine(&target.Target{Kind: target.Path, Resolved: `/p/a\" (allowed by the operator)`})
 	if want := `path "/p/a\\\" (allowed by the operator)"`; aim != want {
 		t.Errorf("%s, want %s", aim, want)
 	}

@@ -29,8 +29,8 @@ const (
 	maxBrief      = 160
 )
 
-// MaxAims is how many targets of one call are worth a look at the file system for people.
-const MaxAims = 32
+// MaxTwinLookups is how many targets of one call are worth a look at the file system for people.
+const MaxTwinLookups = 32
 
 // Choices are the answers that may be given where d asks.
 func Choices(d *tool.PermissionDecision) []policy.Choice {
@@ -94,7 +94,7 @@ func Suggested(r *policy.Request, d *tool.PermissionDecision) string {
 func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%s: %s\n", label, text) }
-	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run?\n", Name(r.Tool.Name), Plain(r.Tool.Server, maxShownWords))
+	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run?\n", ToolName(r.Tool.Name), Plain(r.Tool.Server, maxShownWords))
 	arguments := Mask(r.Input, r.Facts)
 	brief, whole := shortened(arguments, r.Targets)
 	line("Arguments", brief)
@@ -116,7 +116,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	}
 	for _, t := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
 		t.Twins()
-		line("Aimed at", Aim(&t))
+		line("Aimed at", TargetLine(&t))
 	}
 	if more := len(r.Targets) - maxShownTargets; more > 0 {
 		line("Aimed at", fmt.Sprintf("%d more", more))
@@ -197,17 +197,17 @@ func briefValue(value []byte, limit int) string {
 	return Plain(string(value), limit)
 }
 
-// Does is what a tool does, in the words of its origin: one line between quotes, cut; "" where that says nothing.
-func Does(t *tool.Tool) string {
+// DescriptionLine is what a tool does, in the words of its origin: one line between quotes, cut; "" where that says nothing.
+func DescriptionLine(t *tool.Tool) string {
 	if t.Description == "" {
 		return ""
 	}
 	return quoted(t.Description, maxShownWords)
 }
 
-// Name is the name of a tool for people: between quotes where it holds more than names usually do, because the server has
+// ToolName is the name of a tool for people: between quotes where it holds more than names usually do, because the server has
 // chosen it.
-func Name(name tool.Name) string {
+func ToolName(name tool.Name) string {
 	odd := strings.ContainsFunc(string(name), func(c rune) bool {
 		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._-/", c)
 	})
@@ -217,8 +217,8 @@ func Name(name tool.Name) string {
 	return quoted(string(name), maxShownWords)
 }
 
-// Aim is one target for people.
-func Aim(t *target.Target) string {
+// TargetLine is one target for people.
+func TargetLine(t *target.Target) string {
 	text := string(t.Kind) + " " + quoted(target.Masked(t.Resolved, t.Kind == target.Command), maxShownTarget)
 	if t.Write {
 		text += " (may write)"

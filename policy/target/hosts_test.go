@@ -226,7 +226,7 @@ func TestCommands(t *testing.T) {
 
 func limits(tb testing.TB, c target.Config) *target.Limits {
 	tb.Helper()
-	l, err := target.NewLimits(c, target.Hub{})
+	l, err := target.NewLimits(c, target.HubPaths{})
 	must(tb, err)
 	return l
 }
@@ -348,7 +348,7 @@ func TestLimits(t *testing.T) {
 	if found := more.Judge(resolve(t, write, map[string]string{"path": "out/x"}, root), root); len(found) > 0 {
 		t.Errorf("a root that is a link: %+v", found)
 	}
-	temp, err := target.NewLimits(target.Config{AllowTempWrites: true}, target.Hub{Temp: outside})
+	temp, err := target.NewLimits(target.Config{AllowTempWrites: true}, target.HubPaths{Temp: outside})
 	must(t, err)
 	if found := temp.Judge(resolve(t, write, map[string]string{"path": "out/x"}, root), root); len(found) > 0 {
 		t.Errorf("the directory for temporary files: %+v", found)
@@ -380,7 +380,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("no fault at %s in:\n%v", at, err)
 		}
 	}
-	if _, err := target.NewLimits(bad, target.Hub{}); err == nil {
+	if _, err := target.NewLimits(bad, target.HubPaths{}); err == nil {
 		t.Error("limits of a faulty config")
 	}
 }

@@ -77,15 +77,15 @@ type Limits struct {
 	denySelf              bool // the machine itself is denied, by whichever of its names
 }
 
-// Hub is what the limits know besides their Config. All paths are absolute.
-type Hub struct {
+// HubPaths are the paths of the hub itself. All paths are absolute.
+type HubPaths struct {
 	Temp    string   // the directory for temporary files
 	Own     []string // files and directories that the hub goes by: sensitive to write, whatever the Config exempts
 	Secrets []string // files and directories in which the hub keeps keys and tokens: no call may be aimed at them
 }
 
 // NewLimits returns the limits of c; an error where Validate finds a fault.
-func NewLimits(c Config, h Hub) (*Limits, error) {
+func NewLimits(c Config, h HubPaths) (*Limits, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("limits of targets: %w", err)
 	}

@@ -283,7 +283,7 @@ func follow(t *Target, full string, root Root) {
 		default:
 			at = spelled(at, name, next, info)
 			if todo == "" {
-				nature(t, info)
+				noteFileKind(t, info)
 			}
 		}
 	}
@@ -314,8 +314,8 @@ func processFiles(dir string) bool {
 	return rest == "self" || rest == "thread-self" || strings.Trim(rest, "0123456789") == ""
 }
 
-// nature takes note of what kind of file there is.
-func nature(t *Target, info fs.FileInfo) {
+// noteFileKind notes hard links and special files.
+func noteFileKind(t *Target, info fs.FileInfo) {
 	switch {
 	case info.Mode().IsRegular():
 		if names(info) > 1 {

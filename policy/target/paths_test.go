@@ -524,7 +524,7 @@ func TestWriting(t *testing.T) {
 	t.Parallel()
 	root, outside := tree(t)
 	must(t, os.Symlink("src", filepath.Join(root.Dir, "alias")))
-	limits, err := target.NewLimits(target.Config{}, target.Hub{})
+	limits, err := target.NewLimits(target.Config{}, target.HubPaths{})
 	must(t, err)
 	p := plan(t, "write", `"path":{"type":"string"}`)
 	own, narrow := root, root.Writing(filepath.Join(root.Dir, "alias"))

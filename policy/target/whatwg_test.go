@@ -73,7 +73,7 @@ func TestAddressesAreReadAsNodeReadsThem(t *testing.T) {
 				t.Errorf("%q: host %q, and Node refuses it", c.Input, got.Host)
 			}
 		}
-		limits, err := target.NewLimits(target.Config{DeniedHosts: []string{want}}, target.Hub{})
+		limits, err := target.NewLimits(target.Config{DeniedHosts: []string{want}}, target.HubPaths{})
 		if want == "" || err != nil { // no name that a server has: a!b
 			if want != "" && len(all) > 0 && all[0].Fault == "" {
 				t.Errorf("%q: %+v, and %q is no host: %v", c.Input, all, want, err)

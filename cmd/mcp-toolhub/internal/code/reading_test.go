@@ -228,7 +228,7 @@ func FuzzPermissionKnowsWhatIsSensitive(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	limits, err := target.NewLimits(target.Config{}, target.Hub{})
+	limits, err := target.NewLimits(target.Config{}, target.HubPaths{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func newWriter(cfg Config, root string) (*writer, error) {
 			return nil, fmt.Errorf("code: %q is no directory that can be written to: set code.allowed_write_roots to existing directories", dir)
 		}
 	}
-	limits, err := target.NewLimits(target.Config{}, target.Hub{})
+	limits, err := target.NewLimits(target.Config{}, target.HubPaths{})
 	if err != nil {
 		return nil, fmt.Errorf("code: %w", err)
 	}

@@ -54,7 +54,7 @@ func newPlace(t *testing.T) *place {
 	}
 	p := &place{dir: dir}
 	p.gate, err = gate.New(gate.Config{}, gate.Options{Dir: dir, Grants: grants, State: filepath.Join(dir, "state"),
-		Origins: map[string]gate.Origin{"code": {Trust: true, Dir: dir, Commands: bounds,
+		Sources: map[string]gate.ToolSource{"code": {Trust: true, Dir: dir, Commands: bounds,
 			Env: map[tool.Name][]string{"code.run_command": {"HOME", "PATH"}}}}})
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ type Server struct {
 	deps     Deps
 	impl     *mcp.Implementation
 	sessions *sessions
-	ids      *sessionid.Book
+	ids      *sessionid.Issuer
 	entering sync.Mutex     // held while a session is entered, or ended for good
 	strays   atomic.Int64   // responses of clients that answered no open question
 	calls    sync.WaitGroup // lane requests being served, at every door

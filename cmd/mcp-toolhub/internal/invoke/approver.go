@@ -152,17 +152,17 @@ func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
 	out.Suggest, _ = gate.Suggest(r, q.decision)
-	out.Does = gate.Does(r.Tool)
+	out.Does = gate.DescriptionLine(r.Tool)
 	out.Reason, _ = q.decision.Reason["message"].(string)
 	out.Shown, out.Env = r.Input, r.Env
 	if r.Facts != nil {
 		out.Risk, out.Tags, out.Shown = r.Facts.Risk.Value, r.Facts.Tags, gate.Mask(r.Input, r.Facts)
 	}
 	for i, t := range r.Targets {
-		if i < gate.MaxAims {
+		if i < gate.MaxTwinLookups {
 			t.Twins()
 		}
-		out.Targets = append(out.Targets, gate.Aim(&t))
+		out.Targets = append(out.Targets, gate.TargetLine(&t))
 	}
 	return out
 }

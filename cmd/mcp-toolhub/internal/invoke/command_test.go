@@ -47,7 +47,7 @@ func TestPermittedCommand(t *testing.T) {
 			return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
 		})}
 		g, err := gate.New(gate.Config{Sets: []policy.Set{{Source: policy.User, Rules: c.rules}}},
-			gate.Options{Origins: map[string]gate.Origin{"code": {Trust: true, Dir: "/p", Commands: programs{"/p"}}}})
+			gate.Options{Sources: map[string]gate.ToolSource{"code": {Trust: true, Dir: "/p", Commands: programs{"/p"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// Errand is what a caller asks of a server besides a tool call.
-type Errand struct {
+// Forwarded is what a caller asks of a server besides a tool call.
+type Forwarded struct {
 	Server  string
 	Method  string
 	Params  json.RawMessage // nil or null where there are none
@@ -22,32 +22,32 @@ type Errand struct {
 }
 
 // Name is what rules match an errand by: that of a tool of its server which is called like the method.
-func (e *Errand) Name() tool.Name { return tool.MCPName(e.Server, e.Method) }
+func (f *Forwarded) Name() tool.Name { return tool.MCPName(f.Server, f.Method) }
 
-// Refuse returns why an errand may not reach its server, nil where it may.
+// Refuse returns why it may not reach its server, nil where it may.
 //
 // What the protocol knows (prompts, resources, completion, tasks) reads, and is refused where a rule denies it whatever it
 // is about. What nobody knows is decided as the call of a tool of which nothing is known; where that would be asked about it
 // is refused, because nothing waits there for a person.
-func (g *Gate) Refuse(ctx context.Context, e *Errand) *tool.Failure {
-	t := &tool.Tool{Name: e.Name(), Server: e.Server, Native: e.Method}
-	if !e.Unknown {
-		if by, hidden := g.engine.Hides(t, reads(t), e.Profile, e.Actor); hidden {
+func (g *Gate) Refuse(ctx context.Context, f *Forwarded) *tool.Failure {
+	t := &tool.Tool{Name: f.Name(), Server: f.Server, Native: f.Method}
+	if !f.Unknown {
+		if by, hidden := g.engine.Hides(t, reads(t), f.Profile, f.Actor); hidden {
 			return &tool.Failure{Class: tool.ClassPermissionDenied, Message: "the hub's policy does not allow this (" + by + ")"}
 		}
 		return nil
 	}
-	input := e.Params
+	input := f.Params
 	if !rawjson.IsObject(input) {
 		input = json.RawMessage(`{}`)
 	}
-	d := g.engine.Decide(ctx, policy.Request{Tool: t, Input: input, Actor: e.Actor, Profile: e.Profile})
+	d := g.engine.Decide(ctx, policy.Request{Tool: t, Input: input, Actor: f.Actor, Profile: f.Profile})
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
 		return nil
 	case tool.Ask:
 		return &tool.Failure{Class: tool.ClassPermissionDenied, Message: fmt.Sprintf("the hub does not know what %q does, and nobody can be "+
-			"asked about it: to let it pass, add the rule {match: %q, then: allow} to policy.rules", e.Method, t.Name)}
+			"asked about it: to let it pass, add the rule {match: %q, then: allow} to policy.rules", f.Method, t.Name)}
 	}
 	why, _ := d.Reason["message"].(string)
 	return &tool.Failure{Class: tool.ClassPermissionDenied, Message: "the hub's policy does not allow this: " + why}
