@@ -99,7 +99,7 @@ func (c *Classifier) concerns(r *Request) bool {
 		(len(c.config.Tags) == 0 || slices.ContainsFunc(c.config.Tags, r.Facts.Has))
 }
 
-// ClassifierRequest goes to a classifier.
+// ClassifierRequest describes a call to a classifier.
 type ClassifierRequest struct {
 	Tool        tool.Name       `json:"tool"`
 	Server      string          `json:"server"`
@@ -114,7 +114,7 @@ type ClassifierRequest struct {
 	Proposed    tool.Behavior   `json:"proposed"` // what happens without the classifier
 }
 
-// Opinion is what a classifier answers, and what is recorded of it.
+// Opinion is the answer of a classifier, as it is recorded.
 type Opinion struct {
 	Behavior   tool.Behavior `json:"behavior,omitempty"` // allow, ask or deny
 	Confidence *float64      `json:"confidence,omitempty"`
@@ -134,13 +134,13 @@ func (s *compiledPolicy) deferToClassifier(r *Request, v *decision) {
 	v.behavior, v.pending = tool.Ask, true
 }
 
-// Classify is Decide with the classifier's opinion, for requests whose decision has a PendingClassifierCheck; for others it
-// is Decide. It takes as long as the classifier is given, and less where ctx ends.
+// Classify is Decide with the classifier's opinion, for requests whose decision has a PendingClassifierCheck. For others it is
+// Decide. It takes as long as the classifier's timeout at most.
 //
-// An opinion tightens what the rules say: deny denies, ask asks. Its allow spares a question only where the settings let
-// it, and never one that a rule asks every time. No answer, an answer that cannot be read and one that is none mean ask.
-// What it wants asked is asked every time: no remembered answer speaks of what it saw in this very call.
-// The mode then has the last word on what is asked, as always.
+// An opinion tightens the decision of the rules: deny denies, ask asks. Its allow spares a question only where the settings
+// permit that, and never one that a rule asks every time. A missing or unreadable answer means ask. A question that the
+// classifier wants is asked every time, because no remembered answer is about this very call. The mode then decides about
+// calls to be asked about, as always.
 func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecision {
 	s := e.current.Load()
 	v := s.judge(&r)
@@ -165,7 +165,7 @@ func (e *Engine) Classify(ctx context.Context, r Request) tool.PermissionDecisio
 	return s.record(&r, &v)
 }
 
-// shown is r as a stranger may see it.
+// shown is r without its secrets.
 func (s *compiledPolicy) shown(r Request) *Request {
 	if s.settings.Mask == nil {
 		return &r

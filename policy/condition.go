@@ -103,8 +103,8 @@ func (celTypes) NewValue(name string, _ map[string]ref.Val) ref.Val {
 	return types.NewErr("conditions make no %s", name)
 }
 
-// under is the function of conditions: whether the path p is dir or beneath it. An address is beneath no directory; a path
-// that is relative or not normalised leads nobody knows where, which is an error and so counts against the call.
+// under is a function of conditions: it reports whether the path p is dir or beneath it. An address is beneath no directory. A
+// path that is relative or not normalised is an error, which counts against the call, because it may lead anywhere.
 func under(p, dir string) ref.Val {
 	switch {
 	case isNormal(p) && isNormal(dir):
@@ -242,7 +242,7 @@ func isStatic(e celast.Expr) bool {
 	return static && actors == fixed
 }
 
-// holds evaluates the condition over s. Every error means that nobody knows: rules then count against the call.
+// holds evaluates the condition over s. An error counts against the call.
 func (c *condition) holds(s *subject) (bool, error) {
 	out, _, err := c.program.Eval(s)
 	if err != nil {
@@ -255,8 +255,7 @@ func (c *condition) holds(s *subject) (bool, error) {
 	return bool(holds), nil
 }
 
-// subject is what the rules are asked about: one request, decoded as far as conditions have wanted it so far. It is used
-// by one goroutine.
+// subject is one request, decoded as far as conditions have needed it so far. It is used by one goroutine.
 type subject struct {
 	*Request
 	now time.Time

@@ -10,16 +10,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// What a decision can come from besides the sources of rules.
+// Sources of decisions besides those of rules.
 const (
-	sourceDefault = "default"       // no rule speaks
-	sourceMode    = "mode"          // the mode forbids writing
-	sourceLifecycle = "lifecycle"     // the operator has taken the tool out of use
-	sourceLimit   = "limit"         // a finding of package target
-	sourceSession = "session_grant" // an answer for this session
-	sourceAlways  = "always_grant"  // an answer for good
-	sourceClassifier  = "classifier"
-	sourcePerson  = "person"
+	sourceDefault    = "default"       // no rule speaks
+	sourceMode       = "mode"          // the mode forbids writing
+	sourceLifecycle  = "lifecycle"     // the operator has taken the tool out of use
+	sourceLimit      = "limit"         // a finding of package target
+	sourceSession    = "session_grant" // an answer for this session
+	sourceAlways     = "always_grant"  // an answer for good
+	sourceClassifier = "classifier"
+	sourcePerson     = "person"
 )
 
 // decision is a decision before it becomes a record.
@@ -41,7 +41,7 @@ type decision struct {
 	pending    bool     // the classifier has still to be asked
 }
 
-// judge comes to a decision. It looks at memory alone.
+// judge decides about r. It looks at memory alone.
 func (s *compiledPolicy) judge(r *Request) decision {
 	sub := prepare(r)
 	v := decision{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
@@ -74,14 +74,14 @@ func prepare(r *Request) *subject {
 	return &subject{Request: r, now: now}
 }
 
-// unknownFacts is the worst: what is taken for true of a tool of which nothing is known.
+// unknownFacts are the facts of a tool of which nothing is known: the worst.
 func unknownFacts(t *tool.Tool) *facts.Facts {
 	yes := facts.Fact[bool]{Value: true, Origin: facts.Inferred, Why: "nothing is known of the tool"}
 	return &facts.Facts{Tool: t.Name, Server: t.Server, Destructive: yes, OpenWorld: yes, Network: yes,
 		Risk: facts.Fact[string]{Value: facts.RiskHigh, Origin: facts.Inferred, Why: yes.Why}, Tags: []string{"unknown", "write"}}
 }
 
-// forbid looks for whatever denies the call: nothing that is looked at later can allow it again.
+// forbid looks for anything that denies the call. Nothing that is looked at later can allow it again.
 func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
 	for _, c := range s.strict[:s.asks] {
 		matched, err := c.matches(sub)
@@ -200,7 +200,7 @@ func (v *decision) grant(g *Grant) {
 	v.blocked = ""
 }
 
-// byDefault is what holds where no rule speaks.
+// byDefault decides where no rule matches.
 func (v *decision) byDefault(r *Request) {
 	f := r.Facts
 	v.behavior, v.source, v.kind = tool.Ask, sourceDefault, "default"
@@ -219,8 +219,8 @@ func (v *decision) byDefault(r *Request) {
 	}
 }
 
-// Hides reports whether nothing that a caller could send to the tool would ever be allowed, so that a surface need not show
-// it, and by which rule, lifecycle or mode. A rule hides if it denies whatever the arguments, the targets and the time are.
+// Hides reports whether every call of the tool would be denied, so that a surface need not show it, and by which rule,
+// lifecycle or mode. A rule hides a tool if it denies its calls whatever the arguments, the targets and the time are.
 func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.Actor) (rule string, hidden bool) {
 	s := e.current.Load()
 	sub := prepare(&Request{Tool: t, Facts: f, Profile: profile, Actor: actor})

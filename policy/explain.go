@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Explanation is a decision with everything that was looked at on the way to it.
+// Explanation is a decision with everything that it was made from.
 type Explanation struct {
 	Decision  tool.PermissionDecision `json:"decision"`
 	Tool      tool.Name               `json:"tool"`
@@ -26,14 +26,14 @@ type Explanation struct {
 	ReadOnly  facts.Fact[bool]        `json:"read_only"`
 	Targets   []target.Target         `json:"targets,omitempty"`
 	Findings  []target.Finding        `json:"findings,omitempty"`
-	Rules     []RuleCheck                `json:"rules"` // in the order of sources, then of the file
-	Grants    []GrantCheck           `json:"grants,omitempty"`
+	Rules     []RuleCheck             `json:"rules"` // in the order of sources, then of the file
+	Grants    []GrantCheck            `json:"grants,omitempty"`
 	HiddenBy  string                  `json:"hidden_by,omitempty"` // the rule or mode that keeps the tool from the surface
-	Deferred  bool                    `json:"deferred,omitempty"`  // callers have to search the tool first; for whoever knows the surface to set
+	Deferred  bool                    `json:"deferred,omitempty"`  // callers have to search the tool first; set by the caller of Explain, who knows the surface
 	FoundWith string                  `json:"-"`                   // the tool to search it with
 }
 
-// RuleCheck is a rule and what came of it.
+// RuleCheck is a rule, and whether it matched.
 type RuleCheck struct {
 	Rule     string        `json:"rule"`
 	Place    string        `json:"place,omitempty"`
@@ -44,7 +44,7 @@ type RuleCheck struct {
 	Decides  bool          `json:"decides"`
 }
 
-// GrantCheck is a grant for the tool and what came of it.
+// GrantCheck is a grant for the tool, and whether it covers the call.
 type GrantCheck struct {
 	ID      string        `json:"id"`
 	Then    tool.Behavior `json:"then"`

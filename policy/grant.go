@@ -14,10 +14,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Grant is a person's answer that is remembered. An allowing one covers a call if it is of the same caller to the same
-// tool with the same input schema, and every target of the call is within one of its scopes; a grant without scopes
-// therefore covers calls without targets alone. A denying one covers a call that reaches all of its scopes, whatever else
-// it does and whatever the schema has become.
+// Grant is a remembered answer of a person, for one caller and one tool. A grant that allows covers a call if the tool still
+// has the same input schema and every target of the call is within one of the grant's scopes. Without scopes it covers only
+// calls without targets. A grant that denies covers a call that reaches all of its scopes, whatever else the call does and
+// whatever the schema has become.
 type Grant struct {
 	ID     string
 	Then   tool.Behavior // tool.Allow or tool.Deny
@@ -35,8 +35,8 @@ type Grant struct {
 	session *string // the session it belongs to; nil: an always-grant
 }
 
-// Session is the session that the grant dies with, ok false for an always-grant. The session is "" where the protocol has
-// none: such a grant lives until it expires.
+// Session returns the session that the grant ends with; ok is false for an always-grant. The session is "" where the protocol
+// has none: then the grant lives until it expires.
 func (g *Grant) Session() (id string, ok bool) {
 	if g.session == nil {
 		return "", false
@@ -85,7 +85,7 @@ func (g *Grant) reaches(r *Request) bool {
 	})
 }
 
-// GrantOptions says how long answers are remembered, and where. The zero value keeps them in memory.
+// GrantOptions set how long answers are remembered, and where. The zero value keeps them in memory.
 type GrantOptions struct {
 	File        string        // of the always-grants; "": an answer "always" holds for the session
 	SessionTime time.Duration // longest life of a session grant; default 12 h where there is a session, else 1 h
@@ -93,14 +93,14 @@ type GrantOptions struct {
 	MaxSession  int           // session grants at a time, of all sessions; default 10,000
 }
 
-// Grants is what people have answered. It is safe for concurrent use; a nil *Grants holds nothing.
+// Grants are the remembered answers. They are safe for concurrent use. A nil *Grants holds nothing.
 type Grants struct {
 	opts GrantOptions
 	file *grantFile // nil without a file
 
 	sessionless time.Duration // life of a session grant where there is no session
 
-	filing sync.Mutex // held from reading the file until always says the same, so that no older reading comes last
+	filing sync.Mutex // held from reading the file until always is set, so that no older reading comes last
 
 	mu      sync.RWMutex
 	session map[tool.Name][]*Grant
@@ -232,8 +232,8 @@ func (g *Grants) AddAlways(grant Grant) (Grant, error) {
 	return grant, nil
 }
 
-// renews reports whether the grant says the same of the same calls as old. It then takes over old's id and takes its
-// place: several calls that waited for one answer leave one grant.
+// renews reports whether the grant gives the same answer for the same calls as old. It then takes over old's id and place, so
+// that several calls that waited for one answer leave one grant.
 func (g *Grant) renews(old *Grant) bool {
 	if g.Then != old.Then || g.Tool != old.Tool || g.Schema != old.Schema || g.Actor != old.Actor || g.Exact != old.Exact ||
 		!slices.Equal(g.Scopes, old.Scopes) {
@@ -254,7 +254,7 @@ func (g *Grant) stamp() time.Time {
 	return g.Created
 }
 
-// check refuses grants that could cover what nobody meant.
+// check refuses grants that could cover calls that nobody meant.
 func (g *Grant) check() error {
 	switch {
 	case g.Then != tool.Allow && g.Then != tool.Deny:

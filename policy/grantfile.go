@@ -11,16 +11,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
-// grantFile is the file of always-grants. It is the hub's own: a person may read it and remove or add entries, but it is
-// written anew at every change, so comments do not survive. Several hubs may share it: a change is made under a lock, to
-// what the file holds at that moment, and the new file takes the old one's place in one step.
+// grantFile is the file of always-grants. People may read it and add or remove entries, but the hub writes it anew at every
+// change, so comments do not survive. Several hubs may share it: a change is made under a lock, to the current content, and
+// the new file replaces the old one in one step.
 type grantFile struct{ path string }
 
 const grantFileHead = `# What people have allowed or denied for good when mcp-toolhub asked them.
 # The hub writes this file anew at every change: comments of yours are not kept. To take an answer back, remove its entry.
 `
 
-// change replaces the grants of the file by what f makes of them, and returns these.
+// change replaces the grants of the file by those that f returns, and returns them.
 func (g *grantFile) change(f func([]Grant) ([]Grant, error)) ([]Grant, error) {
 	unlock, err := statefile.Lock(g.path)
 	if err != nil {
@@ -100,8 +100,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// yamlQuote writes a text in double quotes, as YAML and JSON both read it. What is no UTF-8 is replaced: such a text never
-// equals the one that it was made of, so the grant covers less, not more.
+// yamlQuote writes a text in double quotes, as YAML and JSON both read it. Invalid UTF-8 is replaced: the grant then covers
+// less, not more.
 func yamlQuote(text string) string {
 	return strings.ReplaceAll(string(rawjson.Quote(strings.ToValidUTF8(text, "\ufffd"))), "\u007f", `\u007f`)
 }

@@ -6,25 +6,25 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Mode says what happens to calls that would be asked about. A rule that denies holds in every mode.
+// Mode decides about calls that would be asked about. A rule that denies holds in every mode.
 type Mode string
 
 const (
 	// ModeDefault asks.
 	ModeDefault Mode = "default"
 
-	// ModeClient passes through to the client, which asks its own user: nobody wants two questions. Tools tagged dangerous
-	// are asked about all the same, because many clients let their users allow everything, and so are calls of the hub's own
-	// tools that go beyond their limits: the client knows nothing of these.
+	// ModeClient passes through to the client, which asks its own user. Tools tagged dangerous are asked about all the same,
+	// because many clients let their users allow everything. So are calls of the hub's own tools that go beyond their limits,
+	// of which the client knows nothing.
 	ModeClient Mode = "client"
 
 	// ModeReadOnly denies every tool that is not known to read only, rules that allow it or not.
 	ModeReadOnly Mode = "read_only"
 
-	// ModePlan denies as ModeReadOnly does; the difference is what the model is told: to plan, not to give up.
+	// ModePlan denies as ModeReadOnly does, but tells the model to plan instead of giving up.
 	ModePlan Mode = "plan"
 
-	// ModeAcceptAll allows. Each decision says so, and so should whoever starts the hub: see Mode.Warning.
+	// ModeAcceptAll allows. Each decision says so. The hub warns of it at its start: see Mode.Warning.
 	ModeAcceptAll Mode = "accept_all"
 )
 
@@ -44,7 +44,7 @@ func (m Mode) Of(door string) Mode {
 	return ModeDefault
 }
 
-// Warning is what a person must be told when the hub starts in this mode, "" where there is nothing.
+// Warning is the warning for people when the hub starts in this mode; "" where there is none.
 func (m Mode) Warning() string {
 	if m != ModeAcceptAll {
 		return ""
@@ -59,7 +59,7 @@ func (m Mode) forbidsWriting() bool { return m == ModeReadOnly || m == ModePlan 
 // dangerous is the tag of tools that a mode does not pass through.
 const dangerous = "dangerous"
 
-// apply turns a decision of ask or passthrough into what the mode makes of it.
+// apply lets the mode change a decision of ask or passthrough.
 func (m Mode) apply(v *decision, r *Request) {
 	switch {
 	case v.behavior == tool.Passthrough && r.Facts.Has(dangerous) && m != ModeAcceptAll:

@@ -1,17 +1,17 @@
-// Package policy decides whether a call may run: by rules, by what is known of the tool, by what people have answered
-// before, and by the mode of the hub.
+// Package policy decides whether a call may run: by rules, by the facts of the tool, by remembered answers of people, and by
+// the mode of the hub.
 //
-// Rules come from several sources, and the strictest one that matches a call counts: deny beats ask beats passthrough beats
-// allow, whoever wrote them. Where no rule speaks, tools that only read and reach no network are allowed if they belong to
-// a trusted server or to the hub itself, and everything else is asked about. The mode says what happens to what would be
-// asked. Grants, which are people's answers, answer the question "ask"; they answer no deny.
+// Rules come from several sources. The strictest rule that matches a call counts: deny beats ask beats passthrough beats
+// allow, in whichever source it stands. Without a matching rule, a tool is allowed if it only reads, reaches no network, and
+// belongs to the hub or to a trusted server. All other tools are asked about. The mode then decides about the calls that
+// would be asked about. A grant is the remembered answer of a person: it can replace a question, but no deny.
 //
 // Everything fails closed. A condition that cannot be evaluated counts against the call: a rule that denies then denies, and
-// every other one asks. That includes a condition on an argument that the call does not have: write has(arguments.x) where
-// that is meant to be harmless. A rule set with a fault is refused as a whole.
+// every other one asks. A condition on an argument that the call does not have is one of these: write has(arguments.x) where
+// it may be missing. A rule set with a fault is refused as a whole.
 //
-// Decide looks at memory alone and is quick. What takes time stands beside it: Classify asks an external program, Settle
-// turns a person's answer into a decision, and Grants keeps answers in a file.
+// Decide looks at memory alone. Classify asks an external program, Settle turns a person's answer into a decision, and Grants
+// keeps answers in a file: these take time.
 package policy
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Request is what a decision is about. Nothing in it is changed.
+// Request is a call to decide about. The engine changes nothing in it.
 type Request struct {
 	Invocation tool.InvocationID
 	Tool       *tool.Tool
@@ -44,7 +44,7 @@ type Request struct {
 	Now        time.Time // zero: the time of the decision
 }
 
-// Settings is what an Engine decides by. The zero value has no rules: defaults and mode decide alone.
+// Settings are the policy of an Engine. The zero value has no rules: defaults and mode decide alone.
 type Settings struct {
 	Mode       Mode        // "": client over stdio, default elsewhere
 	Sets       []Set       // in any order; several of one source are taken together
@@ -54,20 +54,21 @@ type Settings struct {
 	// Mask returns arguments without their secrets, for the classifier, which is a stranger. Nil: it gets them as they are.
 	Mask func(arguments json.RawMessage, f *facts.Facts) json.RawMessage
 
-	// Directory says which directory a grant for the path resolved covers: resolved itself where it is a directory, the
-	// one that holds it otherwise; resolved where that would be too wide. It is called when a question is about to be
-	// asked, and may look at the file system. Nil: grants cover the exact path and what is beneath it. See DirectoryOf.
+	// Directory returns the directory that a grant for a resolved path covers. It is called before a person is asked, and may
+	// look at the file system. Nil: grants cover the exact path and everything beneath it. See DirectoryOf.
 	Directory func(resolved string) string
 }
 
 // Engine makes permission decisions. Compile makes one; there is none without a policy. It is safe for concurrent use.
-type Engine struct{ current atomic.Pointer[compiledPolicy] }
+type Engine struct {
+	current atomic.Pointer[compiledPolicy]
+}
 
 // compiledPolicy is one version of the policy. It is immutable.
 type compiledPolicy struct {
 	settings Settings
 	strict   []*compiledRule // rules that deny, then rules that ask, those that ask every time first
-	asks     int         // index in strict where those that ask begin
+	asks     int             // index in strict where those that ask begin
 	rest     []*compiledRule // rules that allow or pass through
 	all      []*compiledRule // in the order of sources, then of the file
 	version  string
@@ -94,8 +95,8 @@ func (e *Engine) Apply(s Settings) error {
 	return nil
 }
 
-// Version is a digest of all rules, the mode and the classifier's settings: an approval holds for one version. Grants are
-// not part of it, because an answer to one question must not withdraw the others.
+// Version is a digest of all rules, the mode and the classifier's settings. An approval holds for one version. Grants are not
+// part of it, because an answer to one question must not withdraw the others.
 func (e *Engine) Version() string { return e.current.Load().version }
 
 // Problems is every problem of Settings.
@@ -186,10 +187,10 @@ func digestSettings(s *Settings, rules []*compiledRule) string {
 }
 
 // Decide returns the decision about r, ready to be recorded. It always comes to one, so there is no error that a caller
-// could pass over. It waits for nothing.
+// could ignore. It waits for nothing.
 //
-// tool.Ask with a PendingClassifierCheck means that Classify has to be called for the decision that counts; who does not
-// call it asks a person.
+// tool.Ask with a PendingClassifierCheck means that Classify gives the final decision. A caller that does not call Classify
+// asks a person.
 func (e *Engine) Decide(_ context.Context, r Request) tool.PermissionDecision {
 	return e.current.Load().decide(&r)
 }

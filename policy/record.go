@@ -49,7 +49,7 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 	return d
 }
 
-// withoutValues is an error without the texts of the call that it repeats: it is recorded, and any of them may be a secret.
+// withoutValues removes the texts of the call from an error. The error is recorded, and any of the texts may be a secret.
 func withoutValues(text string, values ...[]byte) string {
 	const shortest = 3 // of a text that is worth it
 	var look func(value []byte)
@@ -74,7 +74,7 @@ func withoutValues(text string, values ...[]byte) string {
 	return text
 }
 
-// SuggestedGrant is an element of a decision's suggested_updates: what would be remembered if the person chose so.
+// SuggestedGrant is an element of a decision's suggested_updates: the grant that a choice of the person would make.
 type SuggestedGrant struct {
 	Type        string        `json:"type"`        // always add_grant
 	Choice      Choice        `json:"choice"`      // the answer that does it
@@ -85,7 +85,7 @@ type SuggestedGrant struct {
 	Exact       string        `json:"exact,omitempty"` // digest of these arguments: nothing wider can be granted
 }
 
-// suggest lists what could be remembered. It is called when a person is about to be asked, and only then.
+// suggest lists the grants that a person could make. It is called before a person is asked, and only then.
 func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
 	one := SuggestedGrant{Type: "add_grant", Choice: AllowSession, Destination: "session", Behavior: tool.Allow,
@@ -103,9 +103,9 @@ func (s *compiledPolicy) suggest(r *Request, v *decision) []any {
 	return list
 }
 
-// DirectoryOf returns the function for Settings.Directory that looks at the file system: a path that is a directory is
-// covered itself, any other by the directory that holds it, except where that is a root, the directory home or one above
-// it: an answer about one file there must not be one about everything.
+// DirectoryOf returns a function for Settings.Directory. It returns a directory itself, and the parent of anything else. Where
+// the parent is a root, the directory home or above home, it returns the path itself: an answer about one file there must not
+// cover everything.
 func DirectoryOf(home string) func(resolved string) string {
 	return func(resolved string) string {
 		if info, err := os.Lstat(resolved); err == nil && info.IsDir() {

@@ -11,23 +11,22 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Source says who wrote a rule. Sources have no rank: the strictest rule of all of them counts, and where two are as
-// strict as each other, the source that comes first here is named.
+// Source is the source of a rule. Sources have no rank: the strictest rule of all of them counts. Of two equally strict rules,
+// the record names the one whose source comes first here.
 type Source string
 
 const (
-	Managed     Source = "managed"      // a file of whoever administers the machine
+	Managed     Source = "managed"      // a file of the machine's administrator
 	CommandLine Source = "command_line" // flags of this start
 	User        Source = "user"         // the user's configuration
 	Project     Source = "project"      // a file of the project that the hub was started in
 )
 
-// Sources are the sources of rules in the order in which they are named. What people answered when they were asked is kept
-// apart, in Grants.
+// Sources are the sources of rules, in the order in which records name them.
 func Sources() []Source { return []Source{Managed, CommandLine, User, Project} }
 
-// Rule says what happens to the calls that it matches. A rule matches a call if every key that it has does; a key that is
-// a list matches if one of its elements does. A rule must have at least one key that says what it matches.
+// Rule decides about the calls that it matches. A rule matches a call if all of its keys match; a key that is a list matches
+// if one of its elements does. A rule must have at least one key to match by.
 type Rule struct {
 	ID     string        `yaml:"id"`     // unique within its source; "" becomes the rule's number, from 1
 	Match  []string      `yaml:"match"`  // patterns of canonical tool names
@@ -96,8 +95,8 @@ type compiledRule struct {
 	Rule
 	source Source
 	ref    string   // source/id, as records name it
-	refs   []string // ref alone, for the decisions that it makes: nobody writes to it
-	says   string   // to people: the reason, or which rule it is
+	refs   []string // ref alone, for the decisions of this rule: nobody writes to it
+	says   string   // the reason, or the name of the rule, for people
 	when   *condition
 }
 

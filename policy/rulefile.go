@@ -10,8 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// ReadRules reads the rule file at path. Its error is a Faults where the file can be read but is not right; then nothing
-// of it may be used. A file that does not exist is an error of os.
+// ReadRules reads the rule file at path. The error is a Faults where the content has faults, and otherwise an error of os.
 func ReadRules(source Source, path string) (Set, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -20,7 +19,7 @@ func ReadRules(source Source, path string) (Set, error) {
 	return ParseRules(source, path, data)
 }
 
-// readFile reads one byte more than is allowed at most: the parser then says that the file is too large.
+// readFile reads at most one byte more than is allowed: the parser then reports that the file is too large.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -42,8 +42,8 @@ func (s *Scope) same(t *target.Target, cwd string) bool {
 	return false
 }
 
-// isUnbounded reports whether a target may reach further than its spelling says, so that no scope holds it: what runs any
-// program, stands for several paths, is read differently by different programs, or writes to a file that has other names.
+// isUnbounded reports whether a target may reach further than its spelling says, so that no scope holds it: it runs any
+// program, stands for several paths, is read differently by different programs, or writes to a file with other names.
 func isUnbounded(t *target.Target) bool {
 	for _, n := range t.Notes {
 		switch n {
@@ -64,9 +64,9 @@ func isUnaimed(r *Request) bool { return len(r.Targets) == 0 && r.Facts.Has(dang
 // maxScopes bounds what a person has to read of one grant.
 const maxScopes = 64
 
-// scopesOf are the scopes of a grant for r, ok false where only exactly these arguments can be granted: a command that
-// cannot be told or that runs whatever it is given, a target that could not be normalised or holds a secret, or a dangerous
-// tool that is aimed at nothing that could bound it.
+// scopesOf returns the scopes of a grant for r. ok is false where only exactly these arguments can be granted: for an unknown
+// command or one that runs other commands, for a target that has no normal form or holds a secret, and for a dangerous tool
+// without targets.
 func scopesOf(r *Request, exact []string, directory func(string) string) (scopes []Scope, ok bool) {
 	if isUnaimed(r) {
 		return nil, false
@@ -106,8 +106,8 @@ func scopesOf(r *Request, exact []string, directory func(string) string) (scopes
 	return scopes, true
 }
 
-// isUnder reports whether the normalised path p is dir or beneath it. What kind of path it is shows from its beginning, and
-// not from the system that the hub runs on: a path on another machine may be of another system.
+// isUnder reports whether the normalised path p is dir or beneath it. The beginning of p tells its system, because a path on
+// another machine may be of another system than the hub's.
 func isUnder(p, dir string) bool {
 	if dir == "" || !strings.HasPrefix(p, dir) {
 		return false
@@ -118,8 +118,8 @@ func isUnder(p, dir string) bool {
 
 func isSeparator(b byte, windows bool) bool { return b == '/' || windows && b == '\\' }
 
-// isNormal reports whether p is an absolute path without dot segments and doubled separators: comparing any other one with
-// a directory says nothing about where it leads.
+// isNormal reports whether p is an absolute path without dot segments and doubled separators. Only such a path can be compared
+// with a directory.
 func isNormal(p string) bool {
 	windows := len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') || strings.HasPrefix(p, `\\`)
 	if !windows && !strings.HasPrefix(p, "/") {
@@ -137,7 +137,7 @@ func isNormal(p string) bool {
 	return true
 }
 
-// digestCall is the digest of exactly this call: its arguments and what they resolve to here and now.
+// digestCall is the digest of exactly this call: of its arguments, and of the targets that they resolve to now.
 func digestCall(r *Request) string {
 	var b bytes.Buffer
 	if err := json.Compact(&b, r.Input); err != nil {

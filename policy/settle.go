@@ -28,22 +28,21 @@ func (c Choice) IsValid() bool { return slices.Contains(Choices(), c) }
 // Allows reports whether the call may run.
 func (c Choice) Allows() bool { return c == AllowOnce || c == AllowSession || c == AllowAlways }
 
-// Settlement is a person's answer on its way to a decision.
+// Settlement is a person's answer to the question about one call.
 type Settlement struct {
 	Choice   Choice
 	Sentence string // to the model; may be empty
 	By       string // who answered, and where: "http/ann", "elicitation"
-	Modified bool   // the person changed the arguments: Request.Input is what they became
+	Modified bool   // the person changed the arguments: Request.Input has the new ones
 
 	Dismissed bool // the person closed the question without an answer, which is Choice DenyOnce
 }
 
-// Settle turns a person's answer to the question about a call into the decision that counts. r is the call as it is now:
-// with the arguments that the person may have changed, and what these are aimed at. Whatever denies the call now denies it
-// still, and an answer that is none denies.
+// Settle turns a person's answer into the final decision about a call. r is the call as it is now: with the arguments that the
+// person may have changed, and their targets. A rule or limit that denies r denies it still, and so does an invalid answer.
 //
-// An answer that is to be remembered becomes a grant; where that fails the answer holds once, the decision's reason says
-// not_remembered, and the error says why.
+// An answer to remember becomes a grant. Where that fails, the answer holds once, the decision's reason has not_remembered,
+// and the error is returned.
 func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error) {
 	s := e.current.Load()
 	v := s.judge(&r)
@@ -89,10 +88,10 @@ func (e *Engine) Settle(r Request, a Settlement) (tool.PermissionDecision, error
 	return d, err
 }
 
-// errEveryTime is why an answer to some questions is not remembered.
+// errEveryTime keeps an answer from being remembered.
 var errEveryTime = errors.New("a rule asks about this call every time: the answer held once")
 
-// errNoGrants is why nothing is remembered in a hub without grants.
+// errNoGrants keeps a hub without grants from remembering.
 var errNoGrants = errors.New("this hub remembers no answers: the answer held once")
 
 // remember makes a grant of an answer that is to last, nil where it is not to.

@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Table is a file of calls and what the policy should say of each. It may bring a policy of its own, and say what tools
-// are: then it needs no hub to be run.
+// Table is a file of calls with the decision that the policy should make about each. It may bring a policy of its own and
+// describe its tools: then it needs no hub.
 type Table struct {
 	Settings *Settings // nil: the table has no policy of its own
 	Calls    []TestCall
@@ -24,7 +24,7 @@ type Table struct {
 	tools map[tool.Name]*describedTool
 }
 
-// TestCall is one call of a table and what is expected.
+// TestCall is one call of a table, with the decision to expect.
 type TestCall struct {
 	Name    string // for people; "" is the place
 	Place   string // file:line:column
@@ -36,7 +36,7 @@ type TestCall struct {
 	Rule   string // the rule, grant or mode that decides, as records name it; "" where any may
 	Source string // "" where any may
 
-	targets bool // Request.Targets is what the table says; otherwise they are looked up
+	targets bool // the table has Request.Targets; otherwise they are looked up
 }
 
 // describedTool is a tool as a table describes it.
@@ -109,7 +109,7 @@ func (r *reader) mode(n *node, key string) Mode {
 	return m
 }
 
-// describedTool reads what a table says of a tool. What it does not say is taken for the worst, as of any tool.
+// describedTool reads the description of a tool. Missing facts are taken for the worst, as of any tool.
 func (r *reader) describedTool(name tool.Name, n *node, key string) *describedTool {
 	server := name.Source()
 	if server == tool.SourceMCP {
@@ -209,7 +209,7 @@ func (r *reader) target(n *node, key string) target.Target {
 	return t
 }
 
-// finding reads what a limit holds against a target: a sensitive path, where the table does not say otherwise.
+// finding reads a finding against a target: by default that it is a sensitive path.
 func (r *reader) finding(n *node, key string) target.Finding {
 	f := target.Finding{Code: target.Sensitive}
 	r.fields(n, key, nil,
@@ -221,11 +221,11 @@ func (r *reader) finding(n *node, key string) target.Finding {
 	return f
 }
 
-// Lookup says what a hub knows of a call that a table asks about: the tool, its facts, what the arguments are aimed at and
-// what the limits say of that. It fills in r. A tool that does not exist is an error.
+// Lookup fills in what a hub knows of a call: the tool, its facts, the targets of the arguments, and the findings of the limits
+// against them. A tool that does not exist is an error.
 type Lookup func(name tool.Name, r *Request) error
 
-// TestResult is what came of one call of a table.
+// TestResult is the result of one call of a table.
 type TestResult struct {
 	Call     TestCall                `json:"-"`
 	Name     string                  `json:"name"`
@@ -247,8 +247,8 @@ func (t *Table) Complete() bool {
 	return t.Settings != nil
 }
 
-// Run asks e about every call of the table, or the table's own policy where it has one. lookup says what tools are that
-// the table does not describe; it may be nil where the table describes all, and e where it has a policy.
+// Run decides about every call of the table, by the table's own policy or else by e. lookup knows the tools that the table does
+// not describe. It may be nil where the table describes all tools, and e may be nil where the table has a policy.
 func (t *Table) Run(e *Engine, lookup Lookup) ([]TestResult, error) {
 	if t.Settings != nil {
 		own, err := Compile(*t.Settings)
@@ -312,8 +312,8 @@ func (t *Table) run(s *compiledPolicy, c TestCall, lookup Lookup) TestResult {
 	return result
 }
 
-// WriteResults writes what came of a table for people: what failed, with its reason, and how many calls passed. It returns
-// how many failed.
+// WriteResults writes the results for people: the calls that failed, with the reason, and the number that passed. It returns
+// the number that failed.
 func WriteResults(w io.Writer, results []TestResult) (failed int, err error) {
 	var b strings.Builder
 	for _, r := range results {

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// errTwice is why a condition cannot be evaluated over an object with a member twice, be it in another letter case: the hub
-// and the tool's server could each read another of the two, and a rule would judge what does not happen.
+// errTwice refuses an object that has a member twice, also in another letter case. The hub and the tool's server could each
+// read another of the two, and a rule would judge a call that does not happen.
 var errTwice = errors.New("an object holds one member twice")
 
 // decodeObject decodes the JSON object raw for conditions; nothing stands for {}.
@@ -53,7 +53,7 @@ func decodeMembers(raw []byte) (map[string]any, error) {
 	return m, err
 }
 
-// fold makes equal what strings.EqualFold takes for equal.
+// fold makes two names equal if strings.EqualFold does.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -2,8 +2,8 @@
 // answers through it: the client that is asked, the command line in another terminal, the HTTP API.
 //
 // Nothing of it is written anywhere: pending questions survive no restart, so that nothing runs on an answer to a question
-// that nobody remembers. An answer is bound to who asked, to what exactly and to the policy that asked; whoever resumes
-// presents that again, once.
+// that nobody remembers. An answer is bound to its caller, its call and the policy that asked. A call that resumes presents
+// that again, once.
 package approval
 
 import (
@@ -25,8 +25,8 @@ import (
 // ID names a question, "apr_…". Knowing it gives nobody the right to answer: doors check who does.
 type ID string
 
-// Binding is what an approval is bound to. Two questions whose bindings are equal are one question; an answer is good for
-// a call only if its binding is equal when it resumes.
+// Binding ties an approval to one call. Questions with equal bindings are one question. An answer is good for a call only if
+// the call's binding is still equal when it resumes.
 type Binding struct {
 	Actor     string    `json:"actor"` // tool.Actor.Ref
 	Session   string    `json:"-"`     // the caller's session: it stays within the hub
@@ -39,14 +39,14 @@ type Binding struct {
 	CWD       string    `json:"cwd,omitempty"`
 }
 
-// Question is what a person is asked about. What strangers wrote (title, arguments, targets) is data to be shown as such.
+// Question describes a call to a person. Strangers wrote its title, arguments and targets: show them as data.
 type Question struct {
 	Binding    Binding
 	Invocation tool.InvocationID
 	Decision   tool.DecisionID // the decision that asks
 
 	Reason    string          // why the hub asks, in its own words
-	Does      string          // what the tool does, in whoever's words: one line for people
+	Does      string          // what the tool does, in its origin's words: one line for people
 	Risk      string          // of the tool's facts
 	Tags      []string        // of the tool's facts
 	Env       []string        // names of the variables that the call's command gets; the first 32
@@ -59,12 +59,12 @@ type Question struct {
 	Choices   []policy.Choice // that may be given; nil: all of them
 	Timeout   time.Duration   // 0: that of the options. Between the two, the shorter counts.
 
-	// Check says what is wrong with arguments that a person would put in the place of the call's: such an answer is refused, and
-	// the question stays open. Nil takes any object. It is called by whoever answers, several at a time.
+	// Check returns what is wrong with arguments that a person wants to replace the call's with. Such an answer is refused, and
+	// the question stays open. Nil takes any object. Answer calls it, also concurrently.
 	Check func(arguments []byte) error
 }
 
-// State is where a question stands.
+// State is the state of a question.
 type State string
 
 const (
@@ -102,7 +102,7 @@ type View struct {
 	Answer      *Answer           `json:"answer,omitempty"`
 }
 
-// Answer is what a person, or the passing of time, made of a question.
+// Answer is the answer of a person, or of the hub where nobody answered.
 type Answer struct {
 	Choice   policy.Choice `json:"choice"`
 	Sentence string        `json:"sentence,omitempty"` // to the model
@@ -139,7 +139,7 @@ type Options struct {
 	Keep       int           // settled questions that are still shown and refuse answers by name; default 200
 }
 
-// Bounds of what is kept of one question.
+// Bounds of the texts of one question, in bytes, and of its lists.
 const (
 	maxShown    = 8 << 10
 	maxTargets  = 32
@@ -186,9 +186,9 @@ func New(o Options) *Approvals {
 		watchers: make(map[*watcher]bool)}
 }
 
-// Ask puts a question, or joins the equal one that is open already: then the time that is left is that one's. Where a call has
-// yielded there, the ticket takes up its place, also if the question was answered meanwhile. Whoever asks must Wait for the
-// ticket, Leave it or Yield it.
+// Ask opens a question, or joins the equal one that is open, with the time that it has left. If a call has yielded there, the
+// ticket takes that place, also if the question was answered meanwhile. The caller must Wait for the ticket, Leave it or Yield
+// it.
 func (a *Approvals) Ask(q Question) (*Ticket, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -287,8 +287,8 @@ func (a *Approvals) Answer(id ID, answer Answer) error {
 	return nil
 }
 
-// checkArguments says what is wrong with the arguments of an answer, where the question is open. It holds nobody up: what
-// checks them may take a while.
+// checkArguments checks the arguments of an answer to an open question. It holds no lock meanwhile, because a check may take
+// a while.
 func (a *Approvals) checkArguments(id ID, answer Answer) error {
 	if len(answer.Arguments) == 0 {
 		return nil
@@ -331,7 +331,7 @@ func (q *question) refusal() error {
 	return ErrAnswered
 }
 
-// expire ends the time of a question: nobody has answered, or nobody has come back for the answer.
+// expire ends a question that nobody has answered in time, or whose answer nobody has come back for.
 func (a *Approvals) expire(q *question) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -483,8 +483,8 @@ func (t *Ticket) Wait(ctx context.Context) error {
 	return t.question.refusal()
 }
 
-// Leave gives up the place: the call was canceled. When the last one leaves, the question is withdrawn, and an answer that
-// comes later is refused. Leaving twice, or after the answer, changes nothing.
+// Leave gives up the place of a canceled call. When the last call leaves, the question is withdrawn, and later answers are
+// refused. Leaving twice, or after the answer, changes nothing.
 func (t *Ticket) Leave() {
 	a := t.approvals
 	a.mu.Lock()
@@ -505,9 +505,8 @@ func (t *Ticket) Leave() {
 	a.settle(q, Canceled, Answer{Choice: policy.DenyOnce, By: "caller"})
 }
 
-// Yield gives up the place of the invocation id, whose caller is told to call again, and keeps it free: the next equal call takes
-// it up, and has what is left of the question's time. It reports false where the question is settled: then the answer is to be
-// redeemed.
+// Yield keeps the place of the invocation id free for the next equal call, whose caller is told to call again. That call has
+// the rest of the question's time. Yield reports false where the question is settled: then redeem the answer.
 func (t *Ticket) Yield(id tool.InvocationID) bool {
 	a := t.approvals
 	a.mu.Lock()
@@ -520,9 +519,8 @@ func (t *Ticket) Yield(id tool.InvocationID) bool {
 	return true
 }
 
-// Redeem gives the answer to the call that it was given for: now is what the call is bound to at this moment, and must be
-// what it was when it asked. An answer that allows is good once for each ticket, and until the question's time is over.
-// Whatever stands in the way is an error, and means deny.
+// Redeem gives the answer to its call. now is the call's binding at this moment, and must equal the one that it asked with.
+// An answer is good once for each ticket, and until the question's time is over. Every error means deny.
 func (t *Ticket) Redeem(now Binding) (Answer, error) {
 	a := t.approvals
 	a.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// newID returns an id that nobody guesses: it is what a person types in another terminal, and what a URL holds.
+// newID returns an id that nobody guesses. People type it in another terminal, and URLs hold it.
 func newID() ID { return ID("apr_" + strings.ToLower(rand.Text())) }
 
 // Kind says what an Event is about.
@@ -27,7 +27,7 @@ type Event struct {
 	Question View `json:"question"` // zero for Lost
 }
 
-// watchBuffer is how many events a watcher may be behind.
+// watchBuffer is the number of events that a watcher may be behind.
 const watchBuffer = 64
 
 // watcher is one stream. Its fields are guarded by Approvals.mu.
@@ -73,7 +73,7 @@ func (a *Approvals) Watch(ctx context.Context) <-chan Event {
 func (a *Approvals) notify(kind Kind, q *question) {
 	for w := range a.watchers {
 		if w.lost && len(w.events) > 0 {
-			continue // Lost is still to be read: whoever reads it lists the questions
+			continue // Lost is still to be read: its reader lists the questions
 		}
 		w.lost = len(w.events) == cap(w.events)-1 // the last place is for the notice
 		if w.lost {

@@ -68,14 +68,14 @@ type ToolSource struct {
 
 // Options are what the settings do not say.
 type Options struct {
-	Grants   *policy.Grants    // nil: no answer is remembered
+	Grants   *policy.Grants        // nil: no answer is remembered
 	Sources  map[string]ToolSource // by server id or toolset
-	Dir      string            // the hub's working directory, absolute
-	Home     string            // what "~" stands for; "" where that is not known
-	Temp     string            // the directory for temporary files
-	State    string            // the hub's own directory: calls that are aimed at it are denied, whoever allows them
-	HubTools []*tool.HubTool   // the table of the hub's own tools
-	Own      []string          // files and directories that the hub goes by, absolute: calls that may write there are asked about
+	Dir      string                // the hub's working directory, absolute
+	Home     string                // what "~" stands for; "" where that is not known
+	Temp     string                // the directory for temporary files
+	State    string                // the hub's own directory: calls that are aimed at it are denied, whoever allows them
+	HubTools []*tool.HubTool       // the table of the hub's own tools
+	Own      []string              // files and directories that the hub goes by, absolute: calls that may write there are asked about
 }
 
 // Gate is one version of permission. It is safe for concurrent use.
