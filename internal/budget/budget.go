@@ -1,7 +1,7 @@
 // Package budget bounds the memory that large messages take in all, and shares it fairly among servers.
 //
-// Whoever receives a large message takes a lease for its memory before that is allocated, and frees the lease when nobody
-// reads the message any more. Small messages take none, so they never wait here.
+// The receiver of a large message takes a lease before it allocates the memory, and frees the lease when nobody reads the
+// message any more. Small messages take none, so they never wait here.
 //
 // # Sharing
 //
@@ -22,9 +22,9 @@
 //   - Messages that hold a part come before those that hold nothing. A message that could begin does not keep one from
 //     its end.
 //
-// What is not waiting ends by itself: a message that is being received with its call, and one that is being written to a
-// client with that client's progress. A lease that nobody has freed is freed with its memory, by the garbage collector;
-// whoever waits makes that run.
+// A message that does not wait ends by itself: one that is being received ends with its call, and one that is being written
+// ends with its client. A lease that nobody has freed is freed with its memory by the garbage collector, which runs while a
+// lease is waited for.
 package budget
 
 import (
@@ -37,10 +37,10 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Patience is how long a lease is waited for.
+// Patience is the longest wait for a lease.
 const Patience = 5 * time.Second
 
-// collectEvery is how often the garbage collector is run while a lease is waited for.
+// collectEvery is the time between two runs of the garbage collector while a lease is waited for.
 const collectEvery = time.Second
 
 // Why a lease is refused.
@@ -204,7 +204,7 @@ func (l *Lease) Free() {
 	b.free(l)
 }
 
-// bytes is what the lease holds. b.mu is held.
+// bytes is the size of the lease. b.mu is held.
 func (l *Lease) bytes() int64 {
 	if l == nil {
 		return 0

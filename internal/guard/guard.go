@@ -150,7 +150,7 @@ func (c Child) KillStrays() {
 	}
 }
 
-// termPatience is how long what is left of a dead parent's children may take to end when asked.
+// termPatience is the time that a dead parent's children have to end when asked.
 const termPatience = 700 * time.Millisecond
 
 // Main turns the process into a guard, and never returns, if Start has started it. Otherwise it does nothing. Call it

@@ -35,7 +35,7 @@ func CheckDepth() error {
 		"take the entry that starts mcp-toolhub out of that config, or give it another config", by)
 }
 
-// depth is how many hubs are above this process.
+// depth is the number of hubs above this process.
 func depth() int {
 	n, err := strconv.Atoi(os.Getenv(depthVariable))
 	if err != nil {

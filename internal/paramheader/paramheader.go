@@ -1,6 +1,6 @@
-// Package paramheader knows how arguments of a tools/call also travel as HTTP headers: on protocol 2026-07-28 a property
-// of a tool's input schema that carries x-mcp-header is repeated in Mcp-Param-NAME, so that gateways can route by it. It
-// holds the rule for both sides: for whoever sends such headers and for whoever checks them.
+// Package paramheader repeats arguments of a tools/call in HTTP headers. On protocol 2026-07-28 a property of a tool's input
+// schema with the keyword x-mcp-header is repeated in Mcp-Param-NAME, so that gateways can route by it. The package serves
+// both sides: it makes such headers and checks them.
 package paramheader
 
 import (

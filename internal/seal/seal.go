@@ -1,6 +1,5 @@
-// Package seal makes texts that the hub hands to strangers and takes back: authenticated encryption, so that whoever
-// carries such a text can neither read nor change it. What the text says, and whether it still holds, is its owner's to
-// check.
+// Package seal encrypts and authenticates texts that the hub hands to strangers and takes back. A stranger can neither read nor
+// change such a text. Its owner checks the content, and whether it still holds.
 package seal
 
 import (

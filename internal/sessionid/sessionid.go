@@ -24,7 +24,7 @@ const (
 	// MaxLength bounds an id, in bytes.
 	MaxLength = 2048
 
-	// Lifetime is how long after its beginning a session can be taken up again. One that a hub still holds lives on.
+	// Lifetime is the time after its beginning in which a session can be taken up again. One that a hub still holds lives on.
 	Lifetime = 30 * 24 * time.Hour
 
 	purpose = "mcp-toolhub session id 1"
@@ -36,7 +36,7 @@ const (
 // ErrUnknown is returned for an id that opens no session of the holder: forged, of somebody else, too old, or ended.
 var ErrUnknown = errors.New("no such session")
 
-// Holder is who may use a session, and where.
+// Holder is the caller that may use a session, on one view.
 type Holder struct {
 	Profile string // the view that the session is on
 	Caller  string // the caller's name
@@ -52,7 +52,7 @@ func (h Holder) digest() string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Session is what an id says of its session.
+// Session is the content of an id.
 type Session struct {
 	Name            string          `json:"i"` // random, unlike that of every other session. It opens nothing, so that it may be logged.
 	Begun           int64           `json:"t"` // in seconds since 1970
@@ -152,7 +152,7 @@ func fitting(capabilities json.RawMessage, room int) json.RawMessage {
 	return kept
 }
 
-// compactLength is how long json.Marshal writes a value.
+// compactLength is the length of a value as json.Marshal writes it.
 func compactLength(value json.RawMessage) int {
 	text, err := json.Marshal(value)
 	if err != nil {

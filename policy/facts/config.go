@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Config is what the operator says of tools. The zero value says nothing.
+// Config holds the operator's facts about tools. The zero value holds none.
 type Config struct {
 	Tools []Override `yaml:"tools"`
 }
@@ -34,7 +34,7 @@ type Override struct {
 	Lifecycle    string   `yaml:"lifecycle"`     // draft, available, disabled, requires_setup, deprecated or retired
 	Tags         []string `yaml:"tags"`          // added; "dangerous" makes a tool dangerous, "readonly" and "write" are facts
 
-	// Arguments says what arguments name, by JSON pointer: path, url, host, command, code, resource or none.
+	// Arguments are kinds of arguments by JSON pointer: path, url, host, command, code, resource or none.
 	Arguments map[string]string `yaml:"arguments"`
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// derivation is what is gathered of one tool on the way to its Facts.
+// derivation gathers the evidence about one tool, and makes its Facts.
 type derivation struct {
 	tool      *tool.Tool
 	options   Options
@@ -83,7 +83,7 @@ func (d *derivation) annotations() {
 	})
 }
 
-// configured is what the first override says that sets the fact, and inferred where none does.
+// configured returns the value of the first override that sets the fact, and inferred where none does.
 func configured[T any](d *derivation, inferred Fact[T], pick func(*Override) (value T, set bool)) Fact[T] {
 	for i := range d.overrides {
 		if v, ok := pick(&d.overrides[i]); ok {
@@ -132,7 +132,7 @@ func (d *derivation) derive(f *Facts) {
 	f.Tags = d.tags(f)
 }
 
-// blockers is all that stands against taking the tool for read-only by inference, and why.
+// blockers are the effects that keep the tool from being inferred read-only, and the reason.
 func (d *derivation) blockers() (mask, string) {
 	hard := d.name.hard | d.description.hard | d.schema.hard
 	soft := d.name.soft | d.description.soft
@@ -190,8 +190,8 @@ func (d *derivation) readOnly() Fact[bool] {
 	return d.inferReadOnly()
 }
 
-// contradiction says what outweighs even the readOnlyHint of a trusted origin: a name that destroys, or a program text
-// that nobody calls harmless. An override outweighs that.
+// contradiction outweighs the readOnlyHint of a trusted origin: a name that destroys, or a program text that nobody calls
+// harmless. An override outweighs the contradiction.
 func (d *derivation) contradiction() (string, bool) {
 	says := d.description.saysReadOnly || d.name.saysReadOnly
 	switch {
@@ -230,7 +230,7 @@ func (d *derivation) inferReadOnly() Fact[bool] {
 	return no("nothing shows that it only reads")
 }
 
-// known reports whether anything shows what a tool does that is not read-only.
+// known reports whether anything shows the effects of a tool that is not read-only.
 func (d *derivation) known() bool {
 	against, _ := d.blockers()
 	return against.any() || d.hints.readOnly != nil || d.hints.destructive != nil
@@ -257,7 +257,7 @@ func (d *derivation) destructive(f *Facts) Fact[bool] {
 	return Fact[bool]{true, Inferred, "nothing says that it destroys nothing"}
 }
 
-// shown reports whether something shows that the tool destroys, other than that nobody says it does not.
+// shown reports whether there is evidence that the tool destroys. To be destructive by default is none.
 func (d *derivation) shown(f *Facts) bool {
 	against, _ := d.blockers()
 	return f.Destructive.Value && (f.Destructive.Origin != Inferred || against.has(destroys) || f.Command.Value)
@@ -423,7 +423,7 @@ func (d *derivation) writeEffects(f *Facts) Fact[[]string] {
 	return Fact[[]string]{effects, Inferred, why}
 }
 
-// kind is how the tool is executed, which for a tool of an MCP server is by MCP whatever it does there.
+// kind tells how the tool is executed. A tool of an MCP server is executed by MCP, whatever it does there.
 func (d *derivation) kind(f *Facts) Fact[string] {
 	kind := "native_tool"
 	switch source := d.tool.Name.Source(); {
@@ -439,7 +439,7 @@ func (d *derivation) kind(f *Facts) Fact[string] {
 	return Fact[string]{kind, Inferred, "its canonical name"}
 }
 
-// tags are the operator's, the origin's first word, and what the facts say. readonly and write exclude each other.
+// tags are the operator's tags, the tool's source, and a tag for each fact. readonly and write exclude each other.
 func (d *derivation) tags(f *Facts) []string {
 	tags := make([]string, 0, 8+len(d.tool.Tags))
 	add := func(is bool, tag string) {
@@ -469,7 +469,7 @@ func (d *derivation) tags(f *Facts) []string {
 	return slices.Compact(tags)
 }
 
-// arguments are those of the schema, as far as the operator does not say otherwise, and those that the operator adds.
+// arguments are those that the operator describes, then the other ones of the schema.
 func (d *derivation) arguments() []Argument {
 	var out []Argument
 	said := make(map[string]bool)
@@ -492,7 +492,7 @@ func (d *derivation) arguments() []Argument {
 	return out
 }
 
-// pointers are those of all arguments that somebody has said something about.
+// pointers are those of the arguments that the schema or the operator describes.
 func (d *derivation) pointers() map[string]bool {
 	all := make(map[string]bool, len(d.schema.declared))
 	for _, p := range d.schema.declared {

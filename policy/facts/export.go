@@ -13,7 +13,7 @@ import (
 // noSandbox: the hub starts servers and commands as they are.
 const noSandbox = "none"
 
-// progressSchema is what notifications/progress carry.
+// progressSchema is the schema of notifications/progress.
 const progressSchema = `{"type":"object","required":["progress"],"properties":{"progress":{"type":"number"},` +
 	`"total":{"type":"number"},"message":{"type":"string"}}}`
 
@@ -71,7 +71,7 @@ func (f *Facts) OutputContract() OutputContract {
 	}
 }
 
-// maxInlineChars is the least of what the hub lets through and of what the tool itself says that clients are to show.
+// maxInlineChars is the lesser of the hub's bound and the tool's own.
 func (f *Facts) maxInlineChars() int {
 	most := f.state.MaxInlineChars
 	own := string(member(member(f.declared.Declaration, "_meta"), "anthropic/maxResultSizeChars"))
@@ -124,7 +124,7 @@ func (f *Facts) PermissionProfile() PermissionProfile {
 	}
 }
 
-// approval says whether a call is asked about where no rule speaks, and why.
+// approval reports whether a call is asked about where no rule matches, and why.
 func (f *Facts) approval() (bool, string) {
 	switch {
 	case f.Has(tagDangerous):
@@ -215,8 +215,8 @@ func (f *Facts) Interface() Interface {
 	}
 }
 
-// ClassifierInput is what a classifier needs to know of the tool besides a call's arguments; the standard wants it of every
-// tool that is of importance to safety, so only plain readers have none.
+// ClassifierInput describes the tool to a classifier. The standard wants it of every tool that matters for safety, so only
+// tools that merely read have none.
 func (f *Facts) ClassifierInput() string {
 	if f.ReadOnly.Value && f.Risk.Value == RiskLow {
 		return ""

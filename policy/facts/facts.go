@@ -1,10 +1,10 @@
-// Package facts says what a tool can do: whether it only reads, writes or destroys, what it reaches, how risky it is, what
-// kind of tool it is and which of its arguments name something outside (paths, URLs, commands, resources).
+// Package facts derives what a tool can do: whether it reads, writes or destroys, whether it reaches the network or files, how
+// risky it is, and which of its arguments name paths, URLs, commands or resources.
 //
-// Every fact is fail-closed: what nobody has said and nothing shows is taken for the worse. Facts come from three sources,
-// and each says which: the origin declared it (annotations), the hub inferred it (name, description, schema), or the
-// operator configured it. Annotations of an origin without trust tighten and never loosen; those of built-in toolsets and
-// of trusted servers do both. What the operator configured counts before everything else.
+// Every fact is fail-closed: the worse is assumed until something shows the better. A fact has one of three origins: the
+// server declared it (annotations), the hub inferred it (name, description, schema), or the operator configured it.
+// Annotations of a server without trust tighten and never loosen; those of built-in toolsets and of trusted servers do both.
+// The operator's configuration overrides everything else.
 //
 // The package decides nothing: it hands facts to policy, and to people as the standard's records.
 package facts
@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Origin says where a fact comes from.
+// Origin is the origin of a fact.
 type Origin string
 
 const (
@@ -24,7 +24,7 @@ const (
 	Configured Origin = "configured" // the operator says so
 )
 
-// Fact is one thing known of a tool, where it is known from, and why, in a few words for people.
+// Fact is one fact about a tool, with its origin and the reason in a few words for people.
 type Fact[T any] struct {
 	Value  T      `json:"value"`
 	Origin Origin `json:"origin"`
@@ -50,8 +50,7 @@ const (
 	Retired       = "retired"
 )
 
-// Facts is all that is known of what one tool can do. It is immutable: whoever holds it may read it concurrently, and
-// nobody changes it.
+// Facts are all that is known about one tool. They are immutable, and safe to read concurrently.
 type Facts struct {
 	Tool    tool.Name
 	Server  string
@@ -104,7 +103,7 @@ const (
 	ArgumentNone     = "none"     // only in overrides: names nothing outside
 )
 
-// Options are what a declaration cannot tell. The zero value is right for a tool of a server that nobody vouches for.
+// Options hold what a declaration cannot say. The zero value is right for a tool of a server without trust.
 type Options struct {
 	Trust     bool       // the operator vouches for the annotations of this server
 	Overrides []Override // of Config.Tools; the first that sets a fact counts for that fact
@@ -112,8 +111,7 @@ type Options struct {
 	Channel string // for the records alone: how a person is asked, "client", "queue" …; "" where nobody is
 }
 
-// Of derives the facts of t. It takes well under 50 microseconds for a declaration of ordinary size, keeps t and o, and
-// never fails: a declaration that cannot be read is one of which nothing is known.
+// Of derives the facts of t, and keeps t and o. It never fails: of a declaration that cannot be read nothing is known.
 func Of(t *tool.Tool, o Options) *Facts {
 	d := &derivation{tool: t, options: o, trusted: o.Trust || t.Name.Source() != tool.SourceMCP}
 	d.read()
@@ -128,8 +126,8 @@ func (f *Facts) Has(tag string) bool {
 	return found
 }
 
-// Declares reports whether the schema, or the operator, says what the argument at the JSON pointer is; "*" stands for every
-// element of an array. What it does not declare may be anything.
+// Declares reports whether the schema or the operator describes the argument at the JSON pointer; "*" stands for every element
+// of an array. An argument that is not declared may be anything.
 func (f *Facts) Declares(pointer string) bool { return f.pointers[pointer] }
 
 // Schema is the tool's input schema as its origin declared it.

@@ -6,8 +6,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// State is where a tool stands in the hub at one moment, for one caller: what its declaration cannot say. The zero value
-// is a tool that can be called.
+// State is the state of a tool in the hub at one moment, for one caller. The zero value is that of a tool that can be called.
 type State struct {
 	Gone     bool             // its origin does not offer it any more: it is known from records only
 	Hidden   bool             // it exists, and this surface does not offer it
@@ -22,10 +21,10 @@ type State struct {
 	MaxInlineChars int    // of a result that reaches the model as it is; 0: not bounded, or not known
 	Excess         string // what becomes of a longer one: ExcessCut or ExcessRefused; "" where it is not bounded
 
-	Credentials []string // names of what its origin is given to sign in with, never the values
+	Credentials []string // names of the credentials that its origin gets, never the values
 }
 
-// What becomes of a result that is longer than MaxInlineChars: values of result_size_policy.
+// Values of result_size_policy: how a result that is longer than MaxInlineChars is treated.
 const (
 	ExcessCut     = "cut_above_limit"     // the rest is left out, and the result says so
 	ExcessRefused = "refused_above_limit" // the call fails
@@ -33,7 +32,7 @@ const (
 	passThrough = "pass_through"
 )
 
-// lifecycle is the state of the tool by itself: what the operator says, or whether it is deprecated.
+// lifecycle infers the state of the tool from its declaration alone.
 func (d *derivation) lifecycle() Fact[string] {
 	switch {
 	case d.deprecated:

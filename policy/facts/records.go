@@ -9,7 +9,7 @@ import (
 // The types below are the standard's objects about one tool. Their required members and those that the standard names are
 // always there; the members fact_origins say which facts were declared, inferred and configured.
 
-// FactOrigin is where a member of a record comes from.
+// FactOrigin is the origin of a member of a record.
 type FactOrigin struct {
 	Origin Origin `json:"origin"`
 	Why    string `json:"why,omitempty"`
@@ -131,7 +131,7 @@ type SchedulerPolicy struct {
 	Locks           []ResourceLock `json:"resource_locks"`
 }
 
-// ResourceLock says what a call holds while it runs.
+// ResourceLock is a lock that a call holds while it runs.
 type ResourceLock struct {
 	Resource string `json:"resource"`
 	Mode     string `json:"mode"` // "shared" or "exclusive"
@@ -165,7 +165,7 @@ type InterfaceIdentity struct {
 	UserFacingName string    `json:"user_facing_name"`
 }
 
-// InterfaceDiscovery is what a search finds the tool by, and whether a surface lists it.
+// InterfaceDiscovery helps a search to find the tool, and says whether a surface lists it.
 type InterfaceDiscovery struct {
 	SearchHint       string   `json:"search_hint"`
 	Description      string   `json:"description"`
@@ -175,7 +175,7 @@ type InterfaceDiscovery struct {
 	AlwaysLoad       bool     `json:"always_load"`
 }
 
-// InterfaceSchemas are what goes in and comes out.
+// InterfaceSchemas are the schemas of arguments and results.
 type InterfaceSchemas struct {
 	ModelSchema   json.RawMessage `json:"model_input_schema,omitempty"`
 	RuntimeSchema json.RawMessage `json:"runtime_input_schema,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// Bounds of how much of a schema is read. Whatever lies beyond them is unknown, and a tool with it is not read-only by
-// inference.
+// Bounds of reading a schema. What lies beyond them is unknown, and a tool with such a schema is never inferred read-only.
 const (
 	maxSchemaDepth         = 12
 	maxProperties          = 1000
@@ -126,8 +125,7 @@ func (s *schemaEvidence) object(schema []byte, pointer string, depth int, remote
 	})
 }
 
-// reference reads what a reference leads to. One that leads to where it stands says nothing new: how deep arguments of such a
-// schema nest is for whoever calls, and they are looked for one level deep.
+// reference follows a reference. A recursive one says nothing new: its arguments are looked for one level deep.
 func (s *schemaEvidence) reference(value []byte, pointer string, depth int, remote bool) {
 	ref, _ := rawjson.String(value)
 	if slices.Contains(s.following, ref) {
@@ -224,7 +222,7 @@ func (s *schemaEvidence) property(m rawjson.Member, pointer string, remote bool)
 		return true
 	})
 	if p.types == "array" && items != nil {
-		p.pointer += "/*" // the elements are what names something; object adds its own
+		p.pointer += "/*" // the elements name something; object adds its own
 		if value, ok := rawjson.Get(items, "enum"); ok {
 			p.has.read(value)
 		}
@@ -269,7 +267,7 @@ func (e *enums) value(value []byte) {
 	first := true
 	tokens(text, func(word []byte) {
 		if v := verbOf(string(word)); first && v.effect.writes() {
-			// A value that is one word is what is done, even if it is a noun elsewhere.
+			// A value of one word names an action, even if the word is a noun elsewhere.
 			if whole := len(word) == len(text); !v.soft || whole {
 				e.effects |= 1 << v.effect
 				e.word = text
@@ -319,7 +317,7 @@ func (s *schemaEvidence) judge(p *property) {
 	s.argument(p, last)
 }
 
-// secret reports whether p holds what nobody else should see.
+// secret reports whether p holds a secret.
 func (p *property) secret(last string) bool {
 	if p.format == "password" || p.writeOnly {
 		return p.types != "boolean"
@@ -358,7 +356,7 @@ func SecretParameter(name string) bool {
 	return Secret(name)
 }
 
-// chooses reports whether a property whose name ends in word says what the tool is to do.
+// chooses reports whether a property whose name ends in word selects an action of the tool.
 func chooses(word string) bool {
 	switch word {
 	case "action", "actions", "operation", "operations", "mode", "method", "command", "op", "cmd", "verb", "subcommand", "type",
@@ -439,7 +437,7 @@ func programs(last string) bool {
 	return false
 }
 
-// kind says what p names; "" for nothing outside.
+// kind returns the kind of argument that p is; "" if it names nothing outside the call.
 func (p *property) kind(last string) (kind, why string) {
 	if p.has.any {
 		return "", "" // one of a few words
@@ -515,7 +513,7 @@ func (p *property) isCode(last string) bool {
 	return false
 }
 
-// described looks for what the description of p says that it names.
+// described is kind by the description of p.
 func (p *property) described() (kind, why string) {
 	const why0 = "its description"
 	switch {
@@ -551,8 +549,8 @@ func (p *property) says(phrases ...string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(p.description, phrase) })
 }
 
-// Undeclared returns the kind of an argument that the tool's schema does not know, by its name and, where it is a string, its
-// value; "" for one that names nothing outside. Schemas are often open, and a few name no argument at all.
+// Undeclared returns the kind of an argument that the tool's schema does not declare, by its name and its value as a string; ""
+// if it names nothing outside the call. Schemas are often open, and a few name no argument at all.
 func Undeclared(name, value string) string {
 	p := property{name: name, words: split(name)}
 	if len(p.words) > 0 {
@@ -570,8 +568,8 @@ func Undeclared(name, value string) string {
 	return ""
 }
 
-// isAddress reports whether text reads like an address, also to programs that follow the URL Standard: they drop tabs and line
-// breaks, and miss no slash behind the schemes that they know.
+// isAddress reports whether a program could read text as an address. Programs that follow the URL Standard drop tabs and line
+// breaks, and need no slash behind the schemes that they know.
 func isAddress(text string) bool {
 	isSpaced := strings.ContainsAny(text, " \n")
 	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)

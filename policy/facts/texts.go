@@ -12,7 +12,7 @@ type mask uint16
 func (m mask) has(e effect) bool { return m&(1<<e) != 0 }
 func (m mask) any() bool         { return m != 0 }
 
-// evidence is what texts show of the effects of a tool.
+// evidence is the evidence of texts about the effects of a tool.
 type evidence struct {
 	hard mask   // effects that a text names without doubt
 	soft mask   // effects that it names if its words mean what they may
@@ -89,10 +89,10 @@ func readName(native, server string) nameEvidence {
 	return n
 }
 
-// maxDescription is how much of a description is read. A longer one is taken for one of which not everything is known.
+// maxDescription bounds the bytes of a description that are read. Of a longer one not everything is known.
 const maxDescription = 16 << 10
 
-// maxVerb is how long a word may be, in bytes, that means something.
+// maxVerb bounds the length of words that have a meaning here, in bytes.
 const maxVerb = 32
 
 // descriptionEvidence is the evidence of a description.
@@ -256,7 +256,7 @@ func (r *descriptionReader) begin(word string) {
 	r.add(v, word, "the description begins with")
 }
 
-// clause looks for verbs that say what the tool does besides.
+// clause looks for verbs of further effects.
 func (r *descriptionReader) clause(word string) {
 	const where = "the description says"
 	joined := r.after || r.previous[1] == "and" || r.previous[1] == "or" || r.previous[1] == "then"
@@ -285,7 +285,7 @@ func (r *descriptionReader) clause(word string) {
 	}
 }
 
-// statements looks for what a description says of the tool in so many words.
+// statements looks for explicit statements about the tool, such as "read-only".
 func (r *descriptionReader) statements(word string, first bool) {
 	switch word {
 	case "read-only", "readonly":

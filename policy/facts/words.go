@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// effect is what a verb says that a tool does to the world.
+// effect is the effect of a tool that a verb names.
 type effect uint8
 
 const (
@@ -42,7 +42,7 @@ func (e effect) name() string {
 	return ""
 }
 
-// verb is what a word means as a verb.
+// verb is the meaning of a word as a verb.
 type verb struct {
 	effect effect
 	soft   bool // as often a noun or adjective: a verb only where a verb must stand
@@ -136,7 +136,7 @@ func thirdPerson(word string) (string, bool) {
 	return "", false
 }
 
-// participle returns the effect of the past participles that say what becomes of something: "will be deleted".
+// participle returns the effect that a past participle names: "will be deleted".
 func participle(word string) effect {
 	switch word {
 	case "deleted", "removed", "destroyed", "erased", "wiped", "overwritten", "purged", "dropped", "cleared", "lost",

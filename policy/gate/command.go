@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Commands finds what commands run. Whoever runs them finds it by the same.
+// Commands finds the programs of commands. The executor that runs them uses the same.
 type Commands interface {
 	// Dir is the directory that given stands for, with every link followed; "" stands for the usual one.
 	Dir(given string) (string, error)
@@ -24,9 +24,9 @@ const (
 	maxWord           = 4096  // bytes of one that can be a path
 )
 
-// findCommands sets what the commands of r run, and where: decisions and grants are about files, not about names. What
-// cannot be found is a fault of the target, so that nobody is asked about it. Words that lead to sensitive paths, or to what
-// the hub keeps to itself, become targets themselves: who has been allowed a program has not been allowed these.
+// findCommands sets the program and the directory of r's commands: decisions and grants are about files, not about names. A
+// program that cannot be found is a fault of its target, so that nobody is asked about it. Words that lead to sensitive paths
+// or to the hub's secrets become targets themselves, because a grant for the program does not cover them.
 func (g *Gate) findCommands(r *policy.Request, find Commands) {
 	var given string
 	if raw, ok := rawjson.Get(r.Input, directoryArgument); ok {
@@ -60,9 +60,8 @@ func (g *Gate) findCommands(r *policy.Request, find Commands) {
 	r.Targets = append(r.Targets, more...)
 }
 
-// guardedWords are the words of the command t, or parts of them, that lead to sensitive paths and to what the hub keeps to
-// itself. It takes each word for a path, whatever the program makes of it: what programs reach besides, below a directory
-// for instance, is not among them.
+// guardedWords returns the words of the command t, or parts of them, that lead to sensitive paths and to the hub's secrets. It
+// reads each word as a path. It does not know which further files a program opens, for instance below a directory.
 func (g *Gate) guardedWords(t *target.Target, input []byte, root target.Root) []target.Target {
 	value, _ := rawjson.Get(input, strings.TrimPrefix(t.Argument, "/"))
 	var out []target.Target
@@ -107,7 +106,7 @@ func pathsIn(word string) []string {
 	return texts
 }
 
-// Command is what the command of r was found to be; nil where r has none, or nobody has looked.
+// Command returns the program and directory of r's command; nil where r has none, or its server runs it.
 func Command(r *policy.Request) *tool.Command {
 	if r.Tool.Name.Source() == tool.SourceMCP {
 		return nil // found by its server

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// Forwarded is what a caller asks of a server besides a tool call.
+// Forwarded is a request or notification of a caller that goes on to a server, other than a tool call.
 type Forwarded struct {
 	Server  string
 	Method  string
@@ -21,14 +21,14 @@ type Forwarded struct {
 	Profile string
 }
 
-// Name is what rules match an errand by: that of a tool of its server which is called like the method.
+// Name is the name by which rules match it: that of a tool of its server with the name of the method.
 func (f *Forwarded) Name() tool.Name { return tool.MCPName(f.Server, f.Method) }
 
-// Refuse returns why it may not reach its server, nil where it may.
+// Refuse returns why f may not reach its server, nil where it may.
 //
-// What the protocol knows (prompts, resources, completion, tasks) reads, and is refused where a rule denies it whatever it
-// is about. What nobody knows is decided as the call of a tool of which nothing is known; where that would be asked about it
-// is refused, because nothing waits there for a person.
+// The methods of the protocol (prompts, resources, completion, tasks) only read. They are refused where a rule denies them
+// whatever their params are. An unknown method is decided as the call of a tool of which nothing is known. It is refused where
+// that would be asked about, because no such request waits for a person.
 func (g *Gate) Refuse(ctx context.Context, f *Forwarded) *tool.Failure {
 	t := &tool.Tool{Name: f.Name(), Server: f.Server, Native: f.Method}
 	if !f.Unknown {
@@ -53,7 +53,7 @@ func (g *Gate) Refuse(ctx context.Context, f *Forwarded) *tool.Failure {
 	return &tool.Failure{Class: tool.ClassPermissionDenied, Message: "the hub's policy does not allow this: " + why}
 }
 
-// reads are the facts of what the protocol itself says only reads.
+// reads returns the facts of a method that only reads by the protocol.
 func reads(t *tool.Tool) *facts.Facts {
 	yes := facts.Fact[bool]{Value: true, Origin: facts.Declared, Why: "the protocol says so"}
 	return &facts.Facts{Tool: t.Name, Server: t.Server, ReadOnly: yes, Idempotent: yes, Concurrent: yes,

@@ -1,9 +1,9 @@
-// Package gate puts the parts of permission together for one version of the settings: what is known of a call (facts,
-// targets, what the limits hold against them), the engine that decides by it, what a surface leaves out, and what a person
-// is shown who is asked.
+// Package gate puts the parts of permission together for one version of the settings. It collects the facts, targets and
+// findings of a call for the engine, takes tools off surfaces that no rule would ever allow, and writes the question for a
+// person.
 //
-// It asks nobody and keeps no question: that is the pipeline's and package approval's. A Gate does not change; new settings
-// are a new one.
+// It asks nobody and keeps no question: that is left to the pipeline and to package approval. A Gate does not change; new
+// settings need a new one.
 package gate
 
 import (
@@ -25,14 +25,13 @@ type Channel string
 
 const (
 	ChannelClient Channel = "client" // the client behind the call, by elicitation
-	ChannelQueue  Channel = "queue"  // whoever looks at the open approvals
+	ChannelQueue  Channel = "queue"  // people who list the open approvals
 )
 
 // Channels are all channels, in the order in which they are tried by default.
 func Channels() []Channel { return []Channel{ChannelClient, ChannelQueue} }
 
-// Config is what the operator says of permission. The zero value is that nothing is said: then the defaults of package
-// policy hold.
+// Config holds the operator's settings of permission. With the zero value the defaults of package policy hold.
 type Config struct {
 	Mode       policy.Mode
 	Sets       []policy.Set
@@ -47,7 +46,7 @@ type Config struct {
 	AlwaysTime  time.Duration // life of an answer for good; see policy.GrantOptions
 }
 
-// ToolSource is what a gate knows of where tools come from.
+// ToolSource describes a server or toolset to permission.
 type ToolSource struct {
 	Trust  bool   // the operator vouches for what the server says of its tools
 	Dir    string // absolute: where paths of calls start; "" for the hub's own working directory
@@ -56,7 +55,7 @@ type ToolSource struct {
 	// WriteRoots are the directories that calls may write to in the place of Dir, absolute; nil: Dir.
 	WriteRoots []string
 
-	// Dirs are where paths of single tools start, absolute, in the place of Dir.
+	// Dirs are absolute directories in the place of Dir, for single tools.
 	Dirs map[tool.Name]string
 
 	// Env are the names of the variables that commands of single tools get.
@@ -66,16 +65,16 @@ type ToolSource struct {
 	Commands Commands
 }
 
-// Options are what the settings do not say.
+// Options hold what the settings do not.
 type Options struct {
 	Grants   *policy.Grants        // nil: no answer is remembered
 	Sources  map[string]ToolSource // by server id or toolset
 	Dir      string                // the hub's working directory, absolute
 	Home     string                // what "~" stands for; "" where that is not known
 	Temp     string                // the directory for temporary files
-	State    string                // the hub's own directory: calls that are aimed at it are denied, whoever allows them
+	State    string                // the hub's own directory: calls that are aimed at it are denied, whatever rules allow
 	HubTools []*tool.HubTool       // the table of the hub's own tools
-	Own      []string              // files and directories that the hub goes by, absolute: calls that may write there are asked about
+	Own      []string              // config and rule files, absolute: calls that may write there are asked about
 }
 
 // Gate is one version of permission. It is safe for concurrent use.
@@ -158,12 +157,12 @@ func (g *Gate) Channels() []Channel {
 	return g.config.Channels
 }
 
-// AskTimeout is how long a question waits for its answer. The default is below the 300 s for which Codex waits for a tool.
+// AskTimeout is the time that a question waits for its answer. The default is below the 300 s that Codex waits for a tool.
 func (g *Gate) AskTimeout() time.Duration {
 	return cmp.Or(g.config.AskTimeout, 4*time.Minute+30*time.Second)
 }
 
-// Facts is what the tool can do. It is derived once for each tool.
+// Facts returns the facts of t. They are derived once for each tool.
 func (g *Gate) Facts(t *tool.Tool) *facts.Facts { return g.of(t).facts }
 
 func (g *Gate) of(t *tool.Tool) *toolEntry {
@@ -205,8 +204,8 @@ type Call struct {
 	Profile    string
 }
 
-// Request is c with all that is known of it: for Engine. It looks at the file system where the call names paths. An error
-// means that ctx is done or the input is no object.
+// Request completes c for the Engine. It looks at the file system where the call names paths. An error means that ctx is done
+// or the input is no object.
 func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor, Profile: c.Profile}
 	k, root := g.of(c.Tool), g.root(c.Tool)

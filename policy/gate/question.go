@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Bounds of what a person is shown, in bytes.
+// Bounds of texts for people, in bytes.
 const (
 	maxShownArguments = 400
 	maxShownDoes      = 120
@@ -23,13 +23,13 @@ const (
 	maxShownTarget    = 300
 	maxShownTargets   = 10
 
-	// Of the line that shortens the arguments: what an argument that leads somewhere shows, what any other shows, and all of them.
+	// Of the line that shortens the arguments: bounds of an argument that is a target, of any other, and of all of them.
 	maxBriefAim   = 100
 	maxBriefValue = 40
 	maxBrief      = 160
 )
 
-// MaxTwinLookups is how many targets of one call are worth a look at the file system for people.
+// MaxTwinLookups bounds the targets of one call that Target.Twins is called for.
 const MaxTwinLookups = 32
 
 // Choices are the answers that may be given where d asks.
@@ -197,7 +197,7 @@ func briefValue(value []byte, limit int) string {
 	return Plain(string(value), limit)
 }
 
-// DescriptionLine is what a tool does, in the words of its origin: one line between quotes, cut; "" where that says nothing.
+// DescriptionLine is the description of a tool as one line between quotes, cut; "" where there is none.
 func DescriptionLine(t *tool.Tool) string {
 	if t.Description == "" {
 		return ""
@@ -232,7 +232,7 @@ func TargetLine(t *target.Target) string {
 	return text
 }
 
-// Remembered is what an answer to the question of d covers where it is remembered, for people; "" where none is.
+// Remembered says which calls a remembered answer to the question of d would cover; "" where none is remembered.
 func Remembered(d *tool.PermissionDecision) string {
 	for _, suggested := range d.SuggestedUpdates {
 		if s, ok := suggested.(policy.SuggestedGrant); ok && s.Choice == policy.AllowSession {
@@ -242,7 +242,7 @@ func Remembered(d *tool.PermissionDecision) string {
 	return ""
 }
 
-// Covers is what an answer that is remembered as s holds for, for people.
+// Covers says which calls the grant s would cover.
 func Covers(s *policy.SuggestedGrant) string {
 	switch {
 	case s.Exact != "":

@@ -67,8 +67,8 @@ func program(t Target, words []string) Target {
 	return t
 }
 
-// Runs makes path, absolute and with every link followed, what the command t executes. By another name than its own the same
-// file may be another program: lsmod and insmod are one.
+// Runs sets the file that the command t executes: path, absolute and with every link followed. It keeps the name that t calls
+// the file by, because some programs go by it: lsmod and insmod are one file.
 func (t *Target) Runs(path string) {
 	if called := lastName(t.Executable); called != lastName(path) {
 		t.As = called

@@ -22,9 +22,9 @@ type Config struct {
 	SensitivePaths    []string `yaml:"sensitive_paths"`     // globs added to the default ones; without a leading slash they hold everywhere
 	ExemptPaths       []string `yaml:"exempt_paths"`        // globs that are not sensitive whatever else says so
 
-	// Hosts are exact names or addresses, *.name for what is below a name, or networks like 10.0.0.0/8. Domains are names with
-	// all that is below. What is denied is denied; where anything is allowed, all else is denied. Who denies one name or address
-	// of the machine itself denies them all.
+	// Hosts are exact names or addresses, *.name for the names below one, or networks like 10.0.0.0/8. A domain is a name with
+	// all names below it. Where any host is allowed, all others are denied. To deny one name or address of the machine itself
+	// is to deny all of them.
 	AllowedHosts   []string `yaml:"allowed_hosts"`
 	DeniedHosts    []string `yaml:"denied_hosts"`
 	AllowedDomains []string `yaml:"allowed_domains"`
@@ -77,10 +77,10 @@ type Limits struct {
 	denySelf              bool // the machine itself is denied, by whichever of its names
 }
 
-// HubPaths are the paths of the hub itself. All paths are absolute.
+// HubPaths are the hub's own paths. All are absolute.
 type HubPaths struct {
 	Temp    string   // the directory for temporary files
-	Own     []string // files and directories that the hub goes by: sensitive to write, whatever the Config exempts
+	Own     []string // config and rule files: sensitive to write, whatever the Config exempts
 	Secrets []string // files and directories in which the hub keeps keys and tokens: no call may be aimed at them
 }
 
@@ -192,7 +192,7 @@ const (
 	HostUnlisted = "host_not_allowed"
 )
 
-// Finding is what the limits hold against one target.
+// Finding is an objection of the limits to one target.
 type Finding struct {
 	Target   Target
 	Code     string
@@ -201,7 +201,7 @@ type Finding struct {
 	Reason   string        // one sentence for the person and the model, masked as well
 }
 
-// Judge returns what the limits hold against the targets of a call, in their order; nothing where they hold nothing.
+// Judge returns the findings against the targets of a call, in their order.
 func (l *Limits) Judge(targets []Target, root Root) []Finding {
 	var found []Finding
 	for i := range targets {

@@ -4,7 +4,7 @@ package target
 
 import "io/fs"
 
-// names is how many names a file has: not told here.
+// names is the number of names of a file: unknown on this system.
 func names(fs.FileInfo) uint64 { return 1 }
 
 const noFollow = 0

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// names is how many names a file has.
+// names is the number of names of a file.
 func names(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Nlink)

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// ErrChanged is what a path that was judged is not what it was any more: a link stands where none did.
+// ErrChanged says that a path has changed since it was judged: a link stands where none did.
 var ErrChanged = errors.New("the path has changed since it was judged: send the call again")
 
-// ErrOther is what a path names something else than a regular file or a directory, whichever was to be opened.
+// ErrOther says that a path does not name the kind of file that was to be opened.
 var ErrOther = errors.New("another kind of file")
 
-// PathsOf returns what text, taken for a path that is written to, is aimed at now, as Resolve would: one target, or two where
-// programs read it in two ways. argument is the JSON pointer of where it stands. Whoever opens the path itself knows by it
-// whether that leads where it led when it was judged.
+// PathsOf resolves text as a path to write to, as Resolve would now: to one target, or to two where programs read it in two
+// ways. argument is its JSON pointer. Code that opens the path itself sees by it whether the path still leads to the target
+// that was judged.
 func PathsOf(argument, text string, root Root) []Target {
 	return paths(Target{Argument: argument, Given: cut(text), Write: true}, text, root)
 }

@@ -195,7 +195,7 @@ func otherHome(text string) bool {
 	return true
 }
 
-// windowsFault refuses what Windows takes for something else than a file of that name.
+// windowsFault refuses names that mean another file on Windows, or a device.
 func windowsFault(slashed string) string {
 	for i, name := range strings.Split(slashed, "/") {
 		if i == 0 && len(name) == 2 && name[1] == ':' {
@@ -227,8 +227,7 @@ func shortName(name string) bool {
 	return at > 0 && at+1 < len(base) && len(base) <= 8 && strings.Trim(base[at+1:], "0123456789") == ""
 }
 
-// follow sets what full, absolute, is once every link on it is followed, as far as it exists. What does not exist yet is
-// taken as it is written.
+// follow resolves full, absolute, with every link followed as far as it exists. The rest is taken as it is written.
 func follow(t *Target, full string, root Root) {
 	at, rest := root.start(full)
 	todo := filepath.ToSlash(rest)
@@ -305,7 +304,7 @@ func addNote(notes []Note, n Note) []Note {
 	return append(notes, n)
 }
 
-// processFiles reports whether dir is that of a process in /proc, whose links mean something else to whoever follows them.
+// processFiles reports whether dir is that of a process in /proc, whose links mean something else to each process.
 func processFiles(dir string) bool {
 	rest, ok := strings.CutPrefix(dir, "/proc/")
 	if !ok || strings.Contains(rest, "/") {
@@ -344,7 +343,7 @@ func spelled(dir, name, full string, info fs.FileInfo) string {
 }
 
 // Twins notes names that differ from a missing path in case or composition only. It reads a directory, so Resolve leaves it
-// to whoever shows the target to people.
+// to code that shows the target to people.
 func (t *Target) Twins() {
 	if t.Kind != Path || t.Remote || t.Fault != "" || !t.Has(Missing) {
 		return

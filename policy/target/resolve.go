@@ -194,7 +194,7 @@ func (r *resolution) add(ctx context.Context, targets ...Target) {
 	}
 }
 
-// undeclared looks at the arguments that the schema does not know: it may leave open what may come, or name nothing.
+// undeclared looks at the arguments that the schema does not declare: it may allow any, or name none.
 func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) {
 	n := nested{plan: p, resolution: r, size: len(arguments)}
 	_ = rawjson.Members(arguments, func(m rawjson.Member) bool {
@@ -220,8 +220,8 @@ func (p *Plan) variant(name string) bool {
 	return slices.ContainsFunc(p.arguments, func(a argument) bool { return strings.EqualFold(a.steps[0], name) })
 }
 
-// maxNested is how deep pointers go: what stands deeper is looked at under that of what holds it, for their length would
-// grow with the square of the depth.
+// maxNested bounds the depth of pointers. A deeper value is looked at under the pointer of its parent, because the length of all
+// pointers grows with the square of the depth.
 const maxNested = 64
 
 // Bounds of the bytes that are looked at: so many, or so many times what the arguments have.
@@ -230,7 +230,7 @@ const (
 	workFor   = 32
 )
 
-// nested looks at what stands deeper in the arguments than their schema says: a schema may say "an object", and no more.
+// nested looks at values deeper in the arguments than their schema describes: a schema may just say "an object".
 type nested struct {
 	plan       *Plan
 	resolution *resolution
@@ -287,8 +287,8 @@ func (n *nested) isKnown(at string) bool {
 	return n.known[at]
 }
 
-// judge adds the targets that a member which no schema describes is by its name, or by how it reads. It may be plain data:
-// so ids are none, and what has no one spelling is no reason to deny, only one to remember no more than this very call.
+// judge adds the targets of a member that no schema describes, by its name or value. The member may be plain data. So ids are no
+// targets, and a text without one spelling is no reason to deny: it only keeps a grant from covering more than this very call.
 func (n *nested) judge(ctx context.Context, m rawjson.Member, at string) {
 	text, isText := rawjson.String(m.Value)
 	kind := facts.Undeclared(m.Name(), text)

@@ -96,13 +96,13 @@ func beginning(name string) string {
 	return ""
 }
 
-// sensitive knows which paths are.
+// sensitive matches sensitive paths.
 type sensitive struct {
 	first   map[string][]sequence // by the first name of the sequence, folded
 	globs   []string              // of the operator, folded
 	exempt  []string              // globs of the operator, folded
-	own     []string              // globs of what the hub goes by, folded
-	secrets []string              // globs of what the hub keeps to itself, folded
+	own     []string              // globs of HubPaths.Own, folded
+	secrets []string              // globs of HubPaths.Secrets, folded
 }
 
 // sequence are names below one another.
@@ -130,8 +130,8 @@ func newSensitive(more, exempt []string) *sensitive {
 	return s
 }
 
-// Literal returns the globs for Config that stand for path, absolute, and what lies below it: as it is named, and as it is
-// really called, because that is what targets are held against. What is special in globs stands for any character.
+// Literal returns the globs for Config that match path, absolute, and everything below it: with its links, and with the links
+// followed, as targets are. A character that is special in globs becomes "?".
 func Literal(path string) []string {
 	quote := strings.NewReplacer("[", "?", "]", "?", "*", "?", "{", "?", "}", "?", `\`, "/")
 	globs := []string{quote.Replace(filepath.ToSlash(path))}

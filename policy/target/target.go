@@ -1,14 +1,14 @@
-// Package target finds what a call is aimed at: the paths, URLs, hosts, commands and resources that its arguments name, each
-// normalised so that two spellings of one thing are equal. Policy judges by what it returns, and grants are bound to it.
+// Package target finds the targets of a call: the paths, URLs, hosts, commands and resources that its arguments name. Each is
+// normalised, so that two spellings of one thing are equal. Policy judges the targets, and grants are bound to them.
 //
-// What cannot be normalised is returned as a target with a Fault, and is within nothing: a target must not vanish because
-// it is written oddly. Where programs read one text in two ways, there are two targets, or a Fault.
+// An argument that cannot be normalised is a target with a Fault, and within no scope: a target must not vanish because it is
+// written oddly. Where programs read one text in two ways, there are two targets, or a Fault.
 //
-// A file system does not stand still between check and use. Whoever uses a path itself calls Target.Again or, better,
-// Open, OpenDir or OpenParent, which go by descriptor and follow no link. An MCP server opens its paths itself: for it, what
-// is said here holds at the moment of the decision and no longer.
+// A file system may change between check and use. Code that opens a path itself calls PathsOf again, or better OpenDir, MakeDir
+// and OpenIn, which go by descriptor and follow no link. An MCP server opens its paths itself: for it, a target holds at the
+// moment of the decision and no longer.
 //
-// The package follows no redirect and asks no name server: those are for whoever makes the connection.
+// The package follows no redirect and asks no name server: that is left to the code that makes the connection.
 package target
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// Kind says what a target is.
+// Kind is the kind of a target.
 type Kind string
 
 const (
@@ -84,9 +84,9 @@ const (
 	Undeclared Note = "undeclared"   // the schema does not know the argument
 )
 
-// Root is where the paths of a call start.
+// Root is the place where the paths of a call start.
 type Root struct {
-	Dir    string // absolute: the working directory of whoever opens the paths; "" where that is not known
+	Dir    string // absolute: the working directory of the program that opens the paths; "" where that is not known
 	Home   string // what "~" stands for; "" where that is not known
 	Remote bool   // paths are those of another machine: they are cleaned, and nothing is looked up
 
