@@ -68,7 +68,7 @@ func (c *configured) newGate(grants *policy.Grants, table []*tool.HubTool) (*gat
 	if err != nil {
 		return nil, err
 	}
-	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Origins: c.own.origins(s), Grants: grants, HubTools: table}
+	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Sources: c.own.sources(s), Grants: grants, HubTools: table}
 	for _, server := range s.Upstream.Servers {
 		dir := server.Dir
 		if dir != "" && !filepath.IsAbs(dir) {
