@@ -148,6 +148,14 @@ func GetString(object []byte, name string) (text string, ok bool) {
 	return String(value)
 }
 
+// GetObject returns the object that Get finds; {} where there is none.
+func GetObject(object []byte, name string) []byte {
+	if value, ok := Get(object, name); ok && IsObject(value) {
+		return value
+	}
+	return []byte("{}")
+}
+
 // Set returns object with member name holding value. The first member of that name keeps its place and key as written;
 // further ones of the same name are removed; where there is none, the member is appended. The result is a fresh text.
 func Set(object []byte, name string, value []byte) ([]byte, error) {

@@ -153,6 +153,9 @@ func TestPaths(t *testing.T) {
 	if text, ok := GetString([]byte(`{"a":"x","b":1}`), "a"); text != "x" || !ok {
 		t.Errorf("%q %v", text, ok)
 	}
+	if got, none := GetObject(object, "a"), GetObject(object, "d"); string(got) != `{"b":"x","c":1}` || string(none) != "{}" {
+		t.Errorf("%s %s", got, none)
+	}
 	if text, ok := GetString([]byte(`{"a":"x","b":1}`), "b"); ok {
 		t.Errorf("%q", text)
 	}

@@ -171,11 +171,7 @@ func (f *forwarder) resultOf(p peer, to forwarded, reply tool.Reply) (json.RawMe
 	if kind, ok := rawjson.Get(result, "resultType"); !ok || !to.unknown && !reply.NeedsInput && asksForInput(kind) {
 		set("resultType", []byte(`"complete"`))
 	}
-	meta, ok := rawjson.Get(result, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		meta = json.RawMessage("{}")
-	}
-	meta, metaErr := rawjson.Set(meta, mcp.MetaKeyServerInfo, f.serverInfo)
+	meta, metaErr := rawjson.Set(rawjson.GetObject(result, "_meta"), mcp.MetaKeyServerInfo, f.serverInfo)
 	set("_meta", meta)
 	return result, errors.Join(err, metaErr)
 }

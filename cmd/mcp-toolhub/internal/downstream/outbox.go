@@ -129,11 +129,7 @@ func (o *outbox) tagged(params json.RawMessage) (json.RawMessage, error) {
 	if params == nil {
 		params = json.RawMessage("{}")
 	}
-	meta, ok := rawjson.Get(params, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		meta = json.RawMessage("{}")
-	}
-	meta, err := rawjson.Set(meta, mcp.MetaKeySubscriptionID, o.tag)
+	meta, err := rawjson.Set(rawjson.GetObject(params, "_meta"), mcp.MetaKeySubscriptionID, o.tag)
 	if err != nil {
 		return nil, err
 	}

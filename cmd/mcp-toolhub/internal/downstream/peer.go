@@ -113,24 +113,6 @@ func supported(version string) bool {
 	return slices.Contains(mcp.SupportedProtocolVersions(), version)
 }
 
-// splitMeta divides a request's _meta into the progress token of its own hop and what travels on. A selection_ref is for
-// the hub alone.
-func splitMeta(params json.RawMessage) (token, onward json.RawMessage) {
-	meta, ok := rawjson.Get(params, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		return nil, nil
-	}
-	token, _ = rawjson.Get(meta, "progressToken")
-	onward, _, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool {
-		name := m.Name()
-		return name == "progressToken" || name == tool.MetaSelectionRef || tool.OfHop(name)
-	})
-	if err != nil || len(onward) < 2 || empty(onward) {
-		return token, nil
-	}
-	return token, onward
-}
-
 func empty(object json.RawMessage) bool {
 	none := true
 	_ = rawjson.Members(object, func(rawjson.Member) bool { none = false; return false })

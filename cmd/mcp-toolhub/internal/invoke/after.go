@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // mapResult makes the one result of the invocation, from the executor's reply or from the failure.
@@ -211,40 +211,6 @@ func terminalEvent(s tool.Status) tool.EventType {
 	return tool.EventInvocationFailed
 }
 
-// record returns the invocation as the journal keeps it, at this moment.
-func (inv *invocation) record() tool.Invocation {
-	r := tool.Invocation{
-		Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: inv.id, ToolID: inv.toolID(), SurfaceID: inv.call.Surface.ID,
-		NativeCallID: string(inv.call.NativeCallID), ParentInvocationID: inv.parent, Status: inv.status, ActorRef: inv.call.Actor.Ref(),
-		PermissionDecisions: inv.decisions, StatusTransitions: append([]tool.StatusTransition(nil), inv.transitions...),
-		ExternalMappings: append([]tool.ExternalMapping(nil), inv.mappings...), CreatedAt: inv.created, StartedAt: inv.started,
-	}
-	r.ModelInput, r.ModelInputRef = inv.inline(inv.inputs.model)
-	if rawjson.IsNull(inv.inputs.model) && inv.inputs.observable != nil {
-		r.ObservableInput = inv.inputs.observable
-	}
-	if inv.inputs.edited {
-		r.PermissionInput, r.PermissionInputRef = inv.inline(inv.inputs.permission)
-	}
-	return r
-}
-
-// shown returns input without its secrets.
-func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
-	if len(input) > persist.InlineLimit {
-		return input // of which no record holds more than the digest
-	}
-	return gate.Mask(input, inv.facts)
-}
-
-// inline returns input as a record holds it: without its secrets, or by reference where it is large.
-func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
-	if len(input) > persist.InlineLimit {
-		return nil, persist.Ref(input)
-	}
-	return inv.shown(input), ""
-}
-
 func (p *Pipeline) log(ctx context.Context, inv *invocation, ended time.Time) {
 	if inv.failure == nil && !p.opts.Logger.Enabled(ctx, slog.LevelDebug) {
 		return // the usual case: nothing of what follows is worth its memory
@@ -260,4 +226,46 @@ func (p *Pipeline) log(ctx context.Context, inv *invocation, ended time.Time) {
 		attrs = append(attrs, "cause", inv.failure.Cause)
 	}
 	p.opts.Logger.Info("call failed", attrs...)
+}
+
+// metaFeedback marks the content block in which a person speaks to the model. Where a result has no content, it is the member
+// of _meta that holds the text.
+const metaFeedback = "toolhub/feedback"
+
+// speak adds the words of the person who allowed the call to the result: as a text block after the tool's own content, or in
+// _meta where there is no content, as in the result of a task.
+func (inv *invocation) speak() {
+	if inv.approved == nil || inv.approved.says == "" {
+		return
+	}
+	result, err := inv.outcome.Result, error(nil)
+	if content, ok := rawjson.Get(result, "content"); ok && isArray(content) {
+		result, err = rawjson.Set(result, "content", withBlock(content, inv.approved.says))
+	} else {
+		var meta []byte
+		if meta, err = rawjson.Set(rawjson.GetObject(result, "_meta"), metaFeedback, rawjson.Quote(inv.approved.says)); err == nil {
+			result, err = rawjson.Set(result, "_meta", meta)
+		}
+	}
+	if err != nil {
+		return // it is no JSON object, and whoever sends it finds out
+	}
+	inv.setResult(tool.Reply{Result: result})
+}
+
+// withBlock is an array of content blocks with one more.
+func withBlock(content []byte, says string) json.RawMessage {
+	content = bytes.TrimSpace(content)
+	inside := content[:len(content)-1]
+	out := append(make([]byte, 0, len(content)+len(says)+128), inside...)
+	if len(bytes.TrimSpace(inside)) > 1 {
+		out = append(out, ',')
+	}
+	out = append(append(out, `{"type":"text","text":`...), rawjson.Quote("The person who allowed this call says: "+says)...)
+	return append(append(append(out, `,"_meta":{`...), rawjson.Quote(metaFeedback)...), ":true}}]"...)
+}
+
+func isArray(value []byte) bool {
+	value = bytes.TrimSpace(value)
+	return len(value) > 1 && value[0] == '[' && value[len(value)-1] == ']'
 }

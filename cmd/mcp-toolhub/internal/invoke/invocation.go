@@ -5,8 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // invocation is the state of one call on its way through the phases. One goroutine owns it at a time, apart from what the
@@ -162,4 +165,38 @@ func (inv *invocation) release() {
 	class := inv.outcome.Class
 	inv.leave(took, class != "" && class != tool.ClassCanceled) // that somebody gave up is no fault of the server
 	inv.leave = nil
+}
+
+// record returns the invocation as the journal keeps it, at this moment.
+func (inv *invocation) record() tool.Invocation {
+	r := tool.Invocation{
+		Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: inv.id, ToolID: inv.toolID(), SurfaceID: inv.call.Surface.ID,
+		NativeCallID: string(inv.call.NativeCallID), ParentInvocationID: inv.parent, Status: inv.status, ActorRef: inv.call.Actor.Ref(),
+		PermissionDecisions: inv.decisions, StatusTransitions: append([]tool.StatusTransition(nil), inv.transitions...),
+		ExternalMappings: append([]tool.ExternalMapping(nil), inv.mappings...), CreatedAt: inv.created, StartedAt: inv.started,
+	}
+	r.ModelInput, r.ModelInputRef = inv.inline(inv.inputs.model)
+	if rawjson.IsNull(inv.inputs.model) && inv.inputs.observable != nil {
+		r.ObservableInput = inv.inputs.observable
+	}
+	if inv.inputs.edited {
+		r.PermissionInput, r.PermissionInputRef = inv.inline(inv.inputs.permission)
+	}
+	return r
+}
+
+// shown returns input without its secrets.
+func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
+	if len(input) > persist.InlineLimit {
+		return input // of which no record holds more than the digest
+	}
+	return gate.Mask(input, inv.facts)
+}
+
+// inline returns input as a record holds it: without its secrets, or by reference where it is large.
+func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
+	if len(input) > persist.InlineLimit {
+		return nil, persist.Ref(input)
+	}
+	return inv.shown(input), ""
 }
