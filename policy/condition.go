@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
+	celchecker "github.com/google/cel-go/checker"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -186,11 +187,24 @@ func (c *conditions) compile(text string) (*condition, []error) {
 	if t := checked.OutputType(); !t.IsExactType(types.BoolType) && !t.IsExactType(types.DynType) {
 		return nil, []error{fmt.Errorf("the condition is a %s: write an expression that is true or false", t)}
 	}
-	program, err := c.env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	if most, err := c.env.EstimateCost(checked, unknownSizes{}); err != nil || most.Max > maxCost {
+		options = append(options, cel.CostLimit(maxCost)) // counting takes its time itself
+	}
+	program, err := c.env.Program(checked, options...)
 	if err != nil {
 		return nil, []error{fmt.Errorf("the condition cannot be planned: %w", err)}
 	}
 	return &condition{program: program, static: isStatic(checked.NativeRep().Expr())}, nil
+}
+
+// unknownSizes estimates for values of any size, so that an estimate holds for every call.
+type unknownSizes struct{}
+
+func (unknownSizes) EstimateSize(celchecker.AstNode) *celchecker.SizeEstimate { return nil }
+
+func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode, _ []celchecker.AstNode) *celchecker.CallEstimate {
+	return nil
 }
 
 // conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
