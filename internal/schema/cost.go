@@ -130,11 +130,7 @@ func (w *walk) visit(s *jsonschema.Schema, v any) {
 		return
 	}
 	w.left -= enumSteps(s, v)
-	next := func(s *jsonschema.Schema) {
-		if w.left > 0 {
-			w.visit(s, v)
-		}
-	}
+	next := func(s *jsonschema.Schema) { w.part(s, v) }
 	sameValue(s, next)
 	if s.DynamicRef != nil {
 		for _, target := range w.anchors[s.DynamicRef.Anchor] {
@@ -161,31 +157,33 @@ func (w *walk) visit(s *jsonschema.Schema, v any) {
 	}
 }
 
+// part visits s, where there is one, for a part v of a value.
+func (w *walk) part(s *jsonschema.Schema, v any) {
+	if s != nil && w.left > 0 {
+		w.visit(s, v)
+	}
+}
+
 func (w *walk) members(s *jsonschema.Schema, object map[string]any) {
 	w.left -= len(object)
-	part := func(s *jsonschema.Schema, v any) {
-		if s != nil && w.left > 0 {
-			w.visit(s, v)
-		}
-	}
 	additional, _ := s.AdditionalProperties.(*jsonschema.Schema)
 	for name, value := range object {
 		if w.left <= 0 {
 			return
 		}
 		declared := s.Properties[name]
-		part(declared, value)
+		w.part(declared, value)
 		for re, sub := range s.PatternProperties {
 			if p, ok := re.(*pattern); ok {
 				w.left -= 1 + p.weight*(len(name)+1)/bytesPerStep
 			}
-			part(sub, value)
+			w.part(sub, value)
 		}
 		if declared == nil {
-			part(additional, value)
+			w.part(additional, value)
 		}
-		part(s.PropertyNames, name)
-		part(s.UnevaluatedProperties, value)
+		w.part(s.PropertyNames, name)
+		w.part(s.UnevaluatedProperties, value)
 	}
 }
 
@@ -194,11 +192,6 @@ func (w *walk) elements(s *jsonschema.Schema, array []any) {
 	if s.UniqueItems {
 		w.left -= 20*len(array) + size(array, w.left)
 	}
-	part := func(s *jsonschema.Schema, v any) {
-		if s != nil && w.left > 0 {
-			w.visit(s, v)
-		}
-	}
 	all, _ := s.Items.(*jsonschema.Schema)
 	list, _ := s.Items.([]*jsonschema.Schema)
 	additional, _ := s.AdditionalItems.(*jsonschema.Schema)
@@ -206,19 +199,19 @@ func (w *walk) elements(s *jsonschema.Schema, array []any) {
 		if w.left <= 0 {
 			return
 		}
-		part(all, value)
+		w.part(all, value)
 		if i < len(list) {
-			part(list[i], value)
+			w.part(list[i], value)
 		} else {
-			part(additional, value)
+			w.part(additional, value)
 		}
 		if i < len(s.PrefixItems) {
-			part(s.PrefixItems[i], value)
+			w.part(s.PrefixItems[i], value)
 		} else {
-			part(s.Items2020, value)
+			w.part(s.Items2020, value)
 		}
-		part(s.Contains, value)
-		part(s.UnevaluatedItems, value)
+		w.part(s.Contains, value)
+		w.part(s.UnevaluatedItems, value)
 	}
 }
 

@@ -18,8 +18,8 @@ const (
 	maxExponent = 1024 // beyond what a 64-bit float holds
 )
 
-// census is what one pass over the bytes of a JSON text tells about it. It does not recurse and needs no valid JSON.
-type census struct {
+// textStats counts what is in a JSON text, for bounds that hold before it is decoded.
+type textStats struct {
 	depth   int
 	values  int  // upper bound
 	schemas int  // objects and booleans
@@ -27,8 +27,9 @@ type census struct {
 	beyond  bool // a number is beyond a 64-bit float
 }
 
-func takeCensus(text []byte) census {
-	c := census{values: 1}
+// measure reads text in one pass. It does not recurse, and text need not be valid JSON.
+func measure(text []byte) textStats {
+	c := textStats{values: 1}
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch b := text[i]; {
@@ -114,7 +115,7 @@ func decodeSchema(raw json.RawMessage) (any, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than %d: shorten it", len(raw), MaxBytes)
 	}
-	c := takeCensus(raw)
+	c := measure(raw)
 	switch {
 	case c.depth > MaxDepth:
 		return nil, fmt.Errorf("it nests %d levels deep, more than %d: flatten it, or use $ref", c.depth, MaxDepth)
@@ -134,7 +135,7 @@ func decodeSchema(raw json.RawMessage) (any, error) {
 	default:
 		return nil, errors.New("it is neither an object nor a boolean: declare an object")
 	}
-	if nestedRecursion(doc, true) {
+	if nestedRecursion(doc) {
 		return nil, errors.New("it has a $recursiveAnchor below its root: use $ref instead")
 	}
 	references, ids := countLinks(doc)
@@ -145,71 +146,62 @@ func decodeSchema(raw json.RawMessage) (any, error) {
 	return doc, nil
 }
 
-// countLinks counts the members that make the compiler search: it looks at all subschemas for each of them.
-func countLinks(doc any) (references, ids int) {
+// eachObject calls f with every object of doc and the names and indexes that lead to it. f must not keep path.
+func eachObject(doc any, path []string, f func(path []string, object map[string]any)) {
 	switch v := doc.(type) {
 	case map[string]any:
+		f(path, v)
 		for name, value := range v {
-			if _, text := value.(string); text {
-				switch name {
-				case "$ref", "$dynamicRef", "$recursiveRef":
-					references++
-				case "$id", "id":
-					ids++
-				}
-				continue
-			}
-			r, i := countLinks(value)
-			references, ids = references+r, ids+i
-		}
-	case []any:
-		for _, value := range v {
-			r, i := countLinks(value)
-			references, ids = references+r, ids+i
-		}
-	}
-	return references, ids
-}
-
-// dynamicAnchors appends the pointers, escaped for a URL fragment, of the objects of doc that have a $dynamicAnchor.
-func dynamicAnchors(doc any, at string, found []string) []string {
-	switch v := doc.(type) {
-	case map[string]any:
-		if _, ok := v["$dynamicAnchor"].(string); ok {
-			found = append(found, at)
-		}
-		for name, value := range v {
-			found = dynamicAnchors(value, at+"/"+url.PathEscape(escapeToken(name)), found)
+			eachObject(value, append(path, name), f)
 		}
 	case []any:
 		for i, value := range v {
-			found = dynamicAnchors(value, at+"/"+strconv.Itoa(i), found)
+			eachObject(value, append(path, strconv.Itoa(i)), f)
 		}
 	}
+}
+
+// countLinks counts the members that make the compiler search: it looks at all subschemas for each of them.
+func countLinks(doc any) (references, ids int) {
+	eachObject(doc, nil, func(_ []string, object map[string]any) {
+		for name, value := range object {
+			if _, text := value.(string); !text {
+				continue
+			}
+			switch name {
+			case "$ref", "$dynamicRef", "$recursiveRef":
+				references++
+			case "$id", "id":
+				ids++
+			}
+		}
+	})
+	return references, ids
+}
+
+// dynamicAnchors returns the pointers, escaped for a URL fragment, to the objects of doc that have a $dynamicAnchor.
+func dynamicAnchors(doc any) (found []string) {
+	eachObject(doc, nil, func(path []string, object map[string]any) {
+		if _, ok := object["$dynamicAnchor"].(string); !ok {
+			return
+		}
+		at := ""
+		for _, token := range path {
+			at += "/" + url.PathEscape(escapeToken(token))
+		}
+		found = append(found, at)
+	})
 	return found
 }
 
 // nestedRecursion reports a $recursiveAnchor elsewhere than at the root. The library then resolves $recursiveRef to
 // schemas that cannot be told beforehand, so that the work of a validation could not be bounded.
-func nestedRecursion(doc any, root bool) bool {
-	switch v := doc.(type) {
-	case map[string]any:
-		if on, _ := v["$recursiveAnchor"].(bool); on && !root {
-			return true
-		}
-		for _, value := range v {
-			if nestedRecursion(value, false) {
-				return true
-			}
-		}
-	case []any:
-		for _, value := range v {
-			if nestedRecursion(value, false) {
-				return true
-			}
-		}
-	}
-	return false
+func nestedRecursion(doc any) (found bool) {
+	eachObject(doc, nil, func(path []string, object map[string]any) {
+		on, _ := object["$recursiveAnchor"].(bool)
+		found = found || on && len(path) > 0
+	})
+	return found
 }
 
 // escapeToken writes name as one token of a JSON pointer.

@@ -116,7 +116,7 @@ func compile(doc any, draft *jsonschema.Draft) (*Schema, error) {
 // dynamicTargets returns the schemas of doc that a $dynamicRef may lead to at run time.
 func dynamicTargets(c *jsonschema.Compiler, doc any) []*jsonschema.Schema {
 	var targets []*jsonschema.Schema
-	for _, pointer := range dynamicAnchors(doc, "", nil) {
+	for _, pointer := range dynamicAnchors(doc) {
 		// An anchor that is mere data, in an enum for instance, may fail to compile: then nothing leads to it.
 		if s, err := c.Compile(base + "#" + pointer); err == nil {
 			targets = append(targets, s)

@@ -65,7 +65,7 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	c := takeCensus(args)
+	c := measure(args)
 	if c.depth > maxArgumentDepth {
 		return refused(fmt.Sprintf("nest %d levels deep; send at most %d levels", c.depth, maxArgumentDepth))
 	}
