@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -107,10 +108,9 @@ type laneCall struct {
 	ready chan struct{} // has room for one; signalled when take would return something
 
 	mu      sync.Mutex
-	reports []report   // that were not taken yet
-	size    int        // of them, in bytes
-	asked   []*inquiry // questions that were not taken yet
-	held    int        // open questions that may be what the server is waiting for
+	reports queue.Queue[report] // that were not taken yet
+	asked   []*inquiry          // questions that were not taken yet
+	held    int                 // open questions that may be what the server is waiting for
 	done    *answer
 }
 
@@ -120,7 +120,11 @@ type report struct {
 	note     tool.Notification
 }
 
-func (r report) size() int { return len(r.progress) + len(r.note.Params) }
+// Size implements queue.Item.
+func (r report) Size() int { return len(r.progress) + len(r.note.Params) }
+
+// Key implements queue.Item: each counts.
+func (r report) Key() string { return "" }
 
 func newLaneCall(id, method string, params json.RawMessage) *laneCall {
 	return &laneCall{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
@@ -163,12 +167,7 @@ func (c *laneCall) remark(n tool.Notification) { c.queue(report{note: n}) }
 func (c *laneCall) queue(r report) {
 	c.mu.Lock()
 	if c.done == nil {
-		c.size += r.size()
-		c.reports = append(c.reports, r)
-		for len(c.reports) > maxQueuedProgress || c.size > maxReportBytes {
-			c.size -= c.reports[0].size()
-			c.reports = c.reports[1:]
-		}
+		c.reports.Put(r, queue.Bounds{Items: maxQueuedProgress, Bytes: maxReportBytes})
 	}
 	c.mu.Unlock()
 	c.signal()
@@ -195,8 +194,7 @@ func (c *laneCall) signal() {
 func (c *laneCall) take() (reports []report, done *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	reports, c.reports, c.size = c.reports, nil, 0
-	return reports, c.done
+	return c.reports.All(), c.done
 }
 
 // await waits for the answer of a call that has no consumer of progress. When ctx ends first, the call is cancelled and

@@ -33,7 +33,7 @@ func FuzzNotification(f *testing.F) {
 		sess.watch.begin(&hop{version: modernVersion, client: "1"})
 		c := newLaneCall("toolhub-1", methodCallTool, nil)
 		s.notifications.handle(sess, e, c)
-		for _, q := range s.notifications.queue {
+		for _, q := range s.notifications.queue.All() {
 			p := q.note.Params
 			if p == nil {
 				continue // of a method that the hub does not know

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
@@ -32,13 +33,10 @@ type notifications struct {
 	tell func(tool.Notification)
 	run  func(func()) // runs it in a goroutine that the group waits for
 
-	mu      sync.Mutex
-	queue   []queued
-	others  int // in queue, besides updates
-	size    int // of those, in bytes
-	updates map[string]bool
-	busy    bool
-	broken  int
+	mu     sync.Mutex
+	queue  queue.Queue[queued]
+	busy   bool
+	broken int
 }
 
 // queued is one notification that waits. about is the resource of an update, "" for all else.
@@ -46,6 +44,12 @@ type queued struct {
 	note  tool.Notification
 	about string
 }
+
+// Size implements queue.Item.
+func (q queued) Size() int { return len(q.note.Params) }
+
+// Key implements queue.Item: an update of a resource that waits already says nothing new.
+func (q queued) Key() string { return q.about }
 
 // handler handles the notifications of one session.
 func (q *notifications) handler(sess *session) notificationHandler {
@@ -154,22 +158,10 @@ func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notifica
 func (q *notifications) put(n tool.Notification, about string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case about != "" && q.updates[about]:
-		return
-	case about != "" && len(q.updates) >= maxNotifications, about == "" && (q.others >= maxNotifications || q.size+len(n.Params) > maxNotificationBytes):
+	if !q.queue.Offer(queued{n, about}, queue.Bounds{Items: maxNotifications, Bytes: maxNotificationBytes}) {
 		q.losses.add()
 		return
-	case about != "":
-		if q.updates == nil {
-			q.updates = make(map[string]bool)
-		}
-		q.updates[about] = true
-	default:
-		q.others++
-		q.size += len(n.Params)
 	}
-	q.queue = append(q.queue, queued{n, about})
 	if !q.busy {
 		q.busy = true
 		q.run(q.drain)
@@ -180,20 +172,12 @@ func (q *notifications) put(n tool.Notification, about string) {
 func (q *notifications) drain() {
 	for {
 		q.mu.Lock()
-		if len(q.queue) == 0 {
-			q.busy, q.queue = false, nil
-			q.mu.Unlock()
+		next, ok := q.queue.Next()
+		q.busy = ok
+		q.mu.Unlock()
+		if !ok {
 			return
 		}
-		next := q.queue[0]
-		q.queue = q.queue[1:]
-		if next.about != "" {
-			delete(q.updates, next.about)
-		} else {
-			q.others--
-			q.size -= len(next.note.Params)
-		}
-		q.mu.Unlock()
 		q.tell(next.note)
 	}
 }

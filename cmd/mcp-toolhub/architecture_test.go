@@ -22,6 +22,7 @@ var mayImport = map[string]map[string]string{
 	"internal/hidden":      {},
 	"internal/budget":      {},
 	"internal/guard":       {},
+	"internal/queue":       {},
 	"internal/seal":        {},
 	"internal/textfile":    {},
 	"internal/statefile":   {},
@@ -68,6 +69,7 @@ var mayImport = map[string]map[string]string{
 		"upstream/internal/wait":     "waits for pipes to be read",
 	},
 	"upstream": {
+		"internal/queue":             "holds what waits for a slow reader",
 		"upstream/internal/child":    "starts and ends programs",
 		"upstream/internal/wait":     "waits for connections to end",
 		"upstream/internal/admit":    "makes catalogs of what servers list",
@@ -159,6 +161,7 @@ var mayImport = map[string]map[string]string{
 		"policy/target":    "tells executors which paths were permitted",
 	},
 	"cmd/mcp-toolhub/internal/downstream": {
+		"internal/queue":                  "holds what waits for a slow reader",
 		"internal/jsonrpc":                "reads, writes and frames messages",
 		"internal/tool":                   "surfaces and errors",
 		"internal/rawjson":                "lanes carry raw JSON",

@@ -211,7 +211,7 @@ func (r *runningCall) attach(a *attempt) (lost int64) {
 	defer r.mu.Unlock()
 	before := r.kept
 	r.attempt, r.least, r.kept = a, a.peer.leastLevel(), kept{}
-	for _, n := range before.all {
+	for _, n := range before.waiting.All() {
 		r.pass(n)
 	}
 	return before.lost

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -147,7 +148,7 @@ type progressQueue struct {
 	token   json.RawMessage
 
 	mu      sync.Mutex
-	waiting []note
+	waiting queue.Queue[note]
 	sending bool
 	closed  bool      // the result comes next
 	idle    sync.Cond // signalled when sending ends
@@ -196,10 +197,7 @@ func (q *progressQueue) add(method string, params json.RawMessage) {
 	if q.closed {
 		return
 	}
-	if len(q.waiting) >= maxQueuedProgress {
-		q.waiting = q.waiting[1:]
-	}
-	q.waiting = append(q.waiting, note{method: method, params: params})
+	q.waiting.Put(note{method: method, params: params}, queue.Bounds{Items: maxQueuedProgress})
 	if !q.sending {
 		q.sending = true
 		go q.send()
@@ -209,9 +207,7 @@ func (q *progressQueue) add(method string, params json.RawMessage) {
 func (q *progressQueue) send() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.waiting) > 0 {
-		next := q.waiting[0]
-		q.waiting = q.waiting[1:]
+	for next, ok := q.waiting.Next(); ok; next, ok = q.waiting.Next() {
 		q.mu.Unlock()
 		q.replier.notify(next.method, next.params)
 		q.mu.Lock()

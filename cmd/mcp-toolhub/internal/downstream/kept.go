@@ -3,14 +3,14 @@ package downstream
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 )
 
 // kept holds what a server has said of a suspended call, the oldest first. It is bounded.
 type kept struct {
-	all  []saying
-	size int   // of their params, in bytes
-	lost int64 // those that made room for others, or found none
+	waiting queue.Queue[saying]
+	lost    int64 // those that made room for others, or found none
 }
 
 // saying is a notification of a server that belongs to a call.
@@ -27,6 +27,12 @@ const (
 	maxKeptBytes = 256 << 10
 )
 
+// Size implements queue.Item.
+func (n saying) Size() int { return len(n.params) }
+
+// Key implements queue.Item: each counts.
+func (n saying) Key() string { return "" }
+
 // add keeps one. Where there is no room, the oldest progress goes first, because a later report makes up for it, and then
 // the oldest of all.
 func (k *kept) add(n saying) {
@@ -35,12 +41,6 @@ func (k *kept) add(n saying) {
 		return
 	}
 	n.params = bytes.Clone(n.params) // rather than the whole message that it came in
-	k.all = append(k.all, n)
-	k.size += len(n.params)
-	for len(k.all) > maxKept || k.size > maxKeptBytes {
-		i := max(0, slices.IndexFunc(k.all, func(n saying) bool { return n.method == noteProgress }))
-		k.size -= len(k.all[i].params)
-		k.all = slices.Delete(k.all, i, i+1)
-		k.lost++
-	}
+	k.waiting.DropFirst = func(n saying) bool { return n.method == noteProgress }
+	k.lost += int64(k.waiting.Put(n, queue.Bounds{Items: maxKept, Bytes: maxKeptBytes}))
 }

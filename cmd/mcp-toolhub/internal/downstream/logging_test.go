@@ -235,13 +235,13 @@ func TestOutboxIsBounded(t *testing.T) {
 	t.Parallel()
 	o := newOutbox(json.RawMessage(`1`))
 	o.put(note{key: "k", method: "k", params: json.RawMessage(`{}`)})
-	for i := range 2 * maxLoose {
+	for i := range 2 * maxOutbox {
 		o.put(note{method: fmt.Sprint(i), params: json.RawMessage(`{}`)})
 		o.put(note{key: "k", method: "again", params: json.RawMessage(`{}`)})
 	}
 	var got []string
 	o.drain(func(method string, _ json.RawMessage) { got = append(got, method) }, nil)
-	if len(got) != maxLoose+1 || got[0] != "k" || got[1] != fmt.Sprint(maxLoose) || got[maxLoose] != fmt.Sprint(2*maxLoose-1) {
+	if len(got) != maxOutbox+1 || got[0] != "k" || got[1] != fmt.Sprint(maxOutbox) || got[maxOutbox] != fmt.Sprint(2*maxOutbox-1) {
 		t.Errorf("%d notes: %.60q", len(got), got)
 	}
 	o.put(note{key: "k", method: "later", params: json.RawMessage(`{}`)})

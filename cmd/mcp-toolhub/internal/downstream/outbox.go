@@ -2,11 +2,11 @@ package downstream
 
 import (
 	"encoding/json"
-	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
@@ -17,23 +17,26 @@ type note struct {
 	params json.RawMessage
 }
 
+// Size implements queue.Item.
+func (n note) Size() int { return len(n.params) }
+
+// Key implements queue.Item.
+func (n note) Key() string { return n.key }
+
 // outbox holds the notifications that wait for one standing stream. It is bounded.
 type outbox struct {
 	tag  json.RawMessage // id of the subscriptions/listen whose stream it is; nil for a session
 	wake chan struct{}   // holds one token when something waits
 
 	mu      sync.Mutex
-	waiting []note
-	keys    map[string]bool // of what waits
-	loose   int             // how many without a key wait
-	size    int             // of their params, in bytes
-	held    bool            // nothing is passed on yet
+	waiting queue.Queue[note]
+	held    bool // nothing is passed on yet
 }
 
-// maxLoose and maxLooseBytes bound the notifications without a key. The oldest are dropped.
+// maxOutbox and maxOutboxBytes bound the notifications without a key. The oldest are dropped.
 const (
-	maxLoose      = 256
-	maxLooseBytes = 8 << 20
+	maxOutbox      = 256
+	maxOutboxBytes = 8 << 20
 )
 
 func newOutbox(tag json.RawMessage) *outbox { return &outbox{tag: tag, wake: make(chan struct{}, 1)} }
@@ -41,25 +44,7 @@ func newOutbox(tag json.RawMessage) *outbox { return &outbox{tag: tag, wake: mak
 func (o *outbox) put(n note) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case n.key != "" && o.keys[n.key]:
-		return
-	case n.key != "":
-		if o.keys == nil {
-			o.keys = make(map[string]bool)
-		}
-		o.keys[n.key] = true
-	default:
-		o.loose++
-		o.size += len(n.params)
-	}
-	o.waiting = append(o.waiting, n)
-	for o.loose > maxLoose || o.size > maxLooseBytes {
-		i := slices.IndexFunc(o.waiting, func(old note) bool { return old.key == "" })
-		o.loose--
-		o.size -= len(o.waiting[i].params)
-		o.waiting = slices.Delete(o.waiting, i, i+1)
-	}
+	o.waiting.Put(n, queue.Bounds{Items: maxOutbox, Bytes: maxOutboxBytes})
 	o.signal()
 }
 
@@ -100,19 +85,11 @@ func (o *outbox) drain(send func(method string, params json.RawMessage), stop <-
 			o.mu.Unlock()
 			return
 		}
-		if len(o.waiting) == 0 {
-			o.waiting, o.keys = nil, nil
-			o.mu.Unlock()
+		n, ok := o.waiting.Next()
+		o.mu.Unlock()
+		if !ok {
 			return
 		}
-		n := o.waiting[0]
-		o.waiting = o.waiting[1:]
-		if n.key == "" {
-			o.loose--
-			o.size -= len(n.params)
-		}
-		delete(o.keys, n.key)
-		o.mu.Unlock()
 		params, err := o.tagged(n.params)
 		if err == nil {
 			send(n.method, params)

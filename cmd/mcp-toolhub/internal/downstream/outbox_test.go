@@ -11,7 +11,7 @@ func TestOutboxBytes(t *testing.T) {
 	o := newOutbox(nil)
 	large := json.RawMessage(make([]byte, 1<<20))
 	o.put(note{key: "k", method: "kept"})
-	for range 3 * maxLooseBytes / len(large) {
+	for range 3 * maxOutboxBytes / len(large) {
 		o.put(note{method: "large", params: large})
 	}
 	o.put(note{method: "last"})
@@ -21,10 +21,10 @@ func TestOutboxBytes(t *testing.T) {
 		size += len(params)
 		methods = append(methods, method)
 	}, nil)
-	if size > maxLooseBytes || size < 7<<20 || methods[0] != "kept" || methods[len(methods)-1] != "last" {
+	if size > maxOutboxBytes || size < 7<<20 || methods[0] != "kept" || methods[len(methods)-1] != "last" {
 		t.Errorf("%d bytes wait, %q", size, methods)
 	}
-	if o.loose != 0 || o.size != 0 {
-		t.Errorf("%d and %d bytes are still counted", o.loose, o.size)
+	if n := o.waiting.Len(); n != 0 {
+		t.Errorf("%d notifications still wait", n)
 	}
 }
