@@ -59,7 +59,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	var text []byte
 	var err error
-	if _, ok := s.actorOf(r); ok {
+	if _, ok := (&guard{config: s.cfg}).actorOf(r); ok {
 		text, err = json.Marshal(h)
 	} else {
 		text, err = json.Marshal(map[string]string{"status": h.Status})

@@ -34,7 +34,7 @@ func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
 		Stateless:                    true,
 		PropagateRequestCancellation: true,
 		JSONResponse:                 true, // what the SDK answers itself is one message
-		DisableLocalhostProtection:   true, // checkHost does it, and knows the allowed names
+		DisableLocalhostProtection:   true, // guard does it, and knows the allowed names
 		MaxRequestBodyBytes:          -1,   // readBody has bounded it
 	})}
 }
@@ -66,7 +66,7 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				d.standing(w, r, s)
 				return
 			}
-			d.server.endForGood(s)
+			d.server.sessions.endForGood(s)
 			w.WriteHeader(http.StatusNoContent)
 		})
 	default:
@@ -309,11 +309,6 @@ func (u *unmasking) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController find Flush.
 func (u *unmasking) Unwrap() http.ResponseWriter { return u.ResponseWriter }
-
-func actorFrom(r *http.Request) tool.Actor {
-	actor, _ := r.Context().Value(actorKey{}).(tool.Actor)
-	return actor
-}
 
 // checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says.
 func checkHeaders(h http.Header, m jsonrpc.Message) *tool.RPCError {

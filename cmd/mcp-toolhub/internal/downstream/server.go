@@ -84,9 +84,7 @@ type Deps struct {
 type Server struct {
 	deps     Deps
 	impl     *mcp.Implementation
-	sessions *sessions
-	ids      *sessionid.Issuer
-	entering sync.Mutex     // held while a session is entered, or ended for good
+	sessions sessions
 	strays   atomic.Int64   // responses of clients that answered no open question
 	calls    sync.WaitGroup // lane requests being served, at every door
 	settings atomic.Pointer[settings]
@@ -142,7 +140,7 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new downstream server: %w", err)
 	}
-	s := &Server{deps: deps, impl: impl, sessions: newSessions(), ids: ids}
+	s := &Server{deps: deps, impl: impl, sessions: sessions{ids: ids}}
 	s.wire(info, table)
 	deps.Servers.OnNotification(s.notifications.receive)
 	s.Apply(cfg, profiles)
@@ -152,6 +150,7 @@ func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 // wire introduces the components to each other. info is serverInfo as clients get it.
 func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
 	d := &s.deps
+	s.sessions.log, s.sessions.isDraining, s.sessions.join, s.sessions.over = d.Logger, s.isDraining, s.join, s.sessionEnded
 	s.levels.tell = d.Servers.SetLogLevel
 	s.surfaces = surfaces{deps: d, config: s.cfg, serverInfo: info}
 	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners, subscriptions: &s.subscriptions,
@@ -194,7 +193,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	over := func(profile string, a tool.Actor) bool {
 		return next.profiles[profile] == nil || a.Door == httpActor && !cfg.Auth.lets(a.Name, auth)
 	}
-	s.closeWhere(func(sess *session) bool { return over(sess.profile, sess.actor) })
+	s.sessions.closeWhere(func(sess *session) bool { return over(sess.profile, sess.actor) })
 	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
 }
 
@@ -241,7 +240,7 @@ func (s *Server) Drain(ctx context.Context) {
 	case <-ctx.Done():
 		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg().HTTP.DrainTimeout.String())
 	}
-	s.closeWhere(func(*session) bool { return true })
+	s.sessions.closeWhere(func(*session) bool { return true })
 }
 
 func (s *Server) isDraining() bool {
@@ -441,4 +440,22 @@ func isUnknownNote(m jsonrpc.Message) bool {
 		return false
 	}
 	return true
+}
+
+// join makes a session one that is told of changes, until leave is called.
+func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
+	l := &listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true, Resources: true}}
+	s.listeners.add(l)
+	return func() {
+		s.listeners.remove(l)
+		s.levels.drop(c.session.Key)
+		s.ownerships.drop(c.session.Key)
+	}
+}
+
+// sessionEnded says that a session is over.
+func (s *Server) sessionEnded(session string) {
+	if s.deps.SessionEnded != nil {
+		s.deps.SessionEnded(session)
+	}
 }

@@ -1,50 +1,30 @@
 package downstream
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// session is one HTTP session of an older protocol revision. The hub holds it; the SDK serves single messages.
-type session struct {
-	id       string // as its client sends it: long, and not for logs
-	known    sessionid.Session
-	holder   sessionid.Holder
-	share    string // whose share of the sessions it counts to
-	profile  string
-	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
-	inflight inflight
-	caller   *caller
-	leave    func()        // it is told of changes no more
-	ended    chan struct{} // closed when it has left the table
-
-	capabilities json.RawMessage // of its client, as that sent them
-	questions    questions
-	streaming    sync.Mutex
-	stream       chan struct{} // closed when a newer standing stream takes the place of the present one
-
-	// guarded by sessions.mu
-	busy int         // requests being served
-	used time.Time   // when the latest of them began or ended
-	idle *time.Timer // ends the session; stopped while busy
-}
-
-// sessions is the table of live HTTP sessions.
+// sessions holds the live HTTP sessions: it begins them, takes up those that this hub does not hold, and ends them.
 type sessions struct {
+	log        *slog.Logger
+	ids        *sessionid.Issuer
+	isDraining func() bool
+	join       func(profile string, a tool.Actor, c *caller) (leave func())
+	over       func(session string) // is told of each session that has ended
+
+	entering sync.Mutex // held while a session is entered, or ended for good
+
 	mu      sync.Mutex
 	max     int
 	timeout time.Duration
 	byID    map[string]*session
 }
-
-func newSessions() *sessions { return &sessions{byID: make(map[string]*session)} }
 
 // bound sets how many sessions there may be, and how long one may be idle.
 func (t *sessions) bound(limit int, timeout time.Duration) {
@@ -53,7 +33,7 @@ func (t *sessions) bound(limit int, timeout time.Duration) {
 	t.max, t.timeout = limit, timeout
 }
 
-// questions is how many questions to clients with sessions are open.
+// questions returns how many questions to clients with sessions are open.
 func (t *sessions) questions() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,14 +63,17 @@ func (t *sessions) add(s *session, whenIdle func()) (out []*session, ok bool) {
 		t.takeOut(victim)
 		out = append(out, victim)
 	}
+	if t.byID == nil {
+		t.byID = make(map[string]*session)
+	}
 	t.byID[s.id] = s
 	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, whenIdle)
 	return out, true
 }
 
-// leastDeserving is the session that makes room for one more of share: of whoever would have most sessions the one that
-// was idle for longest. If all of those are busy, the oldest of them goes, unless they are the newcomer's own. So nobody
-// can keep others out, neither with sessions nor with calls that do not end.
+// leastDeserving returns the session that makes room for one more of share. The holder of the most sessions loses the one
+// that was idle for longest. If all of these are busy, the oldest goes, unless they are the newcomer's own. So nobody can
+// keep others out, neither with sessions nor with calls that do not end.
 func (t *sessions) leastDeserving(share string) *session {
 	counts := map[string]int{share: 1}
 	for _, s := range t.byID {
@@ -139,26 +122,6 @@ func (t *sessions) remove(s *session, becauseIdle bool) bool {
 	return !(becauseIdle && s.busy > 0) && t.takeOut(s)
 }
 
-// whole is the session as the rest of the hub knows it.
-func (s *session) whole() tool.Session {
-	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Ended: s.ended}
-}
-
-// callerSession stands for a session on revisions that have none: whoever calls has one, through whichever profile, and it
-// has no end.
-func callerSession(a tool.Actor) tool.Session {
-	return tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, "")}
-}
-
-// sessionName is the name of a's session for logs.
-func sessionName(a tool.Actor, id string) string {
-	name := a.Door + "/" + a.Name
-	if id != "" {
-		name += "/" + tool.Digest([]byte(id))[:8]
-	}
-	return name
-}
-
 // use returns the session and keeps it from going idle until release is called. ok is false where there is none.
 func (t *sessions) use(id string) (s *session, release func(), ok bool) {
 	t.mu.Lock()
@@ -187,7 +150,7 @@ func (t *sessions) has(id string) bool {
 	return t.byID[id] != nil
 }
 
-// where are the sessions that match.
+// where returns the sessions that match.
 func (t *sessions) where(match func(*session) bool) []*session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,26 +163,92 @@ func (t *sessions) where(match func(*session) bool) []*session {
 	return all
 }
 
-// actorKey carries the actor of an HTTP request.
-type actorKey struct{}
-
-// capabilitiesOf are the capabilities that an initialize request declares; nil where it declares none. They are a copy,
-// since they outlive the request.
-func capabilitiesOf(m jsonrpc.Message) json.RawMessage {
-	capabilities, _ := rawjson.Get(m.Params, "capabilities")
-	if !rawjson.IsObject(capabilities) {
-		return nil
+// takeUp enters the session of id, which create makes, unless it is there already. The error is sessionid.ErrUnknown, or says
+// why there is no room.
+func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *session) error {
+	t.entering.Lock()
+	defer t.entering.Unlock()
+	if t.has(id) {
+		return nil // another request was quicker
 	}
-	return bytes.Clone(capabilities)
+	known, err := t.ids.Resume(id, holder)
+	switch {
+	case err != nil:
+		if !errors.Is(err, sessionid.ErrUnknown) {
+			t.log.Warn("a session is not taken up again", "error", err)
+		}
+		return sessionid.ErrUnknown
+	case !supported(known.ProtocolVersion): // it began at another version of the hub
+		return sessionid.ErrUnknown
+	}
+	s := create(known)
+	if err := t.enter(s); err != nil {
+		return err
+	}
+	t.log.Info("a session is taken up again", "session", s.whole().Name, "client", known.ClientName)
+	return nil
 }
 
-// join makes a session one that is told of changes, until leave is called.
-func (s *Server) join(profile string, a tool.Actor, c *caller) (leave func()) {
-	l := &listener{profile: profile, actor: a, caller: c, out: c.out, wants: Change{Tools: true, Prompts: true, Resources: true}}
-	s.listeners.add(l)
-	return func() {
-		s.listeners.remove(l)
-		s.levels.drop(c.session.Key)
-		s.ownerships.drop(c.session.Key)
+// enter enters a session, which is told of changes from now on, and ends those that make room for it.
+// t.entering is held.
+func (t *sessions) enter(sess *session) error {
+	if t.isDraining() {
+		return errors.New(errDraining().Message)
 	}
+	sess.leave = t.join(sess.profile, sess.actor, sess.caller)
+	out, ok := t.add(sess, func() {
+		if t.remove(sess, true) {
+			t.close(sess)
+		}
+	})
+	for _, evicted := range out {
+		t.recordEnd(evicted)
+		t.close(evicted)
+	}
+	if !ok {
+		sess.leave()
+		return errors.New("all sessions that hub.http.max_sessions allows have calls in flight: try again later, or raise that in the hub's config")
+	}
+	return nil
+}
+
+// endForGood ends a session that is never taken up again.
+func (t *sessions) endForGood(sess *session) {
+	t.entering.Lock()
+	t.recordEnd(sess)
+	found := t.remove(sess, false)
+	t.entering.Unlock()
+	if found {
+		t.close(sess)
+	}
+	<-sess.ended
+}
+
+func (t *sessions) recordEnd(sess *session) {
+	if err := t.ids.End(sess.known, sess.holder); err != nil {
+		t.log.Warn("a session that has ended can be taken up again by its caller", "session", sess.whole().Name, "error", err)
+	}
+}
+
+// closeWhere ends the sessions that match, and returns when they have ended.
+func (t *sessions) closeWhere(match func(*session) bool) {
+	t.entering.Lock()
+	all := t.where(match)
+	for _, sess := range all {
+		if t.remove(sess, false) {
+			t.close(sess)
+		}
+	}
+	t.entering.Unlock()
+	for _, sess := range all {
+		<-sess.ended
+	}
+}
+
+// close ends what belongs to a session that has left the table.
+func (t *sessions) close(sess *session) {
+	sess.inflight.cancelAll()
+	close(sess.ended)
+	sess.leave()
+	t.over(sess.actor.Session)
 }

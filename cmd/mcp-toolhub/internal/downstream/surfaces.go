@@ -245,3 +245,20 @@ func (v *surfaces) declared(profile string, client tool.Client) (all []rawjson.C
 	}
 	return all
 }
+
+// listChanges returns the notifications of changes of those lists that a session's client knows to exist.
+func (s *surfaces) listChanges(sess *session) []string {
+	all := []string{noteToolListChanged}
+	surface, err := s.deps.Surfaces.Surface(sess.profile, sess.actor)
+	if err != nil {
+		return all
+	}
+	able := s.abilities(surface)
+	if able.Prompts {
+		all = append(all, notePromptListChanged)
+	}
+	if able.Resources {
+		all = append(all, noteResourceListChanged)
+	}
+	return all
+}

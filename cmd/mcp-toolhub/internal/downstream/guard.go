@@ -1,0 +1,192 @@
+package downstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// guard decides which HTTP requests come in, by their host, origin and token.
+type guard struct{ config func() Config }
+
+// clients returns next for requests that pass all checks. A browser is told what is here instead.
+func (g *guard) clients(next http.Handler) http.Handler {
+	clients := g.checkOrigin(g.authenticate(next))
+	return g.checkHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isBrowser(r) {
+			tellPerson(w, r)
+			return
+		}
+		clients.ServeHTTP(w, r)
+	}))
+}
+
+// CheckListen returns an error where the hub must not listen on address: without authentication only this machine may
+// reach it.
+func (c Config) CheckListen(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("listen on %q: write host:port, for instance 127.0.0.1:8808: %w", address, err)
+	}
+	if isLoopback(host) || len(c.Auth.Tokens) > 0 {
+		return nil
+	}
+	return fmt.Errorf("listen on %q: that address can be reached from other machines, and nobody would have to sign in: "+
+		"set hub.auth.tokens in the config, or listen on 127.0.0.1", address)
+}
+
+func isLoopback(host string) bool {
+	host = strings.Trim(host, "[]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// checkHost lets in requests for the hub's own names only, so that a web page cannot reach it by pointing a name of its
+// own at this machine (DNS rebinding).
+func (g *guard) checkHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cfg := g.config().HTTP
+		listen, _, _ := net.SplitHostPort(cfg.Listen)
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		host = strings.Trim(host, "[]")
+		known := isLoopback(host) || host != "" && strings.EqualFold(host, listen) || isOwnAddress(r, host) ||
+			slices.ContainsFunc(cfg.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
+		if !known {
+			http.Error(w, "this hub is not known under that host name: add it to hub.http.allowed_hosts", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isOwnAddress reports whether host is the very IP address that the request came in on.
+func isOwnAddress(r *http.Request, host string) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	own, err := netip.ParseAddrPort(local.String())
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap() == own.Addr().Unmap()
+}
+
+// checkOrigin: "Servers MUST validate the Origin header on all incoming connections." A request without one does not come
+// from a web page.
+func (g *guard) checkOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origins := r.Header.Values("Origin")
+		if len(origins) == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		origin := origins[0]
+		if len(origins) > 1 || !g.isAllowedOrigin(r, origin) {
+			http.Error(w, "requests from that origin are refused: add it to hub.http.allowed_origins", http.StatusForbidden)
+			return
+		}
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Expose-Headers", headerSession+", "+headerVersion)
+		if r.Method == http.MethodOptions {
+			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, "+
+				headerSession+", "+headerVersion+", "+headerMethod+", "+headerName+paramHeaders(r))
+			h.Set("Access-Control-Max-Age", "600")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// paramHeaders are the headers among those that a web page wants to send which repeat arguments of tools. Their names are
+// the tools' own, so that no list can hold them.
+func paramHeaders(r *http.Request) string {
+	list := ""
+	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		name = strings.TrimSpace(name)
+		if n := len(paramheader.Prefix); len(name) > n && strings.EqualFold(name[:n], paramheader.Prefix) && paramheader.IsToken(name) {
+			list += ", " + name
+		}
+	}
+	return list
+}
+
+func (g *guard) isAllowedOrigin(r *http.Request, origin string) bool {
+	if slices.Contains(g.config().HTTP.AllowedOrigins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Host == r.Host
+}
+
+// authenticate finds out whose request it is. Every token is compared, in constant time, so that the time tells nothing.
+func (g *guard) authenticate(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		actor, ok := g.actorOf(r)
+		if !ok {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
+			http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
+			return
+		}
+		actor.Client.Names = r.URL.Query().Get(namesParameter)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
+	})
+}
+
+// namesParameter is the query parameter with which an address asks for a naming style: /mcp?names=safe.
+const namesParameter = "names"
+
+const (
+	httpActor  = "http"  // the door of those who come in over HTTP
+	localActor = "local" // the name of all of them where there are no tokens
+)
+
+func (g *guard) actorOf(r *http.Request) (tool.Actor, bool) {
+	tokens := g.config().Auth.Tokens
+	if len(tokens) == 0 {
+		return tool.Actor{Name: localActor, Door: httpActor}, true
+	}
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return tool.Actor{}, false
+	}
+	scheme, secret, _ := strings.Cut(given[0], " ")
+	got := sha256.Sum256([]byte(strings.TrimSpace(secret)))
+	name, found := "", 0
+	for _, t := range tokens {
+		want := sha256.Sum256([]byte(t.Secret))
+		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+			name, found = t.Name, 1
+		}
+	}
+	return tool.Actor{Name: name, Door: httpActor}, found == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// actorKey carries the actor of an HTTP request.
+type actorKey struct{}
+
+func actorFrom(r *http.Request) tool.Actor {
+	actor, _ := r.Context().Value(actorKey{}).(tool.Actor)
+	return actor
+}

@@ -1,0 +1,176 @@
+package downstream
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/sessionid"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// session is one HTTP session of an older protocol revision. The hub holds it; the SDK serves single messages.
+type session struct {
+	id       string // as its client sends it: long, and not for logs
+	known    sessionid.Session
+	holder   sessionid.Holder
+	share    string // whose share of the sessions it counts to
+	profile  string
+	actor    tool.Actor // whose session it is; Actor.Client as negotiated at initialize
+	inflight inflight
+	caller   *caller
+	leave    func()        // it is told of changes no more
+	ended    chan struct{} // closed when it has left the table
+
+	capabilities json.RawMessage // of its client, as that sent them
+	questions    questions
+	streaming    sync.Mutex
+	stream       chan struct{} // closed when a newer standing stream takes the place of the present one
+
+	// guarded by sessions.mu
+	busy int         // requests being served
+	used time.Time   // when the latest of them began or ended
+	idle *time.Timer // ends the session; stopped while busy
+}
+
+// whole returns the session as the rest of the hub knows it.
+func (s *session) whole() tool.Session {
+	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Ended: s.ended}
+}
+
+// callerSession returns the session of a caller on revisions that have none. It is one for all profiles, and never ends.
+func callerSession(a tool.Actor) tool.Session {
+	return tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, "")}
+}
+
+// sessionName returns the name of a's session for logs.
+func sessionName(a tool.Actor, id string) string {
+	name := a.Door + "/" + a.Name
+	if id != "" {
+		name += "/" + tool.Digest([]byte(id))[:8]
+	}
+	return name
+}
+
+// capabilitiesOf returns a copy of the capabilities that an initialize request declares; nil where it declares none.
+func capabilitiesOf(m jsonrpc.Message) json.RawMessage {
+	capabilities, _ := rawjson.Get(m.Params, "capabilities")
+	if !rawjson.IsObject(capabilities) {
+		return nil
+	}
+	return bytes.Clone(capabilities)
+}
+
+// holder returns the only one who may use the sessions of actor at this door.
+func (d *httpDoor) holder(actor tool.Actor) sessionid.Holder {
+	secret, _ := d.server.cfg().Auth.secretOf(actor.Name)
+	return sessionid.Holder{Profile: d.profile, Caller: actor.Name, Secret: secret}
+}
+
+// share returns the caller whose share of the sessions a request counts to. Without tokens that is the address that it
+// comes from.
+func (d *httpDoor) share(r *http.Request) string {
+	if len(d.server.cfg().Auth.Tokens) > 0 {
+		return actorFrom(r).Name
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host
+}
+
+// newSession returns the session of a request, which is not in the table yet.
+func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Session) *session {
+	s := &session{id: id, known: known, share: d.share(r), profile: d.profile, actor: actorFrom(r), ended: make(chan struct{}),
+		capabilities: known.Capabilities}
+	s.holder = d.holder(s.actor)
+	s.actor.Session = known.Name
+	s.actor.Client = tool.Client{Name: known.ClientName, Version: known.ClientVersion, ProtocolVersion: known.ProtocolVersion,
+		Apps: showsApps(known.Capabilities), Names: s.actor.Client.Names}
+	s.caller = &caller{session: s.whole(), out: newOutbox(nil), view: s.profile}
+	return s
+}
+
+// begin enters a new session for a request whose initialize was answered with version.
+func (d *httpDoor) begin(r *http.Request, m jsonrpc.Message, version string) (*session, error) {
+	info, _ := rawjson.Get(m.Params, "clientInfo")
+	known := sessionid.Session{ProtocolVersion: version, Capabilities: capabilitiesOf(m)}
+	known.ClientName, known.ClientVersion = clientInfo(info)
+	sessions := &d.server.sessions
+	id, known, err := sessions.ids.New(d.holder(actorFrom(r)), known)
+	if err != nil {
+		return nil, err
+	}
+	s := d.newSession(r, id, known)
+	sessions.entering.Lock()
+	defer sessions.entering.Unlock()
+	return s, sessions.enter(s)
+}
+
+// takeUp enters the session that a request names, which this hub does not hold: it was restarted since, or the session was
+// idle, or another hub began it. What cannot be taken up with it, as subscriptions, the client is told as changes of all
+// lists. The error is sessionid.ErrUnknown, or says why there is no room.
+func (d *httpDoor) takeUp(r *http.Request) error {
+	id := r.Header.Get(headerSession)
+	return d.server.sessions.takeUp(id, d.holder(actorFrom(r)), func(known sessionid.Session) *session {
+		s := d.newSession(r, id, known)
+		s.questions.series = rand.Text() + "-"
+		for _, method := range d.server.surfaces.listChanges(s) {
+			s.caller.out.put(note{key: method, method: method, params: json.RawMessage("{}")})
+		}
+		return s
+	})
+}
+
+// standing serves GET: the stream on which a session is told what belongs to none of its requests. A newer stream of the
+// session takes the place of an older one, whose client may be long gone.
+func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *session) {
+	if !accepts(r, "text/event-stream") {
+		http.Error(w, "Accept must contain text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
+		http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
+			strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
+		return
+	}
+	mine := s.takeStream()
+	stream := newHTTPReply(w, r, nil, false)
+	defer stream.close()
+	stream.begin()
+	stream.keepAlive()
+	out := s.caller.out
+	out.signal() // what has waited for a stream
+	for {
+		select {
+		case <-mine:
+			out.signal()
+			return
+		case <-s.ended:
+			return
+		case <-r.Context().Done():
+			return
+		case <-out.wake:
+			out.drain(stream.notify, mine)
+		}
+	}
+}
+
+// takeStream makes the session's stream the caller's. The channel is closed when another one takes it.
+func (s *session) takeStream() <-chan struct{} {
+	s.streaming.Lock()
+	defer s.streaming.Unlock()
+	if s.stream != nil {
+		close(s.stream)
+	}
+	s.stream = make(chan struct{})
+	return s.stream
+}
