@@ -45,52 +45,46 @@ func approvalsCommand(a *app) *cobra.Command {
 }
 
 func (c approvalsCmd) approveCommand() *cobra.Command {
-	var session, always bool
-	var message, arguments string
-	cmd := &cobra.Command{
-		Use: "approve ID", Short: "Allow a call that waits", Args: cobra.ExactArgs(1),
-		Example: "  mcp-toolhub approvals approve apr_… --session",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r := control.Reply{Choice: policy.AllowOnce, Sentence: message}
-			if session {
-				r.Choice = policy.AllowSession
-			}
-			if always {
-				r.Choice = policy.AllowAlways
-			}
-			if arguments != "" {
-				var err error
-				if r.Arguments, err = c.readArguments(arguments); err != nil {
-					return err
-				}
-			}
-			return c.answer(cmd.Context(), args[0], r)
-		},
-	}
+	var session bool
+	var arguments string
+	cmd := c.answerCommand(policy.AllowOnce, policy.AllowAlways, func(r *control.Reply) (err error) {
+		if session {
+			r.Choice = policy.AllowSession
+		}
+		if arguments != "" {
+			r.Arguments, err = c.readArguments(arguments)
+		}
+		return err
+	})
+	cmd.Use, cmd.Short, cmd.Example = "approve ID", "Allow a call that waits", "  mcp-toolhub approvals approve apr_… --session"
 	cmd.Flags().BoolVar(&session, "session", false, "and calls like it, as long as the caller's session lasts")
-	cmd.Flags().BoolVar(&always, "always", false, "and calls like it from now on; see approvals grants")
 	cmd.MarkFlagsMutuallyExclusive("session", "always")
-	cmd.Flags().StringVar(&message, "message", "", "a `sentence` to the model")
 	cmd.Flags().StringVar(&arguments, "args", "", "let it run with these arguments instead, a JSON object; @FILE reads them from a file")
 	return cmd
 }
 
 func (c approvalsCmd) denyCommand() *cobra.Command {
-	var always bool
-	var message string
-	cmd := &cobra.Command{
-		Use: "deny ID", Short: "Deny a call that waits", Args: cobra.ExactArgs(1),
-		Example: `  mcp-toolhub approvals deny apr_… --message "use the staging database"`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r := control.Reply{Choice: policy.DenyOnce, Sentence: message}
-			if always {
-				r.Choice = policy.DenyAlways
-			}
-			return c.answer(cmd.Context(), args[0], r)
-		},
-	}
-	cmd.Flags().BoolVar(&always, "always", false, "and calls like it from now on; see approvals grants")
-	cmd.Flags().StringVar(&message, "message", "", "a `sentence` to the model")
+	cmd := c.answerCommand(policy.DenyOnce, policy.DenyAlways, func(*control.Reply) error { return nil })
+	cmd.Use, cmd.Short = "deny ID", "Deny a call that waits"
+	cmd.Example = `  mcp-toolhub approvals deny apr_… --message "use the staging database"`
+	return cmd
+}
+
+// answerCommand returns a command that answers with once, or with always where its flag says so. change completes the answer.
+func (c approvalsCmd) answerCommand(once, always policy.Choice, change func(*control.Reply) error) *cobra.Command {
+	r := control.Reply{Choice: once}
+	var forGood bool
+	cmd := &cobra.Command{Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if forGood {
+			r.Choice = always
+		}
+		if err := change(&r); err != nil {
+			return err
+		}
+		return c.answer(cmd.Context(), args[0], r)
+	}}
+	cmd.Flags().BoolVar(&forGood, "always", false, "and calls like it from now on; see approvals grants")
+	cmd.Flags().StringVar(&r.Sentence, "message", "", "a `sentence` to the model")
 	return cmd
 }
 

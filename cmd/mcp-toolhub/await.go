@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// want says what a command needs of the servers that its hub starts.
+// want says what a command needs from the servers that its hub starts.
 type want struct {
 	// all starts every server. Otherwise a server whose tools are known from an earlier start is left alone until one of them
 	// is called.
@@ -21,9 +21,9 @@ type want struct {
 	profile string // of tool
 }
 
-// newServerWait is how long a command that could go on waits for servers of which nothing is known, where others are known:
-// they may be new, or be those that never answer.
-const newServerWait = 5 * time.Second
+// unlistedWait bounds the wait for servers that have never listed their tools, where others have: they may be new, or may
+// never answer.
+const unlistedWait = 5 * time.Second
 
 // withHub runs do with a hub that has what the command wants, or that cannot get it.
 func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
@@ -78,7 +78,7 @@ func (h *hub) await(ctx context.Context, w want, changed <-chan struct{}) error 
 	go func() { all <- h.group.WaitReady(waiting) }()
 	var enough <-chan time.Time
 	if !w.all && slices.ContainsFunc(h.group.Statuses(), func(st tool.ServerStatus) bool { return st.Known }) {
-		timer := time.NewTimer(newServerWait)
+		timer := time.NewTimer(unlistedWait)
 		defer timer.Stop()
 		enough = timer.C
 	}
@@ -101,8 +101,8 @@ func (h *hub) has(w want) bool {
 	return w.tool != "" && h.surfaces.named(w.profile, tool.Client{}, w.tool) != nil
 }
 
-// hasSurely reports whether no server that is starting can change what has says. The tool's own server may offer it no more,
-// and a name that is not the canonical one may turn out to be two tools'.
+// hasSurely reports whether the tool is there, and no server that is starting can change that. The tool's own server may offer
+// it no more, and a name that is not canonical may come to stand for two tools.
 func (h *hub) hasSurely(w want) bool {
 	t := h.surfaces.present(tool.Name(w.tool))
 	return t != nil && !slices.Contains(model{h}.inState(tool.ServerStarting), t.Server)
@@ -142,19 +142,9 @@ func (a *app) showStarting(h *hub) (stop func()) {
 	}
 }
 
-// inState returns the servers that are in that state.
-func (h *hub) inState(state tool.ServerState) (ids []string) {
-	for _, st := range h.group.Statuses() {
-		if st.State == state {
-			ids = append(ids, st.Server)
-		}
-	}
-	return ids
-}
-
-// tellMissing says which servers of the surface have not told their tools, and why. On a terminal it also says whose tools
+// printMissing says which servers of the surface have not listed their tools, and why. On a terminal it also says whose tools
 // are those of an earlier start.
-func (a *app) tellMissing(h *hub, surface *tool.Surface) {
+func (a *app) printMissing(h *hub, surface *tool.Surface) {
 	var known []string
 	for _, st := range h.group.Statuses() {
 		if surface.Features != nil && !slices.Contains(surface.Features.Servers, st.Server) {
@@ -167,7 +157,7 @@ func (a *app) tellMissing(h *hub, surface *tool.Surface) {
 		case st.LastError != "":
 			fmt.Fprintf(a.std.err, "missing: the tools of %s: %s; %s\n", st.Server, printable(st.LastError), printable(st.Hint))
 		case st.State == tool.ServerStarting:
-			fmt.Fprintf(a.std.err, "missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n", st.Server, newServerWait)
+			fmt.Fprintf(a.std.err, "missing: the tools of %s, which has not answered within %s: mcp-toolhub servers waits for it\n", st.Server, unlistedWait)
 		}
 	}
 	if len(known) > 0 && isTerminal(a.std.err) {

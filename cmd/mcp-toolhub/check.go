@@ -68,9 +68,9 @@ func (c checkCmd) load(ctx context.Context, connect bool) (*config.Settings, err
 	return s, err
 }
 
-// withFaultyGrants is err with what is wrong with the remembered answers.
+// withFaultyGrants adds the faults of the remembered answers to err.
 func (c checkCmd) withFaultyGrants(err error) error {
-	state, stateErr := config.StateDir(c.stateDir, c.std.getenv)
+	state, stateErr := c.findState()
 	if stateErr != nil {
 		return err
 	}

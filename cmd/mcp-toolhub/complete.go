@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
-	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -29,36 +28,13 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		textfile.DidYouMean(args[0], names, "see "+cmd.CommandPath()+" --help"))
 }
 
-// once is a flag that may be given one value only.
-type once struct {
-	value *string
-	given bool
-}
-
-func (o *once) String() string {
-	if o.value == nil {
-		return ""
-	}
-	return *o.value
-}
-
-func (*once) Type() string { return "string" }
-
-func (o *once) Set(value string) error {
-	if o.given && value != *o.value {
-		return fmt.Errorf("it is also given as %q: give it once", *o.value)
-	}
-	*o.value, o.given = value, true
-	return nil
-}
-
-// completable are the names that the shell can complete.
+// completable holds the names that the shell can complete.
 type completable struct{ servers, profiles, tools []string }
 
 // complete completes the first argument with the names that choose returns. profile is that whose tools they are; nil
 // where that does not matter.
 func (a *app) complete(profile *string, choose func(completable) []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -66,7 +42,7 @@ func (a *app) complete(profile *string, choose func(completable) []string) cobra
 		if profile != nil {
 			of = *profile
 		}
-		names, err := a.completable(of)
+		names, err := a.completable(cmd.Context(), of)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp // a shell is no place for errors
 		}
@@ -74,7 +50,7 @@ func (a *app) complete(profile *string, choose func(completable) []string) cobra
 	}
 }
 
-// completeFlag is complete for the value of a flag.
+// completeFlag completes the value of a flag as complete does an argument.
 func (a *app) completeFlag(cmd *cobra.Command, flag string, choose func(completable) []string) {
 	f := a.complete(nil, choose)
 	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -89,10 +65,10 @@ func serverNames(c completable) []string  { return c.servers }
 func profileNames(c completable) []string { return c.profiles }
 func toolNames(c completable) []string    { return c.tools }
 
-// completable reads the names from the config and from what servers offered at an earlier start. Nothing is started, and
-// nobody is asked anything.
-func (a *app) completable(profile string) (c completable, err error) {
-	s, err := a.readQuietly()
+// completable reads the names from the config and from the catalogs of an earlier start. It starts nothing, and asks nobody.
+func (a *app) completable(ctx context.Context, profile string) (c completable, err error) {
+	a.distrusts = true
+	s, err := a.load(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -116,12 +92,7 @@ func (a *app) completable(profile string) (c completable, err error) {
 	for _, server := range s.Upstream.Servers {
 		c.servers = append(c.servers, server.ID)
 	}
-	c.profiles = []string{namespace.DefaultProfile}
-	for _, p := range s.Profiles {
-		if p.Name != namespace.DefaultProfile {
-			c.profiles = append(c.profiles, p.Name)
-		}
-	}
+	c.profiles = (&configured{settings: s}).profiles()
 	surface, err := names.Surface(profile, localActor().Client)
 	if err != nil {
 		return c, err
@@ -130,20 +101,4 @@ func (a *app) completable(profile string) (c completable, err error) {
 		c.tools = append(c.tools, l.Name)
 	}
 	return c, nil
-}
-
-// readQuietly reads the config that load would use if nobody were there to be asked.
-func (a *app) readQuietly() (*config.Settings, error) {
-	found, err := a.find()
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range found {
-		s, err := a.read(f)
-		if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
-			continue
-		}
-		return s, err
-	}
-	return nil, errors.New("no config is trusted")
 }

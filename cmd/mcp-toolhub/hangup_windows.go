@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // hangups: Windows has no SIGHUP. The config file is watched there as everywhere.
-func hangups(context.Context) <-chan struct{} { return nil }
+func hangups(context.Context) <-chan os.Signal { return nil }

@@ -14,17 +14,10 @@ import (
 
 // newLogger returns the program's logger on std.err: readable on a terminal, JSON lines otherwise, as format says.
 func newLogger(std streams, level, format string) (*slog.Logger, error) {
-	var l slog.Level
-	switch strings.ToLower(level) {
-	case "debug":
-		l = slog.LevelDebug
-	case "", "info":
-		l = slog.LevelInfo
-	case "warn":
-		l = slog.LevelWarn
-	case "error":
-		l = slog.LevelError
-	default:
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "": slog.LevelInfo, "info": slog.LevelInfo,
+		"warn": slog.LevelWarn, "error": slog.LevelError}
+	l, ok := levels[strings.ToLower(level)]
+	if !ok {
 		return nil, fmt.Errorf("log level %q is not known: use debug, info, warn or error", level)
 	}
 	switch format {
@@ -48,5 +41,5 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// slogError is a standard logger for libraries that want one; its lines become warnings.
+// slogError returns a standard logger for libraries that want one; its lines become warnings.
 func slogError(l *slog.Logger) *log.Logger { return slog.NewLogLogger(l.Handler(), slog.LevelWarn) }

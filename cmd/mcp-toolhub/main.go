@@ -36,7 +36,7 @@ func main() {
 	os.Exit(run(os.Args[1:], stdStreams()))
 }
 
-// streams are the process's side of the world; commands use nothing else of it.
+// streams holds what commands use of the process.
 type streams struct {
 	in     io.Reader
 	out    io.Writer
@@ -102,8 +102,8 @@ func failed(err error) error {
 	return &exitError{exitFailure, err}
 }
 
-// interruptible returns a context that the first SIGINT or SIGTERM ends, or the end of the terminal; its cause then is errSignal. The second one
-// kills: killed says how.
+// interruptible returns a context that ends at the first SIGINT or SIGTERM, or when the terminal closes, with the cause
+// errSignal. At the second one the context of untilKilled ends.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -114,15 +114,13 @@ func interruptible() (context.Context, func()) {
 	kill, killNow := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
-		for first := true; ; first = false {
+		for _, act := range []func(){
+			func() { cancel(errSignal) },
+			func() { signal.Stop(signals); killNow() }, // a third signal ends the process at once
+		} {
 			select {
 			case <-signals:
-				if !first {
-					signal.Stop(signals) // a third one ends the process as it would any other
-					killNow()
-					return
-				}
-				cancel(errSignal)
+				act()
 			case <-done:
 				return
 			}
@@ -141,7 +139,7 @@ var errSignal = errors.New("interrupted")
 // killKey carries the context that ends at the second signal.
 type killKey struct{}
 
-// untilKilled returns a context for winding up: it ends at the second signal, not at the first.
+// untilKilled returns a context for the time after the first signal: it ends at the second.
 func untilKilled(ctx context.Context) context.Context {
 	if kill, ok := ctx.Value(killKey{}).(context.Context); ok {
 		return kill
@@ -159,8 +157,8 @@ type app struct {
 	logFormat  string
 	format     string // -o of the commands that have it: table or json
 
-	sits sync.Once
-	seat *terminal
+	terminalOnce sync.Once
+	shared       *terminal // see terminal
 
 	distrusts bool // the person at the terminal does not trust the config in the current directory
 }
@@ -233,7 +231,13 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
-	flags.VarP(&once{value: &a.configPath}, "config", "c", "config `file` (YAML, JSON or JSONC)")
+	flags.FuncP("config", "c", "config `file` (YAML, JSON or JSONC)", func(path string) error {
+		if a.configPath != "" && path != a.configPath {
+			return fmt.Errorf("it is also given as %q: give it once", a.configPath)
+		}
+		a.configPath = path
+		return nil
+	})
 	flags.StringVar(&a.stateDir, "state-dir", "", "`directory` for all that the hub writes (default: your state directory)")
 	flags.StringVar(&a.rules, "rules", "", "`file` of permission rules, besides those of the config")
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: the config's, or info)")

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
-// load finds and reads the config file that the command line and the environment point at. One of the working directory
-// that nobody has trusted is left out, with a warning, unless a person at the terminal trusts it now.
+// load finds and reads the config file that the command line and the environment point at. It leaves out a file of the working
+// directory that nobody has trusted, with a warning, unless a person at the terminal trusts it now.
 func (a *app) load(ctx context.Context) (*config.Settings, error) {
 	found, err := a.find()
 	if err != nil {
@@ -37,7 +37,7 @@ func (a *app) load(ctx context.Context) (*config.Settings, error) {
 	return nil, &exitError{exitConfig, fmt.Errorf("%w; there is no other config", skipped)}
 }
 
-// find returns the config files that come into question.
+// find returns the config files that load tries, in order.
 func (a *app) find() ([]config.Found, error) {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 	return h, nil
 }
 
-// quiet makes a command that starts servers for one question log errors only: what is wrong with servers it says itself.
+// quiet makes a command that starts servers for one question log errors only. It prints itself what is wrong with servers.
 func (a *app) quiet(s *config.Settings) {
 	a.warn(s)
 	if s.Warnings = nil; s.LogLevel == "" || s.LogLevel == "info" {

@@ -168,22 +168,17 @@ func (c policyCmd) runTable(table *policy.Table, e *policy.Engine, lookup policy
 	if err != nil {
 		return failed(err)
 	}
-	failures := 0
 	if c.json() {
 		err = policy.WriteResultsJSON(c.std.out, results)
-		for _, r := range results {
-			if !r.Passed {
-				failures++
-			}
-		}
 	} else {
-		failures, err = policy.WriteResults(c.std.out, results)
+		_, err = policy.WriteResults(c.std.out, results)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return failed(err)
-	case failures > 0:
-		return failed(fmt.Errorf("not decided as wanted: %s", count(failures, "call")))
+	}
+	results = slices.DeleteFunc(results, func(r policy.TestResult) bool { return r.Passed })
+	if len(results) > 0 {
+		return failed(fmt.Errorf("not decided as wanted: %s", count(len(results), "call")))
 	}
 	return nil
 }

@@ -47,11 +47,10 @@ func (a *app) print(text []byte) error {
 	return nil
 }
 
-// printable is text of a stranger's, safe for a terminal, and with all that a model reads of it: hidden characters are shown
-// escaped.
+// printable makes the text of a server safe for a terminal. It escapes hidden characters, which a model reads, too.
 func printable(text string) string { return hidden.Escape(text) }
 
-// summary is the first line of text, at most limit characters long.
+// summary returns the first line of text, at most limit characters long.
 func summary(text string, limit int) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	runes := []rune(strings.ReplaceAll(printable(line), "\t", " "))
@@ -80,8 +79,8 @@ func newTable(titles ...string) *table { return &table{[][]string{titles}} }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// text returns the table with as many of its columns as fit into width. The first two always stay. Where
-// coloured is true the second column, that of states, is.
+// text returns the table with as many of its columns as fit into width, and at least two. With coloured, the states in the
+// second column have their colours.
 func (t *table) text(width int, coloured bool) string {
 	var widths []int
 	for _, row := range t.rows {

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// settleTime is how long the config file has to be left alone before it is read: editors write in several steps.
+// settleTime passes after the last write to a file before it is read: editors write in several steps.
 const settleTime = 200 * time.Millisecond
 
 // configWatch applies the files of a hub's settings again when they change, and the file of remembered answers likewise.
@@ -35,7 +35,7 @@ func newConfigWatch(h *hub, read func() (*config.Settings, error)) *configWatch 
 }
 
 // run applies what changes until ctx ends. What cannot be watched is read again when reload says so, as SIGHUP does.
-func (w *configWatch) run(ctx context.Context, reload <-chan struct{}) {
+func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 	timer := time.NewTimer(0)
 	<-timer.C
 	defer timer.Stop()

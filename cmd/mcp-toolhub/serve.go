@@ -151,7 +151,7 @@ func (c *serveCmd) sayHowToConnect(s *config.Settings, listener net.Listener) {
 		address, address, header)
 }
 
-// listenURL is an address at which clients on this machine reach the default profile.
+// listenURL returns an address at which clients on this machine reach the default profile.
 func listenURL(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {

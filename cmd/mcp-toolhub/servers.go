@@ -49,12 +49,21 @@ func serversCommand(a *app) *cobra.Command {
 // tokenVariable names the environment variable with the token for a hub that wants one.
 const tokenVariable = "MCP_TOOLHUB_TOKEN"
 
+// parseURL parses the address of a running hub.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil, &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", text)}
+	}
+	return u, nil
+}
+
 // remoteHealth asks a running hub for its health.
 func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Health, error) {
 	var h downstream.Health
-	u, err := url.Parse(hubURL)
-	if err != nil || u.Host == "" {
-		return h, &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", hubURL)}
+	u, err := parseURL(hubURL)
+	if err != nil {
+		return h, err
 	}
 	u.Path = "/health/ready"
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -84,7 +93,7 @@ func (a *app) remoteHealth(ctx context.Context, hubURL string) (downstream.Healt
 	return h, nil
 }
 
-// ownConnections is how many client sessions have a connection of their own to the server, where they do not share one.
+// ownConnections counts the client sessions with a connection of their own to the server: "shared" where they share one.
 func ownConnections(s tool.ServerStatus) string {
 	if s.Isolation == "" {
 		return "shared"
@@ -92,7 +101,7 @@ func ownConnections(s tool.ServerStatus) string {
 	return strconv.Itoa(s.Sessions)
 }
 
-// moment is a time of today, or the day of an earlier one.
+// moment returns the time of today, or the day of an earlier time.
 func moment(t time.Time) string {
 	if t = t.Local(); t.Format(time.DateOnly) != time.Now().Format(time.DateOnly) {
 		return t.Format(time.DateOnly)

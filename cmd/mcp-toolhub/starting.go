@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// startQuiet is how long no server says anything new before the start counts as over.
+// startQuiet passes without news from any server before the start counts as over.
 const startQuiet = time.Second
 
-// starting gives back to the system what only the start of a hub has needed: configs, schemas and lists that were read are
-// garbage by then, and without a collection the runtime keeps their pages for as long as nobody calls. It happens once. Its
-// zero value does nothing. It is safe for concurrent use.
+// starting returns memory to the system once a hub has started. Configs, schemas and lists that were read are garbage by then,
+// and the runtime would keep their pages until somebody calls. Its zero value does nothing. It is safe for concurrent use.
 type starting struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil: not begun, or over

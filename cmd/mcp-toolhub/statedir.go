@@ -13,13 +13,12 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 )
 
-// ownState are the hub's entries of the state directory. What else is there is not touched: --state-dir may name a
-// directory that holds more.
+// ownState lists the hub's entries of the state directory. It leaves all others alone: --state-dir may name a directory that
+// holds more.
 var ownState = []string{stateKey, previousKey, grantsFile, "catalogs", "embeddings", "journal", "run"}
 
-// commandLine is a command of this program that works on the state directory, for a person to paste into a terminal.
-// The directory is named where an environment of nothing but a home would not lead to it, and the program by its path
-// where PATH does not.
+// commandLine returns a command of this program for a person to paste into a terminal. It names the state directory unless
+// that is the default one of the home directory, and the program by its path unless PATH leads to it.
 func commandLine(state, words string) string {
 	program := "mcp-toolhub"
 	if self, err := os.Executable(); err == nil {
@@ -57,7 +56,7 @@ func shellWord(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// forOthers are the permission bits of everybody but the owner.
+// forOthers holds the permission bits of everybody but the owner.
 const forOthers fs.FileMode = 0o077
 
 // openStateDir makes the state directory. It takes from others the right to enter a directory that exists already, and

@@ -22,16 +22,16 @@ type terminal struct {
 	reading chan string // gets the next line that is typed, and is closed at the end of the input; nil while nobody reads
 }
 
-// terminal is the one that a person sits at; nil where nobody does.
+// terminal returns the terminal that a person sits at; nil where nobody does.
 func (a *app) terminal() *terminal {
 	if !isTerminal(a.std.in) || !isTerminal(a.std.err) {
 		return nil
 	}
-	a.sits.Do(func() { a.seat = &terminal{std: a.std} })
-	return a.seat
+	a.terminalOnce.Do(func() { a.shared = &terminal{std: a.std} })
+	return a.shared
 }
 
-// asker puts the hub's questions to the person at the terminal; nil where nobody sits there.
+// asker returns the way to ask the person at the terminal; nil where nobody sits there.
 func (a *app) asker() tool.Asker {
 	if t := a.terminal(); t != nil {
 		return t.ask
@@ -55,7 +55,7 @@ func (t *terminal) ask(ctx context.Context, questions []tool.Question) ([]tool.A
 	return answers, nil
 }
 
-// option is an answer that can be typed.
+// option is an answer that a person can type.
 type option struct {
 	key, title string
 	choice     policy.Choice
@@ -67,8 +67,8 @@ func options() []option {
 		{"d", "always deny in this scope", policy.DenyAlways}}
 }
 
-// put puts one question and returns the answer as the result of an elicitation. Whoever ends the input denies: by an answer,
-// because a refusal that comes at once is taken for one of a program.
+// put asks one question, and returns the answer as the result of an elicitation. The end of the input denies by an answer: a
+// refusal that comes at once would count as one of a program.
 func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,14 +110,14 @@ func (t *terminal) put(ctx context.Context, params json.RawMessage) (json.RawMes
 	}
 }
 
-// answerForm is a filled in form of gate.Form, with a sentence to the model.
+// answerForm fills in a form of gate.Form, with a sentence to the model.
 func answerForm(choice policy.Choice, says string) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"action": "accept", "content": map[string]string{"answer": string(choice), "message": says}})
 }
 
 const declinedForm = `{"action":"decline"}`
 
-// readQuestion reads a question of a hub about a call, as gate.Form writes it. There are no choices in any other.
+// readQuestion reads a hub's question about a call, as gate.Form writes it. Any other has no choices.
 func readQuestion(params json.RawMessage) (message string, choices []policy.Choice) {
 	var question struct {
 		Message         string
@@ -143,8 +143,8 @@ func readQuestion(params json.RawMessage) (message string, choices []policy.Choi
 	return question.Message, choices
 }
 
-// line is the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended. What
-// is typed after the line stays for whoever reads the input next, a client's protocol for instance.
+// line returns the next line that is typed. An error means that ctx is done: the question is settled, or the call has ended.
+// Later lines stay in the input, for a client's protocol for instance.
 func (t *terminal) line(ctx context.Context) (text string, ok bool, err error) {
 	if t.reading == nil {
 		t.reading = make(chan string, 1)
@@ -160,7 +160,7 @@ func (t *terminal) line(ctx context.Context) (text string, ok bool, err error) {
 	}
 }
 
-// readLine sends one line of in, byte by byte: it takes nothing that comes after.
+// readLine sends one line of in. It reads byte by byte, and nothing beyond the line.
 func readLine(in io.Reader, line chan<- string) {
 	defer close(line)
 	var text []byte
@@ -179,11 +179,11 @@ func readLine(in io.Reader, line chan<- string) {
 	}
 }
 
-// waiting begins the message of the progress that says that a call waits for a person; see package invoke.
+// waiting begins the progress message of a call that waits for a person; see package invoke.
 const waiting = "waiting_for_permission: "
 
-// tellWaiting prints, once, what a person can do about a call that waits.
-func (a *app) tellWaiting() func(tool.Progress) {
+// sayWaiting prints, once, what a person can do about a call that waits.
+func (a *app) sayWaiting() func(tool.Progress) {
 	var once sync.Once
 	return func(p tool.Progress) {
 		var report struct{ Message string }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/user"
 	"strconv"
@@ -19,7 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
-// ownTools is the toolbox of a hub in this process. Its calls go through the same pipeline as everybody's.
+// ownTools is the toolbox of a hub in this process. Its calls go through the same pipeline as those of clients.
 type ownTools struct {
 	hub     *hub
 	profile string
@@ -39,7 +38,7 @@ func (o ownTools) surface() (*tool.Surface, error) {
 	return o.hub.surfaces.Surface(o.profile, localActor())
 }
 
-// missing says what may be the reason that there is no tool of that name: its server, or any other, is not ready.
+// missing says why there may be no tool of that name: its server, or any other, is not ready.
 func (o ownTools) missing(name string) string {
 	own, down := "", []string{}
 	for _, st := range o.hub.group.Statuses() {
@@ -67,7 +66,7 @@ func (o ownTools) missing(name string) string {
 	return hint
 }
 
-// toolMeant is the hint for a name that no tool has; otherwise where none of the surface's names is near.
+// toolMeant returns the hint for a name that no tool has: the nearest name of the surface, or otherwise.
 func toolMeant(name string, surface *tool.Surface, otherwise string) string {
 	var candidates []string
 	for _, l := range surface.Listed {
@@ -116,14 +115,14 @@ type remoteTools struct {
 	ask   tool.Asker // puts that hub's questions to whoever sits at the terminal; nil where nobody does
 }
 
-// remoteID is how the running hub is called in messages about the connection to it.
+// remoteID names the running hub in messages about the connection to it.
 const remoteID = "hub"
 
 // withRemote runs do with the tools of the hub at --url.
 func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error {
-	u, err := url.Parse(c.url)
-	if err != nil || u.Host == "" {
-		return &exitError{exitUsage, fmt.Errorf("--url %q: write it like http://127.0.0.1:8808", c.url)}
+	u, err := parseURL(c.url)
+	if err != nil {
+		return err
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/mcp"
@@ -167,7 +166,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 	return err
 }
 
-// surface is the running hub's own: its names are shown as they are.
+// surface returns what the running hub lists, under the names that it lists.
 func (r remoteTools) surface() (*tool.Surface, error) {
 	catalog := r.group.Catalogs()[0]
 	listed := make([]tool.Listed, len(catalog.Tools))

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// factsRecord is what tools show -o json prints: the tool as clients see it, and the standard's records of it.
+// factsRecord is the output of tools show -o json: the tool as clients see it, and the standard's records of it.
 type factsRecord struct {
 	Tool              json.RawMessage         `json:"tool"`
 	Declaration       facts.Declaration       `json:"tool_declaration"`
@@ -30,7 +30,7 @@ type factsRecord struct {
 // commands themselves see every tool, deferred or not.
 func stranger() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
-// factsOf are the facts of a tool as it stands on the surface that clients are offered.
+// factsOf returns the facts of a tool as it stands on the surface of a stranger.
 func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 	surface, err := o.hub.surfaces.Surface(o.profile, stranger())
 	if err != nil {
@@ -86,7 +86,7 @@ func (o ownTools) bound(t *tool.Tool, state *facts.State) {
 	}
 }
 
-// find is the tool of that name, also one that the policy hides from clients.
+// find returns the tool of that name, also one that the policy hides from clients.
 func (o ownTools) find(name string) (*tool.Listed, bool) {
 	t := o.hub.surfaces.named(o.profile, localActor().Client, name)
 	if t == nil {

@@ -108,7 +108,7 @@ func (c *toolsCmd) list(t toolbox, why bool) error {
 	}
 	own, isOwn := t.(ownTools)
 	if isOwn {
-		defer c.tellMissing(own.hub, surface)
+		defer c.printMissing(own.hub, surface)
 	}
 	var places []control.Tool
 	if why {
@@ -213,7 +213,7 @@ func (c *toolsCmd) show(t toolbox, name string) error {
 }
 
 func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.RawMessage) error {
-	progress := c.tellWaiting()
+	progress := c.sayWaiting()
 	if isTerminal(c.std.err) {
 		waits := progress
 		progress = func(p tool.Progress) {

@@ -115,7 +115,7 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 		if err != nil {
 			return failed(err)
 		}
-		c.tellMissing(own.hub, surface)
+		c.printMissing(own.hub, surface)
 	} else {
 		if len(answer.Pending) > 0 {
 			fmt.Fprintf(c.std.err, "not answering yet: %s\n", printable(strings.Join(answer.Pending, ", ")))

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is the hub's version: of the module where it was installed as one, otherwise of the commit it was built from.
+// version returns the version of the module, or the commit that the hub was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
