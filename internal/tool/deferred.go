@@ -5,8 +5,8 @@ import "time"
 // MetaSelectionRef is the key of a call's _meta under which a client gives the selection_ref of a deferred tool.
 const MetaSelectionRef = "toolhub/selectionRef"
 
-// Loaded are the tools that one client session has the declarations of though they are deferred: because it has loaded them, or
-// was listed them before they were. It is safe for concurrent use.
+// Loaded holds the deferred tools whose declarations one client session has: it has loaded them, or they were listed to it
+// before they were deferred. It is safe for concurrent use.
 type Loaded interface {
 	// Digest returns the SchemaDigest of the declaration that the session has of a tool; ok is false where it has none.
 	Digest(name Name) (digest string, ok bool)
@@ -25,7 +25,7 @@ type DeferredCall struct {
 	Loaded       Loaded // nil where there is no session
 }
 
-// LoadingState is where a deferred tool stands.
+// LoadingState is the state of a deferred tool.
 type LoadingState string
 
 // The loading states of the standard, all of them.
@@ -37,10 +37,10 @@ const (
 	LoadingUnavailable  LoadingState = "unavailable"
 )
 
-// ReasonDeferred is why a tool is not listed.
+// ReasonDeferred is the reason of deferred tools in records.
 const ReasonDeferred = "deferred_until_discovered"
 
-// DeferredRef is the standard's deferred_tool_ref: a tool that somebody has found or got the declaration of.
+// DeferredRef is the standard's deferred_tool_ref: a tool that a search has found, or whose declaration has gone out.
 type DeferredRef struct {
 	Head
 	ToolID           Name         `json:"tool_id"`
@@ -59,7 +59,7 @@ type DeferredRef struct {
 	CreatedAt        time.Time    `json:"created_at"`
 }
 
-// SurfaceRecord is the standard's tool_surface: what one kind of caller sees from now on.
+// SurfaceRecord is the standard's tool_surface: the tools that one kind of caller sees from now on.
 type SurfaceRecord struct {
 	Head
 	SurfaceID       SurfaceID      `json:"surface_id"`
@@ -76,7 +76,7 @@ type SurfaceRecord struct {
 	Digest          string         `json:"digest"`
 }
 
-// SurfaceTool is a tool of a surface, and why it stands where it does.
+// SurfaceTool is a tool of a surface, with the reason for its place.
 type SurfaceTool struct {
 	ToolID Name   `json:"tool_id"`
 	Name   string `json:"name"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Execution is what the pipeline hands to an executor: one tools/call that has passed every check before it.
+// Execution is one tools/call that has passed every check. The pipeline hands it to an executor.
 type Execution struct {
 	Invocation InvocationID
 	Tool       *Tool
@@ -18,19 +18,19 @@ type Execution struct {
 	// Arguments is the standard's call_input: a JSON object, never nil and never null.
 	Arguments json.RawMessage
 
-	// Aims are the paths that the call was permitted for. Whoever opens such a path itself makes sure that it leads there
-	// still. An argument that is not in it was looked at by nobody.
+	// Aims holds the paths that the call was permitted for. An executor that opens such a path itself makes sure that it still
+	// leads there. Nobody has checked an argument that is not in it.
 	Aims []Aim
 
-	// Command is what a command was found to be when the call was permitted, for tools that run commands of their caller:
-	// they run that and nothing else. Nil where nobody has looked.
+	// Command is the command that was permitted, for tools that run commands of their caller: they run that and nothing else.
+	// Nil where nobody has checked it.
 	Command *Command
 
 	// Meta is the _meta to send on, without progressToken and without the io.modelcontextprotocol/ keys, which belong
 	// to each hop. Nil where nothing is left.
 	Meta json.RawMessage
 
-	// Hop is what the client's own hop said of itself, for executors that speak for it on the next one.
+	// Hop holds what the client's own hop said of itself, for executors that speak for the client on the next hop.
 	Hop Hop
 
 	// Session is the client session that the call belongs to.
@@ -39,23 +39,23 @@ type Execution struct {
 	// Ask puts what the server asks to the client. Nil where the client cannot be asked.
 	Ask Asker
 
-	// InRounds says that the client takes a result of type input_required (2026-07-28): what a server of that revision asks
-	// goes to it as that result, and not through Ask.
+	// InRounds says that the client takes a result of type input_required (2026-07-28): questions of a server of that revision
+	// go to it as that result, and not through Ask.
 	InRounds bool
 
-	// Notify receives what the server says of the call besides progress: log messages. That is what comes on the call's own
-	// stream, and on connections without such streams what comes while no other session has a call in flight there. All of
-	// it comes before the call returns, in order with progress. It does not block for long. Nil where nobody listens.
+	// Notify receives log messages of the call, in order with progress and before the call returns. They come on the call's own
+	// stream. On connections without such streams, they come while no other session has a call in flight there. Notify does
+	// not block for long. Nil where nobody listens.
 	Notify func(Notification)
 
-	// Surface is what the caller sees, and Actor who that is: for the hub's own tools, which answer about the surface.
+	// Surface and Actor are for the hub's own tools, which answer about what the caller sees.
 	Surface *Surface
 	Actor   Actor
 
-	// Loaded are the deferred tools that the session has the declarations of. Nil where there is no session to keep them.
+	// Loaded holds the deferred tools whose declarations the session has. Nil where there is no session.
 	Loaded Loaded
 
-	// Record gives the journal what the call brings about besides its result. It is never nil and safe for concurrent use.
+	// Record writes records of the call to the journal, besides its result. It is never nil and safe for concurrent use.
 	Record func(...Record)
 
 	// Progress receives each progress report of the call, in the order of the wire and before Execute returns. It is
@@ -63,13 +63,13 @@ type Execution struct {
 	Progress func(Progress)
 }
 
-// Aim is what an argument has led to when the call was permitted.
+// Aim is the path that an argument led to when the call was permitted.
 type Aim struct {
 	Argument string // its JSON pointer
 	Path     string // absolute, with every link followed
 }
 
-// Command is where the words of a command have led: to absolute paths, with every link followed.
+// Command holds the absolute paths that the words of a command led to, with every link followed.
 type Command struct {
 	Program string
 	Dir     string // where it runs
@@ -84,7 +84,7 @@ type Hop struct {
 	// Revision is the protocol revision that the client speaks.
 	Revision string
 
-	// Direct says that the client sees one server alone: whatever it says of itself can reach that.
+	// Direct says that the client sees one server alone: all that it says of itself can reach that server.
 	Direct bool
 
 	LogLevel json.RawMessage // _meta["io.modelcontextprotocol/logLevel"]; before 2026-07-28 what the session has asked for
@@ -106,13 +106,13 @@ type Reply struct {
 	// NeedsInput says that Result is of type input_required: the call goes on with the client's next request.
 	NeedsInput bool
 
-	// Task is the id of the task that the server has made of a tools/call; Result is then what tells of it. "" for none.
+	// Task is the id of the task that the server has made of a tools/call; Result then describes the task. "" for none.
 	Task string
 
-	// Session is the key of the session whose own connection the reply came over; "" for one that is shared.
+	// Session is the key of the session on whose own connection the reply came; "" for a shared connection.
 	Session string
 
-	// Mapping are the native ids of the call on the executor's side, for external_mappings of the invocation.
+	// Mapping holds the native ids of the call on the executor's side, for external_mappings of the invocation.
 	Mapping ExternalMapping
 }
 
@@ -122,7 +122,7 @@ type Progress struct {
 	// whoever sends the notification on replaces it.
 	Params json.RawMessage
 
-	// Message is the one in Params as records may keep it, where that is a server's: short and without secrets.
+	// Message is a server's message in Params as records may keep it: short and without secrets.
 	Message string
 }
 
@@ -136,15 +136,14 @@ type RPCError struct {
 	// Raw is the whole error object as received, or nil. Where it is set, it is what the client gets.
 	Raw json.RawMessage `json:"-"`
 
-	// Shown is Message as people and records may see it, where that is a server's: short and without secrets. "" where the hub
-	// itself says Message.
+	// Shown is a server's Message as people and records may see it: short and without secrets. "" for a message of the hub.
 	Shown string `json:"-"`
 }
 
-// Error is the error as people and the log may see it.
+// Error returns the error as people and the log may see it.
 func (e *RPCError) Error() string { return fmt.Sprintf("JSON-RPC error %d: %s", e.Code, e.Text()) }
 
-// Text is the message as people and records may see it.
+// Text returns the message as people and records may see it.
 func (e *RPCError) Text() string {
 	if e.Shown != "" {
 		return e.Shown
@@ -194,8 +193,8 @@ const (
 	ClassCanceled               ErrorClass = "canceled"
 )
 
-// Failure is why a call did not yield its tool's own answer. Phases and executors return it as an error; the pipeline
-// turns it into the terminal result.
+// Failure says why a call has no answer of its tool. Phases and executors return it as an error; the pipeline turns it into
+// the terminal result.
 type Failure struct {
 	Class   ErrorClass
 	Code    string // error_code; "" means the class itself
@@ -216,7 +215,7 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// ErrorCode is the failure's error_code: Code, or the class where there is none.
+// ErrorCode returns the failure's error_code: Code, or the class where there is none.
 func (f *Failure) ErrorCode() string {
 	if f.Code != "" {
 		return f.Code

@@ -19,13 +19,13 @@ type Offer struct {
 // Feature is an Offer as one surface shows it.
 type Feature struct {
 	Offer
-	Shown string // what stands for Native in what clients see
+	Shown string // the name or URI that clients see in place of Native
 
 	// Declaration is the offer's, with Shown in its place; all else byte for byte.
 	Declaration json.RawMessage
 }
 
-// Abilities are what a server, or a surface of several, can do besides tools.
+// Abilities says what a server, or a surface of several, can do besides tools.
 type Abilities struct {
 	Prompts     bool
 	Resources   bool // templates, too
@@ -42,14 +42,14 @@ type Abilities struct {
 	Extensions   string `json:",omitempty"`
 }
 
-// Tasks is what a server of 2025-11-25 says that it can do with tasks.
+// Tasks says what a server of 2025-11-25 can do with tasks.
 type Tasks struct {
 	Calls  bool // tools/call as a task
 	List   bool
 	Cancel bool
 }
 
-// Or is what either can do.
+// Or returns what either can do.
 func (a Abilities) Or(b Abilities) Abilities {
 	return Abilities{Prompts: a.Prompts || b.Prompts, Resources: a.Resources || b.Resources, Subscribe: a.Subscribe || b.Subscribe,
 		Completions: a.Completions || b.Completions, Logging: a.Logging || b.Logging, Tasks: a.Tasks.or(b.Tasks),
@@ -61,7 +61,7 @@ func (t Tasks) or(o Tasks) Tasks {
 	return Tasks{Calls: t.Calls || o.Calls, List: t.List || o.List, Cancel: t.Cancel || o.Cancel}
 }
 
-// Features is what a surface offers besides tools, at one moment. It is immutable and safe for concurrent use.
+// Features holds what a surface offers besides tools, at one moment. It is immutable and safe for concurrent use.
 type Features struct {
 	Prompts   []Feature
 	Resources []Feature
@@ -93,8 +93,8 @@ func (f *Features) Prompt(name string) (*Feature, bool) {
 	return p, ok
 }
 
-// Owner returns which servers of the surface a resource belongs to, as far as lists and templates tell, and its URI as
-// they know it. Several servers claim it where there is more than one; none is known to where there is none.
+// Owner returns the servers of the surface that list a resource or have a template for it, and its URI as they know it. There
+// are several where several claim it, and none where none does.
 func (f *Features) Owner(uri string) (servers []string, native string) {
 	if f.owner == nil {
 		return nil, uri
@@ -120,14 +120,14 @@ type Request struct {
 	Notify   func(Notification) // see Execution
 	Progress func(Progress)     // nil where nobody asked for it
 
-	// Unknown says that the hub does not know the method: nothing in the server's result means anything to it. Name is then
-	// what the client's Mcp-Name header said.
+	// Unknown says that the hub does not know the method, and looks at nothing in the result. Name is then the client's
+	// Mcp-Name header.
 	Unknown bool
 	Name    string
 }
 
-// Notification is something that a server said on its own to whom it may concern: log messages, changes of resources, what
-// becomes of tasks and elicitations, and whatever the hub does not know.
+// Notification is a notification of a server: a log message, a changed resource, the state of a task or an elicitation, or one
+// that the hub does not know.
 type Notification struct {
 	Server  string
 	Session string // key of the session to whose own connection it belongs; "" where the connection is shared

@@ -13,7 +13,7 @@ const (
 	MethodRoots  = "roots/list"
 )
 
-// Question is something that a server asks the client behind one of its calls.
+// Question is a request of a server to the client behind one of its calls.
 type Question struct {
 	Key    string          // tells the questions that are put together apart; the server's own on 2026-07-28
 	Method string          // one of the three
@@ -22,12 +22,12 @@ type Question struct {
 	// Own says that the hub itself asks, and not the server of the call: nothing is to say otherwise.
 	Own bool
 
-	// Sent is called once the question has gone to the client, or will not; nil where nobody waits for that. What the server asks
-	// next comes to the client after it.
+	// Sent is called once the question has gone to the client, or will not. The server's next question goes after it. Nil where
+	// nobody waits for that.
 	Sent func() `json:"-"`
 }
 
-// Answer is what the client answered to a Question: exactly one of Result and Err is set.
+// Answer is the client's answer to a Question: exactly one of Result and Err is set.
 type Answer struct {
 	Result json.RawMessage // the result object, byte for byte
 	Err    *RPCError       // the client's refusal, or why it was not asked
@@ -37,8 +37,8 @@ type Answer struct {
 // concurrently, also for one call. An error means that no answer will come, because the call has ended or ctx is done;
 // a client that cannot be asked answers with an Err.
 //
-// Whoever implements one checks the client's capabilities, shows to a person which server asks, and calls Sent of each question
-// as soon as the client has it; whoever asks takes it for called when the Asker returns.
+// An Asker checks the client's capabilities, shows to a person which server asks, and calls Sent of each question as soon as the
+// client has it, at the latest when it returns.
 type Asker func(ctx context.Context, questions []Question) ([]Answer, error)
 
 // Refusal answers all questions with the same error.
@@ -50,7 +50,7 @@ func Refusal(questions []Question, err *RPCError) []Answer {
 	return all
 }
 
-// Sent tells that questions have gone to the client.
+// Sent calls Sent of questions that have gone to the client.
 func Sent(questions []Question) {
 	for i := range questions {
 		if questions[i].Sent != nil {

@@ -232,7 +232,7 @@ type Event struct {
 	Data         map[string]any `json:"data,omitempty"`
 }
 
-// EventSource is the source of every event of the hub.
+// EventSource is the source of all events.
 const EventSource = "mcp-toolhub"
 
 // PermissionDecision is the standard's tool_permission_decision, with every member that the specification names.

@@ -12,13 +12,13 @@ type Listed struct {
 	Tool        *Tool           // never nil
 	Declaration json.RawMessage // Tool.Declaration with the shown name and the profile's overrides; all else byte for byte
 
-	// Page is the URI of the tool's user interface as Declaration names it, where that is not the server's own because another
-	// server claims that, too; "" otherwise.
+	// Page is the URI of the tool's user interface in Declaration, if the hub has replaced the server's own, which another
+	// server claims, too; "" otherwise.
 	Page string
 }
 
-// Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, but for knowing whether somebody
-// was given its list, and safe for concurrent use.
+// Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, apart from Give, and safe for
+// concurrent use.
 type Surface struct {
 	ID       SurfaceID // changes whenever Digest does
 	Profile  string
@@ -31,11 +31,10 @@ type Surface struct {
 	// ForClient says that another client may see something else in this place.
 	ForClient bool
 
-	// Deferred are tools that can be found and called but are not listed, in the order in which they would be.
+	// Deferred holds tools that can be found and called but are not listed, in the order of a list.
 	Deferred []Listed
 
-	// Audience tells surfaces of one profile and style apart from which the policy leaves out other tools; "" where it leaves
-	// out none.
+	// Audience differs between surfaces of one profile and style if the policy hides other tools; "" where it hides none.
 	Audience string
 
 	// MaxTools is how many tools the client is known to take at once; 0 where that is not known.
@@ -120,7 +119,7 @@ func (s *Surface) Resolve(name string) (*Listed, bool) {
 	return l, ok
 }
 
-// NamesOf are all names that the tool of that canonical name goes by on this surface, sorted.
+// NamesOf returns all names of the tool of that canonical name on this surface, sorted.
 func (s *Surface) NamesOf(tool Name) []string {
 	var names []string
 	for _, known := range []map[string]*Listed{s.names, s.aliases} {

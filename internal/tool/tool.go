@@ -1,8 +1,3 @@
-// Package tool is the vocabulary of the hub: the Agent Tool 0.2.0 objects, their identifiers, error classes and events,
-// and the few types that packages hand to each other about tools, servers and calls.
-//
-// It is the only package that every other one may import, so it depends on the standard library alone and starts
-// nothing: no goroutine, no file, no connection.
 package tool
 
 import (
@@ -30,7 +25,7 @@ const SourceMCP = "mcp"
 // MCPName builds the canonical name of tool native on server. Server ids hold no dot, so the second dot ends the server.
 func MCPName(server, native string) Name { return Name(SourceMCP + "." + server + "." + native) }
 
-// Source is the first word of the name: "mcp" or the name of a built-in toolset.
+// Source returns the first word of the name: "mcp" or the name of a toolset.
 func (n Name) Source() string {
 	source, _, _ := strings.Cut(string(n), ".")
 	return source
@@ -74,7 +69,7 @@ type Repair struct {
 	Reason string `json:"reason"` // what was wrong and what stands there now, one sentence
 }
 
-// Exclusion is a tool that a catalog or a surface does not offer, and why.
+// Exclusion names a tool that a catalog or a surface does not offer, and says why.
 type Exclusion struct {
 	Tool   string `json:"tool"`           // canonical name where there is one, otherwise the origin's
 	Origin string `json:"origin"`         // server id or toolset
@@ -98,13 +93,13 @@ type Catalog struct {
 	Abilities    Abilities
 	Pending      bool // the origin has not answered yet: Tools may be empty or from a cache
 
-	// Needs is what has to happen before the origin works again, for instance "a sign-in: …"; "" where nobody has to do
-	// anything. It holds no secret.
+	// Needs says what a person has to do before the origin works again, for instance "a sign-in: …"; "" for nothing. It
+	// holds no secret.
 	Needs string
 }
 
-// Client is what is known of the program on the other end of a downstream session. Every field is the client's own
-// claim: it may choose a naming style, never a permission.
+// Client describes the program on the other end of a downstream session. Every field is the client's own claim: it may choose
+// a naming style, never a permission.
 type Client struct {
 	Name            string
 	Version         string
@@ -113,8 +108,8 @@ type Client struct {
 	Names           string // the naming style that it asks for with its address; "" where it asks for none
 }
 
-// Is reports whether the client says that it is the program of that name, given in lower case: by the whole of its name, or
-// by what stands before a character that continues no word. "zed-nightly" is Zed, "zedtool" is not.
+// Is reports whether the client claims to be the program of that name, given in lower case. Its name may go on after a
+// character that ends the word: "zed-nightly" is Zed, "zedtool" is not.
 func (c Client) Is(program string) bool {
 	name := strings.ToLower(strings.TrimSpace(c.Name[:min(len(c.Name), 64)]))
 	rest, ok := strings.CutPrefix(name, program)
@@ -125,7 +120,7 @@ func (c Client) Is(program string) bool {
 	return (next < 'a' || next > 'z') && (next < '0' || next > '9')
 }
 
-// Actor is on whose behalf a call is made.
+// Actor is the caller as rules and records name it.
 type Actor struct {
 	Name    string // name of the bearer token, or "local" where there is no authentication
 	Door    string // "stdio", "http" or "cli"
@@ -133,10 +128,10 @@ type Actor struct {
 	Client  Client
 }
 
-// Ref is the actor_ref of records.
+// Ref returns the actor_ref of records.
 func (a Actor) Ref() string { return "actor:" + a.Door + "/" + a.Name }
 
-// Digest is the hex SHA-256 of b: of a schema, a declaration or a surface.
+// Digest returns the hex SHA-256 of b: a schema, a declaration or a surface.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
