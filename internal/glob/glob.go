@@ -6,6 +6,7 @@ package glob
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -76,12 +77,7 @@ func decode(text string) (rune, int) {
 
 // MatchAny reports whether one of patterns matches name.
 func MatchAny(patterns []string, name string) bool {
-	for _, p := range patterns {
-		if Match(p, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
 }
 
 // CanBegin reports whether pattern matches any name that begins with prefix.

@@ -239,17 +239,16 @@ func viewOf(q *Question) View {
 	if v.Choices == nil {
 		v.Choices = policy.Choices()
 	}
-	for _, name := range q.Env[:min(len(q.Env), maxTargets)] {
-		v.Env = append(v.Env, cut(name, maxText))
-	}
-	for _, t := range q.Tags[:min(len(q.Tags), maxTargets)] {
-		v.Tags = append(v.Tags, cut(t, maxText))
-	}
-	for _, t := range q.Targets[:min(len(q.Targets), maxTargets)] {
-		v.Targets = append(v.Targets, cut(t, maxText))
-	}
+	v.Env, v.Tags, v.Targets = cutList(q.Env), cutList(q.Tags), cutList(q.Targets)
 	v.MoreTargets = len(q.Targets) - len(v.Targets)
 	return v
+}
+
+func cutList(list []string) (out []string) {
+	for _, text := range list[:min(len(list), maxTargets)] {
+		out = append(out, cut(text, maxText))
+	}
+	return out
 }
 
 // cut returns a copy of at most n bytes of text, whole characters.
