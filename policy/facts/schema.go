@@ -36,7 +36,6 @@ type schemaEvidence struct {
 	ends       []property // from where something goes, or to where
 	declared   []string   // pointers of all properties
 	sensitive  []string   // pointers of secrets
-	outputFile bool       // takes the name of a file to write to
 }
 
 // whyStore is the reason of an argument that is a path, but not of a file system.
@@ -391,7 +390,7 @@ func (s *schemaEvidence) argument(p *property, last string) {
 		s.code = true
 	case ArgumentPath:
 		if p.output() {
-			s.outputFile, write = true, true
+			write = true
 			s.add(verb{effect: creates}, p.name, "it saves to the file")
 		}
 	}
