@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// analysis is what the index holds of one document.
+// analysis holds the indexed values of one document.
 type analysis struct {
 	terms []weighedTerm
 	name  []string // stems of the name
@@ -24,7 +24,7 @@ type weighedTerm struct {
 	again  fieldSet // where it comes more than once
 }
 
-// repeated is what a word counts that comes again in a field; more of it counts nothing.
+// repeated is the share that the second occurrence of a word in a field counts; further ones count nothing.
 const repeated = 0.5
 
 // gather collects terms over fields.
@@ -120,7 +120,7 @@ func (g *gather) document(d *Document, s *Server) analysis {
 	return a
 }
 
-// does is what a tool does, by the first or last word of its name, or else the first of its title or description.
+// does returns the actions of a tool by the first or last word of its name, or else the first of its title or description.
 func (r *ranking) does(name []string, title, summary string, l *lexicon) actions {
 	var does actions
 	if n := len(name); n > 0 {
@@ -146,7 +146,7 @@ func (g *gather) server(s *Server) []weighedTerm {
 	return g.take()
 }
 
-// foldedNames are the names that a tool is found under by who names it.
+// foldedNames returns the names by which a tool is found exactly.
 func foldedNames(d *Document, s *Server) []string {
 	names := []string{fold(d.Name), fold(d.ID), fold(s.Name + d.Name)}
 	for _, a := range d.Aliases {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// tally is the score of every document, or of every server: by slot.
+// tally holds the score of every document, or of every server, by slot.
 type tally struct {
 	score  []float32
 	fields []fieldSet
@@ -62,7 +62,7 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	return p.answer(best, &s.docs, q)
 }
 
-// candidates is how many of the best are looked at closely.
+// candidates is the number of tools that are looked at closely.
 const candidates = 100
 
 // score adds up what every tool is credited with.
@@ -182,18 +182,10 @@ func (p *part) named(text string, t *tally) {
 	}
 }
 
-// best are the n best that the asker may find, best first.
+// best returns the n best tools that the asker may find, best first.
 func (p *part) best(t *tally, q Query, n int) []found {
 	x := p.x
-	var only map[uint32]bool
-	if len(q.Servers) > 0 {
-		only = make(map[uint32]bool)
-		for _, name := range q.Servers {
-			if sh := x.servers[name]; sh != nil {
-				only[sh.slot] = true
-			}
-		}
-	}
+	only := x.slotsOf(q.Servers)
 	best := make([]found, 0, 2*n)
 	least := float32(0)
 	for at, score := range t.score {
@@ -247,7 +239,7 @@ func (p *part) rerank(a *asked, best []found) {
 	slices.SortFunc(best, x.byScore)
 }
 
-// fused is how slowly a place further down counts less where two orders are made one (reciprocal rank fusion).
+// fused is the constant of reciprocal rank fusion: the larger, the less a better place counts.
 const fused = 60
 
 // fuse makes one order of those by words and by meaning. A tool that is named stays first.
@@ -256,7 +248,7 @@ func (p *part) fuse(best []found, near []string, q Query) []found {
 	if len(near) == 0 {
 		return best
 	}
-	place := make(map[uint32]int, len(best))
+	only, place := x.slotsOf(q.Servers), make(map[uint32]int, len(best))
 	for i := range best {
 		f := &best[i]
 		place[f.at] = i
@@ -267,7 +259,7 @@ func (p *part) fuse(best []found, near []string, q Query) []found {
 	}
 	for i, id := range near {
 		at, ok := x.ids[id]
-		if !ok || !p.has(at) || len(q.Servers) > 0 && !x.ofServers(at, q.Servers) {
+		if !ok || !p.has(at) || only != nil && !only[x.owners[at]] {
 			continue
 		}
 		n, ok := place[at]
@@ -282,16 +274,21 @@ func (p *part) fuse(best []found, near []string, q Query) []found {
 	return best
 }
 
-func (x *Index) ofServers(at uint32, names []string) bool {
+// slotsOf returns the slots of servers; nil, for all, without names.
+func (x *Index) slotsOf(names []string) map[uint32]bool {
+	if len(names) == 0 {
+		return nil
+	}
+	slots := make(map[uint32]bool, len(names))
 	for _, name := range names {
-		if sh := x.servers[name]; sh != nil && sh.slot == x.owners[at] {
-			return true
+		if sh := x.servers[name]; sh != nil {
+			slots[sh.slot] = true
 		}
 	}
-	return false
+	return slots
 }
 
-// nameCover is the share of a tool's name that the question says.
+// nameCover returns the share of a tool's name that the question says.
 func (p *part) nameCover(a *asked, at uint32) float64 {
 	all, said := 0.0, 0.0
 	for _, id := range p.x.docs[at].name {
@@ -318,7 +315,7 @@ func (p *part) answer(best []found, t *tally, q Query) Answer {
 	return a
 }
 
-// neighbours are other tools of the first two servers among the hits: those that matched best, then in order of ID.
+// neighbours returns other tools of the first two servers among the hits, best first, then in order of ID.
 func (p *part) neighbours(hits []found, t *tally) []string {
 	x := p.x
 	var slots, taken []uint32
@@ -338,10 +335,7 @@ func (p *part) neighbours(hits []found, t *tally) []string {
 	}
 	slices.SortFunc(others, x.byScore)
 	var out []string
-	for _, f := range others {
-		if len(out) == maxNeighbours {
-			break
-		}
+	for _, f := range others[:min(len(others), maxNeighbours)] {
 		out = append(out, x.docs[f.at].src.ID)
 	}
 	return out

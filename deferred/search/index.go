@@ -49,7 +49,7 @@ type shard struct {
 	names []string // the folded names that its documents are listed under
 }
 
-// entry is where a term occurs.
+// entry lists the occurrences of a term.
 type entry struct {
 	text    string
 	docs    []posting
@@ -193,7 +193,7 @@ func (x *Index) remove(server string) {
 	x.live -= len(sh.docs)
 }
 
-// named are the tools that have a folded name.
+// named returns the tools that have a folded name.
 func (x *Index) named(folded string) []uint32 {
 	if n := x.names[folded]; n != nil {
 		return n.docs
@@ -243,7 +243,7 @@ func (x *Index) shardSlot() uint32 {
 	return uint32(len(x.slots) - 1)
 }
 
-// lastOfEach is docs without those that another with the same ID follows.
+// lastOfEach returns docs without those that another with the same ID follows.
 func lastOfEach(docs []Document) []Document {
 	last := make(map[string]int, len(docs))
 	for i := range docs {
@@ -258,7 +258,7 @@ func lastOfEach(docs []Document) []Document {
 	return out
 }
 
-// idf is how much a term tells that df of n have.
+// idf is the inverse document frequency of a term that df of n have.
 func idf(df, n int) float64 {
 	return math.Log(1 + (float64(n)-float64(df)+0.5)/(float64(df)+0.5))
 }

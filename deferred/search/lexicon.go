@@ -14,7 +14,7 @@ var synonymsText string
 //go:embed actions.txt
 var actionsText string
 
-// lexicon is what is known of words beforehand. It is never changed.
+// lexicon holds stop words, synonyms and actions. It is never changed.
 type lexicon struct {
 	stops    map[string]bool
 	synonyms map[string][]string // by the stems of a way of saying it: the stems of the others
@@ -24,7 +24,7 @@ type lexicon struct {
 // actions is a set of classes of what can be done.
 type actions uint8
 
-// maxPhrase is how many words a way of saying it may have.
+// maxPhrase bounds the words of a synonym.
 const maxPhrase = 5
 
 func newLexicon(r *ranking) *lexicon {
@@ -74,7 +74,7 @@ func (l *lexicon) readSynonyms(r *ranking) {
 	}
 }
 
-// lines yields what a data file says: neither empty lines nor comments.
+// lines yields the lines of a data file, without empty ones and comments.
 func lines(text string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -86,7 +86,7 @@ func lines(text string) func(func(string) bool) {
 	}
 }
 
-// members are the ways of saying it that a list names, each as its stems.
+// members returns the synonyms in a list, each as its stems.
 func members(list string, r *ranking) []string {
 	var out []string
 	for m := range strings.SplitSeq(list, ",") {
@@ -101,7 +101,7 @@ func members(list string, r *ranking) []string {
 	return out
 }
 
-// withoutLiterals is text with the kind of value in place of each path, URL and address: their parts are no subjects.
+// withoutLiterals replaces each path, URL and address in text by its kind: their parts are no subjects.
 func withoutLiterals(text string) string {
 	chunks := strings.Fields(text)
 	for i, c := range chunks {
@@ -112,7 +112,7 @@ func withoutLiterals(text string) string {
 	return strings.Join(chunks, " ")
 }
 
-// literal is what kind of value a chunk of text is; empty if it is none.
+// literal returns the kind of value that a chunk of text is; "" if it is none.
 func literal(c string) string {
 	if c == "" {
 		return ""

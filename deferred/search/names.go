@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Names are the IDs of the tools that name names, in order of ID: their own name, ID, an alias, or server and name
-// together, whatever its case and separators. scope is as in Query.
+// Names returns the IDs, sorted, of the tools whose name, ID, alias, or server and name together equal name but for case and
+// separators. scope is as in Query.
 func (x *Index) Names(name string, scope *Scope) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -22,10 +22,10 @@ func (x *Index) Names(name string, scope *Scope) []string {
 	return out
 }
 
-// minLikeness is how much of two names must be the same for one to be offered in place of the other.
+// minLikeness is the least likeness of a name that is offered in place of another.
 const minLikeness = 0.4
 
-// maxNameLetters bounds a name for which others are looked for: nobody's is longer.
+// maxNameLetters bounds a name for which others are looked for: no tool's is longer.
 const maxNameLetters = 256
 
 // name is a folded name of tools.
@@ -48,7 +48,7 @@ func (g gram) hash() uint32 {
 	return (h ^ h>>15) * 0x2C1B3C6D >> 24
 }
 
-// newName is a name that nobody has yet.
+// newName returns a name without tools.
 func newName(folded string) *name {
 	n := &name{}
 	for g := range pieces(folded) {
@@ -58,7 +58,7 @@ func newName(folded string) *name {
 	return n
 }
 
-// pieces are the pieces of a folded name in their order.
+// pieces yields the pieces of a text in their order.
 func pieces(folded string) func(func(gram) bool) {
 	return func(yield func(gram) bool) {
 		g := gram{'^', '^', '^'}
@@ -71,18 +71,16 @@ func pieces(folded string) func(func(gram) bool) {
 	}
 }
 
-// Nearest are the IDs of at most n tools whose names are most like name, the most alike first. scope is as in Query.
+// Nearest returns the IDs of at most n tools whose names are most like name, the most alike first. scope is as in Query.
 func (x *Index) Nearest(name string, n int, scope *Scope) []string {
 	folded := fold(name[:min(len(name), maxTextBytes)])
 	if len(folded) > maxNameLetters {
 		return nil
 	}
 	want := wanted{has: make(map[gram]bool)}
-	for g := range pieces(folded) {
-		if !want.has[g] {
-			want.has[g] = true
-			want.hashes = append(want.hashes, g.hash())
-		}
+	for _, g := range grams(folded) {
+		want.has[g] = true
+		want.hashes = append(want.hashes, g.hash())
 	}
 	type near struct {
 		id       string
@@ -109,10 +107,7 @@ func (x *Index) Nearest(name string, n int, scope *Scope) []string {
 	slices.SortFunc(all, func(a, b near) int { return cmp.Or(cmp.Compare(b.likeness, a.likeness), strings.Compare(a.id, b.id)) })
 	var out []string
 	for _, c := range all {
-		if len(out) == n {
-			break
-		}
-		if !slices.Contains(out, c.id) {
+		if len(out) < n && !slices.Contains(out, c.id) {
 			out = append(out, c.id)
 		}
 	}
@@ -140,7 +135,7 @@ func (w *wanted) mayBe(n *name) bool {
 	return false
 }
 
-// likeness is the share of their pieces that two names have in common.
+// likeness returns the share of their pieces that two names have in common.
 func (w *wanted) likeness(folded string) float64 {
 	both, n := make(map[gram]bool, len(w.has)), 0
 	for g := range pieces(folded) {

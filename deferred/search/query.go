@@ -81,7 +81,8 @@ func (p *part) read(text string) *asked {
 	return a
 }
 
-// wants is what the first word of substance says is to be done, or the words that begin there: "get rid of" is not to get.
+// wants returns the actions that the first word of substance asks for, or the words that begin there: "get rid of" is not
+// to get.
 func (x *Index) wants(all, stems []string) actions {
 	for i, w := range all {
 		does := x.lexicon.actions[stems[i]]
@@ -119,7 +120,7 @@ func (p *part) split(all []word) []string {
 	return out
 }
 
-// best are the concepts that the index knows, the most telling first, as many as there is room for.
+// best returns the concepts that the index knows, the most telling first, as many as there is room for.
 func (r *reader) best() []concept {
 	for i := range r.concepts {
 		c := &r.concepts[i]
@@ -132,7 +133,7 @@ func (r *reader) best() []concept {
 	return known[:min(len(known), maxConcepts)]
 }
 
-// concept is the place of the concept that key is.
+// concept returns the place of the concept of key.
 func (r *reader) concept(key string) int {
 	i, ok := r.at[key]
 	if !ok {

@@ -55,7 +55,7 @@ const (
 // fieldSet is a set of fields.
 type fieldSet uint16
 
-// names are what hits call the fields, the most telling first.
+// names returns the fields as hits name them, the most telling first.
 func (s fieldSet) names() []string {
 	all := [numFields]string{
 		"name", "title", "search_hint", "alias", "description", "description", "parameter", "parameter", "parameter",
@@ -77,9 +77,9 @@ const identifiers fieldSet = 1<<fieldName | 1<<fieldAlias | 1<<fieldProperty | 1
 const paired fieldSet = 1<<fieldName | 1<<fieldTitle | 1<<fieldHint | 1<<fieldAlias | 1<<fieldServer |
 	1<<fieldServerTitle
 
-// fieldWeight is how a word counts in a field: its weight where the field is up to pivot words long, less where it is
-// longer, the more so the larger share is (0: not at all, 1: half of it in a text of twice the pivot). Pivots are fixed and
-// not averages, so that adding a server changes nothing that is indexed of the others.
+// fieldWeight weighs a word in a field: with weight if the field is up to pivot words long, with less if it is longer, the
+// more so the larger share is (0: not at all, 1: half of it in a text of twice the pivot). Pivots are fixed and not averages,
+// so that adding a server does not change the index of the others.
 type fieldWeight struct{ weight, pivot, share float64 }
 
 // ranking is every number of the ranking. They were chosen where the measured figures are flat: half or twice of one

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"time"
 )
@@ -100,7 +101,7 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 	return a
 }
 
-// wholeName is what a match counts in a name that has more than the tool's own before it, beside one in that alone.
+// wholeName weighs a match in a qualified name, relative to one in the tool's own name.
 const wholeName = 0.5
 
 // match tries a pattern on one tool, unless it lacks what all matches have. It returns on how many bytes.
@@ -125,15 +126,10 @@ func (x *Index) match(pattern *Pattern, at int, shown string, t *tally) (tried i
 }
 
 func containsAny(text string, of []string) bool {
-	for _, s := range of {
-		if strings.Contains(text, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(of, func(s string) bool { return strings.Contains(text, s) })
 }
 
-// maxLiterals is how many literals are looked for rather than trying the pattern.
+// maxLiterals bounds the literals that are looked for before the pattern is tried.
 const maxLiterals = 8
 
 // required are literals, in lower case, of which every match of the pattern holds one; none if that is not known.
@@ -175,9 +171,5 @@ func required(re *syntax.Regexp) []string {
 }
 
 func shortest(of []string) int {
-	n := len(of[0])
-	for _, s := range of {
-		n = min(n, len(s))
-	}
-	return n
+	return len(slices.MinFunc(of, func(a, b string) int { return len(a) - len(b) }))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// schemaText is what an input schema says in words.
+// schemaText holds the words of an input schema.
 type schemaText struct {
 	names, texts, enums string
 }

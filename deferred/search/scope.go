@@ -2,7 +2,7 @@ package search
 
 import "sync/atomic"
 
-// Scope is what one kind of caller may find. Answers within a scope are those of an index that holds nothing else: how
+// Scope limits what one kind of caller may find. Answers within a scope are those of an index that holds nothing else: how
 // rare a word is, which words are known, which servers there are, all of that is counted within it. A Scope remembers what it
 // has counted, so keep one for as long as what it says stays the same. It is safe for concurrent use.
 type Scope struct {
@@ -22,7 +22,7 @@ func (s *Scope) accepts() func(id string) bool {
 	return s.within
 }
 
-// part is what a scope leaves of an index, as it was at one moment. It is immutable.
+// part is an index within a scope, at one moment. It is immutable.
 type part struct {
 	x       *Index
 	version uint64
@@ -60,7 +60,7 @@ func (s *sparse) add(postings []posting, has []bool) {
 	s.ends = append(s.ends, uint32(len(s.all)))
 }
 
-// in is the part that a scope leaves of x. The caller holds the lock for as long as it uses that.
+// in returns the part of x within a scope. The caller holds the lock for as long as it uses that.
 func (x *Index) in(s *Scope) *part {
 	all := &part{x: x, version: x.version, live: x.live, servers: len(x.servers)}
 	if s == nil {
@@ -96,11 +96,9 @@ func (x *Index) in(s *Scope) *part {
 // whole reports whether p is all of its index.
 func (p *part) whole() bool { return p.docs == nil }
 
-func (p *part) has(at uint32) bool { return p.owned(at) && (p.whole() || p.docs[at]) }
+func (p *part) has(at uint32) bool { return p.x.owners[at] != nobody && (p.whole() || p.docs[at]) }
 
-func (p *part) owned(at uint32) bool { return p.x.owners[at] != nobody }
-
-// docsOf are the tools that have a term.
+// docsOf returns the tools that have a term.
 func (p *part) docsOf(term uint32) []posting {
 	if p.whole() {
 		return p.x.entries[term].docs
@@ -108,7 +106,7 @@ func (p *part) docsOf(term uint32) []posting {
 	return p.ofDocs.of(term)
 }
 
-// serversOf are the servers that say a term of themselves.
+// serversOf returns the servers that say a term of themselves.
 func (p *part) serversOf(term uint32) []posting {
 	if p.whole() {
 		return p.x.entries[term].servers
@@ -121,7 +119,7 @@ func (p *part) knows(term uint32) bool {
 	return p.whole() || len(p.docsOf(term))+len(p.serversOf(term)) > 0
 }
 
-// term is the term of that text, if anything in p has it.
+// term returns the term of a text, if anything in p has it.
 func (p *part) term(text string) (uint32, bool) {
 	id, ok := p.x.terms[text]
 	return id, ok && p.knows(id)

@@ -23,7 +23,7 @@ type Document struct {
 	Digest      string          // of the schema, the key of cached vectors
 }
 
-// Server is whose documents they are.
+// Server is the owner of documents.
 type Server struct {
 	Name        string // unique in the index
 	Title       string
@@ -65,7 +65,7 @@ type Hit struct {
 	Fields []string // which fields matched, the most telling first
 }
 
-// Answer is what was found, best first; equal scores are in order of ID.
+// Answer holds the tools that were found, best first; equal scores are in order of ID.
 type Answer struct {
 	Hits       []Hit
 	Neighbours []string // IDs of other tools of the first two servers in Hits, those that match best first, at most 20

@@ -9,13 +9,13 @@ import (
 // gram is three letters of a word, its ends marked.
 type gram [3]rune
 
-// likeness is a known word that another one may be meant to be.
+// likeness is a known word that resembles an unknown one.
 type likeness struct {
 	word     string
 	likeness float64 // up to 1
 }
 
-// spelt is the word that a term is, if it is an unstemmed word of letters.
+// spelt returns the word of a term; ok is false if that is stemmed or too short.
 func spelt(term string) (string, bool) {
 	w, ok := strings.CutPrefix(term, "=")
 	return w, ok && len(w) > 2
@@ -40,12 +40,10 @@ func (x *Index) removeGrams(id uint32) {
 	}
 }
 
-// grams are the pieces of a word, each once.
+// grams returns the pieces of a word, each once.
 func grams(w string) []gram {
-	runes := append(append([]rune{'^', '^'}, []rune(w)...), '$')
-	out := make([]gram, 0, len(runes))
-	for i := 0; i+3 <= len(runes); i++ {
-		g := gram{runes[i], runes[i+1], runes[i+2]}
+	out := make([]gram, 0, len(w)+1)
+	for g := range pieces(w) {
 		if !slices.Contains(out, g) {
 			out = append(out, g)
 		}
@@ -53,7 +51,7 @@ func grams(w string) []gram {
 	return out
 }
 
-// alike are the known words that differ from w by a slip or two of the keyboard, the most alike first.
+// alike returns the known words that differ from w by one or two typing errors, the most alike first.
 func (p *part) alike(w string) []likeness {
 	n := len([]rune(w))
 	if n < 3 || strings.ContainsAny(w, "0123456789") {
@@ -85,7 +83,7 @@ func (p *part) alike(w string) []likeness {
 	return out[:min(len(out), 3)]
 }
 
-// distance is how many letters must be put in, left out, replaced or swapped with the next to make one word of the other;
+// distance counts the letters to insert, delete, replace or swap with the next to make one word of the other. A distance of
 // more than most is most+1.
 func distance(a, b string, most int) int {
 	s, t := []rune(a), []rune(b)
