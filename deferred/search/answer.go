@@ -16,22 +16,9 @@ type tally struct {
 	best   []float32
 }
 
-// reset makes room for n, all zero.
-func (t *tally) reset(n int) {
-	if cap(t.score) < n {
-		n2 := n + n/4
-		*t = tally{make([]float32, n, n2), make([]fieldSet, n, n2), make([]uint64, n, n2), make([]float32, n, n2)}
-		return
-	}
-	t.score, t.fields, t.mask, t.best = t.score[:n], t.fields[:n], t.mask[:n], t.best[:n]
-	clear(t.score)
-	clear(t.fields)
-	clear(t.mask)
-	clear(t.best)
+func newTally(n int) *tally {
+	return &tally{make([]float32, n), make([]fieldSet, n), make([]uint64, n), make([]float32, n)}
 }
-
-// scratch is the memory of one search.
-type scratch struct{ docs, servers tally }
 
 // found is one tool with its score.
 type found struct {
@@ -46,28 +33,21 @@ func (p *part) search(ctx context.Context, q Query, near []string) Answer {
 	if ctx.Err() != nil || p.live == 0 {
 		return Answer{}
 	}
-	s, ok := x.pool.Get().(*scratch)
-	if !ok {
-		s = &scratch{}
-	}
-	defer x.pool.Put(s)
-	s.docs.reset(len(x.docs))
-	s.servers.reset(len(x.slots))
-	a := p.read(q.Text)
-	p.score(a, s)
-	p.named(q.Text, &s.docs)
-	best := p.best(&s.docs, q, max(candidates, q.limit()))
+	docs, a := newTally(len(x.docs)), p.read(q.Text)
+	p.score(a, docs)
+	p.named(q.Text, docs)
+	best := p.best(docs, q, max(candidates, q.limit()))
 	p.rerank(a, best)
 	best = p.fuse(best, near, q)
-	return p.answer(best, &s.docs, q)
+	return p.answer(best, docs, q)
 }
 
 // candidates is the number of tools that are looked at closely.
 const candidates = 100
 
 // score adds up what every tool is credited with.
-func (p *part) score(a *asked, s *scratch) {
-	x := p.x
+func (p *part) score(a *asked, docs *tally) {
+	x, servers := p.x, newTally(len(p.x.slots))
 	left := maxPostings
 	for i := range a.concepts {
 		c := &a.concepts[i]
@@ -77,10 +57,10 @@ func (p *part) score(a *asked, s *scratch) {
 		if left < 0 {
 			break // the commonest words, which come last, tell least
 		}
-		p.credit(c, i, p.live, &s.docs, p.docsOf)
+		p.credit(c, i, p.live, docs, p.docsOf)
 		if x.rank.on(ServerPrior) {
-			p.credit(c, i, p.servers, &s.servers, p.serversOf)
-			p.creditNamed(c, &s.servers)
+			p.credit(c, i, p.servers, servers, p.serversOf)
+			p.creditNamed(c, servers)
 		}
 	}
 	if !x.rank.on(ServerPrior) {
@@ -88,10 +68,10 @@ func (p *part) score(a *asked, s *scratch) {
 	}
 	prior := float32(x.rank.prior)
 	for at, slot := range x.owners {
-		if slot != nobody && s.servers.score[slot] > 0 && p.has(uint32(at)) {
-			s.docs.score[at] += prior * s.servers.score[slot]
-			s.docs.fields[at] |= s.servers.fields[slot]
-			s.docs.mask[at] |= s.servers.mask[slot]
+		if slot != nobody && servers.score[slot] > 0 && p.has(uint32(at)) {
+			docs.score[at] += prior * servers.score[slot]
+			docs.fields[at] |= servers.fields[slot]
+			docs.mask[at] |= servers.mask[slot]
 		}
 	}
 }

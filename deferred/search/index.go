@@ -12,7 +12,6 @@ type Index struct {
 	rank    ranking
 	lexicon *lexicon
 	meaning Meaning
-	pool    sync.Pool // of *scratch
 
 	mu      sync.RWMutex
 	version uint64   // changes with everything below

@@ -77,8 +77,7 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	p := x.in(q.Scope)
-	var t tally
-	t.reset(len(x.docs))
+	t := newTally(len(x.docs))
 	var notes []string
 	work := 0
 	for at := range x.docs {
@@ -94,9 +93,9 @@ func (x *Index) Regexp(ctx context.Context, pattern *Pattern, q Query) Answer {
 		if q.Shown != nil {
 			shown = q.Shown(x.docs[at].src.ID)
 		}
-		work += 1 + pattern.size*x.match(pattern, at, shown, &t)
+		work += 1 + pattern.size*x.match(pattern, at, shown, t)
 	}
-	a := p.answer(p.best(&t, q, q.limit()), &t, q)
+	a := p.answer(p.best(t, q, q.limit()), t, q)
 	a.Notes = notes
 	return a
 }
