@@ -59,7 +59,7 @@ func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 			carried.Changes = difference(old, t.InputSchema)
 		}
 	}
-	detail, err := encode(carried)
+	detail, err := rawjson.Encode(carried)
 	if err != nil {
 		return nil, fmt.Errorf("describe %q: %w", t.Name, err)
 	}

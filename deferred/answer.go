@@ -1,7 +1,6 @@
 package deferred
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -104,7 +103,7 @@ func (f *found) next() nextAction {
 // result encodes the answer as a result of tools/call, without line breaks between tokens.
 func (f *found) result() (json.RawMessage, error) {
 	answer := f.answer()
-	structured, err := encode(answer)
+	structured, err := rawjson.Encode(answer)
 	if err != nil {
 		return nil, err
 	}
@@ -161,15 +160,4 @@ func summaryOf(l *tool.Listed) string {
 	text, _ := rawjson.String(raw)
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return oneLine(line, maxSummary)
-}
-
-// encode is json.Marshal without escapes for HTML.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

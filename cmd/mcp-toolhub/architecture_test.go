@@ -138,7 +138,7 @@ var mayImport = map[string]map[string]string{
 		"cmd/mcp-toolhub/internal/command": "runs commands",
 	},
 	"cmd/mcp-toolhub/internal/command": {
-		"internal/tool":  "progress of calls",
+		"internal/tool":  "progress and failures of calls",
 		"internal/guard": "what a command has started ends with it, and with the hub",
 	},
 	"cmd/mcp-toolhub/internal/declarative": {

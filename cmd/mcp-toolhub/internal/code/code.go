@@ -17,7 +17,6 @@
 package code
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +26,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -182,11 +182,9 @@ func (a answer) encode() (json.RawMessage, error) {
 	if a.note != "" {
 		result.Content = append(result.Content, block{"text", a.note})
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // source text is full of < and &: six bytes each otherwise
-	if err := enc.Encode(result); err != nil {
+	raw, err := rawjson.Encode(result)
+	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return raw, nil
 }

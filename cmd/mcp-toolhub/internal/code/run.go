@@ -1,9 +1,7 @@
 package code
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,8 +20,7 @@ const (
 	maxWords = 1000     // of a command
 	maxWord  = 32 << 10 // characters of one
 
-	codeCommandTimedOut = "command_timed_out"
-	codeCommandChanged  = "command_changed"
+	codeCommandChanged = "command_changed"
 )
 
 // commands are what code.run_command needs.
@@ -199,33 +196,14 @@ func (t *Toolset) answerOf(ctx context.Context, found tool.Command, o *command.O
 		facts.ExitCode = &o.ExitCode
 	case command.Signaled:
 	default:
-		return answer{}, endedFailure(ctx, o, &facts)
+		f := o.Failure(", in the hub's config")
+		f.Cause = ctx.Err()
+		if detail, err := rawjson.Encode(facts); err == nil {
+			f.Detail = string(detail)
+		}
+		return answer{}, f
 	}
 	return answer{text: facts.text(), structured: facts, isError: o.Ending != command.Exited || o.ExitCode != 0}, nil
-}
-
-// endedFailure is the failure of a command that the hub has ended. What it has done by then nobody knows.
-func endedFailure(ctx context.Context, o *command.Outcome, facts *ran) error {
-	f := &tool.Failure{Class: tool.ClassTimeout, Code: codeCommandTimedOut, OutcomeUnknown: true, Cause: ctx.Err()}
-	took := o.Took.Round(time.Millisecond)
-	switch o.Ending {
-	case command.TimedOut:
-		f.Message = fmt.Sprintf("the command was ended after %v with all that it had started, because its time was over; what it did until then "+
-			"stays done. Give it less to do; only the person can allow more time, in the hub's config", took)
-	case command.Canceled:
-		f.Class, f.Code, f.Message = tool.ClassCanceled, "", fmt.Sprintf("the call was canceled, and the command ended after %v with all that it had "+
-			"started; what it did until then stays done", took)
-	default:
-		f.Class, f.Code, f.Message = tool.ClassCanceled, "hub_stopping", "the hub stops, and the command was ended with all that it had started; what "+
-			"it did until then stays done"
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(facts) == nil {
-		f.Detail = strings.TrimSuffix(b.String(), "\n")
-	}
-	return f
 }
 
 // text is what a client shows that knows nothing of structured content.

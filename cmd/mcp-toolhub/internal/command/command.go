@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // Spec is one command that is to run.
@@ -60,6 +61,22 @@ type Outcome struct {
 	Stdout   Output
 	Stderr   Output
 	Took     time.Duration
+}
+
+// Failure is the failure of a command that the hub has ended. Nobody knows what it has done by then. where says where a person
+// can allow more time.
+func (o *Outcome) Failure(where string) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: true, Message: fmt.Sprintf("the call was canceled, and the command ended after %v "+
+		"with all that it had started; what it did until then stays done", o.Took.Round(time.Millisecond))}
+	switch o.Ending {
+	case TimedOut:
+		f.Class, f.Code = tool.ClassTimeout, "command_timed_out"
+		f.Message = fmt.Sprintf("the command was ended after %v with all that it had started, because its time was over; what it did until "+
+			"then stays done. Give it less to do; only the person can allow more time%s", o.Took.Round(time.Millisecond), where)
+	case Stopped:
+		f.Code, f.Message = "hub_stopping", "the hub stops, and the command was ended with all that it had started; what it did until then stays done"
+	}
+	return f
 }
 
 // ErrStart is wrapped where the program could not be started: nothing has run.

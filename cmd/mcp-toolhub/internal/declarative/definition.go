@@ -307,11 +307,7 @@ func (d *definition) asTool() *tool.Tool {
 	if slices.Contains(d.tags, "network") {
 		declaration.Annotations.OpenWorld = &yes
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(declaration) // cannot fail: the schema is valid
-	raw := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	raw, _ := rawjson.Encode(declaration) // cannot fail: the schema is valid
 	t := &tool.Tool{Name: tool.Name(Name + "." + d.name), Server: Name, Native: d.name, Declaration: raw, InputSchema: d.schema,
 		SchemaDigest: tool.Digest(append(append([]byte{}, d.schema...), d.source...)), Description: d.description,
 		Tags: append([]string{Name}, d.tags...)}

@@ -61,11 +61,8 @@ func (d *declared) failed(o *command.Outcome, secrets []string) json.RawMessage 
 func textBlock(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 
 func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // cannot fail: nothing but texts, numbers and valid JSON
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	raw, _ := rawjson.Encode(v) // cannot fail: nothing but texts, numbers and valid JSON
+	return raw
 }
 
 // readResult reads the tool result that a command printed: an object with content, a list of blocks, or structured_content,

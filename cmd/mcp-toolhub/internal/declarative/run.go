@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -41,7 +40,7 @@ func (t *Toolset) run(ctx context.Context, d *declared, e *tool.Execution) (json
 	case command.Exited, command.Signaled:
 		return d.result(&outcome, secrets)
 	}
-	return nil, ended(&outcome)
+	return nil, outcome.Failure("")
 }
 
 // argv is the command for the arguments of a call, the program first.
@@ -111,21 +110,6 @@ func notRun(ctx context.Context, d *declared, err error) error {
 		f.Class, f.Code, f.Message = tool.ClassExecutionFailed, "command_changed", "the program changed while it was about to be run: nothing ran; call again"
 	case errors.Is(err, command.ErrClosed):
 		f.Class, f.Code, f.Message = tool.ClassDependencyUnavailable, "", "the hub is stopping: nothing ran; call again later"
-	}
-	return f
-}
-
-// ended is the failure of a command that the hub has ended. What it has done by then nobody knows.
-func ended(o *command.Outcome) error {
-	f := &tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: true, Message: fmt.Sprintf("the call was canceled, and the command ended after %v "+
-		"with all that it had started; what it did until then stays done", o.Took.Round(time.Millisecond))}
-	switch o.Ending {
-	case command.TimedOut:
-		f.Class, f.Code = tool.ClassTimeout, "command_timed_out"
-		f.Message = fmt.Sprintf("the command was ended after %v with all that it had started, because its time was over; what it did until "+
-			"then stays done. Give it less to do; only the person can allow more time", o.Took.Round(time.Millisecond))
-	case command.Stopped:
-		f.Code, f.Message = "hub_stopping", "the hub stops, and the command was ended with all that it had started; what it did until then stays done"
 	}
 	return f
 }
