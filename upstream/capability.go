@@ -141,13 +141,13 @@ func withoutTasks(capabilities json.RawMessage) json.RawMessage {
 
 // openDesk makes l the session's lane, and lets the server ask through it what the hub has offered to answer. From
 // 2026-07-28 on servers send no requests.
-func (s *server) openDesk(sess *session, l lane) {
+func (c *connector) openDesk(sess *session, l lane) {
 	sess.lane = l
 	if sess.hop != nil {
 		l.questions().follow(deskClosed)
 		return
 	}
-	l.questions().follow(s.requestRule())
+	l.questions().follow(c.requestRule())
 }
 
 // refuseQuestions keeps the SDK's client from answering for the client behind a call: it would say that there are no

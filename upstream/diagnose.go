@@ -121,14 +121,14 @@ func (d *diagnosis) walk(ctx context.Context) {
 	if !d.find(ctx) {
 		return
 	}
-	sess, f := s.connect(ctx)
+	sess, f := s.connector.connect(ctx)
 	if ctx.Err() != nil {
 		if sess != nil {
-			sess.shut(s.kill)
+			sess.shut(s.connector.kill)
 		}
 		return
 	}
-	if s.http == nil {
+	if s.connector.http == nil {
 		pid := s.status().PID
 		if pid == 0 && f != nil {
 			d.done(Step{Name: StepStart}, f)
@@ -141,7 +141,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 		d.done(Step{Name: StepInitialize}, f)
 		return
 	}
-	defer sess.shut(s.kill)
+	defer sess.shut(s.connector.kill)
 	d.done(Step{Name: StepInitialize, Detail: d.hello(sess)}, nil)
 	d.use(ctx, sess)
 }
@@ -149,19 +149,19 @@ func (d *diagnosis) walk(ctx context.Context) {
 // find looks for the program, or for the host, that connecting will need.
 func (d *diagnosis) find(ctx context.Context) bool {
 	s := d.server
-	if s.http == nil {
-		path, f := s.launcher.Find(s.cfg)
+	if s.connector.http == nil {
+		path, f := s.connector.launcher.Find(s.cfg)
 		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, f)
 	}
-	target, via := s.http.url, ""
-	proxy, err := s.http.pool.Proxy(&http.Request{URL: target})
+	target, via := s.connector.http.url, ""
+	proxy, err := s.connector.http.pool.Proxy(&http.Request{URL: target})
 	if err == nil && proxy != nil {
 		target, via = proxy, "proxy "
 	}
 	var conn net.Conn
 	if err == nil {
 		limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
-		conn, err = s.http.pool.DialContext(limited, "tcp", net.JoinHostPort(target.Hostname(), port(target)))
+		conn, err = s.connector.http.pool.DialContext(limited, "tcp", net.JoinHostPort(target.Hostname(), port(target)))
 		cancel()
 	}
 	if ctx.Err() != nil {

@@ -134,17 +134,18 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
 	s := &server{
-		entry: e, hubVersion: g.version, launcher: g.launcher,
+		entry: e,
 		retry: retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-		slots: g.slots, kill: g.kill, firstWithin: cfg.FirstListWithin,
+		slots: g.slots, firstWithin: cfg.FirstListWithin,
 		over:          make(chan struct{}),
 		notifications: &notifications{entry: e, tell: g.notify, run: g.running.Go},
 	}
+	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: g.version, launcher: g.launcher, kill: g.kill}
 	s.divide(tool.ServerStopped, g.changed, g.subscriptions)
 	switch sc.Transport {
 	case StreamableHTTP, SSE:
 		var err error
-		if s.http, err = newHTTPServer(sc, s.memory); err != nil {
+		if s.connector.http, err = newHTTPServer(sc, s.memory); err != nil {
 			return nil, err
 		}
 	case Stdio:

@@ -27,15 +27,15 @@ type isolation struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	life    context.Context                  // of the connections; nil until the server is started
-	shut    bool                             // no connection is made any more
-	open    map[string]*server               // by the session's key
-	closing map[*server]struct{}             // not in use any more, and not gone yet
-	moved   chan struct{}                    // closed and replaced when one is gone
-	failed  starts                           // starts that failed within the last hour, of all sessions
-	bar     *fault.Fault                     // why no connection is made for now; nil where nothing is wrong
-	barEnd  time.Time                        // of bar; zero: when something has changed
-	known   struct{ older, dear, ends bool } // what earlier connections have learnt: see server.older, dear and endsOnProbe
+	life    context.Context      // of the connections; nil until the server is started
+	shut    bool                 // no connection is made any more
+	open    map[string]*server   // by the session's key
+	closing map[*server]struct{} // not in use any more, and not gone yet
+	moved   chan struct{}        // closed and replaced when one is gone
+	failed  starts               // starts that failed within the last hour, of all sessions
+	bar     *fault.Fault         // why no connection is made for now; nil where nothing is wrong
+	barEnd  time.Time            // of bar; zero: when something has changed
+	known   generation
 }
 
 func newIsolation(s *server) *isolation {
@@ -199,17 +199,19 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says), parent.log.With("session", orText(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
 	one := &server{
-		entry: &e, isolation: i, hubVersion: parent.hubVersion, launcher: parent.launcher,
-		retry: parent.retry,
-		slots: i.slots, kill: parent.kill,
-		older: i.known.older, dear: i.known.dear, untried: true, endsOnProbe: i.known.ends,
+		entry: &e, isolation: i,
+		retry:   parent.retry,
+		slots:   i.slots,
 		catalog: parent.catalog, lister: &lister{entry: &e, catalog: parent.catalog, onRestate: parent.lister.onRestate},
 		over:          make(chan struct{}),
 		notifications: &notifications{entry: &e, tell: parent.notifications.tell, run: parent.notifications.run},
 	}
+	one.connector = &connector{entry: &e, notifications: one.notifications, hubVersion: parent.connector.hubVersion,
+		launcher: parent.connector.launcher, kill: parent.connector.kill, generation: i.known}
+	one.connector.inferred = true
 	one.divide(tool.ServerStarting, func() {}, parent.subscriptions.clients)
-	if parent.http != nil {
-		one.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
+	if parent.connector.http != nil {
+		one.connector.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
 	}
 	var before []*server // of the same session: two at a time could be in each other's way
 	for old := range i.closing {
@@ -312,10 +314,10 @@ func (i *isolation) stopFor(f *fault.Fault, d time.Duration) {
 }
 
 // learn keeps what a connection that was made has shown of the server.
-func (i *isolation) learn(older, dear, endsOnProbe bool) {
+func (i *isolation) learn(known generation) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.known.older, i.known.dear, i.known.ends = older, dear, endsOnProbe
+	i.known = known
 	i.bar = nil
 }
 
@@ -357,7 +359,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 	case f == nil:
 		s.catalog.publish(sess, got)
 	case sess.isOver():
-		sess.shut(s.kill)
+		sess.shut(s.connector.kill)
 		return nil, sess.reason
 	default:
 		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.What)

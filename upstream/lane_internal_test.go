@@ -71,7 +71,7 @@ func testConn(w wire, onListChanged func()) *streamConn {
 
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: redact.New(ServerConfig{})}
-	s := &server{entry: e, notifications: &notifications{entry: e}}
+	s := &server{entry: e, notifications: &notifications{entry: e}, connector: &connector{entry: e}}
 	s.divide(tool.ServerReady, func() {}, newClientSubscriptions())
 	return s
 }

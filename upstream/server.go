@@ -19,15 +19,12 @@ import (
 // looks after its session, and starts it again.
 type server struct {
 	*entry
-	lifecycle  *lifecycle
-	hubVersion string
-	launcher   *child.Launcher
-	catalog    *catalog
-	lister     *lister
-	retry      retry
-	http       *httpServer // nil for stdio
-	slots      *child.Slots
-	kill       <-chan struct{} // closed when stopping must be brisk
+	lifecycle *lifecycle
+	connector *connector
+	catalog   *catalog
+	lister    *lister
+	retry     retry
+	slots     *child.Slots
 
 	sender        *sender
 	subscriptions *subscriptions
@@ -36,13 +33,8 @@ type server struct {
 	isolation *isolation // the connections of client sessions, of which this may be one; nil for useShared
 
 	// Only run and what it calls use these.
-	older       bool // the server is known to speak a revision before 2026-07-28
-	dear        bool // and does not say so when it is asked: that takes long to find out
-	untried     bool // it is other connections that know
-	olderNext   bool // the attempt failed with server/discover unanswered
-	endsOnProbe bool // the server ends when it is asked server/discover
-	starts      starts
-	pause       time.Duration // before the next start
+	starts starts
+	pause  time.Duration // before the next start
 
 	calls  atomic.Int64
 	errors atomic.Int64
@@ -57,6 +49,7 @@ type server struct {
 func (s *server) divide(state tool.ServerState, onChange func(), clients *clientSubscriptions) {
 	s.subscriptions = &subscriptions{entry: s.entry, clients: clients, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
 	s.lifecycle = newLifecycle(s.entry, state, onChange, s.subscriptions.isNeeded)
+	s.connector.onStart = s.lifecycle.setPID
 	s.sender = &sender{entry: s.entry, stopping: s.lifecycle.stopping}
 	s.subscriptions.sender = s.sender
 }
@@ -103,7 +96,7 @@ func (s *server) run(ctx context.Context) {
 		}
 		began := time.Now()
 		if s.isolation != nil {
-			s.isolation.learn(s.older, s.dear, s.endsOnProbe)
+			s.isolation.learn(s.connector.generation)
 		}
 		s.lifecycle.setState(tool.ServerReady, sess, nil, time.Time{})
 		f = s.serve(ctx, sess)
@@ -120,13 +113,13 @@ func (s *server) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			s.lifecycle.drain() // first: so that each call's cancellation can still be told
-			sess.shut(s.kill)
+			sess.shut(s.connector.kill)
 			return
 		case f.Idle:
 			if s.use == useListing {
 				s.lifecycle.sleep(nil) // no call waits for it, however long its end takes
 			}
-			sess.shut(s.kill)
+			sess.shut(s.connector.kill)
 			if s.use == useSession {
 				s.log.Info("session has not called for a while: its connection is closed")
 				return
@@ -134,12 +127,12 @@ func (s *server) run(ctx context.Context) {
 			asleep, s.pause = true, s.retry.min
 		case f.Lost && losses <= maxQuickLosses:
 			s.lifecycle.starting(f)
-			sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
+			sess.shut(s.connector.kill) // nothing is wrong with the server: the call that found out waits for the new session
 			asleep = false
 		case losses == 1 && s.use == useSession && !f.Auth && f.Pause == 0 && s.starts.count() < s.retry.budget:
 			s.lifecycle.sleep(f)
 			s.log.Warn("the session's state at the server is lost: its next call starts afresh, over a new connection")
-			sess.shut(s.kill)
+			sess.shut(s.connector.kill)
 		default:
 			s.backOff(ctx, sess, f)
 		}
@@ -149,9 +142,9 @@ func (s *server) run(ctx context.Context) {
 // finish ends what is left when run has returned.
 func (s *server) finish() {
 	s.lifecycle.drain()
-	if s.http != nil {
-		s.http.flights.Wait()
-		s.http.pool.CloseIdleConnections()
+	if s.connector.http != nil {
+		s.connector.http.flights.Wait()
+		s.connector.http.pool.CloseIdleConnections()
 	}
 }
 
@@ -164,7 +157,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		}
 		s.lifecycle.setState(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
-			sess.shut(s.kill)
+			sess.shut(s.connector.kill)
 		}
 		if s.use == useSession {
 			s.lifecycle.retire()
@@ -196,7 +189,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	if sess != nil {
-		sess.shut(s.kill)
+		sess.shut(s.connector.kill)
 	}
 	for {
 		select {
@@ -265,7 +258,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 	}
 	defer free()
 
-	sess, f := s.connect(ctx)
+	sess, f := s.connector.connect(ctx)
 	if f != nil {
 		return nil, f
 	}
@@ -298,7 +291,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 			over.What += " (before it had listed its tools)"
 			f = &over
 		}
-		sess.shut(s.kill)
+		sess.shut(s.connector.kill)
 		return nil, f
 	}
 	s.catalog.publish(sess, got)

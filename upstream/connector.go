@@ -22,51 +22,92 @@ import (
 // maxProbeTime is how long server/discover may go unanswered before the hub goes on to initialize.
 const maxProbeTime = 5 * time.Second
 
+// connector makes initialised sessions with one server, and remembers which generation of the protocol it speaks. Only the
+// server's run loop uses it.
+type connector struct {
+	*entry
+	notifications *notifications
+	hubVersion    string
+	launcher      *child.Launcher
+	http          *httpServer     // nil for stdio
+	kill          <-chan struct{} // closed when stopping must be brisk
+	onStart       func(pid int)   // a child was started
+
+	generation
+	olderNext bool // the attempt failed with server/discover unanswered
+}
+
+// generation is what attempts to connect have shown of the revision that a server speaks.
+type generation struct {
+	older       bool // a revision before 2026-07-28
+	slowProbe   bool // it does not answer server/discover, which takes long to find out
+	inferred    bool // other connections know
+	endsOnProbe bool // it ends when it is asked server/discover
+}
+
 // connect starts or reaches the server and initialises a session, within the connect timeout. Only run calls it.
-func (s *server) connect(ctx context.Context) (*session, *fault.Fault) {
-	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
+func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
+	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
 	defer cancel()
 	var sess *session
 	var f *fault.Fault
-	switch s.cfg.Transport {
+	switch c.cfg.Transport {
 	case StreamableHTTP:
-		sess, f = s.connectHTTP(limited)
+		sess, f = c.connectHTTP(limited)
 	case SSE:
-		sess, f = s.connectSSE(ctx, limited)
+		sess, f = c.connectSSE(ctx, limited)
 	default:
-		sess, f = s.connectStdio(limited)
+		sess, f = c.connectStdio(limited)
 	}
 	if f != nil {
 		if ctx.Err() == nil && limited.Err() != nil && !f.Auth {
 			f = &fault.Fault{
-				What:  fmt.Sprintf("no answer to initialize within %s", s.cfg.Timeouts.Connect),
+				What:  fmt.Sprintf("no answer to initialize within %s", c.cfg.Timeouts.Connect),
 				Hint:  "check that it is an MCP server and that it can start; if it is only slow, raise timeouts.connect",
 				Cause: f,
 			}
 		}
 		// A server that failed as an older one may have been replaced by one that is not.
-		s.older, s.endsOnProbe = !s.spares() && s.olderNext, false
-		s.dear, s.untried = s.older, false
+		older := !c.skipsProbe() && c.olderNext
+		c.generation = generation{older: older, slowProbe: older}
 		return nil, f
 	}
-	s.dear = s.dear && s.spares() || sess.unanswered
-	s.older, s.untried = sess.version < modernVersion, false
+	c.slowProbe = c.slowProbe && c.skipsProbe() || sess.unanswered
+	c.older, c.inferred = sess.version < modernVersion, false
 	return sess, nil
 }
 
-// spares reports whether the server is spared the question for its generation. Whoever answers it at once is asked again at
-// each reconnect: it may have become one of the other generation meanwhile. Whoever does not answer costs seconds, and is
-// asked again when it fails as what it was. The first connection of a session knows from others.
-func (s *server) spares() bool { return s.older && (s.dear || s.untried) }
+// skipsProbe reports whether server/discover is not sent. A server that answers it at once is asked at each reconnect: it may
+// have become one of the other generation. One that does not answer costs seconds, and is asked again when it fails as an older
+// one. The first connection of a session knows from others.
+func (c *connector) skipsProbe() bool { return c.older && (c.slowProbe || c.inferred) }
+
+// handshake initialises a session over a stream.
+func (c *connector) handshake(ctx context.Context, sess *session, conn *streamConn, older bool) (*mcp.ClientSession, error) {
+	conn.desk.follow(c.requestRule()) // some servers ask as soon as they are initialised
+	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
+	sdk, err := c.initialize(ctx, conn, older, &conn.declared)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return sdk, err
+	}
+	sess.established(sdk, &conn.declared, c.hubVersion)
+	sess.unanswered = conn.probe.isUnanswered()
+	conn.hop = sess.hop
+	c.openDesk(sess, conn)
+	return sdk, nil
+}
 
 // initialize lets the SDK do its part over transport: the version, and who the two sides are. said is what the server
 // answers there. With an error there may be a session, which is to be closed.
-func (s *server) initialize(ctx context.Context, transport mcp.Transport, older bool, said *declared) (*mcp.ClientSession, error) {
+func (c *connector) initialize(ctx context.Context, transport mcp.Transport, older bool, said *declared) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(
-		&mcp.Implementation{Name: HubCommand, Version: s.hubVersion},
+		&mcp.Implementation{Name: HubCommand, Version: c.hubVersion},
 		&mcp.ClientOptions{
 			Logger:         slog.New(slog.DiscardHandler), // what it logs may quote messages
-			Capabilities:   s.offers(),
+			Capabilities:   c.offers(),
 			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		})
 	client.AddReceivingMiddleware(refuseQuestions)
@@ -83,57 +124,48 @@ func (s *server) initialize(ctx context.Context, transport mcp.Transport, older 
 
 // connectStdio starts a child. Some servers of older revisions end when the first message is not initialize; they are
 // started again and spared the question.
-func (s *server) connectStdio(ctx context.Context) (*session, *fault.Fault) {
-	older := s.spares() || s.endsOnProbe
-	sess, probed, f := s.startChild(ctx, older)
-	s.olderNext = probed
+func (c *connector) connectStdio(ctx context.Context) (*session, *fault.Fault) {
+	older := c.skipsProbe() || c.endsOnProbe
+	sess, probed, f := c.startChild(ctx, older)
+	c.olderNext = probed
 	if f == nil || older || !probed || ctx.Err() != nil {
 		return sess, f
 	}
-	sess, _, again := s.startChild(ctx, true)
+	sess, _, again := c.startChild(ctx, true)
 	if again != nil {
 		return nil, f
 	}
-	s.endsOnProbe = true
+	c.endsOnProbe = true
 	return sess, nil
 }
 
 // startChild starts one child and initialises it. probed reports that it failed after server/discover was sent.
-func (s *server) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault.Fault) {
-	proc, f := s.launcher.Start(s.cfg, s.log, s.redact)
+func (c *connector) startChild(ctx context.Context, older bool) (sess *session, probed bool, f *fault.Fault) {
+	proc, f := c.launcher.Start(c.cfg, c.log, c.redact)
 	if f != nil {
 		return nil, false, f
 	}
 	sess = newSession()
 	sess.pid = proc.PID()
-	s.lifecycle.setPID(sess.pid)
-	lines := newLineWire(proc.Stdin, proc.Stdout, s.cfg.Limits.Message, s.memory)
-	conn := newStreamConn(lines, s.probeTime(), s.notifications.handler(sess), s.log, s.redact)
+	c.onStart(sess.pid)
+	lines := newLineWire(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
+	conn := newStreamConn(lines, c.probeTime(), c.notifications.handler(sess), c.log, c.redact)
 	sess.cut = conn.ended
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watchChild(sess, conn, proc, lines.broken) })
+	watching.Go(func() { c.watchChild(sess, conn, proc, lines.broken) })
 	sess.shut = func(kill <-chan struct{}) {
 		conn.shut(errClosed)
 		proc.Stop(kill)
 		conn.release()
 		watching.Wait()
 	}
-	conn.desk.follow(s.requestRule()) // some servers ask as soon as they are initialised
-	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
-	sdk, err := s.initialize(ctx, conn, older, &conn.declared)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
+	sdk, err := c.handshake(ctx, sess, conn, older)
 	if err != nil {
 		probed = conn.probe.asked()
-		f = s.initializeFault(ctx, sess, &conn.declared, err)
-		sess.shut(s.kill)
+		f = c.initializeFault(ctx, sess, &conn.declared, err)
+		sess.shut(c.kill)
 		return nil, probed, f
 	}
-	sess.established(sdk, &conn.declared, s.hubVersion)
-	sess.unanswered = conn.probe.isUnanswered()
-	conn.hop = sess.hop
-	s.openDesk(sess, conn)
 	shut := sess.shut
 	sess.shut = func(kill <-chan struct{}) {
 		shut(kill)
@@ -147,11 +179,11 @@ func (s *server) startChild(ctx context.Context, older bool) (sess *session, pro
 const exitTime = 2 * time.Second
 
 // watchChild ends the session when the child has closed its stdout or exited.
-func (s *server) watchChild(sess *session, conn *streamConn, proc *child.Process, broken <-chan struct{}) {
+func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Process, broken <-chan struct{}) {
 	select {
 	case <-conn.ended:
 	case <-broken:
-		sess.end(&fault.Fault{What: fmt.Sprintf("command %q closed its stdin and went on running", s.cfg.Command),
+		sess.end(&fault.Fault{What: fmt.Sprintf("command %q closed its stdin and went on running", c.cfg.Command),
 			Hint: "see the server's messages in the log"})
 		return
 	case <-proc.Exited:
@@ -162,9 +194,9 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *child.Process
 		<-conn.ended
 	}
 	f := &fault.Fault{Hint: "see the server's messages in the log", Cause: conn.err()}
-	f.What = fmt.Sprintf("command %q closed its stdout", s.cfg.Command)
+	f.What = fmt.Sprintf("command %q closed its stdout", c.cfg.Command)
 	if ending := proc.Ending(exitTime); ending != "" {
-		f.What = fmt.Sprintf("command %q %s", s.cfg.Command, ending)
+		f.What = fmt.Sprintf("command %q %s", c.cfg.Command, ending)
 	}
 	if cause := proc.Cause(); cause != "" {
 		f.What += "; its stderr says: " + cause
@@ -173,41 +205,41 @@ func (s *server) watchChild(sess *session, conn *streamConn, proc *child.Process
 }
 
 // initializeFault explains why initialize failed, with what the server has said, or the child or the connection in the end.
-func (s *server) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault.Fault {
+func (c *connector) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault.Fault {
 	var rpc *sdkrpc.Error
 	if errors.As(err, &rpc) && rpc.Code == codeOversize {
-		return (&oversize{limit: s.cfg.Limits.Message}).fault("initialize")
+		return (&oversize{limit: c.cfg.Limits.Message}).fault("initialize")
 	}
 	if errors.As(err, &rpc) {
 		return &fault.Fault{
-			What:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", s.redact.Text(rpc.Message), rpc.Code),
+			What:  fmt.Sprintf("initialize was refused: %s (JSON-RPC error %d)", c.redact.Text(rpc.Message), rpc.Code),
 			Hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28",
 			Cause: err,
 		}
 	}
 	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
-		return s.unusableFault(err)
+		return c.unusableFault(err)
 	}
 	if ctx.Err() == nil && wait.For(ctx.Done(), sess.ended, reasonWithin) {
 		f := *sess.reason
 		f.What += " (before it answered initialize)"
 		f.Hint = "run the command by hand to see why"
-		if s.cfg.Transport == SSE {
+		if c.cfg.Transport == SSE {
 			f.Hint = "check that the server runs and that url is right"
 		}
 		return &f
 	}
 	return &fault.Fault{
-		What:  "initialize failed: " + s.redact.Text(fault.Plain(err)),
+		What:  "initialize failed: " + c.redact.Text(fault.Plain(err)),
 		Hint:  "check that it is an MCP server",
 		Cause: err,
 	}
 }
 
 // unusableFault explains that a server has answered initialize with something that the SDK refuses.
-func (s *server) unusableFault(err error) *fault.Fault {
+func (c *connector) unusableFault(err error) *fault.Fault {
 	return &fault.Fault{
-		What:  "the answer to initialize cannot be used: " + s.redact.Text(fault.Plain(err)),
+		What:  "the answer to initialize cannot be used: " + c.redact.Text(fault.Plain(err)),
 		Hint:  "check that the server speaks a protocol version between 2024-11-05 and 2026-07-28, or report this to whoever maintains it",
 		Cause: err,
 	}
@@ -221,25 +253,20 @@ func isBroken(err error) bool {
 
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
 // not asked for that. life bounds the session, ctx the connecting.
-func (s *server) connectSSE(life, ctx context.Context) (*session, *fault.Fault) {
-	wire, err := dialSSE(ctx, life, s.http, s.cfg.Limits.Message)
+func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Fault) {
+	wire, err := dialSSE(ctx, life, c.http, c.cfg.Limits.Message)
 	if err != nil {
-		return nil, fault.OfConnect(s.cfg, err, s.redact)
+		return nil, fault.OfConnect(c.cfg, err, c.redact)
 	}
 	sess := newSession()
-	conn := newStreamConn(wire, s.probeTime(), s.notifications.handler(sess), s.log, s.redact)
+	conn := newStreamConn(wire, c.probeTime(), c.notifications.handler(sess), c.log, c.redact)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		<-conn.ended
-		sess.end(&fault.Fault{What: "the connection ended: " + s.redact.Text(fault.Plain(conn.err())),
+		sess.end(&fault.Fault{What: "the connection ended: " + c.redact.Text(fault.Plain(conn.err())),
 			Hint: "see the server's own log", Cause: conn.err()})
 	})
-	conn.desk.follow(s.requestRule()) // some servers ask as soon as they are initialised
-	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
-	sdk, err := s.initialize(ctx, conn, true, &conn.declared)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
+	sdk, err := c.handshake(ctx, sess, conn, true)
 	sess.shut = func(<-chan struct{}) {
 		conn.release()
 		watching.Wait()
@@ -249,57 +276,53 @@ func (s *server) connectSSE(life, ctx context.Context) (*session, *fault.Fault) 
 	}
 	if err != nil {
 		var status *fault.StatusError
-		f := s.initializeFault(ctx, sess, &conn.declared, err)
+		f := c.initializeFault(ctx, sess, &conn.declared, err)
 		if errors.As(err, &status) {
-			f = fault.OfConnect(s.cfg, err, s.redact)
+			f = fault.OfConnect(c.cfg, err, c.redact)
 		}
-		sess.shut(s.kill)
+		sess.shut(c.kill)
 		return nil, f
 	}
-	sess.established(sdk, &conn.declared, s.hubVersion)
-	sess.unanswered = conn.probe.isUnanswered()
-	conn.hop = sess.hop
-	s.openDesk(sess, conn)
 	return sess, nil
 }
 
 // connectHTTP initialises a session over Streamable HTTP.
-func (s *server) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
-	control := newControlTransport(s.http.pool, s.probeTime(), s.cfg.Limits.Message)
-	client := s.http.client(control)
+func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
+	control := newControlTransport(c.http.pool, c.probeTime(), c.cfg.Limits.Message)
+	client := c.http.client(control)
 	stop := context.AfterFunc(ctx, control.abort)
-	sdk, err := s.initialize(ctx, &mcp.StreamableClientTransport{
-		Endpoint:   s.http.url.String(),
+	sdk, err := c.initialize(ctx, &mcp.StreamableClientTransport{
+		Endpoint:   c.http.url.String(),
 		HTTPClient: client,
 		// The lane listens itself: the SDK gives the whole session up after a few streams that were cut.
 		DisableStandaloneSSE: true,
-	}, s.spares(), control.listening())
+	}, c.skipsProbe(), control.listening())
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		f := s.httpFault(ctx, control, err)
+		f := c.httpFault(ctx, control, err)
 		control.abort()
 		if sdk != nil {
-			closeSDK(sdk, s.kill, control.abort)
+			closeSDK(sdk, c.kill, control.abort)
 		}
 		return nil, f
 	}
 	sess := newSession()
-	sess.established(sdk, control.settle(), s.hubVersion)
+	sess.established(sdk, control.settle(), c.hubVersion)
 	sess.unanswered = control.unanswered.Load()
 	l := &httpLane{
-		server: s.http, calls: s.http.client(s.http.pool), control: client,
-		session: sess.id, version: sess.version, hop: sess.hop, log: s.log, limit: s.cfg.Limits.Message,
-		notifications: s.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
+		server: c.http, calls: c.http.client(c.http.pool), control: client,
+		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,
+		notifications: c.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	life := context.WithoutCancel(ctx)
 	l.desk = newDesk(func(body []byte) { l.respond(life, body) })
-	s.openDesk(sess, l)
+	c.openDesk(sess, l)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if err := sdk.Wait(); err != nil {
-			sess.end(&fault.Fault{What: "the session ended: " + s.redact.Text(fault.Plain(err)), Cause: err})
+			sess.end(&fault.Fault{What: "the session ended: " + c.redact.Text(fault.Plain(err)), Cause: err})
 		}
 		sess.end(&fault.Fault{What: "the session ended"})
 	})
@@ -312,7 +335,7 @@ func (s *server) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 }
 
 // httpFault explains why a session over HTTP could not be initialised.
-func (s *server) httpFault(ctx context.Context, control *controlTransport, err error) *fault.Fault {
+func (c *connector) httpFault(ctx context.Context, control *controlTransport, err error) *fault.Fault {
 	last := control.lastAnswer()
 	if large := control.oversize(); large != nil {
 		return large.fault("initialize")
@@ -320,26 +343,26 @@ func (s *server) httpFault(ctx context.Context, control *controlTransport, err e
 	var rpc *sdkrpc.Error
 	refused := errors.As(err, &rpc) && rpc.Code != rejectedByTransport
 	if ctx.Err() == nil && last.status >= 400 {
-		f := fault.OfStatus(s.cfg, last.status, last.retry, err)
+		f := fault.OfStatus(c.cfg, last.status, last.retry, err)
 		if refused && !f.Auth {
-			f.What += ": " + s.redact.Text(rpc.Message)
+			f.What += ": " + c.redact.Text(rpc.Message)
 		}
 		return f
 	}
 	if ctx.Err() == nil && last.foreign() {
 		return &fault.Fault{
-			What:  fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(s.cfg.URL), s.redact.Text(last.media)),
+			What:  fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(c.cfg.URL), c.redact.Text(last.media)),
 			Hint:  "check that url is that of an MCP endpoint",
 			Cause: err,
 		}
 	}
 	if last.status != 0 && refused {
-		return s.initializeFault(ctx, newSession(), &declared{}, err)
+		return c.initializeFault(ctx, newSession(), &declared{}, err)
 	}
 	if ctx.Err() == nil && control.listening().isAnswered() && !isBroken(err) && !errors.As(err, new(net.Error)) {
-		return s.unusableFault(err)
+		return c.unusableFault(err)
 	}
-	return fault.OfConnect(s.cfg, err, s.redact)
+	return fault.OfConnect(c.cfg, err, c.redact)
 }
 
 // rejectedByTransport is the code that the SDK gives to requests that it could not send.
