@@ -119,9 +119,9 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 	if err := g.subscriptions.add(id, who.Key, uri); err != nil {
 		return err
 	}
-	x := &order{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says, Progress: ignoreProgress}, name: uri}
-	x.over = func(ctx context.Context, s *server, sess *session, limits callLimits) answer {
-		return s.subscriptions.subscribe(ctx, sess, uri, limits)
+	x := &clientRequest{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says, Progress: ignoreProgress}, name: uri}
+	x.over = func(ctx context.Context, c *caller, sess *session, limits callLimits) answer {
+		return c.subscriptions.subscribe(ctx, sess, uri, limits)
 	}
 	_, err := g.dispatch(ctx, x)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				}
 				w.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 				began := time.Now()
-				a := testServer().sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) {},
+				a := testServer().caller.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) {},
 					callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {
@@ -276,7 +276,7 @@ func FuzzRounds(f *testing.F) {
 		if !rawjson.Valid([]byte(result)) {
 			return
 		}
-		w, err := readWanted([]byte(result))
+		w, err := readInputRequests([]byte(result))
 		if err != nil {
 			return
 		}
@@ -284,7 +284,7 @@ func FuzzRounds(f *testing.F) {
 		for i := range answers {
 			answers[i].Result = fmt.Appendf(nil, `{"i":%d}`, i)
 		}
-		params, err := w.answered(json.RawMessage(`{"name":"x"}`), answers)
+		params, err := w.retryParams(json.RawMessage(`{"name":"x"}`), answers)
 		if err != nil || !json.Valid(params) {
 			t.Errorf("%q: %s, %v", result, params, err)
 		}

@@ -124,7 +124,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 	sess, f := s.connector.connect(ctx)
 	if ctx.Err() != nil {
 		if sess != nil {
-			sess.shut(s.connector.kill)
+			sess.shut(s.kill)
 		}
 		return
 	}
@@ -141,7 +141,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 		d.done(Step{Name: StepInitialize}, f)
 		return
 	}
-	defer sess.shut(s.connector.kill)
+	defer sess.shut(s.kill)
 	d.done(Step{Name: StepInitialize, Detail: d.hello(sess)}, nil)
 	d.use(ctx, sess)
 }
@@ -150,7 +150,7 @@ func (d *diagnosis) walk(ctx context.Context) {
 func (d *diagnosis) find(ctx context.Context) bool {
 	s := d.server
 	if s.connector.http == nil {
-		path, f := s.connector.launcher.Find(s.cfg)
+		path, f := s.launcher.Find(s.cfg)
 		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, f)
 	}
 	target, via := s.connector.http.url, ""

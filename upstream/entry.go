@@ -53,7 +53,7 @@ func (e *entry) requestLimits() callLimits {
 }
 
 // limitsOf bounds one request.
-func (e *entry) limitsOf(x *order) callLimits {
+func (e *entry) limitsOf(x *clientRequest) callLimits {
 	if x.Method == tool.MethodTaskResult { // it waits for the end of the task: "MUST block the response until"
 		return callLimits{idle: e.cfg.Timeouts.CallMax, most: e.cfg.Timeouts.CallMax}
 	}

@@ -133,32 +133,21 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
 	}
-	s := &server{
-		entry: e,
-		retry: retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
-		slots: g.slots, firstWithin: cfg.FirstListWithin,
-		over:          make(chan struct{}),
-		notifications: &notifications{entry: e, tell: g.notify, run: g.running.Go},
+	c := &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
+	s, err := newServer(e, shared{
+		catalog: c, clients: g.subscriptions, hubVersion: g.version, launcher: g.launcher, kill: g.kill, firstWithin: cfg.FirstListWithin,
+		retry:     retry{min: cfg.RetryMin, max: cfg.RetryMax, budget: cfg.RetryBudget, rest: cfg.RetryRest},
+		onRestate: func(k lists.Kind) { g.restate(sc.ID, k) }, notify: g.notify, run: g.running.Go,
+	}, tool.ServerStopped, g.changed)
+	if err != nil {
+		return nil, err
 	}
-	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: g.version, launcher: g.launcher, kill: g.kill}
-	s.divide(tool.ServerStopped, g.changed, g.subscriptions)
-	switch sc.Transport {
-	case StreamableHTTP, SSE:
-		var err error
-		if s.connector.http, err = newHTTPServer(sc, s.memory); err != nil {
-			return nil, err
-		}
-	case Stdio:
-	default:
-		return nil, fmt.Errorf("unknown transport %q: use stdio, http or sse", sc.Transport)
-	}
-	s.catalog = &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
-	s.lister = &lister{entry: e, catalog: s.catalog, onRestate: func(k lists.Kind) { g.restate(sc.ID, k) }}
+	s.slots = g.slots
 	if before != nil {
 		s.lifecycle.inherit(before.lifecycle)
-		s.catalog.recall(before.catalog)
+		c.recall(before.catalog)
 	} else {
-		s.catalog.recall(nil)
+		c.recall(nil)
 	}
 	if sc.Isolated {
 		e.use, s.isolation = useListing, newIsolation(s)
@@ -269,7 +258,7 @@ func (g *Group) start(s *server) {
 		case <-after:
 		case <-ctx.Done():
 		}
-		s.run(ctx)
+		s.keepAlive(ctx)
 		if s.use == useListing {
 			s.isolation.close()
 		}
@@ -372,11 +361,11 @@ func (g *Group) Close(ctx context.Context) error {
 // the server itself returned, or a *tool.Failure. What its Error says is fit to be shown. A call that may have been executed is never sent again. When ctx ends,
 // the server is told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	return g.dispatch(ctx, orderOf(x))
+	return g.dispatch(ctx, callRequest(x))
 }
 
 // dispatch hands x to its server.
-func (g *Group) dispatch(ctx context.Context, x *order) (tool.Reply, error) {
+func (g *Group) dispatch(ctx context.Context, x *clientRequest) (tool.Reply, error) {
 	for {
 		s := g.roster.Load().byID[x.Server]
 		if s == nil {

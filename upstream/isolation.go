@@ -72,7 +72,7 @@ func (i *isolation) close() {
 }
 
 // execute sends x over the connection of its session.
-func (i *isolation) execute(ctx context.Context, x *order) (tool.Reply, error) {
+func (i *isolation) execute(ctx context.Context, x *clientRequest) (tool.Reply, error) {
 	for {
 		one, err := i.connection(ctx, x.Session, x.Hop)
 		if err != nil {
@@ -198,21 +198,10 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	e := *parent.entry
 	e.use, e.client, e.clientHop, e.log = useSession, who, keepHop(says), parent.log.With("session", orText(who.Name, "unnamed"))
 	e.cfg.Lazy, e.cfg.IdleStop = false, parent.cfg.SessionIdle
-	one := &server{
-		entry: &e, isolation: i,
-		retry:   parent.retry,
-		slots:   i.slots,
-		catalog: parent.catalog, lister: &lister{entry: &e, catalog: parent.catalog, onRestate: parent.lister.onRestate},
-		over:          make(chan struct{}),
-		notifications: &notifications{entry: &e, tell: parent.notifications.tell, run: parent.notifications.run},
-	}
-	one.connector = &connector{entry: &e, notifications: one.notifications, hubVersion: parent.connector.hubVersion,
-		launcher: parent.connector.launcher, kill: parent.connector.kill, generation: i.known}
+	one, _ := newServer(&e, parent.shared, tool.ServerStarting, func() {}) // as the parent was made, so it cannot fail
+	one.isolation, one.slots = i, i.slots
+	one.connector.generation = i.known
 	one.connector.inferred = true
-	one.divide(tool.ServerStarting, func() {}, parent.subscriptions.clients)
-	if parent.connector.http != nil {
-		one.connector.http, _ = newHTTPServer(parent.cfg, parent.memory) // as for the parent, so it cannot fail
-	}
 	var before []*server // of the same session: two at a time could be in each other's way
 	for old := range i.closing {
 		if old.client.Key == who.Key {
@@ -230,7 +219,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 			case <-ctx.Done():
 			}
 		}
-		one.run(ctx)
+		one.keepAlive(ctx)
 		i.gone(one)
 	})
 	if who.Ended != nil {
@@ -359,7 +348,7 @@ func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.F
 	case f == nil:
 		s.catalog.publish(sess, got)
 	case sess.isOver():
-		sess.shut(s.connector.kill)
+		sess.shut(s.kill)
 		return nil, sess.reason
 	default:
 		s.log.Warn("tools could not be listed again: the catalog stays as it was", "error", f.What)

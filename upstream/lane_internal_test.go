@@ -71,8 +71,8 @@ func testConn(w wire, onListChanged func()) *streamConn {
 
 func testServer() *server {
 	e := &entry{ids: new(atomic.Int64), cfg: ServerConfig{ID: "s"}, log: quiet(), redact: redact.New(ServerConfig{})}
-	s := &server{entry: e, notifications: &notifications{entry: e}, connector: &connector{entry: e}}
-	s.divide(tool.ServerReady, func() {}, newClientSubscriptions())
+	e.cfg.Transport = Stdio
+	s, _ := newServer(e, shared{clients: newClientSubscriptions()}, tool.ServerReady, func() {})
 	return s
 }
 
@@ -115,7 +115,7 @@ func TestProgressExtendsTheTimeout(t *testing.T) {
 					}()
 				}
 				began, reports := time.Now(), 0
-				a := s.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) { reports++ },
+				a := s.caller.sender.wait(t.Context(), &session{lane: conn}, call, func(tool.Progress) { reports++ },
 					callLimits{idle: time.Minute, most: 10 * time.Minute})
 				var f *tool.Failure
 				if !errors.As(a.err, &f) || f.Class != tool.ClassTimeout || !strings.Contains(f.Message, c.says) {

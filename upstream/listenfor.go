@@ -20,10 +20,10 @@ func (g *Group) Listen(
 	var pause listenPause
 	for {
 		began := time.Now()
-		x := &order{Request: *r, name: methodListen}
+		x := &clientRequest{Request: *r, name: methodListen}
 		x.Method, x.Progress = methodListen, ignoreProgress
-		x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) answer {
-			return s.listenFor(ctx, sess, x, func(n tool.Notification) {
+		x.over = func(ctx context.Context, c *caller, sess *session, _ callLimits) answer {
+			return c.listenFor(ctx, sess, x, func(n tool.Notification) {
 				if n.Method != noteListenAcked {
 					said(n)
 				} else if filter, ok := rawjson.Get(n.Params, "notifications"); ok && rawjson.IsObject(filter) {
@@ -49,22 +49,22 @@ func (g *Group) Listen(
 }
 
 // listenFor is one subscriptions/listen over sess, to its end.
-func (s *server) listenFor(ctx context.Context, sess *session, x *order, said func(tool.Notification)) answer {
+func (c *caller) listenFor(ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification)) answer {
 	if sess.hop == nil {
 		return answer{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server takes no subscriptions/listen"}}
 	}
-	id := s.nextID()
+	id := c.nextID()
 	params, err := requestParams(&x.Request, id, sess.hop)
 	if err != nil {
 		return answer{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}
-	c := newLaneCall(id, methodListen, params)
-	c.notify, c.listens = said, true
-	sess.lane.send(ctx, c)
+	lc := newLaneCall(id, methodListen, params)
+	lc.notify, lc.listens = said, true
+	sess.lane.send(ctx, lc)
 	for {
 		select {
-		case <-c.ready:
-			reports, done := c.take()
+		case <-lc.ready:
+			reports, done := lc.take()
 			for _, r := range reports {
 				if r.progress == nil {
 					said(r.note)
@@ -73,14 +73,14 @@ func (s *server) listenFor(ctx context.Context, sess *session, x *order, said fu
 			if done != nil {
 				return *done
 			}
-		case <-s.lifecycle.retired: // whoever takes its place is asked
-			sess.lane.cancel(ctx, c, "renewed")
+		case <-c.lifecycle.retired: // whoever takes its place is asked
+			sess.lane.cancel(ctx, lc, "renewed")
 			return answer{err: errRetired}
-		case <-s.lifecycle.stopping:
-			sess.lane.cancel(ctx, c, "the client is stopping")
-			return endedFailure(c, errClosed)
+		case <-c.lifecycle.stopping:
+			sess.lane.cancel(ctx, lc, "the client is stopping")
+			return endedFailure(lc, errClosed)
 		case <-ctx.Done():
-			sess.lane.cancel(ctx, c, "nobody listens any more")
+			sess.lane.cancel(ctx, lc, "nobody listens any more")
 			return answer{err: canceled(ctx, true)}
 		}
 	}

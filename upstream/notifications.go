@@ -77,7 +77,7 @@ func (q *notifications) handle(sess *session, e jsonrpc.Message, c *laneCall) {
 			return // nobody asked
 		}
 	case noteProgress:
-		if token, ours := progressToken(e); !ours || !sess.lasting.has(token) {
+		if token, ours := progressToken(e); !ours || !sess.taskTokens.has(token) {
 			return // it comes too late, or is for nobody
 		}
 	case noteCancelled, noteInitialized, noteRootsChanged:

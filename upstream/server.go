@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,43 +16,68 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
-// server is one upstream server, or the connection of one client session to it (see isolation). One goroutine, run, starts it,
+// server is one upstream server, or the connection of one client session to it (see isolation). One goroutine, keepAlive, starts it,
 // looks after its session, and starts it again.
 type server struct {
 	*entry
-	lifecycle *lifecycle
-	connector *connector
-	catalog   *catalog
-	lister    *lister
-	retry     retry
-	slots     *child.Slots
-
-	sender        *sender
+	shared
+	slots         *child.Slots
+	lifecycle     *lifecycle
+	connector     *connector
+	lister        *lister
+	caller        *caller
 	subscriptions *subscriptions
 	notifications *notifications
 
 	isolation *isolation // the connections of client sessions, of which this may be one; nil for useShared
 
-	// Only run and what it calls use these.
+	// Only keepAlive and what it calls use these.
 	starts starts
 	pause  time.Duration // before the next start
 
 	calls  atomic.Int64
 	errors atomic.Int64
 
-	stop func()        // ends run
-	over chan struct{} // closed when run has returned, and that of each server which it came after
-
-	firstWithin time.Duration // see Config.FirstListWithin
+	stop func()        // ends keepAlive
+	over chan struct{} // closed when keepAlive has returned, and that of each server which it came after
 }
 
-// divide makes the parts of the server that every server has.
-func (s *server) divide(state tool.ServerState, onChange func(), clients *clientSubscriptions) {
-	s.subscriptions = &subscriptions{entry: s.entry, clients: clients, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
-	s.lifecycle = newLifecycle(s.entry, state, onChange, s.subscriptions.isNeeded)
-	s.connector.onStart = s.lifecycle.setPID
-	s.sender = &sender{entry: s.entry, stopping: s.lifecycle.stopping}
-	s.subscriptions.sender = s.sender
+// shared holds what a server and the connections of its client sessions have in common.
+type shared struct {
+	catalog     *catalog
+	clients     *clientSubscriptions
+	hubVersion  string
+	launcher    *child.Launcher
+	retry       retry
+	firstWithin time.Duration   // see Config.FirstListWithin
+	kill        <-chan struct{} // closed when stopping must be brisk
+
+	onRestate func(lists.Kind)        // the server has told of a change, which may be none
+	notify    func(tool.Notification) // the server says something on its own
+	run       func(func())            // runs it in a goroutine that the group waits for
+}
+
+// newServer makes a server that has not been started. onChange is called after each change of its state.
+func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*server, error) {
+	s := &server{entry: e, shared: all, over: make(chan struct{})}
+	s.notifications = &notifications{entry: e, tell: all.notify, run: all.run}
+	s.subscriptions = &subscriptions{entry: e, clients: all.clients, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
+	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
+	s.subscriptions.sender = &sender{entry: e, stopping: s.lifecycle.stopping}
+	s.lister = &lister{entry: e, catalog: all.catalog, onRestate: all.onRestate}
+	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: all.hubVersion, launcher: all.launcher, kill: all.kill,
+		onStart: s.lifecycle.setPID}
+	s.caller = &caller{entry: e, lifecycle: s.lifecycle, catalog: all.catalog, subscriptions: s.subscriptions,
+		sender: s.subscriptions.sender, unavailable: s.unavailable}
+	switch e.cfg.Transport {
+	case StreamableHTTP, SSE:
+		var err error
+		s.connector.http, err = newHTTPServer(e.cfg, e.memory)
+		return s, err
+	case Stdio:
+		return s, nil
+	}
+	return nil, fmt.Errorf("unknown transport %q: use stdio, http or sse", e.cfg.Transport)
 }
 
 // retry says how a failed server is started again.
@@ -74,8 +100,8 @@ func (s *starts) count() int {
 // maxQuickLosses is how many sessions in a row a server may forget at once before that counts as a failure.
 const maxQuickLosses = 3
 
-// run keeps the server alive until ctx ends; then it stops it and returns.
-func (s *server) run(ctx context.Context) {
+// keepAlive keeps the server alive until ctx ends; then it stops it and returns.
+func (s *server) keepAlive(ctx context.Context) {
 	defer s.lifecycle.settle()
 	defer s.finish()
 	s.pause = s.retry.min
@@ -113,13 +139,13 @@ func (s *server) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			s.lifecycle.drain() // first: so that each call's cancellation can still be told
-			sess.shut(s.connector.kill)
+			sess.shut(s.kill)
 			return
 		case f.Idle:
 			if s.use == useListing {
 				s.lifecycle.sleep(nil) // no call waits for it, however long its end takes
 			}
-			sess.shut(s.connector.kill)
+			sess.shut(s.kill)
 			if s.use == useSession {
 				s.log.Info("session has not called for a while: its connection is closed")
 				return
@@ -127,19 +153,19 @@ func (s *server) run(ctx context.Context) {
 			asleep, s.pause = true, s.retry.min
 		case f.Lost && losses <= maxQuickLosses:
 			s.lifecycle.starting(f)
-			sess.shut(s.connector.kill) // nothing is wrong with the server: the call that found out waits for the new session
+			sess.shut(s.kill) // nothing is wrong with the server: the call that found out waits for the new session
 			asleep = false
 		case losses == 1 && s.use == useSession && !f.Auth && f.Pause == 0 && s.starts.count() < s.retry.budget:
 			s.lifecycle.sleep(f)
 			s.log.Warn("the session's state at the server is lost: its next call starts afresh, over a new connection")
-			sess.shut(s.connector.kill)
+			sess.shut(s.kill)
 		default:
 			s.backOff(ctx, sess, f)
 		}
 	}
 }
 
-// finish ends what is left when run has returned.
+// finish ends what is left when keepAlive has returned.
 func (s *server) finish() {
 	s.lifecycle.drain()
 	if s.connector.http != nil {
@@ -157,7 +183,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 		}
 		s.lifecycle.setState(tool.ServerNeedsAuth, nil, f, time.Time{})
 		if sess != nil {
-			sess.shut(s.connector.kill)
+			sess.shut(s.kill)
 		}
 		if s.use == useSession {
 			s.lifecycle.retire()
@@ -189,7 +215,7 @@ func (s *server) backOff(ctx context.Context, sess *session, f *fault.Fault) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	if sess != nil {
-		sess.shut(s.connector.kill)
+		sess.shut(s.kill)
 	}
 	for {
 		select {
@@ -230,6 +256,36 @@ func (s *server) sleep(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// execute does what x asks for.
+func (s *server) execute(ctx context.Context, x *clientRequest) (tool.Reply, error) {
+	counts := int64(0) // only calls are counted
+	if x.call != nil {
+		counts = 1
+	}
+	if !s.lifecycle.enter() {
+		if s.lifecycle.isRetired() {
+			return tool.Reply{}, errRetired
+		}
+		s.calls.Add(counts)
+		return tool.Reply{}, s.unavailable()
+	}
+	defer s.lifecycle.leave()
+	s.calls.Add(counts)
+	call := s.caller.call
+	if s.use == useListing {
+		call = s.isolation.execute
+	}
+	reply, err := call(ctx, x)
+	if errors.Is(err, errRetired) {
+		s.calls.Add(-counts) // it counts where it goes
+		return tool.Reply{}, err
+	}
+	if err != nil {
+		s.errors.Add(counts)
+	}
+	return reply, err
 }
 
 // retire ends a server that has left the group, after its calls.
@@ -291,7 +347,7 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 			over.What += " (before it had listed its tools)"
 			f = &over
 		}
-		sess.shut(s.connector.kill)
+		sess.shut(s.kill)
 		return nil, f
 	}
 	s.catalog.publish(sess, got)

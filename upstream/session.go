@@ -22,7 +22,7 @@ type session struct {
 	id         string // Mcp-Session-Id, or ""
 	info       mcp.InitializeResult
 	declared   []byte // the capabilities as the server wrote them; nil where that is not known
-	lasting    *lasting
+	taskTokens *taskTokens
 	pid        int
 
 	changed [lists.Kinds]chan struct{} // each has room for one: the server's tools, say, have changed
@@ -41,7 +41,7 @@ type session struct {
 }
 
 func newSession() *session {
-	s := &session{lasting: &lasting{}, suspect: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
+	s := &session{taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)

@@ -1,6 +1,9 @@
 package upstream
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -14,4 +17,39 @@ func (s *server) status() tool.ServerStatus {
 		s.isolation.report(&st)
 	}
 	return st
+}
+
+// unavailable is the answer of a call to a server that is not ready: what is wrong, and what will help.
+func (s *server) unavailable() *tool.Failure {
+	st := s.status()
+	if s.use != useListing && s.lifecycle.isAsleep() {
+		st.State, st.Hint = tool.ServerStarting, "" // it was woken
+	}
+	f := &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "server_" + string(st.State)}
+	f.Message = fmt.Sprintf("server %q is not ready (%s)", st.Server, st.State)
+	if st.LastError != "" {
+		f.Message += ": " + st.LastError
+	}
+	switch st.State {
+	case tool.ServerBackoff:
+		if st.NextTry != nil {
+			f.RetryAfter = max(time.Until(*st.NextTry).Round(time.Second), time.Second)
+			f.Message += fmt.Sprintf("; the hub tries again in %s", f.RetryAfter)
+		}
+	case tool.ServerNeedsAuth:
+		f.Class = tool.ClassCredentialMissing
+	case tool.ServerStopped:
+		f.Message += "; it is disabled or the hub is stopping"
+	default:
+		f.RetryAfter = time.Second
+		f.Message += "; call again in a moment"
+		if st.State == tool.ServerStarting && st.Hint != "" {
+			f.Message += ": " + st.Hint
+			st.Hint = ""
+		}
+	}
+	if st.Hint != "" {
+		f.Message += "; to mend it: " + st.Hint
+	}
+	return f
 }

@@ -14,15 +14,15 @@ const (
 	maxLasting = 1000    // of one session
 )
 
-// lasting are the calls of a session of up to 2025-11-25 whose progress may go on after their answer, because they have
+// taskTokens are the calls of a session of up to 2025-11-25 whose progress may go on after their answer, because they have
 // become tasks, or still may. The zero value is ready.
-type lasting struct {
+type taskTokens struct {
 	mu    sync.Mutex
 	known map[string]bool // by progress token
 	order []string
 }
 
-func (l *lasting) add(token string) {
+func (l *taskTokens) add(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil {
@@ -36,7 +36,7 @@ func (l *lasting) add(token string) {
 	}
 }
 
-func (l *lasting) remove(token string) {
+func (l *taskTokens) remove(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, token)
@@ -45,7 +45,7 @@ func (l *lasting) remove(token string) {
 	}
 }
 
-func (l *lasting) has(token string) bool {
+func (l *taskTokens) has(token string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known[token]
@@ -53,7 +53,7 @@ func (l *lasting) has(token string) bool {
 
 // asTask is the params of a call with what they say of tasks: "task" is of 2025-11-25, and means nothing from clients of
 // other revisions. The error says that the tool cannot be called by such a client.
-func (s *server) asTask(x *order, sess *session) (asks bool, err error) {
+func (c *caller) asTask(x *clientRequest, sess *session) (asks bool, err error) {
 	if x.call == nil || sess.hop != nil {
 		return false, nil
 	}
@@ -75,14 +75,14 @@ func (s *server) asTask(x *order, sess *session) (asks bool, err error) {
 	if rawjson.Text(execution, "taskSupport") == "required" {
 		return false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
 			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this client does not speak: "+
-				"call it from a client that does", x.name, s.cfg.ID)}
+				"call it from a client that does", x.name, c.cfg.ID)}
 	}
 	return false, nil
 }
 
 // withTask notes in the reply to a call which task the server has made of it. asked says that the client asked for one, as on
 // 2025-11-25.
-func (s *server) withTask(x *order, reply tool.Reply, asked bool) (tool.Reply, error) {
+func (c *caller) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.Reply, error) {
 	if x.call == nil || reply.Result == nil {
 		return reply, nil
 	}
@@ -104,7 +104,7 @@ func (s *server) withTask(x *order, reply tool.Reply, asked bool) (tool.Reply, e
 		// "A server MUST NOT return CreateTaskResult to a client that did not include the extension capability".
 		return none, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true, Message: fmt.Sprintf(
 			"server %q made a task of %q, and this client did not say that it can follow one: it may have taken effect. "+
-				"Report this to whoever maintains the server", s.cfg.ID, x.name)}
+				"Report this to whoever maintains the server", c.cfg.ID, x.name)}
 	}
 	reply.Task = id
 	return reply, nil

@@ -32,9 +32,9 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 	if !fitsHeader(r.Method) {
 		return errNoMethod(r.Method)
 	}
-	x := &order{Request: *r, name: r.Method}
+	x := &clientRequest{Request: *r, name: r.Method}
 	x.Progress = ignoreProgress
-	x.over = func(ctx context.Context, s *server, sess *session, _ callLimits) answer {
+	x.over = func(ctx context.Context, c *caller, sess *session, _ callLimits) answer {
 		ctx, cancel := context.WithTimeout(ctx, tellPatience)
 		defer cancel()
 		err := sess.lane.tell(ctx, r.Method, params)
@@ -46,7 +46,7 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 			return answer{err: fault.StatusFailure(status.Status, 0)}
 		}
 		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
-			Message: fmt.Sprintf("server %q did not take in the notification", s.cfg.ID)}}
+			Message: fmt.Sprintf("server %q did not take in the notification", c.cfg.ID)}}
 	}
 	_, err := g.dispatch(ctx, x)
 	return err

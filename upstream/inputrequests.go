@@ -12,57 +12,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
-// maxRounds bounds how often one request may be sent, because the server asks again each time.
-const maxRounds = 10
+// maxInputRequired bounds how often one call may be sent, because the server asks for input each time.
+const maxInputRequired = 10
 
-// dialogue is a client's request that a server of 2026-07-28 may answer with questions.
-type dialogue struct {
-	name   string // of what is asked for, for messages
-	params json.RawMessage
-	ask    tool.Asker // nil where the client cannot be asked
-	passes bool       // the client takes the questions itself: see tool.Execution.InRounds
-	limits *callLimits
-
-	// send sends the request once, with these params. round counts from 0: after that the server has begun to work on it.
-	send func(params json.RawMessage, round int) (tool.Reply, error)
-}
-
-// converse sends a request, and again with the client's answers for as long as the server asks for something. A client
-// that takes the questions itself is given them, once they are known to be well-formed.
-func (s *server) converse(ctx context.Context, d dialogue) (tool.Reply, error) {
-	params := d.params
-	for round := 0; ; round++ {
-		reply, err := d.send(params, round)
-		if errors.Is(err, errRetired) && round > 0 {
-			return reply, lostBetweenRounds(err) // whoever takes its place knows nothing of the rounds before
-		}
-		if err != nil || reply.Mapping.ProtocolVersion < modernVersion || !needsInput(reply.Result) {
-			return reply, err
-		}
-		wanted, err := readWanted(reply.Result)
-		if err != nil {
-			return tool.Reply{Mapping: reply.Mapping}, err
-		}
-		if d.passes {
-			reply.NeedsInput = true
-			return reply, nil
-		}
-		none := tool.Reply{Mapping: reply.Mapping}
-		if round+1 >= maxRounds {
-			return none, invalidAnswer(fmt.Sprintf("asks for input for the %dth time in one call", maxRounds)).err
-		}
-		answers, err := s.askFor(ctx, d, wanted)
-		if err != nil {
-			return none, err
-		}
-		if params, err = wanted.answered(d.params, answers); err != nil {
-			return none, err
-		}
-	}
-}
-
-// lostBetweenRounds is the answer of a call whose server went away while it waited for the client.
-func lostBetweenRounds(cause error) *tool.Failure {
+// replacedWhileAsking is the failure of a call whose server went away while the client was asked.
+func replacedWhileAsking(cause error) *tool.Failure {
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: codeConnectionLost, OutcomeUnknown: true, Cause: cause,
 		Message: "the server was replaced while the call waited for the client's answers, so it may have taken effect in part: " +
 			"check before calling again"}
@@ -74,15 +28,15 @@ func needsInput(result json.RawMessage) bool {
 	return kind == "input_required"
 }
 
-// wanted is what a server needs before it goes on.
-type wanted struct {
+// inputRequests is what a result of type input_required asks for.
+type inputRequests struct {
 	keys      [][]byte // of inputRequests, as written
 	questions []tool.Question
 	state     []byte // requestState, as written; nil where there is none
 }
 
-// readWanted takes a result of type input_required apart. The error is a *tool.Failure.
-func readWanted(result json.RawMessage) (w wanted, err error) {
+// readInputRequests takes a result of type input_required apart. The error is a *tool.Failure.
+func readInputRequests(result json.RawMessage) (w inputRequests, err error) {
 	if state, ok := rawjson.Get(result, "requestState"); ok {
 		if _, ok = rawjson.String(state); !ok {
 			return w, invalidAnswer("asks for input with a requestState that is no string").err
@@ -118,7 +72,7 @@ func readWanted(result json.RawMessage) (w wanted, err error) {
 		fault = "asks for input, but neither says what for nor has a requestState"
 	}
 	if fault != "" {
-		return wanted{}, invalidAnswer(fault).err
+		return inputRequests{}, invalidAnswer(fault).err
 	}
 	return w, nil
 }
@@ -146,38 +100,36 @@ func readInputRequest(m rawjson.Member) (q tool.Question, fault string) {
 
 // askFor puts what the server wants to the client, all at once. The time that this takes counts towards the most that the
 // call may take, and towards nothing else.
-func (s *server) askFor(ctx context.Context, d dialogue, w wanted) ([]tool.Answer, error) {
+func (c *caller) askFor(ctx context.Context, x *clientRequest, limits *callLimits, w inputRequests) ([]tool.Answer, error) {
 	if len(w.questions) == 0 {
 		return nil, nil // the server wants to be called again with its state, nothing else
 	}
-	if d.ask == nil {
+	if x.Ask == nil {
 		return nil, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "client_cannot_be_asked", Message: fmt.Sprintf(
 			"%q of server %q needs something from the client (%s), which this client cannot be asked: call it from one that can",
-			d.name, s.cfg.ID, w.questions[0].Method)}
+			x.about(), c.cfg.ID, w.questions[0].Method)}
 	}
-	asking, cancel := context.WithTimeout(ctx, d.limits.left(true))
-	defer cancel()
+	asking, cancel := context.WithTimeout(ctx, limits.left(true))
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	done := make(chan struct{})
-	defer close(done)
+	defer cancel()
 	watching.Go(func() {
 		select {
-		case <-s.lifecycle.stopping:
+		case <-c.lifecycle.stopping:
 			cancel()
-		case <-done:
+		case <-asking.Done():
 		}
 	})
-	answers, err := d.ask(asking, w.questions)
+	answers, err := x.Ask(asking, w.questions)
 	switch {
 	case err == nil && len(answers) == len(w.questions):
 		return answers, nil
 	case ctx.Err() != nil:
 		return nil, canceled(ctx, false)
 	case errors.Is(asking.Err(), context.DeadlineExceeded):
-		return nil, s.timedOut(d.name, "was waiting for the client's answers, which did not come", false, *d.limits)
+		return nil, c.timedOut(x.about(), "was waiting for the client's answers, which did not come", false, *limits)
 	case asking.Err() != nil:
-		return nil, s.unavailable()
+		return nil, c.unavailable()
 	case err == nil:
 		err = fmt.Errorf("%d answers to %d questions", len(answers), len(w.questions))
 	}
@@ -185,9 +137,9 @@ func (s *server) askFor(ctx context.Context, d dialogue, w wanted) ([]tool.Answe
 		Message: "what the server asked was not answered, because the client has gone: call again if it is still wanted"}
 }
 
-// answered returns the params of the next round: the client's own with the answers and the server's latest state. The first
+// retryParams returns the params of the next request: the client's own with the answers and the server's latest state. The first
 // refusal among the answers is the error.
-func (w wanted) answered(params json.RawMessage, answers []tool.Answer) (json.RawMessage, error) {
+func (w inputRequests) retryParams(params json.RawMessage, answers []tool.Answer) (json.RawMessage, error) {
 	if rawjson.IsNull(params) {
 		params = json.RawMessage("{}")
 	}

@@ -10,30 +10,33 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// order is what one server is to do on behalf of a client: a tools/call, another request, or what a subscription takes. All
-// go the same way, with the same limits, the same waiting for servers that start, and the same second try.
-type order struct {
+// clientRequest is what a client wants of one server: a tools/call, another request, or a subscription. All go the same way,
+// with the same limits, the same waiting for servers that start, and the same second try.
+type clientRequest struct {
 	tool.Request
 	call *tool.Execution // what it was made from, for a tools/call; nil otherwise
 	name string          // of the tool, prompt or resource that it is about; "" for none
 
 	// over does it over a session, where it is more than one request. Nil otherwise.
-	over func(ctx context.Context, s *server, sess *session, limits callLimits) answer
+	over func(ctx context.Context, c *caller, sess *session, limits callLimits) answer
 }
 
-// orderOf is the order for a call.
-func orderOf(x *tool.Execution) *order {
-	return &order{call: x, name: x.Tool.Native, Request: tool.Request{
+// callRequest is the request for a tools/call.
+func callRequest(x *tool.Execution) *clientRequest {
+	return &clientRequest{call: x, name: x.Tool.Native, Request: tool.Request{
 		Server: x.Tool.Server, Method: methodCallTool, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
 		Ask: x.Ask, InRounds: x.InRounds, Notify: x.Notify, Progress: x.Progress,
 	}}
 }
 
+// about names what the request is about, for messages.
+func (x *clientRequest) about() string { return orText(x.name, x.Method) }
+
 // params returns the params of the request.
-func (x *order) params(token string, h *hop) (json.RawMessage, error) {
+func (x *clientRequest) params(token string, h *hop) (json.RawMessage, error) {
 	if x.call != nil {
 		call := *x.call
-		call.Params = x.Params // of this round
+		call.Params = x.Params // with the client's answers
 		return callParams(&call, token, h)
 	}
 	return requestParams(&x.Request, token, h)
@@ -54,7 +57,7 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 	if !fitsHeader(r.Method) {
 		return tool.Reply{}, errNoMethod(r.Method)
 	}
-	x := &order{Request: *r}
+	x := &clientRequest{Request: *r}
 	if x.Progress == nil {
 		x.Progress = ignoreProgress
 	}

@@ -1,0 +1,171 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// caller sends the calls of clients to one server, each over the session that is ready then, and puts the server's input
+// requests to the client.
+type caller struct {
+	*entry
+	lifecycle     *lifecycle
+	catalog       *catalog
+	subscriptions *subscriptions
+	sender        *sender
+	unavailable   func() *tool.Failure // says why the server is not ready
+}
+
+// call sends a call, and again with the client's answers for as long as the server asks for input. A client that takes the
+// input requests itself is given them, once they are known to be well-formed.
+func (c *caller) call(ctx context.Context, x *clientRequest) (tool.Reply, error) {
+	limits := c.limitsOf(x)
+	if x.over != nil || x.Unknown {
+		return c.callOnce(ctx, x, &limits, 0)
+	}
+	again := *x
+	for answered := 0; ; answered++ {
+		reply, err := c.callOnce(ctx, &again, &limits, answered)
+		if errors.Is(err, errRetired) && answered > 0 {
+			return reply, replacedWhileAsking(err) // whoever takes its place knows nothing of the call
+		}
+		if err != nil || reply.Mapping.ProtocolVersion < modernVersion || !needsInput(reply.Result) {
+			return reply, err
+		}
+		none := tool.Reply{Mapping: reply.Mapping}
+		requests, err := readInputRequests(reply.Result)
+		if err != nil {
+			return none, err
+		}
+		if x.InRounds {
+			reply.NeedsInput = true
+			return reply, nil
+		}
+		if answered+1 >= maxInputRequired {
+			return none, invalidAnswer(fmt.Sprintf("asks for input for the %dth time in one call", maxInputRequired)).err
+		}
+		answers, err := c.askFor(ctx, x, &limits, requests)
+		if err != nil {
+			return none, err
+		}
+		if again.Params, err = requests.retryParams(x.Params, answers); err != nil {
+			return none, err
+		}
+	}
+}
+
+// callOnce sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
+// before the call was sent. answered counts how often the client has given input to the server.
+func (c *caller) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) (reply tool.Reply, err error) {
+	var stale *session
+	for {
+		sess, err := c.lifecycle.acquire(ctx, stale, limits.idle)
+		switch {
+		case errors.Is(err, errNotReady):
+			return reply, c.unavailable()
+		case err != nil:
+			return reply, err
+		case answered > 0 && sess.hop == nil:
+			return reply, replacedWhileAsking(errClosed) // it would start from the beginning
+		}
+		var a answer
+		reply, a = c.callOver(ctx, sess, x, limits)
+		if stale != nil || !a.lost && !a.unsent() || ctx.Err() != nil {
+			return reply, a.err
+		}
+		stale = sess
+	}
+}
+
+// callOver sends the call over sess and waits for its answer.
+func (c *caller) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) (tool.Reply, answer) {
+	if x.over != nil {
+		return tool.Reply{}, x.over(ctx, c, sess, *limits)
+	}
+	id := c.nextID()
+	reply := tool.Reply{Mapping: tool.ExternalMapping{
+		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: c.redact.Text(sess.id), ProtocolVersion: sess.version,
+		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
+	}}
+	reply.Session = c.client.Key
+	own := *x // asTask changes it
+	x = &own
+	asTask, err := c.asTask(x, sess)
+	if err != nil {
+		return reply, answer{err: err}
+	}
+	params, err := x.params(id, sess.hop)
+	if err != nil {
+		return reply, answer{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+			Message: "params of the request are no JSON object: send them as the protocol demands"}}
+	}
+	lc := newLaneCall(id, x.Method, params)
+	lc.name, lc.notify, lc.ask, lc.session = x.name, x.Notify, x.Ask, x.Session.Key
+	if x.call != nil {
+		reply.Mapping.ToolName = x.name
+		if sess.hop != nil {
+			lc.headers = paramheader.Headers(c.catalog.bindings(x.name), x.call.Arguments)
+		}
+	}
+	c.subscriptions.awaitLevel(ctx, sess)
+	limits.start()
+	if asTask {
+		sess.taskTokens.add(id)
+	}
+	a := c.sender.wait(ctx, sess, lc, x.Progress, *limits)
+	reply.Result = a.result
+	if a.err == nil {
+		reply, a.err = c.withTask(x, reply, asTask)
+	}
+	if asTask && reply.Task == "" {
+		sess.taskTokens.remove(id)
+	}
+	if a.err != nil {
+		return reply, a
+	}
+	if a.object.Text() != nil {
+		reply.Object = a.object
+	}
+	if a.memory != nil {
+		reply.Free = a.memory.Free
+	}
+	return reply, a
+}
+
+// callLimits bound one call: idle without progress, most in all since it began.
+type callLimits struct {
+	idle, most time.Duration
+	began      time.Time // zero until it is sent
+}
+
+// start notes when a call is sent for the first time.
+func (l *callLimits) start() {
+	if l.began.IsZero() {
+		l.began = time.Now()
+	}
+}
+
+// canceled is the answer of a call whose caller has gone.
+func canceled(ctx context.Context, sent bool) *tool.Failure {
+	f := &tool.Failure{Class: tool.ClassCanceled, OutcomeUnknown: sent, Cause: context.Cause(ctx),
+		Message: "the call was canceled: call again if it is still wanted"}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.Class = tool.ClassTimeout
+		f.Message = "the caller's deadline passed before the server answered: allow more time, or ask for less"
+	}
+	return f
+}
+
+// causeOf is what a failure keeps from callers, for the hub's own messages.
+func causeOf(err error) error {
+	var f *tool.Failure
+	if errors.As(err, &f) && f.Cause != nil {
+		return f.Cause
+	}
+	return err
+}
