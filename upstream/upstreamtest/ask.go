@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,13 +44,13 @@ func (a *asking) all() []byte {
 	return a.list(a.order)
 }
 
-// holds waits until there is a response that holds text. It reports false if stop or gone was closed before.
-func (a *asking) holds(text string, stop, gone <-chan struct{}) bool {
+// until waits until done, which is called under the lock, is true. It returns false if stop or gone was closed before.
+func (a *asking) until(done func() bool, stop, gone <-chan struct{}) bool {
 	for {
 		a.mu.Lock()
-		found, arrived := bytes.Contains(a.list(a.order), []byte(text)), a.arrived
+		ok, arrived := done(), a.arrived
 		a.mu.Unlock()
-		if found {
+		if ok {
 			return true
 		}
 		select {
@@ -62,6 +63,19 @@ func (a *asking) holds(text string, stop, gone <-chan struct{}) bool {
 	}
 }
 
+// holds waits until there is a response that holds text.
+func (a *asking) holds(text string, stop, gone <-chan struct{}) bool {
+	return a.until(func() bool { return bytes.Contains(a.list(a.order), []byte(text)) }, stop, gone)
+}
+
+// nextID returns an id for a question.
+func (a *asking) nextID() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.number++
+	return strconv.Itoa(a.number)
+}
+
 // list is the responses to ids, as a JSON array. a.mu is held.
 func (a *asking) list(ids []string) []byte {
 	var all [][]byte
@@ -72,26 +86,15 @@ func (a *asking) list(ids []string) []byte {
 }
 
 // await waits for the responses to ids. It returns nil if stop or gone was closed before.
-func (a *asking) await(ids []string, stop, gone <-chan struct{}) []byte {
-	for {
-		a.mu.Lock()
-		missing, arrived := false, a.arrived
-		for _, id := range ids {
-			missing = missing || a.answers[id] == nil
+func (a *asking) await(ids []string, stop, gone <-chan struct{}) (list []byte) {
+	a.until(func() bool {
+		if slices.ContainsFunc(ids, func(id string) bool { return a.answers[id] == nil }) {
+			return false
 		}
-		list := a.list(ids)
-		a.mu.Unlock()
-		if !missing {
-			return list
-		}
-		select {
-		case <-arrived:
-		case <-stop:
-			return nil
-		case <-gone:
-			return nil
-		}
-	}
+		list = a.list(ids)
+		return true
+	}, stop, gone)
+	return list
 }
 
 // listens notes, or forgets, the listening stream of a session.
@@ -104,20 +107,9 @@ func (a *asking) listens(session string, send func([]byte)) {
 }
 
 // listening returns the listening stream of a session, once there is one, or nil when gone is closed.
-func (a *asking) listening(session string, gone <-chan struct{}) func([]byte) {
-	for {
-		a.mu.Lock()
-		send, arrived := a.standing[session], a.arrived
-		a.mu.Unlock()
-		if send != nil {
-			return send
-		}
-		select {
-		case <-arrived:
-		case <-gone:
-			return nil
-		}
-	}
+func (a *asking) listening(session string, gone <-chan struct{}) (send func([]byte)) {
+	a.until(func() bool { send = a.standing[session]; return send != nil }, nil, gone)
+	return send
 }
 
 // ask answers a call of the tool of that name. It returns nil if there is nothing to answer any more.
@@ -136,18 +128,12 @@ func (p *peer) ask(m message, gone <-chan struct{}, send func([]byte)) []byte {
 			return nil
 		}
 	}
-	canceled := make(chan struct{})
-	p.mu.Lock()
-	p.waiting[string(m.ID)] = canceled
-	p.mu.Unlock()
+	canceled := p.cancelable(m.ID)
 	var ids []string
 	for _, q := range questions {
 		id := string(q.ID)
 		if id == "" {
-			p.asking.mu.Lock()
-			p.asking.number++
-			id = strconv.Itoa(p.asking.number)
-			p.asking.mu.Unlock()
+			id = p.asking.nextID()
 		}
 		ids = append(ids, id)
 		line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%s,"id":%s`, q.Method, id)
@@ -183,7 +169,7 @@ func (p *peer) round(m message) []byte {
 		return results[n]
 	}
 	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"received":[%s]}}`,
-		bytes.Join(toBytes(a.received[key]), []byte(",")))
+		bytes.Join(convert[[]byte](a.received[key]), []byte(",")))
 }
 
 // converse answers a call of the tool converse: what it says and asks comes in a fixed order, and all of it repeats the
@@ -191,8 +177,7 @@ func (p *peer) round(m message) []byte {
 func (p *peer) converse(m message, gone <-chan struct{}, send func([]byte)) []byte {
 	text := m.Params.Arguments["text"]
 	say := func(step int) {
-		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":%s}}`,
-			m.Params.Meta.ProgressToken, step, text))
+		send(m.progress(`"progress":%d,"message":%s`, step, text))
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"step":%d,"text":%s}}}`,
 			step, text))
 	}
@@ -201,20 +186,14 @@ func (p *peer) converse(m message, gone <-chan struct{}, send func([]byte)) []by
 	if p.script.Modern {
 		return converseInRounds(m, say, elicitation, sample)
 	}
-	canceled := make(chan struct{})
-	p.mu.Lock()
-	p.waiting[string(m.ID)] = canceled
-	p.mu.Unlock()
+	canceled := p.cancelable(m.ID)
 	var ids []string
 	for i, q := range []struct {
 		method string
 		params []byte
 	}{{"elicitation/create", elicitation}, {"sampling/createMessage", sample}} {
 		say(i + 1)
-		p.asking.mu.Lock()
-		p.asking.number++
-		id := strconv.Itoa(p.asking.number)
-		p.asking.mu.Unlock()
+		id := p.asking.nextID()
 		ids = append(ids, id)
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"id":%s,"params":%s}`, q.method, id, q.params))
 		if p.asking.await(ids, canceled, gone) == nil {

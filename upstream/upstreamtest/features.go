@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Features are what a fake server offers besides tools. What is not nil is offered, and listed byte for byte. Its requests
@@ -30,13 +32,8 @@ type Features struct {
 
 // all are the lists by the member of the result that holds them.
 func (f Features) all() map[string][]json.RawMessage {
-	out := map[string][]json.RawMessage{}
-	for name, list := range map[string][]json.RawMessage{"prompts": f.Prompts, "resources": f.Resources,
-		"resourceTemplates": f.Templates} {
-		if list != nil {
-			out[name] = list
-		}
-	}
+	out := map[string][]json.RawMessage{"prompts": f.Prompts, "resources": f.Resources, "resourceTemplates": f.Templates}
+	maps.DeleteFunc(out, func(_ string, list []json.RawMessage) bool { return list == nil })
 	return out
 }
 
@@ -123,9 +120,8 @@ func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
 	if !p.script.Features.Subscribes {
 		f.URIs = nil
 	}
-	canceled := make(chan struct{})
+	canceled := p.cancelable(m.ID)
 	p.mu.Lock()
-	p.waiting[string(m.ID)] = canceled
 	for _, uri := range f.URIs {
 		p.subscribed[uri]++
 	}
@@ -137,7 +133,7 @@ func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
 			p.subscribed[uri]--
 		}
 	}()
-	defer p.listenToTasks(&f, send)()
+	defer p.tasks.listen(&f, send)()
 	agreed, _ := json.Marshal(f)
 	stop := p.listen(listener{send, &f})
 	defer stop()
@@ -209,14 +205,13 @@ func (p *peer) subscribe(m message, send func([]byte)) {
 		send(response(m.ID, "error", []byte(`{"code":-32002,"message":"no such resource"}`)))
 		return
 	}
-	p.mu.Lock()
-	if m.Method == "resources/subscribe" {
-		p.subscribed[m.Params.URI]++
-		p.history = append(p.history, "+"+m.Params.URI)
-	} else {
-		p.subscribed[m.Params.URI]--
-		p.history = append(p.history, "-"+m.Params.URI)
+	n, sign := 1, "+"
+	if m.Method == "resources/unsubscribe" {
+		n, sign = -1, "-"
 	}
+	p.mu.Lock()
+	p.subscribed[m.Params.URI] += n
+	p.history = append(p.history, sign+m.Params.URI)
 	p.mu.Unlock()
 	send(response(m.ID, "result", []byte(`{}`)))
 }
@@ -227,12 +222,11 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 	_ = json.Unmarshal(m.params, &params)
 	switch m.Params.Name + m.Params.URI {
 	case "begin":
-		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":0}}`,
-			m.Params.Meta.ProgressToken))
-		p.sleep(m.ID, 1<<40, gone)
+		send(m.progress(`"progress":0`))
+		p.sleep(m.ID, time.Hour, gone)
 		return
 	case "hang":
-		p.sleep(m.ID, 1<<40, gone)
+		p.sleep(m.ID, time.Hour, gone)
 		return
 	case "die":
 		p.die()
@@ -244,8 +238,7 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 		return
 	case "progress":
 		for i := range 2 {
-			send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"x":1.50}}`,
-				m.Params.Meta.ProgressToken, i+1))
+			send(m.progress(`"progress":%d,"x":1.50`, i+1))
 		}
 	case "log":
 		send([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1.50}}}`))
@@ -272,26 +265,20 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 	raw, _ := json.Marshal(m.Params.Arguments)
 	_ = json.Unmarshal(raw, &args)
 	switch m.Params.Name {
-	case "say":
+	case "say", "shout":
+		if m.Params.Name == "shout" {
+			send = p.toListeners
+		}
 		for range max(args.Times, 1) {
 			for _, note := range args.Notes {
 				send(fill(note, m))
-			}
-		}
-	case "shout":
-		for range max(args.Times, 1) {
-			for _, note := range args.Notes {
-				p.toListeners(fill(note, m))
 			}
 		}
 	case "offer":
 		p.mu.Lock()
 		p.lists[args.List] = args.Items
 		p.mu.Unlock()
-		kind := map[string]string{"resourceTemplates": "resources"}[args.List]
-		if kind == "" {
-			kind = args.List
-		}
+		kind := strings.Replace(args.List, "resourceTemplates", "resources", 1)
 		p.announce("notifications/"+kind+"/list_changed", "")
 	case "update":
 		p.announce("notifications/resources/updated", args.URI)
@@ -300,7 +287,7 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 	case "noted":
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"noted":[%s]}}`, bytes.Join(toBytes(p.noted), []byte(","))), true
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"noted":[%s]}}`, bytes.Join(convert[[]byte](p.noted), []byte(","))), true
 	case "wishes":
 		return p.wishes(), true
 	default:
@@ -344,7 +331,7 @@ func (p *peer) page(list, cursor string) []byte {
 		next = strconv.Itoa(1_000_000 + p.next)
 	}
 	b := fmt.Appendf(nil, `{%q:[`, list)
-	b = append(b, bytes.Join(toBytes(all[from:to]), []byte(","))...)
+	b = append(b, bytes.Join(convert[[]byte](all[from:to]), []byte(","))...)
 	b = append(b, ']')
 	if next != "" {
 		b = fmt.Appendf(b, `,"nextCursor":%q`, next)

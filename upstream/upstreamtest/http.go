@@ -44,35 +44,24 @@ type Handler struct {
 	requests []Request
 	sessions map[string]func([]byte) // SSE: where a session's messages go
 	number   int
-	parked   map[string][][]byte   // what is left of streams that were cut, by event id
-	streams  map[*eventWriter]bool // SSE: open ones
+	parked   map[string][][]byte // what is left of streams that were cut, by event id
 }
 
 // NewHandler returns a fake server.
 func NewHandler(o Options) *Handler {
 	h := &Handler{
 		options: o, peer: newPeer(o.Script), gone: make(chan struct{}), cut: make(chan struct{}),
-		sessions: map[string]func([]byte){}, parked: map[string][][]byte{}, streams: map[*eventWriter]bool{},
+		sessions: map[string]func([]byte){}, parked: map[string][][]byte{},
 	}
 	h.peer.die = func() { panic(http.ErrAbortHandler) }
 	if o.SSE {
-		h.peer.die = h.breakStreams
+		h.peer.die = h.Cut
 	}
 	return h
 }
 
 // Close ends every request that hangs.
 func (h *Handler) Close() { h.once.Do(func() { close(h.gone) }) }
-
-// breakStreams ends the open streams of HTTP+SSE.
-func (h *Handler) breakStreams() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for out := range h.streams {
-		close(out.broken)
-		delete(h.streams, out)
-	}
-}
 
 // Requests returns what was received so far.
 func (h *Handler) Requests() []Request {
@@ -105,7 +94,9 @@ func (h *Handler) Cut() {
 func (h *Handler) AddTool(declaration json.RawMessage) { h.peer.addTool(declaration) }
 
 // ReplaceTools makes these all tools that the server lists, and tells of it.
-func (h *Handler) ReplaceTools(declarations ...json.RawMessage) { h.peer.replaceTools(declarations) }
+func (h *Handler) ReplaceTools(declarations ...json.RawMessage) {
+	h.peer.changeTools(func([]json.RawMessage) []json.RawMessage { return declarations })
+}
 
 // Listening returns how many listen: to whom the server can say what belongs to no call.
 func (h *Handler) Listening() int {
@@ -281,21 +272,10 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) openSSE(w http.ResponseWriter, r *http.Request) {
 	out := newEventWriter(w, false, "")
 	id := h.newSession(func(line []byte) { out.event(h.shape(line)) })
-	h.mu.Lock()
-	h.streams[out] = true
-	h.mu.Unlock()
-	defer func() {
-		h.mu.Lock()
-		delete(h.streams, out)
-		h.mu.Unlock()
-	}()
 	defer out.close()
 	out.raw("event: endpoint\ndata: " + r.URL.Path + "?session=" + id + "\n\n")
 	defer h.peer.listen(listener{send: out.event})()
-	select {
-	case <-h.goneWith(r):
-	case <-out.broken:
-	}
+	<-h.goneWith(r)
 }
 
 func (h *Handler) postSSE(w http.ResponseWriter, r *http.Request, body []byte) {
@@ -329,7 +309,6 @@ func (h *Handler) shape(line []byte) []byte {
 
 // eventWriter writes server-sent events.
 type eventWriter struct {
-	broken chan struct{}
 	mu     sync.Mutex
 	w      http.ResponseWriter
 	ids    bool
@@ -340,7 +319,7 @@ type eventWriter struct {
 
 func newEventWriter(w http.ResponseWriter, ids bool, stream string) *eventWriter {
 	w.Header().Set("Content-Type", "text/event-stream")
-	return &eventWriter{w: w, ids: ids, stream: stream, broken: make(chan struct{})}
+	return &eventWriter{w: w, ids: ids, stream: stream}
 }
 
 func (e *eventWriter) raw(text string) {

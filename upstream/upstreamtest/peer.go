@@ -32,6 +32,14 @@ type message struct {
 	session string // that it came in, over Streamable HTTP
 }
 
+// progress is a report on the progress of a request, with these further members.
+func (m message) progress(format string, args ...any) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,%s}}`,
+		m.Params.Meta.ProgressToken, fmt.Sprintf(format, args...))
+}
+
+const toolsChanged = "notifications/tools/list_changed"
+
 // peer is the part of a fake server that does not depend on the transport.
 type peer struct {
 	script Script
@@ -61,7 +69,7 @@ func newPeer(s Script) *peer {
 		lists["tools"] = append(lists["tools"], fill(string(declaration), message{}))
 	}
 	return &peer{script: s, lists: lists, arrived: map[string]int{}, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
-		subscribed: map[string]int{}, asking: newAsking(), tasks: newTasks()}
+		subscribed: map[string]int{}, asking: newAsking(), tasks: tasks{modern: s.Modern, moved: make(chan struct{})}}
 }
 
 // listen adds a place that notifications go to, until the function it returns is called.
@@ -77,9 +85,6 @@ func (p *peer) listen(l listener) (stop func()) {
 		delete(p.listeners, n)
 	}
 }
-
-// changed tells every listener that the tools have changed.
-func (p *peer) changed() { p.announce("notifications/tools/list_changed", "") }
 
 // toListeners sends line to everybody who listens.
 func (p *peer) toListeners(line []byte) {
@@ -190,7 +195,7 @@ func (p *peer) hello(more string) []byte {
 	if p.script.Has(NoTools) {
 		capabilities = `"experimental":{}`
 	}
-	capabilities = "{" + capabilities + p.script.Features.capabilities() + p.taskCapability() + p.script.Capabilities + "}"
+	capabilities = "{" + capabilities + p.script.Features.capabilities() + tasksCapability(p.script) + p.script.Capabilities + "}"
 	name := p.script.Name
 	if name == "" {
 		name = "fake"
@@ -198,14 +203,6 @@ func (p *peer) hello(more string) []byte {
 	info := fmt.Sprintf(`{"name":%s,"version":"1.2.3","title":%s}`, quote(name), quote("Fake "+name))
 	return fill(fmt.Sprintf(`{%s,"capabilities":%s,"serverInfo":%s,"instructions":%s,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
 		more, capabilities, info, quote(p.script.Instructions), info), message{})
-}
-
-func toBytes(raw []json.RawMessage) [][]byte {
-	out := make([][]byte, len(raw))
-	for i := range raw {
-		out[i] = raw[i]
-	}
-	return out
 }
 
 func (p *peer) cancel(id json.RawMessage) {
@@ -256,7 +253,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		send(fill(text, m))
 		return
 	case "progress":
-		tellProgress(m, number(args["n"]), send)
+		n := number(args["n"])
+		for i := 1; i <= n; i++ {
+			send(m.progress(`"progress":%d,"total":%d,"message":"step <%d>","x":1.50`, i, n, i))
+		}
 	case "sleep":
 		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
 			return
@@ -295,7 +295,7 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		p.addTool(Tool(name))
 	case "flood":
 		for range number(args["n"]) {
-			p.changed()
+			p.announce(toolsChanged, "")
 		}
 	default:
 		if kept := p.kept(m.Params.Name, args); kept != nil {
@@ -303,14 +303,6 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		}
 	}
 	send(response(m.ID, "result", result))
-}
-
-// tellProgress reports n steps of a call.
-func tellProgress(m message, n int, send func([]byte)) {
-	for i := 1; i <= n; i++ {
-		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":`+
-			`{"progressToken":%s,"progress":%d,"total":%d,"message":"step <%d>","x":1.50}}`, m.Params.Meta.ProgressToken, i, n, i))
-	}
 }
 
 // answers is the result of the tool that tells what questions were answered with, once that holds the JSON text wait; nil
@@ -344,18 +336,16 @@ func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
 	return nil
 }
 
-func (p *peer) replaceTools(declarations []json.RawMessage) {
+// changeTools changes what tools the peer lists, and tells of it.
+func (p *peer) changeTools(change func(tools []json.RawMessage) []json.RawMessage) {
 	p.mu.Lock()
-	p.lists["tools"] = declarations
+	p.lists["tools"] = change(p.lists["tools"])
 	p.mu.Unlock()
-	p.changed()
+	p.announce(toolsChanged, "")
 }
 
 func (p *peer) addTool(declaration json.RawMessage) {
-	p.mu.Lock()
-	p.lists["tools"] = append(p.lists["tools"], declaration)
-	p.mu.Unlock()
-	p.changed()
+	p.changeTools(func(tools []json.RawMessage) []json.RawMessage { return append(tools, declaration) })
 }
 
 // cancelable returns what is closed when the request id is canceled.
@@ -369,30 +359,23 @@ func (p *peer) cancelable(id json.RawMessage) <-chan struct{} {
 
 // sleep waits for d, and reports false if the request was canceled or the client went meanwhile.
 func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) bool {
-	c := p.cancelable(id)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-c:
-	case <-gone:
-	}
-	return false
+	began := time.Now()
+	return p.poll(id, d, func() bool { return time.Since(began) >= d }, gone)
 }
 
-// waitFor waits until there is the file with the JSON name, and reports false if the request was canceled or the client went
-// meanwhile.
+// waitFor waits until there is the file with the JSON name, as sleep does.
 func (p *peer) waitFor(id, name json.RawMessage, gone <-chan struct{}) bool {
 	var file string
 	_ = json.Unmarshal(name, &file)
+	return p.poll(id, 5*time.Millisecond, func() bool { _, err := os.Stat(file); return err == nil }, gone)
+}
+
+// poll waits until done, looking again and again, and reports false if the request was canceled or the client went meanwhile.
+func (p *peer) poll(id json.RawMessage, every time.Duration, done func() bool, gone <-chan struct{}) bool {
 	canceled := p.cancelable(id)
-	again := time.NewTicker(5 * time.Millisecond)
+	again := time.NewTicker(max(every, 1))
 	defer again.Stop()
-	for {
-		if _, err := os.Stat(file); err == nil {
-			return true
-		}
+	for !done() {
 		select {
 		case <-again.C:
 		case <-canceled:
@@ -401,6 +384,7 @@ func (p *peer) waitFor(id, name json.RawMessage, gone <-chan struct{}) bool {
 			return false
 		}
 	}
+	return true
 }
 
 func number(raw json.RawMessage) int {

@@ -50,6 +50,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -114,14 +115,7 @@ type Script struct {
 }
 
 // Has reports whether the script asks for b.
-func (s Script) Has(b Behaviour) bool {
-	for _, own := range s.Behaviours {
-		if own == b {
-			return true
-		}
-	}
-	return false
-}
+func (s Script) Has(b Behaviour) bool { return slices.Contains(s.Behaviours, b) }
 
 // DefaultTools are the declarations of the tools that every fake server lists where its script names none.
 func DefaultTools() []json.RawMessage {

@@ -27,25 +27,14 @@ func Command(s Script) (command string, args, env []string) {
 	if err != nil {
 		panic(fmt.Sprintf("find the test binary: %v", err))
 	}
-	w := wireScript{Script: s, Results: map[string]string{}}
-	w.Script.Tools, w.Script.Results = nil, nil
-	w.Lists = map[string][]string{}
-	for name, list := range s.Features.all() {
-		w.Lists[name] = []string{}
-		for _, one := range list {
-			w.Lists[name] = append(w.Lists[name], string(one))
-		}
-	}
-	w.Script.Features.Prompts, w.Script.Features.Resources, w.Script.Features.Templates = nil, nil, nil
-	if s.Tools != nil {
-		w.Tools = []string{}
-	}
-	for _, tool := range s.Tools {
-		w.Tools = append(w.Tools, string(tool))
-	}
+	w := wireScript{Script: s, Results: map[string]string{}, Lists: map[string][]string{
+		"tools": convert[string](s.Tools), "prompts": convert[string](s.Features.Prompts),
+		"resources": convert[string](s.Features.Resources), "templates": convert[string](s.Features.Templates)}}
 	for name, result := range s.Results {
 		w.Results[name] = string(result)
 	}
+	w.Script.Tools, w.Script.Results = nil, nil
+	w.Script.Features.Prompts, w.Script.Features.Resources, w.Script.Features.Templates = nil, nil, nil
 	script, err := json.Marshal(w)
 	if err != nil {
 		panic(fmt.Sprintf("encode script: %v", err))
@@ -57,34 +46,31 @@ func Command(s Script) (command string, args, env []string) {
 // wireScript is a Script on its way to the child: what must not change by a byte is text, which no encoder touches.
 type wireScript struct {
 	Script
-	Tools   []string
 	Results map[string]string
 	Lists   map[string][]string
 }
 
 func (w wireScript) script() Script {
 	s := w.Script
-	if w.Tools != nil {
-		s.Tools = []json.RawMessage{}
-	}
-	for _, tool := range w.Tools {
-		s.Tools = append(s.Tools, json.RawMessage(tool))
-	}
-	raw := func(name string) (out []json.RawMessage) {
-		if w.Lists[name] != nil {
-			out = []json.RawMessage{}
-		}
-		for _, one := range w.Lists[name] {
-			out = append(out, json.RawMessage(one))
-		}
-		return out
-	}
-	s.Features.Prompts, s.Features.Resources, s.Features.Templates = raw("prompts"), raw("resources"), raw("resourceTemplates")
+	s.Tools, s.Features.Prompts = convert[json.RawMessage](w.Lists["tools"]), convert[json.RawMessage](w.Lists["prompts"])
+	s.Features.Resources, s.Features.Templates = convert[json.RawMessage](w.Lists["resources"]), convert[json.RawMessage](w.Lists["templates"])
 	s.Results = map[string]json.RawMessage{}
 	for name, result := range w.Results {
 		s.Results[name] = json.RawMessage(result)
 	}
 	return s
+}
+
+// convert converts every element. It keeps nil, which is not the same as an empty list.
+func convert[T, F ~[]byte | ~string](all []F) []T {
+	if all == nil {
+		return nil
+	}
+	out := make([]T, len(all))
+	for i, one := range all {
+		out[i] = T(one)
+	}
+	return out
 }
 
 // Main turns the process into a fake server, and never returns, if Command has started it. Otherwise it does nothing.
@@ -208,10 +194,8 @@ func (p *peer) record(line []byte) {
 	if p.script.Record == "" {
 		return
 	}
-	f, err := os.OpenFile(p.script.Record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return
+	if f, err := os.OpenFile(p.script.Record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_, _ = f.Write(append(line[:len(line):len(line)], '\n'))
+		_ = f.Close()
 	}
-	_, _ = f.Write(append(line[:len(line):len(line)], '\n'))
-	_ = f.Close()
 }

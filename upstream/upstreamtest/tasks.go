@@ -13,12 +13,12 @@ const taskExtension = "io.modelcontextprotocol/tasks"
 
 // tasks are those of one fake server, whoever asked for them.
 type tasks struct {
+	modern bool
+
 	mu    sync.Mutex
 	all   []*task
 	moved chan struct{} // closed and replaced when one changes
 }
-
-func newTasks() tasks { return tasks{moved: make(chan struct{})} }
 
 // task is one of them.
 type task struct {
@@ -32,35 +32,35 @@ type task struct {
 	stream json.RawMessage
 }
 
-func (p *peer) taskCapability() string {
+// tasksCapability is how a script offers tasks.
+func tasksCapability(s Script) string {
 	switch {
-	case !p.script.Tasks:
+	case !s.Tasks:
 		return ""
-	case p.script.Modern:
+	case s.Modern:
 		return `,"extensions":{"` + taskExtension + `":{}}`
 	}
 	return `,"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
 }
 
 // object is the task as the revision has it. After it come further members.
-func (p *peer) object(t *task) string {
-	if p.script.Modern {
-		return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":"2026-08-01T00:00:00Z","lastUpdatedAt":"2026-08-01T00:00:00Z","ttlMs":1e5,"x":1.50`,
-			t.id, t.status)
+func (l *tasks) object(t *task) string {
+	at, ttl := "2025-12-01T00:00:00Z", "ttl"
+	if l.modern {
+		at, ttl = "2026-08-01T00:00:00Z", "ttlMs"
 	}
-	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":"2025-12-01T00:00:00Z","lastUpdatedAt":"2025-12-01T00:00:00Z","ttl":1e5,"x":1.50`,
-		t.id, t.status)
+	return fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,%q:1e5,"x":1.50`, t.id, t.status, at, at, ttl)
 }
 
 // detailed is the task with what its status brings, on 2026-07-28.
-func (p *peer) detailed(t *task) string {
+func (l *tasks) detailed(t *task) string {
 	switch t.status {
 	case "input_required":
-		return p.object(t) + fmt.Sprintf(`,"inputRequests":{"k\u0031":{"method":"elicitation/create","params":%s}}`, t.ask)
+		return l.object(t) + fmt.Sprintf(`,"inputRequests":{"k\u0031":{"method":"elicitation/create","params":%s}}`, t.ask)
 	case "completed":
-		return p.object(t) + `,"result":` + t.result("")
+		return l.object(t) + `,"result":` + t.result("")
 	}
-	return p.object(t)
+	return l.object(t)
 }
 
 // result is that of the call that became the task.
@@ -94,7 +94,7 @@ func (p *peer) newTask(m message, send func([]byte)) {
 		t.status = "input_required"
 	}
 	p.tasks.all = append(p.tasks.all, t)
-	object := p.object(t)
+	object := p.tasks.object(t)
 	p.tasks.mu.Unlock()
 	if p.script.Modern {
 		send(response(m.ID, "result", []byte(`{"resultType":"task",`+object+`}`)))
@@ -105,14 +105,14 @@ func (p *peer) newTask(m message, send func([]byte)) {
 }
 
 // change changes a task under its lock, and returns false where there is none.
-func (p *peer) change(id string, f func(*task)) bool {
-	p.tasks.mu.Lock()
-	defer p.tasks.mu.Unlock()
-	for _, t := range p.tasks.all {
+func (l *tasks) change(id string, f func(*task)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.all {
 		if t.id == id {
 			f(t)
-			close(p.tasks.moved)
-			p.tasks.moved = make(chan struct{})
+			close(l.moved)
+			l.moved = make(chan struct{})
 			return true
 		}
 	}
@@ -120,24 +120,24 @@ func (p *peer) change(id string, f func(*task)) bool {
 }
 
 // look looks at a task under its lock, and returns what is closed when one changes.
-func (p *peer) look(id string, f func(*task)) (moved <-chan struct{}) {
-	p.tasks.mu.Lock()
-	defer p.tasks.mu.Unlock()
-	for _, t := range p.tasks.all {
+func (l *tasks) look(id string, f func(*task)) (moved <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.all {
 		if t.id == id {
 			f(t)
 		}
 	}
-	return p.tasks.moved
+	return l.moved
 }
 
-// listenToTasks tells of the tasks that f names, until the function it returns is called; f is left with those that there are.
-func (p *peer) listenToTasks(f *filter, send func([]byte)) (stop func()) {
+// listen tells of the tasks that f names, until the function it returns is called; f is left with those that there are.
+func (l *tasks) listen(f *filter, send func([]byte)) (stop func()) {
 	wanted := f.TaskIDs
 	f.TaskIDs = nil
 	set := func(send func([]byte)) {
 		for _, id := range wanted {
-			if p.change(id, func(t *task) { t.listen, t.stream = send, f.id }) && send != nil {
+			if l.change(id, func(t *task) { t.listen, t.stream = send, f.id }) && send != nil {
 				f.TaskIDs = append(f.TaskIDs, id)
 			}
 		}
@@ -152,17 +152,17 @@ func (p *peer) finishTask(raw json.RawMessage) {
 	_ = json.Unmarshal(raw, &id)
 	var lines []string
 	var listen func([]byte)
-	p.change(id, func(t *task) {
+	p.tasks.change(id, func(t *task) {
 		if t.status == "working" {
 			t.status = "completed"
 		}
 		if listen = t.listen; listen != nil {
 			lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks","params":{%s,"_meta":`+
-				`{"io.modelcontextprotocol/subscriptionId":%s}}}`, p.detailed(t), t.stream))
+				`{"io.modelcontextprotocol/subscriptionId":%s}}}`, p.tasks.detailed(t), t.stream))
 			return
 		}
 		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":9,"x":1.50}}`, t.token),
-			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{%s}}`, p.object(t)))
+			fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{%s}}`, p.tasks.object(t)))
 	})
 	for _, line := range lines {
 		switch {
@@ -184,35 +184,29 @@ func (p *peer) aboutTask(m message, gone <-chan struct{}, send func([]byte)) boo
 		InputResponses map[string]json.RawMessage `json:"inputResponses"`
 	}
 	_ = json.Unmarshal(m.params, &params)
-	answer := ""
-	complete := ""
+	answer, complete, known := "", "", true
 	if p.script.Modern {
 		complete = `"resultType":"complete"`
+		answer = "{" + complete + "}"
 	}
-	known := true
 	switch m.Method {
-	case "tasks/get":
-		known = p.change(params.TaskID, func(t *task) {
-			answer = "{" + p.object(t) + "}"
-			if p.script.Modern {
-				answer = "{" + complete + "," + p.detailed(t) + "}"
+	case "tasks/get", "tasks/cancel":
+		known = p.tasks.change(params.TaskID, func(t *task) {
+			if m.Method == "tasks/cancel" {
+				t.status = "cancelled"
 			}
-		})
-	case "tasks/cancel":
-		known = p.change(params.TaskID, func(t *task) {
-			t.status = "cancelled"
-			answer = "{" + p.object(t) + "}"
-			if p.script.Modern {
-				answer = "{" + complete + "}"
+			switch {
+			case !p.script.Modern:
+				answer = "{" + p.tasks.object(t) + "}"
+			case m.Method == "tasks/get":
+				answer = "{" + complete + "," + p.tasks.detailed(t) + "}"
 			}
 		})
 	case "tasks/update":
-		known = p.change(params.TaskID, func(t *task) {
-			t.status, t.answer = "working", params.InputResponses["k1"]
-			answer = "{" + complete + "}"
-		})
+		answer = "{" + complete + "}"
+		known = p.tasks.change(params.TaskID, func(t *task) { t.status, t.answer = "working", params.InputResponses["k1"] })
 	case "tasks/list":
-		answer = p.listTasks(m.Params.Cursor)
+		answer = p.tasks.page(m.Params.Cursor)
 	case "tasks/result":
 		if answer, known = p.awaitTask(m, params.TaskID, gone, send); known && answer == "" {
 			return true
@@ -228,17 +222,17 @@ func (p *peer) aboutTask(m message, gone <-chan struct{}, send func([]byte)) boo
 	return true
 }
 
-// listTasks is one page of all tasks, two on each.
-func (p *peer) listTasks(cursor string) string {
-	p.tasks.mu.Lock()
-	defer p.tasks.mu.Unlock()
+// page is one page of all tasks, two on each.
+func (l *tasks) page(cursor string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	from, _ := strconv.Atoi(cursor)
 	var page []string
-	for _, t := range p.tasks.all[min(from, len(p.tasks.all)):min(from+2, len(p.tasks.all))] {
-		page = append(page, "{"+p.object(t)+"}")
+	for _, t := range l.all[min(from, len(l.all)):min(from+2, len(l.all))] {
+		page = append(page, "{"+l.object(t)+"}")
 	}
 	next := ""
-	if from+2 < len(p.tasks.all) {
+	if from+2 < len(l.all) {
 		next = fmt.Sprintf(`,"nextCursor":"%d"`, from+2)
 	}
 	return `{"x-more":{"b":1.50,"a":12345678901234567890},"tasks":[` + strings.Join(page, ",") + `]` + next + `,"_meta":{"z":1.0}}`
@@ -247,13 +241,10 @@ func (p *peer) listTasks(cursor string) string {
 // awaitTask waits for the end of a task, and asks meanwhile what it needs. The result is "" if nobody waits any more.
 func (p *peer) awaitTask(m message, id string, gone <-chan struct{}, send func([]byte)) (result string, known bool) {
 	related := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}`, id)
-	canceled := make(chan struct{})
-	p.mu.Lock()
-	p.waiting[string(m.ID)] = canceled
-	p.mu.Unlock()
+	canceled := p.cancelable(m.ID)
 	for {
 		var ask json.RawMessage
-		moved := p.look(id, func(t *task) {
+		moved := p.tasks.look(id, func(t *task) {
 			known = true
 			switch t.status {
 			case "completed", "cancelled":
@@ -272,7 +263,7 @@ func (p *peer) awaitTask(m message, id string, gone <-chan struct{}, send func([
 			if list == nil {
 				return "", true
 			}
-			p.change(id, func(t *task) { t.answer = list })
+			p.tasks.change(id, func(t *task) { t.answer = list })
 			continue
 		}
 		select {
