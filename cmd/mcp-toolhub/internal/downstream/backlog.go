@@ -2,6 +2,8 @@ package downstream
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"sync"
 	"time"
 )
@@ -139,4 +141,38 @@ func wait(c <-chan struct{}) {
 	case <-c:
 	case <-timer.C:
 	}
+}
+
+// lineWriter writes one message after the other to a client on a pipe. The first failure stays: the client is gone.
+type lineWriter struct {
+	backlog *backlog
+	onBreak func() // is called once, when a write has failed
+
+	mu     sync.Mutex
+	out    io.Writer
+	broken error // of a write; nothing is written after it
+}
+
+func (w *lineWriter) line(text []byte) error { return w.write(whole(text)) }
+
+func (w *lineWriter) write(text pieces) error {
+	text, err := text.line()
+	if err != nil {
+		return fmt.Errorf("write to client: %w", err)
+	}
+	text = text.framed("", "\n")
+	defer w.backlog.begin(text.size())()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return w.broken
+	}
+	for _, part := range text.parts {
+		if _, err := w.out.Write(part); err != nil {
+			w.broken = fmt.Errorf("write to client: %w", err)
+			w.onBreak()
+			break
+		}
+	}
+	return w.broken
 }

@@ -50,7 +50,7 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 	d.mu.Unlock()
 	parts, err := splitBatch(text, version)
 	if err != nil {
-		_ = d.writeLine(jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
+		_ = d.out.line(jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(err.Error())))
 		return
 	}
 	b := &batch{send: d.write, waiting: 1}

@@ -16,32 +16,26 @@ import (
 	"time"
 
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// stdioDoor is one client on a pair of pipes. It implements mcp.Connection for the SDK's half of the messages.
+// stdioDoor is one client on a pair of pipes.
 type stdioDoor struct {
 	server  *Server
 	profile string
 	session tool.Session // of the one client, on every revision
+	caller  *caller
 
-	toSDK  chan sdkrpc.Message
-	closed chan struct{}
-	once   sync.Once
-
-	writing sync.Mutex // one line at a time
-	out     io.Writer
-	broken  error // of a write; nothing is written after it
+	out     *lineWriter
 	backlog *backlog
+	sdk     *sdkConn
 
 	inflight  inflight
 	questions questions
 	lanes     sync.WaitGroup // lane requests of this client
-	caller    *caller
 	sequel    sequel
 	inputEnd  chan struct{} // closed when the client has sent its last message
 
@@ -51,11 +45,7 @@ type stdioDoor struct {
 	initID       string          // id of the initialize request; "" before it
 	answeredInit chan struct{}   // closed when that has been answered
 	initialized  bool            // the client has been answered
-	masks        map[string]*idMask
-	open         map[string]func(pieces) (written bool) // where the SDK's answer to a request goes
-	leaving      int                                    // answers of the SDK that are not in open any more, and not written yet
-	leave        func()                                 // ends what initialize has begun; nil before it
-	idleSDK      chan struct{}                          // closed when the SDK owes nothing after the input ended; nil before that
+	leave        func()          // ends what initialize has begun; nil before it
 }
 
 // ServeStdio serves the client on in and out, with the surface of profile, until in ends or ctx is done. When in ends, the
@@ -69,11 +59,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	gone := make(chan struct{})
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
-	d := &stdioDoor{server: s, profile: profile, session: session, out: out, toSDK: make(chan sdkrpc.Message), closed: make(chan struct{}),
-		backlog: newBacklog(), caller: &caller{session: session, out: newOutbox(nil), view: profile}, inputEnd: make(chan struct{}), masks: make(map[string]*idMask),
-		open: make(map[string]func(pieces) bool)}
+	d := &stdioDoor{server: s, profile: profile, session: session, caller: &caller{session: session, out: newOutbox(nil), view: profile},
+		backlog: newBacklog(), inputEnd: make(chan struct{})}
+	d.out = &lineWriter{out: out, backlog: d.backlog, onBreak: func() {
+		d.inflight.cancelAll()
+		d.sdk.close()
+	}}
+	d.sdk = newSDKConn(d.out, d.initAnswered)
 	defer s.sessionEnded(session.Key)
-	ss, err := ps.sdk.Connect(ctx, stdioTransport{d}, nil)
+	ss, err := ps.sdk.Connect(ctx, sdkTransport{d.sdk}, nil)
 	if err != nil {
 		return fmt.Errorf("serve stdio: %w", err)
 	}
@@ -93,7 +87,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	cancel()
 	s.suspensions.endOf(session.Key)
 	d.settle()
-	_ = d.Close()
+	d.sdk.close()
 	closed := make(chan struct{})
 	go func() {
 		_ = ss.Close()
@@ -110,7 +104,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	return nil
 }
 
-// unknown says that there is no such profile, and which there are: profiles for a profile, servers for a direct view.
+// unknown returns the error for a profile that does not exist. It names those that do: profiles, or servers for a direct view.
 func (s *settings) unknown(profile string) error {
 	wanted, direct := strings.CutPrefix(profile, directPrefix)
 	var known []string
@@ -125,7 +119,7 @@ func (s *settings) unknown(profile string) error {
 	return fmt.Errorf("no profile %q in the config: name one of %q", wanted, known)
 }
 
-// part ends what initialize has begun.
+// part ends what initialize began.
 func (d *stdioDoor) part() {
 	d.mu.Lock()
 	leave := d.leave
@@ -136,15 +130,15 @@ func (d *stdioDoor) part() {
 	}
 }
 
-// tell writes what waits for the client besides answers.
+// tell writes the notifications of the outbox.
 func (d *stdioDoor) tell() {
 	for {
 		select {
 		case <-d.caller.out.wake:
 			d.caller.out.drain(func(method string, params json.RawMessage) {
-				_ = d.writeLine(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
-			}, d.closed)
-		case <-d.closed:
+				_ = d.out.line(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
+			}, d.sdk.closed)
+		case <-d.sdk.closed:
 			return
 		}
 	}
@@ -153,17 +147,12 @@ func (d *stdioDoor) tell() {
 // closeWithin is how long the SDK may take to end a session whose client has gone.
 const closeWithin = 2 * time.Second
 
-// stdioTransport hands the SDK the door as its connection.
-type stdioTransport struct{ door *stdioDoor }
-
-func (t stdioTransport) Connect(context.Context) (mcp.Connection, error) { return t.door, nil }
-
 // readAll reads messages until the input ends.
 func (d *stdioDoor) readAll(ctx context.Context, in io.Reader) error {
 	// The limit in force when the line comes counts, so it is asked for each time.
 	r := jsonrpc.NewLineReader(in, func() int { return int(d.server.cfg().MaxMessageBytes) }, nil)
 	for {
-		d.backlog.wait(ctx.Done(), d.closed)
+		d.backlog.wait(ctx.Done(), d.sdk.closed)
 		line, err := r.Next()
 		if large := (*jsonrpc.TooLarge)(nil); errors.As(err, &large) {
 			d.refuseLong(large)
@@ -187,7 +176,7 @@ func (d *stdioDoor) refuseLong(large *jsonrpc.TooLarge) {
 	}
 	d.server.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message",
 		"bytes", large.Limit)
-	_ = d.writeLine(jsonrpc.ErrorText(id, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
+	_ = d.out.line(jsonrpc.ErrorText(id, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes (hub.limits.client_message): "+
 		"send less, or raise that in the hub's config", large.Limit))))
 }
 
@@ -199,7 +188,7 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 	}
 	m, refusal := jsonrpc.Parse(line)
 	if refusal != nil {
-		_ = d.writeLine(jsonrpc.ErrorText(m.ID, refusal))
+		_ = d.out.line(jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
 	d.dispatch(ctx, m, d.write)
@@ -207,7 +196,7 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 
 // write sends the response to a single request; one without parts is the response to a cancelled one.
 func (d *stdioDoor) write(text pieces) (written bool) {
-	return text.parts != nil && d.writePieces(text) == nil
+	return text.parts != nil && d.out.write(text) == nil
 }
 
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
@@ -299,17 +288,17 @@ func (d *stdioDoor) passNote(ctx context.Context, m jsonrpc.Message) {
 	}
 }
 
-// actor is the client of this connection. d.mu is held.
+// actor returns the client of this connection. d.mu is held.
 func (d *stdioDoor) actor() tool.Actor {
 	a := stdioActor()
 	a.Session, a.Client = d.session.Key, d.client
 	return a
 }
 
-// stdioActor is whoever started the hub.
+// stdioActor returns the user who started the hub.
 func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
-// peer is the sender of a lane request on this connection.
+// peer returns the sender of a request on this connection.
 func (d *stdioDoor) peer(m jsonrpc.Message) (peer, *tool.RPCError) {
 	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight, caller: d.caller, quit: d.inputEnd}
 	p.actor.Session = d.session.Key
@@ -325,63 +314,86 @@ func (d *stdioDoor) peer(m jsonrpc.Message) (peer, *tool.RPCError) {
 	return p, nil
 }
 
-// forward gives a message to the SDK.
+// forward gives a message to the SDK. It returns after initialize has been answered, so that what follows finds it done.
 func (d *stdioDoor) forward(ctx context.Context, m jsonrpc.Message, reply func(pieces) (written bool)) {
 	m, mask := maskID(m)
 	if m.Method == noteCancelled {
-		m = d.maskCancelled(m)
+		m = d.sdk.maskCancelled(m)
 	}
 	msg, err := sdkrpc.DecodeMessage(m.Text)
 	if err != nil {
 		reply(whole(jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest("not a request, notification or response"))))
 		return
 	}
-	var initializing chan struct{}
+	var initializing <-chan struct{}
 	if m.IsRequest() {
-		key := string(m.ID)
-		d.mu.Lock()
-		if _, open := d.open[key]; open {
-			d.mu.Unlock()
-			reply(whole(jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(fmt.Sprintf("id %s is in use by a request that has not been answered", key)))))
+		if !d.sdk.begin(string(m.ID), mask, reply) {
+			reply(whole(jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
+				fmt.Sprintf("id %s is in use by a request that has not been answered", m.ID)))))
 			return
 		}
-		if mask != nil {
-			d.masks[key] = mask
+		if m.Method == methodInitialize {
+			initializing = d.beginInit(m)
 		}
-		d.open[key] = reply
-		if m.Method == methodInitialize && !d.initialized {
-			info, _ := rawjson.Get(m.Params, "clientInfo")
-			d.client.Name, d.client.Version = clientInfo(info)
-			d.capabilities = capabilitiesOf(m)
-			d.client.Apps = showsApps(d.capabilities)
-			d.initID, d.answeredInit = key, make(chan struct{})
-			initializing = d.answeredInit
-		}
-		d.mu.Unlock()
 	}
 	select {
-	case d.toSDK <- msg:
-	case <-d.closed:
+	case d.sdk.messages <- msg:
+	case <-d.sdk.closed:
 	case <-ctx.Done():
 	}
 	if initializing == nil {
 		return
 	}
-	select { // what follows initialize must find it done, as if one hand served all methods
+	select {
 	case <-initializing:
-	case <-d.closed:
+	case <-d.sdk.closed:
 	case <-ctx.Done():
 	}
 }
 
+// beginInit notes what a client says at initialize. The channel is closed when it has been answered; nil where the client is
+// initialized already.
+func (d *stdioDoor) beginInit(m jsonrpc.Message) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.initialized {
+		return nil
+	}
+	info, _ := rawjson.Get(m.Params, "clientInfo")
+	d.client.Name, d.client.Version = clientInfo(info)
+	d.capabilities = capabilitiesOf(m)
+	d.client.Apps = showsApps(d.capabilities)
+	d.initID, d.answeredInit = string(m.ID), make(chan struct{})
+	return d.answeredInit
+}
+
+// initAnswered notes the answer of the SDK to the request of that id, if it is initialize. The client is told of changes from
+// now on, but behind the answer: written is called when it has that.
+func (d *stdioDoor) initAnswered(id string, r *sdkrpc.Response) (written func()) {
+	written = func() {}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if id != d.initID || d.answeredInit == nil {
+		return written
+	}
+	if r.Error == nil {
+		d.client.ProtocolVersion, _ = rawjson.GetString(r.Result, "protocolVersion")
+		d.initialized = true
+		if d.leave == nil {
+			d.caller.out.hold()
+			d.leave = d.server.join(d.profile, d.actor(), d.caller)
+			written = d.caller.out.release
+		}
+	}
+	close(d.answeredInit)
+	d.answeredInit = nil
+	return written
+}
+
 // finish waits until everything that was read has been answered, or ctx is done.
 func (d *stdioDoor) finish(ctx context.Context) {
-	idle := make(chan struct{})
 	close(d.inputEnd)
-	d.mu.Lock()
-	d.idleSDK = idle
-	d.lookIdle()
-	d.mu.Unlock()
+	idle := d.sdk.idle()
 	lanes := make(chan struct{})
 	go func() {
 		d.lanes.Wait()
@@ -389,7 +401,7 @@ func (d *stdioDoor) finish(ctx context.Context) {
 	}()
 	limit, cancel := context.WithTimeout(ctx, d.server.cfg().HTTP.DrainTimeout)
 	defer cancel()
-	for _, done := range []chan struct{}{lanes, idle} {
+	for _, done := range []<-chan struct{}{lanes, idle} {
 		select {
 		case <-done:
 		case <-limit.Done():
@@ -398,7 +410,7 @@ func (d *stdioDoor) finish(ctx context.Context) {
 	}
 }
 
-// settle lets calls that were cut off answer that they were: no more of them begin, because the input or the hub is at its end.
+// settle waits until calls that were cut off have answered so. No more of them begin: the input or the hub is at its end.
 func (d *stdioDoor) settle() {
 	settled := make(chan struct{})
 	go func() {
@@ -411,116 +423,6 @@ func (d *stdioDoor) settle() {
 	}
 }
 
-// Read implements mcp.Connection: the SDK's next message.
-func (d *stdioDoor) Read(ctx context.Context) (sdkrpc.Message, error) {
-	select {
-	case m := <-d.toSDK:
-		return m, nil
-	case <-d.closed:
-		return nil, io.EOF
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Write implements mcp.Connection: a message of the SDK's for the client.
-func (d *stdioDoor) Write(_ context.Context, msg sdkrpc.Message) error {
-	text, err := sdkrpc.EncodeMessage(msg)
-	if err != nil {
-		return fmt.Errorf("write to client: %w", err)
-	}
-	switch msg := msg.(type) {
-	case *sdkrpc.Response:
-		mask, reply, done := d.answered(msg)
-		defer done()
-		text = mask.undo(text)
-		if reply == nil {
-			return d.writeLine(text)
-		}
-		reply(whole(text))
-		return nil
-	}
-	return d.writeLine(text)
-}
-
-// lookIdle says so when the SDK owes the client nothing more. d.mu is held.
-func (d *stdioDoor) lookIdle() {
-	if len(d.open) == 0 && d.leaving == 0 && d.idleSDK != nil {
-		close(d.idleSDK)
-		d.idleSDK = nil
-	}
-}
-
-// answered notes that the SDK answers a request: the client may use its id again once it has the answer, so the id is free
-// before that. done is called when the client has it.
-func (d *stdioDoor) answered(r *sdkrpc.Response) (mask *idMask, reply func(pieces) bool, done func()) {
-	key, joins := keyOf(r.ID), false
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	mask = d.masks[key]
-	delete(d.masks, key)
-	if key == d.initID && d.answeredInit != nil {
-		if r.Error == nil {
-			d.client.ProtocolVersion, _ = rawjson.GetString(r.Result, "protocolVersion")
-			d.initialized = true
-			if d.leave == nil { // what changes from now on is news to the client; it hears of it behind the answer
-				joins = true
-				d.caller.out.hold()
-				d.leave = d.server.join(d.profile, d.actor(), d.caller)
-			}
-		}
-		close(d.answeredInit)
-		d.answeredInit = nil
-	}
-	reply = d.open[key]
-	delete(d.open, key)
-	d.leaving++
-	return mask, reply, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if joins {
-			d.caller.out.release()
-		}
-		d.leaving--
-		d.lookIdle()
-	}
-}
-
-// Close implements mcp.Connection.
-func (d *stdioDoor) Close() error {
-	d.once.Do(func() { close(d.closed) })
-	return nil
-}
-
-// SessionID implements mcp.Connection: stdio has no session ids.
-func (d *stdioDoor) SessionID() string { return "" }
-
-// writeLine writes one message. The first failure stays: the client is gone.
-func (d *stdioDoor) writeLine(text []byte) error { return d.writePieces(whole(text)) }
-
-func (d *stdioDoor) writePieces(text pieces) error {
-	text, err := text.line()
-	if err != nil {
-		return fmt.Errorf("write to client: %w", err)
-	}
-	text = text.framed("", "\n")
-	defer d.backlog.begin(text.size())()
-	d.writing.Lock()
-	defer d.writing.Unlock()
-	if d.broken != nil {
-		return d.broken
-	}
-	for _, part := range text.parts {
-		if _, err := d.out.Write(part); err != nil {
-			d.broken = fmt.Errorf("write to client: %w", err)
-			d.inflight.cancelAll()
-			_ = d.Close()
-			break
-		}
-	}
-	return d.broken
-}
-
 // stdioReplier answers one lane request.
 type stdioReplier struct {
 	door  *stdioDoor
@@ -529,11 +431,11 @@ type stdioReplier struct {
 }
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
-	_ = r.door.writeLine(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
+	_ = r.door.out.line(jsonrpc.NotificationText(method, params)) // a client that is gone is noticed by the door
 }
 
 func (r *stdioReplier) request(id json.RawMessage, method string, params json.RawMessage) bool {
-	return r.door.writeLine(jsonrpc.RequestText(id, method, params)) == nil
+	return r.door.out.line(jsonrpc.RequestText(id, method, params)) == nil
 }
 
 func (r *stdioReplier) abandon(ctx context.Context) bool {

@@ -94,12 +94,13 @@ func TestIdsComeBackAsSent(t *testing.T) {
 // A client may use an id again once it has the answer, also to what the SDK answers.
 func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
 	t.Parallel()
-	d := &stdioDoor{masks: make(map[string]*idMask), idleSDK: make(chan struct{})}
-	idle, answered := d.idleSDK, false
-	d.open = map[string]func(pieces) bool{"1": func(pieces) bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if _, open := d.open["1"]; open {
+	c := newSDKConn(nil, func(string, *sdkrpc.Response) func() { return func() {} })
+	var idle <-chan struct{}
+	answered := false
+	c.open["1"] = func(pieces) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, open := c.open["1"]; open {
 			t.Error("the id is still in use while its answer is written")
 		}
 		select {
@@ -109,12 +110,13 @@ func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
 		}
 		answered = true
 		return true
-	}}
+	}
+	idle = c.idle()
 	id, err := sdkrpc.MakeID(float64(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Write(t.Context(), &sdkrpc.Response{ID: id, Result: json.RawMessage(`{}`)}); err != nil || !answered {
+	if err := c.Write(t.Context(), &sdkrpc.Response{ID: id, Result: json.RawMessage(`{}`)}); err != nil || !answered {
 		t.Fatalf("answered: %v, %v", answered, err)
 	}
 	<-idle
