@@ -285,30 +285,14 @@ func (d *httpDoor) serveLane(ctx context.Context, p peer, m jsonrpc.Message, rep
 	d.server.serveLane(ctx, p, m, reply)
 }
 
-// delegate gives a message to the SDK. What that writes gets the request's own id back.
+// delegate gives a message to the SDK, which answers with one message. That gets the request's own id back.
 func (d *httpDoor) delegate(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	m, mask := maskID(m)
-	if mask != nil {
-		w = &unmasking{ResponseWriter: w, mask: mask}
-	}
-	d.sdk.ServeHTTP(w, withBody(r, m.Text))
+	rec := &recorder{header: w.Header(), status: http.StatusOK}
+	d.sdk.ServeHTTP(rec, withBody(r, m.Text))
+	w.WriteHeader(rec.status)
+	_, _ = w.Write(mask.undo(rec.body.Bytes())) // a client that is gone is noticed by the HTTP server
 }
-
-// unmasking is a ResponseWriter that undoes a mask. The SDK writes a message in one piece.
-type unmasking struct {
-	http.ResponseWriter
-	mask *idMask
-}
-
-func (u *unmasking) Write(b []byte) (int, error) {
-	if _, err := u.ResponseWriter.Write(u.mask.undo(b)); err != nil {
-		return 0, err
-	}
-	return len(b), nil
-}
-
-// Unwrap lets http.ResponseController find Flush.
-func (u *unmasking) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
 // checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says.
 func checkHeaders(h http.Header, m jsonrpc.Message) *tool.RPCError {

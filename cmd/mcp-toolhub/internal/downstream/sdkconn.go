@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -26,15 +25,20 @@ type sdkConn struct {
 	answered func(id string, r *sdkrpc.Response) (written func()) // is told of each answer before it is written
 
 	mu      sync.Mutex
-	masks   map[string]*idMask
-	open    map[string]func(pieces) (written bool) // where the answer to a request goes
-	leaving int                                    // answers that are not in open any more, and not written yet
-	done    chan struct{}                          // closed when nothing is owed after the input ended; nil before that
+	open    map[string]sdkRequest // by the id that the SDK sees
+	leaving int                   // answers that are not in open any more, and not written yet
+	done    chan struct{}         // closed when nothing is owed after the input ended; nil before that
+}
+
+// sdkRequest is a request that the SDK has to answer.
+type sdkRequest struct {
+	mask  *idMask
+	reply func(pieces) (written bool)
 }
 
 func newSDKConn(out *lineWriter, answered func(string, *sdkrpc.Response) func()) *sdkConn {
 	return &sdkConn{out: out, answered: answered, messages: make(chan sdkrpc.Message), closed: make(chan struct{}),
-		masks: make(map[string]*idMask), open: make(map[string]func(pieces) bool)}
+		open: make(map[string]sdkRequest)}
 }
 
 // sdkTransport hands the SDK its connection.
@@ -42,17 +46,16 @@ type sdkTransport struct{ conn *sdkConn }
 
 func (t sdkTransport) Connect(context.Context) (mcp.Connection, error) { return t.conn, nil }
 
-// begin notes a request for the SDK. It returns false where the id is in use.
-func (c *sdkConn) begin(id string, mask *idMask, reply func(pieces) (written bool)) bool {
+// begin notes a request for the SDK. It returns false where the client has an open request of that id.
+func (c *sdkConn) begin(r sdkRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, open := c.open[id]; open {
-		return false
+	for _, open := range c.open {
+		if bytes.Equal(open.mask.original, r.mask.original) {
+			return false
+		}
 	}
-	if mask != nil {
-		c.masks[id] = mask
-	}
-	c.open[id] = reply
+	c.open[string(r.mask.stand)] = r
 	return true
 }
 
@@ -79,20 +82,19 @@ func (c *sdkConn) Write(_ context.Context, msg sdkrpc.Message) error {
 	if !ok {
 		return c.out.line(text)
 	}
-	id := keyOf(r.ID)
+	name, _ := r.ID.Raw().(string)
+	id := string(rawjson.Quote(name))
 	c.mu.Lock()
-	mask, reply := c.masks[id], c.open[id]
-	delete(c.masks, id)
+	request, known := c.open[id]
 	delete(c.open, id)
 	c.leaving++
 	c.mu.Unlock()
 	defer c.left()
 	defer c.answered(id, r)()
-	text = mask.undo(text)
-	if reply == nil {
+	if !known {
 		return c.out.line(text)
 	}
-	reply(whole(text))
+	request.reply(whole(request.mask.undo(text)))
 	return nil
 }
 
@@ -141,9 +143,9 @@ func (c *sdkConn) maskCancelled(m jsonrpc.Message) jsonrpc.Message {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, mask := range c.masks {
-		if bytes.Equal(mask.original, id) {
-			if params, err := rawjson.Set(m.Params, "requestId", mask.stand); err == nil {
+	for _, r := range c.open {
+		if bytes.Equal(r.mask.original, id) {
+			if params, err := rawjson.Set(m.Params, "requestId", r.mask.stand); err == nil {
 				if text, err := rawjson.Set(m.Text, "params", params); err == nil {
 					m.Params, m.Text = params, text
 				}
@@ -153,16 +155,16 @@ func (c *sdkConn) maskCancelled(m jsonrpc.Message) jsonrpc.Message {
 	return m
 }
 
-// idMask stands in for a request id that the SDK would not give back as it came: it reads numbers as 64-bit integers, so
-// 1.5, 1e3 or 20 digits would change, and it writes strings with its own escapes. The SDK sees a plain string, and what
-// it writes gets the original back.
+// idMask stands in for the id of a request to the SDK, which would not give every id back as it came: it reads numbers as
+// 64-bit integers, so 1.5, 1e3 or 20 digits would change, and it writes strings with its own escapes. The SDK sees a plain
+// string, and what it writes gets the original back.
 type idMask struct {
 	stand, original []byte
 }
 
-// maskID returns m with an id that survives the SDK, and the mask to undo it; the mask is nil where nothing was done.
+// maskID returns a request with an id that survives the SDK, and the mask to undo it. Other messages have no mask.
 func maskID(m jsonrpc.Message) (jsonrpc.Message, *idMask) {
-	if m.ID == nil || survives(m.ID) {
+	if !m.IsRequest() {
 		return m, nil
 	}
 	mask := &idMask{stand: rawjson.Quote("toolhub-id-" + rand.Text()), original: m.ID}
@@ -174,41 +176,10 @@ func maskID(m jsonrpc.Message) (jsonrpc.Message, *idMask) {
 	return m, mask
 }
 
-// survives reports whether the SDK gives id back byte for byte: a string without escapes, or an integer of at most 15
-// digits in its shortest form.
-func survives(id json.RawMessage) bool {
-	if id[0] == '"' {
-		for _, c := range id[1 : len(id)-1] {
-			if c == '\\' || c < 0x20 || c >= 0x7f {
-				return false
-			}
-		}
-		return true
-	}
-	digits := bytes.TrimPrefix(id, []byte("-"))
-	if len(digits) > 15 || digits[0] == '0' && len(id) > 1 {
-		return false
-	}
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}
-
 // undo puts the original id back into a text that the SDK wrote. The stand-in is random, so nothing else can hold it.
 func (k *idMask) undo(text []byte) []byte {
 	if k == nil {
 		return text
 	}
 	return bytes.ReplaceAll(text, k.stand, k.original)
-}
-
-// keyOf is the text of an id that the SDK gives back as it came.
-func keyOf(id sdkrpc.ID) string {
-	if s, ok := id.Raw().(string); ok {
-		return string(rawjson.Quote(s))
-	}
-	return fmt.Sprint(id.Raw())
 }

@@ -316,20 +316,21 @@ func (d *stdioDoor) peer(m jsonrpc.Message) (peer, *tool.RPCError) {
 
 // forward gives a message to the SDK. It returns after initialize has been answered, so that what follows finds it done.
 func (d *stdioDoor) forward(ctx context.Context, m jsonrpc.Message, reply func(pieces) (written bool)) {
+	id := m.ID
 	m, mask := maskID(m)
 	if m.Method == noteCancelled {
 		m = d.sdk.maskCancelled(m)
 	}
 	msg, err := sdkrpc.DecodeMessage(m.Text)
 	if err != nil {
-		reply(whole(jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest("not a request, notification or response"))))
+		reply(whole(jsonrpc.ErrorText(id, jsonrpc.InvalidRequest("not a request, notification or response"))))
 		return
 	}
 	var initializing <-chan struct{}
-	if m.IsRequest() {
-		if !d.sdk.begin(string(m.ID), mask, reply) {
-			reply(whole(jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
-				fmt.Sprintf("id %s is in use by a request that has not been answered", m.ID)))))
+	if mask != nil {
+		if !d.sdk.begin(sdkRequest{mask, reply}) {
+			reply(whole(jsonrpc.ErrorText(mask.original, jsonrpc.InvalidRequest(
+				fmt.Sprintf("id %s is in use by a request that has not been answered", mask.original)))))
 			return
 		}
 		if m.Method == methodInitialize {

@@ -97,10 +97,10 @@ func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
 	c := newSDKConn(nil, func(string, *sdkrpc.Response) func() { return func() {} })
 	var idle <-chan struct{}
 	answered := false
-	c.open["1"] = func(pieces) bool {
+	c.open[`"1"`] = sdkRequest{&idMask{}, func(pieces) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if _, open := c.open["1"]; open {
+		if _, open := c.open[`"1"`]; open {
 			t.Error("the id is still in use while its answer is written")
 		}
 		select {
@@ -110,9 +110,9 @@ func TestAnIdOfTheSDKIsFreeWithItsAnswer(t *testing.T) {
 		}
 		answered = true
 		return true
-	}
+	}}
 	idle = c.idle()
-	id, err := sdkrpc.MakeID(float64(1))
+	id, err := sdkrpc.MakeID("1")
 	if err != nil {
 		t.Fatal(err)
 	}
