@@ -44,68 +44,67 @@ func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 // IsResponse reports whether a message of Parse is a response.
 func (m Message) IsResponse() bool { return m.Method == "" && m.ID != nil }
 
-// members are what was found in a message besides its parts.
-type members struct {
-	version   string
-	hasMethod bool
-	twice     string // a member that must not occur twice, and does
-	ok        bool   // the text is an object, as far as it was read
+// envelope holds the members of a message that are not its parts.
+type envelope struct {
+	version, method []byte // as written; nil where absent
+	twice           string // a member that must not occur twice, and does
+	isObject        bool   // the text is an object, as far as it was read
 }
 
 // read reads the members of a message. Of members that occur twice, the last one counts.
-func read(text []byte) (m Message, found members) {
+func read(text []byte) (m Message, found envelope) {
 	m.Text = text
-	seen := make(map[string]bool, 4)
 	take := func(member rawjson.Member) bool {
-		name := member.Name()
+		again, name := false, member.Name()
 		switch name {
 		case "jsonrpc":
-			found.version, _ = rawjson.String(member.Value)
+			again, found.version = found.version != nil, member.Value
 		case "id":
-			m.ID = member.Value
+			again, m.ID = m.ID != nil, member.Value
 		case "method":
-			m.Method, _ = rawjson.String(member.Value)
-			found.hasMethod = true
+			again, found.method = found.method != nil, member.Value
 		case "params":
-			m.Params = member.Value
+			again, m.Params = m.Params != nil, member.Value
 		case "result":
 			m.Result = member.Value
-			return true
 		case "error":
 			m.Error = member.Value
-			return true
-		default:
-			return true
 		}
-		if seen[name] {
+		if again {
 			found.twice = name
 		}
-		seen[name] = true
 		return true
 	}
 	object, result, ok := rawjson.Parse(text, "result")
-	if !ok {
-		found.ok = rawjson.Members(text, take) == nil
-		return m, found
+	if ok {
+		m.NotUTF8 = rawjson.NotUTF8(text) + 1
+		m.Valid, m.Object = m.NotUTF8 == 0, result
+		found.isObject = rawjson.IsObject(text)
+		for _, member := range object.Members() {
+			take(member)
+		}
+	} else {
+		found.isObject = rawjson.Members(text, take) == nil
 	}
-	m.NotUTF8 = rawjson.NotUTF8(text) + 1
-	m.Valid, m.Object = m.NotUTF8 == 0, result
-	found.ok = rawjson.IsObject(text)
-	for _, member := range object.Members() {
-		take(member)
-	}
+	m.Method, _ = rawjson.String(found.method)
 	return m, found
+}
+
+// isVersion2 reports whether the message says so.
+func (e envelope) isVersion2() bool {
+	version, _ := rawjson.String(e.version)
+	return version == "2.0"
 }
 
 // Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false.
 func Read(text []byte) Message {
 	m, found := read(text)
 	switch {
-	case !found.ok || found.version != "2.0":
+	case !found.isObject || !found.isVersion2():
 		return Message{Text: text}
-	case found.hasMethod && rawjson.IsNull(m.ID):
+	case found.method != nil && rawjson.IsNull(m.ID):
 		m.Kind = Notification
-	case found.hasMethod:
+	case found.method != nil:
 		m.Kind = Request
 	case m.ID != nil || m.Error != nil:
 		m.Kind = Response
@@ -121,18 +120,18 @@ func Parse(text []byte) (Message, *tool.RPCError) {
 	if !m.Valid {
 		return unreadable(text)
 	}
-	if !found.ok {
+	if !found.isObject {
 		return m, InvalidRequest("a message must be a JSON object")
 	}
 	fault := ""
 	switch {
-	case found.version != "2.0":
+	case !found.isVersion2():
 		fault = `member "jsonrpc" must be "2.0"`
 	case !IsID(m.ID):
 		fault = "id must be a string or a number"
 	case found.twice != "":
 		fault = fmt.Sprintf("member %q occurs twice", found.twice)
-	case found.hasMethod && m.Method == "":
+	case found.method != nil && m.Method == "":
 		fault = "method must be a non-empty string"
 	case m.Params != nil && !rawjson.IsObject(m.Params) && !rawjson.IsNull(m.Params):
 		fault = "params must be an object"

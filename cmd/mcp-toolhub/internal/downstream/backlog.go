@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// backlog is what a client on a pipe has not taken in yet. While that is too much, no more of the client's messages are
+// backlog counts what a client on a pipe has not taken in yet. While that is too much, no more of the client's messages are
 // read: whoever does not read holds up its own calls, and fills no memory. Make one with newBacklog.
 type backlog struct {
 	turns chan struct{} // holds a token for each call that is being served

@@ -31,7 +31,7 @@ func splitBatch(text []byte, version string) ([][]byte, error) {
 	return parts, nil
 }
 
-// joinBatch is the response to a batch.
+// joinBatch returns the response to a batch.
 func joinBatch(answers []pieces) pieces {
 	out := [][]byte{[]byte("[")}
 	for i, a := range answers {

@@ -119,8 +119,8 @@ func (g *guard) checkOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// paramHeaders are the headers among those that a web page wants to send which repeat arguments of tools. Their names are
-// the tools' own, so that no list can hold them.
+// paramHeaders returns the headers that a web page wants to send and that repeat arguments of tools. Tools choose their
+// names, so no list can hold them.
 func paramHeaders(r *http.Request) string {
 	list := ""
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
@@ -154,7 +154,7 @@ func (g *guard) authenticate(next http.Handler) http.Handler {
 	})
 }
 
-// namesParameter is the query parameter with which an address asks for a naming style: /mcp?names=safe.
+// namesParameter in the query of an address asks for a naming style: /mcp?names=safe.
 const namesParameter = "names"
 
 const (

@@ -20,7 +20,7 @@ type Health struct {
 	Servers  []tool.ServerStatus `json:"servers"`
 }
 
-// Health is the state of the hub and of each upstream server.
+// Health returns the state of the hub and of each upstream server.
 func (s *Server) Health() Health {
 	h := Health{Status: "ready", Sessions: s.sessions.count(), Servers: s.deps.Statuses(),
 		Waiting: s.suspensions.table.Len(), Asking: s.sessions.questions(), Strays: s.strays.Load(), Lost: s.suspensions.lost.Load()}

@@ -21,7 +21,7 @@ const (
 	headerName    = "Mcp-Name"
 )
 
-// DirectView is the name under which the surface of one server, with its native names, is served. No profile of a config
+// DirectView returns the name under which the surface of one server, with its native names, is served. No profile of a config
 // has such a name.
 func DirectView(server string) string { return directPrefix + server }
 
@@ -88,7 +88,7 @@ func tellPerson(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "This is mcp-toolhub. It is for MCP clients, which connect to %s.\n", where)
 }
 
-// bodyWithin is how long a client may take to send the body of a request.
+// bodyWithin bounds the time that a client takes to send the body of a request.
 const bodyWithin = 30 * time.Second
 
 // limitBody ends connections whose request body does not come, so that nobody can hold one without even a token. Whoever

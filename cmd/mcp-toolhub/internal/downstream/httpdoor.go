@@ -405,7 +405,7 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// message is the JSON-RPC response that was recorded. Progress cannot travel in a batch's answer: where a stream was
+// message returns the JSON-RPC response that was recorded. Progress cannot travel in a batch's answer: where a stream was
 // written, its last event is the response.
 func (r *recorder) message(id json.RawMessage) []byte {
 	body := r.body.Bytes()

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// quietFor is how long a response may stay silent before the hub opens a stream and writes a comment: proxies and HTTP
+// quietFor bounds the silence of a response. Then the hub opens a stream and writes a comment: proxies and HTTP
 // clients give up on connections that say nothing.
 const quietFor = 15 * time.Second
 
@@ -133,7 +133,7 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 // abandon implements replier: an HTTP request is always answered.
 func (r *httpReply) abandon(context.Context) bool { return false }
 
-// statusOf is the HTTP status that 2026-07-28 wants for an error of the protocol.
+// statusOf returns the HTTP status that 2026-07-28 wants for an error of the protocol.
 func statusOf(code int64) int {
 	switch code {
 	case tool.CodeMethodNotFound:
@@ -216,7 +216,7 @@ func endProgress(w http.ResponseWriter) {
 // writeJSON answers a request with one JSON text.
 func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, whole(text)) }
 
-// writePieces is writeJSON. written is false where the client may not have all of it.
+// writePieces answers a request with one JSON text. written is false where the client may not have all of it.
 func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, no-transform")

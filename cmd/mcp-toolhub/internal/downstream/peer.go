@@ -24,7 +24,7 @@ const hopPrefix = "io.modelcontextprotocol/"
 // metaLogLevel is the hop's key for the level of log messages that a request asks for.
 const metaLogLevel = hopPrefix + "logLevel"
 
-// peer is who sent a message, as far as that message and its connection tell.
+// peer describes the sender of a message, as far as the message and its connection tell.
 type peer struct {
 	profile  string
 	actor    tool.Actor
@@ -40,7 +40,7 @@ type peer struct {
 	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
 
-// replier is the way back of one request. notify may be called any number of times before exactly one of answer and
+// replier answers one request. notify may be called any number of times before exactly one of answer and
 // refuse; what was notified before arrives before. answer reports whether the result was written, so that nobody reads it
 // any more.
 type replier interface {
@@ -58,7 +58,7 @@ type replier interface {
 	abandon(ctx context.Context) bool
 }
 
-// metaVersion is the protocol revision that a request's own _meta names; "" where it names none.
+// metaVersion returns the protocol revision that a request's own _meta names; "" where it names none.
 func metaVersion(m jsonrpc.Message) string {
 	meta, ok := rawjson.Get(m.Params, "_meta")
 	if !ok {
@@ -94,7 +94,7 @@ func modernPeer(p peer, m jsonrpc.Message) (peer, *tool.RPCError) {
 	return p, nil
 }
 
-// appsExtension is how a client declares that it shows user interfaces of tools (MCP Apps).
+// appsExtension is the capability of a client that shows user interfaces of tools (MCP Apps).
 const appsExtension = "io.modelcontextprotocol/ui"
 
 // showsApps reports whether a client's capabilities declare MCP Apps.
@@ -119,7 +119,7 @@ func empty(object json.RawMessage) bool {
 	return none
 }
 
-// inflight are the calls of one connection or session that have not been answered, by their id as written.
+// inflight holds the calls of one connection or session that have not been answered, by their id as written.
 type inflight struct {
 	mu    sync.Mutex
 	calls map[string]context.CancelCauseFunc
@@ -186,7 +186,7 @@ func (f *inflight) cancelAll() {
 	}
 }
 
-// invalidParams is the error of a request whose params are wrong.
+// invalidParams returns the error of a request whose params are wrong.
 func invalidParams(what string) *tool.RPCError {
 	return &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: " + what}
 }

@@ -15,10 +15,10 @@ type pieces struct {
 	oneLine bool // it is known that no part holds a line break
 }
 
-// whole is a text in one part.
+// whole returns a text in one part.
 func whole(text []byte) pieces { return pieces{parts: [][]byte{text}} }
 
-// maxJoined is the size up to which a text is put together before it is written: one write costs less than several.
+// maxJoined bounds the texts that are put together before they are written: one write costs less than several.
 const maxJoined = 64 << 10
 
 func (p pieces) size() int {
@@ -29,7 +29,7 @@ func (p pieces) size() int {
 	return size
 }
 
-// joined is the text in one part.
+// joined returns the text in one part.
 func (p pieces) joined() []byte {
 	if len(p.parts) == 1 {
 		return p.parts[0]
@@ -44,7 +44,7 @@ func (p pieces) appendTo(out []byte) []byte {
 	return out
 }
 
-// framed is the text between before and after: in one part unless it is large.
+// framed returns the text between before and after: in one part unless it is large.
 func (p pieces) framed(before, after string) pieces {
 	if size := p.size() + len(before) + len(after); size <= maxJoined {
 		return whole(append(p.appendTo(append(make([]byte, 0, size), before...)), after...))
@@ -56,7 +56,7 @@ func (p pieces) framed(before, after string) pieces {
 	return pieces{parts: append(append(out, p.parts...), []byte(after))}
 }
 
-// line is the text in a form that a line-based wire can carry, as rawjson.Line has it.
+// line returns the text in a form that a line-based wire can carry, as rawjson.Line has it.
 func (p pieces) line() (pieces, error) {
 	if p.oneLine {
 		return p, nil
@@ -74,7 +74,7 @@ func hasBreak(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
-// answerText is the response with result to the request with id.
+// answerText returns the response with result to the request with id.
 func answerText(id json.RawMessage, result pieces) pieces {
 	before := jsonrpc.ResponseStart(id)
 	text := result.framed(string(before), "}")

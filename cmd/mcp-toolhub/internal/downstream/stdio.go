@@ -22,7 +22,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// stdioDoor is one client on a pair of pipes.
+// stdioDoor serves one client on a pair of pipes.
 type stdioDoor struct {
 	server  *Server
 	profile string
@@ -144,7 +144,7 @@ func (d *stdioDoor) tell() {
 	}
 }
 
-// closeWithin is how long the SDK may take to end a session whose client has gone.
+// closeWithin bounds the time that the SDK takes to end a session whose client has gone.
 const closeWithin = 2 * time.Second
 
 // readAll reads messages until the input ends.
