@@ -125,7 +125,7 @@ type Opinion struct {
 	ElapsedMS  int64  `json:"elapsed_ms"`
 }
 
-// deferToClassifier makes the decision one that waits for the classifier, if it is to be asked about this call.
+// deferToClassifier makes the decision wait for the classifier, if that is to be asked about this call.
 func (s *compiledPolicy) deferToClassifier(r *Request, v *decision) {
 	c := s.settings.Classifier
 	if c == nil || v.behavior == tool.Deny || !c.concerns(r) {

@@ -161,7 +161,7 @@ func (s *compiledPolicy) permit(sub *subject, v *decision) {
 	}
 }
 
-// rule makes the decision that of rule c. err is why its condition could not be evaluated.
+// rule sets the decision of rule c. err is the error of its condition.
 func (v *decision) rule(c *compiledRule, err error) {
 	v.behavior, v.source, v.kind, v.refs = c.Then, string(c.source), "rule", c.refs
 	v.message = c.says
@@ -183,7 +183,7 @@ func (v *decision) limit(f *target.Finding, then tool.Behavior) {
 	v.blocked = f.Blocked
 }
 
-// grant makes the decision that of grant g.
+// grant sets the decision of grant g.
 func (v *decision) grant(g *Grant) {
 	v.behavior, v.kind, v.source = g.Then, "grant", sourceAlways
 	if g.session != nil {

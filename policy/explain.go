@@ -53,7 +53,7 @@ type GrantCheck struct {
 	Scopes  []Scope       `json:"targets,omitempty"`
 }
 
-// Explain is Decide with every rule that there is, also those that Decide need not look at.
+// Explain is Decide, with a report on every rule, also on those that Decide need not look at.
 func (e *Engine) Explain(_ context.Context, r Request) Explanation {
 	sub := prepare(&r)
 	x := Explanation{

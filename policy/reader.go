@@ -75,7 +75,7 @@ func (r *reader) must(n *node, key, want, hint string) {
 	r.fault(n, key, "this is "+found(n)+" and must be "+want, hint)
 }
 
-// field is a key that a mapping may have, and what reads its value.
+// field is a key that a mapping may have, and the function that reads its value.
 type field struct {
 	name string
 	read func(value *node, key string)

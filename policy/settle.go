@@ -94,7 +94,7 @@ var errEveryTime = errors.New("a rule asks about this call every time: the answe
 // errNoGrants keeps a hub without grants from remembering.
 var errNoGrants = errors.New("this hub remembers no answers: the answer held once")
 
-// remember makes a grant of an answer that is to last, nil where it is not to.
+// remember makes a grant of an answer to remember, and returns nil for other answers.
 func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant, error) {
 	switch a.Choice {
 	case AllowSession, AllowAlways, DenyAlways:

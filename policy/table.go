@@ -236,8 +236,7 @@ type TestResult struct {
 	Decision tool.PermissionDecision `json:"decision"`
 }
 
-// Complete reports whether the table has a policy of its own and describes every tool that it asks about: then no hub is
-// needed to run it.
+// Complete reports whether the table has a policy of its own and describes all of its tools: then it runs without a hub.
 func (t *Table) Complete() bool {
 	for i := range t.Calls {
 		if t.tools[t.Calls[i].Tool] == nil {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Check reports what is wrong with a pattern.
+// Check returns the fault of a pattern.
 func Check(pattern string) error {
 	switch {
 	case pattern == "":

@@ -166,7 +166,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// run is the guard process: it reads the list from in and, when in ends, ends what is on it.
+// run is the guard process. It reads the list from in, and ends the processes on it when in ends.
 func run(in io.Reader) error {
 	pids, marks := make(map[int]bool), make(map[string]bool)
 	lines := bufio.NewScanner(in)

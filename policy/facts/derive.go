@@ -164,7 +164,8 @@ func (d *derivation) blockers() (mask, string) {
 	return hard | soft, why
 }
 
-// builtIn reports whether the tool is the hub's own: those that remove what a person would miss say so, by destructiveHint.
+// builtIn reports whether the tool is the hub's own. Such a tool has destructiveHint if it removes anything that a person
+// would miss.
 func (d *derivation) builtIn() bool {
 	return d.tool.Name.Source() != tool.SourceMCP && !d.declares()
 }

@@ -276,7 +276,7 @@ func (e *enums) value(value []byte) {
 	})
 }
 
-// judge takes the evidence of one property, and the argument that it is.
+// judge adds the evidence of one property, and its argument.
 func (s *schemaEvidence) judge(p *property) {
 	if len(p.words) == 0 {
 		return
@@ -373,7 +373,7 @@ func (s *schemaEvidence) choice(p *property) {
 	}
 }
 
-// argument takes p for an argument if it names something outside.
+// argument adds p to the arguments if it names something outside the call.
 func (s *schemaEvidence) argument(p *property, last string) {
 	if p.types != "" && p.types != "string" && (p.types != "array" || !programs(last)) {
 		return
@@ -397,7 +397,7 @@ func (s *schemaEvidence) argument(p *property, last string) {
 	s.argue(p, kind, why, write)
 }
 
-// argue adds an argument; one that several branches of a schema declare is one.
+// argue adds an argument, once for all branches of a schema that declare it.
 func (s *schemaEvidence) argue(p *property, kind, why string, write bool) {
 	for i, a := range s.arguments {
 		if a.Pointer == p.pointer && a.Kind == kind {
@@ -408,7 +408,7 @@ func (s *schemaEvidence) argue(p *property, kind, why string, write bool) {
 	s.arguments = append(s.arguments, Argument{Pointer: p.pointer, Kind: kind, Write: write, Origin: Inferred, Why: why})
 }
 
-// queriesAreCode takes what is called a query for a program text: that of a database.
+// queriesAreCode makes the queries of a database tool program texts.
 func (s *schemaEvidence) queriesAreCode() {
 	for i := range s.queries {
 		if p := &s.queries[i]; p.types == "string" || p.types == "" {
@@ -418,7 +418,7 @@ func (s *schemaEvidence) queriesAreCode() {
 	}
 }
 
-// endsArePaths takes what is called a source or destination for a path: that of a tool for files.
+// endsArePaths makes the sources and destinations of a tool for files paths.
 func (s *schemaEvidence) endsArePaths() {
 	for i := range s.ends {
 		if p := &s.ends[i]; (p.types == "string" || p.types == "") && !p.remote && !p.otherPath() && !p.has.any {

@@ -48,7 +48,7 @@ type verb struct {
 	soft   bool // as often a noun or adjective: a verb only where a verb must stand
 }
 
-// verbOf returns what word, in lower case and its base form, means as a verb; the zero verb where it is none that is known.
+// verbOf returns the meaning of word, in lower case and its base form, as a verb; the zero verb where it is unknown.
 // A switch and not a table: nothing is built at start, nothing can change it, and it allocates nothing.
 func verbOf(word string) verb {
 	if e := hardVerb(word); e != noEffect {

@@ -11,10 +11,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
-// Mask returns the arguments of a call of the tool that f is about as they may be shown and recorded: what the facts call
-// sensitive is replaced, what is named like a secret where the schema knows no such name, and what is secret in addresses.
-// Everything else stays as the caller wrote it, repeated keys among it; arguments without a secret are returned as they are.
-// Nil facts know no schema.
+// Mask replaces the secrets in the arguments of a call: arguments that f calls sensitive, undeclared ones that are named like a
+// secret, and secrets in addresses. The result may be shown and recorded. Everything else stays as the caller wrote it, repeated
+// keys too, and arguments without a secret are returned unchanged. With nil facts all arguments are undeclared.
 func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
 	m := masking{command: f == nil || runs(f)}
 	m.addressed = bytes.ContainsAny(arguments, `@=\`) && m.addresses(arguments)
@@ -71,8 +70,8 @@ func (m *masking) addresses(value []byte) (found bool) {
 	return found
 }
 
-// secret reports whether the member called name of an object holds a secret that the facts cannot know of. The facts have
-// judged the properties of the schema itself; further down, what is not among the sensitive may be unknown to them.
+// secret reports whether a member holds a secret by its name that the facts do not know. The facts know the properties of the
+// schema's top level; deeper members may be unknown to them.
 func (m *masking) secret(name string, top bool) bool {
 	if !facts.Secret(name) {
 		return false
@@ -105,7 +104,7 @@ func (m *masking) undeclared(value []byte, top bool) (found bool) {
 	return found
 }
 
-// mask is value with the secrets below it replaced. paths are those of the facts that lead through it.
+// mask replaces the secrets in value. paths are the sensitive ones of the facts that lead through value.
 func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
 	if len(paths) == 0 && !m.addressed && !m.undeclared(value, top) {
 		return value

@@ -49,9 +49,9 @@ func Choices(d *tool.PermissionDecision) []policy.Choice {
 	return out
 }
 
-// Suggest is the answer that the hub itself would give where d asks about r, and why, for people: to deny what a limit or the
-// classifier speaks against, what could not be judged, and what may do most harm; to allow, once, what only reads and tells
-// nobody. It is "" for all the rest, which nobody but a person can weigh. Nothing is ever decided by it.
+// Suggest returns the answer that the hub suggests where d asks about r, and the reason for people. It suggests to deny a call
+// that a limit or the classifier objects to, that could not be judged, or that has a high risk, and to allow once a call that
+// only reads and reaches nothing beyond its server. It returns "" for all others. The suggestion decides nothing.
 func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choice, why string) {
 	kind, _ := d.Reason["type"].(string)
 	_, failed := d.Reason["condition_error"]
@@ -143,7 +143,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// shortened is masked arguments on one short line: those that lead to targets first, then the others, each of them cut. whole
+// shortened writes masked arguments on one short line: first those with targets, then the others, each of them cut. whole
 // reports whether nothing is missing.
 func shortened(arguments json.RawMessage, targets []target.Target) (brief string, whole bool) {
 	aimed := func(name string) bool {

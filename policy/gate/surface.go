@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// surfaces are those that the gate has looked through.
+// surfaces caches the surfaces without their hidden tools.
 type surfaces struct {
 	mu   sync.Mutex
 	seen map[viewer]seen

@@ -87,7 +87,8 @@ func base(program string) string {
 	return strings.TrimRight(program, "0123456789.-")
 }
 
-// RunsArguments reports whether the program at path runs what its arguments say: a grant for it is one for anything.
+// RunsArguments reports whether the program at path runs other programs by its arguments. A grant for such a program would
+// cover everything.
 func RunsArguments(path string) bool {
 	name := base(path)
 	switch name {

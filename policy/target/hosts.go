@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// hosts returns the target that a host alone is; it may carry a port.
+// hosts returns the targets of a host without a scheme. It may have a port.
 func hosts(t Target, text string) []Target {
 	text = strings.Map(dropBreaks, trimmed(text))
 	scheme, _, ok := strings.Cut(text, ":")
@@ -58,7 +58,7 @@ func hostsOf(text string) (found []place, fault string) {
 	return found, fault
 }
 
-// named returns the hosts that a name in ASCII is.
+// named returns the hosts that programs read a name in ASCII as.
 func named(name string) (found []place, fault string) {
 	name, dotted := strings.CutSuffix(name, ".")
 	labels := strings.Split(name, ".")

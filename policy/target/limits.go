@@ -116,7 +116,7 @@ func NewLimits(c Config, h HubPaths) (*Limits, error) {
 	return l, nil
 }
 
-// globsOf are the globs that stand for paths, absolute, and what lies below them.
+// globsOf returns globs that match paths, absolute, and everything below them.
 func globsOf(paths []string) []string {
 	var globs []string
 	for _, path := range paths {
@@ -258,7 +258,7 @@ func matchesAny(rules []hostRule, host string) bool {
 	return slices.ContainsFunc(rules, func(r hostRule) bool { return r.matches(host) })
 }
 
-// Sensitive returns why a path is sensitive: by what it really is, or by how the caller calls it; "" where it is not.
+// Sensitive returns the class of a sensitive path, by its resolved or its given name; "" for any other path.
 func (l *Limits) Sensitive(t *Target) string {
 	if class := l.sensitive.class(t.Resolved, t.Write); class != "" {
 		return class

@@ -18,9 +18,9 @@ const (
 	shellSigns       = ";|&()<>`" // what a shell gives a meaning, as far as it lets another command begin
 )
 
-// Masked is text with the secrets replaced in the addresses that it holds: passwords and tokens before the host, and values
-// of parameters that are named like secrets. It is for what people are shown and what records keep; nothing is decided by it.
-// command says that text may be for a shell, or be a program: then nothing is masked that could hide a command in it.
+// Masked returns text with the secrets in its addresses replaced: passwords and tokens before the host, and values of parameters
+// that are named like secrets. People and records get the masked text; nothing is decided by it. With command, text may be a
+// command or a program: then nothing is masked that could hide a command.
 func Masked(text string, command bool) string {
 	if !strings.ContainsAny(text, "@=") {
 		return text
@@ -29,7 +29,7 @@ func Masked(text string, command bool) string {
 	return m.masked()
 }
 
-// Shown is t as people may see it and as strangers may have it.
+// Shown returns t without its secrets.
 func (t *Target) Shown() Target {
 	out := *t
 	out.Given, out.Resolved = Masked(t.Given, t.Kind == Command), Masked(t.Resolved, t.Kind == Command)
@@ -90,7 +90,7 @@ func (m *addresses) masked() string {
 // ends reports whether c stands in no address.
 func ends(c byte) bool { return c <= ' ' || c == 0x7f || strings.IndexByte("\"'<>`", c) >= 0 }
 
-// until is the index of the first byte from i on that ends an address or is one of more.
+// until returns the index of the first byte from i on that ends an address or is among more.
 func (m *addresses) until(i int, more string) int {
 	for ; i < len(m.text); i++ {
 		if ends(m.text[i]) || strings.IndexByte(more, m.text[i]) >= 0 {
@@ -125,7 +125,7 @@ func (m *addresses) authority(i int) {
 	}
 }
 
-// lastOfWord is the index of the last "@" in the word that goes on at i; less than i where there is none.
+// lastOfWord returns the index of the last "@" between i and the end of its word; less than i where there is none.
 func (m *addresses) lastOfWord(i int) int {
 	if i >= m.end {
 		m.end = m.until(i, "")
@@ -134,7 +134,7 @@ func (m *addresses) lastOfWord(i int) int {
 	return m.lastAt
 }
 
-// isWeb reports whether the scheme before i is one whose addresses need no user name, or there is none.
+// isWeb reports whether addresses of the scheme before i need no user name, or there is no scheme.
 func (m *addresses) isWeb(i int) bool {
 	before := strings.TrimRight(m.text[:i], "/")
 	before, ok := strings.CutSuffix(before, ":")

@@ -22,7 +22,7 @@ const (
 	maxPath  = 8 << 10 // bytes of a path
 )
 
-// paths returns the targets that a path is: one, or more where programs read it in several ways.
+// paths returns the targets of a path: one, or more where programs read it in several ways.
 func paths(t Target, text string, root Root) []Target {
 	t.Kind, t.Remote = Path, root.Remote
 	var out []Target
@@ -40,8 +40,8 @@ func paths(t Target, text string, root Root) []Target {
 	return out
 }
 
-// spellings returns the paths that programs take text for, as it stands first: many programs take white space away at its
-// ends, and some stop at a NUL character.
+// spellings returns the paths that programs read text as, text itself first. Many programs remove white space at its ends, and
+// some stop at a NUL character.
 func spellings(text string) []string {
 	before, _, _ := strings.Cut(text, "\x00")
 	var all []string
@@ -56,7 +56,7 @@ func spellings(text string) []string {
 	return all
 }
 
-// path returns the targets that a path is by its spelling: one, or two where programs resolve it in two ways.
+// path returns the targets of one spelling of a path: one, or two where programs resolve it in two ways.
 func (t Target) path(text string, root Root) []Target {
 	full, fault := absolute(&t, text, root)
 	if fault != "" {

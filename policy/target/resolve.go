@@ -22,7 +22,7 @@ const (
 
 var errNoObject = errors.New("the arguments are no JSON object: send one")
 
-// Resolve returns the targets of one call: those of the schema in its order, then those of arguments that it does not know.
+// Resolve returns the targets of one call: first those of the schema's arguments, in its order, then those of undeclared ones.
 // It returns an error where arguments is no JSON object, or ctx is done.
 func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root) ([]Target, error) {
 	if !rawjson.Valid(arguments) || !rawjson.IsObject(arguments) {
@@ -51,8 +51,8 @@ type resolution struct {
 	full    bool
 }
 
-// walk follows the pointer of a from value, along every member that some program takes for the one it names: JSON lets a
-// key be repeated, and some decoders do not care for letter case.
+// walk follows the pointer of a from value, along every member that some program could read as the one it names. JSON allows a
+// repeated key, and some decoders ignore letter case.
 func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step int, at string, notes []Note) {
 	if r.err != nil || r.full {
 		return
@@ -95,7 +95,7 @@ func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// value adds the target that one value of an argument is.
+// value adds the targets of one value of an argument.
 func (r *resolution) value(ctx context.Context, value []byte, a *argument, at string, notes []Note) {
 	if rawjson.IsNull(value) {
 		return
@@ -140,7 +140,7 @@ func kindOf(argument string) Kind {
 	return Resource
 }
 
-// text normalises a text and adds the targets that it is.
+// text normalises a text and adds its targets.
 func (r *resolution) text(ctx context.Context, t Target, argument, text string) {
 	t.Given = cut(text)
 	if len(text) > maxText {
@@ -215,7 +215,7 @@ func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) 
 	})
 }
 
-// variant reports whether an argument that walk looks at is spelled like name but for letter case.
+// variant reports whether walk looks at name as an argument in other letter case.
 func (p *Plan) variant(name string) bool {
 	return slices.ContainsFunc(p.arguments, func(a argument) bool { return strings.EqualFold(a.steps[0], name) })
 }

@@ -253,7 +253,7 @@ func (s *sensitive) wild(names []string, i int, write bool) string {
 	return ""
 }
 
-// copyOf returns the name that an editor or a person gave a copy of; "" where it is none.
+// copyOf returns the original name of a backup or temporary copy; "" for any other name.
 func copyOf(name string) string {
 	for _, suffix := range []string{"~", ".bak", ".old", ".orig", ".save", ".swp", ".tmp", ".copy"} {
 		if rest, ok := strings.CutSuffix(name, suffix); ok && rest != "" {

@@ -31,7 +31,7 @@ const (
 	Resource Kind = "resource"
 )
 
-// Target is one thing that a call is aimed at.
+// Target is one target of a call.
 type Target struct {
 	Kind     Kind   `json:"kind"`
 	Argument string `json:"argument"` // JSON pointer into the arguments
@@ -94,8 +94,8 @@ type Root struct {
 	write []string // directories that may be written to, resolved; nil: Dir
 }
 
-// NewRoot returns the root of calls whose paths are opened on this machine, with the links in dir followed once and not for
-// each call. It is made anew when dir may lead elsewhere.
+// NewRoot returns the root of calls whose paths are opened on this machine. It follows the links in dir once, not for each call,
+// so a new root is needed when dir may lead elsewhere.
 func NewRoot(dir, home string) Root {
 	r := Root{Dir: dir, Home: home}
 	if filepath.IsAbs(dir) {
@@ -116,7 +116,8 @@ func (r Root) Writing(dirs ...string) Root {
 	return r
 }
 
-// start returns where following full begins: at its top, or at the root if that lies on the way and is known.
+// start returns the directory from which full is followed, and the rest: the root's real directory if full lies in it, otherwise
+// the top of the file system.
 func (r Root) start(full string) (at, rest string) {
 	if r.real != "" {
 		rest, ok := strings.CutPrefix(full, r.Dir)

@@ -21,12 +21,12 @@ func webSchemes() map[string]string {
 	return map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21", hostAlone: ""}
 }
 
-// hostAlone is the scheme that a host without one is given.
+// hostAlone stands for the missing scheme of a host.
 const hostAlone = "x-host"
 
 var web = whatwg.NewParser(whatwg.WithSpecialSchemes(webSchemes()))
 
-// slashed are the other schemes that curl knows. It takes one slash behind them for two.
+// slashed reports whether curl reads one slash behind the scheme as two.
 func slashed(scheme string) bool {
 	switch scheme {
 	case "dict", "ftps", "gopher", "gophers", "imap", "imaps", "ldap", "ldaps", "mqtt", "mqtts", "pop3", "pop3s", "rtsp", "scp", "sftp", "smb", "smbs",
@@ -36,7 +36,7 @@ func slashed(scheme string) bool {
 	return false
 }
 
-// urls returns the targets that a URL is: one for each host that some program takes it to name.
+// urls returns the targets of a URL: one for each host that some program connects to.
 func urls(t Target, text string, root Root) []Target {
 	t.Notes = slices.Clip(t.Notes)
 	text = trimPrefixes(strings.Map(dropBreaks, trimmed(text)))
@@ -70,13 +70,13 @@ func (t Target) faulty(why string) []Target {
 	return []Target{t}
 }
 
-// trimmed is text without what programs take away at its ends: white space, control characters, byte order marks and what
-// nobody sees.
+// trimmed removes the characters that programs remove at the ends of text: white space, control characters, byte order marks
+// and invisible characters.
 func trimmed(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || dropIgnored(r) < 0 })
 }
 
-// dropBreaks drops what the URL Standard takes away wherever it stands.
+// dropBreaks drops the characters that the URL Standard removes everywhere.
 func dropBreaks(r rune) rune {
 	if r == '\t' || r == '\n' || r == '\r' {
 		return -1
@@ -130,7 +130,7 @@ func (t Target) read(scheme, rest string) []Target {
 	return out
 }
 
-// onWeb is read for addresses that the URL Standard is about. others are further texts that the authority may begin.
+// onWeb is read for addresses of the URL Standard. others are further texts that programs may read as authority and path.
 func (t Target) onWeb(scheme, rest string, others ...string) []Target {
 	authority, tail := cutAuthority(rest)
 	also, fault := places(authority)
@@ -254,7 +254,7 @@ func places(authority string) (found []place, fault string) {
 	return found, fault
 }
 
-// trimPrefixes takes away what stands before a URL without being one.
+// trimPrefixes removes prefixes such as "jdbc:" before a URL.
 func trimPrefixes(text string) string {
 	for _, p := range []string{"jdbc:", "url:", "URL:", "view-source:"} {
 		text = strings.TrimPrefix(text, p)
@@ -324,7 +324,7 @@ func cleanPath(tail string) string {
 	return cut(u.JoinPath().EscapedPath())
 }
 
-// withoutSecrets is an address that has no one spelling without what may be a secret in it: people see it, and records keep it.
+// withoutSecrets removes possible secrets from an address that cannot be normalised, because people and records get it.
 func withoutSecrets(text string) string {
 	if end := strings.IndexAny(text, "?#"); end >= 0 {
 		text = text[:end] + "…"
