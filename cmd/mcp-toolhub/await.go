@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -62,7 +63,7 @@ func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
 
 // letSleep makes servers whose tools are known sleep until one of them is called. It is called before the servers start.
 func (h *hub) letSleep() error {
-	c := h.surfaces.now().settings.Upstream
+	c := h.settings().Upstream
 	c.Servers = slices.Clone(c.Servers)
 	for i := range c.Servers {
 		c.Servers[i].Lazy = true
@@ -118,9 +119,8 @@ func (a *app) showStarting(h *hub) (stop func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
+	var showing sync.WaitGroup
+	showing.Go(func() {
 		second := time.NewTicker(time.Second)
 		defer second.Stop()
 		for n := 1; ; n++ {
@@ -135,10 +135,10 @@ func (a *app) showStarting(h *hub) (stop func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func() {
 		cancel()
-		<-over
+		showing.Wait()
 	}
 }
 

@@ -67,7 +67,7 @@ func TestChangedBeforeItIsWatched(t *testing.T) {
 			watched := make(chan struct{})
 			go func() {
 				defer close(watched)
-				newConfigWatch(h, a.again(h.surfaces.now().settings)).run(ctx, nil)
+				newConfigWatch(h, a.again(h.settings())).run(ctx, nil)
 			}()
 			eventually(t, "the files are looked at", func() bool {
 				return strings.Contains(log.String(), "remembered answers are read again") && (!c.applied || strings.Contains(log.String(), "config is applied"))

@@ -134,6 +134,9 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 	return nil
 }
 
+// settings returns the settings in force.
+func (h *hub) settings() *config.Settings { return h.surfaces.now().settings }
+
 // The keys that seal what clients carry, in the state directory. After the one is renamed to the other, the hub makes a new
 // key, and selection_refs of the old one stay valid.
 const (

@@ -52,7 +52,7 @@ func (m model) Problems() []string {
 // Warnings returns the entries of the config that match nothing: a rule that denies and is misspelt denies nothing.
 func (m model) Warnings() []string {
 	var all []string
-	for _, s := range m.surfaces.now().settings.Strays {
+	for _, s := range m.settings().Strays {
 		all = append(all, s.Error())
 	}
 	return append(all, m.strayPatterns()...)

@@ -126,7 +126,7 @@ func (c policyCmd) explain(ctx context.Context, name tool.Name, r policy.Request
 		w.tool = "" // no server offers it
 	}
 	return c.withHub(ctx, w, func(h *hub) error {
-		c.warnOfCaller(h.surfaces.now().settings, r.Actor)
+		c.warnOfCaller(h.settings(), r.Actor)
 		if err := known(ctx, h, name, &r); err != nil {
 			return failed(err)
 		}

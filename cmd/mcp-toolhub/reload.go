@@ -31,7 +31,7 @@ type configWatch struct {
 }
 
 func newConfigWatch(h *hub, read func() (*config.Settings, error)) *configWatch {
-	return &configWatch{hub: h, read: read, dirs: make(map[string]bool), empty: emptyAtRead(h.surfaces.now().settings)}
+	return &configWatch{hub: h, read: read, dirs: make(map[string]bool), empty: emptyAtRead(h.settings())}
 }
 
 // run applies what changes until ctx ends. What cannot be watched is read again when reload says so, as SIGHUP does.
@@ -96,7 +96,7 @@ func (w *configWatch) run(ctx context.Context, reload <-chan os.Signal) {
 // load reads the settings, and refuses a file that was emptied since it was read last. A write that failed leaves such a file,
 // for instance on a full disk. In force it would end every server, or every rule.
 func (w *configWatch) load() (*config.Settings, error) {
-	before := emptyFiles(w.hub.surfaces.now().settings) // a file may be empty when reading begins, and written meanwhile
+	before := emptyFiles(w.hub.settings()) // a file may be empty when reading begins, and written meanwhile
 	next, err := w.read()
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (w *configWatch) follow() (missed bool) {
 	if w.watcher == nil {
 		return false
 	}
-	s := w.hub.surfaces.now().settings
+	s := w.hub.settings()
 	for _, file := range append(w.settingsFiles(s), w.hub.permission.grantsAt) {
 		dir := filepath.Dir(file)
 		watched, known := w.dirs[dir]
@@ -170,7 +170,7 @@ func changedSince(read map[string]fs.FileInfo) bool {
 
 // isSettings reports whether the file is the config, one of rules that it names, or the record that they are trusted.
 func (w *configWatch) isSettings(name string) bool {
-	s := w.hub.surfaces.now().settings
+	s := w.hub.settings()
 	return slices.ContainsFunc(w.settingsFiles(s), func(file string) bool { return sameFile(name, file) })
 }
 
@@ -206,7 +206,7 @@ func (w *configWatch) reload(ctx context.Context) {
 			}
 		}
 		h.configProblem.Store(&what)
-		h.logger.Error("config is not applied", "path", h.surfaces.now().settings.Path, "error", err)
+		h.logger.Error("config is not applied", "path", h.settings().Path, "error", err)
 		return
 	}
 	h.configProblem.Store(nil)
@@ -216,7 +216,7 @@ func (w *configWatch) reload(ctx context.Context) {
 // apply puts new settings into force. What has not changed goes on undisturbed: servers keep their connections, clients
 // their sessions.
 func (h *hub) apply(ctx context.Context, s *config.Settings) error {
-	was := h.surfaces.now().settings
+	was := h.settings()
 	s.Upstream.Self, s.Upstream.Version, s.Upstream.Catalogs = was.Upstream.Self, was.Upstream.Version, was.Upstream.Catalogs
 	for _, w := range s.Warnings {
 		h.logger.Warn("config", "warning", w)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,9 +79,9 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	address := h.surfaces.now().settings.Downstream.HTTP.Listen
+	address := h.settings().Downstream.HTTP.Listen
 	h.surfaces.style = c.style
-	boundMemory(h.surfaces.now().settings.Upstream.Memory)
+	boundMemory(h.settings().Upstream.Memory)
 	kill := untilKilled(ctx)
 	defer func() {
 		closeErr := h.close(kill)
@@ -93,37 +94,31 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 	}()
 	var listener net.Listener
 	if address != "" {
-		if err := h.surfaces.now().settings.Downstream.CheckListen(address); err != nil {
+		if err := h.settings().Downstream.CheckListen(address); err != nil {
 			return failed(err)
 		}
 		if listener, err = net.Listen("tcp", address); err != nil {
 			return failed(fmt.Errorf("listen on %q: %w: choose another address with --http", address, err))
 		}
 	}
-	if err := h.permission.serve(ctx, h.surfaces.now().settings); err != nil {
+	if err := h.permission.serve(ctx, h.settings()); err != nil {
 		return failed(err)
 	}
 	h.surfaces.started.begin()
 	defer h.surfaces.started.end()
-	sayMode(h.logger, h.surfaces.now().settings)
+	sayMode(h.logger, h.settings())
 	h.group.Start(context.WithoutCancel(ctx)) // close ends it, after the calls in flight
 	watching, stopWatching := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		newConfigWatch(h, c.again(h.surfaces.now().settings)).run(watching, hangups(watching))
-	}()
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		model{h}.sayStrays(watching)
-	}()
+	var background sync.WaitGroup
+	background.Go(func() {
+		newConfigWatch(h, c.again(h.settings())).run(watching, hangups(watching))
+	})
+	background.Go(func() { model{h}.sayStrays(watching) })
 	defer func() {
 		stopWatching()
-		<-watched
-		<-said
+		background.Wait()
 	}()
-	c.sayHowToConnect(h.surfaces.now().settings, listener)
+	c.sayHowToConnect(h.settings(), listener)
 	if listener != nil {
 		return h.serveHTTP(ctx, kill, listener)
 	}

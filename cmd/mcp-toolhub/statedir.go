@@ -23,7 +23,8 @@ func commandLine(state, words string) string {
 	program := "mcp-toolhub"
 	if self, err := os.Executable(); err == nil {
 		found, err := exec.LookPath(program)
-		if a, b := fileInfo(found), fileInfo(self); err != nil || a == nil || !os.SameFile(a, b) {
+		a, _ := os.Stat(found)
+		if b, _ := os.Stat(self); err != nil || !os.SameFile(a, b) {
 			program = shellWord(self)
 		}
 	}
@@ -38,14 +39,6 @@ func commandLine(state, words string) string {
 		line += " --state-dir " + shellWord(state)
 	}
 	return line
-}
-
-func fileInfo(path string) os.FileInfo {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	return info
 }
 
 // shellWord quotes a path for a shell where it needs that.

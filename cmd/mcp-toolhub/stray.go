@@ -15,7 +15,7 @@ import (
 // strayPatterns returns the patterns of the config that match no tool, each with the name that was probably meant. It leaves out
 // a pattern that could match a tool of a server whose tools are not known.
 func (m model) strayPatterns() []string {
-	s := m.surfaces.now().settings
+	s := m.settings()
 	tools := m.knownNames()
 	var all []string
 	for _, p := range s.Patterns {
@@ -50,7 +50,7 @@ func (m model) knownNames() knownNames {
 			all.unknown = append(all.unknown, string(tool.MCPName(c.Server, "")))
 		}
 	}
-	for _, server := range m.surfaces.now().settings.Upstream.Servers {
+	for _, server := range m.settings().Upstream.Servers {
 		if server.Disabled {
 			all.disabled = append(all.disabled, string(tool.MCPName(server.ID, "")))
 		}

@@ -88,7 +88,7 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err != nil {
 		return nil, err
 	}
-	if err := o.hub.permission.serve(ctx, o.hub.surfaces.now().settings); err != nil {
+	if err := o.hub.permission.serve(ctx, o.hub.settings()); err != nil {
 		return nil, err
 	}
 	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,

@@ -58,7 +58,7 @@ func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 
 // bound completes the state by what bounds calls of the tool, and by what its origin is given to sign in with.
 func (o ownTools) bound(t *tool.Tool, state *facts.State) {
-	settings, own := o.hub.surfaces.now().settings, o.hub.surfaces.now().own
+	settings, own := o.hub.settings(), o.hub.surfaces.now().own
 	var env []string
 	switch source := t.Name.Source(); {
 	case source == code.Name && own.code != nil:

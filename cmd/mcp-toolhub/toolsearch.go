@@ -72,14 +72,13 @@ func (c *searchCmd) search(ctx context.Context, t toolbox, query string) error {
 	structured, _ := rawjson.Get(result, "structuredContent")
 	var answer struct {
 		Matches []struct {
-			Name, Server, Signature, Summary string
-			Score                            float64
-			Why                              []string
+			Name, Summary string
+			Score         float64
+			Why           []string
 		}
-		Neighbours []string
-		Pending    []string                         `json:"pending_providers"`
-		Down       []struct{ Server, Needs string } `json:"unavailable_providers"`
-		Missing    []struct {
+		Pending []string                         `json:"pending_providers"`
+		Down    []struct{ Server, Needs string } `json:"unavailable_providers"`
+		Missing []struct {
 			Name    string
 			Nearest []string
 		} `json:"missing_names"`
