@@ -133,7 +133,7 @@ func TestHiddenByAReload(t *testing.T) {
 
 // What is no tool call is under the policy too: deny rules hold for prompts, resources and methods that the hub does not know,
 // and the last are refused where a tool of which nothing is known would be asked about.
-func TestErrandsAreUnderThePolicy(t *testing.T) {
+func TestForwardedAreUnderThePolicy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

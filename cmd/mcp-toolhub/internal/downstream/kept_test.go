@@ -40,7 +40,7 @@ func logOf(level, data string) tool.Notification {
 
 // What a server says while its call waits for the client's next request belongs to that request: first of all, in order,
 // under its token, and of the level that it asks for.
-func TestSaidWhileParked(t *testing.T) {
+func TestSaidWhileSuspended(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, before, after string // levels of the two requests
@@ -113,7 +113,7 @@ func TestSaidWhileParked(t *testing.T) {
 }
 
 // What is kept is bounded. Progress goes first, and what is lost is counted.
-func TestSaidWhileParkedIsBounded(t *testing.T) {
+func TestSaidWhileSuspendedIsBounded(t *testing.T) {
 	t.Parallel()
 	parked, said := make(chan struct{}), make(chan struct{})
 	f := &far{execute: waitsForInput(func(e *tool.Execution) {

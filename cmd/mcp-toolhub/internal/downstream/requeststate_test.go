@@ -15,8 +15,8 @@ import (
 func TestRequestStateIsBound(t *testing.T) {
 	t.Parallel()
 	for kind, execute := range map[string]func(context.Context, *tool.Execution) (tool.Reply, error){
-		"paused": needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
-		"parked": asking(tool.Question{Method: tool.MethodRoots}),
+		"repeated": needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
+		"suspended": asking(tool.Question{Method: tool.MethodRoots}),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -15,18 +15,18 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// errands are a prompt and a resource of the server a that clients ask for, and what the server is asked for then.
-func errands() map[string]struct{ params, native string } {
+// forwardedRequests are a prompt and a resource of the server a that clients ask for, and what the server is asked for then.
+func forwardedRequests() map[string]struct{ params, native string } {
 	return map[string]struct{ params, native string }{
 		methodPromptsGet:    {`"name":"mcp.a.greet"`, `"name":"greet"`},
 		methodResourcesRead: {`"uri":"toolhub://a/file:///both"`, `"uri":"file:///both"`},
 	}
 }
 
-// onErrands runs test for both methods over both wires.
-func onErrands(t *testing.T, v func() *servers, test func(t *testing.T, c *asker, s *Server, method, params, native string)) {
+// onForwarded runs test for both methods over both wires.
+func onForwarded(t *testing.T, v func() *servers, test func(t *testing.T, c *asker, s *Server, method, params, native string)) {
 	t.Helper()
-	for method, e := range errands() {
+	for method, e := range forwardedRequests() {
 		for _, door := range []string{"stdio", "http"} {
 			t.Run(method+"/"+door, func(t *testing.T) {
 				t.Parallel()
@@ -47,7 +47,7 @@ func ofModern(result string, needsInput bool) tool.Reply {
 }
 
 // Several rounds of a server of 2026-07-28: with questions and a state, with a state alone, with questions alone.
-func TestErrandInRounds(t *testing.T) {
+func TestForwardedRequestInRounds(t *testing.T) {
 	t.Parallel()
 	v := func() *servers {
 		return &servers{forward: func(_ context.Context, r *tool.Request) (tool.Reply, error) {
@@ -71,7 +71,7 @@ func TestErrandInRounds(t *testing.T) {
 				`"_meta":{"io.modelcontextprotocol/serverInfo":{},"mine":1}}`, true), nil
 		}}
 	}
-	onErrands(t, v, func(t *testing.T, c *asker, s *Server, method, params, native string) {
+	onForwarded(t, v, func(t *testing.T, c *asker, s *Server, method, params, native string) {
 		got := c.send(c.requestOf(method, params))
 		if len(got) != 2 || got[0] != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1}}` {
 			t.Fatalf("got %v", got)
@@ -113,7 +113,7 @@ func TestErrandInRounds(t *testing.T) {
 }
 
 // A server up to 2025-11-25 asks twice while it works on one request: the request waits for each answer.
-func TestParkedErrand(t *testing.T) {
+func TestSuspendedRequest(t *testing.T) {
 	t.Parallel()
 	v := func() *servers {
 		var requests atomic.Int64
@@ -130,7 +130,7 @@ func TestParkedErrand(t *testing.T) {
 			return answered(append(first, second...), err)
 		}}
 	}
-	onErrands(t, v, func(t *testing.T, c *asker, s *Server, method, params, _ string) {
+	onForwarded(t, v, func(t *testing.T, c *asker, s *Server, method, params, _ string) {
 		got := c.ask(method, params)
 		asked, with := input(t, got)
 		if !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{`) ||
@@ -168,16 +168,16 @@ func TestParkedErrand(t *testing.T) {
 	})
 }
 
-// waitingErrands are requests that a server of each generation has to ask something for.
-func waitingErrands() map[string]func(context.Context, *tool.Request) (tool.Reply, error) {
+// waitingRequests are requests that a server of each generation has to ask something for.
+func waitingRequests() map[string]func(context.Context, *tool.Request) (tool.Reply, error) {
 	return map[string]func(context.Context, *tool.Request) (tool.Reply, error){
-		"paused": func(_ context.Context, r *tool.Request) (tool.Reply, error) {
+		"repeated": func(_ context.Context, r *tool.Request) (tool.Reply, error) {
 			if state, again := rawjson.Get(r.Params, "requestState"); again {
 				return ofModern(`{"done":`+string(state)+`,"resultType":"complete"}`, false), nil
 			}
 			return ofModern(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}},"requestState":"its own"}`, true), nil
 		},
-		"parked": func(ctx context.Context, r *tool.Request) (tool.Reply, error) {
+		"suspended": func(ctx context.Context, r *tool.Request) (tool.Reply, error) {
 			if _, err := r.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}}); err != nil {
 				return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "canceled"}
 			}
@@ -187,9 +187,9 @@ func waitingErrands() map[string]func(context.Context, *tool.Request) (tool.Repl
 }
 
 // A requestState is good for the very request that it was given for, in its time, and once.
-func TestRequestStateOfErrandsIsBound(t *testing.T) {
+func TestRequestStateOfForwardedIsBound(t *testing.T) {
 	t.Parallel()
-	for kind, forward := range waitingErrands() {
+	for kind, forward := range waitingRequests() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
@@ -258,9 +258,9 @@ func TestRequestStateOfErrandsIsBound(t *testing.T) {
 	}
 }
 
-func TestWaitingErrandsExpire(t *testing.T) {
+func TestWaitingRequestsExpire(t *testing.T) {
 	t.Parallel()
-	for kind, forward := range waitingErrands() {
+	for kind, forward := range waitingRequests() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestWaitingErrandsExpire(t *testing.T) {
 				_, with := input(t, c.ask(methodPromptsGet, `"name":"mcp.a.greet"`))
 				time.Sleep(10*time.Minute - time.Second)
 				synctest.Wait()
-				if s.Health().Waiting != 1 || over.Load() != (kind == "paused") {
+				if s.Health().Waiting != 1 || over.Load() != (kind == "repeated") {
 					t.Error("the request ended before its time")
 				}
 				time.Sleep(2 * time.Second)
@@ -293,9 +293,9 @@ func TestWaitingErrandsExpire(t *testing.T) {
 }
 
 // However many requests wait, and however they end: whoever waits for them hears of it.
-func TestWaitingErrandsEnd(t *testing.T) {
+func TestWaitingRequestsEnd(t *testing.T) {
 	t.Parallel()
-	for kind, forward := range waitingErrands() {
+	for kind, forward := range waitingRequests() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t, Config{}, behind(&servers{forward: forward}))
@@ -330,7 +330,7 @@ func TestWaitingErrandsEnd(t *testing.T) {
 	}
 }
 
-func TestErrandsThatCannotAsk(t *testing.T) {
+func TestForwardedThatCannotAsk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ requests, capabilities, want string }{
 		{`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`, `{"elicitation":{}}`,
@@ -344,7 +344,7 @@ func TestErrandsThatCannotAsk(t *testing.T) {
 				return ofModern(`{"resultType":"input_required","requestState":"its own","inputRequests":`+c.requests+`}`, true), nil
 			}}
 		}
-		onErrands(t, v, func(t *testing.T, a *asker, s *Server, method, params, _ string) {
+		onForwarded(t, v, func(t *testing.T, a *asker, s *Server, method, params, _ string) {
 			a.capabilities = c.capabilities
 			if got := a.ask(method, params); !strings.Contains(got, c.want) || strings.Contains(got, "its own") {
 				t.Errorf("%s: %s", c.requests, got)
@@ -359,7 +359,7 @@ func TestErrandsThatCannotAsk(t *testing.T) {
 			return answered(r.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}}))
 		}}
 	}
-	onErrands(t, v, func(t *testing.T, a *asker, _ *Server, method, params, _ string) {
+	onForwarded(t, v, func(t *testing.T, a *asker, _ *Server, method, params, _ string) {
 		a.capabilities = `{}`
 		if got := a.ask(method, params); !strings.Contains(got, `"result":{"content":[],"answers":[`) ||
 			!strings.Contains(got, "client does not support roots") {
@@ -385,7 +385,7 @@ func TestOlderServersNeedNoInputByResult(t *testing.T) {
 }
 
 // Elicitations that an error wants first say which server asks, for every kind of request.
-func TestErrorsOfErrandsAreLabelled(t *testing.T) {
+func TestErrorsOfForwardedRequestsAreLabelled(t *testing.T) {
 	t.Parallel()
 	v := &servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) {
 		return tool.Reply{}, &tool.RPCError{Code: tool.CodeURLElicitationRequired, Message: "m", Data: json.RawMessage(`{"elicitations":[{"message":"m"}]}`)}
@@ -415,7 +415,7 @@ func TestCompletionsNeedNoInput(t *testing.T) {
 }
 
 // A panic ends the request that it happens in, and nothing else.
-func TestPanicInAnErrand(t *testing.T) {
+func TestPanicInAForwardedRequest(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{}, behind(&servers{forward: func(context.Context, *tool.Request) (tool.Reply, error) { panic("far away") }}))
 	c := overHTTP(t, serve(t, s)+"/mcp")

@@ -15,7 +15,7 @@ import (
 )
 
 // The call goes on while its client fetches answers: several questions at once, several rounds, missing answers.
-func TestParkedCall(t *testing.T) {
+func TestSuspendedCall(t *testing.T) {
 	t.Parallel()
 	f := &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 		e.Progress(tool.Progress{Params: json.RawMessage(`{"progress":1}`)})
@@ -81,7 +81,7 @@ func TestParkedCall(t *testing.T) {
 }
 
 // What a client of 2026-07-28 cannot be asked is answered for it, as it would be for any other.
-func TestParkedQuestionsNeedCapabilities(t *testing.T) {
+func TestSuspendedQuestionsNeedCapabilities(t *testing.T) {
 	t.Parallel()
 	doors(t, &far{execute: asking(tool.Question{Method: tool.MethodRoots}, elicitation("m"))}, func(t *testing.T, _ *far, s *Server, c *asker) {
 		c.capabilities = `{}`
@@ -104,15 +104,15 @@ func TestParkedQuestionsNeedCapabilities(t *testing.T) {
 // waitingTools are a tool of each generation that wait for input.
 func waitingTools(ended chan<- error) map[string]func(context.Context, *tool.Execution) (tool.Reply, error) {
 	return map[string]func(context.Context, *tool.Execution) (tool.Reply, error){
-		"paused": needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
-		"parked": func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+		"repeated": needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
+		"suspended": func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 			answers, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}})
 			if ended != nil {
 				ended <- context.Cause(ctx)
 			}
 			return answered(answers, err)
 		},
-		"parked, then paused": func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+		"suspended, then repeated": func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 			answers, err := e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}})
 			if err != nil {
 				return tool.Reply{NeedsInput: true, Result: json.RawMessage(`{"inputRequests":{"q1":{"method":"roots/list"}}}`)}, nil
@@ -162,7 +162,7 @@ func TestWaitingCallsEnd(t *testing.T) {
 }
 
 // Leaving between two requests loses nothing; leaving an open one cancels the call.
-func TestParkedCallOutlivesConnections(t *testing.T) {
+func TestSuspendedCallOutlivesConnections(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
 	f := &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
@@ -202,7 +202,7 @@ func TestParkedCallOutlivesConnections(t *testing.T) {
 }
 
 // A question that its server takes back needs no answer: the client's next request finds the call going on.
-func TestParkedQuestionIsTakenBack(t *testing.T) {
+func TestSuspendedQuestionIsTakenBack(t *testing.T) {
 	t.Parallel()
 	give := make(chan struct{})
 	s := newServer(t, Config{}, &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
@@ -255,7 +255,7 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 }
 
 // Twenty calls of clients of 2026-07-28, over one server and with equal ids, get their own questions and results.
-func TestParkedCallsDoNotCross(t *testing.T) {
+func TestSuspendedCallsDoNotCross(t *testing.T) {
 	t.Parallel()
 	const clients = 20
 	var all sync.WaitGroup
