@@ -21,7 +21,7 @@ import (
 type toolCalls struct {
 	deps        *Deps
 	serverInfo  json.RawMessage
-	surfaces    *surfaces
+	surfaces    *surfaceReader
 	suspensions *suspensions
 	ownerships  *ownerships
 }

@@ -18,7 +18,7 @@ import (
 type forwarder struct {
 	deps        *Deps
 	serverInfo  json.RawMessage
-	surfaces    *surfaces
+	surfaces    *surfaceReader
 	suspensions *suspensions
 	ownerships  *ownerships
 }
@@ -105,7 +105,7 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 			object, _ := reply.Object.(rawjson.Object)
 			a.peer.caller.remember(a.server, reply.Result, object)
 		}
-		to := forwarded{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to, unknown: f.to.unknown}
+		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to, unknown: f.to.unknown}
 		result, err = f.resultOf(a.peer, to, reply)
 	}
 	if err != nil {
@@ -129,15 +129,15 @@ func takesInput(method string) bool {
 	return method == methodPromptsGet || method == methodResourcesRead
 }
 
-// forwarded is a request that a server has answered.
-type forwarded struct {
+// answeredRequest is a request that a server has answered.
+type answeredRequest struct {
 	server, method string
 	asked, native  string // name or URI of what it is about, as the client and as the server know it
 	unknown        bool   // the hub does not know the method
 }
 
 // resultOf returns a server's result as this client gets it.
-func (f *forwarder) resultOf(p peer, to forwarded, reply tool.Reply) (json.RawMessage, error) {
+func (f *forwarder) resultOf(p peer, to answeredRequest, reply tool.Reply) (json.RawMessage, error) {
 	if !rawjson.IsObject(reply.Result) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}

@@ -13,7 +13,7 @@ import (
 func TestToolGoneBetweenRounds(t *testing.T) {
 	t.Parallel()
 	for kind, execute := range map[string]func(context.Context, *tool.Execution) (tool.Reply, error){
-		"repeated": needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
+		"repeated":  needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
 		"suspended": asking(tool.Question{Method: tool.MethodRoots}),
 	} {
 		doors(t, &far{execute: execute}, func(t *testing.T, f *far, s *Server, c *asker) {

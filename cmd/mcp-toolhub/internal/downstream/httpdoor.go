@@ -61,7 +61,7 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, r.Method+" needs the "+headerSession+" header that the answer to initialize gave", http.StatusBadRequest)
 			return
 		}
-		d.inSession(w, r, func(s *session) {
+		d.inSession(w, r, func(s *httpSession) {
 			if r.Method == http.MethodGet {
 				d.standing(w, r, s)
 				return
@@ -158,7 +158,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.
 		d.delegate(w, r, m)
 		return
 	}
-	d.inSession(w, r, func(s *session) {
+	d.inSession(w, r, func(s *httpSession) {
 		switch {
 		case m.IsRequest() && d.server.serves(d.profile, m.Method):
 			if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
@@ -234,7 +234,7 @@ func servedBySDK(method string) bool {
 
 // inSession runs serve within the session that the request names. Somebody else's session is refused, and it does not
 // show whether it exists under another profile.
-func (d *httpDoor) inSession(w http.ResponseWriter, r *http.Request, serve func(*session)) {
+func (d *httpDoor) inSession(w http.ResponseWriter, r *http.Request, serve func(*httpSession)) {
 	s, release, err := d.session(r)
 	switch {
 	case errors.Is(err, sessionid.ErrUnknown):
@@ -255,7 +255,7 @@ func (d *httpDoor) inSession(w http.ResponseWriter, r *http.Request, serve func(
 
 // session returns the session that the request names, and keeps it until release is called. Where there is none that the
 // sender may use, the error is sessionid.ErrUnknown.
-func (d *httpDoor) session(r *http.Request) (s *session, release func(), err error) {
+func (d *httpDoor) session(r *http.Request) (s *httpSession, release func(), err error) {
 	id := r.Header.Get(headerSession)
 	s, release, ok := d.server.sessions.use(id)
 	if !ok {

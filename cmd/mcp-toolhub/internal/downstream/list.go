@@ -19,8 +19,8 @@ import (
 // pageSize bounds one page of a list. It is large because some clients read only the first page.
 const pageSize = 2000
 
-// listing holds the tools, prompts, resources or templates of a surface, ready to be listed.
-type listing struct {
+// listedItems holds the tools, prompts, resources or templates of a surface, ready to be listed.
+type listedItems struct {
 	member      string // of the result
 	length      int
 	name        func(i int) string // unlike that of every other one, and stable
@@ -28,7 +28,7 @@ type listing struct {
 }
 
 // listing returns the items of the list that method reads.
-func (v *surfaces) listing(p peer, method string, surface *tool.Surface) listing {
+func (v *surfaceReader) listing(p peer, method string, surface *tool.Surface) listedItems {
 	var f tool.Features
 	if surface.Features != nil {
 		f = *surface.Features
@@ -49,19 +49,19 @@ func (v *surfaces) listing(p peer, method string, surface *tool.Surface) listing
 	} else {
 		surface.Give()
 	}
-	return listing{member: "tools", length: len(listed),
+	return listedItems{member: "tools", length: len(listed),
 		name:        func(i int) string { return string(listed[i].Tool.Name) },
 		declaration: func(i int) json.RawMessage { return v.declaration(p, listed[i]) }}
 }
 
-func featureListing(member string, all []tool.Feature) listing {
-	return listing{member: member, length: len(all),
+func featureListing(member string, all []tool.Feature) listedItems {
+	return listedItems{member: member, length: len(all),
 		name:        func(i int) string { return all[i].Server + " " + all[i].Native },
 		declaration: func(i int) json.RawMessage { return all[i].Declaration }}
 }
 
 // list serves the lists, from the surface's raw declarations.
-func (v *surfaces) list(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (v *surfaceReader) list(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	surface, refusal := v.forList(ctx, p, m.Method)
 	if refusal != nil {
 		return refusal
@@ -103,7 +103,7 @@ func (v *surfaces) list(ctx context.Context, p peer, m jsonrpc.Message, r replie
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and
 // clients refuse a whole list for another one. So that is left out for them.
-func (v *surfaces) declaration(p peer, l tool.Listed) json.RawMessage {
+func (v *surfaceReader) declaration(p peer, l tool.Listed) json.RawMessage {
 	if p.modern || l.Tool.OutputSchema == nil {
 		return l.Declaration
 	}
@@ -120,12 +120,12 @@ func (v *surfaces) declaration(p peer, l tool.Listed) json.RawMessage {
 
 // cursorAfter returns the cursor of the page after i. It names what stands there, not a position: so it stays true when
 // others come and go between two pages.
-func (l listing) cursorAfter(i int) string {
+func (l listedItems) cursorAfter(i int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("after:" + l.name(i)))
 }
 
 // start returns the index at which the page that params ask for begins.
-func (l listing) start(params json.RawMessage) (int, *tool.RPCError) {
+func (l listedItems) start(params json.RawMessage) (int, *tool.RPCError) {
 	raw, ok := rawjson.Get(params, "cursor")
 	if !ok || rawjson.IsNull(raw) {
 		return 0, nil
@@ -164,7 +164,7 @@ func (h cacheHints) append(out []byte) []byte {
 
 // cacheHints returns the hints for the list that method reads: no more than each server said whose list was merged. What
 // the hub itself adds changes with its config alone. A list that others see differently, or not at all, is private.
-func (v *surfaces) cacheHints(p peer, surface *tool.Surface, method string) (h cacheHints) {
+func (v *surfaceReader) cacheHints(p peer, surface *tool.Surface, method string) (h cacheHints) {
 	if v.deps.Fresh == nil || surface.Features == nil {
 		return h
 	}

@@ -19,11 +19,11 @@ import (
 type listenStreams struct {
 	deps          *Deps
 	serverInfo    json.RawMessage
-	surfaces      *surfaces
+	surfaces      *surfaceReader
 	forwarder     *forwarder
 	listeners     *listeners
-	subscriptions *subscriptions
-	tasks         *tasks
+	subscriptions *resourceSubscriptions
+	tasks         *taskRequests
 }
 
 // listenFilter is the filter of a subscriptions/listen.
@@ -372,7 +372,7 @@ func (w *serverListen) said(n tool.Notification) {
 			return
 		}
 		var err error
-		to := forwarded{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id}
+		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id}
 		if params, err = taskResult(w.peer, to, params); err != nil {
 			return
 		}

@@ -189,7 +189,7 @@ func TestLevelOfServers(t *testing.T) {
 	step(ann, "info", "level info")
 	c := newClient(t, s, "2025-11-25", true)
 	c.ask("1", "logging/setLevel", `"level":"debug"`)
-	s.sessions.closeWhere(func(*session) bool { return true })
+	s.sessions.closeWhere(func(*httpSession) bool { return true })
 	for _, want := range []string{"level debug", "level info"} {
 		if got := <-v.told; got != want {
 			t.Errorf("around a session over HTTP servers were told %s, want %s", got, want)

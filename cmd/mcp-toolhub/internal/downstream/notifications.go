@@ -15,9 +15,9 @@ import (
 // requests are open: a notification on a connection that many share may belong to one of them.
 type serverNotifications struct {
 	deps          *Deps
-	surfaces      *surfaces
+	surfaces      *surfaceReader
 	listeners     *listeners
-	subscriptions *subscriptions
+	subscriptions *resourceSubscriptions
 	ownerships    *ownerships
 
 	mu       sync.Mutex
@@ -147,7 +147,7 @@ func (s *serverNotifications) unknown(n tool.Notification) {
 }
 
 // updated tells the clients that have subscribed to a resource, or to one that it is part of, that it has changed.
-func (t *subscriptions) updated(n tool.Notification) {
+func (t *resourceSubscriptions) updated(n tool.Notification) {
 	uri, ok := rawjson.GetString(n.Params, "uri")
 	if !ok {
 		return

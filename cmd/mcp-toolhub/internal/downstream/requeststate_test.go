@@ -15,7 +15,7 @@ import (
 func TestRequestStateIsBound(t *testing.T) {
 	t.Parallel()
 	for kind, execute := range map[string]func(context.Context, *tool.Execution) (tool.Reply, error){
-		"repeated": needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
+		"repeated":  needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`),
 		"suspended": asking(tool.Question{Method: tool.MethodRoots}),
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // resourceOf reads the URI out of a request about one resource.
-func (v *surfaces) resourceOf(p peer, m jsonrpc.Message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
+func (v *surfaceReader) resourceOf(p peer, m jsonrpc.Message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
 	if uri, refusal = textParam(m, "uri"); refusal != nil {
 		return "", nil, refusal
 	}
@@ -22,7 +22,7 @@ func (v *surfaces) resourceOf(p peer, m jsonrpc.Message) (uri string, surface *t
 }
 
 // ownedResource also finds the server of the resource, and the URI as that knows it.
-func (v *surfaces) ownedResource(p peer, m jsonrpc.Message) (uri, server, native string, refusal *tool.RPCError) {
+func (v *surfaceReader) ownedResource(p peer, m jsonrpc.Message) (uri, server, native string, refusal *tool.RPCError) {
 	uri, surface, refusal := v.resourceOf(p, m)
 	if refusal == nil {
 		server, native, refusal = ownerOf(p, surface, uri)

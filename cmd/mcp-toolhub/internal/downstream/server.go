@@ -90,15 +90,15 @@ type Server struct {
 	settings atomic.Pointer[settings]
 	callers  callers
 
-	surfaces      surfaces
+	surfaces      surfaceReader
 	toolCalls     toolCalls
 	forwarder     forwarder
-	tasks         tasks
+	tasks         taskRequests
 	suspensions   suspensions
 	notifications serverNotifications
 	listeners     listeners
 	listenStreams listenStreams
-	subscriptions subscriptions
+	subscriptions resourceSubscriptions
 	ownerships    ownerships
 	levels        wantedLevels
 
@@ -152,15 +152,15 @@ func (s *Server) wire(info json.RawMessage, table *suspended.Table[*attempt]) {
 	d := &s.deps
 	s.sessions.log, s.sessions.isDraining, s.sessions.join, s.sessions.over = d.Logger, s.isDraining, s.join, s.sessionEnded
 	s.levels.tell = d.Servers.SetLogLevel
-	s.surfaces = surfaces{deps: d, config: s.cfg, serverInfo: info}
+	s.surfaces = surfaceReader{deps: d, config: s.cfg, serverInfo: info}
 	s.notifications = serverNotifications{deps: d, surfaces: &s.surfaces, listeners: &s.listeners, subscriptions: &s.subscriptions,
 		ownerships: &s.ownerships}
 	s.suspensions = suspensions{deps: d, config: s.cfg, serving: &s.calls, notifications: &s.notifications, ownerships: &s.ownerships,
 		table: table}
 	s.toolCalls = toolCalls{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions, ownerships: &s.ownerships}
 	s.forwarder = forwarder{deps: d, serverInfo: info, surfaces: &s.surfaces, suspensions: &s.suspensions, ownerships: &s.ownerships}
-	s.tasks = tasks{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder, ownerships: &s.ownerships}
-	s.subscriptions = subscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
+	s.tasks = taskRequests{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder, ownerships: &s.ownerships}
+	s.subscriptions = resourceSubscriptions{deps: d, surfaces: &s.surfaces, forwarder: &s.forwarder}
 	s.listenStreams = listenStreams{deps: d, serverInfo: info, surfaces: &s.surfaces, forwarder: &s.forwarder, listeners: &s.listeners,
 		subscriptions: &s.subscriptions, tasks: &s.tasks}
 }
@@ -193,7 +193,7 @@ func (s *Server) Apply(cfg Config, profiles []string) {
 	over := func(profile string, a tool.Actor) bool {
 		return next.profiles[profile] == nil || a.Door == httpActor && !cfg.Auth.lets(a.Name, auth)
 	}
-	s.sessions.closeWhere(func(sess *session) bool { return over(sess.profile, sess.actor) })
+	s.sessions.closeWhere(func(sess *httpSession) bool { return over(sess.profile, sess.actor) })
 	s.listeners.closeWhere(func(l *listener) bool { return over(l.profile, l.actor) })
 }
 
@@ -240,7 +240,7 @@ func (s *Server) Drain(ctx context.Context) {
 	case <-ctx.Done():
 		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg().HTTP.DrainTimeout.String())
 	}
-	s.sessions.closeWhere(func(*session) bool { return true })
+	s.sessions.closeWhere(func(*httpSession) bool { return true })
 }
 
 func (s *Server) isDraining() bool {

@@ -19,8 +19,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// session is one HTTP session of an older protocol revision. The hub holds it; the SDK serves single messages.
-type session struct {
+// httpSession is one session of an older protocol revision. The hub holds it; the SDK serves single messages.
+type httpSession struct {
 	id       string // as its client sends it: long, and not for logs
 	known    sessionid.Session
 	holder   sessionid.Holder
@@ -44,7 +44,7 @@ type session struct {
 }
 
 // whole returns the session as the rest of the hub knows it.
-func (s *session) whole() tool.Session {
+func (s *httpSession) whole() tool.Session {
 	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Ended: s.ended}
 }
 
@@ -88,8 +88,8 @@ func (d *httpDoor) share(r *http.Request) string {
 }
 
 // newSession returns the session of a request, which is not in the table yet.
-func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Session) *session {
-	s := &session{id: id, known: known, share: d.share(r), profile: d.profile, actor: actorFrom(r), ended: make(chan struct{}),
+func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Session) *httpSession {
+	s := &httpSession{id: id, known: known, share: d.share(r), profile: d.profile, actor: actorFrom(r), ended: make(chan struct{}),
 		capabilities: known.Capabilities}
 	s.holder = d.holder(s.actor)
 	s.actor.Session = known.Name
@@ -100,7 +100,7 @@ func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Sessio
 }
 
 // begin enters a new session for a request whose initialize was answered with version.
-func (d *httpDoor) begin(r *http.Request, m jsonrpc.Message, version string) (*session, error) {
+func (d *httpDoor) begin(r *http.Request, m jsonrpc.Message, version string) (*httpSession, error) {
 	info, _ := rawjson.Get(m.Params, "clientInfo")
 	known := sessionid.Session{ProtocolVersion: version, Capabilities: capabilitiesOf(m)}
 	known.ClientName, known.ClientVersion = clientInfo(info)
@@ -120,7 +120,7 @@ func (d *httpDoor) begin(r *http.Request, m jsonrpc.Message, version string) (*s
 // lists. The error is sessionid.ErrUnknown, or says why there is no room.
 func (d *httpDoor) takeUp(r *http.Request) error {
 	id := r.Header.Get(headerSession)
-	return d.server.sessions.takeUp(id, d.holder(actorFrom(r)), func(known sessionid.Session) *session {
+	return d.server.sessions.takeUp(id, d.holder(actorFrom(r)), func(known sessionid.Session) *httpSession {
 		s := d.newSession(r, id, known)
 		s.questions.series = rand.Text() + "-"
 		for _, method := range d.server.surfaces.listChanges(s) {
@@ -132,7 +132,7 @@ func (d *httpDoor) takeUp(r *http.Request) error {
 
 // standing serves GET: the stream on which a session is told what belongs to none of its requests. A newer stream of the
 // session takes the place of an older one, whose client may be long gone.
-func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *session) {
+func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *httpSession) {
 	if !accepts(r, "text/event-stream") {
 		http.Error(w, "Accept must contain text/event-stream", http.StatusNotAcceptable)
 		return
@@ -165,7 +165,7 @@ func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *session) 
 }
 
 // takeStream makes the session's stream the caller's. The channel is closed when another one takes it.
-func (s *session) takeStream() <-chan struct{} {
+func (s *httpSession) takeStream() <-chan struct{} {
 	s.streaming.Lock()
 	defer s.streaming.Unlock()
 	if s.stream != nil {

@@ -23,7 +23,7 @@ type sessions struct {
 	mu      sync.Mutex
 	max     int
 	timeout time.Duration
-	byID    map[string]*session
+	byID    map[string]*httpSession
 }
 
 // bound sets how many sessions there may be, and how long one may be idle.
@@ -52,7 +52,7 @@ func (t *sessions) count() int {
 
 // add enters a session. Where there are as many as may be, others are taken out of the table to make room: they are
 // returned, for the caller to end. It returns false where none can go.
-func (t *sessions) add(s *session, whenIdle func()) (out []*session, ok bool) {
+func (t *sessions) add(s *httpSession, whenIdle func()) (out []*httpSession, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.byID) >= t.max {
@@ -64,7 +64,7 @@ func (t *sessions) add(s *session, whenIdle func()) (out []*session, ok bool) {
 		out = append(out, victim)
 	}
 	if t.byID == nil {
-		t.byID = make(map[string]*session)
+		t.byID = make(map[string]*httpSession)
 	}
 	t.byID[s.id] = s
 	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, whenIdle)
@@ -74,7 +74,7 @@ func (t *sessions) add(s *session, whenIdle func()) (out []*session, ok bool) {
 // leastDeserving returns the session that makes room for one more of share. The holder of the most sessions loses the one
 // that was idle for longest. If all of these are busy, the oldest goes, unless they are the newcomer's own. So nobody can
 // keep others out, neither with sessions nor with calls that do not end.
-func (t *sessions) leastDeserving(share string) *session {
+func (t *sessions) leastDeserving(share string) *httpSession {
 	counts := map[string]int{share: 1}
 	for _, s := range t.byID {
 		counts[s.share]++
@@ -85,7 +85,7 @@ func (t *sessions) leastDeserving(share string) *session {
 			greediest = who
 		}
 	}
-	var idle, busy *session
+	var idle, busy *httpSession
 	for _, s := range t.byID {
 		if s.share != greediest {
 			continue
@@ -105,7 +105,7 @@ func (t *sessions) leastDeserving(share string) *session {
 }
 
 // takeOut removes a session and reports whether it was there. t.mu is held.
-func (t *sessions) takeOut(s *session) bool {
+func (t *sessions) takeOut(s *httpSession) bool {
 	if t.byID[s.id] != s {
 		return false
 	}
@@ -116,14 +116,14 @@ func (t *sessions) takeOut(s *session) bool {
 
 // remove takes a session out of the table and reports whether it was there. One that is to go because it is idle stays
 // if it is not.
-func (t *sessions) remove(s *session, becauseIdle bool) bool {
+func (t *sessions) remove(s *httpSession, becauseIdle bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !(becauseIdle && s.busy > 0) && t.takeOut(s)
 }
 
 // use returns the session and keeps it from going idle until release is called. ok is false where there is none.
-func (t *sessions) use(id string) (s *session, release func(), ok bool) {
+func (t *sessions) use(id string) (s *httpSession, release func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, ok = t.byID[id]
@@ -151,10 +151,10 @@ func (t *sessions) has(id string) bool {
 }
 
 // where returns the sessions that match.
-func (t *sessions) where(match func(*session) bool) []*session {
+func (t *sessions) where(match func(*httpSession) bool) []*httpSession {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all []*session
+	var all []*httpSession
 	for _, s := range t.byID {
 		if match(s) {
 			all = append(all, s)
@@ -165,7 +165,7 @@ func (t *sessions) where(match func(*session) bool) []*session {
 
 // takeUp enters the session of id, which create makes, unless it is there already. The error is sessionid.ErrUnknown, or says
 // why there is no room.
-func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *session) error {
+func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *httpSession) error {
 	t.entering.Lock()
 	defer t.entering.Unlock()
 	if t.has(id) {
@@ -191,7 +191,7 @@ func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessio
 
 // enter enters a session, which is told of changes from now on, and ends those that make room for it.
 // t.entering is held.
-func (t *sessions) enter(sess *session) error {
+func (t *sessions) enter(sess *httpSession) error {
 	if t.isDraining() {
 		return errors.New(errDraining().Message)
 	}
@@ -213,7 +213,7 @@ func (t *sessions) enter(sess *session) error {
 }
 
 // endForGood ends a session that is never taken up again.
-func (t *sessions) endForGood(sess *session) {
+func (t *sessions) endForGood(sess *httpSession) {
 	t.entering.Lock()
 	t.recordEnd(sess)
 	found := t.remove(sess, false)
@@ -224,14 +224,14 @@ func (t *sessions) endForGood(sess *session) {
 	<-sess.ended
 }
 
-func (t *sessions) recordEnd(sess *session) {
+func (t *sessions) recordEnd(sess *httpSession) {
 	if err := t.ids.End(sess.known, sess.holder); err != nil {
 		t.log.Warn("a session that has ended can be taken up again by its caller", "session", sess.whole().Name, "error", err)
 	}
 }
 
 // closeWhere ends the sessions that match, and returns when they have ended.
-func (t *sessions) closeWhere(match func(*session) bool) {
+func (t *sessions) closeWhere(match func(*httpSession) bool) {
 	t.entering.Lock()
 	all := t.where(match)
 	for _, sess := range all {
@@ -246,7 +246,7 @@ func (t *sessions) closeWhere(match func(*session) bool) {
 }
 
 // close ends what belongs to a session that has left the table.
-func (t *sessions) close(sess *session) {
+func (t *sessions) close(sess *httpSession) {
 	sess.inflight.cancelAll()
 	close(sess.ended)
 	sess.leave()

@@ -36,10 +36,10 @@ const (
 	unsubscribeWithin = 5 * time.Second
 )
 
-// subscriptions holds the subscriptions of all clients to resources, and makes and ends them at the servers.
-type subscriptions struct {
+// resourceSubscriptions holds the subscriptions of all clients to resources, and makes and ends them at the servers.
+type resourceSubscriptions struct {
 	deps      *Deps
-	surfaces  *surfaces
+	surfaces  *surfaceReader
 	forwarder *forwarder
 
 	mu sync.Mutex
@@ -49,7 +49,7 @@ type subscriptions struct {
 // resource names a resource as its server knows it.
 type resource struct{ server, uri string }
 
-func (t *subscriptions) add(sub *subscription) {
+func (t *resourceSubscriptions) add(sub *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of == nil {
@@ -61,7 +61,7 @@ func (t *subscriptions) add(sub *subscription) {
 	t.of[sub.resource][sub] = struct{}{}
 }
 
-func (t *subscriptions) remove(sub *subscription) {
+func (t *resourceSubscriptions) remove(sub *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of[sub.resource], sub)
@@ -72,7 +72,7 @@ func (t *subscriptions) remove(sub *subscription) {
 
 // to returns the subscriptions that a change of uri is for: "This might be a sub-resource of the one that the client actually
 // subscribed to."
-func (t *subscriptions) to(server, uri string) []*subscription {
+func (t *resourceSubscriptions) to(server, uri string) []*subscription {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found []*subscription
@@ -86,7 +86,7 @@ func (t *subscriptions) to(server, uri string) []*subscription {
 }
 
 // make asks the server. What it tells from then on reaches the client.
-func (t *subscriptions) make(ctx context.Context, sub *subscription) error {
+func (t *resourceSubscriptions) make(ctx context.Context, sub *subscription) error {
 	ctx, cancel := context.WithTimeout(ctx, subscribeWithin)
 	defer cancel()
 	t.add(sub) // before the server may begin to tell
@@ -99,7 +99,7 @@ func (t *subscriptions) make(ctx context.Context, sub *subscription) error {
 }
 
 // end is the opposite of make. A server that does not answer has forgotten the subscription, or will.
-func (t *subscriptions) end(ctx context.Context, sub *subscription) {
+func (t *resourceSubscriptions) end(ctx context.Context, sub *subscription) {
 	if !sub.made {
 		return
 	}
@@ -113,7 +113,7 @@ func (t *subscriptions) end(ctx context.Context, sub *subscription) {
 }
 
 // subscribe serves resources/subscribe.
-func (t *subscriptions) subscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (t *resourceSubscriptions) subscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	uri, server, native, refusal := t.surfaces.ownedResource(p, m)
 	if refusal != nil {
 		return refusal
@@ -136,7 +136,7 @@ func (t *subscriptions) subscribe(ctx context.Context, p peer, m jsonrpc.Message
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
-func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
 	uri, _, refusal := t.surfaces.resourceOf(p, m)
 	if refusal != nil {
 		return refusal
@@ -158,7 +158,7 @@ func (t *subscriptions) unsubscribe(ctx context.Context, p peer, m jsonrpc.Messa
 
 // lock returns the session's subscription to fresh.shown, which is fresh where there was none. Its caller alone may change
 // it, until it calls unlock.
-func (t *subscriptions) lock(ctx context.Context, c *caller, fresh *subscription) (*subscription, *tool.RPCError) {
+func (t *resourceSubscriptions) lock(ctx context.Context, c *caller, fresh *subscription) (*subscription, *tool.RPCError) {
 	for {
 		c.mu.Lock()
 		sub := c.subscriptions[fresh.shown]
@@ -194,7 +194,7 @@ func (t *subscriptions) lock(ctx context.Context, c *caller, fresh *subscription
 }
 
 // endWith waits for the end of the session and ends its subscriptions.
-func (t *subscriptions) endWith(ctx context.Context, c *caller) {
+func (t *resourceSubscriptions) endWith(ctx context.Context, c *caller) {
 	<-c.session.Ended
 	c.mu.Lock()
 	c.over = true
@@ -229,7 +229,7 @@ func (s *subscription) unlock() { <-s.changing }
 
 // makeAll subscribes to the resources that the policy lets the peer subscribe to. It returns what servers have accepted, in
 // the order of uris.
-func (t *subscriptions) makeAll(ctx context.Context, p peer, surface *tool.Surface, uris []string, out *outbox) []*subscription {
+func (t *resourceSubscriptions) makeAll(ctx context.Context, p peer, surface *tool.Surface, uris []string, out *outbox) []*subscription {
 	subs := make([]*subscription, 0, len(uris))
 	for _, uri := range uris {
 		server, native, refusal := ownerOf(p, surface, uri)
@@ -246,6 +246,6 @@ func (t *subscriptions) makeAll(ctx context.Context, p peer, surface *tool.Surfa
 }
 
 // endAll ends subscriptions that are in no table.
-func (t *subscriptions) endAll(ctx context.Context, subs []*subscription) {
+func (t *resourceSubscriptions) endAll(ctx context.Context, subs []*subscription) {
 	inParallel(slices.Values(subs), func(sub *subscription) { t.end(ctx, sub) })
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// surfaces says what callers see and what that can do: it serves lists, capabilities and instructions.
-type surfaces struct {
+// surfaceReader says what callers see and what that can do: it serves lists, capabilities and instructions.
+type surfaceReader struct {
 	deps       *Deps
 	config     func() Config
 	serverInfo json.RawMessage
 }
 
 // of returns what p sees now.
-func (v *surfaces) of(p peer) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) of(p peer) (*tool.Surface, *tool.RPCError) {
 	surface, err := v.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
@@ -29,7 +29,7 @@ func (v *surfaces) of(p peer) (*tool.Surface, *tool.RPCError) {
 }
 
 // awaitLists waits for the first lists of the servers of surface, the one of p, and returns what p sees then.
-func (v *surfaces) awaitLists(ctx context.Context, p peer, surface *tool.Surface) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) awaitLists(ctx context.Context, p peer, surface *tool.Surface) (*tool.Surface, *tool.RPCError) {
 	if v.deps.FirstLists == nil {
 		return surface, nil
 	}
@@ -39,7 +39,7 @@ func (v *surfaces) awaitLists(ctx context.Context, p peer, surface *tool.Surface
 
 // forList returns what p sees, for a list of that method. Some clients list tools only once: so a list of tools waits for
 // servers that are starting. Nobody waits where a search is listed: it finds those tools later.
-func (v *surfaces) forList(ctx context.Context, p peer, method string) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) forList(ctx context.Context, p peer, method string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil || method != methodToolsList || surface.Finder() != "" {
 		return surface, refusal
@@ -49,7 +49,7 @@ func (v *surfaces) forList(ctx context.Context, p peer, method string) (*tool.Su
 
 // forCall returns what p sees, for a call of name. An unknown name may be that of a tool whose server has not listed yet. It
 // waits for a tool that is hidden from p as for one that nobody has: the time tells no difference.
-func (v *surfaces) forCall(ctx context.Context, p peer, name string) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) forCall(ctx context.Context, p peer, name string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil {
 		return nil, refusal
@@ -61,7 +61,7 @@ func (v *surfaces) forCall(ctx context.Context, p peer, name string) (*tool.Surf
 }
 
 // soleServer returns the server of a direct view.
-func (v *surfaces) soleServer(p peer) (string, *tool.RPCError) {
+func (v *surfaceReader) soleServer(p peer) (string, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil {
 		return "", refusal
@@ -74,7 +74,7 @@ func (v *surfaces) soleServer(p peer) (string, *tool.RPCError) {
 
 // abilities returns what the surface can do besides tools. A server that has not been up yet counts as one that can do
 // everything: what a client is told at its beginning holds to the end of its session.
-func (v *surfaces) abilities(surface *tool.Surface) tool.Abilities {
+func (v *surfaceReader) abilities(surface *tool.Surface) tool.Abilities {
 	f := surface.Features
 	if f == nil {
 		return tool.Abilities{}
@@ -90,14 +90,14 @@ func (v *surfaces) abilities(surface *tool.Surface) tool.Abilities {
 }
 
 // shows reports whether the listener's surface shows the server.
-func (v *surfaces) shows(l *listener, server string) bool {
+func (v *surfaceReader) shows(l *listener, server string) bool {
 	surface, err := v.deps.Surfaces.Surface(l.profile, tool.Actor{Client: l.actor.Client})
 	return err == nil && surface.Features != nil && slices.Contains(surface.Features.Servers, server)
 }
 
 // describe returns a receiving middleware for the SDK's server. It writes the capabilities and instructions of the caller's
 // surface into the results of initialize and server/discover.
-func (v *surfaces) describe(profile string) mcp.Middleware {
+func (v *surfaceReader) describe(profile string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			res, err := next(ctx, method, req)
@@ -129,7 +129,7 @@ func (v *surfaces) describe(profile string) mcp.Middleware {
 	}
 }
 
-func (v *surfaces) description(profile string, client tool.Client) (*mcp.ServerCapabilities, string) {
+func (v *surfaceReader) description(profile string, client tool.Client) (*mcp.ServerCapabilities, string) {
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 	surface, err := v.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
 	if err != nil || surface.Features == nil {
@@ -157,7 +157,7 @@ const maxInstructions = 4000
 
 // instructions returns what clients' models are told at the beginning: the sentence that names all servers, then the
 // instructions of the config, then those of the servers.
-func (v *surfaces) instructions(f *tool.Features) string {
+func (v *surfaceReader) instructions(f *tool.Features) string {
 	var parts []string
 	for _, part := range []string{f.Headline, strings.TrimSpace(v.config().Instructions), f.Instructions} {
 		if part != "" {
@@ -205,7 +205,7 @@ func withDeclared(result any, declared []rawjson.Change) ([]byte, error) {
 
 // declared returns the capabilities of a surface that the SDK does not know: tasks where the client's revision has them, and
 // on a direct view what is experimental and what extends the protocol, as the server wrote it.
-func (v *surfaces) declared(profile string, client tool.Client) (all []rawjson.Change) {
+func (v *surfaceReader) declared(profile string, client tool.Client) (all []rawjson.Change) {
 	surface, err := v.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
 	if err != nil {
 		return nil
@@ -247,13 +247,13 @@ func (v *surfaces) declared(profile string, client tool.Client) (all []rawjson.C
 }
 
 // listChanges returns the notifications of changes of those lists that a session's client knows to exist.
-func (s *surfaces) listChanges(sess *session) []string {
+func (v *surfaceReader) listChanges(sess *httpSession) []string {
 	all := []string{noteToolListChanged}
-	surface, err := s.deps.Surfaces.Surface(sess.profile, sess.actor)
+	surface, err := v.deps.Surfaces.Surface(sess.profile, sess.actor)
 	if err != nil {
 		return all
 	}
-	able := s.abilities(surface)
+	able := v.abilities(surface)
 	if able.Prompts {
 		all = append(all, notePromptListChanged)
 	}
