@@ -128,26 +128,6 @@ type caller struct {
 	over          bool                     // the session has ended: it takes no more subscriptions
 }
 
-// callers holds the callers on revisions without sessions: as many as there are tokens.
-type callers struct {
-	mu    sync.Mutex
-	byKey map[string]*caller
-}
-
-func (c *callers) get(session tool.Session) *caller {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.byKey[session.Key]
-	if known == nil {
-		if c.byKey == nil {
-			c.byKey = make(map[string]*caller)
-		}
-		known = &caller{session: session}
-		c.byKey[session.Key] = known
-	}
-	return known
-}
-
 // links are the resources that results have named to a caller, which servers need not list anywhere.
 type links struct {
 	servers map[string][]string // by URI

@@ -128,7 +128,8 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m jsonrpc.
 		reply.refuse(refusal)
 		return
 	}
-	p.caller = d.server.callers.get(p.session)
+	known, _ := d.server.callers.LoadOrStore(p.session.Key, &caller{session: p.session})
+	p.caller = known.(*caller)
 	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
 	if m.Method == methodToolsCall {
 		if refusal := d.server.checkParams(r.Context(), p, m, r.Header); refusal != nil {

@@ -88,7 +88,7 @@ type Server struct {
 	strays   atomic.Int64   // responses of clients that answered no open question
 	calls    sync.WaitGroup // lane requests being served, at every door
 	settings atomic.Pointer[settings]
-	callers  callers
+	callers  sync.Map // *caller by session key, of revisions without sessions: as many as there are tokens
 
 	surfaces      surfaceReader
 	toolCalls     toolCalls

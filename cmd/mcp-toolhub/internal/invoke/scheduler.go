@@ -52,8 +52,7 @@ type serverQueue struct {
 	mu      sync.Mutex
 	running int
 	queued  int
-	callers map[string]*callerQueue // those with waiting calls
-	turn    []*callerQueue          // the same, in the order of their turns
+	turn    []*callerQueue // of callers with waiting calls, in the order of their turns
 	load    ServerLoad
 	latency [64]int64 // calls by how long they took: see bucket
 }
@@ -76,7 +75,7 @@ func (s *scheduler) queue(server string) *serverQueue {
 	defer s.mu.Unlock()
 	q, ok := s.queues[server]
 	if !ok {
-		q = &serverQueue{callers: make(map[string]*callerQueue)}
+		q = &serverQueue{}
 		s.queues[server] = q
 	}
 	return q
@@ -103,7 +102,9 @@ func (s *scheduler) enter(ctx context.Context, server, caller string) (leave fun
 	began := time.Now()
 	select {
 	case <-admitted:
-		q.waited(time.Since(began))
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.load.Waited += time.Since(began)
 		return leave, nil
 	case <-ctx.Done():
 	}
@@ -122,28 +123,30 @@ func (s *scheduler) enter(ctx context.Context, server, caller string) (leave fun
 // join puts a call of caller at the end of the caller's line. q.mu is held.
 func (q *serverQueue) join(caller string) (admitted chan struct{}) {
 	admitted = make(chan struct{})
-	l, ok := q.callers[caller]
-	if !ok {
-		l = &callerQueue{caller: caller}
-		q.callers[caller] = l
-		q.turn = append(q.turn, l)
+	i := q.find(caller)
+	if i < 0 {
+		i = len(q.turn)
+		q.turn = append(q.turn, &callerQueue{caller: caller})
 	}
-	l.waiting = append(l.waiting, admitted)
+	q.turn[i].waiting = append(q.turn[i].waiting, admitted)
 	q.queued++
 	return admitted
 }
 
 // giveUp takes a waiting call of caller out of its line. q.mu is held.
 func (q *serverQueue) giveUp(caller string, admitted chan struct{}) {
-	l := q.callers[caller]
-	i := slices.Index(l.waiting, admitted)
-	l.waiting = slices.Delete(l.waiting, i, i+1)
+	i := q.find(caller)
+	l := q.turn[i]
+	l.waiting = slices.DeleteFunc(l.waiting, func(c chan struct{}) bool { return c == admitted })
 	q.queued--
 	if len(l.waiting) == 0 {
-		delete(q.callers, caller)
-		i = slices.Index(q.turn, l)
 		q.turn = slices.Delete(q.turn, i, i+1)
 	}
+}
+
+// find returns the index of a caller in turn; -1 where none of its calls waits. q.mu is held.
+func (q *serverQueue) find(caller string) int {
+	return slices.IndexFunc(q.turn, func(l *callerQueue) bool { return l.caller == caller })
 }
 
 // admit lets waiting calls in as long as there is room. q.mu is held.
@@ -155,18 +158,10 @@ func (q *serverQueue) admit(limits Limits) {
 		l.waiting = l.waiting[1:]
 		if len(l.waiting) > 0 {
 			q.turn = append(q.turn, l)
-		} else {
-			delete(q.callers, l.caller)
 		}
 		q.queued--
 		q.running++
 	}
-}
-
-func (q *serverQueue) waited(d time.Duration) {
-	q.mu.Lock()
-	q.load.Waited += d
-	q.mu.Unlock()
 }
 
 // leave ends a call and lets the next one in.

@@ -107,8 +107,8 @@ func TestNothingIsLostWhenCallersGiveUp(t *testing.T) {
 	for range 200 {
 		<-done
 	}
-	if l := s.load("s"); l.Running != 0 || l.Queued != 0 || len(s.queue("s").callers) != 0 {
-		t.Errorf("left behind: %+v, %d lines", l, len(s.queue("s").callers))
+	if l := s.load("s"); l.Running != 0 || l.Queued != 0 || len(s.queue("s").turn) != 0 {
+		t.Errorf("left behind: %+v, %d lines", l, len(s.queue("s").turn))
 	}
 }
 
