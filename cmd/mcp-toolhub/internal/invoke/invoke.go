@@ -93,8 +93,8 @@ type Outcome struct {
 
 // Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
 //
-// What is configured for a phase belongs here. Two phases have no field: pre_hooks and post_hooks, whose hooks preHooks and
-// postHooks run, and persist_result, where persistResult gives large results to a store. Neither can be configured.
+// What is configured for a phase belongs here. Hooks and a store for large results have no field, because neither can be
+// configured: preHooks and postHooks would run the hooks, and persistResult would fill the store.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
 	Gate      func() *gate.Gate   // the permission settings in force
