@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// defaultCacheSize is how many schemas a cache holds unless told otherwise.
+// defaultCacheSize is the default for the number of schemas that a cache holds.
 const defaultCacheSize = 20_000
 
 // Cache holds compiled schemas by the digest of their text, the least recently used leaving first. It is safe for

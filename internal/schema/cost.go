@@ -16,7 +16,7 @@ const (
 	bytesPerStep  = 50        // of pattern weight times string length
 )
 
-// costs is what bounds the steps of a validation.
+// costs bounds the steps of a validation.
 type costs struct {
 	ways    int // through the schema, from its root to any end; maxWays where it is recursive or there are more
 	anchors map[string][]*jsonschema.Schema
@@ -74,7 +74,7 @@ func patternWeight(s *jsonschema.Schema) int {
 	return weight
 }
 
-// enumSteps is what comparing v with an enum may cost: numbers are parsed anew for each comparison.
+// enumSteps bounds the cost of comparing v with an enum: numbers are parsed anew for each comparison.
 func enumSteps(s *jsonschema.Schema, v any) int {
 	if s.Enum == nil {
 		return 0

@@ -125,7 +125,7 @@ func dynamicTargets(c *jsonschema.Compiler, doc any) []*jsonschema.Schema {
 	return targets
 }
 
-// Ignored says, one sentence each, what of the schema is not applied and why: regular expressions that Go cannot
+// Ignored names the parts of the schema that are not applied, with a reason each: regular expressions that Go cannot
 // express, to which every string is taken to conform, and empty enums. No valid argument is refused for it.
 func (s *Schema) Ignored() []string { return s.ignored }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxArgumentDepth is how deep arguments may nest.
+// maxArgumentDepth bounds the nesting of arguments.
 const maxArgumentDepth = 1000
 
-// maxProblems is how many problems one Invalid names: enough to correct a call at one go.
+// maxProblems bounds the problems that one Invalid names: enough to correct a call at one go.
 const maxProblems = 10
 
 // Problem is one way in which arguments break a schema. None of its fields holds a value of the arguments.
@@ -35,7 +35,7 @@ func (e *Invalid) Error() string {
 	return e.Summary() + ". Correct the arguments and call the tool again."
 }
 
-// Summary is what is wrong, without what to do about it.
+// Summary is Error without the advice.
 func (e *Invalid) Summary() string {
 	var text strings.Builder
 	for i, p := range e.Problems {

@@ -16,7 +16,7 @@ const (
 	// 5,000 servers, read in about a second.
 	maxTokens = 100_000
 
-	// MaxDepth is how many levels a file may nest: parsers recurse, and no setting lies deeper than ten levels.
+	// MaxDepth bounds the levels of a file: parsers recurse, and no setting lies deeper than ten levels.
 	MaxDepth = 100
 
 	// maxAliased bounds what aliases add to a file once they are followed: nine lines of aliases to aliases stand for
@@ -26,12 +26,12 @@ const (
 
 // YAMLRules say what a YAML text may hold.
 type YAMLRules struct {
-	Literal bool   // what is written is what is meant: no anchors, aliases, merges, tags or duplicate keys
+	Literal bool   // no anchors, aliases, merges, tags or duplicate keys
 	Private bool   // faults show nothing of the text, which may hold secrets
 	Smaller string // what to do about a text that is too long
 }
 
-// refusal is why a text was not parsed.
+// refusal says why a text was not parsed.
 type refusal struct {
 	Position
 	Message string // what is wrong

@@ -100,10 +100,10 @@ func New(cfg Config) (*Toolset, error) {
 	return t, err
 }
 
-// Catalog is what the toolset offers. It is the same at every call; the caller does not change it.
+// Catalog lists the tools of the toolset. It is the same at every call; the caller does not change it.
 func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
 
-// Bounds are how long a call of the tool may take, and how many characters of text its result may hold before it is cut; each 0
+// Bounds are the longest time of a call of the tool, and the most characters of text in its result before it is cut; each 0
 // where it is not bounded by itself.
 func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
 	switch native {

@@ -43,7 +43,7 @@ type diffBlock struct {
 	NewText string  `json:"newText"`
 }
 
-// location is where a file has changed.
+// location is a changed line of a file.
 type location struct {
 	Path string `json:"path"` // absolute
 	Line int    `json:"line"`
@@ -56,7 +56,7 @@ const (
 )
 
 // answer tells what has become of a file.
-func (w *writer) answer(o *outcome, verb string, out written) answer {
+func (w *writer) answer(o *writeOutcome, verb string, out written) answer {
 	out.Path, out.Created, out.Changed = w.show(o.path), o.before == nil, o.written
 	out.SizeBytes, out.TotalLines, out.Encoding = o.size, countLines(o.after.body), encodingUTF8
 	out.LineEndings, out.CreatedDirs = o.after.lineEndings(), o.madeDirs
@@ -89,7 +89,7 @@ func (w *writer) answer(o *outcome, verb string, out written) answer {
 }
 
 // whole shows a new file.
-func (c *written) whole(o *outcome) {
+func (c *written) whole(o *writeOutcome) {
 	c.AddedLines = c.TotalLines
 	shown := wholeLines(o.after.body, mostDiffText)
 	c.ContentTruncated = len(shown) < len(o.after.body)
@@ -98,7 +98,7 @@ func (c *written) whole(o *outcome) {
 }
 
 // compare shows what has changed in a file, and returns it as a unified diff as well.
-func (c *written) compare(o *outcome) string {
+func (c *written) compare(o *writeOutcome) string {
 	before, after := o.before.body, o.after.body
 	if countLines(before)+countLines(after) > mostDiffLines {
 		c.outline(o)
@@ -141,7 +141,7 @@ func (c *written) compare(o *outcome) string {
 }
 
 // outline shows that part of a file in which all changes lie.
-func (c *written) outline(o *outcome) {
+func (c *written) outline(o *writeOutcome) {
 	was, is := o.before.body, o.after.body
 	same := 0
 	for same < len(was) && same < len(is) && was[same] == is[same] {

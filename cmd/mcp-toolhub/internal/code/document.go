@@ -60,7 +60,7 @@ func (d *document) lineEndings() string {
 	return "lf"
 }
 
-// like gives d, the new text of a file, what is kept of the old one.
+// like gives d the byte order mark and the line endings of the text that it replaces.
 func (d document) like(before *document) document {
 	if before == nil || before.binary {
 		return d
@@ -83,7 +83,7 @@ func allCRLF(s string) bool {
 
 func toLF(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// countLines is how many lines s has; the last one need not end.
+// countLines counts the lines of s. The last one need not end.
 func countLines(s string) int {
 	n := strings.Count(s, "\n")
 	if s != "" && !strings.HasSuffix(s, "\n") {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// sniffBytes is how much of a file's beginning decides whether it is text.
+// sniffBytes is the length of the beginning of a file that decides whether it is text.
 const sniffBytes = 8 << 10
 
 // source counts what is read of a file and stops when ctx ends or the budget is used up.

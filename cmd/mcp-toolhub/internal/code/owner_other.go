@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// linksOf is how many names a file has: not told here.
+// linksOf returns 1: this system does not tell how many names a file has.
 func linksOf(fs.FileInfo) uint64 { return 1 }
 
 // keepOwner gives f the owner of the file that it replaces: here a directory gives its files their owner.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// linksOf is how many names a file has.
+// linksOf counts the names of a file.
 func linksOf(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Nlink)

@@ -51,7 +51,7 @@ func (r *reading) hold(o *opened, err error) (*opened, error) {
 	return o, err
 }
 
-// permits reports whether o is what a path leads to that the call was permitted for.
+// permits reports whether the call was permitted for a path that leads to o.
 func (r *reading) permits(o *opened) bool {
 	return slices.ContainsFunc(r.permitted, func(p string) bool {
 		if slices.Contains(o.names, p) {

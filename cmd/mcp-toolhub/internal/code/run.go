@@ -23,7 +23,7 @@ const (
 	codeCommandChanged = "command_changed"
 )
 
-// commands are what code.run_command needs.
+// commands run programs for code.run_command.
 type commands struct {
 	bounds *command.Bounds
 	runner *command.Runner
@@ -146,7 +146,7 @@ func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.C
 	return tool.Command{Program: program, Dir: dir}, nil
 }
 
-// messageOf is what a failure says to people.
+// messageOf returns the message of a failure for people.
 func messageOf(err error) string {
 	var f *tool.Failure
 	if errors.As(err, &f) {
@@ -206,7 +206,7 @@ func (t *Toolset) answerOf(ctx context.Context, found tool.Command, o *command.O
 	return answer{text: facts.text(), structured: facts, isError: o.Ending != command.Exited || o.ExitCode != 0}, nil
 }
 
-// text is what a client shows that knows nothing of structured content.
+// text is for clients that do not show structured content.
 func (r *ran) text() string {
 	var b strings.Builder
 	if r.ExitCode != nil {

@@ -239,7 +239,7 @@ func (s *searcher) entry(ctx context.Context, full string, e fs.DirEntry, levels
 	return nil
 }
 
-// selects is what the glob says of full. It decides on every file, over hidden names and ignore rules, and of directories on
+// selects applies the glob to full. It decides on every file, over hidden names and ignore rules, and of directories on
 // those alone that it excludes.
 func (s *searcher) selects(full string, isDir bool) (chosen, decided bool) {
 	if s.glob == nil {

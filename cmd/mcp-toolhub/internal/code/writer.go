@@ -47,7 +47,7 @@ var (
 	errExists = errors.New("a file of that name has appeared")
 )
 
-// writer is what may be written to, and how. A nil writer writes nothing. It is safe for concurrent use.
+// writer writes files in the directories that the operator names. A nil writer writes nothing. It is safe for concurrent use.
 type writer struct {
 	root, real string         // of the project: as the operator names it, and with links followed
 	paths      target.Root    // where paths start, and which directories may be written to
@@ -139,7 +139,7 @@ func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 	return path, nil
 }
 
-// change is what a tool makes of one file.
+// change describes the new text of one file.
 type change struct {
 	given      string
 	createDirs bool // make the directories that are missing
@@ -149,8 +149,8 @@ type change struct {
 	make func(path string, before *document) (document, error)
 }
 
-// outcome is what has become of a file.
-type outcome struct {
+// writeOutcome describes a file after a change.
+type writeOutcome struct {
 	path      string // resolved
 	before    *document
 	after     document
@@ -161,7 +161,7 @@ type outcome struct {
 }
 
 // apply does what c says, one call at a time. Where it returns an error the file is as it was.
-func (w *writer) apply(ctx context.Context, e *tool.Execution, c *change) (*outcome, error) {
+func (w *writer) apply(ctx context.Context, e *tool.Execution, c *change) (*writeOutcome, error) {
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
@@ -180,13 +180,13 @@ func (w *writer) apply(ctx context.Context, e *tool.Execution, c *change) (*outc
 }
 
 // put writes the file at path, resolved, following no link on the way.
-func put(ctx context.Context, path string, c *change) (*outcome, error) {
+func put(ctx context.Context, path string, c *change) (*writeOutcome, error) {
 	d, err := openDestination(path, c)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	o := &outcome{path: path, hardLinks: d.names > 1}
+	o := &writeOutcome{path: path, hardLinks: d.names > 1}
 	if d.file != nil {
 		if o.before, err = d.read(); err != nil {
 			return nil, err

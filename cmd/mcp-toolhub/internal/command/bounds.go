@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Config is what the operator allows commands. The zero value lets them run in the working directory, with the least of
+// Config bounds commands for the operator. The zero value lets them run in the working directory, with the least of
 // variables, for two minutes.
 type Config struct {
 	Root  string   // where commands run that name no directory; default the hub's working directory
@@ -40,7 +40,7 @@ const (
 	MostOutput  = 16 << 20
 )
 
-// Problem is why something cannot be run: a code for programs, and a sentence for people that ends in what to do.
+// Problem says why something cannot be run: a code for programs, and a sentence for people that ends in what to do.
 type Problem struct{ Code, Message string }
 
 func (p *Problem) Error() string { return p.Message }
@@ -88,7 +88,7 @@ func NewBounds(c Config) (*Bounds, error) {
 	return &Bounds{c}, nil
 }
 
-// Config is what the bounds were made of, with its defaults.
+// Config returns the config of the bounds, with its defaults.
 func (b *Bounds) Config() Config { return b.config }
 
 // Dir is the directory that given stands for, relative to the root where it is relative, with every link followed: where
@@ -128,7 +128,7 @@ func network(path string) bool {
 	return runtime.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(path), "//")
 }
 
-// Environment is what a command gets: of the hub's own variables the basic ones, those of the config, and those of more.
+// Environment returns the variables of a command: of the hub's own the basic ones, those of the config, and those of more.
 // Secrets are the values among them that must not be shown.
 func (b *Bounds) Environment(more ...string) (env, secrets []string) {
 	named := slices.Concat(b.config.Env, more)

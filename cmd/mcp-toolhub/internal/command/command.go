@@ -53,7 +53,7 @@ const (
 	Stopped  Ending = "stopped"  // the hub ends
 )
 
-// Outcome is what became of a command.
+// Outcome says how a command ended.
 type Outcome struct {
 	Ending   Ending
 	ExitCode int    // -1 where it did not exit by itself
@@ -262,7 +262,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// cause is why a program could not be started, without the path that it was started by.
+// cause says why a program could not be started, without its path.
 func cause(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {

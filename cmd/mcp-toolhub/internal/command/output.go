@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Output is what a command has written to one of its outputs, as far as it was kept.
+// Output holds the kept part of one of a command's outputs.
 type Output struct {
 	Bytes int64 // that it wrote
 

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 )
 
-// commands is what commands may do: of code.run_command, and of declarative tools.
+// commands bounds the commands of code.run_command, or of declarative tools.
 type commands struct {
 	enabled             located[bool]
 	root                located[string]

@@ -54,7 +54,7 @@ type Settings struct {
 	// changed since.
 	Read map[string]fs.FileInfo
 
-	// Warnings are what was accepted but means nothing to the hub, or was changed so that it does. Sorted by position.
+	// Warnings name entries that mean nothing to the hub, or were changed so that they do. Sorted by position.
 	Warnings []textfile.Fault
 
 	// Strays are those Warnings that say that an entry matches nothing, whatever tools there are.

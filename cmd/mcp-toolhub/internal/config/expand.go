@@ -34,7 +34,7 @@ type input struct {
 	fallback located[string]
 }
 
-// variables are what ${…} stands for in one file.
+// variables hold the values of ${…} in one file.
 type variables struct {
 	env       Env
 	dir       string // of the file, absolute: ${file:…} starts here

@@ -17,7 +17,7 @@ const (
 	pathVariable = "MCP_TOOLHUB_CONFIG"
 )
 
-// errNotFound is what Find's error wraps when there is no configuration file anywhere.
+// Find's error wraps errNotFound when there is no configuration file anywhere.
 var errNotFound = errors.New("no configuration file")
 
 // Found is a configuration file that may be used.
@@ -68,7 +68,7 @@ func IsProject(path string) bool {
 	return slices.Contains(extensions(), strings.TrimPrefix(filepath.Base(path), program))
 }
 
-// configDir is where the user's programs keep their configuration; "" where the environment does not tell.
+// configDir is the directory for the configuration of the user's programs; "" where the environment does not tell.
 func (e Env) configDir(goos string) string {
 	return e.userDir(goos, "AppData", "XDG_CONFIG_HOME", ".config")
 }
@@ -86,12 +86,12 @@ func StateDir(flag string, env Env) (string, error) {
 	return filepath.Join(dir, program), nil
 }
 
-// stateDir is where the user's programs keep what they write; "" where the environment does not tell.
+// stateDir is the directory for the state of the user's programs; "" where the environment does not tell.
 func (e Env) stateDir(goos string) string {
 	return e.userDir(goos, "LocalAppData", "XDG_STATE_HOME", ".local", "state")
 }
 
-// userDir is what the variable windows or xdg names on that system, otherwise a directory in the user's home.
+// userDir is the directory that the variable windows or xdg names, otherwise one in the user's home.
 func (e Env) userDir(goos, windows, xdg string, home ...string) string {
 	switch goos {
 	case "windows":

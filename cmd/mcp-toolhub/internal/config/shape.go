@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
-// shape is what a value of the file must look like, said once: how it is read, and how the JSON Schema tells it.
+// shape is the form of a value of the file. It reads such a value, and writes the JSON Schema of it.
 type shape[V any] interface {
 	// read returns the value of n, and whether all of it is sound. What is not was reported.
 	read(r *reader, n *textfile.Node) (V, bool)

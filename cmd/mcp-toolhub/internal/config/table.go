@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 )
 
-// file is what the file holds, before the checks that look at more than one value.
+// file holds the values of the file, before the checks that look at more than one value.
 type file struct {
 	mcpServers []entry[server]
 	servers    []entry[server]

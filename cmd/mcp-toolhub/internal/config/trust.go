@@ -23,7 +23,7 @@ import (
 // trustDir holds the records, in the state directory.
 const trustDir = "trusted"
 
-// trustRecord is what a person has trusted.
+// trustRecord names a config that a person has trusted.
 type trustRecord struct {
 	Path  string            `json:"path"`  // of the config
 	Files map[string]string `json:"files"` // path to SHA-256 of every file that was read for it, the config itself included
@@ -58,7 +58,7 @@ func (e *UntrustedError) Warning() textfile.Fault {
 	return f
 }
 
-// underTrust is the outcome of a load of the project config at path: s and err are what the load came to.
+// underTrust takes the settings and the error of a load of the project config at path, and refuses what nobody has trusted.
 func underTrust(state, path string, s *Settings, err error) (*Settings, error) {
 	record, readErr := readTrust(trustFile(state, path))
 	if readErr != nil {

@@ -114,7 +114,7 @@ func withNames(what string, entries located[[]entry[string]]) string {
 	return ", with the " + what + " " + shownAll(names)
 }
 
-// plainWord is what needs no quotes to be read as one word.
+// plainWord matches words that need no quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+,%${}~-]+$`)
 
 // shown is a word as a person may see it: secrets in addresses are masked, and nothing is invisible.

@@ -167,13 +167,13 @@ func (t *Toolset) publish() {
 	}
 }
 
-// Catalog is what is declared. It is the same at every call; the caller does not change it.
+// Catalog lists the declared tools. It is the same at every call; the caller does not change it.
 func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
 
 // Problems are the files that were left out, by name.
 func (t *Toolset) Problems() []Problem { return t.problems }
 
-// Dirs are where the tools run, by canonical name: their paths start there.
+// Dirs are the working directories of the tools, by canonical name: their paths start there.
 func (t *Toolset) Dirs() map[tool.Name]string {
 	dirs := make(map[tool.Name]string, len(t.tools))
 	for _, d := range t.tools {
@@ -193,7 +193,7 @@ func (t *Toolset) Env() map[tool.Name][]string {
 	return all
 }
 
-// Bounds are how long a call of the tool may take, and how many bytes of output its result may come from: with more
+// Bounds are the longest time of a call of the tool, and the most bytes of output for its result: with more
 // the call fails. 0 for tools that there are not.
 func (t *Toolset) Bounds(native string) (timeout time.Duration, output int) {
 	d := t.tools[native]

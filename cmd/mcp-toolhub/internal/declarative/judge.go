@@ -255,7 +255,7 @@ func (r *textJudgement) words(args []*syntax.Word) []word {
 	return all
 }
 
-// word is what is known of a word.
+// word judges one word of a shell's text.
 func (r *textJudgement) word(w *syntax.Word) word {
 	out := word{known: true, at: r.at}
 	if w == nil {
@@ -305,7 +305,7 @@ func (r *textJudgement) word(w *syntax.Word) word {
 	return out
 }
 
-// expands is what stands in an unquoted text that may become other words.
+// expands matches characters of an unquoted text that may make other words of it.
 var expands = regexp.MustCompile(`[*?]|.\[|\[.|\{[^}]*(,|\.\.)`)
 
 // paramValue reports whether the expansion is that of a variable with a value.

@@ -379,7 +379,7 @@ func harmlessFilter(words []word) bool {
 }
 
 var (
-	// awkStarts is what an awk text holds that starts a program, or includes another text, or is called by a name that it computes.
+	// awkStarts matches an awk text that starts a program, includes another text, or calls a function by a computed name.
 	awkStarts = regexp.MustCompile(`system|\||getline|@`)
 	// sedText is a text of sed that prints, deletes and replaces only.
 	sedText = regexp.MustCompile(`^\s*([0-9$]+(,[0-9$]+)?)?\s*([pdqDPN=]|(/[^/\\\n]*/)[pdq]|s/[^/\\\n]*/[^/\\\n]*/[gpiI0-9]*|s\|[^|\\\n]*\|[^|\\\n]*\|[gpiI0-9]*|s,[^,\\\n]*,[^,\\\n]*,[gpiI0-9]*)\s*$`)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// programRule is what is known of a program. The zero value is that of a program of which nothing is known: a script of the
+// programRule says how a program takes its arguments. The zero value is for a program that is not known: a script of the
 // person's own may be one, and takes values as arguments.
 type programRule struct {
 	shell    bool      // runs a text or a file of the shell's language

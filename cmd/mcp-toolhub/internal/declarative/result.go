@@ -148,7 +148,7 @@ func blocks(raw []byte) ([]any, error) {
 	return all, fault
 }
 
-// contentOf is what a block of another kind holds: that of a block of JSON, or the block itself.
+// contentOf returns the content of a block of another kind: that of a block of JSON, or the block itself.
 func contentOf(block []byte) []byte {
 	for _, name := range []string{"json", "data", "value"} {
 		if v, ok := rawjson.Get(block, name); ok {

@@ -9,7 +9,7 @@ import (
 // A shell's text never holds a value: where a template stands in it the text names a variable, in quotes, and the values are
 // given to the shell beside its text. So no value is ever read by the shell, be it as it may.
 
-// unclear is what a template may not share a text with: there, shells do not agree on where quotes end, or the names of the
+// unclear matches texts that may hold no template: there, shells do not agree on where quotes end, or the names of the
 // variables are taken.
 var unclear = regexp.MustCompile(`\$['"]|toolhub_`)
 

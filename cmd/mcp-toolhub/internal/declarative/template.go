@@ -47,7 +47,7 @@ func (t template) isLoose() bool {
 	return len(t) > 0 && t[0].name != "" && t[0].kind == "string" && !t[0].listed && !t[0].guarded
 }
 
-// word is what is known of the argument before a call; text is how a person has written it.
+// word describes the argument before a call. text is the template as a person has written it.
 func (t template) word(text string, at value) word {
 	if len(t) == 0 {
 		return literal("", at)
@@ -156,7 +156,7 @@ func (t template) expand(values map[string]json.RawMessage) (string, error) {
 
 var wholeNumber = regexp.MustCompile(`^-?[0-9]{1,40}$`)
 
-// value is how a value reads in an argument. Arguments have been checked by the schema: what is refused here can be sent by it.
+// value writes a value into an argument. The schema has admitted the value, but may admit more than an argument can hold.
 func (one piece) value(raw json.RawMessage) (string, error) {
 	switch one.kind {
 	case "string":

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mostName is how long a name may be, in characters.
+// mostName bounds a name, in characters.
 const mostName = 100
 
 type askOutput struct {
