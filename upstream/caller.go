@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // caller sends the calls of clients to one server, each over the session that is ready then, and puts the server's input
@@ -71,7 +72,7 @@ func (c *caller) callOnce(ctx context.Context, x *clientRequest, limits *callLim
 		case err != nil:
 			return reply, err
 		case answered > 0 && sess.hop == nil:
-			return reply, replacedWhileAsking(errClosed) // it would start from the beginning
+			return reply, replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
 		}
 		var a answer
 		reply, a = c.callOver(ctx, sess, x, limits)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // maxSubscriptions bounds the resources of one server that one client session subscribes to.
@@ -158,9 +159,9 @@ func (g *Group) SetLogLevel(level string) {
 		return
 	}
 	for _, s := range g.roster.Load().servers {
-		signal(s.subscriptions.levelChanged)
+		wait.Signal(s.subscriptions.levelChanged)
 		if s.use == useListing {
-			s.isolation.each(func(one *server) { signal(one.subscriptions.levelChanged) })
+			s.isolation.each(func(one *server) { wait.Signal(one.subscriptions.levelChanged) })
 		}
 	}
 }

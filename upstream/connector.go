@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -29,7 +30,7 @@ type connector struct {
 	notifications *notifications
 	hubVersion    string
 	launcher      *child.Launcher
-	http          *httpServer     // nil for stdio
+	http          *transport.HTTP // nil for stdio
 	kill          <-chan struct{} // closed when stopping must be brisk
 	onStart       func(pid int)   // a child was started
 
@@ -102,7 +103,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, conn *streamCo
 
 // initialize lets the SDK do its part over transport: the version, and who the two sides are. said is what the server
 // answers there. With an error there may be a session, which is to be closed.
-func (c *connector) initialize(ctx context.Context, transport mcp.Transport, older bool, said *declared) (*mcp.ClientSession, error) {
+func (c *connector) initialize(ctx context.Context, transport mcp.Transport, older bool, said *transport.Declared) (*mcp.ClientSession, error) {
 	client := mcp.NewClient(
 		&mcp.Implementation{Name: HubCommand, Version: c.hubVersion},
 		&mcp.ClientOptions{
@@ -117,7 +118,7 @@ func (c *connector) initialize(ctx context.Context, transport mcp.Transport, old
 	}
 	sdk, err := client.Connect(ctx, transport, &opts)
 	if err == nil {
-		err = said.fault()
+		err = said.Fault()
 	}
 	return sdk, err
 }
@@ -148,13 +149,13 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	sess = newSession()
 	sess.pid = proc.PID()
 	c.onStart(sess.pid)
-	lines := newLineWire(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
+	lines := transport.NewLines(proc.Stdin, proc.Stdout, c.cfg.Limits.Message, c.memory)
 	conn := newStreamConn(lines, c.probeTime(), c.notifications.handler(sess), c.log, c.redact)
 	sess.cut = conn.ended
 	var watching sync.WaitGroup
-	watching.Go(func() { c.watchChild(sess, conn, proc, lines.broken) })
+	watching.Go(func() { c.watchChild(sess, conn, proc, lines.Broken) })
 	sess.shut = func(kill <-chan struct{}) {
-		conn.shut(errClosed)
+		conn.shut(transport.ErrClosed)
 		proc.Stop(kill)
 		conn.release()
 		watching.Wait()
@@ -205,10 +206,10 @@ func (c *connector) watchChild(sess *session, conn *streamConn, proc *child.Proc
 }
 
 // initializeFault explains why initialize failed, with what the server has said, or the child or the connection in the end.
-func (c *connector) initializeFault(ctx context.Context, sess *session, said *declared, err error) *fault.Fault {
+func (c *connector) initializeFault(ctx context.Context, sess *session, said *transport.Declared, err error) *fault.Fault {
 	var rpc *sdkrpc.Error
-	if errors.As(err, &rpc) && rpc.Code == codeOversize {
-		return (&oversize{limit: c.cfg.Limits.Message}).fault("initialize")
+	if errors.As(err, &rpc) && rpc.Code == transport.CodeOversize {
+		return (&transport.Oversize{Limit: c.cfg.Limits.Message}).Fault("initialize")
 	}
 	if errors.As(err, &rpc) {
 		return &fault.Fault{
@@ -217,7 +218,7 @@ func (c *connector) initializeFault(ctx context.Context, sess *session, said *de
 			Cause: err,
 		}
 	}
-	if ctx.Err() == nil && said.isAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
+	if ctx.Err() == nil && said.IsAnswered() && !isBroken(err) { // that the child ends as well is what the SDK made of it
 		return c.unusableFault(err)
 	}
 	if ctx.Err() == nil && wait.For(ctx.Done(), sess.ended, reasonWithin) {
@@ -248,13 +249,13 @@ func (c *connector) unusableFault(err error) *fault.Fault {
 // isBroken reports whether err says that a connection has ended.
 func isBroken(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, mcp.ErrConnectionClosed) ||
-		errors.Is(err, errClosed)
+		errors.Is(err, transport.ErrClosed)
 }
 
 // connectSSE connects over the transport of protocol 2024-11-05, which no server of 2026-07-28 offers any more: so it is
 // not asked for that. life bounds the session, ctx the connecting.
 func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Fault) {
-	wire, err := dialSSE(ctx, life, c.http, c.cfg.Limits.Message)
+	wire, err := transport.DialSSE(ctx, life, c.http, c.cfg.Limits.Message)
 	if err != nil {
 		return nil, fault.OfConnect(c.cfg, err, c.redact)
 	}
@@ -288,31 +289,31 @@ func (c *connector) connectSSE(life, ctx context.Context) (*session, *fault.Faul
 
 // connectHTTP initialises a session over Streamable HTTP.
 func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
-	control := newControlTransport(c.http.pool, c.probeTime(), c.cfg.Limits.Message)
-	client := c.http.client(control)
-	stop := context.AfterFunc(ctx, control.abort)
+	control := transport.NewControl(c.http.Pool, c.probeTime(), c.cfg.Limits.Message)
+	client := c.http.Client(control)
+	stop := context.AfterFunc(ctx, control.Abort)
 	sdk, err := c.initialize(ctx, &mcp.StreamableClientTransport{
-		Endpoint:   c.http.url.String(),
+		Endpoint:   c.http.URL.String(),
 		HTTPClient: client,
 		// The lane listens itself: the SDK gives the whole session up after a few streams that were cut.
 		DisableStandaloneSSE: true,
-	}, c.skipsProbe(), control.listening())
+	}, c.skipsProbe(), control.Declared())
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		f := c.httpFault(ctx, control, err)
-		control.abort()
+		control.Abort()
 		if sdk != nil {
-			closeSDK(sdk, c.kill, control.abort)
+			transport.CloseSDK(sdk, c.kill, control.Abort)
 		}
 		return nil, f
 	}
 	sess := newSession()
-	sess.established(sdk, control.settle(), c.hubVersion)
-	sess.unanswered = control.unanswered.Load()
+	sess.established(sdk, control.Settle(), c.hubVersion)
+	sess.unanswered = control.Unanswered.Load()
 	l := &httpLane{
-		server: c.http, calls: c.http.client(c.http.pool), control: client,
+		server: c.http, calls: c.http.Client(c.http.Pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,
 		notifications: c.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
 	}
@@ -327,7 +328,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 		sess.end(&fault.Fault{What: "the session ended"})
 	})
 	sess.shut = func(kill <-chan struct{}) {
-		closeSDK(sdk, kill, control.abort)
+		transport.CloseSDK(sdk, kill, control.Abort)
 		watching.Wait()
 		l.background.Wait()
 	}
@@ -335,31 +336,31 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 }
 
 // httpFault explains why a session over HTTP could not be initialised.
-func (c *connector) httpFault(ctx context.Context, control *controlTransport, err error) *fault.Fault {
-	last := control.lastAnswer()
-	if large := control.oversize(); large != nil {
-		return large.fault("initialize")
+func (c *connector) httpFault(ctx context.Context, control *transport.Control, err error) *fault.Fault {
+	last := control.LastAnswer()
+	if large := control.Oversize(); large != nil {
+		return large.Fault("initialize")
 	}
 	var rpc *sdkrpc.Error
 	refused := errors.As(err, &rpc) && rpc.Code != rejectedByTransport
-	if ctx.Err() == nil && last.status >= 400 {
-		f := fault.OfStatus(c.cfg, last.status, last.retry, err)
+	if ctx.Err() == nil && last.Status >= 400 {
+		f := fault.OfStatus(c.cfg, last.Status, last.Retry, err)
 		if refused && !f.Auth {
 			f.What += ": " + c.redact.Text(rpc.Message)
 		}
 		return f
 	}
-	if ctx.Err() == nil && last.foreign() {
+	if ctx.Err() == nil && last.Foreign() {
 		return &fault.Fault{
-			What:  fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(c.cfg.URL), c.redact.Text(last.media)),
+			What:  fmt.Sprintf("%s answered with content type %q instead of JSON", redact.URL(c.cfg.URL), c.redact.Text(last.Media)),
 			Hint:  "check that url is that of an MCP endpoint",
 			Cause: err,
 		}
 	}
-	if last.status != 0 && refused {
-		return c.initializeFault(ctx, newSession(), &declared{}, err)
+	if last.Status != 0 && refused {
+		return c.initializeFault(ctx, newSession(), &transport.Declared{}, err)
 	}
-	if ctx.Err() == nil && control.listening().isAnswered() && !isBroken(err) && !errors.As(err, new(net.Error)) {
+	if ctx.Err() == nil && control.Declared().IsAnswered() && !isBroken(err) && !errors.As(err, new(net.Error)) {
 		return c.unusableFault(err)
 	}
 	return fault.OfConnect(c.cfg, err, c.redact)

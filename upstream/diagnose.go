@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // Names of the steps of Diagnose, in their order.
@@ -153,15 +154,15 @@ func (d *diagnosis) find(ctx context.Context) bool {
 		path, f := s.launcher.Find(s.cfg)
 		return d.done(Step{Name: StepCommand, Detail: s.redact.Text(path)}, f)
 	}
-	target, via := s.connector.http.url, ""
-	proxy, err := s.connector.http.pool.Proxy(&http.Request{URL: target})
+	target, via := s.connector.http.URL, ""
+	proxy, err := s.connector.http.Pool.Proxy(&http.Request{URL: target})
 	if err == nil && proxy != nil {
 		target, via = proxy, "proxy "
 	}
 	var conn net.Conn
 	if err == nil {
 		limited, cancel := context.WithTimeout(ctx, s.cfg.Timeouts.Connect)
-		conn, err = s.connector.http.pool.DialContext(limited, "tcp", net.JoinHostPort(target.Hostname(), port(target)))
+		conn, err = s.connector.http.Pool.DialContext(limited, "tcp", net.JoinHostPort(target.Hostname(), transport.Port(target)))
 		cancel()
 	}
 	if ctx.Err() != nil {

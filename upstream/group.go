@@ -29,6 +29,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // coalesce is how long changes are collected before they are told.
@@ -158,7 +159,7 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 // changed notes that a catalog or a state is another than before.
 func (g *Group) changed() {
 	g.changes.Add(1)
-	signal(g.dirty)
+	wait.Signal(g.dirty)
 }
 
 // Changes counts the changes so far: as long as it is the same, so are all catalogs and states.
@@ -179,7 +180,7 @@ func (g *Group) restate(server string, k lists.Kind) {
 		said.Resources = true
 	}
 	g.restated[server] = said
-	signal(g.dirty)
+	wait.Signal(g.dirty)
 }
 
 // Restatement says that a server has told of changes, by which a client of that server alone may go: the lists can be as

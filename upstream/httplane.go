@@ -13,11 +13,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 const (
@@ -35,7 +37,7 @@ const (
 
 // httpLane is the lane of a Streamable HTTP session: each call is one POST of its own, outside the SDK's connection.
 type httpLane struct {
-	server  *httpServer
+	server  *transport.HTTP
 	calls   *http.Client // for calls
 	control *http.Client // for what is no call; ends with the session
 	session string       // Mcp-Session-Id, or ""
@@ -57,7 +59,7 @@ type httpLane struct {
 
 // newRequest makes a request of this session.
 func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, l.server.url.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, l.server.URL.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +81,7 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 func (l *httpLane) send(ctx context.Context, c *laneCall) {
 	// The request does not end with ctx but with cancel, which tells the server first.
 	ctx, c.abort = context.WithCancel(context.WithoutCancel(ctx))
-	l.server.flights.Go(func() {
+	l.server.Flights.Go(func() {
 		defer c.abort()
 		c.finish(l.exchange(ctx, c))
 	})
@@ -87,7 +89,7 @@ func (l *httpLane) send(ctx context.Context, c *laneCall) {
 
 // exchange posts the call and reads what comes back up to the response.
 func (l *httpLane) exchange(ctx context.Context, c *laneCall) answer {
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { c.begin() }}
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { c.Begin() }}
 	req, err := l.newRequest(httptrace.WithClientTrace(ctx, trace), http.MethodPost, c.body())
 	if err != nil {
 		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
@@ -104,16 +106,16 @@ func (l *httpLane) exchange(ctx context.Context, c *laneCall) answer {
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return l.refused(ctx, c, resp)
-	case isEventStream(resp):
+	case transport.IsEventStream(resp):
 		return l.readStream(ctx, c, resp.Body)
-	case mediaType(resp) == "application/json":
+	case transport.MediaType(resp) == "application/json":
 		return l.readJSON(ctx, c, resp)
 	}
 	return answer{err: &tool.Failure{
 		Class: tool.ClassDependencyUnavailable,
 		Code:  "invalid_response",
 		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
-			redact.Clean(redact.Truncate(mediaType(resp), 80))),
+			redact.Clean(redact.Truncate(transport.MediaType(resp), 80))),
 		OutcomeUnknown: true,
 	}}
 }
@@ -138,13 +140,13 @@ func (l *httpLane) unreached(ctx context.Context, c *laneCall, err error) answer
 // refused is the answer of a call that got a status other than success.
 func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response) answer {
 	status := resp.StatusCode
-	f := fault.StatusFailure(status, retryAfter(resp.Header))
+	f := fault.StatusFailure(status, transport.RetryAfter(resp.Header))
 	if status == http.StatusUnauthorized {
-		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.url.String())),
+		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.URL.String())),
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return answer{err: f, status: status}
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
 	if l.forgotten(ctx, status, c.method) {
 		f.Message = "the server has forgotten the session: call again"
 		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
@@ -182,7 +184,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 		return false
 	}
 	if status == http.StatusBadRequest {
-		ctx, cancel := context.WithTimeout(ctx, cancelPatience)
+		ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
 		defer cancel()
 		a := l.exchange(ctx, l.newPing())
 		return a.status == http.StatusBadRequest || a.status == http.StatusNotFound
@@ -192,7 +194,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 
 // readJSON reads a response of content type application/json.
 func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
-	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.account)
+	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.Account)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
 		return l.oversizeAnswer(full)
 	}
@@ -232,7 +234,7 @@ func responseIn(batch []byte, id string) (found []byte) {
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
 	defer func() { _ = body.Close() }()
-	events := jsonrpc.NewEventReader(body, l.limit, l.server.account)
+	events := jsonrpc.NewEventReader(body, l.limit, l.server.Account)
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.Next()
@@ -264,7 +266,7 @@ func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadClos
 			return endedFailure(c, err)
 		}
 		_ = body.Close()
-		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.account)
+		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.Account)
 		events.LastID = lastID
 	}
 }
@@ -294,7 +296,7 @@ func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duratio
 	if err != nil {
 		return nil, true
 	}
-	if resp.StatusCode == http.StatusOK && isEventStream(resp) {
+	if resp.StatusCode == http.StatusOK && transport.IsEventStream(resp) {
 		return resp.Body, true
 	}
 	_ = resp.Body.Close()
@@ -362,7 +364,7 @@ func (l *httpLane) tell(ctx context.Context, method string, params []byte) error
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+	_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return &fault.StatusError{Status: resp.StatusCode}
 	}
@@ -371,7 +373,7 @@ func (l *httpLane) tell(ctx context.Context, method string, params []byte) error
 
 // post sends a notification in the background. Nobody waits for it.
 func (l *httpLane) post(ctx context.Context, body []byte) {
-	l.background.Go(func() { l.deliver(ctx, body, cancelPatience) })
+	l.background.Go(func() { l.deliver(ctx, body, transport.CancelPatience) })
 }
 
 const (
@@ -387,7 +389,7 @@ func (l *httpLane) respond(ctx context.Context, body []byte) {
 		l.log.Warn("a message to the server was dropped: too many others are under way")
 		return
 	}
-	l.server.flights.Go(func() {
+	l.server.Flights.Go(func() {
 		defer l.responses.Add(-1)
 		l.deliver(ctx, body, responsePatience)
 	})
@@ -412,7 +414,7 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 		l.log.Debug("message to the server failed", "error", fault.Plain(err))
 		return
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+	_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
 	_ = resp.Body.Close()
 }
 
@@ -441,4 +443,20 @@ func (l *httpLane) ping(ctx context.Context) error {
 		return errors.New("the server does not speak protocol 2026-07-28 any more")
 	}
 	return pingError(a)
+}
+
+// oversizeAnswer is the answer of a call whose response is too large, or had no room: full says why.
+func (l *httpLane) oversizeAnswer(full error) answer {
+	large := &transport.Oversize{Limit: l.limit, NoRoom: full}
+	l.notifications.losses.add()
+	large.Warn(l.log)
+	return answer{err: large.Failure()}
+}
+
+// noRoom returns err if it says that there was no memory for a message, else nil.
+func noRoom(err error) error {
+	if errors.Is(err, budget.ErrTooLarge) || errors.Is(err, budget.ErrBusy) {
+		return err
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -162,8 +163,8 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 	switch {
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
 		return true
-	case resp.StatusCode != http.StatusOK || !isEventStream(resp):
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	case resp.StatusCode != http.StatusOK || !transport.IsEventStream(resp):
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
 		s.refused(body, fault.StatusFailure(resp.StatusCode, 0))
 		return false
 	}
@@ -183,7 +184,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 				s.watch.lapsed()
 			}
 		case e.Kind == jsonrpc.Response:
-			_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
+			_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
 			s.refused(e.Text, errNotStanding)
 			ended = !rawjson.IsNull(e.Error) // otherwise the server ended it, and may take it again
 			return false
@@ -229,7 +230,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 		return "", false
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
 		return lastID, true
-	case resp.StatusCode != http.StatusOK || !isEventStream(resp):
+	case resp.StatusCode != http.StatusOK || !transport.IsEventStream(resp):
 		return "", false // "or else return HTTP 405 Method Not Allowed"
 	}
 	if again && lastID == "" {
@@ -244,15 +245,15 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 func (l *httpLane) readEvents(
 	ctx context.Context, body io.Reader, lastID string, each func(jsonrpc.Message) bool,
 ) (id string) {
-	events := jsonrpc.NewEventReader(body, l.limit, l.server.account)
+	events := jsonrpc.NewEventReader(body, l.limit, l.server.Account)
 	events.LastID = lastID
 	for {
 		ev, err := events.Next()
 		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
 			l.notifications.losses.add()
-			(&oversize{limit: l.limit, full: events.NoRoom()}).warn(l.log)
-			err = oversizeOf(events.Skip())
-			if large := (*oversize)(nil); errors.As(err, &large) {
+			(&transport.Oversize{Limit: l.limit, NoRoom: events.NoRoom()}).Warn(l.log)
+			err = transport.OversizeOf(events.Skip())
+			if large := (*transport.Oversize)(nil); errors.As(err, &large) {
 				continue
 			}
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // lane carries raw requests over one session, beside the SDK, which would decode and re-encode them. There are two:
@@ -135,13 +137,23 @@ func (c *laneCall) body() []byte {
 	return jsonrpc.RequestText(rawjson.Quote(c.id), c.method, c.params)
 }
 
-// begin marks the call as sent. It returns false if the call was dropped meanwhile and must not be sent.
-func (c *laneCall) begin() bool {
+// Begin implements transport.Call. It marks the call as sent. It returns false if the call was dropped meanwhile and must not be sent.
+func (c *laneCall) Begin() bool {
 	return c.state.CompareAndSwap(callQueued, callSent) || c.state.Load() == callSent
 }
 
-// takeBack marks a call that was begun as not sent after all: not a byte of it has left.
-func (c *laneCall) takeBack() { c.state.CompareAndSwap(callSent, callQueued) }
+// TakeBack implements transport.Call. It marks a call that was begun as not sent: not a byte of it has left.
+func (c *laneCall) TakeBack() { c.state.CompareAndSwap(callSent, callQueued) }
+
+// Fail implements transport.Call.
+func (c *laneCall) Fail(err error) {
+	var status *fault.StatusError
+	if errors.As(err, &status) {
+		c.finish(answer{err: fault.StatusFailure(status.Status, 0)})
+		return
+	}
+	c.finish(endedFailure(c, err))
+}
 
 // drop marks the call as not to be sent, and reports whether it may have been sent before.
 func (c *laneCall) drop() (sent bool) {
@@ -183,12 +195,7 @@ func (c *laneCall) finish(a answer) {
 	c.signal()
 }
 
-func (c *laneCall) signal() {
-	select {
-	case c.ready <- struct{}{}:
-	default:
-	}
-}
+func (c *laneCall) signal() { wait.Signal(c.ready) }
 
 // take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
 func (c *laneCall) take() (reports []report, done *answer) {

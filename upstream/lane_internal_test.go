@@ -21,6 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // memoryWire is a wire whose far side is the test.
@@ -35,7 +36,7 @@ func newMemoryWire() *memoryWire {
 	return &memoryWire{in: make(chan []byte, 1000), out: make(chan []byte, 1000), stop: make(chan struct{})}
 }
 
-func (w *memoryWire) read() (jsonrpc.Received, error) {
+func (w *memoryWire) Read() (jsonrpc.Received, error) {
 	select {
 	case b, ok := <-w.in:
 		if !ok {
@@ -47,20 +48,20 @@ func (w *memoryWire) read() (jsonrpc.Received, error) {
 	}
 }
 
-func (w *memoryWire) post(m outMessage) error {
-	if m.start() {
-		w.out <- m.data
-		m.finish(nil)
+func (w *memoryWire) Post(m transport.Message) error {
+	if m.Start() {
+		w.out <- m.Data
+		m.Finish(nil)
 	}
 	return nil
 }
 
-func (w *memoryWire) close()   { w.once.Do(func() { close(w.stop) }) }
-func (w *memoryWire) release() { w.close() }
+func (w *memoryWire) Close()   { w.once.Do(func() { close(w.stop) }) }
+func (w *memoryWire) Release() { w.Close() }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func testConn(w wire, onListChanged func()) *streamConn {
+func testConn(w transport.Wire, onListChanged func()) *streamConn {
 	hear := func(e jsonrpc.Message, _ *laneCall) {
 		if e.Method == noteToolsChanged {
 			onListChanged()
@@ -147,7 +148,7 @@ func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
 	}
 	c.report(bytes.Repeat([]byte("x"), maxProgress+1))
 	c.finish(answer{result: json.RawMessage("{}")})
-	c.finish(answer{err: errClosed})
+	c.finish(answer{err: transport.ErrClosed})
 	c.report(json.RawMessage("late"))
 	reports, done := c.take()
 	if len(reports) != maxQueuedProgress || string(reports[0].progress) != "10" || done == nil || done.err != nil {
@@ -285,7 +286,7 @@ func FuzzStdout(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in, out := io.Pipe()
-		w := newLineWire(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
+		w := transport.NewLines(out, io.NopCloser(bytes.NewReader(data)), 256, nil)
 		go func() { _, _ = io.Copy(io.Discard, in) }()
 		conn := testConn(w, func() {})
 		call := newLaneCall("toolhub-7", methodCallTool, json.RawMessage("{}"))

@@ -275,7 +275,7 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 			return sess, nil
 		}
 		if wakes {
-			signal(l.wake)
+			wait.Signal(l.wake)
 		}
 		// A session that is over is about to be replaced, or to become a failure that tells more.
 		if !wakes && !restarts && state != tool.ServerStarting && state != tool.ServerReady {

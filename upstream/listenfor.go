@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // Listen keeps a subscriptions/listen of a client's own open at a server of 2026-07-28, for what the hub does not listen to
@@ -78,7 +79,7 @@ func (c *caller) listenFor(ctx context.Context, sess *session, x *clientRequest,
 			return answer{err: errRetired}
 		case <-c.lifecycle.stopping:
 			sess.lane.cancel(ctx, lc, "the client is stopping")
-			return endedFailure(lc, errClosed)
+			return endedFailure(lc, transport.ErrClosed)
 		case <-ctx.Done():
 			sess.lane.cancel(ctx, lc, "nobody listens any more")
 			return answer{err: canceled(ctx, true)}

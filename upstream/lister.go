@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 const (
@@ -133,10 +134,10 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, page int, a answer) *fault.Fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
-	var large *oversize
+	var large *transport.Oversize
 	switch {
 	case errors.As(a.err, &large):
-		return large.fault(l.Method())
+		return large.Fault(l.Method())
 	case errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return &fault.Fault{What: fmt.Sprintf("%s did not end within %s (page %d)", l.Method(), r.cfg.Timeouts.List, page),
 			Hint: "if the server is only slow, raise timeouts.list", Cause: a.err}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // crowded is an account of a budget of 16 MiB of which others hold 10.
@@ -51,7 +52,7 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			s := jsonrpc.NewEventReader(strings.NewReader(stream+"data: {}\n\n"), 64<<20, a)
 			ev, err := s.Next()
 			if errors.Is(err, jsonrpc.ErrEventTooLarge) {
-				err = oversizeOf(s.Skip())
+				err = transport.OversizeOf(s.Skip())
 			}
 			next, failed := s.Next()
 			if failed != nil {
@@ -64,7 +65,7 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 		"line": func(a *budget.Account) (jsonrpc.Received, string, error) {
 			l := jsonrpc.NewLineReader(strings.NewReader(long+"\n{}\n"), func() int { return 64 << 20 }, a)
 			large, err := l.Next()
-			err = oversizeOf(err)
+			err = transport.OversizeOf(err)
 			next, failed := l.Next()
 			if failed != nil {
 				return jsonrpc.Received{}, "", failed
@@ -88,15 +89,15 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			mine, others := crowded(t)
 			began := time.Now()
 			_, small, err := read(mine)
-			var large *oversize
+			var large *transport.Oversize
 			if errors.As(err, &large) {
-				if f := large.failure(); f.Class != "result_too_large" || !strings.Contains(f.Message, "hub.limits.memory") {
+				if f := large.Failure(); f.Class != "result_too_large" || !strings.Contains(f.Message, "hub.limits.memory") {
 					t.Errorf("%s: %+v", name, f)
 				}
-				if !bytes.Contains(large.response, []byte(`"toolhub-1"`)) {
-					t.Errorf("%s: it is not known whose the message was: %s", name, large.response)
+				if !bytes.Contains(large.Response, []byte(`"toolhub-1"`)) {
+					t.Errorf("%s: it is not known whose the message was: %s", name, large.Response)
 				}
-				err = large.full
+				err = large.NoRoom
 			}
 			if !errors.Is(err, budget.ErrBusy) || small != "{}" {
 				t.Errorf("%s: %v, and then %q", name, err, small)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // sender sends single requests over a session and waits for their answers.
@@ -74,7 +75,7 @@ func (s *sender) wait(
 			return answer{err: canceled(ctx, c.sent())}
 		case <-s.stopping:
 			sess.lane.cancel(ctx, c, "the client is stopping")
-			return endedFailure(c, errClosed)
+			return endedFailure(c, transport.ErrClosed)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // server is one upstream server, or the connection of one client session to it (see isolation). One goroutine, keepAlive, starts it,
@@ -72,7 +73,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:
 		var err error
-		s.connector.http, err = newHTTPServer(e.cfg, e.memory)
+		s.connector.http, err = transport.NewHTTP(e.cfg, e.memory)
 		return s, err
 	case Stdio:
 		return s, nil
@@ -169,8 +170,8 @@ func (s *server) keepAlive(ctx context.Context) {
 func (s *server) finish() {
 	s.lifecycle.drain()
 	if s.connector.http != nil {
-		s.connector.http.flights.Wait()
-		s.connector.http.pool.CloseIdleConnections()
+		s.connector.http.Flights.Wait()
+		s.connector.http.Pool.CloseIdleConnections()
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -63,7 +65,7 @@ func (s *session) isOver() bool { return wait.IsClosed(s.ended) }
 // isCut reports whether the connection is over, and why it is may not be known yet.
 func (s *session) isCut() bool { return wait.IsClosed(s.cut) }
 
-func (s *session) listChanged(k lists.Kind) { signal(s.changed[k]) }
+func (s *session) listChanged(k lists.Kind) { wait.Signal(s.changed[k]) }
 
 // missed notes that the server may have told of changes while nobody listened.
 func (s *session) missed() {
@@ -72,19 +74,11 @@ func (s *session) missed() {
 	}
 }
 
-func (s *session) suspected() { signal(s.suspect) }
-
-// signal sends to a channel that has room for one.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (s *session) suspected() { wait.Signal(s.suspect) }
 
 // established takes over what initialize or discover has said.
-func (s *session) established(sdk *mcp.ClientSession, said *declared, hubVersion string) {
-	s.declared = said.all()
+func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, hubVersion string) {
+	s.declared = said.All()
 	s.id = sdk.ID()
 	if res := sdk.InitializeResult(); res != nil {
 		s.info = *res
@@ -146,4 +140,39 @@ func (s *session) offer() admit.Offer {
 		o.Title = orText(info.Title, info.Name)
 	}
 	return o
+}
+
+// maxDeclared is the size in bytes above which a member of a server's capabilities is not passed on.
+const maxDeclared = 64 << 10
+
+// declares returns a member of the capabilities, as one line; "" where there is none that is an object.
+func (s *session) declares(name string) string {
+	raw, ok := ability(s.declared, name)
+	if !ok || len(raw) > maxDeclared {
+		return ""
+	}
+	line, err := rawjson.Line(raw)
+	if err != nil {
+		return ""
+	}
+	return string(line)
+}
+
+// tasks is what the server says that it can do with tasks, each by the rules of its own revision.
+func (s *session) tasks() (tasks tool.Tasks, extension bool) {
+	if s.hop != nil {
+		extensions, _ := ability(s.declared, "extensions")
+		_, extension = ability(extensions, tool.TaskExtension)
+		return tasks, extension
+	}
+	all, ok := ability(s.declared, "tasks")
+	if !ok || s.version != newestWithSession {
+		return tasks, false
+	}
+	_, tasks.List = ability(all, "list")
+	_, tasks.Cancel = ability(all, "cancel")
+	requests, _ := ability(all, "requests")
+	tools, _ := ability(requests, "tools")
+	_, tasks.Calls = ability(tools, "call")
+	return tasks, false
 }

@@ -17,54 +17,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
-
-// wire moves whole messages to and from one server.
-type wire interface {
-	// read returns the next message, which the caller may keep or free. It is called from one goroutine. A message that the
-	// wire had to skip is an *oversize; any other error ends the connection.
-	read() (jsonrpc.Received, error)
-
-	// post hands m over for sending and never blocks. An error means that m will not be sent.
-	post(m outMessage) error
-
-	// close ends the sending, which tells the server to finish. It does not wait for that. Twice is harmless.
-	close()
-
-	// release unblocks read, which then ends, and waits for what the wire started. It comes after close.
-	release()
-}
-
-// errClosed is the end of a connection that the hub closed itself.
-var errClosed = errors.New("connection closed")
-
-// outMessage is one message on its way out.
-type outMessage struct {
-	data []byte     // no line break inside
-	call *laneCall  // nil for messages of the SDK and notifications
-	done chan error // nil, or has room for one: told when the message was written or could not be
-}
-
-// start reports whether the message is still wanted, and marks its call as sent.
-func (m outMessage) start() bool { return m.call == nil || m.call.begin() }
-
-// finish tells whoever waits how the sending went.
-func (m outMessage) finish(err error) {
-	if m.done != nil {
-		m.done <- err
-	}
-	if err == nil || m.call == nil {
-		return
-	}
-	var status *fault.StatusError
-	if errors.As(err, &status) {
-		m.call.finish(answer{err: fault.StatusFailure(status.Status, 0)})
-		return
-	}
-	m.call.finish(endedFailure(m.call, err))
-}
 
 const (
 	// maxServerRequests bounds a server's own requests that wait for their answer: the SDK queues without bound.
@@ -79,7 +34,7 @@ const (
 // the SDK it is an mcp.Connection. Beside that it is the lane of the session: responses and progress of lane calls
 // never reach the SDK but go to their calls as they were received.
 type streamConn struct {
-	wire          wire
+	wire          transport.Wire
 	log           *slog.Logger
 	redact        *redact.Redactor
 	notifications notificationHandler
@@ -93,7 +48,7 @@ type streamConn struct {
 	noise    atomic.Int64
 	noisy    *rate.Limiter
 	probe    probe
-	declared declared // of the server, in what it answers the SDK
+	declared transport.Declared // of the server, in what it answers the SDK
 	desk     *desk
 	pings    atomic.Int64
 
@@ -107,7 +62,7 @@ type streamConn struct {
 // newStreamConn starts reading from w. patience is how long server/discover may go unanswered until the SDK is told
 // that the server does not know it.
 func newStreamConn(
-	w wire, patience time.Duration, to notificationHandler, log *slog.Logger, r *redact.Redactor,
+	w transport.Wire, patience time.Duration, to notificationHandler, log *slog.Logger, r *redact.Redactor,
 ) *streamConn {
 	c := &streamConn{
 		wire:          w,
@@ -170,26 +125,26 @@ func (c *streamConn) Write(ctx context.Context, m sdkrpc.Message) error {
 			c.probe.start(m.ID, c.deliver)
 		}
 	}
-	out := outMessage{data: data, done: make(chan error, 1)}
-	if err := c.wire.post(out); err != nil {
+	out := transport.Message{Data: data, Done: make(chan error, 1)}
+	if err := c.wire.Post(out); err != nil {
 		return fmt.Errorf("send message: %w", err)
 	}
 	select {
-	case err := <-out.done:
+	case err := <-out.Done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-c.closing:
-		return errClosed
+		return transport.ErrClosed
 	case <-c.ended:
-		return errClosed
+		return transport.ErrClosed
 	}
 }
 
 // Close ends the connection for the SDK and fails every call in flight. It does not wait for the server to end: the SDK
 // calls it under a lock of its own.
 func (c *streamConn) Close() error {
-	c.shut(errClosed)
+	c.shut(transport.ErrClosed)
 	return nil
 }
 
@@ -202,7 +157,7 @@ func (c *streamConn) shut(err error) {
 		c.mu.Unlock()
 		close(c.closing)
 		c.probe.stop()
-		c.wire.close()
+		c.wire.Close()
 		for _, call := range calls {
 			call.drop()
 			call.finish(endedFailure(call, err))
@@ -212,8 +167,8 @@ func (c *streamConn) shut(err error) {
 
 // release ends the reader and waits for it.
 func (c *streamConn) release() {
-	c.shut(errClosed)
-	c.wire.release()
+	c.shut(transport.ErrClosed)
+	c.wire.Release()
 	<-c.ended
 	c.background.Wait()
 }
@@ -229,8 +184,8 @@ func (c *streamConn) err() error {
 func (c *streamConn) readAll() {
 	defer close(c.ended)
 	for {
-		got, err := c.wire.read()
-		var large *oversize
+		got, err := c.wire.Read()
+		var large *transport.Oversize
 		if errors.As(err, &large) {
 			c.receiveOversize(large)
 			continue
@@ -303,7 +258,7 @@ func (c *streamConn) receiveOne(got jsonrpc.Received) {
 		return // too late: the SDK was told otherwise
 	}
 	if e.Kind == jsonrpc.Response {
-		c.declared.note(e)
+		c.declared.Note(e)
 	}
 	c.deliver(m)
 }
@@ -373,7 +328,7 @@ func (c *streamConn) questions() *desk { return c.desk }
 // respond answers a request of the server; nil answers nothing. What a server does not take in is lost to it.
 func (c *streamConn) respond(body []byte) {
 	if line, err := rawjson.Line(body); err == nil && body != nil {
-		_ = c.wire.post(outMessage{data: line})
+		_ = c.wire.Post(transport.Message{Data: line})
 	}
 }
 
@@ -411,14 +366,14 @@ func (c *streamConn) send(_ context.Context, call *laneCall) {
 	c.mu.Lock()
 	if c.pending == nil || c.endErr != nil {
 		c.mu.Unlock()
-		call.finish(endedFailure(call, errClosed))
+		call.finish(endedFailure(call, transport.ErrClosed))
 		return
 	}
 	c.pending[call.id] = call
 	c.mu.Unlock()
 	data, err := rawjson.Line(call.body())
 	if err == nil {
-		err = c.wire.post(outMessage{data: data, call: call})
+		err = c.wire.Post(transport.Message{Data: data, Call: call})
 	}
 	if err != nil {
 		c.remove(call.id)
@@ -435,7 +390,7 @@ func (c *streamConn) send(_ context.Context, call *laneCall) {
 func (c *streamConn) cancel(_ context.Context, call *laneCall, reason string) {
 	c.remove(call.id)
 	if call.drop() {
-		_ = c.wire.post(outMessage{data: cancelBody(call.id, reason)}) // best effort: the caller has gone
+		_ = c.wire.Post(transport.Message{Data: cancelBody(call.id, reason)}) // best effort: the caller has gone
 	}
 }
 
@@ -445,15 +400,15 @@ func (c *streamConn) tell(ctx context.Context, method string, params []byte) err
 	if err != nil {
 		return err
 	}
-	out := outMessage{data: line, done: make(chan error, 1)}
-	if err := c.wire.post(out); err != nil {
+	out := transport.Message{Data: line, Done: make(chan error, 1)}
+	if err := c.wire.Post(out); err != nil {
 		return err
 	}
 	select {
-	case err := <-out.done:
+	case err := <-out.Done:
 		return err
 	case <-c.closing:
-		return errClosed
+		return transport.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -536,7 +491,7 @@ func (c *streamConn) stand(ctx context.Context, w *watch, call *laneCall, versio
 // endListen ends a subscription, and waits a while for that.
 func (c *streamConn) endListen(call *laneCall) {
 	defer c.remove(call.id)
-	_ = c.wire.post(outMessage{data: cancelBody(call.id, "renewed")}) // best effort: the next one does not depend on it
+	_ = c.wire.Post(transport.Message{Data: cancelBody(call.id, "renewed")}) // best effort: the next one does not depend on it
 	timer := time.NewTimer(listenGrace)
 	defer timer.Stop()
 	for {
@@ -550,5 +505,20 @@ func (c *streamConn) endListen(call *laneCall) {
 		case <-c.closing:
 			return
 		}
+	}
+}
+
+// receiveOversize tells whoever waits for a message that it was too large: the call, or the SDK.
+func (c *streamConn) receiveOversize(large *transport.Oversize) {
+	c.notifications.losses.add()
+	large.Warn(c.log)
+	e := jsonrpc.Read(large.Response)
+	if e.Kind != jsonrpc.Response {
+		return
+	}
+	if id, ours := laneID(e); !ours {
+		c.receiveOne(jsonrpc.Received{Text: large.Response})
+	} else if call := c.remove(id); call != nil {
+		call.finish(answer{err: large.Failure()})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // levelWithin is how long a call waits until its server has taken the level that clients want.
@@ -90,7 +91,7 @@ func (s *subscriptions) renew(ctx context.Context, sess *session, uris []string,
 	switch {
 	case ctx.Err() != nil:
 		return canceled(ctx, true)
-	case errors.Is(err, errClosed):
+	case errors.Is(err, transport.ErrClosed):
 		return endedFailure(&laneCall{}, err).err
 	case err != nil:
 		return refusalOf(err, uris[0])

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // subscriptionState is what the server of one session has been told to report: resources, and log messages of a level.
@@ -54,7 +56,7 @@ func (s *subscriptionState) lock(ctx context.Context, sess *session) error {
 	case s.changing <- struct{}{}:
 		return nil
 	case <-sess.ended:
-		return endedFailure(&laneCall{}, errClosed).err
+		return endedFailure(&laneCall{}, transport.ErrClosed).err
 	case <-ctx.Done():
 		return canceled(ctx, false)
 	}

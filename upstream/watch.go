@@ -11,6 +11,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // watch is what the standing subscriptions/listen of a session asks for, on 2026-07-28, and what the server agreed to.
@@ -79,7 +81,7 @@ func (w *watch) ask(uris []string) (version int) {
 	defer w.mu.Unlock()
 	w.uris = uris
 	w.version++
-	signal(w.renew)
+	wait.Signal(w.renew)
 	return w.version
 }
 
@@ -163,7 +165,7 @@ func (w *watch) wait(ctx context.Context, ended <-chan struct{}, version int) (a
 		select {
 		case <-moved:
 		case <-ended:
-			return nil, errClosed
+			return nil, transport.ErrClosed
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -37,7 +37,7 @@ var overLimits = []string{
 	"upstream.server",
 	"upstream/upstreamtest.peer",
 	"upstream/upstreamtest.(*peer).call",
-	"upstream.Group", "upstream.isolation", "upstream.sseWire",
+	"upstream.Group", "upstream.isolation",
 }
 
 // TestLimits holds the sizes of packages, types and functions, and what no package but main may do. A type that grows

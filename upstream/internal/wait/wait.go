@@ -1,4 +1,4 @@
-// Package wait waits for channels to be closed, in a way that does not depend on how busy the machine is.
+// Package wait signals and waits on channels, in a way that does not depend on how busy the machine is.
 package wait
 
 import "time"
@@ -30,5 +30,13 @@ func IsClosed(c <-chan struct{}) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// Signal sends to c, which has room for one, unless a signal is there already.
+func Signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"bufio"
@@ -22,18 +22,18 @@ func TestLinesStayWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer never.Close()
-	w := newLineWire(in, out, 1<<20, nil)
+	w := NewLines(in, out, 1<<20, nil)
 	const writers, each = 8, 60
 	var posting, finished sync.WaitGroup
 	for p := range writers {
 		posting.Go(func() {
 			for i := range each {
-				m := outMessage{data: fmt.Appendf(nil, "%d %d %s.", p, i, strings.Repeat("x", i*i*7)), done: make(chan error, 1)}
-				if err := w.post(m); err != nil {
+				m := Message{Data: fmt.Appendf(nil, "%d %d %s.", p, i, strings.Repeat("x", i*i*7)), Done: make(chan error, 1)}
+				if err := w.Post(m); err != nil {
 					t.Error(err)
 				}
 				finished.Go(func() {
-					if err := <-m.done; err != nil {
+					if err := <-m.Done; err != nil {
 						t.Error(err)
 					}
 				})
@@ -61,9 +61,9 @@ func TestLinesStayWhole(t *testing.T) {
 	if n := w.behind.Load(); n != 0 {
 		t.Errorf("%d messages are said to be behind", n)
 	}
-	w.close()
-	w.release()
-	if err := w.post(outMessage{data: []byte("late")}); err == nil {
+	w.Close()
+	w.Release()
+	if err := w.Post(Message{Data: []byte("late")}); err == nil {
 		t.Error("a message was taken after the end")
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 const (
@@ -17,67 +18,67 @@ const (
 	maxQueuedBytes = 64 << 20
 )
 
-// errQueueFull means that a server does not take in what it is sent.
+// errQueueFull means that a server does not read what it is sent.
 var errQueueFull = errors.New("the server does not read its input")
 
-// lineWire is the wire to a child process: one message a line. Whoever posts a message writes it, as far as the pipe
-// takes it at once. What it does not take, and what is posted meanwhile, is written by a goroutine, so that a child that
-// does not read its input blocks nobody but itself.
-type lineWire struct {
+// Lines is the wire to a child process: one message a line. post itself writes as much as the pipe takes at once. A
+// goroutine writes the rest, and what is posted meanwhile, so that a child that does not read its input blocks only itself.
+type Lines struct {
 	in    io.WriteCloser // the child's stdin
 	out   io.ReadCloser  // the child's stdout
 	lines *jsonrpc.LineReader
 
 	try     func([]byte) (int, error) // writes what can be written without waiting; nil where there is no such way
 	turn    sync.Mutex                // held by who writes
-	begun   *outMessage               // a message of which only data is left to write; turn is held
+	begun   *Message                  // a message of which only data is left to write; turn is held
 	behind  atomic.Int64              // messages that are queued, begun, or being written by the goroutine
 	poke    chan struct{}             // tells the goroutine of a begun message
-	queue   chan outMessage
+	queue   chan Message
 	queued  atomic.Int64 // bytes
 	stop    chan struct{}
 	once    sync.Once
 	writing sync.WaitGroup
 
 	breaking sync.Once
-	broken   chan struct{} // closed a while after the child has stopped taking in what is written
+	Broken   chan struct{} // closed a while after the child has stopped taking in what is written
 }
 
-// brokenAfter is how long a child that takes in nothing more may go on to write.
+// brokenAfter is how long a child that has stopped reading may go on to write.
 const brokenAfter = 500 * time.Millisecond
 
-func newLineWire(in io.WriteCloser, out io.ReadCloser, limit int, account *budget.Account) *lineWire {
-	w := &lineWire{
+// NewLines returns the wire over a child's stdin and stdout. limit bounds each message, account the memory of large ones.
+func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, account *budget.Account) *Lines {
+	w := &Lines{
 		in:    in,
 		out:   out,
 		lines: jsonrpc.NewLineReader(out, func() int { return limit }, account),
 		try:   writeAtOnce(in),
 		poke:  make(chan struct{}, 1),
-		queue: make(chan outMessage, maxQueuedLines),
+		queue: make(chan Message, maxQueuedLines),
 		stop:  make(chan struct{}),
 
-		broken: make(chan struct{}),
+		Broken: make(chan struct{}),
 	}
 	w.writing.Go(w.writeAll)
 	return w
 }
 
-func (w *lineWire) read() (jsonrpc.Received, error) {
+func (w *Lines) Read() (jsonrpc.Received, error) {
 	got, err := w.lines.Next()
-	return got, oversizeOf(err)
+	return got, OversizeOf(err)
 }
 
-func (w *lineWire) post(m outMessage) error {
+func (w *Lines) Post(m Message) error {
 	select {
 	case <-w.stop:
-		return errClosed
+		return ErrClosed
 	default:
 	}
 	if w.writeNow(&m) {
 		return nil
 	}
-	if w.queued.Add(int64(len(m.data))) > maxQueuedBytes && len(w.queue) > 0 {
-		w.queued.Add(-int64(len(m.data)))
+	if w.queued.Add(int64(len(m.Data))) > maxQueuedBytes && len(w.queue) > 0 {
+		w.queued.Add(-int64(len(m.Data)))
 		return errQueueFull
 	}
 	w.behind.Add(1)
@@ -86,58 +87,58 @@ func (w *lineWire) post(m outMessage) error {
 		return nil
 	default:
 		w.behind.Add(-1)
-		w.queued.Add(-int64(len(m.data)))
+		w.queued.Add(-int64(len(m.Data)))
 		return errQueueFull
 	}
 }
 
-// maxAtOnce is the size in bytes up to which a message is written by who posts it.
+// maxAtOnce is the size in bytes up to which post writes a message itself.
 const maxAtOnce = 64 << 10
 
-// writeNow writes m unless there is something to wait for, and reports whether it has taken m over.
-func (w *lineWire) writeNow(m *outMessage) bool {
-	if w.try == nil || len(m.data) > maxAtOnce || w.behind.Load() > 0 || !w.turn.TryLock() {
+// writeNow writes m unless it would have to wait, and reports whether m is taken care of.
+func (w *Lines) writeNow(m *Message) bool {
+	if w.try == nil || len(m.Data) > maxAtOnce || w.behind.Load() > 0 || !w.turn.TryLock() {
 		return false
 	}
 	defer w.turn.Unlock()
 	if w.behind.Load() > 0 {
 		return false // what came first goes first
 	}
-	if !m.start() {
-		m.finish(nil)
+	if !m.Start() {
+		m.Finish(nil)
 		return true
 	}
-	line := append(m.data, '\n')
+	line := append(m.Data, '\n')
 	n, err := w.try(line)
 	if err == nil && n < len(line) {
 		rest := *m
-		rest.data = line[n:]
+		rest.Data = line[n:]
 		w.begun = &rest
 		w.behind.Add(1)
-		signal(w.poke)
+		wait.Signal(w.poke)
 		return true
 	}
 	if err != nil {
 		w.isBroken()
-		if n == 0 && m.call != nil {
-			m.call.takeBack()
+		if n == 0 && m.Call != nil {
+			m.Call.TakeBack()
 		}
 	}
-	m.finish(err)
+	m.Finish(err)
 	return true
 }
 
-// isBroken notes that a write has failed: the child has closed its stdin or died. Usually its stdout ends as well, which
-// the reader finds, and then that counts.
-func (w *lineWire) isBroken() {
+// isBroken notes that a write has failed: the child has closed its stdin or died. Usually its stdout ends as well, and then the
+// reader reports that.
+func (w *Lines) isBroken() {
 	w.breaking.Do(func() {
-		// In two steps, of which the hub may lose one to standing still: the reader is to have its time.
-		time.AfterFunc(brokenAfter/2, func() { time.AfterFunc(brokenAfter/2, func() { close(w.broken) }) })
+		// In two steps: if the machine stands still for one of them, the reader still has time.
+		time.AfterFunc(brokenAfter/2, func() { time.AfterFunc(brokenAfter/2, func() { close(w.Broken) }) })
 	})
 }
 
 // writeAll writes what is left of a begun message, and queued ones, several with one system call where they wait.
-func (w *lineWire) writeAll() {
+func (w *Lines) writeAll() {
 	buf := bufio.NewWriterSize(w.in, 64<<10)
 	for {
 		select {
@@ -148,11 +149,11 @@ func (w *lineWire) writeAll() {
 			begun := w.begun
 			w.begun = nil
 			if begun != nil {
-				_, err := w.in.Write(begun.data)
+				_, err := w.in.Write(begun.Data)
 				if err != nil {
 					w.isBroken()
 				}
-				begun.finish(err)
+				begun.Finish(err)
 				w.behind.Add(-1)
 			}
 			w.turn.Unlock()
@@ -170,17 +171,17 @@ func (w *lineWire) writeAll() {
 }
 
 // writeQueued writes m and what is queued after it, and after what is left of a begun message. w.turn is held.
-func (w *lineWire) writeQueued(buf *bufio.Writer, m outMessage) error {
-	var unflushed []outMessage
+func (w *Lines) writeQueued(buf *bufio.Writer, m Message) error {
+	var unflushed []Message
 	if w.begun != nil {
-		_, _ = buf.Write(w.begun.data)
+		_, _ = buf.Write(w.begun.Data)
 		unflushed = append(unflushed, *w.begun)
 		w.begun = nil
 	}
 	for more := true; more; {
-		w.queued.Add(-int64(len(m.data)))
-		if m.start() {
-			_, _ = buf.Write(m.data) // bufio keeps the error for Flush
+		w.queued.Add(-int64(len(m.Data)))
+		if m.Start() {
+			_, _ = buf.Write(m.Data) // bufio keeps the error for Flush
 			_ = buf.WriteByte('\n')
 		}
 		unflushed = append(unflushed, m)
@@ -195,36 +196,36 @@ func (w *lineWire) writeQueued(buf *bufio.Writer, m outMessage) error {
 	err := buf.Flush()
 	w.behind.Add(-int64(len(unflushed)))
 	for _, m := range unflushed {
-		m.finish(err)
+		m.Finish(err)
 	}
 	return err
 }
 
-// refuse answers everything that is posted from now on with err.
-func (w *lineWire) refuse(err error) {
+// refuse fails everything that is posted from now on with err.
+func (w *Lines) refuse(err error) {
 	for {
 		select {
 		case <-w.stop:
 			return
 		case m := <-w.queue:
 			w.behind.Add(-1)
-			w.queued.Add(-int64(len(m.data)))
-			m.finish(err)
+			w.queued.Add(-int64(len(m.Data)))
+			m.Finish(err)
 		}
 	}
 }
 
-// close closes the child's stdin and goes on to read its stdout, so that a child that ends in good order can finish its
+// Close closes the child's stdin and goes on to read its stdout, so that a child that ends in good order can finish its
 // last message.
-func (w *lineWire) close() {
+func (w *Lines) Close() {
 	w.once.Do(func() {
 		close(w.stop)
 		_ = w.in.Close() // unblocks a write that waits for a child that does not read
 	})
 }
 
-func (w *lineWire) release() {
-	w.close()
+func (w *Lines) Release() {
+	w.Close()
 	_ = w.out.Close()
 	w.writing.Wait()
 }

@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"bytes"
@@ -16,25 +16,25 @@ import (
 // maxPosts bounds the messages under way to one server over SSE.
 const maxPosts = 128
 
-// sseWire is the wire of the HTTP+SSE transport of protocol 2024-11-05: one GET whose events are the server's messages,
-// and one POST for each message to the server.
-type sseWire struct {
-	client   *http.Client
-	endpoint string
-	body     io.ReadCloser
-	events   *jsonrpc.EventReader
-	life     context.Context // of the POSTs: they have no caller, so they end with the wire
-	end      context.CancelFunc
-	slots    chan struct{}
+// SSE is the wire of the HTTP+SSE transport of protocol 2024-11-05: one GET whose events are the server's messages, and one
+// POST for each message to the server. The SDK's transport does not serve: it ends the session at an event that it cannot
+// read, and drops messages that came before the end of the stream.
+type SSE struct {
+	client  *http.Client
+	body    io.ReadCloser
+	events  *jsonrpc.EventReader
+	request func(data []byte) (*http.Request, error) // the POST of a message; it has no caller, so it ends with the wire
+	end     context.CancelFunc
+	slots   chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
 	posting sync.WaitGroup
 }
 
-// dialSSE opens the stream of the server and waits for the endpoint event. ctx bounds that alone. life bounds the wire,
-// limit each event.
-func dialSSE(ctx, life context.Context, server *httpServer, limit int) (*sseWire, error) {
+// DialSSE opens the stream of the server and waits for the endpoint event. ctx bounds only that, life the wire, and limit each
+// event.
+func DialSSE(ctx, life context.Context, server *HTTP, limit int) (*SSE, error) {
 	life, end := context.WithCancel(life)
 	stop := context.AfterFunc(ctx, end)
 	defer stop()
@@ -47,8 +47,8 @@ func dialSSE(ctx, life context.Context, server *httpServer, limit int) (*sseWire
 	return w, nil
 }
 
-func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, error) {
-	client, target := server.client(server.pool), server.url
+func openSSE(life context.Context, server *HTTP, limit int) (*SSE, error) {
+	client, target := server.Client(server.Pool), server.URL
 	req, err := http.NewRequestWithContext(life, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
@@ -58,11 +58,10 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 	if err != nil {
 		return nil, err
 	}
-	w := &sseWire{
+	w := &SSE{
 		client: client,
 		body:   resp.Body,
-		events: jsonrpc.NewEventReader(resp.Body, limit, server.account),
-		life:   life,
+		events: jsonrpc.NewEventReader(resp.Body, limit, server.Account),
 		slots:  make(chan struct{}, maxPosts),
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -83,16 +82,18 @@ func openSSE(life context.Context, server *httpServer, limit int) (*sseWire, err
 			_ = resp.Body.Close()
 			return nil, errors.New("the endpoint event names another origin than the server's url")
 		}
-		w.endpoint = endpoint.String()
+		w.request = func(data []byte) (*http.Request, error) {
+			return http.NewRequestWithContext(life, http.MethodPost, endpoint.String(), bytes.NewReader(data))
+		}
 		return w, nil
 	}
 }
 
-func (w *sseWire) read() (jsonrpc.Received, error) {
+func (w *SSE) Read() (jsonrpc.Received, error) {
 	for {
 		ev, err := w.events.Next()
 		if errors.Is(err, jsonrpc.ErrEventTooLarge) {
-			err = oversizeOf(w.events.Skip())
+			err = OversizeOf(w.events.Skip())
 		}
 		if err != nil {
 			return jsonrpc.Received{}, err
@@ -103,11 +104,11 @@ func (w *sseWire) read() (jsonrpc.Received, error) {
 	}
 }
 
-func (w *sseWire) post(m outMessage) error {
+func (w *SSE) Post(m Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return errClosed
+		return ErrClosed
 	}
 	select {
 	case w.slots <- struct{}{}:
@@ -116,21 +117,21 @@ func (w *sseWire) post(m outMessage) error {
 	}
 	w.posting.Go(func() {
 		defer func() { <-w.slots }()
-		if !m.start() {
+		if !m.Start() {
 			return
 		}
-		err := w.deliver(m.data)
-		m.finish(err)
+		err := w.deliver(m.Data)
+		m.Finish(err)
 		var status *fault.StatusError
 		if errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusUnauthorized) {
-			w.close() // the server has forgotten the session, or whom it belongs to: only a new one helps
+			w.Close() // the server has forgotten the session, or whom it belongs to: only a new one helps
 		}
 	})
 	return nil
 }
 
-func (w *sseWire) deliver(data []byte) error {
-	req, err := http.NewRequestWithContext(w.life, http.MethodPost, w.endpoint, bytes.NewReader(data))
+func (w *SSE) deliver(data []byte) error {
+	req, err := w.request(data)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (w *sseWire) deliver(data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, MaxErrorBody) // so that the connection can be used again
 	_ = resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return &fault.StatusError{Status: resp.StatusCode}
@@ -147,15 +148,15 @@ func (w *sseWire) deliver(data []byte) error {
 	return nil
 }
 
-func (w *sseWire) close() {
+func (w *SSE) Close() {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
 	w.end()
 }
 
-func (w *sseWire) release() {
-	w.close()
+func (w *SSE) Release() {
+	w.Close()
 	_ = w.body.Close()
 	w.posting.Wait()
 }

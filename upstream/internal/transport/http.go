@@ -1,4 +1,4 @@
-package upstream
+package transport
 
 import (
 	"context"
@@ -19,31 +19,39 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
 
 const (
-	maxErrorBody    = 64 << 10 // bytes read of a body that reports an error
+	MaxErrorBody    = 64 << 10 // bytes read of a body that reports an error
 	maxIdlePerHost  = 64
 	dialTimeout     = 10 * time.Second
-	cancelPatience  = 5 * time.Second // for a notification that nobody waits for
+	CancelPatience  = 5 * time.Second // for a notification that nobody waits for
 	sdkCloseTimeout = 3 * time.Second
 )
 
-// httpServer is how one server is reached over HTTP: its URL, and the connections to it, which outlive sessions.
-type httpServer struct {
-	url     *url.URL
+// Requests of 2026-07-28, as the Mcp-Method header names them.
+const (
+	requestDiscover = "server/discover"
+	requestListen   = "subscriptions/listen"
+)
+
+// HTTP reaches one server over HTTP. Its connections outlive sessions.
+type HTTP struct {
+	URL     *url.URL
 	headers map[string]string
-	pool    *http.Transport
-	account *budget.Account // of large responses
-	flights sync.WaitGroup  // calls; they may outlive the session that they began on
+	Pool    *http.Transport
+	Account *budget.Account // of large responses
+	Flights sync.WaitGroup  // calls; they may outlive the session that they began on
 }
 
-func newHTTPServer(cfg ServerConfig, account *budget.Account) (*httpServer, error) {
+// NewHTTP returns the way to the server of cfg. account bounds the memory of large responses.
+func NewHTTP(cfg settings.Server, account *budget.Account) (*HTTP, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("use url %q: not an http or https URL", redact.URL(cfg.URL))
 	}
-	return &httpServer{url: u, headers: cfg.Headers, account: account, pool: &http.Transport{
+	return &HTTP{URL: u, headers: cfg.Headers, Account: account, Pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
@@ -56,25 +64,25 @@ func newHTTPServer(cfg ServerConfig, account *budget.Account) (*httpServer, erro
 	}}, nil
 }
 
-// client returns a client whose requests travel over rt and carry the server's headers.
-func (s *httpServer) client(rt http.RoundTripper) *http.Client {
+// Client returns a client whose requests travel over rt and carry the server's headers.
+func (s *HTTP) Client(rt http.RoundTripper) *http.Client {
 	return &http.Client{Transport: &originTransport{server: s, next: rt}, CheckRedirect: s.checkRedirect}
 }
 
-// checkRedirect follows redirects only where they stay with the same origin and keep the method: elsewhere they would
-// carry a call's content, and the server's credentials, to somebody whom the operator has not named.
-func (s *httpServer) checkRedirect(req *http.Request, via []*http.Request) error {
-	if !sameOrigin(req.URL, s.url) || req.Method != via[0].Method || len(via) >= 5 {
+// checkRedirect follows redirects only to the same origin and with the same method. Others would carry a call's content, and
+// the server's credentials, to somebody whom the operator has not named.
+func (s *HTTP) checkRedirect(req *http.Request, via []*http.Request) error {
+	if !sameOrigin(req.URL, s.URL) || req.Method != via[0].Method || len(via) >= 5 {
 		return &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
 	return nil
 }
 
 func sameOrigin(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && Port(a) == Port(b)
 }
 
-func port(u *url.URL) string {
+func Port(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
 	}
@@ -86,12 +94,12 @@ func port(u *url.URL) string {
 
 // originTransport adds the server's headers to requests to the server's origin, and to no other.
 type originTransport struct {
-	server *httpServer
+	server *HTTP
 	next   http.RoundTripper
 }
 
 func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !sameOrigin(req.URL, t.server.url) {
+	if !sameOrigin(req.URL, t.server.URL) {
 		return nil, &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
 	req = req.Clone(req.Context())
@@ -105,58 +113,58 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// controlTransport carries what is not a call: the SDK's requests, notifications, listening. It can end them all, it
-// bounds what they read, it gives up on server/discover after patience, and it notes how the last one was answered,
-// because the SDK's errors do not tell.
-type controlTransport struct {
+// Control is the http.RoundTripper of all requests that are no calls: those of the SDK, notifications, standing
+// streams. It can end them all and bounds what they read. It gives up on server/discover after patience, and remembers how the
+// last request was answered, because the SDK's errors do not say that.
+type Control struct {
 	next     http.RoundTripper
 	patience time.Duration
 
-	unanswered atomic.Bool // server/discover was, in time
+	Unanswered atomic.Bool // server/discover was, in time
 	limit      int         // bytes of one response
 
 	mu      sync.Mutex
 	closed  bool
 	number  int
 	flights map[int]context.CancelFunc
-	last    httpAnswer
-	large   *oversize // nil until a response was too large
-	said    *declared // nil once nothing more is to be noted
+	last    Answer
+	large   *Oversize // nil until a response was too large
+	said    *Declared // nil once nothing more is to be noted
 }
 
-// httpAnswer is how a request was answered, as far as it explains a failure.
-type httpAnswer struct {
-	status int // 0: not at all
-	media  string
-	retry  time.Duration
+// Answer says how a request was answered, as far as that explains a failure.
+type Answer struct {
+	Status int // 0: not at all
+	Media  string
+	Retry  time.Duration
 }
 
-// foreign reports whether the answer is a success that is no MCP: a web page, most often.
-func (a httpAnswer) foreign() bool {
-	return a.status == http.StatusOK && a.media != "application/json" && a.media != "text/event-stream"
+// Foreign reports whether the answer is a success but no MCP, such as a web page.
+func (a Answer) Foreign() bool {
+	return a.Status == http.StatusOK && a.Media != "application/json" && a.Media != "text/event-stream"
 }
 
-func newControlTransport(next http.RoundTripper, patience time.Duration, limit int) *controlTransport {
-	return &controlTransport{next: next, patience: patience, limit: limit, flights: make(map[int]context.CancelFunc), said: &declared{}}
+func NewControl(next http.RoundTripper, patience time.Duration, limit int) *Control {
+	return &Control{next: next, patience: patience, limit: limit, flights: make(map[int]context.CancelFunc), said: &Declared{}}
 }
 
-func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *Control) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	land, ok := t.takeOff(cancel)
 	if !ok {
 		cancel()
-		return nil, errClosed
+		return nil, ErrClosed
 	}
-	discover := req.Header.Get("Mcp-Method") == methodDiscover
+	discover := req.Header.Get("Mcp-Method") == requestDiscover
 	if discover {
 		timer := time.AfterFunc(t.patience, func() {
-			t.unanswered.Store(true)
+			t.Unanswered.Store(true)
 			cancel()
 		})
 		defer timer.Stop()
 	}
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
-	var answer httpAnswer
+	var answer Answer
 	if req.Method == http.MethodPost { // what is answered to the end of a session that failed does not explain the failure
 		answer = t.note(resp)
 	}
@@ -164,29 +172,29 @@ func (t *controlTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		land()
 		return nil, err
 	}
-	if discover && answer.foreign() {
+	if discover && answer.Foreign() {
 		resp.StatusCode = http.StatusBadRequest // the SDK would not go on to initialize
 	}
 	left := int64(t.limit)
-	if req.Method == http.MethodGet || req.Header.Get("Mcp-Method") == methodListen {
+	if req.Method == http.MethodGet || req.Header.Get("Mcp-Method") == requestListen {
 		left = math.MaxInt64 // each event is bounded by who reads it; the stream may last for days
 	}
-	if said := t.listening(); said != nil && req.Method == http.MethodPost {
+	if said := t.Declared(); said != nil && req.Method == http.MethodPost {
 		resp.Body = overhear(resp, said)
 	}
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: left, onClose: land, tooLarge: t.tooLarge}
 	return resp, nil
 }
 
-// listening is what notes the capabilities of the server; nil once the session is established.
-func (t *controlTransport) listening() *declared {
+// Declared returns what notes the capabilities of the server; nil once the session is established.
+func (t *Control) Declared() *Declared {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.said
 }
 
-// settle ends the noting, and returns what was noted.
-func (t *controlTransport) settle() *declared {
+// Settle stops noting capabilities, and returns those that were noted.
+func (t *Control) Settle() *Declared {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	said := t.said
@@ -194,7 +202,7 @@ func (t *controlTransport) settle() *declared {
 	return said
 }
 
-func (t *controlTransport) takeOff(cancel context.CancelFunc) (land func(), ok bool) {
+func (t *Control) takeOff(cancel context.CancelFunc) (land func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -212,40 +220,40 @@ func (t *controlTransport) takeOff(cancel context.CancelFunc) (land func(), ok b
 }
 
 // note remembers how a request was answered.
-func (t *controlTransport) note(resp *http.Response) httpAnswer {
+func (t *Control) note(resp *http.Response) Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = httpAnswer{}
+	t.last = Answer{}
 	if resp != nil {
-		t.last = httpAnswer{status: resp.StatusCode, media: mediaType(resp), retry: retryAfter(resp.Header)}
+		t.last = Answer{Status: resp.StatusCode, Media: MediaType(resp), Retry: RetryAfter(resp.Header)}
 	}
 	return t.last
 }
 
-// lastAnswer is how the last message was answered.
-func (t *controlTransport) lastAnswer() httpAnswer {
+// LastAnswer says how the last message was answered.
+func (t *Control) LastAnswer() Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
 }
 
 // tooLarge notes that a response is over the limit, and returns the error that it is.
-func (t *controlTransport) tooLarge() error {
+func (t *Control) tooLarge() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.large = &oversize{limit: t.limit}
+	t.large = &Oversize{Limit: t.limit}
 	return t.large
 }
 
-// oversize is not nil if a response was too large.
-func (t *controlTransport) oversize() *oversize {
+// Oversize returns the response that was too large, or nil.
+func (t *Control) Oversize() *Oversize {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.large
 }
 
-// abort ends every request under way and refuses further ones.
-func (t *controlTransport) abort() {
+// Abort ends every request under way and refuses further ones.
+func (t *Control) Abort() {
 	t.mu.Lock()
 	t.closed = true
 	flights := make([]context.CancelFunc, 0, len(t.flights))
@@ -287,9 +295,9 @@ func (b *boundedBody) Close() error {
 	return err
 }
 
-// closeSDK closes the SDK's session, which may want to say goodbye to a server that does not listen; after a while that
-// is cut short by abort.
-func closeSDK(s *mcp.ClientSession, kill <-chan struct{}, abort func()) {
+// CloseSDK closes the SDK's session. The SDK may want to say goodbye to a server that does not listen: after a while, or once
+// kill is closed, abort cuts that short.
+func CloseSDK(s *mcp.ClientSession, kill <-chan struct{}, abort func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -306,17 +314,17 @@ func closeSDK(s *mcp.ClientSession, kill <-chan struct{}, abort func()) {
 	<-done
 }
 
-// isEventStream reports whether a response is a stream of server-sent events.
-func isEventStream(resp *http.Response) bool { return mediaType(resp) == "text/event-stream" }
+// IsEventStream reports whether a response is a stream of server-sent events.
+func IsEventStream(resp *http.Response) bool { return MediaType(resp) == "text/event-stream" }
 
-// mediaType is a response's content type without parameters.
-func mediaType(resp *http.Response) string {
+// MediaType is a response's content type without parameters.
+func MediaType(resp *http.Response) string {
 	t, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// retryAfter reads the Retry-After header: seconds, or a date.
-func retryAfter(h http.Header) time.Duration {
+// RetryAfter reads the Retry-After header: seconds, or a date.
+func RetryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
 		return time.Duration(n) * time.Second
