@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
@@ -35,7 +36,7 @@ func (c *caller) call(ctx context.Context, x *clientRequest) (tool.Reply, error)
 		if errors.Is(err, errRetired) && answered > 0 {
 			return reply, replacedWhileAsking(err) // whoever takes its place knows nothing of the call
 		}
-		if err != nil || reply.Mapping.ProtocolVersion < modernVersion || !needsInput(reply.Result) {
+		if err != nil || reply.Mapping.ProtocolVersion < hop.Modern || !needsInput(reply.Result) {
 			return reply, err
 		}
 		none := tool.Reply{Mapping: reply.Mapping}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
 // clientRequest is what a client wants of one server: a tools/call, another request, or a subscription. All go the same way,
@@ -33,13 +34,13 @@ func callRequest(x *tool.Execution) *clientRequest {
 func (x *clientRequest) about() string { return orText(x.name, x.Method) }
 
 // params returns the params of the request.
-func (x *clientRequest) params(token string, h *hop) (json.RawMessage, error) {
+func (x *clientRequest) params(token string, h *hop.Hop) (json.RawMessage, error) {
 	if x.call != nil {
 		call := *x.call
 		call.Params = x.Params // with the client's answers
-		return callParams(&call, token, h)
+		return h.CallParams(&call, token)
 	}
-	return requestParams(&x.Request, token, h)
+	return h.RequestParams(&x.Request, token)
 }
 
 // ownMethods are requests that are not forwarded: the group sends them itself, or they have a door of their own.
@@ -73,29 +74,4 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 		x.name = r.Name
 	}
 	return g.dispatch(ctx, x)
-}
-
-// requestParams returns the params of a forwarded request: r.Params with _meta replaced in its place, or appended, and
-// every other member as it stands.
-func requestParams(r *tool.Request, token string, h *hop) (json.RawMessage, error) {
-	params := r.Params
-	if rawjson.IsNull(params) {
-		params = json.RawMessage("{}")
-	}
-	params, err := rawjson.Line(params)
-	if err != nil {
-		return nil, err
-	}
-	if !rawjson.IsObject(params) {
-		return nil, fmt.Errorf("params: %w", rawjson.ErrSyntax)
-	}
-	var client tool.Hop
-	if h != nil {
-		client = carried(r.Hop, r.Ask != nil || r.InRounds)
-	}
-	meta, err := callMeta(r.Meta, token, h, client)
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.Set(params, "_meta", meta)
 }

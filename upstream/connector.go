@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
@@ -74,7 +75,7 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 		return nil, f
 	}
 	c.slowProbe = c.slowProbe && c.skipsProbe() || sess.unanswered
-	c.older, c.inferred = sess.version < modernVersion, false
+	c.older, c.inferred = sess.version < hop.Modern, false
 	return sess, nil
 }
 
@@ -114,7 +115,7 @@ func (c *connector) initialize(ctx context.Context, transport mcp.Transport, old
 	client.AddReceivingMiddleware(refuseQuestions)
 	var opts mcp.ClientSessionOptions
 	if older {
-		opts.ProtocolVersion = newestWithSession
+		opts.ProtocolVersion = hop.NewestWithSession
 	}
 	sdk, err := client.Connect(ctx, transport, &opts)
 	if err == nil {

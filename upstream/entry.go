@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
@@ -96,7 +97,7 @@ func (e *entry) identity() string {
 func (e *entry) offers() *mcp.ClientCapabilities {
 	switch {
 	case e.use == useSession:
-		return clientOffer(e.clientHop)
+		return hop.ClientCapabilities(e.clientHop)
 	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
 		return &mcp.ClientCapabilities{
 			Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
@@ -109,7 +110,7 @@ func (e *entry) offers() *mcp.ClientCapabilities {
 
 // listensForRequests reports whether the server may send requests on a stream that belongs to no call.
 func (e *entry) listensForRequests(sess *session) bool {
-	return e.use == useSession && e.cfg.Transport == StreamableHTTP && sess.hop == nil && offersAny(e.offers())
+	return e.use == useSession && e.cfg.Transport == StreamableHTTP && sess.hop == nil && hop.OffersAny(e.offers())
 }
 
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
@@ -42,7 +43,7 @@ type httpLane struct {
 	control *http.Client // for what is no call; ends with the session
 	session string       // Mcp-Session-Id, or ""
 	version string
-	hop     *hop // nil below 2026-07-28
+	hop     *hop.Hop // nil below 2026-07-28
 	log     *slog.Logger
 	limit   int // bytes of one response or event
 
@@ -427,7 +428,7 @@ func (l *httpLane) cancel(ctx context.Context, c *laneCall, reason string) {
 }
 
 func (l *httpLane) newPing() *laneCall {
-	return newLaneCall(fmt.Sprintf("%s-%d", pingID, l.pings.Add(1)), methodPing, listParams("", l.hop))
+	return newLaneCall(fmt.Sprintf("%s-%d", pingID, l.pings.Add(1)), methodPing, l.hop.ListParams(""))
 }
 
 // ping implements lane.

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/child"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
 // isolation gives each client session a connection of its own to one server: what a server with state (a browser, a shell)
@@ -338,7 +339,7 @@ func (i *isolation) report(st *tool.ServerStatus) {
 // keeps it true. That is before the session's first call: what a server offers a session later is that session's own, and
 // is not listed. A server that does not list in time is used all the same.
 func (s *server) listFor(ctx context.Context, sess *session) (*session, *fault.Fault) {
-	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady || !offersAll(s.offers()) && s.catalog.isConfirmed() {
+	if s.isolation.server.lifecycle.stateNow() == tool.ServerReady || !hop.OffersAll(s.offers()) && s.catalog.isConfirmed() {
 		return sess, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.probeTime())

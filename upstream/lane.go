@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -243,9 +245,57 @@ func endedFailure(c *laneCall, cause error) answer {
 func (c *laneCall) hopHeaders(h http.Header) {
 	h.Set("Mcp-Method", c.method)
 	if c.name != "" {
-		h.Set("Mcp-Name", nameText(c.name))
+		h.Set("Mcp-Name", hop.NameHeader(c.name))
 	}
 	for name, value := range c.headers {
 		h.Set(name, value)
 	}
+}
+
+// put queues a question of the server for whoever waits for the call.
+func (c *laneCall) put(q *inquiry) {
+	c.mu.Lock()
+	c.asked = append(c.asked, q)
+	c.mu.Unlock()
+	c.signal()
+}
+
+// takeQuestions returns the questions that arrived since the last time. held says that at least one is open: the server
+// may be waiting for its answer.
+func (c *laneCall) takeQuestions() (asked []*inquiry, held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked, c.asked = c.asked, nil
+	return asked, c.held > 0
+}
+
+// hold counts open questions.
+func (c *laneCall) hold(n int) {
+	c.mu.Lock()
+	c.held += n
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *laneCall) isHeld() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held > 0
+}
+
+// isDone reports whether the answer has come.
+func (c *laneCall) isDone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done != nil
+}
+
+// left is how long a call that began then may still go without a word from the server. While the server waits for a
+// person's answer the idle time does not run.
+func (l callLimits) left(held bool) time.Duration {
+	all := l.most - time.Since(l.began)
+	if held {
+		return all
+	}
+	return min(l.idle, all)
 }

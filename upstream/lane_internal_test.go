@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
@@ -330,10 +331,10 @@ func FuzzParams(f *testing.F) {
 			t.Skip()
 		}
 		arguments = strings.TrimSpace(arguments)
-		for _, h := range []*hop{nil, {version: modernVersion, client: "1"}} {
+		for _, h := range []*hop.Hop{nil, {Version: hop.Modern, Client: "1"}} {
 			x := &tool.Execution{Tool: &tool.Tool{Native: "n<\"é"}, Params: json.RawMessage(params),
 				Arguments: json.RawMessage(arguments), Meta: json.RawMessage(meta)}
-			got, err := callParams(x, "toolhub-1", h)
+			got, err := h.CallParams(x, "toolhub-1")
 			if err != nil {
 				t.Fatal(err)
 			}

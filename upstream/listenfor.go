@@ -55,7 +55,7 @@ func (c *caller) listenFor(ctx context.Context, sess *session, x *clientRequest,
 		return answer{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server takes no subscriptions/listen"}}
 	}
 	id := c.nextID()
-	params, err := requestParams(&x.Request, id, sess.hop)
+	params, err := sess.hop.RequestParams(&x.Request, id)
 	if err != nil {
 		return answer{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}

@@ -88,7 +88,7 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 	seen := map[string]bool{}
 	size, cursor, limits := 0, "", r.cfg.Limits
 	for page := 1; ; page++ {
-		c := newLaneCall(r.nextID(), l.Method(), listParams(cursor, sess.hop))
+		c := newLaneCall(r.nextID(), l.Method(), sess.hop.ListParams(cursor))
 		asked := time.Now()
 		sess.lane.send(limited, c)
 		a := await(limited, sess.lane, c)

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
 // idPrefix begins every JSON-RPC id and progress token of the lanes. The SDK numbers its own requests, so the two never
@@ -35,8 +36,6 @@ const (
 	noteMessage       = "notifications/message"
 	noteUpdated       = "notifications/resources/updated"
 	noteListenAcked   = "notifications/subscriptions/acknowledged"
-	modernVersion     = "2026-07-28" // from here on: no sessions, facts of the hop in each request
-	newestWithSession = "2025-11-25"
 )
 
 // notUTF8Error is the answer to a request that is not UTF-8; nil where nothing is to be answered.
@@ -155,4 +154,20 @@ func replyBody(e jsonrpc.Message) []byte {
 		b.WriteString(`,"error":{"code":-32601,"message":"method not found: the client did not offer this capability"}}`)
 	}
 	return b.Bytes()
+}
+
+// answerOf turns a response to c into an answer. What a list holds is looked at one by one
+// later on, so that an element which nests too deeply costs none of the others.
+func (c *laneCall) answerOf(e jsonrpc.Message) answer {
+	_, isList := lists.Of(c.method)
+	if isList && e.NotUTF8 > 0 {
+		e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
+	}
+	if !e.Valid && isList && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) && rawjson.Depth(e.Text) > rawjson.MaxDepth {
+		rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
+		if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {
+			return answer{result: e.Result}
+		}
+	}
+	return answerOf(e)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
 // FuzzNotification feeds what a server says on its own: what is told is one well-formed line that says nothing of the hop.
@@ -30,7 +31,7 @@ func FuzzNotification(f *testing.F) {
 		s, sess := testServer(), newSession()
 		s.notifications.run = func(func()) {} // what is queued is looked at
 		sess.subscribed.set("a://", true)
-		sess.watch.begin(&hop{version: modernVersion, client: "1"})
+		sess.watch.begin(&hop.Hop{Version: hop.Modern, Client: "1"})
 		c := newLaneCall("toolhub-1", methodCallTool, nil)
 		s.notifications.handle(sess, e, c)
 		for _, q := range s.notifications.queue.All() {

@@ -3,11 +3,13 @@ package upstream
 import (
 	"bytes"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/queue"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
@@ -146,7 +148,7 @@ func (q *notifications) check(method string, e jsonrpc.Message) (n tool.Notifica
 	if !well || !rawjson.IsObject(e.Params) {
 		return n, "", false
 	}
-	params, err := withoutHop(e.Params)
+	params, err := hop.Strip(e.Params)
 	if err == nil {
 		params, err = rawjson.Line(params)
 	}
@@ -197,4 +199,21 @@ func (q *notifications) refuse() {
 	if n&(n-1) == 0 { // 1, 2, 4, 8 …: a flood of them is no flood of records
 		q.log.Warn("dropped a notification of the server: it is malformed or too large", "dropped_so_far", n)
 	}
+}
+
+// losses counts what a server sent and the hub dropped: what is malformed, what is over a limit, and what came faster than
+// it could be passed on. None of it is fatal. A nil *losses counts nothing.
+type losses struct{ n atomic.Int64 }
+
+func (l *losses) add() {
+	if l != nil {
+		l.n.Add(1)
+	}
+}
+
+func (l *losses) count() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.n.Load()
 }

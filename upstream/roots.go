@@ -7,6 +7,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
 // RootsChanged tells servers that the roots of the client of who have changed: those that the session has a connection of
@@ -34,7 +35,7 @@ func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 	var clean []byte
 	if rawjson.IsObject(params) && rawjson.Valid(params) {
 		var err error
-		if clean, err = withoutHop(params); err != nil {
+		if clean, err = hop.Strip(params); err != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/admit"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
@@ -17,8 +18,8 @@ import (
 // session is one established connection to a server: initialised, and not restarted. A new one takes its place.
 type session struct {
 	lane    lane
-	version string // negotiated
-	hop     *hop   // nil below 2026-07-28
+	version string   // negotiated
+	hop     *hop.Hop // nil below 2026-07-28
 
 	unanswered bool   // the server did not answer server/discover in time
 	id         string // Mcp-Session-Id, or ""
@@ -84,8 +85,8 @@ func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, 
 		s.info = *res
 	}
 	s.version = s.info.ProtocolVersion
-	if s.version >= modernVersion {
-		s.hop = &hop{version: s.version, client: hubVersion}
+	if s.version >= hop.Modern {
+		s.hop = &hop.Hop{Version: s.version, Client: hubVersion}
 	}
 	if s.info.Capabilities == nil {
 		s.info.Capabilities = &mcp.ServerCapabilities{}
@@ -147,7 +148,7 @@ const maxDeclared = 64 << 10
 
 // declares returns a member of the capabilities, as one line; "" where there is none that is an object.
 func (s *session) declares(name string) string {
-	raw, ok := ability(s.declared, name)
+	raw, ok := hop.Ability(s.declared, name)
 	if !ok || len(raw) > maxDeclared {
 		return ""
 	}
@@ -161,18 +162,18 @@ func (s *session) declares(name string) string {
 // tasks is what the server says that it can do with tasks, each by the rules of its own revision.
 func (s *session) tasks() (tasks tool.Tasks, extension bool) {
 	if s.hop != nil {
-		extensions, _ := ability(s.declared, "extensions")
-		_, extension = ability(extensions, tool.TaskExtension)
+		extensions, _ := hop.Ability(s.declared, "extensions")
+		_, extension = hop.Ability(extensions, tool.TaskExtension)
 		return tasks, extension
 	}
-	all, ok := ability(s.declared, "tasks")
-	if !ok || s.version != newestWithSession {
+	all, ok := hop.Ability(s.declared, "tasks")
+	if !ok || s.version != hop.NewestWithSession {
 		return tasks, false
 	}
-	_, tasks.List = ability(all, "list")
-	_, tasks.Cancel = ability(all, "cancel")
-	requests, _ := ability(all, "requests")
-	tools, _ := ability(requests, "tools")
-	_, tasks.Calls = ability(tools, "call")
+	_, tasks.List = hop.Ability(all, "list")
+	_, tasks.Cancel = hop.Ability(all, "cancel")
+	requests, _ := hop.Ability(all, "requests")
+	tools, _ := hop.Ability(requests, "tools")
+	_, tasks.Calls = hop.Ability(tools, "call")
 	return tasks, false
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
@@ -38,7 +39,7 @@ type streamConn struct {
 	log           *slog.Logger
 	redact        *redact.Redactor
 	notifications notificationHandler
-	hop           *hop // set once the version is negotiated, nil below 2026-07-28
+	hop           *hop.Hop // set once the version is negotiated, nil below 2026-07-28
 
 	toSDK    chan sdkrpc.Message
 	closing  chan struct{}
@@ -316,7 +317,7 @@ func (c *streamConn) listener(e jsonrpc.Message) *laneCall {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call := c.pending[rawjson.Text(meta, metaSubscription)]; call != nil && call.listens {
+	if call := c.pending[rawjson.Text(meta, hop.SubscriptionKey)]; call != nil && call.listens {
 		return call
 	}
 	return nil
@@ -416,7 +417,7 @@ func (c *streamConn) tell(ctx context.Context, method string, params []byte) err
 
 // ping implements lane.
 func (c *streamConn) ping(ctx context.Context) error {
-	call := newLaneCall(fmt.Sprintf("%s-%d", pingID, c.pings.Add(1)), methodPing, listParams("", c.hop))
+	call := newLaneCall(fmt.Sprintf("%s-%d", pingID, c.pings.Add(1)), methodPing, c.hop.ListParams(""))
 	c.send(ctx, call)
 	return pingError(await(ctx, c, call))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 )
 
 const (
@@ -57,8 +58,8 @@ func (c *caller) asTask(x *clientRequest, sess *session) (asks bool, err error) 
 	if x.call == nil || sess.hop != nil {
 		return false, nil
 	}
-	_, asks = ability(x.Params, "task")
-	if x.Hop.Revision == newestWithSession {
+	_, asks = hop.Ability(x.Params, "task")
+	if x.Hop.Revision == hop.NewestWithSession {
 		return asks, nil // the server says itself what is missing
 	}
 	if !sess.abilities().Tasks.Calls {
@@ -87,9 +88,9 @@ func (c *caller) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.
 		return reply, nil
 	}
 	at := reply.Result
-	if reply.Mapping.ProtocolVersion < modernVersion {
+	if reply.Mapping.ProtocolVersion < hop.Modern {
 		var has bool
-		if at, has = ability(reply.Result, "task"); !asked || !has {
+		if at, has = hop.Ability(reply.Result, "task"); !asked || !has {
 			return reply, nil
 		}
 	} else if rawjson.Text(reply.Result, "resultType") != "task" {
@@ -100,7 +101,7 @@ func (c *caller) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.
 	switch {
 	case id == "" || len(id) > maxTaskID:
 		return none, invalidAnswer(fmt.Sprintf("tells of a task that has no id of 1 to %d bytes", maxTaskID)).err
-	case reply.Mapping.ProtocolVersion >= modernVersion && !declaresTasks(x.Hop):
+	case reply.Mapping.ProtocolVersion >= hop.Modern && !declaresTasks(x.Hop):
 		// "A server MUST NOT return CreateTaskResult to a client that did not include the extension capability".
 		return none, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true, Message: fmt.Sprintf(
 			"server %q made a task of %q, and this client did not say that it can follow one: it may have taken effect. "+
@@ -112,10 +113,10 @@ func (c *caller) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.
 
 // declaresTasks reports whether a client has said in its request that it can follow tasks of 2026-07-28.
 func declaresTasks(h tool.Hop) bool {
-	if h.Revision < modernVersion {
+	if h.Revision < hop.Modern {
 		return false
 	}
-	extensions, _ := ability(h.ClientCapabilities, "extensions")
-	_, ok := ability(extensions, tool.TaskExtension)
+	extensions, _ := hop.Ability(h.ClientCapabilities, "extensions")
+	_, ok := hop.Ability(extensions, tool.TaskExtension)
 	return ok
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
 
@@ -25,7 +26,7 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 		if err != nil || !rawjson.IsObject(line) {
 			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err, Message: "params of the notification are no JSON object"}
 		}
-		if params, err = withoutHop(line); err != nil {
+		if params, err = hop.Strip(line); err != nil {
 			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err, Message: "_meta of the notification is no JSON object"}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
@@ -86,7 +87,7 @@ func (w *watch) ask(uris []string) (version int) {
 }
 
 // begin returns the params of the request that asks for what is wanted now, its id and version; nil params for nothing.
-func (w *watch) begin(h *hop) (params []byte, id string, version int) {
+func (w *watch) begin(h *hop.Hop) (params []byte, id string, version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.streams++
@@ -112,14 +113,14 @@ func (w *watch) begin(h *hop) (params []byte, id string, version int) {
 		return nil, "", w.version
 	}
 	out = append(out, `},"_meta":{`...)
-	return append(append(out, h.members(nil)...), `}}`...), w.stream, w.version
+	return append(append(out, h.Members(tool.Hop{})...), `}}`...), w.stream, w.version
 }
 
 // acknowledge takes notifications/subscriptions/acknowledged on a connection that all streams share.
 func (w *watch) acknowledge(e jsonrpc.Message) {
 	meta, _ := rawjson.Get(e.Params, "_meta")
 	w.mu.Lock()
-	ours, version := rawjson.Text(meta, metaSubscription) == w.stream, w.asked
+	ours, version := rawjson.Text(meta, hop.SubscriptionKey) == w.stream, w.asked
 	w.mu.Unlock()
 	if ours {
 		w.acknowledged(version, e)

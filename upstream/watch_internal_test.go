@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 )
@@ -29,7 +30,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 				w.acknowledge(e)
 			}
 		}}, quiet(), redact.New(ServerConfig{}))
-		conn.hop = &hop{version: modernVersion, client: "1"}
+		conn.hop = &hop.Hop{Version: hop.Modern, Client: "1"}
 		defer conn.background.Wait()
 		defer conn.release()
 		conn.listen(t.Context(), w)
@@ -43,7 +44,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		}
 		acknowledges := func(id string) {
 			far.in <- fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:%q},"notifications":{"toolsListChanged":true}}}`,
-				noteListenAcked, metaSubscription, id)
+				noteListenAcked, hop.SubscriptionKey, id)
 			synctest.Wait()
 		}
 		first := takes()

@@ -78,7 +78,14 @@ var mayImport = map[string]map[string]string{
 		"upstream/internal/settings": "URL, headers and limits of an entry",
 		"upstream/internal/wait":     "signals",
 	},
+	"upstream/internal/hop": {
+		"internal/tool":              "what a client said of itself",
+		"internal/rawjson":           "params stay as the client wrote them",
+		"internal/paramheader":       "names that a header cannot hold",
+		"upstream/internal/settings": "the hub's name",
+	},
 	"upstream": {
+		"upstream/internal/hop":       "writes params and capabilities",
 		"internal/queue":              "holds what waits for a slow reader",
 		"upstream/internal/transport": "moves messages",
 		"upstream/internal/child":     "starts and ends programs",

@@ -22,7 +22,7 @@ const (
 
 // mayImportOthers says which packages may import a module that shapes what it touches. Anything else goes through them.
 var mayImportOthers = map[string][]string{
-	"github.com/modelcontextprotocol/go-sdk":   {"upstream", "upstream/internal/transport", "cmd/mcp-toolhub/internal/downstream", "cmd/mcp-toolhub/internal/demo"},
+	"github.com/modelcontextprotocol/go-sdk":   {"upstream", "upstream/internal/transport", "upstream/internal/hop", "cmd/mcp-toolhub/internal/downstream", "cmd/mcp-toolhub/internal/demo"},
 	"github.com/google/cel-go":                 {"policy"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/schema"},
 	"github.com/spf13/cobra":                   {"cmd/mcp-toolhub"},
@@ -33,7 +33,6 @@ var mayImportOthers = map[string][]string{
 
 // overLimits are the types and packages that still break a limit. No row may be added.
 var overLimits = []string{
-	"package upstream",
 	"upstream.server",
 	"upstream/upstreamtest.peer",
 	"upstream/upstreamtest.(*peer).call",

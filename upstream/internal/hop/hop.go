@@ -1,13 +1,22 @@
-package upstream
+// Package hop writes what the hub says of itself, and of a client, in its requests to a server: params, _meta, capabilities.
+package hop
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+)
+
+// Revisions of the protocol.
+const (
+	Modern            = "2026-07-28" // from here on: no sessions, facts of the hop in each request
+	NewestWithSession = "2025-11-25"
 )
 
 // Keys of _meta that belong to each hop on 2026-07-28.
@@ -16,26 +25,23 @@ const (
 	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaLogLevel     = "io.modelcontextprotocol/logLevel"
-	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+	SubscriptionKey  = "io.modelcontextprotocol/subscriptionId"
 )
 
-// hop is what the hub says of itself in each request to a server of 2026-07-28.
-type hop struct {
-	version string
-	client  string // of the hub
+// Hop is what the hub says of itself in each request to a server of 2026-07-28. It is nil for servers of older revisions,
+// which are told once, in initialize.
+type Hop struct {
+	Version string // of the protocol
+	Client  string // version of the hub
 }
 
-// members returns the hop's members of _meta, without braces, for a request of the hub's own: it offers servers nothing.
-func (h hop) members(logLevel json.RawMessage) []byte {
-	return h.membersFor(tool.Hop{LogLevel: logLevel})
-}
-
-// membersFor is members for a request of a client that said this of itself.
-func (h hop) membersFor(client tool.Hop) []byte {
+// Members returns the hop's members of _meta, without braces. client is what the client said of itself; zero in requests of the
+// hub's own.
+func (h *Hop) Members(client tool.Hop) []byte {
 	b := []byte(`"` + metaVersion + `":`)
-	b = append(b, rawjson.Quote(h.version)...)
-	b = append(b, `,"`+metaClientInfo+`":{"name":"`+HubCommand+`","version":`...)
-	b = append(b, rawjson.Quote(h.client)...)
+	b = append(b, rawjson.Quote(h.Version)...)
+	b = append(b, `,"`+metaClientInfo+`":{"name":"`+settings.HubCommand+`","version":`...)
+	b = append(b, rawjson.Quote(h.Client)...)
 	b = append(b, `},"`+metaCapabilities+`":`...)
 	if rawjson.IsNull(client.ClientCapabilities) {
 		b = append(b, `{}`...)
@@ -49,9 +55,8 @@ func (h hop) membersFor(client tool.Hop) []byte {
 	return b
 }
 
-// callMeta returns the _meta of a tools/call: meta with the call's progress token and, for h other than nil, the facts
-// of the hop, which client takes part in.
-func callMeta(meta json.RawMessage, token string, h *hop, client tool.Hop) ([]byte, error) {
+// meta returns meta with the request's progress token and the members of the hop.
+func (h *Hop) meta(meta json.RawMessage, token string, client tool.Hop) ([]byte, error) {
 	if rawjson.IsNull(meta) {
 		meta = json.RawMessage("{}")
 	}
@@ -59,7 +64,7 @@ func callMeta(meta json.RawMessage, token string, h *hop, client tool.Hop) ([]by
 	if err != nil || h == nil {
 		return out, err
 	}
-	// What the client's hop said must not contradict what this one says.
+	// The members of the client's hop must not contradict those of this one.
 	out, _, err = rawjson.DeleteFunc(out, func(m rawjson.Member) bool {
 		return tool.OfHop(m.Name())
 	})
@@ -70,12 +75,12 @@ func callMeta(meta json.RawMessage, token string, h *hop, client tool.Hop) ([]by
 	joined := make([]byte, 0, len(out)+256)
 	joined = append(joined, out[:end]...)
 	joined = append(joined, ',')
-	joined = append(joined, h.membersFor(client)...)
+	joined = append(joined, h.Members(client)...)
 	return append(joined, '}'), nil
 }
 
-// withoutHop returns the params of a notification without what its _meta says of the hop.
-func withoutHop(params json.RawMessage) (json.RawMessage, error) {
+// Strip returns the params of a notification without the members of _meta that belong to a hop.
+func Strip(params json.RawMessage) (json.RawMessage, error) {
 	meta, ok := rawjson.Get(params, "_meta")
 	if !ok || !rawjson.IsObject(meta) {
 		return params, nil
@@ -93,14 +98,14 @@ func withoutHop(params json.RawMessage) (json.RawMessage, error) {
 	return params, err
 }
 
-// callParams returns the params of the tools/call that x asks for: x.Params with name, arguments and _meta replaced in
-// their places, or appended, and every other member as it stands.
-func callParams(x *tool.Execution, token string, h *hop) (json.RawMessage, error) {
+// CallParams returns the params of a tools/call: x.Params with name, arguments and _meta replaced in their places, or appended.
+// Every other member stays as it is.
+func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, error) {
 	var client tool.Hop
 	if h != nil {
 		client = carried(x.Hop, x.Ask != nil || x.InRounds)
 	}
-	meta, err := callMeta(x.Meta, token, h, client)
+	meta, err := h.meta(x.Meta, token, client)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +155,33 @@ func callParams(x *tool.Execution, token string, h *hop) (json.RawMessage, error
 	return append(out, '}'), err
 }
 
-// listParams returns the params of one page of tools/list.
-func listParams(cursor string, h *hop) json.RawMessage {
+// RequestParams returns the params of a forwarded request: r.Params with _meta replaced in its place, or appended. Every other
+// member stays as it is.
+func (h *Hop) RequestParams(r *tool.Request, token string) (json.RawMessage, error) {
+	params := r.Params
+	if rawjson.IsNull(params) {
+		params = json.RawMessage("{}")
+	}
+	params, err := rawjson.Line(params)
+	if err != nil {
+		return nil, err
+	}
+	if !rawjson.IsObject(params) {
+		return nil, fmt.Errorf("params: %w", rawjson.ErrSyntax)
+	}
+	var client tool.Hop
+	if h != nil {
+		client = carried(r.Hop, r.Ask != nil || r.InRounds)
+	}
+	meta, err := h.meta(r.Meta, token, client)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(params, "_meta", meta)
+}
+
+// ListParams returns the params for one page of a list.
+func (h *Hop) ListParams(cursor string) json.RawMessage {
 	out := []byte("{")
 	if cursor != "" {
 		out = append(out, `"cursor":`...)
@@ -162,15 +192,15 @@ func listParams(cursor string, h *hop) json.RawMessage {
 			out = append(out, ',')
 		}
 		out = append(out, `"_meta":{`...)
-		out = append(out, h.members(nil)...)
+		out = append(out, h.Members(tool.Hop{})...)
 		out = append(out, '}')
 	}
 	return append(out, '}')
 }
 
-// nameText encodes a tool's name for the Mcp-Name header: as it is where a header can hold it, which is what servers
-// that use the SDK compare with the body.
-func nameText(name string) string {
+// NameHeader returns the value of the Mcp-Name header. A name that a header can hold stays as it is: servers that use the SDK
+// compare it with the body.
+func NameHeader(name string) string {
 	for i := 0; i < len(name); i++ {
 		if name[i] < 0x20 || name[i] == 0x7f {
 			return paramheader.Encode(name)
