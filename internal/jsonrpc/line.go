@@ -54,31 +54,24 @@ func (l *LineReader) line() (gathering, error) {
 	var skip *rawjson.Skim // not nil once the line is too large
 	limit := 0             // that it is over
 	for ended := false; !ended; {
-		var part []byte
 		if l.at == l.end && l.err != nil {
 			if skip != nil {
 				break
 			}
-			err := l.err
-			return line, err
+			return line, l.err
 		}
-		switch {
-		case l.at == l.end && line.memory != nil:
-			ended = l.readInto(&line)
-		case l.at == l.end:
+		if l.at == l.end {
 			l.at = 0
 			l.end, l.err = l.r.Read(l.buf)
-		default:
-			part, ended = l.part()
-			if skip != nil {
-				skip.Add(part)
-			} else {
-				line.append(part)
-			}
-		}
-		if skip != nil {
 			continue
 		}
+		var part []byte
+		part, ended = l.part()
+		if skip != nil {
+			skip.Add(part)
+			continue
+		}
+		line.append(part)
 		if limit = l.limit(); len(line.bytes) > limit || line.err != nil {
 			skip = &rawjson.Skim{}
 			skip.Add(line.bytes)
@@ -102,20 +95,6 @@ func (l *LineReader) part() (part []byte, ended bool) {
 	}
 	l.at += len(part)
 	return part, ended
-}
-
-// readInto reads once, right into a line that is large. What it gets of the next line goes into the buffer, which is
-// empty. ended reports that the line is complete.
-func (l *LineReader) readInto(line *gathering) (ended bool) {
-	n := 0
-	n, l.err = line.read(l.r, len(l.buf))
-	read := line.bytes[len(line.bytes)-n:]
-	if i := bytes.IndexByte(read, '\n'); i >= 0 {
-		l.at, l.end = 0, copy(l.buf, read[i+1:])
-		line.bytes = line.bytes[:len(line.bytes)-l.end]
-		return true
-	}
-	return false
 }
 
 // Buffered returns how many bytes were read that belong to no line yet.

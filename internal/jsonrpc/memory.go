@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"runtime"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
@@ -125,28 +124,18 @@ func (g *gathering) reserve(size int) {
 
 // ReadFrom implements io.ReaderFrom.
 func (g *gathering) ReadFrom(r io.Reader) (n int64, err error) {
-	for {
-		m, err := g.read(r, math.MaxInt)
+	for err == nil {
+		if len(g.bytes) == cap(g.bytes) && !g.grow(bytes.MinRead) {
+			return n, g.err
+		}
+		var m int
+		m, err = r.Read(g.bytes[len(g.bytes):cap(g.bytes)])
+		g.bytes = g.bytes[:len(g.bytes)+m]
 		n += int64(m)
-		if err == nil {
-			err = g.err
-		}
-		if err == io.EOF {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
 	}
-}
-
-// read reads once, at most so many bytes; nothing where there is no room.
-func (g *gathering) read(r io.Reader, most int) (n int, err error) {
-	if g.err != nil || len(g.bytes) == cap(g.bytes) && !g.grow(bytes.MinRead) {
-		return 0, nil
+	if err == io.EOF {
+		err = nil
 	}
-	n, err = r.Read(g.bytes[len(g.bytes) : len(g.bytes)+min(cap(g.bytes)-len(g.bytes), most)])
-	g.bytes = g.bytes[:len(g.bytes)+n]
 	return n, err
 }
 
