@@ -19,7 +19,7 @@ const (
 	maxCatalogBytes = 256 << 20
 	catalogSuffix   = ".catalog.json"
 
-	// maxCatalogAge is how long a catalog that nobody writes any more is kept: its server has left the config.
+	// maxCatalogAge is the age at which a catalog is removed: its server has left the config.
 	maxCatalogAge = 90 * 24 * time.Hour
 )
 
@@ -69,7 +69,7 @@ func (c *Catalogs) Save(key string, data []byte) error {
 	return nil
 }
 
-// file is where the catalog of key is. A key is hex, so it cannot lead out of the directory.
+// file returns the path of the catalog of key. A key is hex, so it cannot lead out of the directory.
 func (c *Catalogs) file(key string) (string, error) {
 	if _, err := hex.DecodeString(key); err != nil || key == "" || strings.ToLower(key) != key {
 		return "", fmt.Errorf("catalog key %q is no hex digest", key)

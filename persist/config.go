@@ -9,7 +9,7 @@ type JournalConfig struct {
 	MaxFiles int           // files kept, the oldest are removed; default 10
 	MaxAge   time.Duration // files older than this are removed when a new one is begun; 0: never
 
-	// SyncWithin is how long after a Commit its records may take to be on the disk: that is what a loss of power can
+	// SyncWithin bounds the time from a Commit until its records are on the disk: that is what a loss of power can
 	// cost. With 0, Commit returns when they are. Either way no record of a Commit that has returned is lost with the
 	// process.
 	SyncWithin time.Duration

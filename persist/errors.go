@@ -20,7 +20,7 @@ func (e *JournalError) Error() string {
 
 func (e *JournalError) Unwrap() error { return e.Err }
 
-// bare is err without the path that package os adds, which the message names already.
+// bare returns err without the path that package os adds, which the message names already.
 func bare(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// errInUse is what openExclusive returns for a file that somebody holds.
+// errInUse is the error of openExclusive for a file that another process holds.
 var errInUse = errors.New("another process holds the file")
 
 // files is the current file of a journal and its closed ones. Only one goroutine uses it at a time.
@@ -71,8 +71,8 @@ func (f *files) write(b *batch) (lost int, err error) {
 	return 0, nil
 }
 
-// makeReady sees to it that there is a current file with room for n bytes. A full file stays in use where no new one
-// can be begun: its size is a wish, losing records for it would not be one.
+// makeReady provides a current file with room for n bytes. A full file stays in use if no new one can be begun: too large a
+// file is better than lost records.
 func (f *files) makeReady(n int64) (lost int, err error) {
 	if f.current == nil {
 		return 0, f.begin()

@@ -24,8 +24,8 @@ const (
 	// keepBytes is the largest batch buffer that is kept for reuse; a burst must not hold its memory for ever.
 	keepBytes = 1 << 20
 
-	// holdFor is how long records that nobody waits for may stay in memory, so that those of a quick call's beginning
-	// are written together with those of its end; holdBytes is how many of them.
+	// Records that nobody waits for stay in memory for at most holdFor and up to holdBytes, so that those of a quick call's
+	// beginning are written together with those of its end.
 	holdFor   = 2 * time.Millisecond
 	holdBytes = 64 << 10
 )
@@ -59,18 +59,18 @@ type Journal struct {
 	syncing  bool        // the last one has not ended, as far as anybody has looked
 	settled  bool        // it has ended, and nobody has looked
 
-	slow    bool    // the last errand took long, or failed
-	writing trouble // with writing, and syncing before Commit returns
-	keeping trouble // with syncing afterwards
+	slow    bool    // the last step took long, or failed
+	writing attempt // with writing, and syncing before Commit returns
+	keeping attempt // with syncing afterwards
 }
 
-// trouble is how the last try at something went.
-type trouble struct {
+// attempt is the outcome of the last write or sync.
+type attempt struct {
 	err  error
 	lost int64 // records lost since it last went well
 }
 
-// batch is what one write puts on the disk.
+// batch holds the records of one write.
 type batch struct {
 	bytes   []byte
 	records int
@@ -199,7 +199,7 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 	return b, j.claim(), nil
 }
 
-// holdBack sees to it that records which nobody waits for are written after holdFor. It is called with mu held.
+// holdBack starts the time after which records that nobody waits for are written. It is called with mu held.
 func (j *Journal) holdBack() {
 	j.since = time.Now()
 	if !j.held { // a timer that runs is left alone, since setting one may wake a thread
@@ -314,7 +314,7 @@ func (j *Journal) Close() error {
 	return j.Healthy()
 }
 
-// signalRoom lets everybody who waits for room look again. It is called with mu held.
+// signalRoom wakes all that wait for room. It is called with mu held.
 func (j *Journal) signalRoom() {
 	if j.room != nil {
 		close(j.room)
@@ -356,15 +356,15 @@ func (j *Journal) writeOne() (more bool) {
 	return false
 }
 
-// errand is what a writer does at one go.
-type errand struct {
+// writerStep is what is due when a writer looks: one round of its loop.
+type writerStep struct {
 	settled bool   // look how the sync in the background went
 	batch   *batch // write it; nil: nothing
 	sync    bool   // begin the next sync in the background
 }
 
 // take takes what is due upon the caller. It is called with mu held.
-func (j *Journal) take() (do errand) {
+func (j *Journal) take() (do writerStep) {
 	if j.settled {
 		j.settled, j.syncing, do.settled = false, false, true
 	}
@@ -379,7 +379,7 @@ func (j *Journal) take() (do errand) {
 	return do
 }
 
-// slowWrite is how long a write may take before callers no longer do it themselves.
+// slowWrite is the duration of a write beyond which callers leave the next one to a goroutine.
 const slowWrite = 100 * time.Millisecond
 
 // isSlow reports whether the disk was slow or failed the last time.
@@ -389,7 +389,7 @@ func (j *Journal) isSlow() bool {
 	return j.slow
 }
 
-func (j *Journal) carryOut(do errand) {
+func (j *Journal) carryOut(do writerStep) {
 	began := time.Now()
 	defer func() {
 		j.mu.Lock()
@@ -429,9 +429,9 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	close(b.done)
 }
 
-// note keeps the outcome of a try for Healthy, and logs the first failure of a row and the recovery from it: a full
+// note keeps the outcome of an attempt for Healthy. It logs only the first of several failures, and the recovery: a full
 // disk must not fill the log as well.
-func (j *Journal) note(t *trouble, lost int, err error) {
+func (j *Journal) note(t *attempt, lost int, err error) {
 	j.mu.Lock()
 	before, total := t.err, t.lost+int64(lost)
 	t.err, t.lost = err, total

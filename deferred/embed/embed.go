@@ -7,6 +7,7 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,9 +29,9 @@ type Config struct {
 	Model string
 	Key   string // sent as a bearer token; empty: none. It appears in no error and no note
 	Dir   string // where vectors are kept; empty: in memory alone
-	// Timeout is how long a question may take; default 300 ms. Tools may take thirty seconds a batch.
+	// Timeout bounds a question; default 300 ms. A batch of tools may take thirty seconds.
 	Timeout time.Duration
-	// Rest is how long the endpoint is not asked again after it failed; default 10 s.
+	// Rest is the time after a failure in which the endpoint is not asked; default 10 s.
 	Rest time.Duration
 	// Client is used instead of a client of its own, which follows no redirects: they would carry the key elsewhere.
 	Client *http.Client
@@ -166,13 +167,9 @@ func (s *Store) Wait(ctx context.Context) error {
 	}
 }
 
-// tool is a document as it is asked for, with its vector if that is on the disk.
+// tool returns a document's text for the endpoint, with its vector if that is on the disk.
 func (s *Store) tool(server *search.Server, d *search.Document) *tool {
-	name := server.Title
-	if name == "" {
-		name = server.Name
-	}
-	text := name + ": " + strings.Join(strings.FieldsFunc(d.Name, func(r rune) bool { return r == '_' || r == '-' || r == '.' }), " ")
+	text := cmp.Or(server.Title, server.Name) + ": " + strings.Join(strings.FieldsFunc(d.Name, func(r rune) bool { return r == '_' || r == '-' || r == '.' }), " ")
 	for _, more := range []string{d.Title, d.Hint, d.Description} {
 		if more != "" {
 			text += ". " + more
@@ -192,7 +189,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// work asks for what is pending until ctx ends.
+// work gets the pending vectors until ctx ends.
 func (s *Store) work(ctx context.Context) {
 	defer close(s.done)
 	s.sweep(ctx)
@@ -218,7 +215,7 @@ func (s *Store) work(ctx context.Context) {
 	}
 }
 
-// batch is what to ask for next; nothing while nothing is pending, which those who wait are told.
+// batch returns the next tools to ask for. If none is pending it returns nil and tells Wait.
 func (s *Store) batch() []*tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +237,7 @@ func (s *Store) batch() []*tool {
 	return batch
 }
 
-// fill gets the vectors of a batch. What is asked for stays pending when it fails.
+// fill gets the vectors of a batch. After an error they are still pending.
 func (s *Store) fill(ctx context.Context, batch []*tool) error {
 	texts := make([]string, len(batch))
 	for i, t := range batch {
@@ -263,7 +260,7 @@ func (s *Store) fill(ctx context.Context, batch []*tool) error {
 	return nil
 }
 
-// Near are the IDs of at most n tools nearest in meaning to text, the nearest first. It fails where the endpoint does not
+// Near returns the IDs of at most n tools nearest in meaning to text, the nearest first. It fails if the endpoint does not
 // answer in time, and then at once until it has rested. within says what the asker may find; nil: all.
 func (s *Store) Near(ctx context.Context, text string, n int, within func(id string) bool) ([]string, error) {
 	v, err := s.question(ctx, cut(text))
@@ -283,13 +280,7 @@ func (s *Store) Near(ctx context.Context, text string, n int, within func(id str
 	}
 	s.mu.RUnlock()
 	slices.SortFunc(all, func(a, b near) int {
-		if a.by != b.by {
-			if a.by > b.by {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.id, b.id)
+		return cmp.Or(cmp.Compare(b.by, a.by), strings.Compare(a.id, b.id))
 	})
 	var ids []string
 	for _, c := range all {
@@ -303,7 +294,7 @@ func (s *Store) Near(ctx context.Context, text string, n int, within func(id str
 	return ids, nil
 }
 
-// question is a question's vector.
+// question returns the vector of a question.
 func (s *Store) question(ctx context.Context, text string) ([]float32, error) {
 	s.mu.Lock()
 	v, known := s.questions[text]

@@ -76,7 +76,7 @@ func (s *Store) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	return out, nil
 }
 
-// unreached is why the endpoint was not reached, for askers who are not to learn where it stands or what its URL holds.
+// unreached says why the endpoint was not reached. Callers must not learn its address or URL from that.
 func unreached(err error) error {
 	why := "it cannot be reached: check url"
 	var dns *net.DNSError

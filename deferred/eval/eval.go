@@ -46,7 +46,7 @@ type toolLine struct {
 	ServerDescription string          `json:"serverDescription"`
 }
 
-// declaration is what a list of tools says of one.
+// declaration is an entry of a list of tools.
 type declaration struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title,omitempty"`

@@ -27,7 +27,7 @@ type Figures struct {
 	InView   float64 `json:"in_view"` // share of groups among the first five hits and their neighbours
 }
 
-// Latency is how long searches took.
+// Latency has quantiles of the duration of searches.
 type Latency struct {
 	P50 float64 `json:"p50_ms"`
 	P95 float64 `json:"p95_ms"`
@@ -60,7 +60,7 @@ type Report struct {
 	Misses  []Miss             `json:"misses,omitempty"`
 }
 
-// Bench is what is measured.
+// Bench is a measurement.
 type Bench struct {
 	Catalog *Catalog
 	Queries []Query
@@ -108,7 +108,7 @@ func (b Bench) Run(ctx context.Context, x *search.Index) (Report, error) {
 	return r, nil
 }
 
-// view is what a model sees of an answer: the tools and their neighbours' names.
+// view returns the tools that a model sees in an answer, as hits or as neighbours.
 func view(a search.Answer) []string {
 	var ids []string
 	for _, h := range a.Hits {

@@ -133,7 +133,7 @@ type RPCError struct {
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 
-	// Raw is the whole error object as received, or nil. Where it is set, it is what the client gets.
+	// Raw is the whole error object as received, or nil. If it is set, the client gets it.
 	Raw json.RawMessage `json:"-"`
 
 	// Shown is a server's Message as people and records may see it: short and without secrets. "" for a message of the hub.

@@ -78,7 +78,7 @@ type Exclusion struct {
 	Twin   string `json:"twin,omitempty"` // the other origin, for a name that two tools claim
 }
 
-// Catalog is what one origin offers at one moment. It is immutable once published.
+// Catalog holds everything that one origin offers at one moment. It is immutable once published.
 type Catalog struct {
 	Server       string // server id, or the name of a built-in toolset
 	Source       string // SourceMCP, or the name of a built-in toolset

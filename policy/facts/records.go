@@ -247,11 +247,3 @@ type Rendering struct {
 	ErrorHint    string `json:"error_render_hint"`
 	SearchText   string `json:"transcript_search_text"`
 }
-
-func (Declaration) RecordObject() tool.Object       { return tool.ObjectDeclaration }
-func (InputContract) RecordObject() tool.Object     { return tool.ObjectInputContract }
-func (OutputContract) RecordObject() tool.Object    { return tool.ObjectOutputContract }
-func (ExecutionProfile) RecordObject() tool.Object  { return tool.ObjectExecutionProfile }
-func (PermissionProfile) RecordObject() tool.Object { return tool.ObjectPermissionProfile }
-func (SchedulerPolicy) RecordObject() tool.Object   { return tool.ObjectSchedulerPolicy }
-func (Interface) RecordObject() tool.Object         { return tool.ObjectInterface }
