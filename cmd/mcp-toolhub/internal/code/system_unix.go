@@ -9,6 +9,10 @@ import (
 	"syscall"
 )
 
+// openFlags keep open from waiting for the other end of a pipe and from taking a terminal, should the path have become
+// one since it was looked at.
+const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_CLOEXEC
+
 // linksOf counts the names of a file.
 func linksOf(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -7,6 +7,8 @@ import (
 	"os"
 )
 
+const openFlags = 0
+
 // linksOf returns 1: this system does not tell how many names a file has.
 func linksOf(fs.FileInfo) uint64 { return 1 }
 

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package code
-
-const openFlags = 0
