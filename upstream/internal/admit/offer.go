@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 )
 
-// Offer is what a server said that it offers. It is kept for the next start.
+// Offer holds what a server said that it offers. The hub keeps it for the next start.
 type Offer struct {
 	Title        string
 	Instructions string

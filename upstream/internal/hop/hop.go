@@ -28,8 +28,8 @@ const (
 	SubscriptionKey  = "io.modelcontextprotocol/subscriptionId"
 )
 
-// Hop is what the hub says of itself in each request to a server of 2026-07-28. It is nil for servers of older revisions,
-// which are told once, in initialize.
+// Hop holds what the hub says of itself in each request to a server of 2026-07-28. It is nil for servers of older revisions,
+// which learn that once, in initialize.
 type Hop struct {
 	Version string // of the protocol
 	Client  string // version of the hub

@@ -19,7 +19,7 @@ const (
 	Count // how many there are
 )
 
-// Kind is what a server announces changes of. Templates change with resources.
+// Kind names what a server announces changes of. Templates change with resources.
 type Kind int
 
 const (

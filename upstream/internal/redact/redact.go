@@ -57,8 +57,8 @@ func (r *Redactor) Beginning(s string, n int) string {
 	return r.Show(s, whole, n)
 }
 
-// Show is Text of the first bytes of a text, cut to n bytes. Unless s is whole, the end of s may hold the beginning of a
-// secret, which is left out.
+// Show returns s as Text does, cut to n bytes. Unless s is whole, it is the beginning of a longer text, and may end with a part
+// of a secret, which is left out.
 func (r *Redactor) Show(s string, whole bool, n int) string {
 	s = Clean(s) // first: a character that is left out must not divide a secret
 	s = r.secrets.Replace(urlCredentials.ReplaceAllString(s, "$1$2"))
