@@ -11,27 +11,27 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// isQuestion reports whether a request of this method asks the client behind a call for something.
-func isQuestion(method string) bool {
+// isServerRequest reports whether a request of this method asks the client behind a call for something.
+func isServerRequest(method string) bool {
 	return method == tool.MethodElicit || method == tool.MethodSample || method == tool.MethodRoots
 }
 
-// openDesk makes l the session's lane, and lets the server ask through it what the hub has offered to answer. From
+// useLane makes l the session's lane, and lets the server ask through it what the hub has offered to answer. From
 // 2026-07-28 on servers send no requests.
-func (c *connector) openDesk(sess *session, l lane) {
+func (c *connector) useLane(sess *session, l lane) {
 	sess.lane = l
 	if sess.hop != nil {
-		l.questions().follow(deskClosed)
+		l.serverRequests().follow(refuseAll)
 		return
 	}
-	l.questions().follow(c.requestRule())
+	l.serverRequests().follow(c.requestRule())
 }
 
-// refuseQuestions keeps the SDK's client from answering for the client behind a call: it would say that there are no
+// refuseServerRequests keeps the SDK's client from answering for the client behind a call: it would say that there are no
 // roots, and let no question on the streams of initialize pass.
-func refuseQuestions(next mcp.MethodHandler) mcp.MethodHandler {
+func refuseServerRequests(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if isQuestion(method) {
+		if isServerRequest(method) {
 			return nil, &sdkrpc.Error{Code: tool.CodeMethodNotFound, Message: errNotOffered.Message}
 		}
 		return next(ctx, method, req)

@@ -86,7 +86,7 @@ func (c *connector) skipsProbe() bool { return c.older && (c.slowProbe || c.infe
 
 // handshake initialises a session over a stream.
 func (c *connector) handshake(ctx context.Context, sess *session, conn *streamConn, older bool) (*mcp.ClientSession, error) {
-	conn.desk.follow(c.requestRule()) // some servers ask as soon as they are initialised
+	conn.asked.follow(c.requestRule()) // some servers ask as soon as they are initialised
 	stop := context.AfterFunc(ctx, func() { conn.shut(context.Cause(ctx)) })
 	sdk, err := c.initialize(ctx, conn, older, &conn.declared)
 	if !stop() && err == nil {
@@ -98,7 +98,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, conn *streamCo
 	sess.established(sdk, &conn.declared, c.hubVersion)
 	sess.unanswered = conn.probe.isUnanswered()
 	conn.hop = sess.hop
-	c.openDesk(sess, conn)
+	c.useLane(sess, conn)
 	return sdk, nil
 }
 
@@ -112,7 +112,7 @@ func (c *connector) initialize(ctx context.Context, transport mcp.Transport, old
 			Capabilities:   c.offers(),
 			MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		})
-	client.AddReceivingMiddleware(refuseQuestions)
+	client.AddReceivingMiddleware(refuseServerRequests)
 	var opts mcp.ClientSessionOptions
 	if older {
 		opts.ProtocolVersion = hop.NewestWithSession
@@ -319,8 +319,8 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 		notifications: c.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
 	}
 	life := context.WithoutCancel(ctx)
-	l.desk = newDesk(func(body []byte) { l.respond(life, body) })
-	c.openDesk(sess, l)
+	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })
+	c.useLane(sess, l)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		if err := sdk.Wait(); err != nil {

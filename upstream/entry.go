@@ -114,16 +114,16 @@ func (e *entry) listensForRequests(sess *session) bool {
 }
 
 // requestRule says which calls the requests of a server up to 2025-11-25 can belong to.
-func (e *entry) requestRule() deskRule {
+func (e *entry) requestRule() requestRule {
 	switch {
 	case e.use == useSession && e.client.Ended == nil: // not a session, but all that one caller's clients do
-		return deskOfCaller
+		return onlyCall
 	case e.use == useSession:
-		return deskOfClient
+		return latestCall
 	case e.cfg.Transport == StreamableHTTP:
-		return deskByStream
+		return callOfStream
 	}
-	return deskClosed
+	return refuseAll
 }
 
 // overFor returns why sess is over when a request to it has failed with err, or nil where it goes on. Where the connection was

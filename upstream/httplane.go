@@ -51,7 +51,7 @@ type httpLane struct {
 	onEnd         func(*fault.Fault) // the session cannot be used any more
 	onSuspect     func()             // the server could not be reached: the session may be over
 
-	desk       *desk
+	asked      *serverRequests
 	background sync.WaitGroup                // notifications and the listener
 	standing   atomic.Pointer[chan struct{}] // closed when the standing stream was first answered; nil where nobody waits
 	responses  atomic.Int32                  // under way
@@ -317,7 +317,7 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev jsonrpc.Event) 
 		}
 	case jsonrpc.Notification:
 		if e.Method == noteCancelled {
-			l.desk.canceled(e)
+			l.asked.canceled(e)
 		} else if e.Method != noteProgress {
 			l.notifications.handle(e, c)
 		} else if token, ours := progressToken(e); isBadProgress(e) {
@@ -330,15 +330,15 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev jsonrpc.Event) 
 			l.notifications.handle(e, c) // of a call that has become a task
 		}
 	case jsonrpc.Request:
-		l.asked(ctx, e, c)
+		l.receiveRequest(ctx, e, c)
 	default:
 		l.notifications.losses.add()
 	}
 	return answer{}, false
 }
 
-// asked handles a request of the server that came on the stream of c, or on one that is no call's; then c is nil.
-func (l *httpLane) asked(ctx context.Context, e jsonrpc.Message, c *laneCall) {
+// receiveRequest handles a request of the server that came on the stream of c, or on one that is no call's; then c is nil.
+func (l *httpLane) receiveRequest(ctx context.Context, e jsonrpc.Message, c *laneCall) {
 	if !e.Valid {
 		l.notifications.losses.add()
 		if body := notUTF8Error(e); body != nil {
@@ -346,7 +346,7 @@ func (l *httpLane) asked(ctx context.Context, e jsonrpc.Message, c *laneCall) {
 		}
 		return
 	}
-	if !l.desk.receive(e, c) {
+	if !l.asked.receive(e, c) {
 		l.respond(ctx, replyBody(e))
 	}
 }
@@ -400,7 +400,7 @@ func (l *httpLane) respond(ctx context.Context, body []byte) {
 func (l *httpLane) say(ctx context.Context, body []byte) { l.respond(ctx, body) }
 
 // questions implements lane.
-func (l *httpLane) questions() *desk { return l.desk }
+func (l *httpLane) serverRequests() *serverRequests { return l.asked }
 
 // deliver posts a message that is no call. It ends with the session.
 func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) {

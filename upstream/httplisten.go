@@ -266,13 +266,13 @@ func (l *httpLane) readEvents(
 		}
 		switch {
 		case e.Kind == jsonrpc.Notification && e.Method == noteCancelled:
-			l.desk.canceled(e)
+			l.asked.canceled(e)
 		case e.Kind == jsonrpc.Notification:
 			l.notifications.handle(e, nil)
 		case e.Kind == jsonrpc.None && len(ev.Data) > 0:
 			l.notifications.losses.add()
 		case e.Kind == jsonrpc.Request:
-			l.asked(ctx, e, nil)
+			l.receiveRequest(ctx, e, nil)
 		}
 	}
 }

@@ -58,8 +58,8 @@ func readInputRequests(result json.RawMessage) (w inputRequests, err error) {
 		case fault != "":
 		case seen[q.Key]:
 			fault = fmt.Sprintf("asks for two inputs by the same key %q", redact.Truncate(q.Key, 80))
-		case len(w.questions) == maxCallQuestions:
-			fault = fmt.Sprintf("asks for more than %d inputs at once", maxCallQuestions)
+		case len(w.questions) == maxCallRequests:
+			fault = fmt.Sprintf("asks for more than %d inputs at once", maxCallRequests)
 		}
 		seen[q.Key] = true
 		w.keys, w.questions = append(w.keys, m.Key), append(w.questions, q)
@@ -85,7 +85,7 @@ func readInputRequest(m rawjson.Member) (q tool.Question, fault string) {
 	switch {
 	case !ok:
 		return q, fmt.Sprintf("asks for an input %q that names no method", redact.Truncate(q.Key, 80))
-	case !isQuestion(method):
+	case !isServerRequest(method):
 		return q, fmt.Sprintf("asks for an input by the method %q, which is none for that", redact.Truncate(method, 80))
 	}
 	q.Method = method

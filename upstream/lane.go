@@ -39,7 +39,7 @@ type lane interface {
 	ping(ctx context.Context) error
 
 	// questions is where questions of the server arrive.
-	questions() *desk
+	serverRequests() *serverRequests
 
 	// listen keeps a stream for notifications until ctx ends, where the protocol does not send them unasked: for what w
 	// says at each time. It returns at once.
@@ -113,7 +113,7 @@ type laneCall struct {
 
 	mu      sync.Mutex
 	reports queue.Queue[report] // that were not taken yet
-	asked   []*inquiry          // questions that were not taken yet
+	asked   []*serverRequest    // questions that were not taken yet
 	held    int                 // open questions that may be what the server is waiting for
 	done    *answer
 }
@@ -253,16 +253,16 @@ func (c *laneCall) hopHeaders(h http.Header) {
 }
 
 // put queues a question of the server for whoever waits for the call.
-func (c *laneCall) put(q *inquiry) {
+func (c *laneCall) put(q *serverRequest) {
 	c.mu.Lock()
 	c.asked = append(c.asked, q)
 	c.mu.Unlock()
 	c.signal()
 }
 
-// takeQuestions returns the questions that arrived since the last time. held says that at least one is open: the server
+// takeServerRequests returns the questions that arrived since the last time. held says that at least one is open: the server
 // may be waiting for its answer.
-func (c *laneCall) takeQuestions() (asked []*inquiry, held bool) {
+func (c *laneCall) takeServerRequests() (asked []*serverRequest, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	asked, c.asked = c.asked, nil

@@ -39,6 +39,6 @@ func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
 			return
 		}
 	}
-	sess.lane.questions().expectRoots()
+	sess.lane.serverRequests().expectRoots()
 	sess.lane.say(ctx, jsonrpc.NotificationText(noteRootsChanged, clean))
 }

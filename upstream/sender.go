@@ -25,21 +25,21 @@ func (s *sender) wait(
 	ctx context.Context, sess *session, c *laneCall, progress func(tool.Progress), limits callLimits,
 ) answer {
 	limits.start()
-	desk, wasHeld := sess.lane.questions(), false
+	requests, wasHeld := sess.lane.serverRequests(), false
 	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
 	asking, over := context.WithCancel(ctx)
 	var answering sync.WaitGroup
 	defer answering.Wait()
 	defer over()
-	desk.begin(c)
-	defer desk.end(c)
+	requests.begin(c)
+	defer requests.end(c)
 	timer := time.NewTimer(limits.left(false))
 	defer timer.Stop()
 	sess.lane.send(ctx, c)
 	for {
 		select {
 		case <-c.ready:
-			questions, held := c.takeQuestions() // first, so that what came before them goes before them
+			questions, held := c.takeServerRequests() // first, so that what came before them goes before them
 			reports, done := c.take()
 			for _, r := range reports {
 				if r.progress != nil {
@@ -54,7 +54,7 @@ func (s *sender) wait(
 			for _, q := range questions {
 				ahead, sent := last, make(chan struct{})
 				last = sent
-				answering.Go(func() { desk.put(asking, q, ahead, sync.OnceFunc(func() { close(sent) })) })
+				answering.Go(func() { requests.put(asking, q, ahead, sync.OnceFunc(func() { close(sent) })) })
 			}
 			if held != wasHeld || slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
 				wasHeld = held

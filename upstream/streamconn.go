@@ -50,7 +50,7 @@ type streamConn struct {
 	noisy    *rate.Limiter
 	probe    probe
 	declared transport.Declared // of the server, in what it answers the SDK
-	desk     *desk
+	asked    *serverRequests
 	pings    atomic.Int64
 
 	background sync.WaitGroup // the listener
@@ -77,7 +77,7 @@ func newStreamConn(
 		pending:       make(map[string]*laneCall),
 	}
 	c.probe.patience = patience
-	c.desk = newDesk(c.respond)
+	c.asked = newServerRequests(c.respond)
 	go c.readAll()
 	return c
 }
@@ -235,7 +235,7 @@ func (c *streamConn) receiveOne(got jsonrpc.Received) {
 			c.respond(notUTF8Error(e))
 			return
 		}
-		if e.Valid && c.desk.receive(e, nil) {
+		if e.Valid && c.asked.receive(e, nil) {
 			return
 		}
 		if c.requests.Add(1) > maxServerRequests {
@@ -287,13 +287,13 @@ func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
 			return false
 		}
 	case e.Method == noteCancelled:
-		return !c.desk.canceled(e)
+		return !c.asked.canceled(e)
 	}
 	call := c.listener(e)
 	if method := e.Method; call == nil && (method == noteMessage || isCustom(method)) {
 		// Here, where the result that may follow has not been read, calls in flight are those in flight for the server.
 		var several bool
-		if call, several = c.desk.sole(); several {
+		if call, several = c.asked.sole(); several {
 			call = discard() // it may be about what is nobody else's business, and does not say whose it is
 			c.log.Debug("dropped a notification of the server: it belongs to one of several sessions, and does not say which", "method", method)
 		}
@@ -324,7 +324,7 @@ func (c *streamConn) listener(e jsonrpc.Message) *laneCall {
 }
 
 // questions implements lane.
-func (c *streamConn) questions() *desk { return c.desk }
+func (c *streamConn) serverRequests() *serverRequests { return c.asked }
 
 // respond answers a request of the server; nil answers nothing. What a server does not take in is lost to it.
 func (c *streamConn) respond(body []byte) {

@@ -34,7 +34,7 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 				w := newMemoryWire()
 				conn := testConn(w, func() {})
 				defer conn.release()
-				conn.desk.follow(deskOfClient)
+				conn.asked.follow(latestCall)
 				call := newLaneCall("toolhub-1", methodCallTool, json.RawMessage("{}"))
 				call.ask = func(ctx context.Context, _ []tool.Question) ([]tool.Answer, error) {
 					timer := time.NewTimer(c.thinks)
@@ -67,8 +67,8 @@ func TestIdleTimeRestsWhileSomebodyIsAsked(t *testing.T) {
 func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 	t.Parallel()
 	var replies []string
-	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(deskOfClient)
+	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(latestCall)
 	ask := func(id, method string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{}}`))
 		d.receive(e, nil)
@@ -103,7 +103,7 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 	d.end(call()) // before the client has answered
 	refused("124")
 	last := call()
-	if open, _ := last.takeQuestions(); len(open) != 1 || string(open[0].id) != "3" {
+	if open, _ := last.takeServerRequests(); len(open) != 1 || string(open[0].id) != "3" {
 		t.Errorf("the next call is asked %v", open)
 	}
 	d.expectRoots()
@@ -111,7 +111,7 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 	d.end(last)
 	refused("124")
 	last = call()
-	if open, _ := last.takeQuestions(); len(open) != 2 {
+	if open, _ := last.takeServerRequests(); len(open) != 2 {
 		t.Errorf("the next call is asked %v", open)
 	}
 	d.end(last)
@@ -122,8 +122,8 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 func TestDeskRefusesBetweenCalls(t *testing.T) {
 	t.Parallel()
 	var replies []string
-	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(deskOfClient)
+	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(latestCall)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		if !d.receive(e, nil) {
@@ -139,15 +139,15 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	ask("1")
 	second.finish(answer{})
 	ask("2")
-	asked, _ := second.takeQuestions()
-	earlier, held := first.takeQuestions()
+	asked, _ := second.takeServerRequests()
+	earlier, held := first.takeServerRequests()
 	if len(asked) != 1 || len(earlier) != 1 || !held || len(replies) != 1 || !strings.Contains(replies[0], "still open") {
 		t.Errorf("asked %d and %d, replied %q", len(asked), len(earlier), replies)
 	}
 	d.end(second)
 	d.end(first)
 	ask("3")
-	if _, held = first.takeQuestions(); held || len(replies) != 4 || len(d.open) != 0 || !strings.Contains(replies[3], "no call of the client is in flight") {
+	if _, held = first.takeServerRequests(); held || len(replies) != 4 || len(d.open) != 0 || !strings.Contains(replies[3], "no call of the client is in flight") {
 		t.Errorf("replied %q, %d open", replies, len(d.open))
 	}
 }
@@ -156,8 +156,8 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 // to the client of the one that ends.
 func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 	t.Parallel()
-	d := newDesk(func([]byte) {})
-	d.follow(deskOfClient)
+	d := newServerRequests(func([]byte) {})
+	d.follow(latestCall)
 	call := newLaneCall("toolhub-1", "", nil)
 	call.ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
 		tool.Sent(q)
@@ -166,7 +166,7 @@ func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 	e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`))
 	d.receive(e, nil)
 	d.begin(call)
-	asked, _ := call.takeQuestions()
+	asked, _ := call.takeServerRequests()
 	if len(asked) != 1 {
 		t.Fatalf("asked %d", len(asked))
 	}
@@ -182,8 +182,8 @@ func TestDeskPutsWhileTheCallEnds(t *testing.T) {
 func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	var replies []string
-	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(deskOfClient)
+	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(latestCall)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
@@ -207,8 +207,8 @@ func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 func TestDeskOfOneCaller(t *testing.T) {
 	t.Parallel()
 	var replies []string
-	d := newDesk(func(body []byte) { replies = append(replies, string(body)) })
-	d.follow(deskOfCaller)
+	d := newServerRequests(func(body []byte) { replies = append(replies, string(body)) })
+	d.follow(onlyCall)
 	ask := func(id string) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"roots/list"}`))
 		d.receive(e, nil)
@@ -220,28 +220,28 @@ func TestDeskOfOneCaller(t *testing.T) {
 	ask("1")
 	d.begin(bob)
 	ask("2")
-	ofAlice, _ := alice.takeQuestions()
-	ofBob, _ := bob.takeQuestions()
+	ofAlice, _ := alice.takeServerRequests()
+	ofBob, _ := bob.takeServerRequests()
 	if len(ofAlice) != 1 || len(ofBob) != 0 || len(replies) != 1 || !strings.Contains(replies[0], "several clients share") {
 		t.Errorf("asked %d and %d, replied %q", len(ofAlice), len(ofBob), replies)
 	}
 }
 
-// FuzzDesk feeds a desk what a server may write: each question gets at most one well-formed answer, and no more are open
+// FuzzDesk feeds serverRequests what a server may write: each question gets at most one well-formed answer, and no more are open
 // than may be.
 func FuzzDesk(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, true)
 	f.Add(`{"jsonrpc":"2.0","id":"\u0031","method":"elicitation/create","params":{"a":1}}`,
 		`{"jsonrpc":"2.0","id":"1","method":"sampling/createMessage","params":[]}`, false)
 	f.Fuzz(func(t *testing.T, one, two string, own bool) {
-		d := newDesk(func(body []byte) {
+		d := newServerRequests(func(body []byte) {
 			if !rawjson.Valid(body) {
 				t.Errorf("answered %q", body)
 			}
 		})
-		d.follow(deskByStream)
+		d.follow(callOfStream)
 		if own {
-			d.follow(deskOfClient)
+			d.follow(latestCall)
 		}
 		call := newLaneCall("toolhub-1", "", nil)
 		call.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return []tool.Answer{{}}, nil }
@@ -257,12 +257,12 @@ func FuzzDesk(f *testing.F) {
 				d.canceled(e)
 			}
 		}
-		asked, _ := call.takeQuestions()
+		asked, _ := call.takeServerRequests()
 		for _, q := range asked {
 			d.put(t.Context(), q, nil, func() {})
 		}
 		d.end(call)
-		if _, held := call.takeQuestions(); held || len(d.open)+len(d.early) > 1 {
+		if _, held := call.takeServerRequests(); held || len(d.open)+len(d.early) > 1 {
 			t.Errorf("held %v, open %d, early %d", held, len(d.open), len(d.early))
 		}
 	})

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	maxOpenQuestions = 128      // of one connection
-	maxCallQuestions = 16       // of one call, and of one round
-	maxQuestion      = 16 << 20 // bytes of one question's params
+	maxOpenRequests  = 128      // of one connection
+	maxCallRequests  = 16       // of one call, and of one round
+	maxRequestParams = 16 << 20 // bytes of one question's params
 )
 
-// deskRule says which calls a server's questions can belong to.
-type deskRule int
+// requestRule says which calls a server's requests can belong to.
+type requestRule int
 
 const (
-	deskClosed   deskRule = iota // none: the hub offers to answer nothing
-	deskByStream                 // the one on whose stream the question comes
-	deskOfClient                 // that one, or else the latest: all calls of the connection are one client's
-	deskOfCaller                 // that one, or else the only one: clients that sign in alike share the connection
+	refuseAll    requestRule = iota // none: the hub offers to answer nothing
+	callOfStream                    // the one on whose stream the question comes
+	latestCall                      // that one, or else the latest: all calls of the connection are one client's
+	onlyCall                        // that one, or else the only one: clients that sign in alike share the connection
 )
 
 // Why questions are refused. Servers of all revisions know the first: it is what the protocol has for a capability that was
@@ -47,24 +47,23 @@ var (
 	errBadRequest = tool.RPCError{Code: tool.CodeInvalidParams, Message: "params of the question are no JSON object"}
 )
 
-// desk takes the questions that the server of one connection sends as requests of its own, up to 2025-11-25, to the clients
-// behind its calls, and the answers back. A question that belongs to no call, or to one whose client cannot be asked, is
-// refused at once.
-type desk struct {
+// serverRequests takes the requests of the server of one connection, up to 2025-11-25, to the clients behind its calls, and the
+// answers back. A request that belongs to no call, or to one whose client cannot be asked, is refused at once.
+type serverRequests struct {
 	reply func(body []byte) // sends a response to the server; does not block
 
 	mu     sync.Mutex
-	rule   deskRule
+	rule   requestRule
 	calls  []*laneCall // in flight, in the order in which they began
-	open   map[string]*inquiry
-	early  []*inquiry // came before a call: some servers ask for roots as soon as they are initialised, or told of others
-	begun  bool       // there was a call
-	again  bool       // the server has been told that the roots have changed, and has not asked for them since
-	number int        // of questions so far
+	open   map[string]*serverRequest
+	early  []*serverRequest // came before a call: some servers ask for roots as soon as they are initialised, or told of others
+	begun  bool             // there was a call
+	again  bool             // the server has been told that the roots have changed, and has not asked for them since
+	number int              // of questions so far
 }
 
-// inquiry is an open question of a server.
-type inquiry struct {
+// serverRequest is an open question of a server.
+type serverRequest struct {
 	id       json.RawMessage // as the server wrote it
 	question tool.Question
 	call     *laneCall          // whose client is asked
@@ -74,19 +73,19 @@ type inquiry struct {
 	early    int                // for how many calls it has come too early: any of them may answer it
 }
 
-func newDesk(reply func(body []byte)) *desk {
-	return &desk{reply: reply, open: make(map[string]*inquiry)}
+func newServerRequests(reply func(body []byte)) *serverRequests {
+	return &serverRequests{reply: reply, open: make(map[string]*serverRequest)}
 }
 
 // follow sets which calls questions can belong to.
-func (d *desk) follow(rule deskRule) {
+func (d *serverRequests) follow(rule requestRule) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rule = rule
 }
 
 // begin notes that c is about to be sent. end must follow.
-func (d *desk) begin(c *laneCall) {
+func (d *serverRequests) begin(c *laneCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, c)
@@ -108,7 +107,7 @@ func (d *desk) begin(c *laneCall) {
 
 // expectRoots notes that the server is about to be told that the client's roots have changed: it may ask for them when no
 // call is in flight. The next call's client answers then, as it does for what came before the first call.
-func (d *desk) expectRoots() {
+func (d *serverRequests) expectRoots() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.again = true
@@ -116,14 +115,14 @@ func (d *desk) expectRoots() {
 
 // end notes that nobody waits for c any more. Its own open questions are answered with an error; what came before it is a
 // matter of the next call again.
-func (d *desk) end(c *laneCall) {
+func (d *serverRequests) end(c *laneCall) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = slices.DeleteFunc(d.calls, func(one *laneCall) bool { return one == c })
 	for _, q := range d.open {
 		switch {
 		case q.call != c:
-		case q.early > 0 && q.early < maxCallQuestions:
+		case q.early > 0 && q.early < maxCallRequests:
 			d.putBack(q)
 		default:
 			d.refuse(q, errCallOver)
@@ -132,13 +131,13 @@ func (d *desk) end(c *laneCall) {
 }
 
 // putBack takes a question that no call has brought about from a call that has ended. d.mu is held.
-func (d *desk) putBack(q *inquiry) {
+func (d *serverRequests) putBack(q *serverRequest) {
 	if !d.close(q) {
 		return
 	}
-	next := &inquiry{id: q.id, question: q.question, early: q.early + 1}
+	next := &serverRequest{id: q.id, question: q.question, early: q.early + 1}
 	d.open[idKey(q.id)] = next
-	if call := d.latest(); call != nil && (d.rule == deskOfClient || len(d.calls) == 1) {
+	if call := d.latest(); call != nil && (d.rule == latestCall || len(d.calls) == 1) {
 		d.assign(next, call)
 	} else {
 		d.early = append(d.early, next)
@@ -147,9 +146,9 @@ func (d *desk) putBack(q *inquiry) {
 
 // receive takes a request of the server that came on the stream of call, or on a stream that
 // is no call's; then call is nil. It reports whether the request is a question. The message is well-formed.
-func (d *desk) receive(e jsonrpc.Message, call *laneCall) bool {
+func (d *serverRequests) receive(e jsonrpc.Message, call *laneCall) bool {
 	method := e.Method
-	if !isQuestion(method) {
+	if !isServerRequest(method) {
 		return false
 	}
 	d.mu.Lock()
@@ -161,19 +160,19 @@ func (d *desk) receive(e jsonrpc.Message, call *laneCall) bool {
 }
 
 // take opens a question, or says why it is refused. d.mu is held.
-func (d *desk) take(e jsonrpc.Message, method string, call *laneCall) (why *tool.RPCError) {
-	if d.rule == deskClosed {
+func (d *serverRequests) take(e jsonrpc.Message, method string, call *laneCall) (why *tool.RPCError) {
+	if d.rule == refuseAll {
 		return &errNotOffered
 	}
-	own := d.rule == deskOfClient || d.rule == deskOfCaller
-	if call == nil && (d.rule == deskOfClient || d.rule == deskOfCaller && len(d.calls) == 1) {
+	own := d.rule == latestCall || d.rule == onlyCall
+	if call == nil && (d.rule == latestCall || d.rule == onlyCall && len(d.calls) == 1) {
 		call = d.latest()
 	}
 	early := call == nil && own && (!d.begun || d.again && method == tool.MethodRoots)
 	params, err := rawjson.Line(e.Params)
 	switch {
 	case early:
-	case call == nil && (d.rule == deskByStream || d.rule == deskOfCaller && len(d.calls) > 1):
+	case call == nil && (d.rule == callOfStream || d.rule == onlyCall && len(d.calls) > 1):
 		return &errNoStream
 	case call == nil && slices.ContainsFunc(d.calls, func(one *laneCall) bool { return !one.isDone() }):
 		return &errUnasked // latest would have found it otherwise
@@ -187,9 +186,9 @@ func (d *desk) take(e jsonrpc.Message, method string, call *laneCall) (why *tool
 	switch {
 	case d.open[idKey(e.ID)] != nil:
 		return &errIDInUse
-	case len(d.open) >= maxOpenQuestions || d.openOf(call) >= maxCallQuestions:
+	case len(d.open) >= maxOpenRequests || d.openOf(call) >= maxCallRequests:
 		return &errTooMany
-	case len(e.Params) > maxQuestion:
+	case len(e.Params) > maxRequestParams:
 		return &errTooLong
 	case err != nil || e.Params != nil && !rawjson.IsObject(e.Params):
 		return &errBadRequest
@@ -199,7 +198,7 @@ func (d *desk) take(e jsonrpc.Message, method string, call *laneCall) (why *tool
 		d.again = false
 	}
 	d.number++
-	q := &inquiry{id: e.ID, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
+	q := &serverRequest{id: e.ID, question: tool.Question{Key: "question-" + strconv.Itoa(d.number), Method: method, Params: params}}
 	d.open[idKey(e.ID)] = q
 	if early || news {
 		q.early = 1
@@ -213,9 +212,9 @@ func (d *desk) take(e jsonrpc.Message, method string, call *laneCall) (why *tool
 }
 
 // assign makes q a question to the client behind call. d.mu is held.
-func (d *desk) assign(q *inquiry, call *laneCall) {
+func (d *serverRequests) assign(q *serverRequest, call *laneCall) {
 	q.call, q.held = call, []*laneCall{call}
-	if d.rule == deskOfClient {
+	if d.rule == latestCall {
 		q.held = slices.Clone(d.calls) // any of them may be the one that waits
 	}
 	for _, one := range q.held {
@@ -226,7 +225,7 @@ func (d *desk) assign(q *inquiry, call *laneCall) {
 
 // sole returns the latest call in flight of the one session that has any; nil for none. Where several have, nobody could tell
 // whose what the server says is.
-func (d *desk) sole() (latest *laneCall, several bool) {
+func (d *serverRequests) sole() (latest *laneCall, several bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
@@ -243,7 +242,7 @@ func (d *desk) sole() (latest *laneCall, several bool) {
 
 // latest is the call of a connection of one client's own that questions go to where nothing tells which one asks. d.mu is
 // held.
-func (d *desk) latest() *laneCall {
+func (d *serverRequests) latest() *laneCall {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if c := d.calls[i]; c.ask != nil && !c.isDone() {
 			return c
@@ -253,7 +252,7 @@ func (d *desk) latest() *laneCall {
 }
 
 // openOf counts the open questions of call, or those that no call has come for yet. d.mu is held.
-func (d *desk) openOf(call *laneCall) (n int) {
+func (d *serverRequests) openOf(call *laneCall) (n int) {
 	for _, q := range d.open {
 		if q.call == call {
 			n++
@@ -265,7 +264,7 @@ func (d *desk) openOf(call *laneCall) (n int) {
 // put puts q to the client of its call, and answers the server, unless the call ends before that. ctx ends with the call.
 // It waits until ahead is closed, which is when the question before q has gone to the client (nil without one), and calls sent
 // when q has: so they come in the order in which the server asks.
-func (d *desk) put(ctx context.Context, q *inquiry, ahead <-chan struct{}, sent func()) {
+func (d *serverRequests) put(ctx context.Context, q *serverRequest, ahead <-chan struct{}, sent func()) {
 	defer sent()
 	if ahead != nil {
 		select {
@@ -300,7 +299,7 @@ func (d *desk) put(ctx context.Context, q *inquiry, ahead <-chan struct{}, sent 
 }
 
 // canceled ends the question that a notifications/cancelled of the server names, if it is one. Nobody is answered then.
-func (d *desk) canceled(e jsonrpc.Message) bool {
+func (d *serverRequests) canceled(e jsonrpc.Message) bool {
 	id, ok := rawjson.Get(e.Params, "requestId")
 	if !ok {
 		return false
@@ -316,20 +315,20 @@ func (d *desk) canceled(e jsonrpc.Message) bool {
 }
 
 // refuse ends q with an error. d.mu is held.
-func (d *desk) refuse(q *inquiry, why tool.RPCError) {
+func (d *serverRequests) refuse(q *serverRequest, why tool.RPCError) {
 	if d.close(q) {
 		d.reply(jsonrpc.ErrorText(q.id, &why))
 	}
 }
 
-// close takes q off the desk. It returns false if that was done before. d.mu is held.
-func (d *desk) close(q *inquiry) bool {
+// close forgets q. It returns false if that was done before. d.mu is held.
+func (d *serverRequests) close(q *serverRequest) bool {
 	if q.over {
 		return false
 	}
 	q.over = true
 	delete(d.open, idKey(q.id))
-	d.early = slices.DeleteFunc(d.early, func(one *inquiry) bool { return one == q })
+	d.early = slices.DeleteFunc(d.early, func(one *serverRequest) bool { return one == q })
 	if q.stop != nil {
 		q.stop()
 	}
