@@ -163,7 +163,7 @@ func canceled(ctx context.Context, sent bool) *tool.Failure {
 	return f
 }
 
-// causeOf is what a failure keeps from callers, for the hub's own messages.
+// causeOf returns the cause that a failure keeps from callers, for the hub's own messages.
 func causeOf(err error) error {
 	var f *tool.Failure
 	if errors.As(err, &f) && f.Cause != nil {

@@ -29,19 +29,19 @@ type catalog struct {
 	unlisted [lists.Count]*fault.Fault // why a list that the server offers was not read when it was last asked for
 	listing  *admit.Listing            // nil until first listed
 	foreign  bool                      // the listing is that of a server of the same id and another identity
-	first    map[string]string         // how tools were described when they were first listed, or at the last start: see admit.Listing
+	first    map[string]string         // admit.Listing.Descriptions when first listed, or at the last start
 	changed  []string                  // the tools that are described otherwise now
 	fresh    freshness                 // of the listing
 }
 
-// listed is what a server has just listed.
+// listed holds the lists that a server has just sent.
 type listed struct {
 	raw   [lists.Count][]json.RawMessage
 	fresh [lists.Count]tool.Freshness
 	known [lists.Count]bool // false for a list that was not read
 }
 
-// freshness is what a server said of its lists when it listed them.
+// freshness holds ttlMs and cacheScope of the latest lists.
 type freshness struct {
 	of    *session // that listed last; nil before the first
 	lists [lists.Count]tool.Freshness
@@ -266,7 +266,7 @@ func (c *catalog) bindings(native string) []paramheader.Binding {
 	return nil
 }
 
-// snapshot is what the server offers as far as is known. up and needs are what its lifecycle says.
+// snapshot returns the latest known catalog. up and needs come from lifecycle.outlook.
 func (c *catalog) snapshot(up bool, needs string) tool.Catalog {
 	l, _ := c.current()
 	if l == nil {

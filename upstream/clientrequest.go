@@ -3,12 +3,18 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
 // clientRequest is what a client wants of one server: a tools/call, another request, or a subscription. All go the same way,
@@ -74,4 +80,171 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 		x.name = r.Name
 	}
 	return g.dispatch(ctx, x)
+}
+
+// tellPatience bounds the sending of a notification.
+const tellPatience = 10 * time.Second
+
+// Notify sends a notification of a client on to its server, over the connection of the client's session where each has its
+// own, and returns once the server has taken it in. Of r, Server, Method, Params, Hop and Session count. A server that is
+// not running is started. The error is as Execute's.
+func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
+	params := r.Params
+	if params != nil && !rawjson.IsNull(params) {
+		line, err := rawjson.Line(params)
+		if err != nil || !rawjson.IsObject(line) {
+			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err, Message: "params of the notification are no JSON object"}
+		}
+		if params, err = hop.Strip(line); err != nil {
+			return &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err, Message: "_meta of the notification is no JSON object"}
+		}
+	}
+	if !fitsHeader(r.Method) {
+		return errNoMethod(r.Method)
+	}
+	x := &clientRequest{Request: *r, name: r.Method}
+	x.Progress = ignoreProgress
+	x.over = func(ctx context.Context, c *caller, sess *session, _ callLimits) answer {
+		ctx, cancel := context.WithTimeout(ctx, tellPatience)
+		defer cancel()
+		err := sess.lane.tell(ctx, r.Method, params)
+		if err == nil {
+			return answer{}
+		}
+		var status *fault.StatusError
+		if errors.As(err, &status) {
+			return answer{err: fault.StatusFailure(status.Status, 0)}
+		}
+		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
+			Message: fmt.Sprintf("server %q did not take in the notification", c.cfg.ID)}}
+	}
+	_, err := g.dispatch(ctx, x)
+	return err
+}
+
+// maxMethod bounds the names of methods that the hub does not know, in bytes.
+const maxMethod = 200
+
+// fitsHeader reports whether a method's name can stand in the Mcp-Method header.
+func fitsHeader(method string) bool {
+	for i := 0; i < len(method); i++ {
+		if method[i] <= ' ' || method[i] > '~' {
+			return false
+		}
+	}
+	return method != "" && len(method) <= maxMethod
+}
+
+func errNoMethod(method string) *tool.RPCError {
+	return &tool.RPCError{Code: tool.CodeMethodNotFound,
+		Message: fmt.Sprintf("method %q is not forwarded: a method's name is 1 to %d visible ASCII characters", redact.Truncate(method, 80), maxMethod)}
+}
+
+// Listen keeps a subscriptions/listen of a client's own open at a server of 2026-07-28, for what the hub does not listen to
+// itself: r.Params hold what it asks for. It is opened again when it ends, the server's connection is lost or the server is
+// started anew, until ctx ends or the server refuses it; the refusal is the error, and nil stands for the end of ctx. agreed
+// is told each time what the server has agreed to, said what it says then, both one at a time, in order and quickly.
+func (g *Group) Listen(
+	ctx context.Context, r *tool.Request, agreed func(notifications json.RawMessage), said func(tool.Notification),
+) error {
+	var pause listenPause
+	for {
+		began := time.Now()
+		x := &clientRequest{Request: *r, name: methodListen}
+		x.Method, x.Progress = methodListen, ignoreProgress
+		x.over = func(ctx context.Context, c *caller, sess *session, _ callLimits) answer {
+			return c.listenFor(ctx, sess, x, func(n tool.Notification) {
+				if n.Method != noteListenAcked {
+					said(n)
+				} else if filter, ok := rawjson.Get(n.Params, "notifications"); ok && rawjson.IsObject(filter) {
+					agreed(filter)
+				}
+			})
+		}
+		_, err := g.dispatch(ctx, x)
+		var rpc *tool.RPCError
+		var f *tool.Failure
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &rpc):
+			return err
+		case errors.As(err, &f) && f.Code == "unknown_server":
+			return err
+		}
+		if !pause.wait(ctx, began) {
+			return nil
+		}
+	}
+}
+
+// listenFor is one subscriptions/listen over sess, to its end.
+func (c *caller) listenFor(ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification)) answer {
+	if sess.hop == nil {
+		return answer{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server takes no subscriptions/listen"}}
+	}
+	id := c.nextID()
+	params, err := sess.hop.RequestParams(&x.Request, id)
+	if err != nil {
+		return answer{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
+	}
+	lc := newLaneCall(id, methodListen, params)
+	lc.notify, lc.listens = said, true
+	sess.lane.send(ctx, lc)
+	for {
+		select {
+		case <-lc.ready:
+			reports, done := lc.take()
+			for _, r := range reports {
+				if r.progress == nil {
+					said(r.note)
+				}
+			}
+			if done != nil {
+				return *done
+			}
+		case <-c.lifecycle.retired: // whoever takes its place is asked
+			sess.lane.cancel(ctx, lc, "renewed")
+			return answer{err: errRetired}
+		case <-c.lifecycle.stopping:
+			sess.lane.cancel(ctx, lc, "the client is stopping")
+			return endedFailure(lc, transport.ErrClosed)
+		case <-ctx.Done():
+			sess.lane.cancel(ctx, lc, "nobody listens any more")
+			return answer{err: canceled(ctx, true)}
+		}
+	}
+}
+
+// RootsChanged tells servers that the roots of the client of who have changed: those that the session has a connection of
+// its own to, and that were told there that they would be told. What several sessions share has no roots of its own: there a
+// server asks during a call for the roots of that call's client. params are the client's, an object or nil. It does not
+// wait for servers.
+func (g *Group) RootsChanged(ctx context.Context, who tool.Session, params json.RawMessage) {
+	for _, s := range g.roster.Load().servers {
+		if s.use != useListing {
+			continue
+		}
+		if one := s.isolation.peek(who); one != nil {
+			one.rootsChanged(ctx, params)
+		}
+	}
+}
+
+// rootsChanged tells the server of one connection. One that is not connected has not asked for the roots yet, or will
+// again.
+func (s *server) rootsChanged(ctx context.Context, params json.RawMessage) {
+	sess := s.lifecycle.current()
+	if roots := s.offers().RootsV2; sess == nil || sess.hop != nil || roots == nil || !roots.ListChanged {
+		return
+	}
+	var clean []byte
+	if rawjson.IsObject(params) && rawjson.Valid(params) {
+		var err error
+		if clean, err = hop.Strip(params); err != nil {
+			return
+		}
+	}
+	sess.lane.serverRequests().expectRoots()
+	sess.lane.say(ctx, jsonrpc.NotificationText(noteRootsChanged, clean))
 }

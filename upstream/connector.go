@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// maxProbeTime is how long server/discover may go unanswered before the hub goes on to initialize.
+// maxProbeTime bounds the wait for an answer to server/discover, before the hub goes on to initialize.
 const maxProbeTime = 5 * time.Second
 
 // connector makes initialised sessions with one server, and remembers which generation of the protocol it speaks. Only the
@@ -39,7 +39,7 @@ type connector struct {
 	olderNext bool // the attempt failed with server/discover unanswered
 }
 
-// generation is what attempts to connect have shown of the revision that a server speaks.
+// generation records which revision a server has shown to speak.
 type generation struct {
 	older       bool // a revision before 2026-07-28
 	slowProbe   bool // it does not answer server/discover, which takes long to find out
@@ -176,8 +176,8 @@ func (c *connector) startChild(ctx context.Context, older bool) (sess *session, 
 	return sess, false, nil
 }
 
-// exitTime is how long a child that has closed its stdout has to exit, so that its end can be told with its status. Its pipes
-// close before it can be waited for.
+// exitTime bounds the wait for the exit of a child that has closed its stdout: its pipes close first, and the log is to name
+// its exit status.
 const exitTime = 2 * time.Second
 
 // watchChild ends the session when the child has closed its stdout or exited.

@@ -32,10 +32,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// coalesce is how long changes are collected before they are told.
+// coalesce is the time in which changes are collected before listeners are told.
 const coalesce = 20 * time.Millisecond
 
-// retireWithin is how long calls to a server that Apply takes out may go on.
+// retireWithin bounds the calls in flight to a server that Apply takes out.
 const retireWithin = 30 * time.Second
 
 // Group is a set of upstream servers. Its methods are safe for concurrent use.

@@ -28,7 +28,7 @@ func needsInput(result json.RawMessage) bool {
 	return kind == "input_required"
 }
 
-// inputRequests is what a result of type input_required asks for.
+// inputRequests holds inputRequests and requestState of a result of type input_required.
 type inputRequests struct {
 	keys      [][]byte // of inputRequests, as written
 	questions []tool.Question

@@ -158,7 +158,7 @@ func (i *isolation) unavailable() error {
 	return i.server.unavailable()
 }
 
-// barred is why no connection is made for now, or nil. mu is held.
+// barred returns the fault that keeps connections from being made for now, or nil. mu is held.
 func (i *isolation) barred() *fault.Fault {
 	if i.bar != nil && !i.barEnd.IsZero() && !time.Now().Before(i.barEnd) {
 		i.bar = nil
@@ -229,7 +229,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 	return one
 }
 
-// keepHop is what outlives the request in which a client said it.
+// keepHop copies what a connection keeps of the request that made it.
 func keepHop(says tool.Hop) tool.Hop {
 	says.ClientCapabilities, says.LogLevel = bytes.Clone(says.ClientCapabilities), nil
 	return says

@@ -16,7 +16,7 @@ import (
 // maxStartWait bounds how long a call waits for a server that is starting.
 const maxStartWait = 10 * time.Second
 
-// restartWithin is how soon a server that has just died has to be started again for a call to wait for that.
+// restartWithin: a call waits for a server that has just died if it is started again as soon as that.
 const restartWithin = 3 * time.Second
 
 var (

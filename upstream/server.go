@@ -81,7 +81,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	return nil, fmt.Errorf("unknown transport %q: use stdio, http or sse", e.cfg.Transport)
 }
 
-// retry says how a failed server is started again.
+// retry bounds the starts of a failed server.
 type retry struct {
 	min, max time.Duration // of the pause, which doubles
 	budget   int           // starts within an hour
@@ -98,7 +98,7 @@ func (s *starts) count() int {
 	return len(*s)
 }
 
-// maxQuickLosses is how many sessions in a row a server may forget at once before that counts as a failure.
+// maxQuickLosses bounds the sessions in a row that a server may forget at once before that counts as a failure.
 const maxQuickLosses = 3
 
 // keepAlive keeps the server alive until ctx ends; then it stops it and returns.
@@ -427,7 +427,7 @@ func (s *server) verify(ctx context.Context, sess *session) *fault.Fault {
 	return fault.OfConnect(s.cfg, causeOf(err), s.redact)
 }
 
-// reasonWithin is how long the reason for a session's end may take: what a child has written is read first, and its exit awaited.
+// reasonWithin bounds the wait for the reason of a session's end: a child's output is read first, and its exit awaited.
 const reasonWithin = child.DrainTime + 2*exitTime
 
 // awaitFirstList is AwaitFirstLists for one server.

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxOpenRequests  = 128      // of one connection
-	maxCallRequests  = 16       // of one call, and of one round
+	maxCallRequests  = 16       // of one call, and of one result
 	maxRequestParams = 16 << 20 // bytes of one question's params
 )
 

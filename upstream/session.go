@@ -123,7 +123,7 @@ func (s *session) hasToListen() bool {
 	return some
 }
 
-// abilities are what the server says that it can do besides tools.
+// abilities returns the server's capabilities besides tools.
 func (s *session) abilities() tool.Abilities {
 	c := s.info.Capabilities
 	//lint:ignore SA1019 deprecated on 2026-07-28, and in use by servers of all revisions
@@ -134,7 +134,7 @@ func (s *session) abilities() tool.Abilities {
 		Experimental: s.declares("experimental"), Extensions: s.declares("extensions")}
 }
 
-// offer is what the server says that it offers, without the lists.
+// offer returns the server's title, instructions and capabilities, without its lists.
 func (s *session) offer() admit.Offer {
 	o := admit.Offer{Instructions: s.info.Instructions, Abilities: s.abilities()}
 	if info := s.info.ServerInfo; info != nil {

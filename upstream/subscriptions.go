@@ -12,10 +12,10 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// levelWithin is how long a call waits until its server has taken the level that clients want.
+// levelWithin bounds the wait of a call for its server to take the log level.
 const levelWithin = time.Second
 
-// quietLevel is what a server is set to once nobody wants log messages any more: there is no level for none.
+// quietLevel is set once nobody wants log messages any more: there is no level for none.
 const quietLevel = "emergency"
 
 // subscriptions tells the server of one connection which resources and which log level clients want to hear of.

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// subscriptionState is what the server of one session has been told to report: resources, and log messages of a level.
+// subscriptionState records which resources and which log level the server of one session was told to report.
 type subscriptionState struct {
 	level    logLevel
 	changing chan struct{} // has room for one: whoever put something in may change uris

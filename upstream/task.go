@@ -15,8 +15,8 @@ const (
 	maxLasting = 1000    // of one session
 )
 
-// taskTokens are the calls of a session of up to 2025-11-25 whose progress may go on after their answer, because they have
-// become tasks, or still may. The zero value is ready.
+// taskTokens holds the progress tokens of calls, up to 2025-11-25, whose progress may go on after their answer: they have become
+// tasks, or still may. The zero value is ready.
 type taskTokens struct {
 	mu    sync.Mutex
 	known map[string]bool // by progress token

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
-// watch is what the standing subscriptions/listen of a session asks for, on 2026-07-28, and what the server agreed to.
+// watch records what the standing subscriptions/listen of a session asks for, on 2026-07-28, and what the server agreed to.
 type watch struct {
 	changes [lists.Kinds]bool // which list_changed are asked for; set before listening
 	missed  func()            // told when changes may have been announced while nobody listened
@@ -173,10 +173,10 @@ func (w *watch) wait(ctx context.Context, ended <-chan struct{}, version int) (a
 	}
 }
 
-// errNotStanding is why a server that answers subscriptions/listen and ends it at once is not heard.
+// errNotStanding: a server answered subscriptions/listen and ended it at once.
 var errNotStanding = errors.New("the server ended the subscription")
 
-// refusalOf is why the server does not take a subscription, for whoever asked for it.
+// refusalOf is the error for a client whose subscription the server did not take.
 func refusalOf(err error, uri string) error {
 	var rpc *tool.RPCError
 	var f *tool.Failure
