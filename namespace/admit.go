@@ -1,9 +1,11 @@
 package namespace
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -53,18 +55,13 @@ func newEntry(s subject) *entry {
 		e.page = pageOf(s.declaration)
 	}
 	if r, found := findHidden(string(s.name)); found {
-		e.fault = &tool.Exclusion{
-			Tool: escaped(string(s.name)), Origin: s.server, Code: codeHidden,
-			Reason: fmt.Sprintf("the name holds the invisible character %U: have the server's author remove it, "+
-				"or distrust the server", r),
-		}
+		e.fault = &tool.Exclusion{Tool: escaped(string(s.name)), Origin: s.server, Code: codeHidden, Reason: fmt.Sprintf(
+			"the name holds the invisible character %U: have the server's author remove it, or distrust the server", r)}
 		return e
 	}
 	if !ok || len(s.name) > maxCanonical {
-		e.fault = &tool.Exclusion{
-			Tool: escaped(string(s.name)), Origin: s.server, Code: codeInvalid,
-			Reason: fmt.Sprintf("the name is empty or longer than %d bytes: have the server's author change it", maxCanonical),
-		}
+		e.fault = &tool.Exclusion{Tool: escaped(string(s.name)), Origin: s.server, Code: codeInvalid, Reason: fmt.Sprintf(
+			"the name is empty or longer than %d bytes: have the server's author change it", maxCanonical)}
 		if len(e.fault.Tool) > maxCanonical {
 			e.fault.Tool = e.fault.Tool[:maxCanonical] + "…"
 		}
@@ -103,16 +100,13 @@ func newSpace(size int) *space {
 	return &space{owners: make(map[string]*entry, 3*size), cache: make(map[any]*entry, size)}
 }
 
-// enter returns the entry of s, which is at key in its catalog. old, which may be nil, is the space of before: what it
-// knows of the same subject is not computed again.
+// enter returns the entry of s, which is at key in its catalog. What old, the space of before, knows of the same
+// subject is not computed again.
 func (sp *space) enter(key any, s func() subject, old *space) *entry {
 	if sp.cache[key] != nil {
 		return newEntry(s()) // listed twice: each occurrence is an entry of its own, so that they are found to collide
 	}
-	var e *entry
-	if old != nil {
-		e = old.cache[key]
-	}
+	e := old.cache[key]
 	if e == nil {
 		e = newEntry(s())
 	}
@@ -120,30 +114,15 @@ func (sp *space) enter(key any, s func() subject, old *space) *entry {
 	return e
 }
 
-// admit refuses what is faulty, keeps the others apart and takes in what is left.
-func (sp *space) admit(all []*entry) {
-	candidates := make([]*entry, 0, len(all))
-	for _, e := range all {
-		if e.fault != nil {
-			sp.refusals = append(sp.refusals, refusal{e.server, string(e.name), true, *e.fault})
-			continue
-		}
-		candidates = append(candidates, e)
-	}
-	sp.keepApart(candidates)
-}
-
 // pair is the first two of the entries that share a key, and the first whose origin differs from the first one's.
 type pair struct{ first, second, stranger *entry }
 
 func (p *pair) add(e *entry) {
-	switch {
-	case p.first == nil:
+	if p.first == nil {
 		p.first = e
 		return
-	case p.second == nil:
-		p.second = e
 	}
+	p.second = cmp.Or(p.second, e)
 	if p.stranger == nil && !sameOrigin(p.first, e) {
 		p.stranger = e
 	}
@@ -187,9 +166,7 @@ type rivals struct {
 }
 
 func findRivals(candidates []*entry) rivals {
-	r := rivals{
-		exposed: make(pairs, 2*len(candidates)), loose: make(pairs, len(candidates)), name: pairs{}, look: pairs{},
-	}
+	r := rivals{exposed: make(pairs, 2*len(candidates)), loose: make(pairs, len(candidates)), name: pairs{}, look: pairs{}}
 	for _, e := range candidates {
 		r.loose.add(e.loose, e)
 		r.exposed.add(e.safe, e)
@@ -216,27 +193,27 @@ func (r rivals) of(e *entry) (twin *entry, code string) {
 		if twin = name.beside(e); twin != nil {
 			return twin, codeDuplicate
 		}
-		if twin = look.beside(e); twin != nil {
-			return twin, codeTwin
-		}
-		if twin = p.across(e); twin != nil {
+		if twin = cmp.Or(look.beside(e), p.across(e)); twin != nil {
 			return twin, codeTwin
 		}
 	}
 	// Names that the encoding made cannot meet, except by a collision of digests or where a server has the id of a
 	// toolset that isToolset does not know.
-	for _, name := range [...]string{e.safe, e.short} {
-		p := r.exposed[name]
-		if twin = p.beside(e); twin != nil {
-			return twin, codeTwin
-		}
-	}
-	return nil, ""
+	safe, short := r.exposed[e.safe], r.exposed[e.short]
+	return cmp.Or(safe.beside(e), short.beside(e)), codeTwin
 }
 
-// keepApart admits the candidates that cannot be taken for one another and refuses the others, all of them: to keep
-// the first of two would let whoever comes first decide.
-func (sp *space) keepApart(candidates []*entry) {
+// admit refuses the entries with a fault. Of the others it admits those that cannot be taken for one another, and
+// refuses all that can: to keep the first of two would let whoever comes first decide.
+func (sp *space) admit(all []*entry) {
+	candidates := make([]*entry, 0, len(all))
+	for _, e := range all {
+		if e.fault != nil {
+			sp.refusals = append(sp.refusals, refusal{e.server, string(e.name), true, *e.fault})
+			continue
+		}
+		candidates = append(candidates, e)
+	}
 	r := findRivals(candidates)
 	for _, e := range candidates {
 		if twin, code := r.of(e); twin != nil {
@@ -247,7 +224,7 @@ func (sp *space) keepApart(candidates []*entry) {
 		sp.entries = append(sp.entries, e)
 	}
 	// Twins keep their names from others: that a twin appears must not turn a name over to a third.
-	for _, e := range append(sp.twins[:len(sp.twins):len(sp.twins)], sp.entries...) {
+	for _, e := range slices.Concat(sp.twins, sp.entries) {
 		for _, name := range [...]string{string(e.name), e.safe, e.short} {
 			sp.owners[name] = e
 		}
@@ -257,28 +234,21 @@ func (sp *space) keepApart(candidates []*entry) {
 // conflictExclusion says that e is not offered because of twin.
 func conflictExclusion(e, twin *entry, code string) tool.Exclusion {
 	x := tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: code, Twin: twin.server}
-	mine, theirs := originOf(e), originOf(twin)
+	mine, theirs, name := originOf(e), originOf(twin), strconv.QuoteToASCII(string(e.name))
 	switch {
 	case code == codeDuplicate && mine == theirs:
-		x.Reason = fmt.Sprintf("%s offers %s twice: have the server's author rename one of them",
-			mine, strconv.QuoteToASCII(string(e.name)))
+		x.Reason = fmt.Sprintf("%s offers %s twice: have the server's author rename one of them", mine, name)
 	case code == codeDuplicate:
-		x.Reason = fmt.Sprintf("%s and %s both offer %s: give each server an id of its own",
-			mine, theirs, strconv.QuoteToASCII(string(e.name)))
+		x.Reason = fmt.Sprintf("%s and %s both offer %s: give each server an id of its own", mine, theirs, name)
 	default:
+		kind := "tools"
+		if e.tool == nil {
+			kind = "prompts"
+		}
 		x.Reason = fmt.Sprintf("%s of %s and %s of %s can be taken for one another: change a server id or remove one of "+
-			"the %ss", strconv.QuoteToASCII(string(e.name)), mine, strconv.QuoteToASCII(string(twin.name)), theirs,
-			e.kind())
+			"the %s", name, mine, strconv.QuoteToASCII(string(twin.name)), theirs, kind)
 	}
 	return x
-}
-
-// kind names what e is, for a message.
-func (e *entry) kind() string {
-	if e.tool == nil {
-		return "prompt"
-	}
-	return "tool"
 }
 
 // originOf names where e comes from, for a message.

@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,28 +30,14 @@ func findHidden(name string) (r rune, found bool) {
 // foldLook maps names that look alike to one text: compatibility forms, letter case, invisible characters, and Cyrillic
 // and Greek letters drawn like Latin ones. Separators stay apart from each other.
 func foldLook(name string) string {
-	ascii := true
-	for i := range len(name) {
-		ascii = ascii && name[i] < 0x80
-	}
-	if ascii {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(name)
 	}
 	var b strings.Builder
 	for _, r := range norm.NFKC.String(name) {
-		if hidden.Is(r) {
-			continue
+		if !hidden.Is(r) {
+			b.WriteRune(cmp.Or(latinTwin(r), latinTwin(unicode.ToLower(r)), unicode.ToLower(r)))
 		}
-		if latin, ok := latinTwin(r); ok {
-			b.WriteByte(latin)
-			continue
-		}
-		lower := unicode.ToLower(r)
-		if latin, ok := latinTwin(lower); ok {
-			b.WriteByte(latin)
-			continue
-		}
-		b.WriteRune(lower)
 	}
 	return norm.NFC.String(b.String())
 }
@@ -62,25 +49,24 @@ func foldSeparators(folded string) string {
 	b.Grow(len(folded))
 	gap := false
 	for _, r := range folded {
-		switch {
-		case strings.ContainsRune(".-_/\\:,;|+~@ ", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Pc):
+		if strings.ContainsRune(".-_/\\:,;|+~@ ", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Pc) {
 			gap = true
-		default:
-			if gap && b.Len() > 0 {
-				b.WriteByte('_')
-			}
-			gap = false
-			b.WriteRune(r)
+			continue
 		}
+		if gap && b.Len() > 0 {
+			b.WriteByte('_')
+		}
+		gap = false
+		b.WriteRune(r)
 	}
 	return b.String()
 }
 
-// latinTwin returns the lower-case ASCII character that r is drawn like, in common fonts. Compatibility forms such as
-// full-width letters are not here: NFKC has replaced them before.
-func latinTwin(r rune) (byte, bool) {
+// latinTwin returns the lower-case ASCII character that r is drawn like, in common fonts; 0 where there is none.
+// Compatibility forms such as full-width letters are not here: NFKC has replaced them before.
+func latinTwin(r rune) rune {
 	for _, t := range [...]struct {
-		latin byte
+		latin rune
 		looks string
 	}{
 		{'a', "аАαΑɑᴀ"}, {'b', "ВвΒЬьʙ"}, {'c', "сСϲϹᴄ"}, {'d', "ԁԀɗᴅ"}, {'e', "еЕΕєҽᴇ"},
@@ -92,8 +78,8 @@ func latinTwin(r rune) (byte, bool) {
 		{':', "։׃∶ː"}, {' ', "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"},
 	} {
 		if strings.ContainsRune(t.looks, r) {
-			return t.latin, true
+			return t.latin
 		}
 	}
-	return 0, false
+	return 0
 }

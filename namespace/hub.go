@@ -48,7 +48,7 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Server, b.Server))
 	})
 	if old == nil {
-		old = &hub{}
+		old = &hub{tools: &space{}, prompts: &space{}}
 	}
 	tools, prompts, links := 0, 0, 0
 	for _, c := range catalogs {

@@ -158,14 +158,7 @@ func escapeSequence(text string) int {
 	}
 	switch {
 	case kind == '[':
-		n := lead
-		for n < len(text) && text[n] >= 0x20 && text[n] < 0x40 {
-			n++
-		}
-		if n < len(text) && text[n] >= 0x40 && text[n] < 0x7f {
-			n++
-		}
-		return n
+		return endOfSequence(text, lead, 0x40)
 	case strings.IndexByte("]PX^_", kind) >= 0 && kind != 0: // a string, up to its terminator; one without end is not followed
 		for _, end := range [...]string{"\a", "\x1b\\", "\u009c"} {
 			line, _, _ := strings.Cut(text[lead:min(len(text), lead+maxSequence)], "\n")
@@ -174,15 +167,20 @@ func escapeSequence(text string) int {
 			}
 		}
 		return lead
-	case kind >= 0x20 && kind < 0x7f: // intermediates, then the final character
-		n := lead - 1
-		for n < len(text) && text[n] >= 0x20 && text[n] < 0x30 {
-			n++
-		}
-		if n < len(text) && text[n] >= 0x30 && text[n] < 0x7f {
-			n++
-		}
-		return n
+	case kind >= 0x20 && kind < 0x7f:
+		return endOfSequence(text, lead-1, 0x30)
 	}
 	return 1
+}
+
+// endOfSequence returns the index behind the parameters and intermediates from n on, and the final character, which is not
+// below final.
+func endOfSequence(text string, n int, final byte) int {
+	for n < len(text) && text[n] >= 0x20 && text[n] < final {
+		n++
+	}
+	if n < len(text) && text[n] >= final && text[n] < 0x7f {
+		n++
+	}
+	return n
 }

@@ -3,7 +3,6 @@ package namespace
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -95,38 +94,26 @@ const (
 
 // repaged returns a tool's declaration with page as the URI of its user interface, wherever it names one.
 func repaged(declaration json.RawMessage, page string) (json.RawMessage, error) {
-	meta, _ := rawjson.Get(declaration, "_meta")
+	meta := rawjson.GetObject(declaration, "_meta")
 	var err error
 	if _, has := rawjson.Get(meta, metaPage); has {
-		meta, err = rawjson.Set(meta, metaPage, rawjson.Quote(page))
+		declaration, err = rawjson.SetIn(declaration, rawjson.Quote(page), "_meta", metaPage)
 	}
-	if ui, ok := rawjson.Get(meta, metaUI); ok && rawjson.IsObject(ui) && err == nil {
-		if _, has := rawjson.Get(ui, "resourceUri"); has {
-			if ui, err = rawjson.Set(ui, "resourceUri", rawjson.Quote(page)); err == nil {
-				meta, err = rawjson.Set(meta, metaUI, ui)
-			}
-		}
+	if _, has := rawjson.Get(rawjson.GetObject(meta, metaUI), "resourceUri"); has && err == nil {
+		declaration, err = rawjson.SetIn(declaration, rawjson.Quote(page), "_meta", metaUI, "resourceUri")
 	}
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.Set(declaration, "_meta", meta)
+	return declaration, err
 }
 
 // pageOf returns the URI of the resource that a tool's declaration names as its user interface (MCP Apps), or "".
 func pageOf(declaration json.RawMessage) string {
-	meta, ok := rawjson.Get(declaration, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		return ""
-	}
+	meta := rawjson.GetObject(declaration, "_meta")
 	value, _ := rawjson.Get(meta, metaPage)
-	if ui, ok := rawjson.Get(meta, metaUI); ok && rawjson.IsObject(ui) {
-		if v, ok := rawjson.Get(ui, "resourceUri"); ok {
-			value = v
-		}
+	if v, ok := rawjson.Get(rawjson.GetObject(meta, metaUI), "resourceUri"); ok {
+		value = v
 	}
 	uri, _ := rawjson.String(value)
-	if !strings.HasPrefix(normalURI(uri), "ui:") {
+	if !isPageURI(normalURI(uri)) {
 		return ""
 	}
 	return uri

@@ -120,13 +120,8 @@ func encode(canonical string, words ...string) string {
 
 func allPlain(words []string) bool {
 	for _, w := range words {
-		if w == "" || w[0] == '_' || w[len(w)-1] == '_' || strings.Contains(w, separator) {
+		if w == "" || w[0] == '_' || w[len(w)-1] == '_' || strings.Contains(w, separator) || strings.ContainsFunc(w, isUnsafe) {
 			return false
-		}
-		for i := range len(w) {
-			if !isSafe(w[i]) {
-				return false
-			}
 		}
 	}
 	return true
@@ -137,18 +132,20 @@ func replaceUnsafe(word string) string {
 	var b strings.Builder
 	gap := false
 	for _, r := range word {
-		if r < 0x80 && r != '_' && isSafe(byte(r)) {
-			if gap && b.Len() > 0 {
-				b.WriteByte('_')
-			}
-			b.WriteRune(r)
-			gap = false
-		} else {
+		if r == '_' || isUnsafe(r) {
 			gap = true
+			continue
 		}
+		if gap && b.Len() > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+		gap = false
 	}
 	return b.String()
 }
+
+func isUnsafe(r rune) bool { return r >= 0x80 || !isSafe(byte(r)) }
 
 func isSafe(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
@@ -157,13 +154,5 @@ func isSafe(c byte) bool {
 // endsInDigest reports whether name ends like an encoded name that carries a digest.
 func endsInDigest(name string) bool {
 	at := len(name) - digestLength - 1
-	if at < 0 || name[at] != '_' {
-		return false
-	}
-	for _, c := range []byte(name[at+1:]) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return at >= 0 && name[at] == '_' && strings.Trim(name[at+1:], "0123456789abcdef") == ""
 }

@@ -197,18 +197,16 @@ func (n *Namespace) direct(server string) *view {
 // Since returns what n shows differently from before, which it has replaced: for every profile of either, in the styles
 // that clients can get, and for every direct view that before was asked for.
 func (n *Namespace) Since(before *Namespace) (changes []Change) {
-	names := make(map[string]bool)
-	for _, name := range slices.Concat(before.order, n.order) {
-		names[name] = true
-	}
+	names := slices.Concat(before.order, n.order)
 	for server := range before.state.Load().direct {
-		names[directPrefix+server] = true
+		names = append(names, directPrefix+server)
 	}
+	slices.Sort(names)
 	clients := []tool.Client{{}} // one that gets the profile's own style, and one that asks for each
 	for _, style := range styles {
 		clients = append(clients, tool.Client{Names: string(style)})
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Compact(names) {
 		c := Change{Profile: name}
 		for _, client := range clients {
 			was, err1 := before.Surface(name, client)

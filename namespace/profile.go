@@ -29,19 +29,15 @@ func newProfile(p Profile) (*Profile, error) {
 	return &p, nil
 }
 
-var (
-	// A profile's name is a segment of a URL: /mcp/p/NAME.
-	profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-
-	// A name that an operator gives is one that every client takes once dots are replaced.
-	shownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-)
+// givenName matches names that an operator gives. A profile's is a segment of a URL, /mcp/p/NAME, and a tool's is one that
+// every client takes once dots are replaced.
+var givenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // check returns every fault of the profile, joined; nil if there is none.
 func (p Profile) check() error {
 	var faults []error
-	if !profileName.MatchString(p.Name) {
-		faults = append(faults, errors.New("name: must match "+profileName.String()+", as it becomes part of a URL"))
+	if !givenName.MatchString(p.Name) {
+		faults = append(faults, errors.New("name: must match "+givenName.String()+", as it becomes part of a URL"))
 	}
 	if err := p.Style.Check(); err != nil {
 		faults = append(faults, fmt.Errorf("style: %w", err))
@@ -82,8 +78,8 @@ func (o Override) check() error {
 		return fmt.Errorf("name: %q would rename every tool that %q matches: write the canonical name of one tool as match",
 			o.Name, o.Match)
 	}
-	if o.Name != "" && !shownName.MatchString(o.Name) {
-		return fmt.Errorf("name: %q must match %s, which all clients can be served with", o.Name, shownName)
+	if o.Name != "" && !givenName.MatchString(o.Name) {
+		return fmt.Errorf("name: %q must match %s, which all clients can be served with", o.Name, givenName)
 	}
 	if o == (Override{Match: o.Match}) {
 		return fmt.Errorf("the override of %q changes nothing: set name, title, description or hide", o.Match)

@@ -72,10 +72,8 @@ func (s *resourceIndex) index(l *link) {
 		return
 	}
 	prefix := l.template.prefix
-	if s.byPrefix[prefix] == nil {
-		if at, found := slices.BinarySearch(s.prefixes, len(prefix)); !found {
-			s.prefixes = slices.Insert(s.prefixes, at, len(prefix))
-		}
+	if at, found := slices.BinarySearch(s.prefixes, len(prefix)); !found {
+		s.prefixes = slices.Insert(s.prefixes, at, len(prefix))
 	}
 	s.byPrefix[prefix] = append(s.byPrefix[prefix], l)
 }

@@ -2,7 +2,6 @@ package namespace
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -56,11 +55,8 @@ func (s *selection) take(sp *space, offers func(server string) bool, selects fun
 // sum computes the digest.
 func (s *selection) sum() {
 	sum := sha256.New()
-	var size [8]byte
 	for _, e := range s.visible {
-		binary.BigEndian.PutUint64(size[:], uint64(len(e.name)))
-		sum.Write(size[:])
-		sum.Write([]byte(e.name))
+		fmt.Fprintf(sum, "%q", e.name)
 		sum.Write(e.digest[:])
 	}
 	for _, e := range s.twins { // in style native they keep others from being listed
@@ -137,6 +133,7 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 	for i, e := range s.visible {
 		if x, ok := refused[i]; ok {
 			l.excluded = append(l.excluded, x)
+			l.names.add(nobody, e, string(e.name), toolOverride{})
 			continue
 		}
 		r, ok := rows[e]
@@ -146,10 +143,8 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 				declaration, err = repaged(declaration, page)
 			}
 			if err != nil {
-				l.excluded = append(l.excluded, tool.Exclusion{
-					Tool: string(e.name), Origin: e.server, Code: codeDeclaration,
-					Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err),
-				})
+				l.excluded = append(l.excluded, tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: codeDeclaration,
+					Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
 				continue
 			}
 			r = row{shown: shown[i], page: page, declaration: declaration, digest: sha256.Sum256(declaration)}
@@ -165,11 +160,6 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 	for _, e := range s.twins {
 		l.names.add(nobody, e, string(e.name), toolOverride{})
 	}
-	for i, e := range s.visible {
-		if _, ok := refused[i]; ok {
-			l.names.add(nobody, e, string(e.name), toolOverride{})
-		}
-	}
 	l.digest = hex.EncodeToString(sum.Sum(nil))
 	return l
 }
@@ -179,19 +169,17 @@ func (s *selection) shownIn(style Style, i int, e *entry) string {
 	if name := s.overrides[i].name; name != "" {
 		return e.id.renamed(name).in(style)
 	}
-	switch style {
-	case StyleSafe:
+	switch {
+	case style == StyleSafe:
 		return e.safe
-	case StyleShort:
+	case style == StyleShort:
 		return e.short
-	case StyleNative:
-		if s.direct {
-			return e.native
-		}
+	case style == StyleNative && s.direct:
+		return e.native
+	case style == StyleNative:
 		return e.id.tool
-	default:
-		return string(e.name)
 	}
+	return string(e.name)
 }
 
 func (id identity) renamed(name string) identity {
@@ -209,18 +197,12 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 	if s.direct {
 		return s.repeated()
 	}
-	suspect := style == StyleNative
-	for _, d := range s.overrides {
-		suspect = suspect || d.name != ""
-	}
-	if !suspect {
+	if style != StyleNative && !slices.ContainsFunc(s.overrides, func(d toolOverride) bool { return d.name != "" }) {
 		return nil
 	}
 	present := make(map[*entry]bool, len(s.visible)+len(s.twins))
-	for _, list := range [...][]*entry{s.visible, s.twins} {
-		for _, e := range list {
-			present[e] = true
-		}
+	for _, e := range slices.Concat(s.visible, s.twins) {
+		present[e] = true
 	}
 	refused := make(map[int]tool.Exclusion)
 	kept := make(map[string]*entry, len(s.twins)) // looks that stay the twins'

@@ -44,12 +44,10 @@ func newView(p *Profile, h *hub) *view {
 		prompts: &selection{profile: p, owners: h.prompts.owners}}
 	offered := make(map[string]bool)
 	offers := func(server string) bool {
-		ok, asked := offered[server]
-		if !asked {
-			ok = p.offers(server)
-			offered[server] = ok
+		if _, asked := offered[server]; !asked {
+			offered[server] = p.offers(server)
 		}
-		return ok
+		return offered[server]
 	}
 	v.tools.take(h.tools, offers, p.selects)
 	v.prompts.take(h.prompts, offers, p.selectsPrompt)
@@ -97,10 +95,8 @@ func (v *view) finish() {
 			continue
 		}
 		fmt.Fprintf(sum, "%q %d %d\n", o.server, len(o.resources), len(o.templates))
-		for _, list := range [...][]*link{o.resources, o.templates} {
-			for _, l := range list {
-				sum.Write(l.digest[:])
-			}
+		for _, l := range slices.Concat(o.resources, o.templates) {
+			sum.Write(l.digest[:])
 		}
 	}
 	sum.Sum(v.links[:0])
@@ -143,10 +139,8 @@ func disputedPages(origins []*origin, pages []tool.Offer) map[string]bool {
 		owners[look] = p.Server
 	}
 	for _, o := range origins {
-		for _, list := range [...][]*link{o.resources, o.templates} {
-			for _, l := range list {
-				claim(l.look, o.server)
-			}
+		for _, l := range slices.Concat(o.resources, o.templates) {
+			claim(l.look, o.server)
 		}
 	}
 	return disputed

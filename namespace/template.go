@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,13 +47,12 @@ func parseTemplate(text string) (t *template, ok bool) {
 			return nil, false
 		}
 		if literal != "" {
-			normal := ""
 			if len(t.parts) == 0 {
-				normal, inHost = normalHead(literal)
+				literal, inHost = normalHead(literal)
 			} else {
-				normal, inHost = normalTail(literal, inHost)
+				literal, inHost = normalTail(literal, inHost)
 			}
-			t.parts = append(t.parts, part{literal: normal})
+			t.parts = append(t.parts, part{literal: literal})
 		}
 		if !found {
 			break
@@ -126,18 +126,17 @@ func (t *template) outline() string {
 			b.WriteString(lookOf(p.literal))
 			continue
 		}
-		b.WriteByte('{')
-		b.WriteByte(p.op)
+		holds := ""
 		switch p.op {
 		case ';', '?', '&':
-			b.WriteString(strings.Join(p.names, ","))
+			holds = strings.Join(p.names, ",")
 		case '/', '.':
-			b.WriteString(strconv.Itoa(len(p.names)))
+			holds = strconv.Itoa(len(p.names))
 		}
 		if p.explode {
-			b.WriteByte('*')
+			holds += "*"
 		}
-		b.WriteByte('}')
+		fmt.Fprintf(&b, "{%c%s}", p.op, holds)
 	}
 	return b.String()
 }
@@ -184,30 +183,17 @@ func (p *part) step(normal string, at, next []bool) (alive bool) {
 		run(normal, next, "/?#")
 	case '+':
 		run(normal, next, "")
-	case '#', '.':
-		open := make([]bool, len(at))
-		started(normal, at, open, p.op)
-		stop := ""
-		if p.op == '.' {
-			stop = "/?#"
-		}
-		run(normal, open, stop)
-		join(next, open)
+	case '#':
+		p.value(normal, at, next, "")
+	case '.':
+		p.value(normal, at, next, "/?#")
 	case '/':
 		if p.explode || len(p.names) > maxSegments {
-			open := make([]bool, len(at))
-			started(normal, at, open, '/')
-			run(normal, open, "?#")
-			join(next, open)
+			p.value(normal, at, next, "?#")
 			break
 		}
-		from := at
 		for range p.names {
-			open := make([]bool, len(at))
-			started(normal, from, open, '/')
-			run(normal, open, "/?#")
-			join(next, open)
-			from = open
+			at = p.value(normal, at, next, "/?#")
 		}
 	default:
 		p.parameters(normal, at, next)
@@ -215,13 +201,25 @@ func (p *part) step(normal string, at, next []bool) (alive bool) {
 	return alive
 }
 
-// started enters into open the positions after lead, where that stands at one of at.
-func started(normal string, at, open []bool, lead byte) {
+// value enters into next where a value that begins with the operator and goes up to one of stop can end, and returns that.
+func (p *part) value(normal string, at, next []bool, stop string) []bool {
+	open := started(normal, at, p.op)
+	run(normal, open, stop)
+	for i := range open {
+		next[i] = next[i] || open[i]
+	}
+	return open
+}
+
+// started returns the positions after lead, where that stands at one of at.
+func started(normal string, at []bool, lead byte) []bool {
+	open := make([]bool, len(at))
 	for i := range normal {
 		if at[i] && normal[i] == lead {
 			open[i+1] = true
 		}
 	}
+	return open
 }
 
 // run extends set over all characters up to the next one of stop.
@@ -233,21 +231,14 @@ func run(normal string, set []bool, stop string) {
 	}
 }
 
-func join(into, from []bool) {
-	for i := range from {
-		into[i] = into[i] || from[i]
-	}
-}
-
 // parameters enters into next the end of every run of parameters, name or name=value, that begins with the operator.
 func (p *part) parameters(normal string, at, next []bool) {
-	lead, separator, stop := p.op, byte('&'), "&#"
+	separator, stop := byte('&'), "&#"
 	if p.op == ';' {
 		separator, stop = ';', ";/?#"
 	}
-	open := make([]bool, len(at)) // where a parameter can begin
-	started(normal, at, open, lead)
-	end, equals, filled := -1, -1, 0 // what was found last, so that nothing is looked at twice
+	open := started(normal, at, p.op) // where a parameter can begin
+	end, equals, filled := -1, -1, 0  // what was found last, so that nothing is looked at twice
 	for i := range open {
 		if !open[i] {
 			continue

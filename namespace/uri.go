@@ -185,30 +185,22 @@ func lowerOutside(text string) string {
 
 // normalText encodes what cannot stand in a URI and decodes what can stand there without a meaning of its own.
 func normalText(text string) string {
-	plain := true
-	for i := range len(text) {
-		plain = plain && text[i] != '%' && mayStand(text[i])
-	}
-	if plain {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || !mayStand(byte(r)) }) {
 		return text
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if decoded, ok := triplet(text, i); ok {
-			if isUnreserved(decoded) {
-				b.WriteByte(decoded)
-			} else {
-				writeTriplet(&b, decoded)
-			}
+		c, encoded := triplet(text, i)
+		if encoded {
 			i += 2
-			continue
+		} else {
+			c = text[i]
 		}
-		if c == '%' || !mayStand(c) {
-			writeTriplet(&b, c)
-			continue
+		if isUnreserved(c) || !encoded && mayStand(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
 		}
-		b.WriteByte(c)
 	}
 	return b.String()
 }
@@ -224,14 +216,12 @@ func withoutDots(path string) string {
 	segments := strings.Split(path[1:], "/")
 	kept := segments[:0:0]
 	for i, s := range segments {
-		last := i == len(segments)-1
 		if s == ".." && len(kept) > 0 {
 			kept = kept[:len(kept)-1]
 		}
-		switch {
-		case s != "." && s != "..":
+		if s != "." && s != ".." {
 			kept = append(kept, s)
-		case last:
+		} else if i == len(segments)-1 {
 			kept = append(kept, "")
 		}
 	}
@@ -251,10 +241,6 @@ func triplet(text string, i int) (c byte, ok bool) {
 	return byte(n), err == nil
 }
 
-func writeTriplet(b *strings.Builder, c byte) {
-	fmt.Fprintf(b, "%%%02X", c)
-}
-
 // escapeAll percent-encodes all but unreserved characters.
 func escapeAll(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
@@ -268,12 +254,13 @@ func unescapeFrom(text string, least byte) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		if c, ok := triplet(text, i); ok && c >= least {
-			b.WriteByte(c)
+		c, ok := triplet(text, i)
+		if ok && c >= least {
 			i += 2
-			continue
+		} else {
+			c = text[i]
 		}
-		b.WriteByte(text[i])
+		b.WriteByte(c)
 	}
 	return b.String()
 }
