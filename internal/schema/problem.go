@@ -65,19 +65,12 @@ func (d *describer) faults(err *jsonschema.ValidationError, out []fault) []fault
 		}
 	}
 	d.leaves++
-	message := d.message(err)
-	if message == "" {
-		return out
-	}
-	return append(out, d.fault(err, message))
+	return append(out, newFault(err, d.message(err)))
 }
 
-func (d *describer) fault(err *jsonschema.ValidationError, message string) fault {
-	return fault{
-		Problem: Problem{Path: pointer(err.InstanceLocation), Message: message, SchemaPath: schemaPath(err)},
-		depth:   len(err.InstanceLocation),
-		kind:    err.ErrorKind,
-	}
+func newFault(err *jsonschema.ValidationError, message string) fault {
+	p := Problem{Path: pointer(err.InstanceLocation), Message: message, SchemaPath: schemaPath(err)}
+	return fault{p, len(err.InstanceLocation), err.ErrorKind}
 }
 
 // choice describes a value that matches no branch of an anyOf or oneOf: by the one branch that was meant where that can
@@ -118,12 +111,12 @@ func (d *describer) choice(err *jsonschema.ValidationError) []fault {
 	case len(types) > 0 && len(meant) == 0 && onlyTypes(all, depth):
 		slices.Sort(types)
 		types = slices.Compact(types)
-		return []fault{d.fault(err, typeMessage(types, all[0][0].kind.(*kind.Type).Got))}
+		return []fault{newFault(err, typeMessage(types, all[0][0].kind.(*kind.Type).Got))}
 	}
 	if len(meant) > 0 {
 		all = meant
 	}
-	return []fault{d.fault(err, "must have one of the allowed forms: "+forms(all, pointer(err.InstanceLocation)))}
+	return []fault{newFault(err, "must have one of the allowed forms: "+forms(all, pointer(err.InstanceLocation)))}
 }
 
 // onlyTypes reports whether every branch failed for the type of the value itself and nothing else.
@@ -162,7 +155,7 @@ func forms(branches [][]fault, at string) string {
 	return strings.Join(list, ", or ") + more
 }
 
-// message says what is wrong at err, to follow the name of the argument. It is "" for what says nothing by itself.
+// message says what is wrong at err, to follow the name of the argument.
 func (d *describer) message(err *jsonschema.ValidationError) string {
 	switch k := err.ErrorKind.(type) {
 	case *kind.Type:
