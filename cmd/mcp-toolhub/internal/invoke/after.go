@@ -24,14 +24,11 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 	}
 	inv.setResult(inv.reply)
 	inv.speak()
-	inv.outcome.Free = inv.reply.Free
-	inv.outcome.Task, inv.outcome.Session = inv.reply.Task, inv.reply.Session
-	inv.outcome.RequestID = inv.reply.Mapping.JSONRPCRequestID
-	inv.outcome.Revision = inv.reply.Mapping.ProtocolVersion
+	inv.outcome.Free, inv.outcome.Task, inv.outcome.Session = inv.reply.Free, inv.reply.Task, inv.reply.Session
+	inv.outcome.RequestID, inv.outcome.Revision = inv.reply.Mapping.JSONRPCRequestID, inv.reply.Mapping.ProtocolVersion
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.moveTo(tool.StatusFailed)
-		inv.outcome.Class = tool.ClassExecutionFailed
-		inv.result.IsError = true
+		inv.outcome.Class, inv.result.IsError = tool.ClassExecutionFailed, true
 		inv.result.Error = &tool.Error{ErrorCode: "tool_error", ErrorClass: tool.ClassExecutionFailed,
 			Message: "the tool answered with isError", Recoverability: recoverFixInput}
 		return nil
@@ -56,9 +53,7 @@ func (inv *invocation) mapFailure() {
 		status = tool.StatusYielded
 	}
 	inv.moveTo(status)
-	inv.outcome.Class = f.Class
-	inv.result.IsError = true
-	inv.result.Summary = f.Message
+	inv.outcome.Class, inv.result.IsError, inv.result.Summary = f.Class, true, f.Message
 	inv.result.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
 		Recoverability: recoverability(f.Class), RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown}
 	if inv.rpcErr != nil {
@@ -167,9 +162,7 @@ func objects(content json.RawMessage) json.RawMessage {
 // emitTerminal is the one finish: the terminal records reach the journal before anybody gets the outcome. They are written
 // even where the caller has gone.
 func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
-	inv.outcome.Status = inv.status
-	inv.result.Status = inv.status
-	inv.result.CreatedAt = inv.now()
+	inv.outcome.Status, inv.result.Status, inv.result.CreatedAt = inv.status, inv.status, inv.now()
 	var data map[string]any
 	if class := inv.outcome.Class; class != "" {
 		data = map[string]any{"error_class": string(class)}

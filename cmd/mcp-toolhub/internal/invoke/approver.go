@@ -191,16 +191,9 @@ func (a *approver) checked(q *approvalRequest, t *tool.Tool, out approval.Questi
 func (a *approver) binding(g *gate.Gate, inv *invocation, r *policy.Request) approval.Binding {
 	t := inv.listed.Tool
 	if a.opts.Present != nil {
-		if now := a.opts.Present(t.Name); now != nil {
-			t = now
-		} else {
-			t = &tool.Tool{Name: t.Name}
-		}
+		t = cmp.Or(a.opts.Present(t.Name), &tool.Tool{Name: t.Name})
 	}
-	targets, err := json.Marshal(r.Targets)
-	if err != nil {
-		targets = nil // cannot be: nothing in it but strings
-	}
+	targets, _ := json.Marshal(r.Targets) // nothing in it but strings, which always encode
 	arguments := append(append([]byte{}, r.Input...), '\n')
 	return approval.Binding{Actor: r.Actor.Ref(), Session: inv.call.Session.Key, Server: t.Server, Tool: t.Name,
 		Schema: tool.Digest(t.Declaration), Arguments: tool.Digest(append(arguments, targets...)), Policy: g.Version(t.Server),
@@ -348,17 +341,13 @@ func (a *approver) answerWith(q *approvalRequest) string {
 func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approvalRequest, n int) {
 	message := "waiting_for_permission: " + a.answerWith(q)
 	if n == 1 {
-		inv.reported++
-		now := inv.now()
-		a.opts.note(ctx, inv.id, "a wait for approval is not in the journal", tool.ProgressRecord{
-			Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: inv.id, Sequence: inv.reported,
-			Status: tool.StatusAwaitingApproval, Message: message, ElapsedMS: now.Sub(inv.created).Milliseconds(), Timestamp: now})
+		a.opts.note(ctx, inv.id, "a wait for approval is not in the journal",
+			inv.progress(tool.StatusAwaitingApproval, message, inv.created, inv.now()))
 	}
-	if inv.call.Progress == nil {
-		return
+	if inv.call.Progress != nil {
+		inv.call.Progress(tool.Progress{
+			Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(message))})
 	}
-	inv.call.Progress(tool.Progress{
-		Params: fmt.Appendf(nil, `{"progress":%.4f,"message":%s}`, float64(n)/10000, rawjson.Quote(message))})
 }
 
 // settle makes the answer the decision that counts.
@@ -401,8 +390,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 		return denied(&d)
 	}
 	inv.approved = &consent{a.binding(g, inv, &r), answer.By, answer.Sentence}
-	inv.permitted.aims = aims(&r)
-	inv.permitted.command = gate.Command(&r)
+	inv.permitted = permitted{aims(&r), gate.Command(&r)}
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }

@@ -96,12 +96,8 @@ func (v *validator) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid
 		v.logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
 		return nil, nil
 	}
-	err = s.Validate(args)
-	if err == nil {
-		return nil, nil
-	}
 	var invalid *schema.Invalid
-	if !errors.As(err, &invalid) {
+	if err = s.Validate(args); err != nil && !errors.As(err, &invalid) {
 		return nil, fmt.Errorf("validate arguments of %q: %w", t.Name, err)
 	}
 	return invalid, nil
@@ -117,8 +113,7 @@ func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
 
 // prepareObservableInput derives the other inputs. They share the bytes of the observable one until one of them changes.
 func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) error {
-	inv.inputs.permission = inv.inputs.observable
-	inv.inputs.call = inv.inputs.permission
+	inv.inputs.permission, inv.inputs.call = inv.inputs.observable, inv.inputs.observable
 	return nil
 }
 

@@ -1,8 +1,10 @@
 package invoke
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -64,14 +66,12 @@ type permitted struct {
 }
 
 func (p *Pipeline) begin(c Call) *invocation {
-	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments}}
+	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments}, created: p.opts.Now(),
+		transitions: make([]tool.StatusTransition, 0, 6), pending: make([]tool.Record, 0, 12),
+		mappings: []tool.ExternalMapping{clientSide(c)}}
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}
-	inv.created = inv.now()
-	inv.transitions = make([]tool.StatusTransition, 0, 6)
-	inv.pending = make([]tool.Record, 0, 12)
-	inv.mappings = append(inv.mappings, clientSide(c))
 	inv.moveTo(tool.StatusPlanned)
 	inv.event(tool.EventInvocationPlanned, nil)
 	return inv
@@ -79,14 +79,9 @@ func (p *Pipeline) begin(c Call) *invocation {
 
 // clientSide returns the native ids of a call on the client's side.
 func clientSide(c Call) tool.ExternalMapping {
-	name := c.Name
-	if c.Via != "" {
-		name = c.Via
-	}
-	return tool.ExternalMapping{
-		Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session, ProtocolVersion: c.Actor.Client.ProtocolVersion,
-		Method: c.Method, ToolName: name, JSONRPCRequestID: string(c.NativeCallID),
-	}
+	return tool.ExternalMapping{Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session,
+		ProtocolVersion: c.Actor.Client.ProtocolVersion, Method: c.Method, ToolName: cmp.Or(c.Via, c.Name),
+		JSONRPCRequestID: string(c.NativeCallID)}
 }
 
 func (inv *invocation) failed() bool { return inv.failure != nil }
@@ -140,10 +135,19 @@ func (inv *invocation) moveTo(s tool.Status) {
 
 // event queues an event for the journal.
 func (inv *invocation) event(t tool.EventType, data map[string]any) {
-	inv.pending = append(inv.pending, tool.Event{
-		Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: t, Source: tool.EventSource,
-		Subject: string(inv.id), Time: inv.now(), InvocationID: inv.id, ToolID: inv.toolID(), Data: data,
-	})
+	inv.pending = append(inv.pending, inv.newEvent(t, inv.now(), data))
+}
+
+func (inv *invocation) newEvent(t tool.EventType, at time.Time, data map[string]any) tool.Event {
+	return tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: t, Source: tool.EventSource,
+		Subject: string(inv.id), Time: at, InvocationID: inv.id, ToolID: inv.toolID(), Data: data}
+}
+
+// progress returns the next progress record.
+func (inv *invocation) progress(s tool.Status, message string, since, now time.Time) tool.ProgressRecord {
+	inv.reported++
+	return tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: inv.id,
+		Sequence: inv.reported, Status: s, Message: message, ElapsedMS: now.Sub(since).Milliseconds(), Timestamp: now}
 }
 
 // takePending returns what is queued for the journal and empties the queue.
@@ -172,8 +176,8 @@ func (inv *invocation) record() tool.Invocation {
 	r := tool.Invocation{
 		Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: inv.id, ToolID: inv.toolID(), SurfaceID: inv.call.Surface.ID,
 		NativeCallID: string(inv.call.NativeCallID), ParentInvocationID: inv.parent, Status: inv.status, ActorRef: inv.call.Actor.Ref(),
-		PermissionDecisions: inv.decisions, StatusTransitions: append([]tool.StatusTransition(nil), inv.transitions...),
-		ExternalMappings: append([]tool.ExternalMapping(nil), inv.mappings...), CreatedAt: inv.created, StartedAt: inv.started,
+		PermissionDecisions: inv.decisions, StatusTransitions: slices.Clone(inv.transitions),
+		ExternalMappings: slices.Clone(inv.mappings), CreatedAt: inv.created, StartedAt: inv.started,
 	}
 	r.ModelInput, r.ModelInputRef = inv.inline(inv.inputs.model)
 	if rawjson.IsNull(inv.inputs.model) && inv.inputs.observable != nil {

@@ -43,7 +43,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
-		inv.permitted.aims, inv.permitted.command = aims(&r), gate.Command(&r)
+		inv.permitted = permitted{aims(&r), gate.Command(&r)}
 		return nil
 	case tool.Ask:
 		asked := d // which stays, and so d, that most calls have, need not
@@ -99,8 +99,7 @@ func (inv *invocation) decided(d *tool.PermissionDecision) {
 	}
 	inv.pending = append(inv.pending, written)
 	inv.decisions = append(inv.decisions, d.DecisionID)
-	data := map[string]any{"behavior": string(d.Behavior), "decision_id": string(d.DecisionID)}
-	inv.event(tool.EventPermissionDecided, data)
+	inv.event(tool.EventPermissionDecided, map[string]any{"behavior": string(d.Behavior), "decision_id": string(d.DecisionID)})
 }
 
 // denied returns the failure of a call that d denies: what the model is told, and what it can do.

@@ -76,14 +76,10 @@ func (x *reporter) report(update tool.Progress) {
 		return
 	}
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
-		x.inv.reported++
 		x.recorded = now
 		r := x.progress(update, now)
-		x.note("progress is not in the journal", r, tool.Event{
-			Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventInvocationProgress,
-			Source: tool.EventSource, Subject: string(x.inv.id), Time: now, InvocationID: x.inv.id, ToolID: x.inv.toolID(),
-			Data: map[string]any{"progress_id": string(r.ProgressID)},
-		})
+		x.note("progress is not in the journal", r, x.inv.newEvent(tool.EventInvocationProgress, now, map[string]any{
+			"progress_id": string(r.ProgressID)}))
 	}
 	if x.inv.call.Progress != nil {
 		x.inv.call.Progress(update)
@@ -91,10 +87,7 @@ func (x *reporter) report(update tool.Progress) {
 }
 
 func (x *reporter) progress(update tool.Progress, now time.Time) tool.ProgressRecord {
-	r := tool.ProgressRecord{
-		Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: x.inv.id, Sequence: x.inv.reported,
-		Status: tool.StatusRunning, ElapsedMS: now.Sub(*x.inv.started).Milliseconds(), Timestamp: now, Message: update.Message,
-	}
+	r := x.inv.progress(tool.StatusRunning, update.Message, *x.inv.started, now)
 	if r.Message == "" {
 		r.Message, _ = rawjson.GetString(update.Params, "message")
 	}

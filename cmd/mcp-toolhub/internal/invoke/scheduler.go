@@ -73,12 +73,10 @@ func newScheduler(limits func(string) Limits) *scheduler {
 func (s *scheduler) queue(server string) *serverQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q, ok := s.queues[server]
-	if !ok {
-		q = &serverQueue{}
-		s.queues[server] = q
+	if s.queues[server] == nil {
+		s.queues[server] = &serverQueue{}
 	}
-	return q
+	return s.queues[server]
 }
 
 // enter waits until a call of caller may go to server. leave is called when it has ended; failed says how.
