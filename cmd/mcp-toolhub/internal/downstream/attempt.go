@@ -176,7 +176,7 @@ func (r *runningCall) inputRequests(a *attempt) json.RawMessage {
 }
 
 // pass gives a notification to the attempt, or keeps it for the next one. r.mu is held.
-func (r *runningCall) pass(n saying) {
+func (r *runningCall) pass(n note) {
 	switch {
 	case n.method == noteMessage && n.level < r.least:
 	case r.attempt == nil:
@@ -184,15 +184,15 @@ func (r *runningCall) pass(n saying) {
 	case n.method == noteProgress:
 		r.attempt.progress.take(tool.Progress{Params: n.params})
 	default:
-		r.attempt.progress.add(n.method, n.params)
+		r.attempt.progress.add(n)
 	}
 }
 
 // report passes progress on.
-func (r *runningCall) report(u tool.Progress) { r.say(saying{method: noteProgress, params: u.Params}) }
+func (r *runningCall) report(u tool.Progress) { r.say(note{method: noteProgress, params: u.Params}) }
 
 // say passes on what the server says of the call.
-func (r *runningCall) say(n saying) {
+func (r *runningCall) say(n note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pass(n)

@@ -48,7 +48,10 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m jsonrpc.Message, r repl
 	m.Params, name = to.params, to.name
 	args, _ := rawjson.Get(m.Params, "arguments")
 	token, meta := splitMeta(m.Params)
-	server := serverOf(surface, name)
+	server := "" // where there is no such tool
+	if l, ok := surface.Resolve(name); ok {
+		server = l.Tool.Server
+	}
 	call := invoke.Call{
 		Surface: surface, Name: name, Params: m.Params, Arguments: args, Meta: meta, Hop: p.hop,
 		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
@@ -133,14 +136,6 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 	}
 }
 
-// serverOf returns the server of the tool that name stands for; "" where there is none.
-func serverOf(surface *tool.Surface, name string) string {
-	if l, ok := surface.Resolve(name); ok {
-		return l.Tool.Server
-	}
-	return ""
-}
-
 // progressQueue sends the notifications of a call before its result: progress under the client's own token, and log messages.
 // A client that does not read holds up its own answer only: not the call, its limits, or its place at the server.
 type progressQueue struct {
@@ -177,27 +172,27 @@ func (q *progressQueue) take(u tool.Progress) {
 		return
 	}
 	if params, err := rawjson.Set(u.Params, "progressToken", q.token); err == nil {
-		q.add(noteProgress, params)
+		q.add(note{method: noteProgress, params: params})
 	}
 }
 
 // says returns a function that takes notifications of a call; log messages only from a level on.
-func (q *progressQueue) says(least int) func(saying) {
-	return func(n saying) {
+func (q *progressQueue) says(least int) func(note) {
+	return func(n note) {
 		if n.method != noteMessage || n.level >= least {
-			q.add(n.method, n.params)
+			q.add(n)
 		}
 	}
 }
 
 // add takes one notification.
-func (q *progressQueue) add(method string, params json.RawMessage) {
+func (q *progressQueue) add(n note) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return
 	}
-	q.waiting.Put(note{method: method, params: params}, queue.Bounds{Items: maxQueuedProgress})
+	q.waiting.Put(n, queue.Bounds{Items: maxQueuedProgress})
 	if !q.sending {
 		q.sending = true
 		go q.send()
@@ -228,11 +223,9 @@ func (q *progressQueue) sent() {
 // flush waits until every report has been sent, and takes no more: nothing arrives after the answer.
 func (q *progressQueue) flush() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.closed = true
-	for q.sending {
-		q.idle.Wait()
-	}
+	q.mu.Unlock()
+	q.sent()
 }
 
 // callTarget is the tool that a tools/call asks for.

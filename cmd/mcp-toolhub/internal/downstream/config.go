@@ -1,6 +1,9 @@
 package downstream
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Config holds the settings of the side that faces clients. The zero value of each optional field means its default.
 type Config struct {
@@ -62,9 +65,7 @@ func (c Config) withDefaults() Config {
 			*v = d
 		}
 	}
-	if c.Name == "" {
-		c.Name = "mcp-toolhub"
-	}
+	c.Name = cmp.Or(c.Name, "mcp-toolhub")
 	def(&c.MaxMessageBytes, 64<<20)
 	def(&c.HTTP.MaxBodyBytes, 4<<20)
 	def((*int64)(&c.InputTimeout), int64(10*time.Minute))

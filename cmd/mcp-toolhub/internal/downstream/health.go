@@ -3,6 +3,7 @@ package downstream
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -30,12 +31,8 @@ func (s *Server) Health() Health {
 	if s.deps.Warnings != nil {
 		h.Warnings = s.deps.Warnings()
 	}
-	for _, st := range h.Servers {
-		if st.State != tool.ServerReady && st.State != tool.ServerStopped {
-			h.Status = "degraded"
-		}
-	}
-	if len(h.Problems) > 0 {
+	unready := func(st tool.ServerStatus) bool { return st.State != tool.ServerReady && st.State != tool.ServerStopped }
+	if len(h.Problems) > 0 || slices.ContainsFunc(h.Servers, unready) {
 		h.Status = "degraded"
 	}
 	if s.isDraining() {
@@ -57,13 +54,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if h.Status == "stopping" {
 		status = http.StatusServiceUnavailable
 	}
-	var text []byte
-	var err error
+	var shown any = map[string]string{"status": h.Status}
 	if _, ok := (&guard{config: s.cfg}).actorOf(r); ok {
-		text, err = json.Marshal(h)
-	} else {
-		text, err = json.Marshal(map[string]string{"status": h.Status})
+		shown = h
 	}
+	text, err := json.Marshal(shown)
 	if err != nil {
 		http.Error(w, "health cannot be written", http.StatusInternalServerError)
 		return

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,16 +87,7 @@ type lack struct {
 // cannot returns why a client of these capabilities cannot be asked, or nil. The errors are those of the protocol: "method not
 // found" for what the client does not support, "invalid params" for a mode that it did not declare.
 func cannot(capabilities json.RawMessage, question tool.Question) *lack {
-	has := func(path ...string) bool {
-		at := capabilities
-		for _, name := range path {
-			if !rawjson.IsObject(at) {
-				return false
-			}
-			at, _ = rawjson.Get(at, name)
-		}
-		return rawjson.IsObject(at)
-	}
+	has := func(path ...string) bool { return declares(capabilities, path...) }
 	missing := func(code int64, message string, path ...string) *lack {
 		return &lack{path, &tool.RPCError{Code: code, Message: message}}
 	}
@@ -131,6 +123,17 @@ func cannot(capabilities json.RawMessage, question tool.Question) *lack {
 	return nil
 }
 
+// declares reports whether capabilities hold an object at path.
+func declares(capabilities json.RawMessage, path ...string) bool {
+	for _, name := range path {
+		if !rawjson.IsObject(capabilities) {
+			return false
+		}
+		capabilities, _ = rawjson.Get(capabilities, name)
+	}
+	return rawjson.IsObject(capabilities)
+}
+
 func present(object json.RawMessage, name string) bool {
 	v, ok := rawjson.Get(object, name)
 	return ok && !rawjson.IsNull(v)
@@ -140,9 +143,7 @@ func present(object json.RawMessage, name string) bool {
 func missingCapabilities(lacks []*lack) *tool.RPCError {
 	required, message := map[string]any{}, ""
 	for _, l := range lacks {
-		if message == "" {
-			message = l.err.Message
-		}
+		message = cmp.Or(message, l.err.Message)
 		at := required
 		for _, name := range l.path {
 			next, ok := at[name].(map[string]any)
@@ -153,10 +154,7 @@ func missingCapabilities(lacks []*lack) *tool.RPCError {
 			at = next
 		}
 	}
-	data, err := json.Marshal(map[string]any{"requiredCapabilities": required})
-	if err != nil {
-		data = nil
-	}
+	data, _ := json.Marshal(map[string]any{"requiredCapabilities": required}) // nothing but texts: they always encode
 	return &tool.RPCError{Code: tool.CodeMissingCapabilities, Data: data,
 		Message: "the server has to ask something first: " + message + ", or did not declare it in this request"}
 }

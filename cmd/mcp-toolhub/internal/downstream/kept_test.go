@@ -148,13 +148,13 @@ func TestKept(t *testing.T) {
 	half := json.RawMessage(`"` + strings.Repeat("x", maxKeptBytes/2-2) + `"`)
 	for _, c := range []struct {
 		name  string
-		add   []saying
+		add   []note
 		left  int
 		first json.RawMessage
 	}{
-		{"by size, progress first", []saying{{method: noteMessage, params: half}, {method: noteProgress, params: half}, {method: noteProgress, params: json.RawMessage("1")}}, 2, half},
-		{"then logs", []saying{{method: noteMessage, params: half}, {method: noteMessage, params: half}, {method: noteMessage, params: json.RawMessage("1")}}, 2, half},
-		{"too large by itself", []saying{{method: noteProgress, params: json.RawMessage("1")}, {method: noteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
+		{"by size, progress first", []note{{method: noteMessage, params: half}, {method: noteProgress, params: half}, {method: noteProgress, params: json.RawMessage("1")}}, 2, half},
+		{"then logs", []note{{method: noteMessage, params: half}, {method: noteMessage, params: half}, {method: noteMessage, params: json.RawMessage("1")}}, 2, half},
+		{"too large by itself", []note{{method: noteProgress, params: json.RawMessage("1")}, {method: noteProgress, params: slices.Concat(half, half, half)}}, 1, json.RawMessage("1")},
 	} {
 		var k kept
 		for _, n := range c.add {

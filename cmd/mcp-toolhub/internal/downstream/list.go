@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -92,10 +91,9 @@ func (v *surfaceReader) list(ctx context.Context, p peer, m jsonrpc.Message, r r
 		out = append(append(out, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
 	}
 	if p.modern {
-		out = v.cacheHints(p, surface, m.Method).append(out)
-		out = append(out, `,"resultType":"complete","_meta":{`...)
-		out = append(append(out, rawjson.Quote(mcp.MetaKeyServerInfo)...), ':')
-		out = append(append(out, v.serverInfo...), '}')
+		ttl, scope := v.cacheHints(p, surface, m.Method)
+		out = fmt.Appendf(out, `,"ttlMs":%d,"cacheScope":%q,"resultType":"complete","_meta":{%q:%s}`, ttl.Milliseconds(), scope,
+			mcp.MetaKeyServerInfo, v.serverInfo)
 	}
 	r.answer(whole(append(out, '}')))
 	return nil
@@ -131,10 +129,10 @@ func (l listedItems) start(params json.RawMessage) (int, *tool.RPCError) {
 		return 0, nil
 	}
 	cursor, ok := rawjson.String(raw)
-	if !ok {
+	switch {
+	case !ok:
 		return 0, invalidParams("cursor must be a string")
-	}
-	if cursor == "" {
+	case cursor == "":
 		return 0, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -148,25 +146,12 @@ func (l listedItems) start(params json.RawMessage) (int, *tool.RPCError) {
 	return 0, invalidParams(fmt.Sprintf("cursor %q is not known: list again from the start", cursor))
 }
 
-// cacheHints say for how long a list of 2026-07-28 may be kept, and by whom.
-type cacheHints struct {
-	ttl    time.Duration
-	public bool
-}
-
-func (h cacheHints) append(out []byte) []byte {
-	out = strconv.AppendInt(append(out, `,"ttlMs":`...), h.ttl.Milliseconds(), 10)
-	if h.public {
-		return append(out, `,"cacheScope":"public"`...)
-	}
-	return append(out, `,"cacheScope":"private"`...)
-}
-
-// cacheHints returns the hints for the list that method reads: no more than each server said whose list was merged. What
-// the hub itself adds changes with its config alone. A list that others see differently, or not at all, is private.
-func (v *surfaceReader) cacheHints(p peer, surface *tool.Surface, method string) (h cacheHints) {
+// cacheHints returns for how long the list of 2026-07-28 that method reads may be kept, and by whom: no more than each server
+// said whose list was merged. What the hub itself adds changes with its config alone. A list that others see differently, or
+// not at all, is private.
+func (v *surfaceReader) cacheHints(p peer, surface *tool.Surface, method string) (ttl time.Duration, scope string) {
 	if v.deps.Fresh == nil || surface.Features == nil {
-		return h
+		return 0, "private"
 	}
 	var all tool.Freshness
 	merged := 0
@@ -184,9 +169,11 @@ func (v *surfaceReader) cacheHints(p peer, surface *tool.Surface, method string)
 	}
 	now, err := v.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil || now != surface || merged == 0 {
-		return h // what servers say may be of a later list
+		return 0, "private" // what servers say may be of a later list
 	}
-	h.ttl = max(0, time.Until(all.Until))
-	h.public = all.Public && !surface.ForClient && len(v.config().Auth.Tokens) == 0
-	return h
+	scope = "private"
+	if all.Public && !surface.ForClient && len(v.config().Auth.Tokens) == 0 {
+		scope = "public"
+	}
+	return max(0, time.Until(all.Until)), scope
 }

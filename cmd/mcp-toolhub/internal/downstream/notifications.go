@@ -29,12 +29,12 @@ type openCall struct {
 	server  string
 	session string // its key
 	view    bool   // a direct view: messages need not say which server they are of
-	say     func(saying)
+	say     func(note)
 	in      *serverNotifications
 }
 
 // open notes that server works for p from now on. say takes its notifications meanwhile.
-func (s *serverNotifications) open(p peer, server string, say func(saying)) *openCall {
+func (s *serverNotifications) open(p peer, server string, say func(note)) *openCall {
 	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, in: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *openCall) notify(n tool.Notification) {
 	switch {
 	case n.Method == noteMessage:
 		if level, params, ok := logMessage(n, c.view); ok {
-			c.say(saying{method: noteMessage, level: level, params: params})
+			c.say(note{method: noteMessage, level: level, params: params})
 		}
 	case n.Method == noteUpdated:
 		c.in.subscriptions.updated(n)
@@ -100,7 +100,7 @@ func (c *openCall) notify(n tool.Notification) {
 		c.in.ownerships.tell(n, c)
 	default:
 		if params, err := cleanNote(n); err == nil && c.view {
-			c.say(saying{method: n.Method, params: params})
+			c.say(note{method: n.Method, params: params})
 		}
 	}
 }

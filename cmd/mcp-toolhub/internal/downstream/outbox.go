@@ -14,6 +14,7 @@ import (
 type note struct {
 	key    string // while one of a key waits, another one of it says nothing new; "" where each counts
 	method string
+	level  int // of a server's log message during a call
 	params json.RawMessage
 }
 

@@ -181,7 +181,7 @@ func (t *ownerships) tell(n tool.Notification, call *openCall) {
 	case b == nil:
 	case b.answered && call != nil && call.session == b.session:
 		if said, ok := b.note(n); ok {
-			call.say(saying{method: said.method, params: said.params})
+			call.say(said)
 		}
 	default:
 		b.notify(n)

@@ -60,10 +60,7 @@ type replier interface {
 
 // metaVersion returns the protocol revision that a request's own _meta names; "" where it names none.
 func metaVersion(m jsonrpc.Message) string {
-	meta, ok := rawjson.Get(m.Params, "_meta")
-	if !ok {
-		return ""
-	}
+	meta, _ := rawjson.Get(m.Params, "_meta")
 	version, _ := rawjson.GetString(meta, mcp.MetaKeyProtocolVersion)
 	return version
 }
@@ -109,9 +106,7 @@ func clientInfo(info json.RawMessage) (name, version string) {
 	return name, version
 }
 
-func supported(version string) bool {
-	return slices.Contains(mcp.SupportedProtocolVersions(), version)
-}
+func supported(version string) bool { return slices.Contains(mcp.SupportedProtocolVersions(), version) }
 
 func empty(object json.RawMessage) bool {
 	none := true
@@ -130,10 +125,6 @@ const maxInflight = 1000
 
 // add registers a call. It refuses an id that is in use and one call too many.
 func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context, func(), *tool.RPCError) {
-	if f == nil {
-		ctx, cancel := context.WithCancel(ctx)
-		return ctx, cancel, nil
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,7 +156,7 @@ var errWithdrawn = errors.New("cancelled by its client")
 // cancel ends the call that a notifications/cancelled names, and reports whether there was one.
 func (f *inflight) cancel(params json.RawMessage) bool {
 	id, ok := rawjson.Get(params, "requestId")
-	if !ok || f == nil {
+	if !ok {
 		return false
 	}
 	f.mu.Lock()

@@ -150,19 +150,6 @@ func (t *sessions) has(id string) bool {
 	return t.byID[id] != nil
 }
 
-// where returns the sessions that match.
-func (t *sessions) where(match func(*httpSession) bool) []*httpSession {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var all []*httpSession
-	for _, s := range t.byID {
-		if match(s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
 // takeUp enters the session of id, which create makes, unless it is there already. The error is sessionid.ErrUnknown, or says
 // why there is no room.
 func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessionid.Session) *httpSession) error {
@@ -172,13 +159,10 @@ func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessio
 		return nil // another request was quicker
 	}
 	known, err := t.ids.Resume(id, holder)
-	switch {
-	case err != nil:
-		if !errors.Is(err, sessionid.ErrUnknown) {
-			t.log.Warn("a session is not taken up again", "error", err)
-		}
-		return sessionid.ErrUnknown
-	case !supported(known.ProtocolVersion): // it began at another version of the hub
+	if err != nil && !errors.Is(err, sessionid.ErrUnknown) {
+		t.log.Warn("a session is not taken up again", "error", err)
+	}
+	if err != nil || !supported(known.ProtocolVersion) { // it began at another version of the hub
 		return sessionid.ErrUnknown
 	}
 	s := create(known)
@@ -233,15 +217,18 @@ func (t *sessions) recordEnd(sess *httpSession) {
 // closeWhere ends the sessions that match, and returns when they have ended.
 func (t *sessions) closeWhere(match func(*httpSession) bool) {
 	t.entering.Lock()
-	all := t.where(match)
-	for _, sess := range all {
-		if t.remove(sess, false) {
-			t.close(sess)
+	defer t.entering.Unlock()
+	t.mu.Lock()
+	var matching []*httpSession
+	for _, sess := range t.byID {
+		if match(sess) {
+			t.takeOut(sess)
+			matching = append(matching, sess)
 		}
 	}
-	t.entering.Unlock()
-	for _, sess := range all {
-		<-sess.ended
+	t.mu.Unlock()
+	for _, sess := range matching {
+		t.close(sess)
 	}
 }
 

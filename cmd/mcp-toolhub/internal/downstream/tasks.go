@@ -54,17 +54,6 @@ func (t *taskRequests) handler(p peer, method string) handler {
 	return nil
 }
 
-// followsTasks reports whether a client of 2026-07-28 says in a request that it can follow tasks.
-func followsTasks(p peer) bool {
-	at := p.hop.ClientCapabilities
-	for _, name := range []string{"extensions", tool.TaskExtension} {
-		if at, _ = rawjson.Get(at, name); !rawjson.IsObject(at) {
-			return false
-		}
-	}
-	return true
-}
-
 // servers returns the servers whose tasks the peer may own, or why it owns none at all.
 func (t *taskRequests) servers(p peer, method string) (servers []string, refusal *tool.RPCError) {
 	surface, refusal := t.surfaces.of(p)
@@ -76,7 +65,7 @@ func (t *taskRequests) servers(p peer, method string) (servers []string, refusal
 		servers = surface.Features.Servers
 	}
 	switch {
-	case p.modern && able.TaskExtension && !followsTasks(p):
+	case p.modern && able.TaskExtension && !declares(p.hop.ClientCapabilities, "extensions", tool.TaskExtension):
 		refusal := missingCapabilities([]*lack{{path: []string{"extensions", tool.TaskExtension}, err: &tool.RPCError{}}})
 		refusal.Message = fmt.Sprintf("%q needs the extension %s, which the client did not declare in this request", method, tool.TaskExtension)
 		return nil, refusal
