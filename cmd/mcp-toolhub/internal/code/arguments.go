@@ -3,6 +3,7 @@ package code
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -25,15 +26,10 @@ func parseArguments(raw json.RawMessage, known ...string) *arguments {
 		a.reject("the arguments are not a JSON object: send one with %s", strings.Join(known, ", "))
 		return a
 	}
-	var unknown []string
-	for name := range a.members {
+	for _, name := range slices.Sorted(maps.Keys(a.members)) {
 		if !slices.Contains(known, name) {
-			unknown = append(unknown, name)
+			a.reject("unknown argument %q: the arguments are %s", clip(name, 100), strings.Join(known, ", "))
 		}
-	}
-	if len(unknown) > 0 {
-		slices.Sort(unknown)
-		a.reject("unknown argument %q: the arguments are %s", clip(unknown[0], 100), strings.Join(known, ", "))
 	}
 	return a
 }
@@ -46,9 +42,12 @@ func (a *arguments) err() error {
 	return a.fault
 }
 
-func (a *arguments) reject(format string, args ...any) {
+func (a *arguments) reject(format string, args ...any) { a.refuse("", format, args...) }
+
+// refuse is reject for what a schema cannot say.
+func (a *arguments) refuse(code, format string, args ...any) {
 	if a.fault == nil {
-		a.fault = invalid("", format, args...)
+		a.fault = invalid(code, format, args...)
 	}
 }
 
@@ -92,18 +91,17 @@ func (a *arguments) integer(name string, def, least, most int) int {
 	return int(f)
 }
 
-// boolean returns true or false, or false where it is absent.
-func (a *arguments) boolean(name string) bool {
-	raw, ok := a.members[name]
-	if !ok {
-		return false
-	}
-	var b *bool
-	if err := json.Unmarshal(raw, &b); err != nil || b == nil {
+// boolean returns true or false, or def where it is absent.
+func (a *arguments) boolean(name string, def bool) bool {
+	switch raw, ok := a.members[name]; {
+	case !ok:
+		return def
+	case string(raw) != "true" && string(raw) != "false":
 		a.reject("argument %q is not a boolean: send true or false", name)
 		return false
+	default:
+		return string(raw) == "true"
 	}
-	return *b
 }
 
 // clip shortens s to about most bytes for a message.

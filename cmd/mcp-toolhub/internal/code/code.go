@@ -17,6 +17,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,13 +72,8 @@ func New(cfg Config) (*Toolset, error) {
 	}
 	t := &Toolset{
 		root: root, home: cfg.Home, sensitive: sensitive, never: never,
-		maxScanBytes: cfg.MaxScanBytes, maxSearchTime: cfg.MaxSearchTime,
-	}
-	if t.maxScanBytes <= 0 {
-		t.maxScanBytes = defaultScanBytes
-	}
-	if t.maxSearchTime <= 0 {
-		t.maxSearchTime = defaultSearchTime
+		maxScanBytes:  cmp.Or(max(0, cfg.MaxScanBytes), defaultScanBytes),
+		maxSearchTime: cmp.Or(max(0, cfg.MaxSearchTime), defaultSearchTime),
 	}
 	d, err := t.open(root)
 	if errors.Is(err, errSensitive) {
@@ -155,8 +151,7 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 }
 
 func unknownTool(native string) error {
-	return &tool.Failure{Class: tool.ClassUnknownTool,
-		Message: fmt.Sprintf("the toolset code has no tool %q: list the tools again", native)}
+	return failure(tool.ClassUnknownTool, "", "the toolset code has no tool %q: list the tools again", native)
 }
 
 // answer is a tool's own answer before it is encoded.
@@ -177,8 +172,7 @@ func (a answer) encode() (json.RawMessage, error) {
 		Content    []block `json:"content"`
 		Structured any     `json:"structuredContent"`
 		IsError    bool    `json:"isError,omitempty"`
-	}{Structured: a.structured, IsError: a.isError}
-	result.Content = append(result.Content, block{"text", a.text})
+	}{[]block{{"text", a.text}}, a.structured, a.isError}
 	if a.note != "" {
 		result.Content = append(result.Content, block{"text", a.note})
 	}

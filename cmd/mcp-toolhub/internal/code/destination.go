@@ -52,8 +52,8 @@ func (d *destination) openFile(c *change) error {
 	case info.IsDir():
 		return invalid(codeIsDirectory, "%q is a directory: send the path of a file", clip(c.given, 200))
 	case info.Mode().IsRegular() && c.onlyNew:
-		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: codePathConflict, Message: fmt.Sprintf(
-			"%q is there already: change it with edit_file, or set overwrite to replace the whole file", clip(c.given, 200))}
+		return failure(tool.ClassExecutionFailed, codePathConflict,
+			"%q is there already: change it with edit_file, or set overwrite to replace the whole file", clip(c.given, 200))
 	}
 	// For writing, although nothing is written to it: what may not be written is not replaced either.
 	if d.file, err = target.OpenIn(d.dir, d.name, os.O_RDWR, 0); err != nil {
@@ -82,8 +82,7 @@ func (d *destination) read() (*document, error) {
 		return nil, err
 	}
 	if len(raw) > mostFileBytes {
-		return nil, &tool.Failure{Class: tool.ClassInvalidArguments, Code: codeTooLarge, Message: fmt.Sprintf(
-			"the file has over %d bytes, which this tool does not change: use another way", mostFileBytes)}
+		return nil, invalid(codeTooLarge, "the file has over %d bytes, which this tool does not change: use another way", mostFileBytes)
 	}
 	d.raw = raw
 	doc := parseDocument(raw)
@@ -111,20 +110,16 @@ func (d *destination) replace(data []byte) (err error) {
 		return err
 	}
 	if d.file == nil {
-		if err := d.take(temp); err != nil {
-			return err
-		}
-		return d.sync()
+		err = d.take(temp)
+	} else if err = d.unchanged(); err == nil {
+		d.file.Close() // Windows renames over no open file
+		d.file = nil
+		err = d.dir.Rename(temp, d.name)
 	}
-	if err := d.unchanged(); err != nil {
-		return err
+	if err == nil {
+		d.sync()
 	}
-	d.file.Close() // Windows renames over no open file
-	d.file = nil
-	if err := d.dir.Rename(temp, d.name); err != nil {
-		return err
-	}
-	return d.sync()
+	return err
 }
 
 // fill writes the new file, with the mode and the owner of the old one, and closes it.
@@ -160,8 +155,9 @@ func (d *destination) take(temp string) error {
 		return d.dir.Remove(temp)
 	case errors.Is(err, fs.ErrExist):
 		return errExists
+	default:
+		return d.takeEmpty(temp)
 	}
-	return d.takeEmpty(temp)
 }
 
 // takeEmpty is take for file systems without hard links: it reserves the name with an empty file.
@@ -174,18 +170,16 @@ func (d *destination) takeEmpty(temp string) error {
 		return err
 	}
 	f.Close()
-	if err := d.dir.Rename(temp, d.name); err != nil {
+	if err = d.dir.Rename(temp, d.name); err != nil {
 		_ = d.dir.Remove(d.name)
-		return err
 	}
-	return nil
+	return err
 }
 
 // sync puts the new name on the disk. Not every system can do that, and none is any worse off for having tried.
-func (d *destination) sync() error {
+func (d *destination) sync() {
 	if dir, err := d.dir.Open("."); err == nil {
 		_ = dir.Sync()
 		dir.Close()
 	}
-	return nil
 }

@@ -2,6 +2,7 @@ package code
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -55,7 +56,7 @@ const (
 	noteWasBinary = "was_binary"
 )
 
-// answer tells what has become of a file.
+// answer tells what has become of a file. verb is for one that was there.
 func (w *writer) answer(o *writeOutcome, verb string, out written) answer {
 	out.Path, out.Created, out.Changed = w.show(o.path), o.before == nil, o.written
 	out.SizeBytes, out.TotalLines, out.Encoding = o.size, countLines(o.after.body), encodingUTF8
@@ -63,6 +64,9 @@ func (w *writer) answer(o *writeOutcome, verb string, out written) answer {
 	out.Content, out.Locations = []diffBlock{}, []location{}
 	if o.after.bom {
 		out.Encoding = encodingUTF8BOM
+	}
+	if out.Created {
+		verb = "created"
 	}
 	if !o.written {
 		return answer{structured: out, text: fmt.Sprintf("%q holds that text already: nothing was written", out.Path)}
@@ -72,10 +76,10 @@ func (w *writer) answer(o *writeOutcome, verb string, out written) answer {
 	}
 	text := ""
 	switch {
-	case o.before == nil || o.before.binary:
-		if o.before != nil {
-			out.Notes = append(out.Notes, noteWasBinary)
-		}
+	case out.Created:
+		out.whole(o)
+	case o.before.binary:
+		out.Notes = append(out.Notes, noteWasBinary)
 		out.whole(o)
 	default:
 		text = out.compare(o)
@@ -93,8 +97,13 @@ func (c *written) whole(o *writeOutcome) {
 	c.AddedLines = c.TotalLines
 	shown := wholeLines(o.after.body, mostDiffText)
 	c.ContentTruncated = len(shown) < len(o.after.body)
-	c.Content = append(c.Content, diffBlock{Type: "diff", Path: o.path, NewText: shown})
-	c.Locations = append(c.Locations, location{o.path, 1})
+	c.add(o.path, 1, nil, shown)
+}
+
+// add shows a change at a line of the file; was is nil for a new file.
+func (c *written) add(path string, line int, was *string, is string) {
+	c.Content = append(c.Content, diffBlock{Type: "diff", Path: path, OldText: was, NewText: is})
+	c.Locations = append(c.Locations, location{path, line})
 }
 
 // compare shows what has changed in a file, and returns it as a unified diff as well.
@@ -162,8 +171,7 @@ func (c *written) outline(o *writeOutcome) {
 	was, is = was[:len(was)-end], is[:len(is)-end]
 	c.RemovedLines, c.AddedLines, c.ContentTruncated = countLines(was), countLines(is), true
 	was, is = wholeLines(was, mostDiffText/2), wholeLines(is, mostDiffText/2)
-	c.Content = append(c.Content, diffBlock{Type: "diff", Path: o.path, OldText: &was, NewText: is})
-	c.Locations = append(c.Locations, location{o.path, line})
+	c.add(o.path, line, &was, is)
 }
 
 // sides are the text of a hunk before and after.
@@ -182,12 +190,8 @@ func sides(h *udiff.Hunk) (was, is string) {
 
 // firstChange is the number of the first line of the new text that a hunk has changed.
 func firstChange(h *udiff.Hunk) int {
-	for i, line := range h.Lines {
-		if line.Kind != udiff.Equal {
-			return max(1, h.ToLine+i)
-		}
-	}
-	return max(1, h.ToLine)
+	i := slices.IndexFunc(h.Lines, func(line udiff.Line) bool { return line.Kind != udiff.Equal })
+	return max(1, h.ToLine+max(0, i))
 }
 
 // wholeLines is as much of the beginning of s as is at most n bytes long, in whole lines where there are any.

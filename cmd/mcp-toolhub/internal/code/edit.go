@@ -31,7 +31,7 @@ func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error
 	args := parseArguments(e.Arguments, "path", "edits", "unified_diff", "create_if_missing")
 	given := args.text("path", "", mostPath)
 	edits, diff := args.edits(), args.whole("unified_diff", mostContent)
-	create := args.boolean("create_if_missing")
+	create := args.boolean("create_if_missing", false)
 	_, hasEdits := args.members["edits"]
 	_, hasDiff := args.members["unified_diff"]
 	if hasDiff && diff == "" {
@@ -48,8 +48,8 @@ func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error
 		old := document{}
 		switch {
 		case before == nil && !create:
-			return old, &tool.Failure{Class: tool.ClassExecutionFailed, Code: codeFileNotFound, Message: fmt.Sprintf(
-				"there is no %q: look for the right path with list_dir or search, or set create_if_missing", clip(given, 200))}
+			return old, failure(tool.ClassExecutionFailed, codeFileNotFound,
+				"there is no %q: look for the right path with list_dir or search, or set create_if_missing", clip(given, 200))
 		case before != nil && before.binary:
 			return old, invalid(codeBinaryFile, "%q is not text in UTF-8: this tool changes text only", clip(given, 200))
 		case before != nil:
@@ -67,11 +67,7 @@ func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error
 	if err != nil {
 		return answer{}, err
 	}
-	verb := "edited"
-	if o.before == nil {
-		verb = "created"
-	}
-	return w.answer(o, verb, facts), nil
+	return w.answer(o, "edited", facts), nil
 }
 
 // edits returns the argument edits, or nothing where it is absent.
@@ -88,7 +84,7 @@ func (a *arguments) edits() []replacement {
 	out := make([]replacement, 0, len(list))
 	for i, one := range list {
 		m := parseArguments(one, "old", "new", "replace_all")
-		r := replacement{old: m.whole("old", mostOldText), new: m.whole("new", mostOldText), all: m.boolean("replace_all")}
+		r := replacement{old: m.whole("old", mostOldText), new: m.whole("new", mostOldText), all: m.boolean("replace_all", false)}
 		for _, name := range []string{"old", "new"} {
 			if _, ok := m.members[name]; !ok {
 				m.reject("argument %q is missing: send a string", name)
@@ -129,9 +125,9 @@ func replaceAll(d document, edits []replacement) (document, int, error) {
 	for i, s := range spans {
 		size += len(edits[s.edit].new) - (s.to - s.from)
 		if i > 0 && s.from < spans[i-1].to {
-			return d, 0, &tool.Failure{Class: tool.ClassExecutionFailed, Code: codeOverlapping, Message: fmt.Sprintf(
+			return d, 0, failure(tool.ClassExecutionFailed, codeOverlapping,
 				"edits[%d] and edits[%d] overlap in line %d, so that nothing was written: join them into one edit",
-				min(s.edit, spans[i-1].edit), max(s.edit, spans[i-1].edit), lineAt(d.body, s.from))}
+				min(s.edit, spans[i-1].edit), max(s.edit, spans[i-1].edit), lineAt(d.body, s.from))
 		}
 	}
 	if size > mostFileBytes {
@@ -163,12 +159,11 @@ func (r *replacement) find(body string, i, n int) ([]span, error) {
 	places := occurrences(body, r.old, r.all)
 	switch {
 	case len(places) == 0:
-		return nil, &tool.Failure{Class: tool.ClassExecutionFailed, Code: codeNotFound, Message: fmt.Sprintf(
-			`edits[%d]: "old" is not in the file, so that nothing was written: read the file and send the text exactly as it is there, spaces and line endings included`, i)}
+		return nil, failure(tool.ClassExecutionFailed, codeNotFound, `edits[%d]: "old" is not in the file, so that nothing was `+
+			"written: read the file and send the text exactly as it is there, spaces and line endings included", i)
 	case len(places) > 1 && !r.all:
-		return nil, &tool.Failure{Class: tool.ClassExecutionFailed, Code: codeAmbiguous, Message: fmt.Sprintf(
-			`edits[%d]: "old" is in the file more than once (lines %s), so that nothing was written: send more of the text around it, or set replace_all`,
-			i, linesOf(body, places))}
+		return nil, failure(tool.ClassExecutionFailed, codeAmbiguous, `edits[%d]: "old" is in the file more than once (lines %s), `+
+			"so that nothing was written: send more of the text around it, or set replace_all", i, linesOf(body, places))
 	}
 	spans := make([]span, len(places))
 	for n, at := range places {
@@ -197,12 +192,11 @@ func occurrences(body, text string, apart bool) []int {
 
 func linesOf(body string, places []int) string {
 	var names []string
-	for i, at := range places {
-		if i == mostPlacesNamed {
-			names = append(names, "…")
-			break
-		}
+	for _, at := range places[:min(len(places), mostPlacesNamed)] {
 		names = append(names, fmt.Sprint(lineAt(body, at)))
+	}
+	if len(places) > mostPlacesNamed {
+		names = append(names, "…")
 	}
 	return strings.Join(names, ", ")
 }

@@ -37,26 +37,28 @@ var (
 	errChanged    = errors.New("the path changed while it was opened")
 )
 
+func failure(class tool.ErrorClass, code, format string, args ...any) *tool.Failure {
+	return &tool.Failure{Class: class, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
 func invalid(code, format string, args ...any) *tool.Failure {
-	return &tool.Failure{Class: tool.ClassInvalidArguments, Code: code, Message: fmt.Sprintf(format, args...)}
+	return failure(tool.ClassInvalidArguments, code, format, args...)
 }
 
 // asFailure returns err as a failure: canceled or timeout where ctx ended the call.
 func asFailure(ctx context.Context, err error) *tool.Failure {
 	var own *tool.Failure
-	if errors.As(err, &own) && (own.Class == tool.ClassTimeout || own.Class == tool.ClassCanceled) {
-		return own // says more
-	}
+	isOwn := errors.As(err, &own)
 	switch cause := ctx.Err(); {
+	case isOwn && (own.Class == tool.ClassTimeout || own.Class == tool.ClassCanceled):
+		return own // says more
 	case errors.Is(cause, context.DeadlineExceeded):
 		return &tool.Failure{Class: tool.ClassTimeout, Cause: err,
 			Message: "the call took longer than it may: narrow it to a smaller path, or read fewer lines"}
 	case cause != nil:
 		return &tool.Failure{Class: tool.ClassCanceled, Cause: err, Message: "the call was canceled: call again if it is still needed"}
-	}
-	var f *tool.Failure
-	if errors.As(err, &f) {
-		return f
+	case isOwn:
+		return own
 	}
 	return &tool.Failure{Class: tool.ClassExecutionFailed, Code: codeReadFailed, Cause: err,
 		Message: "reading failed: try again, or read another path"}
@@ -65,36 +67,34 @@ func asFailure(ctx context.Context, err error) *tool.Failure {
 // openFailure says why path, as the caller wrote it, could not be opened.
 func openFailure(path string, err error) *tool.Failure {
 	f := &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err}
+	message := ""
 	switch {
 	case errors.Is(err, errSensitive):
 		f.Class = tool.ClassPermissionDenied
-		f.Message = fmt.Sprintf("%q is a sensitive path (keys, credentials or secrets), which is never read or listed without "+
-			"permission, and nobody is asked for it here: go on without it, or ask the person for what is needed of it", path)
+		message = "%q is a sensitive path (keys, credentials or secrets), which is never read or listed without " +
+			"permission, and nobody is asked for it here: go on without it, or ask the person for what is needed of it"
 	case errors.Is(err, errNever):
 		f.Class, f.Code = tool.ClassPermissionDenied, codeProtected
-		f.Message = fmt.Sprintf("%q is never read by this tool, whoever allows it: it belongs to the system, to the hub itself or to what "+
-			"its operator protects; go on without it", path)
+		message = "%q is never read by this tool, whoever allows it: it belongs to the system, to the hub itself or to what " +
+			"its operator protects; go on without it"
 	case errors.Is(err, errMoved):
 		f.Class, f.Code = tool.ClassPermissionDenied, codePathChanged
-		f.Message = fmt.Sprintf("%q leads elsewhere than when the call was permitted, so that nothing was read: call again", path)
+		message = "%q leads elsewhere than when the call was permitted, so that nothing was read: call again"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		f.Code = codeFileNotFound
-		f.Message = fmt.Sprintf("there is no %q: look for the right path with list_dir or search", path)
+		f.Code, message = codeFileNotFound, "there is no %q: look for the right path with list_dir or search"
 	case errors.Is(err, fs.ErrPermission):
 		f.Code = codeAccessDenied
-		f.Message = fmt.Sprintf("the system denies access to %q: choose another path, or ask the person to change its mode", path)
+		message = "the system denies access to %q: choose another path, or ask the person to change its mode"
 	case errors.Is(err, errNotRegular):
 		f.Class, f.Code = tool.ClassInvalidArguments, codeNotRegular
-		f.Message = fmt.Sprintf("%q is a device, pipe or socket, which is never read: choose a regular file or a directory", path)
+		message = "%q is a device, pipe or socket, which is never read: choose a regular file or a directory"
 	case errors.Is(err, errChanged):
-		f.Code = codePathChanged
-		f.Message = fmt.Sprintf("%q changed while it was opened: call again", path)
+		f.Code, message = codePathChanged, "%q changed while it was opened: call again"
 	case errors.Is(err, syscall.ELOOP):
-		f.Code = codeSymlinkLoop
-		f.Message = fmt.Sprintf("%q goes round in symbolic links: choose another path", path)
+		f.Code, message = codeSymlinkLoop, "%q goes round in symbolic links: choose another path"
 	default:
-		f.Code = codeReadFailed
-		f.Message = fmt.Sprintf("%q could not be opened: check the path with list_dir", path)
+		f.Code, message = codeReadFailed, "%q could not be opened: check the path with list_dir"
 	}
+	f.Message = fmt.Sprintf(message, path)
 	return f
 }

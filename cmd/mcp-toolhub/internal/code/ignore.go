@@ -19,9 +19,6 @@ const (
 	mostIgnorePatterns = 5000
 )
 
-// ignoreFiles are read in every directory, the later ones over the earlier, as rg has it.
-func ignoreFiles() []string { return []string{".gitignore", ".ignore"} }
-
 // pattern is one line of a .gitignore file, or the glob of a search.
 type pattern struct {
 	glob    string // for doublestar, over the path relative to the file's directory
@@ -117,16 +114,15 @@ func relativeTo(dir, full string) (string, bool) {
 	return filepath.ToSlash(rel), rel != ""
 }
 
-// ignoreLevelOf reads the ignore files of dir. A file that cannot be read counts as empty.
+// ignoreLevelOf reads the ignore files of dir, the later one over the earlier, as rg has it. A file that cannot be read
+// counts as empty.
 func (t *Toolset) ignoreLevelOf(dir string) ignoreLevel {
 	l := ignoreLevel{dir: dir}
-	for _, name := range ignoreFiles() {
-		f, err := t.open(filepath.Join(dir, name))
-		if err != nil {
-			continue
+	for _, name := range []string{".gitignore", ".ignore"} {
+		if f, err := t.open(filepath.Join(dir, name)); err == nil {
+			l.patterns = append(l.patterns, parseIgnore(io.LimitReader(f, mostIgnoreBytes))...)
+			f.Close()
 		}
-		l.patterns = append(l.patterns, parseIgnore(io.LimitReader(f, mostIgnoreBytes))...)
-		f.Close()
 	}
 	return l
 }

@@ -52,14 +52,10 @@ type lines struct {
 	buf []byte
 }
 
-func newLines(br *bufio.Reader) *lines { return &lines{br: br} }
-
 // next returns the next line with at most keep bytes of it, and io.EOF after the last.
 func (l *lines) next(keep int) (line, error) {
-	var (
-		size int64
-		last byte
-	)
+	var size int64
+	var last byte
 	l.buf = l.buf[:0]
 	for {
 		part, err := l.br.ReadSlice('\n')
@@ -84,15 +80,6 @@ func (l *lines) next(keep int) (line, error) {
 			return line{}, err
 		}
 	}
-}
-
-// atEnd reports whether nothing follows.
-func (l *lines) atEnd() (bool, error) {
-	_, err := l.br.Peek(1)
-	if errors.Is(err, io.EOF) {
-		return true, nil
-	}
-	return false, err
 }
 
 // runeBoundary returns the largest length up to n at which b is not cut within a character.

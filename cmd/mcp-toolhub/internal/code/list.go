@@ -50,7 +50,7 @@ type dirContent struct {
 func (t *Toolset) listDir(ctx context.Context, e *tool.Execution) (answer, error) {
 	args := parseArguments(e.Arguments, "path", "recursive", "limit")
 	arg := args.text("path", ".", mostPath)
-	recursive := args.boolean("recursive")
+	recursive := args.boolean("recursive", false)
 	limit := args.integer("limit", defaultEntries, 1, mostEntries)
 	if err := args.err(); err != nil {
 		return answer{}, err
@@ -115,7 +115,10 @@ func (l *lister) walk(ctx context.Context, recursive bool) error {
 			l.out.Entries[i].Note = noteGit
 			continue
 		}
-		names, more, err := l.below(ctx, e.Path)
+		d, err := l.in.below(filepath.Join(l.base, filepath.FromSlash(e.Path)))
+		if err == nil {
+			names, more, err = readDir(ctx, d)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -128,15 +131,6 @@ func (l *lister) walk(ctx context.Context, recursive bool) error {
 		}
 	}
 	return nil
-}
-
-// below reads the directory rel below the base.
-func (l *lister) below(ctx context.Context, rel string) (names []fs.DirEntry, more bool, err error) {
-	d, err := l.in.below(filepath.Join(l.base, filepath.FromSlash(rel)))
-	if err != nil {
-		return nil, false, err
-	}
-	return readDir(ctx, d)
 }
 
 // add appends the entries of directory dir until the limit.

@@ -32,8 +32,8 @@ func (t *Toolset) locate(arg string) (string, error) {
 	}
 	if runtime.GOOS == "windows" && strings.HasPrefix(filepath.ToSlash(arg), "//") {
 		// Opening \\host\share sends the user's credentials to host.
-		return "", &tool.Failure{Class: tool.ClassSandboxViolation, Code: codeNetworkPath,
-			Message: fmt.Sprintf("%q is a network or device path, which is never opened: send a path on a local drive", clip(arg, 200))}
+		return "", failure(tool.ClassSandboxViolation, codeNetworkPath,
+			"%q is a network or device path, which is never opened: send a path on a local drive", clip(arg, 200))
 	}
 	if filepath.IsAbs(arg) {
 		return filepath.Clean(arg), nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,13 +143,10 @@ func (p *patch) header(text string) (int, error) {
 func (p *patch) isNamed(name string) bool {
 	bare := func(s string) string { return strings.TrimPrefix(path.Clean(filepath.ToSlash(s)), "/") }
 	name = bare(name)
-	for _, own := range p.names {
+	return slices.ContainsFunc(p.names, func(own string) bool {
 		own = bare(own)
-		if name == own || name == "a/"+own || name == "b/"+own {
-			return true
-		}
-	}
-	return false
+		return name == own || name == "a/"+own || name == "b/"+own
+	})
 }
 
 // checkHunks refuses what would fit anywhere, or leave a line without an ending in the middle of a file.
@@ -161,11 +159,9 @@ func checkHunks(f *gitdiff.File, body string) error {
 		if hunk.OldLines == 0 && body != "" {
 			return failedPatch(fmt.Sprintf("hunk %d has no line of the file as it is, so that its place cannot be checked: send lines around the change", i+1))
 		}
-		lastNew := -1
-		for n, line := range hunk.Lines {
-			if line.New() {
-				lastNew = n
-			}
+		lastNew := len(hunk.Lines) - 1
+		for lastNew >= 0 && !hunk.Lines[lastNew].New() {
+			lastNew--
 		}
 		for n, line := range hunk.Lines {
 			atEnd := i == len(f.TextFragments)-1 && n == lastNew && max(0, hunk.OldPosition-1)+hunk.OldLines >= total
@@ -179,8 +175,8 @@ func checkHunks(f *gitdiff.File, body string) error {
 
 // failedPatch says that the diff does not fit the file.
 func failedPatch(why string) error {
-	return &tool.Failure{Class: tool.ClassExecutionFailed, Code: codePatchFailed,
-		Message: why + "; nothing was written: read the file and make the diff anew, or use edits"}
+	return failure(tool.ClassExecutionFailed, codePatchFailed,
+		"%s; nothing was written: read the file and make the diff anew, or use edits", why)
 }
 
 // misfit says which line of hunk i does not fit.

@@ -77,7 +77,7 @@ func (t *Toolset) readFile(ctx context.Context, e *tool.Execution) (answer, erro
 		out.Encoding = encodingUTF8BOM
 		br.Discard(3)
 	}
-	if err := out.readLines(newLines(br), start, count); err != nil {
+	if err := out.readLines(&lines{br: br}, start, count); err != nil {
 		return answer{}, readFailure(arg, err)
 	}
 	return answer{text: *out.Text, note: out.note(), structured: out}, nil
@@ -121,13 +121,12 @@ func (c *fileContent) readLines(l *lines, start, count int) error {
 	if total < start && start > 1 {
 		return startFailure(start, total)
 	}
-	end, err := l.atEnd()
-	if err != nil {
-		return err
-	}
-	if end {
+	switch _, err := l.br.Peek(1); {
+	case errors.Is(err, io.EOF):
 		c.TotalLines = &total
-	} else {
+	case err != nil:
+		return err
+	default:
 		c.Truncated, c.NextStartLine = true, total+1
 	}
 	body := text.String()
@@ -142,16 +141,12 @@ func (c *fileContent) note() string {
 		parts = append(parts, fmt.Sprintf("lines %d to %d; more follow: go on with start_line=%d", c.StartLine, *c.EndLine, c.NextStartLine))
 	}
 	if n := len(c.TruncatedLines); n > 0 {
-		shown := fmt.Sprint(c.TruncatedLines[:min(n, 20)])
-		parts = append(parts, fmt.Sprintf("%d lines cut to %d bytes: %s", n, mostLineBytes, shown))
+		parts = append(parts, fmt.Sprintf("%d lines cut to %d bytes: %v", n, mostLineBytes, c.TruncatedLines[:min(n, 20)]))
 	}
 	if c.Encoding == encodingLossy {
 		parts = append(parts, "bytes that are not UTF-8 are shown as U+FFFD")
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "[" + strings.Join(parts, "; ") + "]"
+	return noteOf(parts)
 }
 
 func binaryAnswer(c fileContent, kind string) answer {
@@ -180,10 +175,7 @@ func readFailure(arg string, err error) error {
 // cutWithinRune returns the length of b without a character that was cut at its end.
 func cutWithinRune(b []byte) int {
 	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(b[i]) {
-			if utf8.FullRune(b[i:]) {
-				return len(b)
-			}
+		if utf8.RuneStart(b[i]) && !utf8.FullRune(b[i:]) {
 			return i
 		}
 	}

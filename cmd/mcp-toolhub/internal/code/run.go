@@ -1,10 +1,10 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -56,10 +56,7 @@ func (t *Toolset) RunsCommands() bool { return t.commands != nil }
 // Dir is the directory in which a command runs whose argument cwd is given, with every link followed; "" for none. Call it
 // only where RunsCommands.
 func (t *Toolset) Dir(given string) (string, error) {
-	if given == "" {
-		given = "."
-	}
-	at, err := t.locate(given)
+	at, err := t.locate(cmp.Or(given, "."))
 	if err != nil {
 		return "", errors.New(messageOf(err))
 	}
@@ -93,7 +90,7 @@ type ran struct {
 // it had written by then.
 func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, error) {
 	if t.commands == nil {
-		return answer{}, &tool.Failure{Class: tool.ClassUnknownTool, Message: "the hub runs no commands: list the tools again"}
+		return answer{}, failure(tool.ClassUnknownTool, "", "the hub runs no commands: list the tools again")
 	}
 	limits := t.commands.bounds.Config()
 	a := parseArguments(e.Arguments, "argv", "cwd", "timeout_ms")
@@ -109,8 +106,8 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 		return answer{}, err
 	}
 	if e.Command != nil && *e.Command != found {
-		return answer{}, &tool.Failure{Class: tool.ClassPermissionDenied, Code: codeCommandChanged, Message: fmt.Sprintf(
-			"%q is another program, or its directory another one, than when the call was permitted: nothing ran; call again", clip(argv[0], 200))}
+		return answer{}, failure(tool.ClassPermissionDenied, codeCommandChanged, "%q is another program, or its directory "+
+			"another one, than when the call was permitted: nothing ran; call again", clip(argv[0], 200))
 	}
 	env, secrets := t.commands.bounds.Environment()
 	outcome, err := t.commands.runner.Run(ctx, command.Spec{
@@ -209,12 +206,11 @@ func (t *Toolset) answerOf(ctx context.Context, found tool.Command, o *command.O
 // text is for clients that do not show structured content.
 func (r *ran) text() string {
 	var b strings.Builder
+	how := "ended by a signal: " + r.Signal
 	if r.ExitCode != nil {
-		fmt.Fprintf(&b, "exit code %d", *r.ExitCode)
-	} else {
-		fmt.Fprintf(&b, "ended by a signal: %s", r.Signal)
+		how = fmt.Sprintf("exit code %d", *r.ExitCode)
 	}
-	fmt.Fprintf(&b, " after %s ms\n", strconv.FormatInt(r.DurationMS, 10))
+	fmt.Fprintf(&b, "%s after %d ms\n", how, r.DurationMS)
 	for _, out := range []struct{ name, text string }{{"stdout", r.Stdout}, {"stderr", r.Stderr}} {
 		if out.text != "" {
 			fmt.Fprintf(&b, "\n%s:\n%s", out.name, out.text)

@@ -3,8 +3,8 @@ package code
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -170,9 +170,7 @@ func (s *searcher) run(ctx context.Context, arg string) error {
 }
 
 func (s *searcher) cut(why string) error {
-	if !s.out.Truncated {
-		s.out.Truncated, s.out.TruncatedBy = true, why
-	}
+	s.out.Truncated, s.out.TruncatedBy = true, cmp.Or(s.out.TruncatedBy, why)
 	return errStop
 }
 
@@ -247,9 +245,8 @@ func (s *searcher) selects(full string, isDir bool) (chosen, decided bool) {
 	}
 	hit := false
 	for _, from := range []string{s.base, s.t.root} {
-		if rel, ok := relativeTo(from, full); ok && s.glob.match(rel, isDir) {
-			hit = true
-		}
+		rel, ok := relativeTo(from, full)
+		hit = hit || ok && s.glob.match(rel, isDir)
 	}
 	if s.glob.negate {
 		return false, hit
@@ -278,7 +275,7 @@ func (s *searcher) file(ctx context.Context, full string, f *opened) error {
 		br.Discard(3)
 	}
 	s.out.FilesSearched++
-	l := newLines(br)
+	l := &lines{br: br}
 	for number := 1; ; number++ {
 		next, err := l.next(s.window)
 		switch {
@@ -325,9 +322,8 @@ func (s *searcher) tick() {
 	if s.visited%progressEvery != 0 || s.progress == nil {
 		return
 	}
-	params := fmt.Sprintf(`{"progress":%d,"message":"looked at %d entries, %d matches so far"}`,
-		s.visited, s.visited, len(s.out.Matches))
-	s.progress(tool.Progress{Params: json.RawMessage(params)})
+	s.progress(tool.Progress{Params: fmt.Appendf(nil, `{"progress":%d,"message":"looked at %d entries, %d matches so far"}`,
+		s.visited, s.visited, len(s.out.Matches))})
 }
 
 // text is one match a line, as grep writes them.
@@ -361,6 +357,11 @@ func (c *searchContent) note() string {
 	if n := c.Skipped.Unreadable; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d entries could not be read", n))
 	}
+	return noteOf(parts)
+}
+
+// noteOf is the second block of a result; "" for none.
+func noteOf(parts []string) string {
 	if len(parts) == 0 {
 		return ""
 	}

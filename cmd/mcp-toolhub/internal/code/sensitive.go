@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -44,7 +45,7 @@ func compileSensitive(patterns []string, home string) (sensitivePaths, error) {
 		}
 		for _, r := range roots {
 			glob := strings.TrimRight(fold(r), "/")
-			if rooted := strings.HasPrefix(glob, "/") || hasVolume(glob); !rooted {
+			if !strings.HasPrefix(glob, "/") && !hasVolume(glob) {
 				glob = "**/" + glob
 			}
 			glob = strings.TrimPrefix(glob, "/") + "/**" // in doublestar "a/**" holds for "a" as well
@@ -74,12 +75,7 @@ func hasVolume(slashed string) bool { return len(slashed) > 1 && slashed[1] == '
 // contain reports whether path, absolute and clean, is sensitive.
 func (s sensitivePaths) contain(path string) bool {
 	path = strings.TrimPrefix(foldPath(path), "/")
-	for _, glob := range s {
-		if doublestar.MatchUnvalidated(glob, path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(glob string) bool { return doublestar.MatchUnvalidated(glob, path) })
 }
 
 // fold makes names equal that some file system takes for one: letter case by Unicode folding, and characters that HFS+

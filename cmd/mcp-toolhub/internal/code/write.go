@@ -24,8 +24,8 @@ func (w *writer) writeFile(ctx context.Context, e *tool.Execution) (answer, erro
 	if _, ok := args.members["content"]; !ok {
 		args.reject(`argument "content" is missing: send the text of the file, "" for an empty one`)
 	}
-	makeDirs := args.booleanOr("create_dirs", true)
-	overwrite := args.boolean("overwrite")
+	makeDirs := args.boolean("create_dirs", true)
+	overwrite := args.boolean("overwrite", false)
 	if err := args.err(); err != nil {
 		return answer{}, err
 	}
@@ -34,11 +34,7 @@ func (w *writer) writeFile(ctx context.Context, e *tool.Execution) (answer, erro
 	if err != nil {
 		return answer{}, err
 	}
-	verb := "replaced"
-	if o.before == nil {
-		verb = "created"
-	}
-	return w.answer(o, verb, written{}), nil
+	return w.answer(o, "replaced", written{}), nil
 }
 
 // whole returns a string of up to most characters that can be written as it was sent; "" where it is absent.
@@ -61,21 +57,6 @@ func (a *arguments) whole(name string, most int) string {
 		a.refuse(codeNotText, "argument %q holds a NUL character, which no text does: this tool writes text", name)
 	}
 	return *s
-}
-
-// refuse is reject for what a schema cannot say.
-func (a *arguments) refuse(code, format string, args ...any) {
-	if a.fault == nil {
-		a.fault = invalid(code, format, args...)
-	}
-}
-
-// booleanOr returns true or false, or def where it is absent.
-func (a *arguments) booleanOr(name string, def bool) bool {
-	if _, ok := a.members[name]; !ok {
-		return def
-	}
-	return a.boolean(name)
 }
 
 // exact reports whether a JSON string says which characters it stands for: decoding puts U+FFFD for bytes that are not UTF-8

@@ -115,13 +115,13 @@ func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 	case strings.HasSuffix(filepath.ToSlash(given), "/"), filepath.Dir(found[0].Resolved) == found[0].Resolved:
 		return "", invalid(codeIsDirectory, "%q names a directory: send the path of a file", clip(given, 200))
 	case found[0].Has(target.UnicodeTwin):
-		return "", &tool.Failure{Class: tool.ClassExecutionFailed, Code: codePathConflict, Message: fmt.Sprintf(
-			"%+q does not exist, but a name that reads the same in other code points does: copy the name from list_dir", clip(given, 200))}
+		return "", failure(tool.ClassExecutionFailed, codePathConflict,
+			"%+q does not exist, but a name that reads the same in other code points does: copy the name from list_dir", clip(given, 200))
 	}
 	path := found[0].Resolved
 	if w.never.contain(path) {
-		return "", &tool.Failure{Class: tool.ClassPermissionDenied, Code: codeProtected, Message: fmt.Sprintf(
-			"%q is never written by this tool: it belongs to the system, to the hub itself or to what its operator protects; leave it as it is", clip(given, 200))}
+		return "", failure(tool.ClassPermissionDenied, codeProtected, "%q is never written by this tool: it belongs to "+
+			"the system, to the hub itself or to what its operator protects; leave it as it is", clip(given, 200))
 	}
 	if slices.ContainsFunc(e.Aims, func(a tool.Aim) bool { return a.Argument == "/path" }) {
 		if !slices.Contains(e.Aims, tool.Aim{Argument: "/path", Path: path}) {
@@ -168,11 +168,11 @@ func (w *writer) apply(ctx context.Context, e *tool.Execution, c *change) (*writ
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	var o *writeOutcome
 	path, err := w.aim(e, c.given)
-	if err != nil {
-		return nil, writeFailure(c.given, err)
+	if err == nil {
+		o, err = put(ctx, path, c)
 	}
-	o, err := put(ctx, path, c)
 	if err != nil {
 		return nil, writeFailure(c.given, err)
 	}
@@ -198,8 +198,8 @@ func put(ctx context.Context, path string, c *change) (*writeOutcome, error) {
 	data := o.after.bytes()
 	o.size = int64(len(data))
 	if len(data) > mostFileBytes {
-		return nil, &tool.Failure{Class: tool.ClassInvalidArguments, Code: codeTooLarge,
-			Message: fmt.Sprintf("%q would have %d bytes, more than %d: split it into several files", clip(c.given, 200), len(data), mostFileBytes)}
+		return nil, invalid(codeTooLarge, "%q would have %d bytes, more than %d: split it into several files",
+			clip(c.given, 200), len(data), mostFileBytes)
 	}
 	if d.file != nil && string(data) == string(d.raw) {
 		return o, nil
@@ -213,18 +213,14 @@ func put(ctx context.Context, path string, c *change) (*writeOutcome, error) {
 			return nil, err
 		}
 	}
-	if err := d.replace(data); err != nil {
-		return nil, err
-	}
 	o.written = true
-	return o, nil
+	return o, d.replace(data)
 }
 
 // writeFailure says why path, as the caller wrote it, could not be written.
 func writeFailure(path string, err error) error {
-	path = clip(path, 200)
 	var known *tool.Failure
-	f := &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err}
+	f, message := &tool.Failure{Class: tool.ClassExecutionFailed, Cause: err}, ""
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -232,31 +228,30 @@ func writeFailure(path string, err error) error {
 		return err
 	case errors.Is(err, target.ErrChanged), errors.Is(err, errChanged), errors.Is(err, syscall.ELOOP):
 		f.Code = codePathChanged
-		f.Message = fmt.Sprintf("%q has changed since the call was permitted, so that nothing was written: look at it again, and call again", path)
+		message = "%q has changed since the call was permitted, so that nothing was written: look at it again, and call again"
 	case errors.Is(err, errExists):
-		f.Code = codePathConflict
-		f.Message = fmt.Sprintf("%q has appeared in the meantime, so that nothing was written: read it first", path)
+		f.Code, message = codePathConflict, "%q has appeared in the meantime, so that nothing was written: read it first"
 	case errors.Is(err, fs.ErrNotExist):
 		f.Code = codeNoDirectory
-		f.Message = fmt.Sprintf("the directory of %q does not exist: set create_dirs of write_file, or choose another path", path)
+		message = "the directory of %q does not exist: set create_dirs of write_file, or choose another path"
 	case errors.Is(err, syscall.ENOTDIR):
 		f.Class, f.Code = tool.ClassInvalidArguments, codeNotDirectory
-		f.Message = fmt.Sprintf("a part of %q is a file and no directory: choose another path", path)
+		message = "a part of %q is a file and no directory: choose another path"
 	case errors.Is(err, target.ErrOther):
 		f.Class, f.Code = tool.ClassInvalidArguments, codeNotRegular
-		f.Message = fmt.Sprintf("%q is, or leads through, something else than a regular file in directories: choose another path", path)
+		message = "%q is, or leads through, something else than a regular file in directories: choose another path"
 	case errors.Is(err, errOwner):
 		f.Code = codeOwner
-		f.Message = fmt.Sprintf("%q belongs to another user or group and would not after writing: ask the person to change its owner", path)
+		message = "%q belongs to another user or group and would not after writing: ask the person to change its owner"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		f.Code = codeAccessDenied
-		f.Message = fmt.Sprintf("the system denies writing %q: choose another path, or ask the person to change its mode", path)
+		message = "the system denies writing %q: choose another path, or ask the person to change its mode"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENAMETOOLONG):
 		f.Code = codeWriteFailed
-		f.Message = fmt.Sprintf("%q could not be written, and is as it was: the disk is full or the name too long", path)
+		message = "%q could not be written, and is as it was: the disk is full or the name too long"
 	default:
-		f.Code = codeWriteFailed
-		f.Message = fmt.Sprintf("%q could not be written, and is as it was: check the path with list_dir", path)
+		f.Code, message = codeWriteFailed, "%q could not be written, and is as it was: check the path with list_dir"
 	}
+	f.Message = fmt.Sprintf(message, clip(path, 200))
 	return f
 }
