@@ -19,10 +19,10 @@ const (
 	ModeNever  Mode = "never"
 )
 
-// defaultBudget is what the tools of a surface may cost, in tokens, before mode auto holds them back.
+// defaultBudget says how many tokens the tools of a surface may cost before mode auto holds them back.
 const defaultBudget = 10000
 
-// defaultRefTTL is how long a selection_ref is good.
+// defaultRefTTL says how long a selection_ref is good.
 const defaultRefTTL = 24 * time.Hour
 
 // Settings are the settings of one profile. The zero value is useful.
@@ -69,7 +69,7 @@ type Config struct {
 	Default  Settings            // of profiles that Profiles does not name
 	Profiles map[string]Settings // whole: what a profile takes over from the default stands here, too
 
-	// RefTTL is how long a selection_ref is good; default 24 hours, at most 10 years.
+	// RefTTL says how long a selection_ref is good; default 24 hours, at most 10 years.
 	RefTTL time.Duration
 
 	// Keys sign selection_refs: random texts of at least 16 bytes. The first signs, and all of them verify, so that a key

@@ -22,7 +22,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Options are what a Loader works with. The zero value is useful.
+// Options hold what a Loader works with. The zero value is useful.
 type Options struct {
 	// Keys sign selection_refs where the config has none: the first signs, all verify. Empty: a random one, whose refs end
 	// with the loader.

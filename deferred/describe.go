@@ -11,8 +11,8 @@ import (
 // maxDescription bounds the description of the search, in bytes: clients cut longer ones.
 const maxDescription = 2048
 
-// describe returns the description of the search: how to use it, and which servers there are and what they are for, since
-// that is what makes models search. It changes with the servers, not with each of their tools.
+// describe returns the description of the search: how to use it, which servers there are and what they are for. Models
+// search because of that. It changes with the servers, not with each of their tools.
 func describe(deferred []tool.Listed, about func(server string) (title, says string)) string {
 	var servers []string
 	tools := make(map[string][]string)

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// maxNearest is how many names are offered in place of an unknown one.
+// maxNearest bounds how many names are offered in place of an unknown one.
 const maxNearest = 3
 
 // search executes a call of the search on the call's surface.

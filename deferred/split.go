@@ -347,7 +347,7 @@ func (p *splitting) aliases() map[string]*tool.Listed {
 	return out
 }
 
-// maxRecorded is how many deferred tools the record of a surface names. If there are more, it names their servers instead:
+// maxRecorded bounds how many deferred tools the record of a surface names. If there are more, it names their servers instead:
 // all tools of such a server are deferred, but for those that are listed.
 const maxRecorded = 1000
 

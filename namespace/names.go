@@ -13,7 +13,7 @@ const (
 	// name and hold the whole to 64.
 	maxName = 46
 
-	// digestLength is how many hex digits of the canonical name's SHA-256 an encoded name carries where it could not
+	// digestLength says how many hex digits of the canonical name's SHA-256 an encoded name carries where it could not
 	// be written out.
 	digestLength = 10
 

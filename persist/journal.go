@@ -356,7 +356,7 @@ func (j *Journal) writeOne() (more bool) {
 	return false
 }
 
-// writerStep is what is due when a writer looks: one round of its loop.
+// writerStep is one round of the writer's loop.
 type writerStep struct {
 	settled bool   // look how the sync in the background went
 	batch   *batch // write it; nil: nothing

@@ -17,22 +17,22 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// clientRequest is what a client wants of one server: a tools/call, another request, or a subscription. All go the same way,
-// with the same limits, the same waiting for servers that start, and the same second try.
+// clientRequest is a client's request to one server: a tools/call, another request, or a subscription. All have the same
+// limits, the same waiting for servers that start, and the same second try.
 type clientRequest struct {
 	tool.Request
 	call *tool.Execution // what it was made from, for a tools/call; nil otherwise
 	name string          // of the tool, prompt or resource that it is about; "" for none
 
 	// over does it over a session, where it is more than one request. Nil otherwise.
-	over func(ctx context.Context, c *caller, sess *session, limits callLimits) answer
+	over func(ctx context.Context, c *executor, sess *session, limits callLimits) response
 }
 
 // callRequest is the request for a tools/call.
 func callRequest(x *tool.Execution) *clientRequest {
 	return &clientRequest{call: x, name: x.Tool.Native, Request: tool.Request{
 		Server: x.Tool.Server, Method: methodCallTool, Params: x.Params, Meta: x.Meta, Hop: x.Hop, Session: x.Session,
-		Ask: x.Ask, InRounds: x.InRounds, Notify: x.Notify, Progress: x.Progress,
+		Ask: x.Ask, InputByRetry: x.InputByRetry, Notify: x.Notify, Progress: x.Progress,
 	}}
 }
 
@@ -104,18 +104,18 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 	}
 	x := &clientRequest{Request: *r, name: r.Method}
 	x.Progress = ignoreProgress
-	x.over = func(ctx context.Context, c *caller, sess *session, _ callLimits) answer {
+	x.over = func(ctx context.Context, c *executor, sess *session, _ callLimits) response {
 		ctx, cancel := context.WithTimeout(ctx, tellPatience)
 		defer cancel()
 		err := sess.lane.tell(ctx, r.Method, params)
 		if err == nil {
-			return answer{}
+			return response{}
 		}
 		var status *fault.StatusError
 		if errors.As(err, &status) {
-			return answer{err: fault.StatusFailure(status.Status, 0)}
+			return response{err: fault.StatusFailure(status.Status, 0)}
 		}
-		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
+		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
 			Message: fmt.Sprintf("server %q did not take in the notification", c.cfg.ID)}}
 	}
 	_, err := g.dispatch(ctx, x)
@@ -152,7 +152,7 @@ func (g *Group) Listen(
 		began := time.Now()
 		x := &clientRequest{Request: *r, name: methodListen}
 		x.Method, x.Progress = methodListen, ignoreProgress
-		x.over = func(ctx context.Context, c *caller, sess *session, _ callLimits) answer {
+		x.over = func(ctx context.Context, c *executor, sess *session, _ callLimits) response {
 			return c.listenFor(ctx, sess, x, func(n tool.Notification) {
 				if n.Method != noteListenAcked {
 					said(n)
@@ -179,14 +179,14 @@ func (g *Group) Listen(
 }
 
 // listenFor is one subscriptions/listen over sess, to its end.
-func (c *caller) listenFor(ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification)) answer {
+func (c *executor) listenFor(ctx context.Context, sess *session, x *clientRequest, said func(tool.Notification)) response {
 	if sess.hop == nil {
-		return answer{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server takes no subscriptions/listen"}}
+		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server takes no subscriptions/listen"}}
 	}
 	id := c.nextID()
 	params, err := sess.hop.RequestParams(&x.Request, id)
 	if err != nil {
-		return answer{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
+		return response{err: &tool.RPCError{Code: tool.CodeInvalidParams, Message: "params are no JSON object"}}
 	}
 	lc := newLaneCall(id, methodListen, params)
 	lc.notify, lc.listens = said, true
@@ -205,13 +205,13 @@ func (c *caller) listenFor(ctx context.Context, sess *session, x *clientRequest,
 			}
 		case <-c.lifecycle.retired: // whoever takes its place is asked
 			sess.lane.cancel(ctx, lc, "renewed")
-			return answer{err: errRetired}
+			return response{err: errRetired}
 		case <-c.lifecycle.stopping:
 			sess.lane.cancel(ctx, lc, "the client is stopping")
 			return endedFailure(lc, transport.ErrClosed)
 		case <-ctx.Done():
 			sess.lane.cancel(ctx, lc, "nobody listens any more")
-			return answer{err: canceled(ctx, true)}
+			return response{err: canceled(ctx, true)}
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 		return err
 	}
 	x := &clientRequest{Request: tool.Request{Server: id, Method: methodSubscribe, Session: who, Hop: says, Progress: ignoreProgress}, name: uri}
-	x.over = func(ctx context.Context, c *caller, sess *session, limits callLimits) answer {
+	x.over = func(ctx context.Context, c *executor, sess *session, limits callLimits) response {
 		return c.subscriptions.subscribe(ctx, sess, uri, limits)
 	}
 	_, err := g.dispatch(ctx, x)

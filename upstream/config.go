@@ -41,14 +41,14 @@ type Config struct {
 	RetryMin time.Duration
 	RetryMax time.Duration
 
-	// RetryBudget is how often a server is started within an hour (default 60). Then the pause is RetryRest (default 15m).
+	// RetryBudget says how often a server is started within an hour (default 60). Then the pause is RetryRest (default 15m).
 	RetryBudget int
 	RetryRest   time.Duration
 
-	// FirstListWithin is how long AwaitFirstLists waits for a server that was started and has never listed; 0: not at all.
+	// FirstListWithin says how long AwaitFirstLists waits for a server that was started and has never listed; 0: not at all.
 	FirstListWithin time.Duration
 
-	// Memory is how many bytes the large messages of all servers may take at the same time, from when they are received to when
+	// Memory says how many bytes the large messages of all servers may take at the same time, from when they are received to when
 	// the client has them. Default: a quarter of the memory of the machine or cgroup, at most 2 GiB.
 	Memory int64
 

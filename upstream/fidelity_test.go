@@ -44,7 +44,7 @@ func TestResultsAreUnchanged(t *testing.T) {
 			h.ready(t, "s")
 			for _, want := range oddObjects {
 				x := execution("s", "raw", `{"result":`+want+`}`)
-				x.InRounds = true
+				x.InputByRetry = true
 				reply, err := h.Execute(t.Context(), x)
 				if err != nil {
 					t.Fatal(err)

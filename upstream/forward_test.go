@@ -18,7 +18,7 @@ import (
 )
 
 func (h *harness) forward(ctx context.Context, method, params string) (tool.Reply, error) {
-	return h.Forward(ctx, &tool.Request{Server: "s", Method: method, Params: json.RawMessage(params), InRounds: true})
+	return h.Forward(ctx, &tool.Request{Server: "s", Method: method, Params: json.RawMessage(params), InputByRetry: true})
 }
 
 func TestForwardIsUnchanged(t *testing.T) {
@@ -141,7 +141,7 @@ func TestForwardEndsAsCallsDo(t *testing.T) {
 		h := start(t, w.config(t, "s"), brief)
 		h.ready(t, "s")
 		h.ready(t, "brief")
-		hangs := &tool.Request{Server: "brief", Method: "resources/read", Params: json.RawMessage(`{"uri":"hang"}`), InRounds: true}
+		hangs := &tool.Request{Server: "brief", Method: "resources/read", Params: json.RawMessage(`{"uri":"hang"}`), InputByRetry: true}
 		if _, err := h.Forward(t.Context(), hangs); failure(t, err).Class != tool.ClassTimeout {
 			t.Errorf("timed out with %v", err)
 		}

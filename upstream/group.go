@@ -57,8 +57,8 @@ type Group struct {
 
 	subscriptions *clientSubscriptions
 
-	restating sync.Mutex
-	restated  map[string]Restatement // by server; taken by Restated
+	restating     sync.Mutex
+	serverChanges map[string]ServerChange // by server; taken by ServerChanges
 
 	mu             sync.Mutex
 	ends           map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
@@ -86,7 +86,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
 		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, subscriptions: newClientSubscriptions(),
 		ends:  make(map[string]<-chan struct{}),
-		dirty: make(chan struct{}, 1), restated: make(map[string]Restatement),
+		dirty: make(chan struct{}, 1), serverChanges: make(map[string]ServerChange),
 		kill: make(chan struct{}),
 	}
 	r, err := g.enrol(cfg, nil)
@@ -169,7 +169,7 @@ func (g *Group) Changes() int64 { return g.changes.Load() }
 func (g *Group) restate(server string, k lists.Kind) {
 	g.restating.Lock()
 	defer g.restating.Unlock()
-	said := g.restated[server]
+	said := g.serverChanges[server]
 	said.Server = server
 	switch k {
 	case lists.ToolKind:
@@ -179,23 +179,23 @@ func (g *Group) restate(server string, k lists.Kind) {
 	case lists.ResourceKind:
 		said.Resources = true
 	}
-	g.restated[server] = said
+	g.serverChanges[server] = said
 	wait.Signal(g.dirty)
 }
 
-// Restatement says that a server has told of changes, by which a client of that server alone may go: the lists can be as
-// they were, and a server can mean more by it than they show.
-type Restatement struct {
+// ServerChange names the lists that a server called changed. The hub's copies can be equal all the same. A client of that
+// server alone is told anyway, because a server can mean more by it than its lists show.
+type ServerChange struct {
 	Server                    string
 	Tools, Prompts, Resources bool
 }
 
-// Restated returns what servers have told of since the last time. Listeners of OnChange are called for it as well.
-func (g *Group) Restated() []Restatement {
+// ServerChanges returns what servers have told of since the last time. Listeners of OnChange are called for it as well.
+func (g *Group) ServerChanges() []ServerChange {
 	g.restating.Lock()
 	defer g.restating.Unlock()
-	all := slices.Collect(maps.Values(g.restated))
-	clear(g.restated)
+	all := slices.Collect(maps.Values(g.serverChanges))
+	clear(g.serverChanges)
 	return all
 }
 

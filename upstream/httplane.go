@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// maxResumes is how often a broken stream is resumed without a new event in between.
+	// maxResumes bounds how often a broken stream is resumed without a new event in between.
 	maxResumes = 5
 	// resumePause is the pause before that where the server names none; maxResumePause bounds what it may name.
 	resumePause    = 500 * time.Millisecond
@@ -79,7 +79,7 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 }
 
 // send implements lane.
-func (l *httpLane) send(ctx context.Context, c *laneCall) {
+func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
 	// The request does not end with ctx but with cancel, which tells the server first.
 	ctx, c.abort = context.WithCancel(context.WithoutCancel(ctx))
 	l.server.Flights.Go(func() {
@@ -89,11 +89,11 @@ func (l *httpLane) send(ctx context.Context, c *laneCall) {
 }
 
 // exchange posts the call and reads what comes back up to the response.
-func (l *httpLane) exchange(ctx context.Context, c *laneCall) answer {
+func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { c.Begin() }}
 	req, err := l.newRequest(httptrace.WithClientTrace(ctx, trace), http.MethodPost, c.body())
 	if err != nil {
-		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
+		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Cause: err,
 			Message: "the request could not be made: check the server's url"}}
 	}
 	if l.hop != nil {
@@ -112,7 +112,7 @@ func (l *httpLane) exchange(ctx context.Context, c *laneCall) answer {
 	case transport.MediaType(resp) == "application/json":
 		return l.readJSON(ctx, c, resp)
 	}
-	return answer{err: &tool.Failure{
+	return response{err: &tool.Failure{
 		Class: tool.ClassDependencyUnavailable,
 		Code:  "invalid_response",
 		Message: fmt.Sprintf("the server answered with content type %q instead of JSON: check its url",
@@ -122,10 +122,10 @@ func (l *httpLane) exchange(ctx context.Context, c *laneCall) answer {
 }
 
 // unreached is the answer of a call whose request failed below HTTP.
-func (l *httpLane) unreached(ctx context.Context, c *laneCall, err error) answer {
+func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
 	var redirect *fault.RedirectError
 	if errors.As(err, &redirect) {
-		return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
+		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
 			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
 	}
 	if ctx.Err() == nil {
@@ -134,24 +134,24 @@ func (l *httpLane) unreached(ctx context.Context, c *laneCall, err error) answer
 	if c.sent() {
 		return endedFailure(c, err)
 	}
-	return answer{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "connection_failed", Cause: err,
+	return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "connection_failed", Cause: err,
 		Message: "the server could not be reached: call again once it is back"}}
 }
 
 // refused is the answer of a call that got a status other than success.
-func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response) answer {
+func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	status := resp.StatusCode
 	f := fault.StatusFailure(status, transport.RetryAfter(resp.Header))
 	if status == http.StatusUnauthorized {
 		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.URL.String())),
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
-		return answer{err: f, status: status}
+		return response{err: f, status: status}
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
 	if l.forgotten(ctx, status, c.method) {
 		f.Message = "the server has forgotten the session: call again"
 		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
-		return answer{err: f, status: status, lost: true}
+		return response{err: f, status: status, lost: true}
 	}
 	if l.isForeign(status, body) && c.method != methodDiscover {
 		l.onSuspect()
@@ -163,7 +163,7 @@ func (l *httpLane) refused(ctx context.Context, c *laneCall, resp *http.Response
 			return a
 		}
 	}
-	return answer{err: f, status: status}
+	return response{err: f, status: status}
 }
 
 // isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28 any more, as after it was
@@ -194,7 +194,7 @@ func (l *httpLane) forgotten(ctx context.Context, status int, method string) boo
 }
 
 // readJSON reads a response of content type application/json.
-func (l *httpLane) readJSON(ctx context.Context, c *laneCall, resp *http.Response) answer {
+func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.Account)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
 		return l.oversizeAnswer(full)
@@ -233,7 +233,7 @@ func responseIn(batch []byte, id string) (found []byte) {
 
 // readStream reads events up to the response of c. On older revisions a stream that breaks is resumed where the server
 // gave its events ids.
-func (l *httpLane) readStream(ctx context.Context, c *laneCall, body io.ReadCloser) answer {
+func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.ReadCloser) response {
 	defer func() { _ = body.Close() }()
 	events := jsonrpc.NewEventReader(body, l.limit, l.server.Account)
 	pause, lastID, resumes := resumePause, "", 0
@@ -305,9 +305,9 @@ func (l *httpLane) resume(ctx context.Context, lastID string, pause time.Duratio
 }
 
 // received handles one event of a call's stream. done reports that it was the response.
-func (l *httpLane) received(ctx context.Context, c *laneCall, ev jsonrpc.Event) (a answer, done bool) {
+func (l *httpLane) received(ctx context.Context, c *pendingRequest, ev jsonrpc.Event) (a response, done bool) {
 	if (ev.Name != "" && ev.Name != "message") || len(ev.Data) == 0 {
-		return answer{}, false
+		return response{}, false
 	}
 	e := jsonrpc.Read(ev.Data)
 	switch e.Kind {
@@ -334,11 +334,11 @@ func (l *httpLane) received(ctx context.Context, c *laneCall, ev jsonrpc.Event) 
 	default:
 		l.notifications.losses.add()
 	}
-	return answer{}, false
+	return response{}, false
 }
 
 // receiveRequest handles a request of the server that came on the stream of c, or on one that is no call's; then c is nil.
-func (l *httpLane) receiveRequest(ctx context.Context, e jsonrpc.Message, c *laneCall) {
+func (l *httpLane) receiveRequest(ctx context.Context, e jsonrpc.Message, c *pendingRequest) {
 	if !e.Valid {
 		l.notifications.losses.add()
 		if body := notUTF8Error(e); body != nil {
@@ -420,14 +420,14 @@ func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Durat
 }
 
 // cancel implements lane. On 2026-07-28 closing the request is how a call is cancelled.
-func (l *httpLane) cancel(ctx context.Context, c *laneCall, reason string) {
+func (l *httpLane) cancel(ctx context.Context, c *pendingRequest, reason string) {
 	if c.drop() && l.hop == nil {
 		l.post(ctx, cancelBody(c.id, reason))
 	}
 	c.abort()
 }
 
-func (l *httpLane) newPing() *laneCall {
+func (l *httpLane) newPing() *pendingRequest {
 	return newLaneCall(fmt.Sprintf("%s-%d", pingID, l.pings.Add(1)), methodPing, l.hop.ListParams(""))
 }
 
@@ -447,11 +447,11 @@ func (l *httpLane) ping(ctx context.Context) error {
 }
 
 // oversizeAnswer is the answer of a call whose response is too large, or had no room: full says why.
-func (l *httpLane) oversizeAnswer(full error) answer {
+func (l *httpLane) oversizeAnswer(full error) response {
 	large := &transport.Oversize{Limit: l.limit, NoRoom: full}
 	l.notifications.losses.add()
 	large.Warn(l.log)
-	return answer{err: large.Failure()}
+	return response{err: large.Failure()}
 }
 
 // noRoom returns err if it says that there was no memory for a message, else nil.

@@ -19,10 +19,10 @@ const (
 	listenPauseMin = time.Second
 	listenPauseMax = time.Minute
 
-	// listenPatience is how long a renewed subscription may go without an answer before the next one is sent.
+	// listenPatience bounds how long a renewed subscription may go without an answer before the next one is sent.
 	listenPatience = 5 * time.Second
 
-	// standingPatience is how long the first call of a session waits for the stream on which it may be asked something.
+	// standingPatience bounds how long the first call of a session waits for the stream on which it may be asked something.
 	standingPatience = time.Second
 )
 
@@ -52,7 +52,7 @@ func (l *httpLane) listenFirst(ctx context.Context, w *watch) {
 	wait.For(ctx.Done(), answered, standingPatience)
 }
 
-// listenPause is how long to wait before a stream that has ended is opened again: longer each time, and short again after one
+// listenPause says how long to wait before a stream that has ended is opened again: longer each time, and short again after one
 // that lasted. The zero value is ready for use.
 type listenPause struct{ next time.Duration }
 
@@ -142,7 +142,7 @@ func (l *httpLane) stand(ctx context.Context, w *watch) {
 type standing struct {
 	lane    *httpLane
 	watch   *watch
-	call    *laneCall
+	call    *pendingRequest
 	version int
 	taken   func(ok bool) // called once the server has taken it, or will not
 }

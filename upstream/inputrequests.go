@@ -100,7 +100,7 @@ func readInputRequest(m rawjson.Member) (q tool.Question, fault string) {
 
 // askFor puts what the server wants to the client, all at once. The time that this takes counts towards the most that the
 // call may take, and towards nothing else.
-func (c *caller) askFor(ctx context.Context, x *clientRequest, limits *callLimits, w inputRequests) ([]tool.Answer, error) {
+func (c *executor) askFor(ctx context.Context, x *clientRequest, limits *callLimits, w inputRequests) ([]tool.Answer, error) {
 	if len(w.questions) == 0 {
 		return nil, nil // the server wants to be called again with its state, nothing else
 	}

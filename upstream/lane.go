@@ -24,10 +24,10 @@ import (
 type lane interface {
 	// send puts c on its way and returns at once. The answer and the progress before it arrive in c; each call is
 	// finished, whatever happens, at the latest when the session ends.
-	send(ctx context.Context, c *laneCall)
+	send(ctx context.Context, c *pendingRequest)
 
 	// cancel tells the server that nobody waits for c any more, drops c and returns at once.
-	cancel(ctx context.Context, c *laneCall, reason string)
+	cancel(ctx context.Context, c *pendingRequest, reason string)
 
 	// tell sends a notification of a client, and returns once the server has it or will not. params are nil where it has none.
 	tell(ctx context.Context, method string, params []byte) error
@@ -38,7 +38,7 @@ type lane interface {
 	// ping asks whether the session still answers.
 	ping(ctx context.Context) error
 
-	// questions is where questions of the server arrive.
+	// questions receives the questions of the server.
 	serverRequests() *serverRequests
 
 	// listen keeps a stream for notifications until ctx ends, where the protocol does not send them unasked: for what w
@@ -56,8 +56,8 @@ const (
 // maxProgress is the size in bytes above which a progress report is dropped.
 const maxProgress = 1 << 20
 
-// answer is how a laneCall ended.
-type answer struct {
+// response says how a pendingRequest ended.
+type response struct {
 	result json.RawMessage // nil where err is set
 	err    error           // *tool.RPCError or *tool.Failure
 	object rawjson.Object  // result, read; the zero value where it has not been
@@ -72,26 +72,26 @@ type answer struct {
 }
 
 // in is the answer whose result lies in m.
-func (a answer) in(m *jsonrpc.Memory) answer {
+func (a response) in(m *jsonrpc.Memory) response {
 	a.memory = m
 	return a
 }
 
 // unsent reports that the session ended before the request was sent.
-func (a answer) unsent() bool {
+func (a response) unsent() bool {
 	var f *tool.Failure
 	return errors.As(a.err, &f) && f.Code == codeConnectionLost && !f.OutcomeUnknown
 }
 
-// States of a laneCall on its way out.
+// States of a pendingRequest on its way out.
 const (
 	callQueued  int32 = iota
 	callSent          // the server may have received it
 	callDropped       // nobody waits any more: never to be sent
 )
 
-// laneCall is one raw request under way. Its progress token is its id.
-type laneCall struct {
+// pendingRequest is one raw request under way. Its progress token is its id.
+type pendingRequest struct {
 	id      string
 	method  string
 	params  json.RawMessage   // one object
@@ -115,10 +115,10 @@ type laneCall struct {
 	reports queue.Queue[report] // that were not taken yet
 	asked   []*serverRequest    // questions that were not taken yet
 	held    int                 // open questions that may be what the server is waiting for
-	done    *answer
+	done    *response
 }
 
-// report is what a server says of a call before it answers: one of its fields.
+// report holds what a server says of a call before it answers: one of its fields.
 type report struct {
 	progress json.RawMessage // params of notifications/progress
 	note     tool.Notification
@@ -130,44 +130,44 @@ func (r report) Size() int { return len(r.progress) + len(r.note.Params) }
 // Key implements queue.Item: each counts.
 func (r report) Key() string { return "" }
 
-func newLaneCall(id, method string, params json.RawMessage) *laneCall {
-	return &laneCall{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
+func newLaneCall(id, method string, params json.RawMessage) *pendingRequest {
+	return &pendingRequest{id: id, method: method, params: params, ready: make(chan struct{}, 1)}
 }
 
 // body is the request as it goes over the wire.
-func (c *laneCall) body() []byte {
+func (c *pendingRequest) body() []byte {
 	return jsonrpc.RequestText(rawjson.Quote(c.id), c.method, c.params)
 }
 
 // Begin implements transport.Call. It marks the call as sent. It returns false if the call was dropped meanwhile and must not be sent.
-func (c *laneCall) Begin() bool {
+func (c *pendingRequest) Begin() bool {
 	return c.state.CompareAndSwap(callQueued, callSent) || c.state.Load() == callSent
 }
 
 // TakeBack implements transport.Call. It marks a call that was begun as not sent: not a byte of it has left.
-func (c *laneCall) TakeBack() { c.state.CompareAndSwap(callSent, callQueued) }
+func (c *pendingRequest) TakeBack() { c.state.CompareAndSwap(callSent, callQueued) }
 
 // Fail implements transport.Call.
-func (c *laneCall) Fail(err error) {
+func (c *pendingRequest) Fail(err error) {
 	var status *fault.StatusError
 	if errors.As(err, &status) {
-		c.finish(answer{err: fault.StatusFailure(status.Status, 0)})
+		c.finish(response{err: fault.StatusFailure(status.Status, 0)})
 		return
 	}
 	c.finish(endedFailure(c, err))
 }
 
 // drop marks the call as not to be sent, and reports whether it may have been sent before.
-func (c *laneCall) drop() (sent bool) {
+func (c *pendingRequest) drop() (sent bool) {
 	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.Load() == callSent
 }
 
 // sent reports whether the server may have received the request.
-func (c *laneCall) sent() bool { return c.state.Load() == callSent }
+func (c *pendingRequest) sent() bool { return c.state.Load() == callSent }
 
 // report queues a progress report, unless that is too large. It never blocks, so that one slow consumer does not stop the
 // reader of a stream.
-func (c *laneCall) report(params json.RawMessage) (taken bool) {
+func (c *pendingRequest) report(params json.RawMessage) (taken bool) {
 	if len(params) > maxProgress {
 		return false
 	}
@@ -176,9 +176,9 @@ func (c *laneCall) report(params json.RawMessage) (taken bool) {
 }
 
 // remark queues a log message, as report does.
-func (c *laneCall) remark(n tool.Notification) { c.queue(report{note: n}) }
+func (c *pendingRequest) remark(n tool.Notification) { c.queue(report{note: n}) }
 
-func (c *laneCall) queue(r report) {
+func (c *pendingRequest) queue(r report) {
 	c.mu.Lock()
 	if c.done == nil {
 		c.reports.Put(r, queue.Bounds{Items: maxQueuedProgress, Bytes: maxReportBytes})
@@ -188,7 +188,7 @@ func (c *laneCall) queue(r report) {
 }
 
 // finish sets the answer. Only the first one counts.
-func (c *laneCall) finish(a answer) {
+func (c *pendingRequest) finish(a response) {
 	c.mu.Lock()
 	if c.done == nil {
 		c.done = &a
@@ -197,10 +197,10 @@ func (c *laneCall) finish(a answer) {
 	c.signal()
 }
 
-func (c *laneCall) signal() { wait.Signal(c.ready) }
+func (c *pendingRequest) signal() { wait.Signal(c.ready) }
 
 // take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
-func (c *laneCall) take() (reports []report, done *answer) {
+func (c *pendingRequest) take() (reports []report, done *response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reports.All(), c.done
@@ -208,7 +208,7 @@ func (c *laneCall) take() (reports []report, done *answer) {
 
 // await waits for the answer of a call that has no consumer of progress. When ctx ends first, the call is cancelled and
 // the answer is ctx's error.
-func await(ctx context.Context, l lane, c *laneCall) answer {
+func await(ctx context.Context, l lane, c *pendingRequest) response {
 	for {
 		select {
 		case <-c.ready:
@@ -217,7 +217,7 @@ func await(ctx context.Context, l lane, c *laneCall) answer {
 			}
 		case <-ctx.Done():
 			l.cancel(ctx, c, "timeout")
-			return answer{err: ctx.Err()}
+			return response{err: ctx.Err()}
 		}
 	}
 }
@@ -225,7 +225,7 @@ func await(ctx context.Context, l lane, c *laneCall) answer {
 const codeConnectionLost = "connection_lost"
 
 // endedFailure is the answer of a call whose session ended before the response.
-func endedFailure(c *laneCall, cause error) answer {
+func endedFailure(c *pendingRequest, cause error) response {
 	f := &tool.Failure{
 		Class:          tool.ClassDependencyUnavailable,
 		Code:           codeConnectionLost,
@@ -238,11 +238,11 @@ func endedFailure(c *laneCall, cause error) answer {
 	} else {
 		f.Message = "the server ended before it received the call: call again once it is back"
 	}
-	return answer{err: f}
+	return response{err: f}
 }
 
 // hopHeaders are the headers of a request that tell what the body holds: servers of 2026-07-28 compare the two.
-func (c *laneCall) hopHeaders(h http.Header) {
+func (c *pendingRequest) hopHeaders(h http.Header) {
 	h.Set("Mcp-Method", c.method)
 	if c.name != "" {
 		h.Set("Mcp-Name", hop.NameHeader(c.name))
@@ -253,7 +253,7 @@ func (c *laneCall) hopHeaders(h http.Header) {
 }
 
 // put queues a question of the server for whoever waits for the call.
-func (c *laneCall) put(q *serverRequest) {
+func (c *pendingRequest) put(q *serverRequest) {
 	c.mu.Lock()
 	c.asked = append(c.asked, q)
 	c.mu.Unlock()
@@ -262,7 +262,7 @@ func (c *laneCall) put(q *serverRequest) {
 
 // takeServerRequests returns the questions that arrived since the last time. held says that at least one is open: the server
 // may be waiting for its answer.
-func (c *laneCall) takeServerRequests() (asked []*serverRequest, held bool) {
+func (c *pendingRequest) takeServerRequests() (asked []*serverRequest, held bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	asked, c.asked = c.asked, nil
@@ -270,27 +270,27 @@ func (c *laneCall) takeServerRequests() (asked []*serverRequest, held bool) {
 }
 
 // hold counts open questions.
-func (c *laneCall) hold(n int) {
+func (c *pendingRequest) hold(n int) {
 	c.mu.Lock()
 	c.held += n
 	c.mu.Unlock()
 	c.signal()
 }
 
-func (c *laneCall) isHeld() bool {
+func (c *pendingRequest) isHeld() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held > 0
 }
 
 // isDone reports whether the answer has come.
-func (c *laneCall) isDone() bool {
+func (c *pendingRequest) isDone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.done != nil
 }
 
-// left is how long a call that began then may still go without a word from the server. While the server waits for a
+// left says how long a call that began then may still go without a word from the server. While the server waits for a
 // person's answer the idle time does not run.
 func (l callLimits) left(held bool) time.Duration {
 	all := l.most - time.Since(l.began)

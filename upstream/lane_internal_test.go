@@ -49,7 +49,7 @@ func (w *memoryWire) Read() (jsonrpc.Received, error) {
 	}
 }
 
-func (w *memoryWire) Post(m transport.Message) error {
+func (w *memoryWire) Post(m transport.Outgoing) error {
 	if m.Start() {
 		w.out <- m.Data
 		m.Finish(nil)
@@ -63,7 +63,7 @@ func (w *memoryWire) Release() { w.Close() }
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func testConn(w transport.Wire, onListChanged func()) *streamConn {
-	hear := func(e jsonrpc.Message, _ *laneCall) {
+	hear := func(e jsonrpc.Message, _ *pendingRequest) {
 		if e.Method == noteToolsChanged {
 			onListChanged()
 		}
@@ -148,8 +148,8 @@ func TestSlowConsumerLosesOldReportsOnly(t *testing.T) {
 		c.report(fmt.Appendf(nil, "%d", i))
 	}
 	c.report(bytes.Repeat([]byte("x"), maxProgress+1))
-	c.finish(answer{result: json.RawMessage("{}")})
-	c.finish(answer{err: transport.ErrClosed})
+	c.finish(response{result: json.RawMessage("{}")})
+	c.finish(response{err: transport.ErrClosed})
 	c.report(json.RawMessage("late"))
 	reports, done := c.take()
 	if len(reports) != maxQueuedProgress || string(reports[0].progress) != "10" || done == nil || done.err != nil {
@@ -267,7 +267,7 @@ func TestMessagesGoWhereTheyBelong(t *testing.T) {
 	}
 }
 
-func failedAtEnd(a answer) bool {
+func failedAtEnd(a response) bool {
 	var f *tool.Failure
 	return errors.As(a.err, &f) && f.Code == "connection_lost"
 }

@@ -131,7 +131,7 @@ func (r *lister) list(ctx context.Context, sess *session, l lists.List) (all rea
 	}
 }
 
-func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, page int, a answer) *fault.Fault {
+func (r *lister) listFault(ctx context.Context, sess *session, l lists.List, page int, a response) *fault.Fault {
 	var rpc *tool.RPCError
 	var f *tool.Failure
 	var large *transport.Oversize

@@ -76,7 +76,7 @@ func isNumber(value []byte) bool {
 
 // answerOf turns a response into an answer. It must be valid in full, because the result goes on to clients inside other
 // messages and must not be able to break them.
-func answerOf(e jsonrpc.Message) answer {
+func answerOf(e jsonrpc.Message) response {
 	switch {
 	case e.NotUTF8 > 0:
 		return invalidAnswer(fmt.Sprintf("is not UTF-8 (byte %d of it)", e.NotUTF8-1))
@@ -93,7 +93,7 @@ func answerOf(e jsonrpc.Message) answer {
 		e.Object = rawjson.Object{}
 	}
 	if e.Object.OneLine() {
-		return answer{result: e.Result, object: e.Object}
+		return response{result: e.Result, object: e.Object}
 	}
 	result, err := rawjson.Line(e.Result)
 	if err != nil {
@@ -102,13 +102,13 @@ func answerOf(e jsonrpc.Message) answer {
 	if !isSame(result, e.Result) { // it was written as one line
 		e.Object = rawjson.Object{}
 	}
-	return answer{result: result, object: e.Object}
+	return response{result: result, object: e.Object}
 }
 
 // isSame reports whether a and b are the same bytes in memory.
 func isSame(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
-func errorAnswer(raw []byte) answer {
+func errorAnswer(raw []byte) response {
 	var fields struct {
 		Code    json.Number     `json:"code"`
 		Message string          `json:"message"`
@@ -122,11 +122,11 @@ func errorAnswer(raw []byte) answer {
 	if err != nil {
 		return invalidAnswer("has an error whose code is no integer")
 	}
-	return answer{err: &tool.RPCError{Code: code, Message: fields.Message, Data: fields.Data, Raw: line}}
+	return response{err: &tool.RPCError{Code: code, Message: fields.Message, Data: fields.Data, Raw: line}}
 }
 
-func invalidAnswer(what string) answer {
-	return answer{err: &tool.Failure{
+func invalidAnswer(what string) response {
+	return response{err: &tool.Failure{
 		Class:          tool.ClassExecutionFailed,
 		Code:           "invalid_response",
 		Message:        "the server's response " + what + ": report this to whoever maintains the server",
@@ -158,7 +158,7 @@ func replyBody(e jsonrpc.Message) []byte {
 
 // answerOf turns a response to c into an answer. What a list holds is looked at one by one
 // later on, so that an element which nests too deeply costs none of the others.
-func (c *laneCall) answerOf(e jsonrpc.Message) answer {
+func (c *pendingRequest) answerOf(e jsonrpc.Message) response {
 	_, isList := lists.Of(c.method)
 	if isList && e.NotUTF8 > 0 {
 		e.Valid, e.NotUTF8 = true, 0 // what is not UTF-8 in an element is replaced, and told, when that is admitted
@@ -166,7 +166,7 @@ func (c *laneCall) answerOf(e jsonrpc.Message) answer {
 	if !e.Valid && isList && rawjson.IsNull(e.Error) && rawjson.IsObject(e.Result) && rawjson.Depth(e.Text) > rawjson.MaxDepth {
 		rest, err := rawjson.Set(e.Text, "result", []byte("{}"))
 		if err == nil && rawjson.Valid(rest) && lists.ValidButDeep(e.Result) {
-			return answer{result: e.Result}
+			return response{result: e.Result}
 		}
 	}
 	return answerOf(e)

@@ -24,7 +24,7 @@ const (
 // notificationHandler receives the notifications of one connection that are not about its own requests.
 type notificationHandler struct {
 	// handle does not block. c is the call that the notification belongs to, as far as the stream tells; else nil.
-	handle func(e jsonrpc.Message, c *laneCall)
+	handle func(e jsonrpc.Message, c *pendingRequest)
 	losses *losses // counts the messages of the connection that are dropped
 }
 
@@ -55,11 +55,11 @@ func (q queued) Key() string { return q.about }
 
 // handler handles the notifications of one session.
 func (q *notifications) handler(sess *session) notificationHandler {
-	return notificationHandler{losses: q.losses, handle: func(e jsonrpc.Message, c *laneCall) { q.handle(sess, e, c) }}
+	return notificationHandler{losses: q.losses, handle: func(e jsonrpc.Message, c *pendingRequest) { q.handle(sess, e, c) }}
 }
 
 // handle passes a notification on to the call that it belongs to, or to the group's listeners. It does not block.
-func (q *notifications) handle(sess *session, e jsonrpc.Message, c *laneCall) {
+func (q *notifications) handle(sess *session, e jsonrpc.Message, c *pendingRequest) {
 	method := e.Method
 	for k := range lists.Kinds {
 		if method == k.Changed() {

@@ -145,7 +145,7 @@ func TestRoundsWithAClientThatTakesThem(t *testing.T) {
 			want := `{"future":1.0,"requestState":"s","inputRequests":{"a":{"method":"elicitation/create","x":[]}},"resultType":"input_required"}`
 			ann := caller{name: "ann", says: everything}
 			x := ann.execution("rounds", rounds("k", want))
-			x.InRounds = true
+			x.InputByRetry = true
 			reply, err := h.Execute(t.Context(), x)
 			if err != nil || !reply.NeedsInput || string(reply.Result) != want {
 				t.Fatalf("reply %s %v, %v", reply.Result, reply.NeedsInput, err)
@@ -214,7 +214,7 @@ func TestRoundsThatFail(t *testing.T) {
 			t.Parallel()
 			h := startWay(t, modernWays()[1], nil)
 			x := caller{name: "ann", says: everything, ask: c.ask}.execution("rounds", rounds("k", c.results...))
-			x.InRounds = c.passes
+			x.InputByRetry = c.passes
 			_, err := h.Execute(t.Context(), x)
 			if c.class == "" {
 				var rpc *tool.RPCError
@@ -325,7 +325,7 @@ func TestRequestSaysWhatItsClientCan(t *testing.T) {
 			t.Parallel()
 			h := startWay(t, modernWays()[0], nil)
 			x := caller{name: "ann", says: c.says, ask: c.ask}.execution("echo", `{}`)
-			x.InRounds = c.passes
+			x.InputByRetry = c.passes
 			reply, err := h.Execute(t.Context(), x)
 			if err != nil {
 				t.Fatal(err)

@@ -22,8 +22,8 @@ func ignoreProgress(tool.Progress) {}
 // wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops. Meanwhile
 // it puts what the server asks to the client.
 func (s *sender) wait(
-	ctx context.Context, sess *session, c *laneCall, progress func(tool.Progress), limits callLimits,
-) answer {
+	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
+) response {
 	limits.start()
 	requests, wasHeld := sess.lane.serverRequests(), false
 	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
@@ -67,12 +67,12 @@ func (s *sender) wait(
 			}
 			sess.lane.cancel(ctx, c, "timeout")
 			if c.sent() {
-				return answer{err: s.timedOut(orText(c.name, c.method), "may have taken effect: check before calling again", true, limits)}
+				return response{err: s.timedOut(orText(c.name, c.method), "may have taken effect: check before calling again", true, limits)}
 			}
-			return answer{err: s.timedOut(orText(c.name, c.method), "had not been sent: nothing ran", false, limits)}
+			return response{err: s.timedOut(orText(c.name, c.method), "had not been sent: nothing ran", false, limits)}
 		case <-ctx.Done():
 			sess.lane.cancel(ctx, c, "canceled by the client")
-			return answer{err: canceled(ctx, c.sent())}
+			return response{err: canceled(ctx, c.sent())}
 		case <-s.stopping:
 			sess.lane.cancel(ctx, c, "the client is stopping")
 			return endedFailure(c, transport.ErrClosed)

@@ -26,7 +26,7 @@ type server struct {
 	lifecycle     *lifecycle
 	connector     *connector
 	lister        *lister
-	caller        *caller
+	caller        *executor
 	subscriptions *subscriptions
 	notifications *notifications
 
@@ -68,7 +68,7 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	s.lister = &lister{entry: e, catalog: all.catalog, onRestate: all.onRestate}
 	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: all.hubVersion, launcher: all.launcher, kill: all.kill,
 		onStart: s.lifecycle.setPID}
-	s.caller = &caller{entry: e, lifecycle: s.lifecycle, catalog: all.catalog, subscriptions: s.subscriptions,
+	s.caller = &executor{entry: e, lifecycle: s.lifecycle, catalog: all.catalog, subscriptions: s.subscriptions,
 		sender: s.subscriptions.sender, unavailable: s.unavailable}
 	switch e.cfg.Transport {
 	case StreamableHTTP, SSE:

@@ -54,7 +54,7 @@ type serverRequests struct {
 
 	mu     sync.Mutex
 	rule   requestRule
-	calls  []*laneCall // in flight, in the order in which they began
+	calls  []*pendingRequest // in flight, in the order in which they began
 	open   map[string]*serverRequest
 	early  []*serverRequest // came before a call: some servers ask for roots as soon as they are initialised, or told of others
 	begun  bool             // there was a call
@@ -66,8 +66,8 @@ type serverRequests struct {
 type serverRequest struct {
 	id       json.RawMessage // as the server wrote it
 	question tool.Question
-	call     *laneCall          // whose client is asked
-	held     []*laneCall        // those that may be waiting for the answer
+	call     *pendingRequest    // whose client is asked
+	held     []*pendingRequest  // those that may be waiting for the answer
 	stop     context.CancelFunc // of the asking; nil before
 	over     bool               // answered, refused or cancelled
 	early    int                // for how many calls it has come too early: any of them may answer it
@@ -85,7 +85,7 @@ func (d *serverRequests) follow(rule requestRule) {
 }
 
 // begin notes that c is about to be sent. end must follow.
-func (d *serverRequests) begin(c *laneCall) {
+func (d *serverRequests) begin(c *pendingRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, c)
@@ -115,10 +115,10 @@ func (d *serverRequests) expectRoots() {
 
 // end notes that nobody waits for c any more. Its own open questions are answered with an error; what came before it is a
 // matter of the next call again.
-func (d *serverRequests) end(c *laneCall) {
+func (d *serverRequests) end(c *pendingRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls = slices.DeleteFunc(d.calls, func(one *laneCall) bool { return one == c })
+	d.calls = slices.DeleteFunc(d.calls, func(one *pendingRequest) bool { return one == c })
 	for _, q := range d.open {
 		switch {
 		case q.call != c:
@@ -146,7 +146,7 @@ func (d *serverRequests) putBack(q *serverRequest) {
 
 // receive takes a request of the server that came on the stream of call, or on a stream that
 // is no call's; then call is nil. It reports whether the request is a question. The message is well-formed.
-func (d *serverRequests) receive(e jsonrpc.Message, call *laneCall) bool {
+func (d *serverRequests) receive(e jsonrpc.Message, call *pendingRequest) bool {
 	method := e.Method
 	if !isServerRequest(method) {
 		return false
@@ -160,7 +160,7 @@ func (d *serverRequests) receive(e jsonrpc.Message, call *laneCall) bool {
 }
 
 // take opens a question, or says why it is refused. d.mu is held.
-func (d *serverRequests) take(e jsonrpc.Message, method string, call *laneCall) (why *tool.RPCError) {
+func (d *serverRequests) take(e jsonrpc.Message, method string, call *pendingRequest) (why *tool.RPCError) {
 	if d.rule == refuseAll {
 		return &errNotOffered
 	}
@@ -174,7 +174,7 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *laneCall) 
 	case early:
 	case call == nil && (d.rule == callOfStream || d.rule == onlyCall && len(d.calls) > 1):
 		return &errNoStream
-	case call == nil && slices.ContainsFunc(d.calls, func(one *laneCall) bool { return !one.isDone() }):
+	case call == nil && slices.ContainsFunc(d.calls, func(one *pendingRequest) bool { return !one.isDone() }):
 		return &errUnasked // latest would have found it otherwise
 	case call == nil:
 		return &errNoCall
@@ -212,8 +212,8 @@ func (d *serverRequests) take(e jsonrpc.Message, method string, call *laneCall) 
 }
 
 // assign makes q a question to the client behind call. d.mu is held.
-func (d *serverRequests) assign(q *serverRequest, call *laneCall) {
-	q.call, q.held = call, []*laneCall{call}
+func (d *serverRequests) assign(q *serverRequest, call *pendingRequest) {
+	q.call, q.held = call, []*pendingRequest{call}
 	if d.rule == latestCall {
 		q.held = slices.Clone(d.calls) // any of them may be the one that waits
 	}
@@ -225,7 +225,7 @@ func (d *serverRequests) assign(q *serverRequest, call *laneCall) {
 
 // sole returns the latest call in flight of the one session that has any; nil for none. Where several have, nobody could tell
 // whose what the server says is.
-func (d *serverRequests) sole() (latest *laneCall, several bool) {
+func (d *serverRequests) sole() (latest *pendingRequest, several bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.calls {
@@ -242,7 +242,7 @@ func (d *serverRequests) sole() (latest *laneCall, several bool) {
 
 // latest is the call of a connection of one client's own that questions go to where nothing tells which one asks. d.mu is
 // held.
-func (d *serverRequests) latest() *laneCall {
+func (d *serverRequests) latest() *pendingRequest {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if c := d.calls[i]; c.ask != nil && !c.isDone() {
 			return c
@@ -252,7 +252,7 @@ func (d *serverRequests) latest() *laneCall {
 }
 
 // openOf counts the open questions of call, or those that no call has come for yet. d.mu is held.
-func (d *serverRequests) openOf(call *laneCall) (n int) {
+func (d *serverRequests) openOf(call *pendingRequest) (n int) {
 	for _, q := range d.open {
 		if q.call == call {
 			n++

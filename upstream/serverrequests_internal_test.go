@@ -73,7 +73,7 @@ func TestDeskTakesRootsOnceAfterNews(t *testing.T) {
 		e := jsonrpc.Read([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{}}`))
 		d.receive(e, nil)
 	}
-	call := func() *laneCall {
+	call := func() *pendingRequest {
 		c := newLaneCall("toolhub-1", "", nil)
 		c.ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
 		d.begin(c)
@@ -137,7 +137,7 @@ func TestDeskRefusesBetweenCalls(t *testing.T) {
 	d.begin(second)
 	ask("1")
 	ask("1")
-	second.finish(answer{})
+	second.finish(response{})
 	ask("2")
 	asked, _ := second.takeServerRequests()
 	earlier, held := first.takeServerRequests()
@@ -192,7 +192,7 @@ func TestDeskOfAClientThatCannotBeAsked(t *testing.T) {
 	ask("1")
 	d.begin(call)
 	ask("2")
-	call.finish(answer{})
+	call.finish(response{})
 	ask("3")
 	d.end(call)
 	for n, want := range []string{errUnasked.Message, errUnasked.Message, errNoCall.Message} {

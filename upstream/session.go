@@ -159,7 +159,7 @@ func (s *session) declares(name string) string {
 	return string(line)
 }
 
-// tasks is what the server says that it can do with tasks, each by the rules of its own revision.
+// tasks holds what the server says that it can do with tasks, each by the rules of its own revision.
 func (s *session) tasks() (tasks tool.Tasks, extension bool) {
 	if s.hop != nil {
 		extensions, _ := hop.Ability(s.declared, "extensions")

@@ -25,7 +25,7 @@ import (
 const (
 	// maxServerRequests bounds a server's own requests that wait for their answer: the SDK queues without bound.
 	maxServerRequests = 64
-	// sdkBacklog is how many messages may wait for the SDK to read them.
+	// sdkBacklog bounds how many messages may wait for the SDK to read them.
 	sdkBacklog = 64
 	pingID     = idPrefix + "ping"
 	listenID   = idPrefix + "listen"
@@ -56,7 +56,7 @@ type streamConn struct {
 	background sync.WaitGroup // the listener
 
 	mu      sync.Mutex
-	pending map[string]*laneCall
+	pending map[string]*pendingRequest
 	endErr  error
 }
 
@@ -74,7 +74,7 @@ func newStreamConn(
 		closing:       make(chan struct{}),
 		ended:         make(chan struct{}),
 		noisy:         rate.NewLimiter(rate.Every(10*time.Second), 3),
-		pending:       make(map[string]*laneCall),
+		pending:       make(map[string]*pendingRequest),
 	}
 	c.probe.patience = patience
 	c.asked = newServerRequests(c.respond)
@@ -126,7 +126,7 @@ func (c *streamConn) Write(ctx context.Context, m sdkrpc.Message) error {
 			c.probe.start(m.ID, c.deliver)
 		}
 	}
-	out := transport.Message{Data: data, Done: make(chan error, 1)}
+	out := transport.Outgoing{Data: data, Done: make(chan error, 1)}
 	if err := c.wire.Post(out); err != nil {
 		return fmt.Errorf("send message: %w", err)
 	}
@@ -303,14 +303,14 @@ func (c *streamConn) notified(e jsonrpc.Message) (forSDK bool) {
 }
 
 // discard is a call that nobody waits for: what is told to it is looked at, counted where it is malformed, and lost.
-func discard() *laneCall {
+func discard() *pendingRequest {
 	c := newLaneCall("", "", nil)
 	c.notify = func(tool.Notification) {}
 	return c
 }
 
 // listener is the subscriptions/listen of a client's own that a notification names; nil for none.
-func (c *streamConn) listener(e jsonrpc.Message) *laneCall {
+func (c *streamConn) listener(e jsonrpc.Message) *pendingRequest {
 	meta, ok := rawjson.Get(e.Params, "_meta")
 	if !ok || !rawjson.IsObject(meta) {
 		return nil
@@ -329,7 +329,7 @@ func (c *streamConn) serverRequests() *serverRequests { return c.asked }
 // respond answers a request of the server; nil answers nothing. What a server does not take in is lost to it.
 func (c *streamConn) respond(body []byte) {
 	if line, err := rawjson.Line(body); err == nil && body != nil {
-		_ = c.wire.Post(transport.Message{Data: line})
+		_ = c.wire.Post(transport.Outgoing{Data: line})
 	}
 }
 
@@ -354,7 +354,7 @@ func (c *streamConn) drop(what string, raw []byte) {
 	}
 }
 
-func (c *streamConn) remove(id string) *laneCall {
+func (c *streamConn) remove(id string) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call := c.pending[id]
@@ -363,7 +363,7 @@ func (c *streamConn) remove(id string) *laneCall {
 }
 
 // send implements lane.
-func (c *streamConn) send(_ context.Context, call *laneCall) {
+func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 	c.mu.Lock()
 	if c.pending == nil || c.endErr != nil {
 		c.mu.Unlock()
@@ -374,11 +374,11 @@ func (c *streamConn) send(_ context.Context, call *laneCall) {
 	c.mu.Unlock()
 	data, err := rawjson.Line(call.body())
 	if err == nil {
-		err = c.wire.Post(transport.Message{Data: data, Call: call})
+		err = c.wire.Post(transport.Outgoing{Data: data, Call: call})
 	}
 	if err != nil {
 		c.remove(call.id)
-		call.finish(answer{err: &tool.Failure{
+		call.finish(response{err: &tool.Failure{
 			Class:   tool.ClassDependencyUnavailable,
 			Code:    "server_not_reading",
 			Message: "the server does not take in requests: wait for its running calls to end, or restart it",
@@ -388,10 +388,10 @@ func (c *streamConn) send(_ context.Context, call *laneCall) {
 }
 
 // cancel implements lane.
-func (c *streamConn) cancel(_ context.Context, call *laneCall, reason string) {
+func (c *streamConn) cancel(_ context.Context, call *pendingRequest, reason string) {
 	c.remove(call.id)
 	if call.drop() {
-		_ = c.wire.Post(transport.Message{Data: cancelBody(call.id, reason)}) // best effort: the caller has gone
+		_ = c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) // best effort: the caller has gone
 	}
 }
 
@@ -401,7 +401,7 @@ func (c *streamConn) tell(ctx context.Context, method string, params []byte) err
 	if err != nil {
 		return err
 	}
-	out := transport.Message{Data: line, Done: make(chan error, 1)}
+	out := transport.Outgoing{Data: line, Done: make(chan error, 1)}
 	if err := c.wire.Post(out); err != nil {
 		return err
 	}
@@ -423,7 +423,7 @@ func (c *streamConn) ping(ctx context.Context) error {
 }
 
 // pingError is nil if the server answered at all: with an error, too, since not every server knows ping.
-func pingError(a answer) error {
+func pingError(a response) error {
 	var rpc *tool.RPCError
 	if a.err == nil || errors.As(a.err, &rpc) {
 		return nil
@@ -431,7 +431,7 @@ func pingError(a answer) error {
 	return a.err
 }
 
-// listenGrace is how long the end of a subscription is waited for before the next one begins.
+// listenGrace bounds how long the end of a subscription is waited for before the next one begins.
 const listenGrace = 250 * time.Millisecond
 
 // listen implements lane: from 2026-07-28 on, notifications are sent to those who asked. One subscription follows the
@@ -444,7 +444,7 @@ func (c *streamConn) listen(ctx context.Context, w *watch) {
 }
 
 // subscribe sends the subscription that w asks for; nil for nothing.
-func (c *streamConn) subscribe(ctx context.Context, w *watch) (call *laneCall, version int) {
+func (c *streamConn) subscribe(ctx context.Context, w *watch) (call *pendingRequest, version int) {
 	params, id, version := w.begin(c.hop)
 	if params == nil {
 		w.answered(version, nil, nil)
@@ -456,7 +456,7 @@ func (c *streamConn) subscribe(ctx context.Context, w *watch) (call *laneCall, v
 }
 
 // stand renews a subscription, of which call is the first and asks for version, whenever w asks for something else.
-func (c *streamConn) stand(ctx context.Context, w *watch, call *laneCall, version int) {
+func (c *streamConn) stand(ctx context.Context, w *watch, call *pendingRequest, version int) {
 	for {
 		var ready <-chan struct{}
 		if call != nil {
@@ -490,9 +490,9 @@ func (c *streamConn) stand(ctx context.Context, w *watch, call *laneCall, versio
 }
 
 // endListen ends a subscription, and waits a while for that.
-func (c *streamConn) endListen(call *laneCall) {
+func (c *streamConn) endListen(call *pendingRequest) {
 	defer c.remove(call.id)
-	_ = c.wire.Post(transport.Message{Data: cancelBody(call.id, "renewed")}) // best effort: the next one does not depend on it
+	_ = c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, "renewed")}) // best effort: the next one does not depend on it
 	timer := time.NewTimer(listenGrace)
 	defer timer.Stop()
 	for {
@@ -520,6 +520,6 @@ func (c *streamConn) receiveOversize(large *transport.Oversize) {
 	if id, ours := laneID(e); !ours {
 		c.receiveOne(jsonrpc.Received{Text: large.Response})
 	} else if call := c.remove(id); call != nil {
-		call.finish(answer{err: large.Failure()})
+		call.finish(response{err: large.Failure()})
 	}
 }

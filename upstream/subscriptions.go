@@ -35,14 +35,14 @@ type subscriptions struct {
 func (s *subscriptions) isNeeded() bool { return len(s.clients.of(s.entry)) > 0 }
 
 // subscribe tells the server of sess to report on a resource, unless it does so already or nobody wants that any more.
-func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string, limits callLimits) answer {
-	done := answer{result: json.RawMessage("{}")}
+func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
+	done := response{result: json.RawMessage("{}")}
 	if !sess.abilities().Subscribe {
-		return answer{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server offers no subscriptions to resources"}}
+		return response{err: &tool.RPCError{Code: tool.CodeMethodNotFound, Message: "the server offers no subscriptions to resources"}}
 	}
 	state := sess.subscribed
 	if err := state.lock(ctx, sess); err != nil {
-		return answer{err: err}
+		return response{err: err}
 	}
 	defer state.unlock()
 	if state.has(uri) || !s.clients.wants(s.entry, uri) {
@@ -66,19 +66,19 @@ func (s *subscriptions) subscribe(ctx context.Context, sess *session, uri string
 }
 
 // unsubscribe tells the server of sess not to report on a resource any more, unless somebody wants it again.
-func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri string, limits callLimits) answer {
+func (s *subscriptions) unsubscribe(ctx context.Context, sess *session, uri string, limits callLimits) response {
 	state := sess.subscribed
 	if err := state.lock(ctx, sess); err != nil {
-		return answer{err: err}
+		return response{err: err}
 	}
 	defer state.unlock()
 	if !state.has(uri) || s.clients.wants(s.entry, uri) {
-		return answer{}
+		return response{}
 	}
 	state.set(uri, false)
 	if sess.hop != nil {
 		sess.watch.ask(state.all())
-		return answer{}
+		return response{}
 	}
 	return s.sender.wait(ctx, sess, newLaneCall(s.nextID(), methodUnsubscribe, uriParams(uri)), ignoreProgress, limits)
 }
@@ -92,7 +92,7 @@ func (s *subscriptions) renew(ctx context.Context, sess *session, uris []string,
 	case ctx.Err() != nil:
 		return canceled(ctx, true)
 	case errors.Is(err, transport.ErrClosed):
-		return endedFailure(&laneCall{}, err).err
+		return endedFailure(&pendingRequest{}, err).err
 	case err != nil:
 		return refusalOf(err, uris[0])
 	}

@@ -56,7 +56,7 @@ func (s *subscriptionState) lock(ctx context.Context, sess *session) error {
 	case s.changing <- struct{}{}:
 		return nil
 	case <-sess.ended:
-		return endedFailure(&laneCall{}, transport.ErrClosed).err
+		return endedFailure(&pendingRequest{}, transport.ErrClosed).err
 	case <-ctx.Done():
 		return canceled(ctx, false)
 	}

@@ -54,7 +54,7 @@ func (l *taskTokens) has(token string) bool {
 
 // asTask is the params of a call with what they say of tasks: "task" is of 2025-11-25, and means nothing from clients of
 // other revisions. The error says that the tool cannot be called by such a client.
-func (c *caller) asTask(x *clientRequest, sess *session) (asks bool, err error) {
+func (c *executor) asTask(x *clientRequest, sess *session) (asks bool, err error) {
 	if x.call == nil || sess.hop != nil {
 		return false, nil
 	}
@@ -83,7 +83,7 @@ func (c *caller) asTask(x *clientRequest, sess *session) (asks bool, err error) 
 
 // withTask notes in the reply to a call which task the server has made of it. asked says that the client asked for one, as on
 // 2025-11-25.
-func (c *caller) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.Reply, error) {
+func (c *executor) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.Reply, error) {
 	if x.call == nil || reply.Result == nil {
 		return reply, nil
 	}

@@ -25,7 +25,7 @@ func TestRenewedSubscriptionIsMadeUpFor(t *testing.T) {
 		w := newWatch(func() { missed.Add(1) })
 		w.changes[lists.ToolKind] = true
 		far := newMemoryWire()
-		conn := newStreamConn(far, time.Second, notificationHandler{handle: func(e jsonrpc.Message, _ *laneCall) {
+		conn := newStreamConn(far, time.Second, notificationHandler{handle: func(e jsonrpc.Message, _ *pendingRequest) {
 			if e.Method == noteListenAcked {
 				w.acknowledge(e)
 			}

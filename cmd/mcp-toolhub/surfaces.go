@@ -70,7 +70,7 @@ func (s *surfaces) refresh() {
 	s.offer(now, catalogs)
 	held := s.loader.Update(catalogs)
 	all := withLists(now.names.Update(catalogs), held)
-	for _, said := range s.group.Restated() { // for those who see that one server alone
+	for _, said := range s.group.ServerChanges() { // for those who see that one server alone
 		all = append(all, namespace.Change{Profile: downstream.DirectView(said.Server), Tools: said.Tools,
 			Prompts: said.Prompts, Resources: said.Resources})
 	}

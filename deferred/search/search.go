@@ -54,7 +54,7 @@ type Query struct {
 	Servers []string // only tools of these servers; empty: all
 	Scope   *Scope   // what this caller may find; nil: all
 
-	// Shown is how this caller knows a tool, for patterns; nil: by ID and Name alone.
+	// Shown says how this caller knows a tool, for patterns; nil: by ID and Name alone.
 	Shown func(id string) string
 }
 

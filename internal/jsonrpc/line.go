@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// lineBuffer is how much a LineReader reads at once.
+// lineBuffer says how much a LineReader reads at once.
 const lineBuffer = 64 << 10
 
 // LineReader reads messages of one line each.

@@ -109,8 +109,7 @@ func (o Object) With(changes ...Change) [][]byte {
 	return append(pieces, o.text[i:])
 }
 
-// dropSpan is what goes with member m when it is taken out of object: the comma before it, or the one behind it where it
-// is the first that stays, or would be. i is the end of what was written before it.
+// dropSpan returns the span of member m with its comma: the one before it, or the one behind it if nothing stays before it. i is the end of what was written before it.
 func dropSpan(object []byte, i int, m Member, kept bool) (from, to int) {
 	from, to = m.start, m.end
 	if next := skipSpace(object, to); kept || next >= len(object) || object[next] != ',' {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep Valid lets objects and arrays nest. Real messages nest a dozen levels; the bound keeps everybody
+// MaxDepth bounds how deep Valid lets objects and arrays nest. Real messages nest a dozen levels; the bound keeps everybody
 // who later decodes the text recursively from being led into a deep stack.
 const MaxDepth = 1000
 

@@ -39,9 +39,9 @@ type Execution struct {
 	// Ask puts what the server asks to the client. Nil where the client cannot be asked.
 	Ask Asker
 
-	// InRounds says that the client takes a result of type input_required (2026-07-28): questions of a server of that revision
-	// go to it as that result, and not through Ask.
-	InRounds bool
+	// InputByRetry says that the client takes a result of type input_required (2026-07-28). Questions of a server of that
+	// revision go to it in that result, and not through Ask.
+	InputByRetry bool
 
 	// Notify receives log messages of the call, in order with progress and before the call returns. They come on the call's own
 	// stream. On connections without such streams, they come while no other session has a call in flight there. Notify does

@@ -112,13 +112,13 @@ type Request struct {
 	// replaces _meta.
 	Params json.RawMessage
 
-	Meta     json.RawMessage // see Execution
-	Hop      Hop
-	Session  Session
-	Ask      Asker              // see Execution
-	InRounds bool               // see Execution
-	Notify   func(Notification) // see Execution
-	Progress func(Progress)     // nil where nobody asked for it
+	Meta         json.RawMessage // see Execution
+	Hop          Hop
+	Session      Session
+	Ask          Asker              // see Execution
+	InputByRetry bool               // see Execution
+	Notify       func(Notification) // see Execution
+	Progress     func(Progress)     // nil where nobody asked for it
 
 	// Unknown says that the hub does not know the method, and looks at nothing in the result. Name is then the client's
 	// Mcp-Name header.

@@ -37,7 +37,7 @@ type Surface struct {
 	// Audience differs between surfaces of one profile and style if the policy hides other tools; "" where it hides none.
 	Audience string
 
-	// MaxTools is how many tools the client is known to take at once; 0 where that is not known.
+	// MaxTools bounds how many tools the client is known to take at once; 0 where that is not known.
 	MaxTools int
 
 	names    map[string]*Listed
@@ -138,7 +138,7 @@ type Split struct {
 	ID     SurfaceID
 	Digest string
 
-	// Listed is what the list shows: tools of the surface, and those of Own that belong there. Deferred are the others.
+	// Listed holds what the list shows: tools of the surface, and those of Own that belong there. Deferred are the others.
 	Listed, Deferred []Listed
 
 	MaxTools int // see Surface

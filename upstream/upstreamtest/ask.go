@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// asking is what a fake server asks of its client.
+// asking holds what a fake server asks of its client.
 type asking struct {
 	mu       sync.Mutex
 	number   int

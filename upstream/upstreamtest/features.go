@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Features are what a fake server offers besides tools. What is not nil is offered, and listed byte for byte. Its requests
+// Features hold what a fake server offers besides tools. What is not nil is offered, and listed byte for byte. Its requests
 // prompts/get, resources/read and completion/complete answer
 //
 //	{"answer": R, …}   R, byte for byte
@@ -61,7 +61,7 @@ type listener struct {
 	filter *filter // nil where everything goes there
 }
 
-// filter is what a subscriptions/listen asks for.
+// filter holds what a subscriptions/listen asks for.
 type filter struct {
 	Tools     bool            `json:"toolsListChanged,omitempty"`
 	Prompts   bool            `json:"promptsListChanged,omitempty"`
@@ -296,7 +296,7 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 	return []byte(okResult), true
 }
 
-// wishes are what clients have asked to be told of.
+// wishes returns what clients subscribed to.
 func (p *peer) wishes() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

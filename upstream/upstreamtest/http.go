@@ -25,7 +25,7 @@ type Options struct {
 	Intercept func(w http.ResponseWriter, r *http.Request, body []byte) bool
 }
 
-// Request is what a Handler has received.
+// Request holds what a Handler has received.
 type Request struct {
 	Method string
 	Header http.Header

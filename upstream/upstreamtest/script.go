@@ -94,8 +94,8 @@ type Script struct {
 	ToolsFile string            // a file with a JSON array of tools, instead of Tools
 	PageSize  int               // tools on a page; 0: all on one
 
-	// Hints are what the pages of a list say of keeping them, raw, with a comma before each member, by the list's member; the last
-	// one stands for all further pages. Default on 2026-07-28: not at all.
+	// Hints are the cache hints of a list's pages, raw, with a comma before each member, by the list's member. The last one
+	// stands for all further pages. Default on 2026-07-28: none.
 	Hints map[string][]string
 
 	Features Features // what it offers besides tools
@@ -103,7 +103,7 @@ type Script struct {
 	Tasks        bool   // offers tasks: of 2025-11-25, or as the extension of 2026-07-28; see the tools about tasks
 	Capabilities string // further members of its capabilities, raw, with a comma before each
 
-	// Results are what tools answer, byte for byte, by name; before what the tools above do.
+	// Results hold what tools answer, byte for byte, by name; before what the tools above do.
 	Results map[string]json.RawMessage
 
 	// Says are texts that tools send, by name, as answer does; before what the tools above do.

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// taskExtension is how servers of 2026-07-28 offer tasks.
+// taskExtension says how servers of 2026-07-28 offer tasks.
 const taskExtension = "io.modelcontextprotocol/tasks"
 
 // tasks are those of one fake server, whoever asked for them.
@@ -32,7 +32,7 @@ type task struct {
 	stream json.RawMessage
 }
 
-// tasksCapability is how a script offers tasks.
+// tasksCapability says how a script offers tasks.
 func tasksCapability(s Script) string {
 	switch {
 	case !s.Tasks:

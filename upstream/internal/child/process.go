@@ -30,7 +30,7 @@ type Process struct {
 	guarded guard.Child
 }
 
-// stopPatience is how long each step of Stop waits for the child to end.
+// stopPatience bounds how long each step of Stop waits for the child to end.
 const stopPatience = 2 * time.Second
 
 // Start starts the child that cfg describes.
@@ -109,7 +109,7 @@ func (p *Process) wait(stderr *os.File) {
 	close(p.Exited)
 }
 
-// DrainTime is how long the pipes of a child that has exited are read on if a descendant holds them. A busy machine takes a
+// DrainTime says how long the pipes of a child that has exited are read on if a descendant holds them. A busy machine takes a
 // while to read all that the child has written.
 const DrainTime = 2 * time.Second
 

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// slotTime is how long a starting server holds its slot: one that hangs must not hold the others back.
+// slotTime bounds how long a starting server holds its slot: one that hangs must not hold the others back.
 const slotTime = 5 * time.Second
 
 const (
-	// idleWindow is how long the machine is watched before more servers may start than there are slots.
+	// idleWindow bounds how long the machine is watched before more servers may start than there are slots.
 	idleWindow = 20 * time.Millisecond
 	// idleShare is the part of the processors that has to be idle meanwhile.
 	idleShare = 0.25

@@ -103,7 +103,7 @@ func Strip(params json.RawMessage) (json.RawMessage, error) {
 func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, error) {
 	var client tool.Hop
 	if h != nil {
-		client = carried(x.Hop, x.Ask != nil || x.InRounds)
+		client = carried(x.Hop, x.Ask != nil || x.InputByRetry)
 	}
 	meta, err := h.meta(x.Meta, token, client)
 	if err != nil {
@@ -171,7 +171,7 @@ func (h *Hop) RequestParams(r *tool.Request, token string) (json.RawMessage, err
 	}
 	var client tool.Hop
 	if h != nil {
-		client = carried(r.Hop, r.Ask != nil || r.InRounds)
+		client = carried(r.Hop, r.Ask != nil || r.InputByRetry)
 	}
 	meta, err := h.meta(r.Meta, token, client)
 	if err != nil {

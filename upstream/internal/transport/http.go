@@ -127,20 +127,20 @@ type Control struct {
 	closed  bool
 	number  int
 	flights map[int]context.CancelFunc
-	last    Answer
+	last    HTTPResponse
 	large   *Oversize // nil until a response was too large
 	said    *Declared // nil once nothing more is to be noted
 }
 
-// Answer says how a request was answered, as far as that explains a failure.
-type Answer struct {
+// HTTPResponse says how a request was answered, as far as that explains a failure.
+type HTTPResponse struct {
 	Status int // 0: not at all
 	Media  string
 	Retry  time.Duration
 }
 
 // Foreign reports whether the answer is a success but no MCP, such as a web page.
-func (a Answer) Foreign() bool {
+func (a HTTPResponse) Foreign() bool {
 	return a.Status == http.StatusOK && a.Media != "application/json" && a.Media != "text/event-stream"
 }
 
@@ -164,7 +164,7 @@ func (t *Control) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer timer.Stop()
 	}
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
-	var answer Answer
+	var answer HTTPResponse
 	if req.Method == http.MethodPost { // what is answered to the end of a session that failed does not explain the failure
 		answer = t.note(resp)
 	}
@@ -220,18 +220,18 @@ func (t *Control) takeOff(cancel context.CancelFunc) (land func(), ok bool) {
 }
 
 // note remembers how a request was answered.
-func (t *Control) note(resp *http.Response) Answer {
+func (t *Control) note(resp *http.Response) HTTPResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = Answer{}
+	t.last = HTTPResponse{}
 	if resp != nil {
-		t.last = Answer{Status: resp.StatusCode, Media: MediaType(resp), Retry: RetryAfter(resp.Header)}
+		t.last = HTTPResponse{Status: resp.StatusCode, Media: MediaType(resp), Retry: RetryAfter(resp.Header)}
 	}
 	return t.last
 }
 
 // LastAnswer says how the last message was answered.
-func (t *Control) LastAnswer() Answer {
+func (t *Control) LastAnswer() HTTPResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last

@@ -29,11 +29,11 @@ type Lines struct {
 	lines *jsonrpc.LineReader
 
 	try     func([]byte) (int, error) // writes what can be written without waiting; nil where there is no such way
-	turn    sync.Mutex                // held by who writes
-	begun   *Message                  // a message of which only data is left to write; turn is held
+	hold    sync.Mutex                // held by who writes
+	begun   *Outgoing                 // a message of which only data is left to write; turn is held
 	behind  atomic.Int64              // messages that are queued, begun, or being written by the goroutine
-	poke    chan struct{}             // tells the goroutine of a begun message
-	queue   chan Message
+	wake    chan struct{}             // tells the goroutine of a begun message
+	queue   chan Outgoing
 	queued  atomic.Int64 // bytes
 	stop    chan struct{}
 	once    sync.Once
@@ -43,7 +43,7 @@ type Lines struct {
 	Broken   chan struct{} // closed a while after the child has stopped taking in what is written
 }
 
-// brokenAfter is how long a child that has stopped reading may go on to write.
+// brokenAfter bounds how long a child that has stopped reading may go on to write.
 const brokenAfter = 500 * time.Millisecond
 
 // NewLines returns the wire over a child's stdin and stdout. limit bounds each message, account the memory of large ones.
@@ -53,8 +53,8 @@ func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, account *budget.A
 		out:   out,
 		lines: jsonrpc.NewLineReader(out, func() int { return limit }, account),
 		try:   writeAtOnce(in),
-		poke:  make(chan struct{}, 1),
-		queue: make(chan Message, maxQueuedLines),
+		wake:  make(chan struct{}, 1),
+		queue: make(chan Outgoing, maxQueuedLines),
 		stop:  make(chan struct{}),
 
 		Broken: make(chan struct{}),
@@ -68,7 +68,7 @@ func (w *Lines) Read() (jsonrpc.Received, error) {
 	return got, OversizeOf(err)
 }
 
-func (w *Lines) Post(m Message) error {
+func (w *Lines) Post(m Outgoing) error {
 	select {
 	case <-w.stop:
 		return ErrClosed
@@ -96,11 +96,11 @@ func (w *Lines) Post(m Message) error {
 const maxAtOnce = 64 << 10
 
 // writeNow writes m unless it would have to wait, and reports whether m is taken care of.
-func (w *Lines) writeNow(m *Message) bool {
-	if w.try == nil || len(m.Data) > maxAtOnce || w.behind.Load() > 0 || !w.turn.TryLock() {
+func (w *Lines) writeNow(m *Outgoing) bool {
+	if w.try == nil || len(m.Data) > maxAtOnce || w.behind.Load() > 0 || !w.hold.TryLock() {
 		return false
 	}
-	defer w.turn.Unlock()
+	defer w.hold.Unlock()
 	if w.behind.Load() > 0 {
 		return false // what came first goes first
 	}
@@ -115,7 +115,7 @@ func (w *Lines) writeNow(m *Message) bool {
 		rest.Data = line[n:]
 		w.begun = &rest
 		w.behind.Add(1)
-		wait.Signal(w.poke)
+		wait.Signal(w.wake)
 		return true
 	}
 	if err != nil {
@@ -144,8 +144,8 @@ func (w *Lines) writeAll() {
 		select {
 		case <-w.stop:
 			return
-		case <-w.poke:
-			w.turn.Lock()
+		case <-w.wake:
+			w.hold.Lock()
 			begun := w.begun
 			w.begun = nil
 			if begun != nil {
@@ -156,11 +156,11 @@ func (w *Lines) writeAll() {
 				begun.Finish(err)
 				w.behind.Add(-1)
 			}
-			w.turn.Unlock()
+			w.hold.Unlock()
 		case m := <-w.queue:
-			w.turn.Lock()
+			w.hold.Lock()
 			err := w.writeQueued(buf, m)
-			w.turn.Unlock()
+			w.hold.Unlock()
 			if err != nil {
 				w.isBroken() // until the session ends, what is posted is answered here
 				w.refuse(err)
@@ -171,8 +171,8 @@ func (w *Lines) writeAll() {
 }
 
 // writeQueued writes m and what is queued after it, and after what is left of a begun message. w.turn is held.
-func (w *Lines) writeQueued(buf *bufio.Writer, m Message) error {
-	var unflushed []Message
+func (w *Lines) writeQueued(buf *bufio.Writer, m Outgoing) error {
+	var unflushed []Outgoing
 	if w.begun != nil {
 		_, _ = buf.Write(w.begun.Data)
 		unflushed = append(unflushed, *w.begun)

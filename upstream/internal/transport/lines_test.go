@@ -28,7 +28,7 @@ func TestLinesStayWhole(t *testing.T) {
 	for p := range writers {
 		posting.Go(func() {
 			for i := range each {
-				m := Message{Data: fmt.Appendf(nil, "%d %d %s.", p, i, strings.Repeat("x", i*i*7)), Done: make(chan error, 1)}
+				m := Outgoing{Data: fmt.Appendf(nil, "%d %d %s.", p, i, strings.Repeat("x", i*i*7)), Done: make(chan error, 1)}
 				if err := w.Post(m); err != nil {
 					t.Error(err)
 				}
@@ -63,7 +63,7 @@ func TestLinesStayWhole(t *testing.T) {
 	}
 	w.Close()
 	w.Release()
-	if err := w.Post(Message{Data: []byte("late")}); err == nil {
+	if err := w.Post(Outgoing{Data: []byte("late")}); err == nil {
 		t.Error("a message was taken after the end")
 	}
 }

@@ -104,7 +104,7 @@ func (w *SSE) Read() (jsonrpc.Received, error) {
 	}
 }
 
-func (w *SSE) Post(m Message) error {
+func (w *SSE) Post(m Outgoing) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {

@@ -14,7 +14,7 @@ type Wire interface {
 	Read() (jsonrpc.Received, error)
 
 	// Post hands m over for sending and never blocks. An error means that m will not be sent.
-	Post(m Message) error
+	Post(m Outgoing) error
 
 	// Close ends the sending, which tells the server to finish. It does not wait for that. Twice is harmless.
 	Close()
@@ -26,25 +26,25 @@ type Wire interface {
 // ErrClosed ends a connection that the hub closed itself.
 var ErrClosed = errors.New("connection closed")
 
-// Message is one message on its way to the server.
-type Message struct {
-	Data []byte     // no line break inside
-	Call Call       // nil for messages of the SDK and notifications
-	Done chan error // nil, or has room for one: told when the message was written or could not be
+// Outgoing is one message on its way to the server.
+type Outgoing struct {
+	Data []byte      // no line break inside
+	Call PendingCall // nil for messages of the SDK and notifications
+	Done chan error  // nil, or has room for one: told when the message was written or could not be
 }
 
-// Call is the request that a message carries.
-type Call interface {
+// PendingCall is the request that a message carries.
+type PendingCall interface {
 	Begin() bool    // marks the request as sent; false if nobody waits for it any more
 	TakeBack()      // not a byte of it has left after all
 	Fail(err error) // it could not be sent
 }
 
 // Start reports whether the message is still wanted, and marks its call as sent.
-func (m Message) Start() bool { return m.Call == nil || m.Call.Begin() }
+func (m Outgoing) Start() bool { return m.Call == nil || m.Call.Begin() }
 
 // Finish reports how the sending went.
-func (m Message) Finish(err error) {
+func (m Outgoing) Finish(err error) {
 	if m.Done != nil {
 		m.Done <- err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // hold opens program and dir and makes sure that they still have the names that were found. What is started by the held
-// descriptors is what was looked at, whatever stands at those names by then.
+// descriptors holds what was looked at, whatever stands at those names by then.
 func hold(program, dir string) (*held, error) {
 	h := &held{program: program, dir: dir}
 	p, err := h.open(program, 0)

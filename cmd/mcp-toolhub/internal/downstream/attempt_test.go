@@ -53,7 +53,7 @@ func TestForwardedRequestInRounds(t *testing.T) {
 		return &servers{forward: func(_ context.Context, r *tool.Request) (tool.Reply, error) {
 			state, _ := rawjson.Get(r.Params, "requestState")
 			responses, _ := rawjson.Get(r.Params, "inputResponses")
-			if !r.InRounds || r.Ask == nil || string(r.Hop.ClientCapabilities) != allCapabilities {
+			if !r.InputByRetry || r.Ask == nil || string(r.Hop.ClientCapabilities) != allCapabilities {
 				t.Errorf("the request goes on as %+v", r)
 			}
 			r.Progress(tool.Progress{Params: json.RawMessage(`{"progress":1}`)})
@@ -403,7 +403,7 @@ func TestErrorsOfForwardedRequestsAreLabelled(t *testing.T) {
 func TestCompletionsNeedNoInput(t *testing.T) {
 	t.Parallel()
 	v := &servers{forward: func(ctx context.Context, r *tool.Request) (tool.Reply, error) {
-		if r.InRounds || r.Ask != nil {
+		if r.InputByRetry || r.Ask != nil {
 			t.Errorf("the request goes on as %+v", r)
 		}
 		return mirror(ctx, r)

@@ -19,10 +19,10 @@ type backlog struct {
 }
 
 const (
-	// maxBacklog is how many bytes may wait. Each message counts as at least minBacklog.
+	// maxBacklog bounds how many bytes may wait. Each message counts as at least minBacklog.
 	maxBacklog = 16 << 20
 	minBacklog = 4 << 10
-	// maxServed is how many calls of a client on a pipe are served at the same time, up to when the client has the answer.
+	// maxServed bounds how many calls of a client on a pipe are served at the same time, up to when the client has the answer.
 	// Others wait; what the client says besides (answers, cancellations) does not.
 	maxServed = 128
 )
@@ -82,7 +82,7 @@ type sequel struct {
 	waiting int           // notifications that have not been
 }
 
-// passOnWithin is how long what follows a notification waits for it.
+// passOnWithin bounds how long what follows a notification waits for it.
 const passOnWithin = 10 * time.Second
 
 // maxSequel bounds the notifications that have not been passed on.

@@ -84,7 +84,7 @@ func (c *toolCall) identify(s *suspended.State) {
 func (c *toolCall) run(ctx context.Context, a *attempt, l link) attemptResult {
 	call := c.call
 	call.Invocation, call.Params = a.invocation, a.params
-	call.InRounds, call.Ask, call.Progress, call.Notify, call.Hears = a.retries, l.ask, l.report, l.notify, l.hears
+	call.InputByRetry, call.Ask, call.Progress, call.Notify, call.Hears = a.retries, l.ask, l.report, l.notify, l.hears
 	var o invoke.Outcome
 	if a.before == nil {
 		o = c.deps.Pipeline.Invoke(ctx, call)

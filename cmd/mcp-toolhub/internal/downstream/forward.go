@@ -75,7 +75,7 @@ func (f *forwardedRequest) identify(s *suspended.State) {
 func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptResult {
 	request := f.request
 	request.Params = a.params
-	request.InRounds, request.Ask, request.Progress, request.Notify = a.retries, l.ask, l.report, l.notify
+	request.InputByRetry, request.Ask, request.Progress, request.Notify = a.retries, l.ask, l.report, l.notify
 	reply, err := f.deps.Servers.Forward(ctx, &request)
 	r := attemptResult{reply: reply, err: err}
 	var why *tool.Failure

@@ -50,7 +50,7 @@ func prefersStream(h http.Header) bool {
 	return stream >= 0 && stream < json
 }
 
-// retryAfter is how many milliseconds a client of the older revisions shall wait before it connects again, should the
+// retryAfter says how many milliseconds a client of the older revisions shall wait before it connects again, should the
 // connection break. The newest has no streams to come back to.
 const retryAfter = "1000"
 

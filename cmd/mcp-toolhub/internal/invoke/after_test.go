@@ -30,7 +30,7 @@ func TestFeedbackOfThePerson(t *testing.T) {
 			})
 			b.guarded(t)
 			call := b.callInRounds(t.Context(), `{"name":"x"}`)
-			call.InRounds = false
+			call.InputByRetry = false
 			call.Ask = func(context.Context, []tool.Question) ([]tool.Answer, error) {
 				return []tool.Answer{{Result: json.RawMessage(`{"action":"accept","content":{"answer":"allow_once","message":"mind \"it\""}}`)}}, nil
 			}

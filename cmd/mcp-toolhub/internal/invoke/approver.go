@@ -128,7 +128,7 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 	since := time.Now()
 	for _, channel := range q.gate.Channels() {
 		switch {
-		case channel == gate.ChannelClient && inv.call.InRounds: // the question is the answer to the client's request
+		case channel == gate.ChannelClient && inv.call.InputByRetry: // the question is the answer to the client's request
 			if q.unasked, err = a.askClient(ctx, inv, q); q.unasked == "" || err != nil {
 				return true, err
 			}
@@ -206,7 +206,7 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 	if inv.call.Ask == nil {
 		return "the client cannot be asked", nil
 	}
-	retries := inv.call.InRounds // a retry makes another call of inv
+	retries := inv.call.InputByRetry // a retry makes another call of inv
 	leave := a.asking.enter(ctx, q.ticket, retries)
 	if leave == nil {
 		return "", nil

@@ -171,7 +171,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return becauseOf(ctx, err)
 	}
-	if reply.NeedsInput && !inv.call.InRounds {
+	if reply.NeedsInput && !inv.call.InputByRetry {
 		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request", t.Name)
 	}
 	inv.reply = reply
@@ -197,7 +197,7 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	return ex.Execute(ctx, &tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
 		Aims: inv.permitted.aims, Meta: c.Meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
-		InRounds: c.InRounds, Ask: x.asker(), Notify: c.Notify, Progress: x.report, Record: x.record,
+		InputByRetry: c.InputByRetry, Ask: x.asker(), Notify: c.Notify, Progress: x.report, Record: x.record,
 	})
 }
 

@@ -59,7 +59,7 @@ type inputs struct {
 	edited bool // a person has changed permission
 }
 
-// permitted is what a decision has allowed: paths, and a command to run.
+// permitted holds what a decision has allowed: paths, and a command to run.
 type permitted struct {
 	aims    []tool.Aim
 	command *tool.Command

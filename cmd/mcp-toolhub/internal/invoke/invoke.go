@@ -53,9 +53,9 @@ type Call struct {
 	// choice to the pipeline.
 	Invocation tool.InvocationID
 
-	Ask      tool.Asker              // see tool.Execution
-	InRounds bool                    // see tool.Execution
-	Notify   func(tool.Notification) // see tool.Execution
+	Ask          tool.Asker              // see tool.Execution
+	InputByRetry bool                    // see tool.Execution
+	Notify       func(tool.Notification) // see tool.Execution
 
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)

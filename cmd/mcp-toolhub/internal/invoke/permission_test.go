@@ -57,7 +57,7 @@ func TestStopWhileWaiting(t *testing.T) {
 		b.opts.Approvals.Close()
 	}()
 	c := b.callInRounds(t.Context(), `{"name":"x"}`)
-	c.InRounds, c.Ask = false, nil
+	c.InputByRetry, c.Ask = false, nil
 	out := b.Invoke(t.Context(), c)
 	if out.Status != tool.StatusDenied || !strings.Contains(string(out.Result), "the hub is stopping") || strings.Contains(string(out.Result), "in time") {
 		t.Errorf("%s %s", out.Status, out.Result)
@@ -89,7 +89,7 @@ func TestEqualQuestionsAreOne(t *testing.T) {
 	outcomes := make([]Outcome, 4)
 	call := func(ctx context.Context, i int) {
 		c := b.callInRounds(ctx, `{"name":"x"}`)
-		c.InRounds, c.Ask = false, ask
+		c.InputByRetry, c.Ask = false, ask
 		outcomes[i] = b.Invoke(ctx, c)
 	}
 	calls.Go(func() { call(leaving, 0) })

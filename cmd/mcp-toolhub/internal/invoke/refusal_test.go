@@ -62,7 +62,7 @@ func (c refusalCase) test(t *testing.T, rounds bool) {
 	b.guarded(t)
 	b.opts.QueueOpen = func() bool { return c.queue != "" }
 	call := b.callInRounds(t.Context(), `{"name":"x"}`)
-	call.InRounds, call.Progress = rounds, func(tool.Progress) {}
+	call.InputByRetry, call.Progress = rounds, func(tool.Progress) {}
 	call.Ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
 		time.Sleep(time.Minute) // until the wire takes the question
 		tool.Sent(q)

@@ -58,7 +58,7 @@ func inRounds(seen *[]tool.Execution) executorFunc {
 
 func (b *bench) callInRounds(ctx context.Context, params string) Call {
 	return Call{Surface: b.surface, Name: "mcp.s.t", Params: json.RawMessage(params), Arguments: json.RawMessage(`{"n":1}`),
-		NativeCallID: json.RawMessage(`1`), Method: "tools/call", Actor: tool.Actor{Name: "ann", Door: "http"}, InRounds: true}
+		NativeCallID: json.RawMessage(`1`), Method: "tools/call", Actor: tool.Actor{Name: "ann", Door: "http"}, InputByRetry: true}
 }
 
 func TestPausedInvocationGoesOn(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPausedInvocationGoesOn(t *testing.T) {
 	if end.Suspended != nil || end.Status != tool.StatusSucceeded || end.InvocationID != out.InvocationID {
 		t.Fatalf("outcome %+v", end)
 	}
-	if len(seen) != 2 || string(seen[1].Params) != `{"round":2}` || string(seen[1].Arguments) != `{"n":1}` || !seen[1].InRounds {
+	if len(seen) != 2 || string(seen[1].Params) != `{"round":2}` || string(seen[1].Arguments) != `{"n":1}` || !seen[1].InputByRetry {
 		t.Errorf("executions %+v", seen)
 	}
 	last, _ := lifeOf(t, b, out.InvocationID)

@@ -23,7 +23,7 @@ func yields(t *testing.T, ran *int) (*bench, Call) {
 	b.guarded(t)
 	b.opts.QueueOpen = func() bool { return true }
 	c := b.callInRounds(t.Context(), `{"name":"x"}`)
-	c.InRounds = false
+	c.InputByRetry = false
 	return b, c
 }
 
@@ -134,7 +134,7 @@ func TestYieldingWhileTheClientAsks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ran, taken := 0, false
 			b, c := yields(t, &ran)
-			c.InRounds, c.Progress, c.Hears = rounds, func(tool.Progress) {}, func() bool { return false }
+			c.InputByRetry, c.Progress, c.Hears = rounds, func(tool.Progress) {}, func() bool { return false }
 			c.Ask = func(ctx context.Context, q []tool.Question) ([]tool.Answer, error) {
 				tool.Sent(q)
 				select {

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// caller sends the calls of clients to one server, each over the session that is ready then, and puts the server's input
+// executor sends the calls of clients to one server, each over the session that is ready then, and puts the server's input
 // requests to the client.
-type caller struct {
+type executor struct {
 	*entry
 	lifecycle     *lifecycle
 	catalog       *catalog
@@ -25,7 +25,7 @@ type caller struct {
 
 // call sends a call, and again with the client's answers for as long as the server asks for input. A client that takes the
 // input requests itself is given them, once they are known to be well-formed.
-func (c *caller) call(ctx context.Context, x *clientRequest) (tool.Reply, error) {
+func (c *executor) call(ctx context.Context, x *clientRequest) (tool.Reply, error) {
 	limits := c.limitsOf(x)
 	if x.over != nil || x.Unknown {
 		return c.callOnce(ctx, x, &limits, 0)
@@ -44,7 +44,7 @@ func (c *caller) call(ctx context.Context, x *clientRequest) (tool.Reply, error)
 		if err != nil {
 			return none, err
 		}
-		if x.InRounds {
+		if x.InputByRetry {
 			reply.NeedsInput = true
 			return reply, nil
 		}
@@ -63,7 +63,7 @@ func (c *caller) call(ctx context.Context, x *clientRequest) (tool.Reply, error)
 
 // callOnce sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
 // before the call was sent. answered counts how often the client has given input to the server.
-func (c *caller) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) (reply tool.Reply, err error) {
+func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) (reply tool.Reply, err error) {
 	var stale *session
 	for {
 		sess, err := c.lifecycle.acquire(ctx, stale, limits.idle)
@@ -75,7 +75,7 @@ func (c *caller) callOnce(ctx context.Context, x *clientRequest, limits *callLim
 		case answered > 0 && sess.hop == nil:
 			return reply, replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
 		}
-		var a answer
+		var a response
 		reply, a = c.callOver(ctx, sess, x, limits)
 		if stale != nil || !a.lost && !a.unsent() || ctx.Err() != nil {
 			return reply, a.err
@@ -85,7 +85,7 @@ func (c *caller) callOnce(ctx context.Context, x *clientRequest, limits *callLim
 }
 
 // callOver sends the call over sess and waits for its answer.
-func (c *caller) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) (tool.Reply, answer) {
+func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) (tool.Reply, response) {
 	if x.over != nil {
 		return tool.Reply{}, x.over(ctx, c, sess, *limits)
 	}
@@ -99,11 +99,11 @@ func (c *caller) callOver(ctx context.Context, sess *session, x *clientRequest, 
 	x = &own
 	asTask, err := c.asTask(x, sess)
 	if err != nil {
-		return reply, answer{err: err}
+		return reply, response{err: err}
 	}
 	params, err := x.params(id, sess.hop)
 	if err != nil {
-		return reply, answer{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+		return reply, response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	lc := newLaneCall(id, x.Method, params)
