@@ -37,35 +37,25 @@ func (a *asking) answered(m message) {
 	a.arrived = make(chan struct{})
 }
 
-// all is every response so far, as a JSON array.
-func (a *asking) all() []byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.list(a.order)
-}
-
 // until waits until done, which is called under the lock, is true. It returns false if stop or gone was closed before.
 func (a *asking) until(done func() bool, stop, gone <-chan struct{}) bool {
 	for {
 		a.mu.Lock()
 		ok, arrived := done(), a.arrived
 		a.mu.Unlock()
-		if ok {
-			return true
-		}
-		select {
-		case <-arrived:
-		case <-stop:
-			return false
-		case <-gone:
-			return false
+		if ok || !comes(arrived, stop, gone) {
+			return ok
 		}
 	}
 }
 
-// holds waits until there is a response that holds text.
-func (a *asking) holds(text string, stop, gone <-chan struct{}) bool {
-	return a.until(func() bool { return bytes.Contains(a.list(a.order), []byte(text)) }, stop, gone)
+// holding waits until the responses so far hold text, and returns them all. It returns nil if stop or gone was closed before.
+func (a *asking) holding(text string, stop, gone <-chan struct{}) (list []byte) {
+	holds := func() bool { list = a.list(a.order); return bytes.Contains(list, []byte(text)) }
+	if !a.until(holds, stop, gone) {
+		return nil
+	}
+	return list
 }
 
 // nextID returns an id for a question.
@@ -78,11 +68,11 @@ func (a *asking) nextID() string {
 
 // list is the responses to ids, as a JSON array. a.mu is held.
 func (a *asking) list(ids []string) []byte {
-	var all [][]byte
+	var all []json.RawMessage
 	for _, id := range ids {
 		all = append(all, a.answers[id])
 	}
-	return append(append([]byte("["), bytes.Join(all, []byte(","))...), ']')
+	return array(all)
 }
 
 // await waits for the responses to ids. It returns nil if stop or gone was closed before.
@@ -168,8 +158,7 @@ func (p *peer) round(m message) []byte {
 	if n < len(results) {
 		return results[n]
 	}
-	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"received":[%s]}}`,
-		bytes.Join(convert[[]byte](a.received[key]), []byte(",")))
+	return fmt.Appendf(nil, `{"resultType":"complete","content":[],"structuredContent":{"received":%s}}`, array(a.received[key]))
 }
 
 // converse answers a call of the tool converse: what it says and asks comes in a fixed order, and all of it repeats the

@@ -1,7 +1,6 @@
 package upstreamtest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -88,17 +87,13 @@ func (f *filter) takes(method, uri string) bool {
 // announce sends a notification to every listener that it is for.
 func (p *peer) announce(method, uri string) {
 	p.mu.Lock()
-	var all []listener
-	for _, l := range p.listeners {
-		if l.filter == nil && uri != "" && p.subscribed[uri] == 0 || l.filter != nil && !l.filter.takes(method, uri) {
-			continue
-		}
-		all = append(all, l)
-	}
+	subscribed := p.subscribed[uri] > 0
 	p.mu.Unlock()
-	for _, l := range all {
+	for _, l := range p.everybody() {
 		params := ""
 		switch {
+		case l.filter != nil && !l.filter.takes(method, uri), l.filter == nil && uri != "" && !subscribed:
+			continue
 		case uri != "" && l.filter != nil:
 			params = fmt.Sprintf(`,"params":{"uri":%q,"x":1.50,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}`, uri, l.filter.id)
 		case uri != "":
@@ -135,8 +130,7 @@ func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
 	}()
 	defer p.tasks.listen(&f, send)()
 	agreed, _ := json.Marshal(f)
-	stop := p.listen(listener{send, &f})
-	defer stop()
+	defer p.listen(listener{send, &f})()
 	send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":`+
 		`{"notifications":%s,"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, agreed, m.ID))
 	select {
@@ -167,24 +161,15 @@ func (p *peer) feature(m message, gone <-chan struct{}, send func([]byte)) bool 
 	p.mu.Unlock()
 	switch {
 	case list != "" && p.script.Has(SilentFeatures):
-		return true
 	case list != "" && p.script.Has(RefusesFeatures):
 		send(response(m.ID, "error", []byte(`{"code":-32603,"message":"the database is down"}`)))
-		return true
 	case list != "" && offered:
 		send(response(m.ID, "result", p.page(list, m.Params.Cursor)))
-		return true
-	}
-	if strings.HasPrefix(m.Method, "acme/") {
+	case slices.Contains([]string{"prompts/get", "resources/read", "completion/complete"}, m.Method), strings.HasPrefix(m.Method, "acme/"):
 		p.answer(m, gone, send)
-		return true
-	}
-	switch m.Method {
-	case "prompts/get", "resources/read", "completion/complete":
-		p.answer(m, gone, send)
-	case "resources/subscribe", "resources/unsubscribe":
+	case m.Method == "resources/subscribe", m.Method == "resources/unsubscribe":
 		p.subscribe(m, send)
-	case "logging/setLevel":
+	case m.Method == "logging/setLevel":
 		var params struct{ Level string }
 		_ = json.Unmarshal(m.params, &params)
 		p.mu.Lock()
@@ -223,8 +208,7 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 	switch m.Params.Name + m.Params.URI {
 	case "begin":
 		send(m.progress(`"progress":0`))
-		p.sleep(m.ID, time.Hour, gone)
-		return
+		fallthrough
 	case "hang":
 		p.sleep(m.ID, time.Hour, gone)
 		return
@@ -253,8 +237,8 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 	}
 }
 
-// featureTool does what the tools do that have to do with features, and reports whether it was one.
-func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool) {
+// featureTool does what the tools do that have to do with features, and returns nil where it is none of them.
+func (p *peer) featureTool(m message, send func([]byte)) []byte {
 	var args struct {
 		Notes []string          `json:"notes"`
 		List  string            `json:"list"`
@@ -283,32 +267,11 @@ func (p *peer) featureTool(m message, send func([]byte)) (result []byte, ok bool
 	case "update":
 		p.announce("notifications/resources/updated", args.URI)
 	case "finish":
-		p.finishTask(m.Params.Arguments["task"])
-	case "noted":
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"noted":[%s]}}`, bytes.Join(convert[[]byte](p.noted), []byte(","))), true
-	case "wishes":
-		return p.wishes(), true
+		p.finishTask(text(m.Params.Arguments["task"]))
 	default:
-		return nil, false
+		return nil
 	}
-	return []byte(okResult), true
-}
-
-// wishes returns what clients subscribed to.
-func (p *peer) wishes() []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var uris []string
-	for uri, n := range p.subscribed {
-		if n > 0 {
-			uris = append(uris, uri)
-		}
-	}
-	slices.Sort(uris)
-	text, _ := json.Marshal(map[string][]string{"subscribed": uris, "history": p.history, "levels": p.levels})
-	return fmt.Appendf(nil, `{"content":[],"structuredContent":%s}`, text)
+	return []byte(okResult)
 }
 
 // page is one page of a list. Its cursor is the number of elements before it.
@@ -330,9 +293,7 @@ func (p *peer) page(list, cursor string) []byte {
 		p.next++
 		next = strconv.Itoa(1_000_000 + p.next)
 	}
-	b := fmt.Appendf(nil, `{%q:[`, list)
-	b = append(b, bytes.Join(convert[[]byte](all[from:to]), []byte(","))...)
-	b = append(b, ']')
+	b := fmt.Appendf(nil, `{%q:%s`, list, array(all[from:to]))
 	if next != "" {
 		b = fmt.Appendf(b, `,"nextCursor":%q`, next)
 	}

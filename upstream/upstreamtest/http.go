@@ -215,7 +215,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, m message) {
 	out := newEventWriter(w, h.options.EventIDs, string(bytes.Trim(m.ID, `"`)))
 	defer out.close()
 	if m.Method == "subscriptions/listen" || m.Method == "tools/call" {
-		out.comment()
+		out.raw(": hello\n\n")
 	}
 	cut := h.options.Cut && m.Method == "tools/call"
 	var held [][]byte
@@ -227,7 +227,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, m message) {
 		out.event(h.shape(line))
 	})
 	if cut {
-		id := out.prime()
+		id := out.stream + "/cut"
+		out.raw("id: " + id + "\nretry: 10\ndata:\n\n") // an id and a short retry time alone
 		h.mu.Lock()
 		h.parked[id] = held
 		h.mu.Unlock()
@@ -261,7 +262,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	}
 	out := newEventWriter(w, h.options.EventIDs, "get")
 	defer out.close()
-	out.comment()
+	out.raw(": hello\n\n")
 	defer h.peer.listen(listener{send: out.event})()
 	session := r.Header.Get("Mcp-Session-Id")
 	h.peer.asking.listens(session, out.event)
@@ -297,11 +298,8 @@ func (h *Handler) postSSE(w http.ResponseWriter, r *http.Request, body []byte) {
 
 // shape returns a message as the options want it on the wire.
 func (h *Handler) shape(line []byte) []byte {
-	if !h.options.Pretty {
-		return line
-	}
 	var b bytes.Buffer
-	if json.Indent(&b, line, "", "  ") != nil {
+	if !h.options.Pretty || json.Indent(&b, line, "", "  ") != nil {
 		return line
 	}
 	return b.Bytes()
@@ -337,15 +335,6 @@ func (e *eventWriter) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-}
-
-func (e *eventWriter) comment() { e.raw(": hello\n\n") }
-
-// prime sends an event that has an id and a short retry time alone, and returns the id.
-func (e *eventWriter) prime() string {
-	id := e.stream + "/cut"
-	e.raw("id: " + id + "\nretry: 10\ndata:\n\n")
-	return id
 }
 
 func (e *eventWriter) event(line []byte) {

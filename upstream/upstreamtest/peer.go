@@ -2,10 +2,12 @@ package upstreamtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,30 +88,21 @@ func (p *peer) listen(l listener) (stop func()) {
 	}
 }
 
-// toListeners sends line to everybody who listens.
-func (p *peer) toListeners(line []byte) {
+// everybody returns who listens, by number.
+func (p *peer) everybody() map[int]listener {
 	p.mu.Lock()
-	all := make([]listener, 0, len(p.listeners))
-	for _, l := range p.listeners {
-		all = append(all, l)
-	}
-	p.mu.Unlock()
-	for _, l := range all {
-		if l.filter != nil { // what it says of the stream
-			l.send(bytes.ReplaceAll(line, []byte(`"$LISTEN"`), l.filter.id))
-			continue
-		}
-		l.send(line)
-	}
+	defer p.mu.Unlock()
+	return maps.Clone(p.listeners)
 }
 
-// askAgain asks everybody who listens for roots, each under an id of its own.
-func (p *peer) askAgain() {
-	p.mu.Lock()
-	all := maps.Clone(p.listeners)
-	p.mu.Unlock()
-	for n, l := range all {
-		l.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"again-%d","method":"roots/list"}`, n))
+// toListeners sends line to everybody who listens.
+func (p *peer) toListeners(line []byte) {
+	for _, l := range p.everybody() {
+		text := line
+		if l.filter != nil { // what it says of the stream
+			text = bytes.ReplaceAll(line, []byte(`"$LISTEN"`), l.filter.id)
+		}
+		l.send(text)
 	}
 }
 
@@ -134,7 +127,9 @@ func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 		p.toListeners([]byte(`{"jsonrpc":"2.0","id":"early","method":"roots/list"}`))
 	}
 	if m.Method == "notifications/roots/list_changed" && p.script.Has(AsksAgain) {
-		p.askAgain()
+		for n, l := range p.everybody() { // each under an id of its own
+			l.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"again-%d","method":"roots/list"}`, n))
+		}
 	}
 	if m.Method == "" {
 		p.asking.answered(m)
@@ -185,8 +180,7 @@ func (p *peer) ignores(m message) bool {
 }
 
 func response(id json.RawMessage, member string, value []byte) []byte {
-	b := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":`, id, member)
-	return append(append(b, value...), '}')
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":%s}`, id, member, value)
 }
 
 // hello is the result of initialize and discover.
@@ -196,10 +190,7 @@ func (p *peer) hello(more string) []byte {
 		capabilities = `"experimental":{}`
 	}
 	capabilities = "{" + capabilities + p.script.Features.capabilities() + tasksCapability(p.script) + p.script.Capabilities + "}"
-	name := p.script.Name
-	if name == "" {
-		name = "fake"
-	}
+	name := cmp.Or(p.script.Name, "fake")
 	info := fmt.Sprintf(`{"name":%s,"version":"1.2.3","title":%s}`, quote(name), quote("Fake "+name))
 	return fill(fmt.Sprintf(`{%s,"capabilities":%s,"serverInfo":%s,"instructions":%s,"_meta":{"io.modelcontextprotocol/serverInfo":%s}}`,
 		more, capabilities, info, quote(p.script.Instructions), info), message{})
@@ -219,8 +210,6 @@ const okResult = `{"content":[{"type":"text","text":"ok"}]}`
 
 // call answers a tools/call.
 func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
-	args := m.Params.Arguments
-	result := []byte(okResult)
 	p.mu.Lock()
 	p.arrived[m.Params.Name]++
 	p.mu.Unlock()
@@ -228,91 +217,79 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		send(fill(text, m))
 		return
 	}
-	fixed, ok := p.script.Results[m.Params.Name]
+	result, ok := p.script.Results[m.Params.Name]
 	if !ok {
-		fixed, ok = p.featureTool(m, send)
+		result, ok = p.result(m, gone, send)
 	}
 	if ok {
-		send(response(m.ID, "result", fixed))
-		return
+		send(response(m.ID, "result", result))
 	}
+}
+
+// result is that of a call, and false where there is none: it was answered otherwise, or nobody waits any more.
+func (p *peer) result(m message, gone <-chan struct{}, send func([]byte)) (result []byte, ok bool) {
+	if result = p.featureTool(m, send); result != nil {
+		return result, true
+	}
+	args := m.Params.Arguments
 	switch m.Params.Name {
 	case "echo":
-		result = fmt.Appendf(nil, `{"content":[],"structuredContent":{"params":%s}}`, m.params)
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"params":%s}}`, m.params), true
 	case "task":
 		p.newTask(m, send)
-		return
+		return nil, false
 	case "raw":
-		result = args["result"]
+		return args["result"], true
 	case "fail":
 		send(response(m.ID, "error", args["error"]))
-		return
+		return nil, false
 	case "answer":
-		var text string
-		_ = json.Unmarshal(args["text"], &text)
-		send(fill(text, m))
-		return
+		send(fill(text(args["text"]), m))
+		return nil, false
 	case "progress":
 		n := number(args["n"])
 		for i := 1; i <= n; i++ {
 			send(m.progress(`"progress":%d,"total":%d,"message":"step <%d>","x":1.50`, i, n, i))
 		}
 	case "sleep":
-		if !p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone) {
-			return
-		}
+		return []byte(okResult), p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone)
 	case "wait":
-		if !p.waitFor(m.ID, args["file"], gone) {
-			return
-		}
+		file := text(args["file"])
+		there := func() bool { _, err := os.Stat(file); return err == nil }
+		return []byte(okResult), p.poll(m.ID, 5*time.Millisecond, there, gone)
 	case "ask":
-		if result = p.ask(m, gone, send); result == nil {
-			return
-		}
+		result = p.ask(m, gone, send)
+		return result, result != nil
 	case "converse":
-		if result = p.converse(m, gone, send); result == nil {
-			return
-		}
+		result = p.converse(m, gone, send)
+		return result, result != nil
 	case "withdraw":
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
 	case "answers":
-		if result = p.answers(m.ID, args["wait"], gone); result == nil {
-			return
-		}
+		all := p.asking.holding(text(args["wait"]), p.cancelable(m.ID), gone)
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, all), all != nil
 	case "rounds":
-		result = p.round(m)
+		return p.round(m), true
 	case "hang":
 		p.sleep(m.ID, time.Hour, gone)
-		return
+		return nil, false
 	case "die":
 		p.die()
-		return
+		return nil, false
 	case "big":
-		result = fmt.Appendf(nil, `{"content":[{"type":"text","text":"%s"}]}`, strings.Repeat("x", number(args["bytes"])))
+		return fmt.Appendf(nil, `{"content":[{"type":"text","text":"%s"}]}`, strings.Repeat("x", number(args["bytes"]))), true
 	case "grow":
-		var name string
-		_ = json.Unmarshal(args["name"], &name)
-		p.addTool(Tool(name))
+		p.addTool(Tool(text(args["name"])))
 	case "flood":
 		for range number(args["n"]) {
 			p.announce(toolsChanged, "")
 		}
 	default:
 		if kept := p.kept(m.Params.Name, args); kept != nil {
-			result = kept
+			return kept, true
 		}
 	}
-	send(response(m.ID, "result", result))
-}
-
-// answers is the result of the tool that tells what questions were answered with, once that holds the JSON text wait; nil
-// where the request was canceled or the client went before.
-func (p *peer) answers(id, wait json.RawMessage, gone <-chan struct{}) []byte {
-	var text string
-	if _ = json.Unmarshal(wait, &text); text != "" && !p.asking.holds(text, p.cancelable(id), gone) {
-		return nil
-	}
-	return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, p.asking.all())
+	return []byte(okResult), true
 }
 
 // kept is the result of a tool that tells what the peer has kept; nil where name is none.
@@ -321,9 +298,7 @@ func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
 	defer p.mu.Unlock()
 	switch name {
 	case "arrived":
-		var of string
-		_ = json.Unmarshal(args["tool"], &of)
-		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"n":%d}}`, p.arrived[of])
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"n":%d}}`, p.arrived[text(args["tool"])])
 	case "canceled":
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
 	case "note":
@@ -332,6 +307,18 @@ func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
 	case "pids":
 		pids, _ := json.Marshal(append([]int{os.Getpid()}, p.pids...))
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"pids":%s}}`, pids)
+	case "noted":
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"noted":%s}}`, array(p.noted))
+	case "wishes": // what clients have asked to be told of
+		var uris []string
+		for uri, n := range p.subscribed {
+			if n > 0 {
+				uris = append(uris, uri)
+			}
+		}
+		slices.Sort(uris)
+		wishes, _ := json.Marshal(map[string][]string{"subscribed": uris, "history": p.history, "levels": p.levels})
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":%s}`, wishes)
 	}
 	return nil
 }
@@ -363,28 +350,39 @@ func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) 
 	return p.poll(id, d, func() bool { return time.Since(began) >= d }, gone)
 }
 
-// waitFor waits until there is the file with the JSON name, as sleep does.
-func (p *peer) waitFor(id, name json.RawMessage, gone <-chan struct{}) bool {
-	var file string
-	_ = json.Unmarshal(name, &file)
-	return p.poll(id, 5*time.Millisecond, func() bool { _, err := os.Stat(file); return err == nil }, gone)
-}
-
 // poll waits until done, looking again and again, and reports false if the request was canceled or the client went meanwhile.
 func (p *peer) poll(id json.RawMessage, every time.Duration, done func() bool, gone <-chan struct{}) bool {
 	canceled := p.cancelable(id)
 	again := time.NewTicker(max(every, 1))
 	defer again.Stop()
 	for !done() {
-		select {
-		case <-again.C:
-		case <-canceled:
-			return false
-		case <-gone:
+		if !comes(again.C, canceled, gone) {
 			return false
 		}
 	}
 	return true
+}
+
+// comes waits for something from what, and reports false if canceled or gone is closed before.
+func comes[T any](what <-chan T, canceled, gone <-chan struct{}) bool {
+	select {
+	case <-what:
+		return true
+	case <-canceled:
+	case <-gone:
+	}
+	return false
+}
+
+// text is a JSON string as Go has it, "" for anything else.
+func text(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
+}
+
+// array is a JSON array of these elements, byte for byte.
+func array(all []json.RawMessage) []byte {
+	return fmt.Appendf(nil, "[%s]", bytes.Join(convert[[]byte](all), []byte(",")))
 }
 
 func number(raw json.RawMessage) int {

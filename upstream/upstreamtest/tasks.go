@@ -147,9 +147,7 @@ func (l *tasks) listen(f *filter, send func([]byte)) (stop func()) {
 }
 
 // finishTask finishes a task and tells of it.
-func (p *peer) finishTask(raw json.RawMessage) {
-	var id string
-	_ = json.Unmarshal(raw, &id)
+func (p *peer) finishTask(id string) {
 	var lines []string
 	var listen func([]byte)
 	p.tasks.change(id, func(t *task) {
@@ -266,11 +264,7 @@ func (p *peer) awaitTask(m message, id string, gone <-chan struct{}, send func([
 			p.tasks.change(id, func(t *task) { t.answer = list })
 			continue
 		}
-		select {
-		case <-moved:
-		case <-canceled:
-			return "", true
-		case <-gone:
+		if !comes(moved, canceled, gone) {
 			return "", true
 		}
 	}
