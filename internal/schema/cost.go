@@ -26,7 +26,7 @@ type costs struct {
 const maxWays = 1 << 30
 
 func (g *graph) costs() costs {
-	c := costs{}
+	c := costs{anchors: make(map[string][]*jsonschema.Schema)}
 	ways := make(map[*jsonschema.Schema]int, len(g.all)) // -1 while it is being counted
 	var count func(s *jsonschema.Schema) int
 	count = func(s *jsonschema.Schema) int {
@@ -47,9 +47,6 @@ func (g *graph) costs() costs {
 	c.ways = count(g.root)
 	for _, s := range g.all {
 		if s.DynamicAnchor != "" {
-			if c.anchors == nil {
-				c.anchors = make(map[string][]*jsonschema.Schema)
-			}
 			c.anchors[s.DynamicAnchor] = append(c.anchors[s.DynamicAnchor], s)
 			c.ways = maxWays
 		}
@@ -62,16 +59,18 @@ func (g *graph) costs() costs {
 }
 
 func patternWeight(s *jsonschema.Schema) int {
-	weight := 0
-	if p, ok := s.Pattern.(*pattern); ok {
-		weight = p.weight
-	}
+	weight := weightOf(s.Pattern)
 	for re := range s.PatternProperties {
-		if p, ok := re.(*pattern); ok {
-			weight += p.weight
-		}
+		weight += weightOf(re)
 	}
 	return weight
+}
+
+func weightOf(re jsonschema.Regexp) int {
+	if p, ok := re.(*pattern); ok {
+		return p.weight
+	}
+	return 0
 }
 
 // enumSteps bounds the cost of comparing v with an enum: numbers are parsed anew for each comparison.
@@ -174,9 +173,7 @@ func (w *walk) members(s *jsonschema.Schema, object map[string]any) {
 		declared := s.Properties[name]
 		w.part(declared, value)
 		for re, sub := range s.PatternProperties {
-			if p, ok := re.(*pattern); ok {
-				w.left -= 1 + p.weight*(len(name)+1)/bytesPerStep
-			}
+			w.left -= 1 + weightOf(re)*(len(name)+1)/bytesPerStep
 			w.part(sub, value)
 		}
 		if declared == nil {

@@ -14,21 +14,19 @@ type graph struct {
 
 // survey follows root and the schemas that only dynamic references lead to.
 func survey(root *jsonschema.Schema, dynamic []*jsonschema.Schema) *graph {
-	g := &graph{root: root, all: []*jsonschema.Schema{root}}
-	seen := map[*jsonschema.Schema]bool{root: true}
-	for _, s := range dynamic {
+	g := &graph{root: root}
+	seen := make(map[*jsonschema.Schema]bool)
+	add := func(s *jsonschema.Schema) {
 		if !seen[s] {
 			seen[s] = true
 			g.all = append(g.all, s)
 		}
 	}
+	add(root)
+	for _, s := range dynamic {
+		add(s)
+	}
 	for i := 0; i < len(g.all); i++ {
-		add := func(next *jsonschema.Schema) {
-			if !seen[next] {
-				seen[next] = true
-				g.all = append(g.all, next)
-			}
-		}
 		sameValue(g.all[i], add)
 		partsOf(g.all[i], add)
 	}
@@ -89,41 +87,30 @@ func partsOf(s *jsonschema.Schema, yield func(*jsonschema.Schema)) {
 	}
 	some(s.AdditionalProperties, s.PropertyNames, s.UnevaluatedProperties,
 		s.Items, s.AdditionalItems, s.Items2020, s.UnevaluatedItems, s.Contains)
-	if list, ok := s.Items.([]*jsonschema.Schema); ok {
-		for _, next := range list {
-			some(next)
-		}
-	}
-	for _, next := range s.PrefixItems {
+	list, _ := s.Items.([]*jsonschema.Schema)
+	for _, next := range slices.Concat(list, s.PrefixItems) {
 		some(next)
 	}
 }
 
 // cycle finds a schema that leads back to itself without going down into the value: it says nothing and would never end.
 func (g *graph) cycle() (at *jsonschema.Schema, ok bool) {
-	const (
-		open = 1
-		done = 2
-	)
-	state := make(map[*jsonschema.Schema]int, len(g.all))
+	open, done := make(map[*jsonschema.Schema]bool), make(map[*jsonschema.Schema]bool, len(g.all))
 	var visit func(s *jsonschema.Schema)
 	visit = func(s *jsonschema.Schema) {
-		state[s] = open
-		sameValue(s, func(next *jsonschema.Schema) {
-			switch {
-			case ok || state[next] == done:
-			case state[next] == open:
-				at, ok = next, true
-			default:
-				visit(next)
-			}
-		})
-		state[s] = done
+		switch {
+		case ok || done[s]:
+			return
+		case open[s]:
+			at, ok = s, true
+			return
+		}
+		open[s] = true
+		sameValue(s, visit)
+		done[s] = true
 	}
 	for _, s := range g.all {
-		if !ok && state[s] == 0 {
-			visit(s)
-		}
+		visit(s)
 	}
 	return at, ok
 }
@@ -158,9 +145,8 @@ func (g *graph) loosen() {
 			s.OneOf = nil
 		}
 		for re := range s.PatternProperties {
-			if p, ok := re.(*pattern); ok && p.re == nil {
-				yes := true
-				s.PatternProperties[re] = &jsonschema.Schema{Bool: &yes}
+			if isPassedOver(re) {
+				s.PatternProperties[re] = &jsonschema.Schema{Bool: new(true)}
 			}
 		}
 	}
@@ -168,28 +154,26 @@ func (g *graph) loosen() {
 
 // passedOver reports whether s itself holds a pattern that is not applied.
 func passedOver(s *jsonschema.Schema) bool {
-	if p, ok := s.Pattern.(*pattern); ok && p.re == nil {
+	if isPassedOver(s.Pattern) {
 		return true
 	}
 	for re := range s.PatternProperties {
-		if p, ok := re.(*pattern); ok && p.re == nil {
+		if isPassedOver(re) {
 			return true
 		}
 	}
 	return false
 }
 
+func isPassedOver(re jsonschema.Regexp) bool {
+	p, ok := re.(*pattern)
+	return ok && p.re == nil
+}
+
 // reaching returns the schemas that have, or lead to, one that is marked.
 func (g *graph) reaching(marked func(*jsonschema.Schema) bool) map[*jsonschema.Schema]bool {
-	reached := make(map[*jsonschema.Schema]bool)
-	var todo []*jsonschema.Schema
-	for _, s := range g.all {
-		if marked(s) {
-			reached[s] = true
-			todo = append(todo, s)
-		}
-	}
-	if len(todo) == 0 {
+	found := slices.DeleteFunc(slices.Clone(g.all), func(s *jsonschema.Schema) bool { return !marked(s) })
+	if len(found) == 0 {
 		return nil
 	}
 	users := make(map[*jsonschema.Schema][]*jsonschema.Schema)
@@ -198,14 +182,13 @@ func (g *graph) reaching(marked func(*jsonschema.Schema) bool) map[*jsonschema.S
 		sameValue(s, used)
 		partsOf(s, used)
 	}
-	for len(todo) > 0 {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for _, user := range users[s] {
-			if !reached[user] {
-				reached[user] = true
-				todo = append(todo, user)
-			}
+	reached := make(map[*jsonschema.Schema]bool)
+	for len(found) > 0 {
+		s := found[len(found)-1]
+		found = found[:len(found)-1]
+		if !reached[s] {
+			reached[s] = true
+			found = append(found, users[s]...)
 		}
 	}
 	return reached

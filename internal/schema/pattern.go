@@ -47,8 +47,7 @@ func (ps *patterns) compile(text string) (jsonschema.Regexp, error) {
 	}
 	p := &pattern{text: text}
 	ps.known[text] = p
-	why := ps.build(p)
-	if why != "" {
+	if why := ps.build(p); why != "" {
 		ps.ignored = append(ps.ignored, fmt.Sprintf("pattern %q %s: it is not applied", clip(text), why))
 	}
 	return p, nil

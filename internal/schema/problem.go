@@ -265,11 +265,8 @@ func article(name string) string {
 func names(one, many string, list []string) string {
 	const most = 10
 	list = slices.Sorted(slices.Values(list))
-	quoted := make([]string, 0, most)
-	for i, name := range list {
-		if i == most {
-			break
-		}
+	var quoted []string
+	for _, name := range list[:min(len(list), most)] {
 		quoted = append(quoted, fmt.Sprintf("%q", clip(name)))
 	}
 	if len(list) == 1 {
@@ -304,16 +301,13 @@ func (d *describer) allowed(err *jsonschema.ValidationError) string {
 func values(list []any) string {
 	const most = 10
 	var texts []string
-	for i, value := range list {
-		if i == most {
-			texts = append(texts, fmt.Sprintf("%d more", len(list)-most))
-			break
+	for _, value := range list[:min(len(list), most)] {
+		if text, err := json.Marshal(value); err == nil {
+			texts = append(texts, clip(string(text)))
 		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			continue
-		}
-		texts = append(texts, clip(string(text)))
+	}
+	if len(list) > most {
+		texts = append(texts, fmt.Sprintf("%d more", len(list)-most))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -347,11 +341,7 @@ func pointer(tokens []string) string {
 
 // schemaPath is the pointer to the keyword that err is about.
 func schemaPath(err *jsonschema.ValidationError) string {
-	path := pointerOf(err.SchemaURL)
-	if at := pointer(err.ErrorKind.KeywordPath()); at != "" {
-		return path + at
-	}
-	return path
+	return pointerOf(err.SchemaURL) + pointer(err.ErrorKind.KeywordPath())
 }
 
 // pointerOf is the fragment of a location in the schema, readable. Locations in meta-schemas keep their address.

@@ -73,12 +73,7 @@ func endOfString(text []byte, i int) int {
 }
 
 func endOfNumber(text []byte, i int) int {
-	for i++; i < len(text); i++ {
-		switch b := text[i]; {
-		case '0' <= b && b <= '9', b == '.', b == 'e', b == 'E', b == '+', b == '-':
-		default:
-			return i
-		}
+	for i++; i < len(text) && strings.IndexByte("0123456789.eE+-", text[i]) >= 0; i++ {
 	}
 	return i
 }
@@ -87,18 +82,12 @@ func numberInBounds(number []byte) bool {
 	if len(number) < 5 {
 		return true
 	}
-	digits, exponent := number, []byte(nil)
-	if at := bytes.IndexAny(number, "eE"); at >= 0 {
-		digits, exponent = number[:at], number[at+1:]
+	at := bytes.IndexAny(number, "eE")
+	if at < 0 {
+		return len(number) <= maxDigits
 	}
-	if len(digits) > maxDigits {
-		return false
-	}
-	if exponent == nil {
-		return true
-	}
-	n, err := strconv.Atoi(string(exponent))
-	return err == nil && n <= maxExponent && n >= -maxExponent
+	n, err := strconv.Atoi(string(number[at+1:]))
+	return at <= maxDigits && err == nil && n <= maxExponent && n >= -maxExponent
 }
 
 // isBeyondFloat reports a number that decoding into a 64-bit float fails on. Clients decode schemas so.
@@ -182,14 +171,13 @@ func countLinks(doc any) (references, ids int) {
 // dynamicAnchors returns the pointers, escaped for a URL fragment, to the objects of doc that have a $dynamicAnchor.
 func dynamicAnchors(doc any) (found []string) {
 	eachObject(doc, nil, func(path []string, object map[string]any) {
-		if _, ok := object["$dynamicAnchor"].(string); !ok {
-			return
+		if _, ok := object["$dynamicAnchor"].(string); ok {
+			at := ""
+			for _, token := range path {
+				at += "/" + url.PathEscape(escapeToken(token))
+			}
+			found = append(found, at)
 		}
-		at := ""
-		for _, token := range path {
-			at += "/" + url.PathEscape(escapeToken(token))
-		}
-		found = append(found, at)
 	})
 	return found
 }
@@ -206,9 +194,6 @@ func nestedRecursion(doc any) (found bool) {
 
 // escapeToken writes name as one token of a JSON pointer.
 func escapeToken(name string) string {
-	if !strings.ContainsAny(name, "~/") {
-		return name
-	}
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
@@ -222,9 +207,7 @@ func dropEmptyEnums(doc any) (dropped int) {
 			dropped++
 		}
 		for name, value := range v {
-			switch name {
-			case "enum", "const", "default", "examples": // data, not schemas
-			default:
+			if name != "enum" && name != "const" && name != "default" && name != "examples" { // these are data, not schemas
 				dropped += dropEmptyEnums(value)
 			}
 		}

@@ -80,8 +80,7 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 	if !s.cost.affordable(s.root, value, len(args)) {
 		return refused("are too large or too deeply nested to check against the tool's schema; send less, or a flatter value")
 	}
-	err = s.root.Validate(value)
-	if err == nil {
+	if err = s.root.Validate(value); err == nil {
 		return nil
 	}
 	var fault *jsonschema.ValidationError
