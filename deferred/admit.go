@@ -3,6 +3,7 @@ package deferred
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -23,26 +24,18 @@ const (
 func (l *Loader) Admit(c tool.DeferredCall) ([]tool.Record, error) {
 	t, refs := c.Listed.Tool, l.signer()
 	code, was := codeNotLoaded, func(string) bool { return false }
-	switch {
-	case c.SelectionRef != "":
-		verdict, is := refs.check(c.SelectionRef, t, c.Actor.Ref())
-		switch verdict {
-		case refGood:
+	if c.SelectionRef != "" {
+		if code, was = refs.check(c.SelectionRef, t, c.Actor.Ref()); code == "" {
 			return nil, nil
-		case refChanged:
-			code, was = codeChanged, is
-		case refExpired:
-			code = codeExpired
-		default:
-			code = codeForeignRef
 		}
-	default:
+	} else {
 		var digest string
 		var ok bool
 		if c.Loaded != nil {
 			digest, ok = c.Loaded.Digest(t.Name)
 		} else {
-			digest, ok = l.givenBefore(c.Surface, t.Name)
+			known, _ := l.splitOf(c.Surface)
+			digest, ok = known.given[t.Name]
 		}
 		if ok && digest == t.SchemaDigest {
 			return nil, nil
@@ -99,11 +92,7 @@ type notLoaded struct {
 // programs.
 func brief(name string, declaration json.RawMessage) json.RawMessage {
 	out, _, err := rawjson.DeleteFunc(declaration, func(m rawjson.Member) bool {
-		switch m.Name() {
-		case "icons", "outputSchema", "execution", "_meta":
-			return true
-		}
-		return false
+		return slices.Contains([]string{"icons", "outputSchema", "execution", "_meta"}, m.Name())
 	})
 	if err == nil {
 		out, err = rawjson.Set(out, "name", rawjson.Quote(name))

@@ -156,8 +156,6 @@ func (f *found) text(a searchResult) string {
 
 // summaryOf returns the first line of a tool's description.
 func summaryOf(l *tool.Listed) string {
-	raw, _ := rawjson.Get(l.Declaration, "description")
-	text, _ := rawjson.String(raw)
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(rawjson.Text(l.Declaration, "description")), "\n")
 	return oneLine(line, maxSummary)
 }

@@ -12,6 +12,7 @@ package deferred
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -246,10 +247,7 @@ func (l *Loader) indexFor(profile string) *index {
 	key, hints := l.indexKey(profile) // as they are now, and stay until the index is there
 	l.mu.Lock()
 	x = l.indexes[key]
-	all := make([]*origin, 0, len(l.origins))
-	for _, o := range l.origins {
-		all = append(all, o)
-	}
+	all := slices.Collect(maps.Values(l.origins))
 	options, fresh := l.opts.Search, []filler(nil)
 	if options.Meaning != nil {
 		options.Meaning = queriedMeaning{options.Meaning}

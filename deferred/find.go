@@ -95,9 +95,7 @@ func ofSurface(s *tool.Surface, id string) *tool.Listed {
 
 // scopeOf returns the scope of searches on a surface, the same one for as long as the surface is the same.
 func (l *Loader) scopeOf(s *tool.Surface) *search.Scope {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known := l.splitOf(s); known != nil {
+	if known, ok := l.splitOf(s); ok {
 		return known.scope
 	}
 	return newScope(s) // of a moment ago
@@ -169,9 +167,8 @@ func (f *found) selected(x *index) {
 			f.add(l, 1, []string{"name"})
 			continue
 		}
-		alike := x.Names(name, f.scope)
 		some := false
-		for _, id := range alike {
+		for _, id := range x.Names(name, f.scope) {
 			if l := f.tool(id); l != nil && f.ofServers(l) {
 				f.add(l, 1, []string{"name"})
 				some = true

@@ -3,6 +3,7 @@ package deferred
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -82,11 +83,8 @@ func (p *splitting) ownTools(deferred []tool.Listed) map[string]*tool.Listed {
 
 func listHubTool(t *tool.HubTool, description string) *tool.Listed {
 	name := string(t.Name)
-	d := append([]byte(`{"name":`), rawjson.Quote(name)...)
-	d = append(append(d, `,"title":`...), rawjson.Quote(t.Title)...)
-	d = append(append(d, `,"description":`...), rawjson.Quote(description)...)
-	d = append(append(d, `,"inputSchema":`...), t.InputSchema...)
-	d = append(append(append(d, `,"annotations":`...), t.Annotations...), `,"_meta":{"anthropic/alwaysLoad":true}}`...)
+	d := fmt.Appendf(nil, `{"name":%s,"title":%s,"description":%s,"inputSchema":%s,"annotations":%s,"_meta":%s}`, rawjson.Quote(name),
+		rawjson.Quote(t.Title), rawjson.Quote(description), t.InputSchema, t.Annotations, `{"anthropic/alwaysLoad":true}`)
 	return &tool.Listed{Name: name, Declaration: d, Tool: &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: name,
 		Declaration: d, InputSchema: json.RawMessage(t.InputSchema), SchemaDigest: tool.Digest([]byte(t.InputSchema)), Title: t.Title,
 		Description: description, Hub: t}}

@@ -76,25 +76,15 @@ func (s *signer) mint(t *tool.Tool, caller string) string {
 	return base64.RawURLEncoding.EncodeToString(ref)
 }
 
-// verdict is the outcome of checking a ref.
-type verdict int
-
-const (
-	refGood    verdict = iota
-	refChanged         // the tool's schema is another one now
-	refExpired
-	refForeign // not of this hub, this tool or this caller
-)
-
-// check judges a ref for a call of t by caller. was reports, of a ref whose schema has changed, whether a schema digest is
-// the one that it was made for.
-func (s *signer) check(ref string, t *tool.Tool, caller string) (v verdict, was func(digest string) bool) {
+// check returns the code of what is wrong with a ref for a call of t by caller; "" where it is good. was reports, of a
+// ref whose schema has changed, whether a schema digest is the one that it was made for.
+func (s *signer) check(ref string, t *tool.Tool, caller string) (code string, was func(digest string) bool) {
 	if len(ref) != refLength {
-		return refForeign, nil
+		return codeForeignRef, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(ref)
 	if err != nil || len(raw) != signedSize+sumSize {
-		return refForeign, nil
+		return codeForeignRef, nil
 	}
 	signed, got := raw[:signedSize], raw[signedSize:]
 	for _, key := range s.keys {
@@ -102,13 +92,13 @@ func (s *signer) check(ref string, t *tool.Tool, caller string) (v verdict, was 
 			continue
 		}
 		if s.now().Unix()/60 >= int64(binary.BigEndian.Uint32(signed)) {
-			return refExpired, nil
+			return codeExpired, nil
 		}
 		is := func(digest string) bool { return hmac.Equal(signed[expirySize:], mark(key, t.Name, digest)) }
 		if is(t.SchemaDigest) {
-			return refGood, nil
+			return "", nil
 		}
-		return refChanged, is
+		return codeChanged, is
 	}
-	return refForeign, nil
+	return codeForeignRef, nil
 }

@@ -304,8 +304,8 @@ func FuzzRef(f *testing.F) {
 	f.Add(s.mint(tool1, "ann"))
 	f.Add(strings.Repeat("A", refLength))
 	f.Fuzz(func(t *testing.T, ref string) {
-		if v, _ := s.check(ref, tool1, "bob"); v != refForeign {
-			t.Errorf("%q is taken from bob: %d", ref, v)
+		if v, _ := s.check(ref, tool1, "bob"); v != codeForeignRef {
+			t.Errorf("%q is taken from bob: %q", ref, v)
 		}
 	})
 }

@@ -108,34 +108,22 @@ func (s *split) handedOut() map[tool.Name]string {
 	return given
 }
 
-// splitOf returns the split that made surface; nil if it is no longer kept. The caller holds mu.
-func (l *Loader) splitOf(surface *tool.Surface) *split {
-	for _, s := range l.splits {
-		if s.out == surface {
-			return s
-		}
-	}
-	return nil
-}
-
-// givenBefore returns the schema digest of a tool on an earlier list of a client without a session.
-func (l *Loader) givenBefore(s *tool.Surface, name tool.Name) (digest string, ok bool) {
+// splitOf returns the split that made surface; an empty one and false if it is no longer kept.
+func (l *Loader) splitOf(surface *tool.Surface) (*split, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.splitOf(s); known != nil {
-		digest, ok = known.given[name]
+	for _, s := range l.splits {
+		if s.out == surface {
+			return s, true
+		}
 	}
-	return digest, ok
+	return &split{}, false
 }
 
 // Record returns the record of a surface that Surface has returned lately: why its tools are loaded or deferred.
 func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known := l.splitOf(s); known != nil {
-		return known.record, true
-	}
-	return tool.SurfaceRecord{}, false
+	known, ok := l.splitOf(s)
+	return known.record, ok
 }
 
 // report records a new surface.
@@ -145,8 +133,7 @@ func (l *Loader) report(before, s *split) {
 	kind, data := tool.EventSurfaceCreated, map[string]any{"surface_id": string(s.out.ID), "loaded": len(s.out.Listed),
 		"deferred": len(s.out.Deferred), "excluded": len(s.record.ExcludedTools)}
 	if before != nil {
-		kind = tool.EventSurfaceUpdated
-		data["previous"] = string(before.out.ID)
+		kind, data["previous"] = tool.EventSurfaceUpdated, string(before.out.ID)
 	}
 	l.opts.Record(s.record, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
 		Source: tool.EventSource, Subject: string(s.out.ID), Time: now, Data: data})
@@ -186,8 +173,7 @@ func (p *splitting) made(s *split) bool {
 func (p splitting) split() *split {
 	p.weigh()
 	why := p.reason()
-	var listed []tool.Listed
-	var deferred []tool.Listed
+	var listed, deferred []tool.Listed
 	reasons := make(map[tool.Name]string)
 	// How much there is to list must not decide whose tool a name of the hub's means: clients go on calling what they were shown.
 	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
@@ -197,11 +183,10 @@ func (p splitting) split() *split {
 			t, renamed = p.renamed(t), true
 		}
 		if why == "" || pinned != "" {
-			listed = append(listed, t)
-			reasons[t.Tool.Name] = cmp.Or(pinned, reasonAll)
-			continue
+			listed, reasons[t.Tool.Name] = append(listed, t), cmp.Or(pinned, reasonAll)
+		} else {
+			deferred = append(deferred, t)
 		}
-		deferred = append(deferred, t)
 	}
 	own := p.ownTools(deferred)
 	// With mode always there is going to be something to find: who lists once, before the first server is up, finds it later.
@@ -408,15 +393,10 @@ func annotations(declaration json.RawMessage) annotated {
 	if !bytes.Contains(declaration, []byte(`"_meta"`)) {
 		return a
 	}
-	meta, ok := rawjson.Get(declaration, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		return a
-	}
+	meta := rawjson.GetObject(declaration, "_meta")
 	always, _ := rawjson.Get(meta, "anthropic/alwaysLoad")
 	a.alwaysLoad = string(always) == "true"
-	hint, _ := rawjson.Get(meta, "anthropic/searchHint")
-	text, _ := rawjson.String(hint)
-	a.searchHint = oneLine(text, maxHint)
+	a.searchHint = oneLine(rawjson.Text(meta, "anthropic/searchHint"), maxHint)
 	ui, hasUI := rawjson.Get(meta, "ui")
 	_, hasPage := rawjson.Get(meta, "ui/resourceUri") // as it was written first
 	a.interfaced = hasUI && rawjson.IsObject(ui) || hasPage
