@@ -163,8 +163,7 @@ func (l *lister) entry(rel string, d fs.DirEntry) dirEntry {
 	switch e.Type {
 	case "file":
 		if info, err := d.Info(); err == nil {
-			size := info.Size()
-			e.Size = &size
+			e.Size = new(info.Size())
 		}
 	case "symlink":
 		if target, err := os.Readlink(full); err == nil {

@@ -128,7 +128,7 @@ func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.C
 	}
 	dir, err := t.commands.bounds.Dir(at)
 	if err != nil {
-		return tool.Command{}, boundsFailure(err)
+		return tool.Command{}, command.Refusal(tool.ClassInvalidArguments, err.Error(), err)
 	}
 	switch {
 	case t.never.contain(dir):
@@ -138,7 +138,7 @@ func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.C
 	}
 	program, err := t.commands.bounds.Find(name, dir)
 	if err != nil {
-		return tool.Command{}, boundsFailure(err)
+		return tool.Command{}, command.Refusal(tool.ClassInvalidArguments, err.Error(), err)
 	}
 	return tool.Command{Program: program, Dir: dir}, nil
 }
@@ -150,17 +150,6 @@ func messageOf(err error) string {
 		return f.Message
 	}
 	return err.Error()
-}
-
-func boundsFailure(err error) error {
-	f := &tool.Failure{Class: tool.ClassInvalidArguments, Message: err.Error()}
-	var p *command.Problem
-	if errors.As(err, &p) {
-		if f.Code = p.Code; p.Code == command.CodeOutsideRoots {
-			f.Class = tool.ClassSandboxViolation
-		}
-	}
-	return f
 }
 
 // runFailure says why nothing ran.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // Config bounds commands for the operator. The zero value lets them run in the working directory, with the least of
@@ -44,6 +46,18 @@ const (
 type Problem struct{ Code, Message string }
 
 func (p *Problem) Error() string { return p.Message }
+
+// Refusal is err, of Dir or Find, as a failure of the class, unless err says that something is outside of the roots.
+func Refusal(class tool.ErrorClass, message string, err error) *tool.Failure {
+	f := &tool.Failure{Class: class, Message: message}
+	var p *Problem
+	if errors.As(err, &p) {
+		if f.Code = p.Code; p.Code == CodeOutsideRoots {
+			f.Class = tool.ClassSandboxViolation
+		}
+	}
+	return f
+}
 
 func problem(code, format string, args ...any) error {
 	return &Problem{code, fmt.Sprintf(format, args...)}
@@ -167,12 +181,8 @@ const minSecret = 6
 // Secret reports whether a variable of that name usually holds a secret.
 func Secret(name string) bool {
 	name = strings.ToUpper(name)
-	for _, word := range []string{"TOKEN", "SECRET", "PASSW", "KEY", "CREDENTIAL", "AUTH", "COOKIE", "DSN", "DATABASE_URL"} {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+	words := []string{"TOKEN", "SECRET", "PASSW", "KEY", "CREDENTIAL", "AUTH", "COOKIE", "DSN", "DATABASE_URL"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(name, word) })
 }
 
 func sameName(a, b string) bool {
@@ -197,38 +207,40 @@ func (b *Bounds) Find(name, dir string) (string, error) {
 	if network(name) {
 		return "", problem(CodeNotFound, "%q is a network or device path, from where nothing is run: name a local program", clip(name))
 	}
-	path, err := b.lookup(name, dir)
-	if err != nil {
-		return "", err
+	real, err := b.lookup(name, dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
 	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", notRunnable(name, err)
+	if err == nil {
+		real, err = filepath.Abs(real)
 	}
-	if real, err = filepath.Abs(real); err != nil {
-		return "", notRunnable(name, err)
+	if err == nil {
+		err = regular(real)
 	}
-	info, err := os.Stat(real)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fs.ErrPermission
-	}
-	if err != nil {
-		return "", notRunnable(name, err)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "", problem(CodeNotExecutable, "%q is no program that may be run: name an executable file", clip(name))
+	case err != nil:
+		return "", problem(CodeNotFound, "there is no program %q: name one that is installed, or give its path; a shell's own "+
+			"commands, pipes and variables are none", clip(name))
 	}
 	return real, nil
 }
 
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return fs.ErrPermission
+	}
+	return err
+}
+
 func (b *Bounds) lookup(name, dir string) (string, error) {
 	if strings.Contains(filepath.ToSlash(name), "/") || filepath.VolumeName(name) != "" {
-		path := name
 		if !filepath.IsAbs(name) {
-			path = filepath.Join(dir, name)
+			name = filepath.Join(dir, name)
 		}
-		found, err := exec.LookPath(path)
-		if err != nil {
-			return "", notRunnable(name, err)
-		}
-		return found, nil
+		return exec.LookPath(name)
 	}
 	for _, entry := range b.config.Environ {
 		key, path, _ := strings.Cut(entry, "=")
@@ -244,15 +256,7 @@ func (b *Bounds) lookup(name, dir string) (string, error) {
 			}
 		}
 	}
-	return "", notRunnable(name, exec.ErrNotFound)
-}
-
-func notRunnable(name string, err error) error {
-	if errors.Is(err, fs.ErrPermission) {
-		return problem(CodeNotExecutable, "%q is no program that may be run: name an executable file", clip(name))
-	}
-	return problem(CodeNotFound, "there is no program %q: name one that is installed, or give its path; a shell's own commands, pipes and "+
-		"variables are none", clip(name))
+	return "", exec.ErrNotFound
 }
 
 // clip shortens s for a message.

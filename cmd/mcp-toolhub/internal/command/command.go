@@ -192,36 +192,31 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 	defer h.release()
 	g := r.watcher(true)
 	mark := g.Mark()
-	defer func() {
-		if err != nil {
-			g.Forget(mark)
-		}
-	}()
 	p := &process{guard: g, exited: make(chan struct{}), stdout: newCollector(s.StdoutLimit), stderr: newCollector(s.StderrLimit)}
 	p.cmd = &exec.Cmd{Path: h.program, Args: s.Argv, Dir: h.dir, Env: slices.Concat(s.Env, guard.Nested(""), []string{"PWD=" + s.Dir, mark})}
 	theirs, err := p.pipes(s.Stdin != nil)
-	if err != nil {
-		closeAll(p.ours)
+	defer func() {
 		closeAll(theirs)
+		if err != nil {
+			closeAll(p.ours)
+			g.Forget(mark)
+		}
+	}()
+	if err != nil {
 		return nil, fmt.Errorf("%w: make pipes: %w", ErrStart, err)
 	}
 	if p.tree, err = newTree(); err != nil {
-		closeAll(p.ours)
-		closeAll(theirs)
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
 	}
-	err = guard.StartGroup(p.cmd)
-	closeAll(theirs)
-	if err != nil {
+	if err = guard.StartGroup(p.cmd); err != nil {
 		p.tree.end()
-		closeAll(p.ours)
 		return nil, fmt.Errorf("%w: %w", ErrStart, cause(err))
 	}
 	p.began = time.Now()
 	p.tree.add(p.cmd.Process)
 	p.child = g.Add(p.cmd.Process, mark)
-	p.readers.Go(func() { p.stdout.readFrom(p.ours[0]) })
-	p.readers.Go(func() { p.stderr.readFrom(p.ours[1]) })
+	p.readers.Go(func() { _, _ = io.Copy(p.stdout, p.ours[0]) })
+	p.readers.Go(func() { _, _ = io.Copy(p.stderr, p.ours[1]) })
 	if s.Stdin != nil {
 		p.readers.Go(func() {
 			_, _ = p.ours[2].Write(s.Stdin) // fails where the program does not want it all

@@ -20,15 +20,10 @@ func (h *held) release() { closeAll(h.files) }
 
 // unchanged follows path, which was without links, once more, and compares what is there with f.
 func unchanged(path string, f *os.File) error {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil || real != path {
-		return fmt.Errorf("%q: %w", path, ErrChanged)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("%q: %w", path, ErrChanged)
-	}
-	if now, err := os.Lstat(path); err != nil || !os.SameFile(now, info) {
+	real, realErr := filepath.EvalSymlinks(path)
+	held, heldErr := f.Stat()
+	now, nowErr := os.Lstat(path)
+	if errors.Join(realErr, heldErr, nowErr) != nil || real != path || !os.SameFile(now, held) {
 		return fmt.Errorf("%q: %w", path, ErrChanged)
 	}
 	return nil

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -61,21 +60,11 @@ type collector struct {
 
 func newCollector(limit int) *collector { return &collector{half: limit / 2, rest: limit - limit/2} }
 
-func (c *collector) readFrom(r io.Reader) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := r.Read(buf)
-		c.add(buf[:n])
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (c *collector) add(p []byte) {
+func (c *collector) Write(p []byte) (written int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.written += int64(len(p))
+	written = len(p)
+	c.written += int64(written)
 	n := min(len(p), c.half-len(c.head))
 	c.head = append(c.head, p[:n]...)
 	p = p[n:]
@@ -89,6 +78,7 @@ func (c *collector) add(p []byte) {
 		c.next = (c.next + n) % c.rest
 		p = p[n:]
 	}
+	return written, nil
 }
 
 func (c *collector) bytes() int64 {

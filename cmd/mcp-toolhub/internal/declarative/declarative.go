@@ -61,15 +61,9 @@ type Toolset struct {
 	bounds   *command.Bounds
 	runner   *command.Runner
 	logger   *slog.Logger
-	tools    map[string]*declared // by native name
+	tools    map[string]*definition // by native name
 	problems []Problem
 	catalog  tool.Catalog
-}
-
-// declared is a tool with the definition behind it.
-type declared struct {
-	*definition
-	tool *tool.Tool
 }
 
 // New reads the files of cfg.Dir. A directory that is not there declares nothing. Files with faults are in Problems; an error
@@ -85,7 +79,7 @@ func New(cfg Config) (*Toolset, error) {
 	if cfg.Runner == nil || cfg.Logger == nil {
 		return nil, errors.New("declarative tools: there is nothing that runs commands, or no log")
 	}
-	t := &Toolset{bounds: bounds, runner: cfg.Runner, logger: cfg.Logger, tools: make(map[string]*declared)}
+	t := &Toolset{bounds: bounds, runner: cfg.Runner, logger: cfg.Logger, tools: make(map[string]*definition)}
 	t.read(cfg.Dir)
 	t.publish()
 	return t, nil
@@ -141,7 +135,7 @@ func (t *Toolset) read(dir string) {
 func (t *Toolset) take(taken map[string][]*definition) {
 	for name, all := range taken {
 		if len(all) == 1 {
-			t.tools[name] = &declared{definition: all[0], tool: all[0].asTool()}
+			t.tools[name] = all[0]
 			continue
 		}
 		for i, d := range all {
@@ -256,10 +250,7 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 		return reply, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "tool_changed", Message: fmt.Sprintf(
 			"the file that declares %q has changed or gone: list the tools again", e.Tool.Name)}
 	}
-	result, err := t.run(ctx, d, e)
-	if err != nil {
-		return reply, err
-	}
-	reply.Result = result
-	return reply, nil
+	var err error
+	reply.Result, err = t.run(ctx, d, e)
+	return reply, err
 }

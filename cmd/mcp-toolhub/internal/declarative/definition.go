@@ -21,10 +21,11 @@ type definition struct {
 	path   string // of the file
 	source []byte
 	nameAt textfile.Position
+	tool   *tool.Tool // that the file declares
 
 	name, description string
 	schema            json.RawMessage
-	write             bool
+	permission        string   // readonly or write
 	tags              []string // without readonly and write
 
 	shell      bool
@@ -95,6 +96,7 @@ func parse(file string, data []byte, bounds *command.Bounds) (*definition, []str
 	if len(p.faults) > 0 {
 		return nil, p.texts()
 	}
+	p.tool = p.asTool()
 	return p.definition, nil
 }
 
@@ -143,13 +145,11 @@ func (p *parsing) input() {
 }
 
 func (p *parsing) allowance() {
-	permission := ""
 	if v, ok := p.required("permission"); ok {
-		if permission, ok = p.text(v); ok && permission != readonly && permission != write {
+		if p.permission, ok = p.text(v); ok && p.permission != readonly && p.permission != write {
 			p.fault(v.Position, v.key, `want "readonly" or "write"`)
 		}
 	}
-	p.write = permission != readonly
 	m, ok := p.have["tags"]
 	if !ok {
 		return
@@ -159,8 +159,8 @@ func (p *parsing) allowance() {
 		switch {
 		case !tagPattern.MatchString(tag):
 			p.fault(at[i].Position, at[i].key, "want small letters, digits, _ and -")
-		case tag == readonly && p.write, tag == write && !p.write:
-			p.fault(at[i].Position, at[i].key, "the tag contradicts the permission %q: change one of them", permission)
+		case tag == readonly && p.permission != readonly, tag == write && p.permission == readonly:
+			p.fault(at[i].Position, at[i].key, "the tag contradicts the permission %q: change one of them", p.permission)
 		case slices.Contains(words[:i], tag):
 			p.fault(at[i].Position, at[i].key, "the tag is there twice: remove one")
 		case tag != readonly && tag != write:
@@ -199,7 +199,7 @@ func (p *parsing) command() {
 }
 
 func (p *parsing) checkShell(v value) {
-	if !p.write && !slices.Contains(p.tags, tagDangerous) {
+	if p.permission == readonly && !slices.Contains(p.tags, tagDangerous) {
 		p.fault(v.Position, v.key, `a shell command needs the tag "dangerous" or the permission "write": add one, or use exec`)
 	}
 	if runtime.GOOS == "windows" {
@@ -299,22 +299,15 @@ func (d *definition) asTool() *tool.Tool {
 			OpenWorld   *bool `json:"openWorldHint,omitempty"`
 		} `json:"annotations"`
 	}{Name: d.name, Description: d.description, InputSchema: d.schema}
-	yes := true
-	declaration.Annotations.ReadOnly = !d.write
-	if d.write && slices.Contains(d.tags, tagDangerous) {
-		declaration.Annotations.Destructive = &yes
+	declaration.Annotations.ReadOnly = d.permission == readonly
+	if d.permission == write && slices.Contains(d.tags, tagDangerous) {
+		declaration.Annotations.Destructive = new(true)
 	}
 	if slices.Contains(d.tags, "network") {
-		declaration.Annotations.OpenWorld = &yes
+		declaration.Annotations.OpenWorld = new(true)
 	}
 	raw, _ := rawjson.Encode(declaration) // cannot fail: the schema is valid
-	t := &tool.Tool{Name: tool.Name(Name + "." + d.name), Server: Name, Native: d.name, Declaration: raw, InputSchema: d.schema,
-		SchemaDigest: tool.Digest(append(append([]byte{}, d.schema...), d.source...)), Description: d.description,
-		Tags: append([]string{Name}, d.tags...)}
-	if d.write {
-		t.Tags = append(t.Tags, write)
-	} else {
-		t.Tags = append(t.Tags, readonly)
-	}
-	return t
+	return &tool.Tool{Name: tool.Name(Name + "." + d.name), Server: Name, Native: d.name, Declaration: raw, InputSchema: d.schema,
+		SchemaDigest: tool.Digest(slices.Concat(d.schema, d.source)), Description: d.description,
+		Tags: slices.Concat([]string{Name}, d.tags, []string{d.permission})}
 }

@@ -2,6 +2,7 @@ package declarative
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,9 +46,7 @@ func (j *judgement) text(text string, known *values, at value) *refusal {
 		parsed++
 		r := &textJudgement{judgement: *j, known: &values{names: make(map[string]bool), numbered: known.numbered, loose: known.loose}, at: at,
 			whole: make(map[*syntax.Word]bool)}
-		for name, loose := range known.names {
-			r.known.names[name] = loose
-		}
+		maps.Copy(r.known.names, known.names)
 		if found := r.file(file); found != nil {
 			return found
 		}
@@ -194,7 +193,7 @@ func (r *textJudgement) node(n syntax.Node) {
 			switch w := r.word(a.Value); {
 			case !w.value:
 			case len(n.Args) > 0:
-				r.refuse(noEnvironment, clip(r.show(a.Value)))
+				r.refuse(noEnvironment, clip(r.print(a.Value)))
 			case a.Name == nil || !ownName.MatchString(a.Name.Value):
 				r.refuse("a variable called %s may mean something to programs: give one that holds a value a name in small letters", r.name(a))
 			}
@@ -261,7 +260,7 @@ func (r *textJudgement) word(w *syntax.Word) word {
 	if w == nil {
 		return out
 	}
-	out.shown = r.show(w)
+	out.shown = r.print(w)
 	last := ""
 	var parts func(list []syntax.WordPart, quoted bool)
 	parts = func(list []syntax.WordPart, quoted bool) {
@@ -321,13 +320,11 @@ func (r *textJudgement) holdsValue(n syntax.Node) (is bool) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ParamExp:
-			if value, _ := r.paramValue(n); value {
-				is = true
-			}
+			value, _ := r.paramValue(n)
+			is = is || value
 		case *syntax.Lit: // arithmetic and declarations name variables without a dollar sign
-			if _, value := r.known.names[n.Value]; value {
-				is = true
-			}
+			_, value := r.known.names[n.Value]
+			is = is || value
 		}
 		return !is
 	})
@@ -400,14 +397,7 @@ func unescaped(text string, quoted bool) string {
 
 var ownVariable = regexp.MustCompile(`"?\$\{toolhub_([0-9]+)\}"?`)
 
-// show is a word as the person has written it.
-func (r *textJudgement) show(w *syntax.Word) string {
-	if w == nil {
-		return ""
-	}
-	return r.print(w)
-}
-
+// print is a part of the text as the person has written it.
 func (r *textJudgement) print(n syntax.Node) string {
 	var b strings.Builder
 	if err := syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, n); err != nil {

@@ -367,10 +367,8 @@ func harmlessFilter(words []word) bool {
 	if i >= len(words) || !words[i].known {
 		return false
 	}
-	for k := range words[i+1:] {
-		if w := &words[i+1+k]; w.loose || w.isOption() {
-			return false
-		}
+	if slices.ContainsFunc(words[i+1:], func(w word) bool { return w.loose || w.isOption() }) {
+		return false
 	}
 	if isSed {
 		return sedText.MatchString(words[i].text)

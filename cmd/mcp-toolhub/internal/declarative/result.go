@@ -12,7 +12,7 @@ import (
 )
 
 // result is the result of tools/call that the outcome of a command is.
-func (d *declared) result(o *command.Outcome, secrets []string) (json.RawMessage, error) {
+func (d *definition) result(o *command.Outcome, secrets []string) (json.RawMessage, error) {
 	if o.Ending != command.Exited || o.ExitCode != 0 {
 		return d.failed(o, secrets), nil
 	}
@@ -36,7 +36,7 @@ func (d *declared) result(o *command.Outcome, secrets []string) (json.RawMessage
 }
 
 // failed is the result of a command that exited with an error: what it wrote to its standard error.
-func (d *declared) failed(o *command.Outcome, secrets []string) json.RawMessage {
+func (d *definition) failed(o *command.Outcome, secrets []string) json.RawMessage {
 	stderr := o.Stderr.Text(secrets)
 	facts := struct {
 		Ending    command.Ending `json:"ending"`
@@ -121,16 +121,14 @@ func blocks(raw []byte) ([]any, error) {
 	all := []any{}
 	var fault error
 	err := rawjson.Elements(raw, func(v []byte) bool {
-		kind, _ := rawjson.Get(v, "type")
-		name, ok := rawjson.String(kind)
+		name, ok := rawjson.GetString(v, "type")
 		if !rawjson.IsObject(v) || !ok {
 			fault = fmt.Errorf("a block of its content is no object with a type")
 			return false
 		}
 		switch name {
 		case "text":
-			text, _ := rawjson.Get(v, "text")
-			if _, ok := rawjson.String(text); !ok {
+			if _, ok := rawjson.GetString(v, "text"); !ok {
 				fault = fmt.Errorf("a text block of its content has no text")
 				return false
 			}

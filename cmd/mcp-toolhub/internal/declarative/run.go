@@ -16,7 +16,7 @@ import (
 const shellProgram = "/bin/sh"
 
 // run runs the command of d and returns the result that it printed.
-func (t *Toolset) run(ctx context.Context, d *declared, e *tool.Execution) (json.RawMessage, error) {
+func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (json.RawMessage, error) {
 	argv, err := d.argv(e.Arguments)
 	if err != nil {
 		return nil, &tool.Failure{Class: tool.ClassInvalidArguments, Message: err.Error()}
@@ -70,7 +70,7 @@ func (d *definition) argv(arguments json.RawMessage) ([]string, error) {
 }
 
 // spec finds the program and the directory.
-func (t *Toolset) spec(d *declared, argv []string) (command.Spec, error) {
+func (t *Toolset) spec(d *definition, argv []string) (command.Spec, error) {
 	limits := t.bounds.Config()
 	s := command.Spec{Argv: argv, StderrLimit: cmp.Or(d.stderr, limits.StderrLimit)}
 	s.Timeout, s.StdoutLimit = t.Bounds(d.tool.Native)
@@ -85,19 +85,12 @@ func (t *Toolset) spec(d *declared, argv []string) (command.Spec, error) {
 	if err == nil {
 		return s, nil
 	}
-	f := &tool.Failure{Class: tool.ClassSetupRequired, Message: fmt.Sprintf("%s cannot run here: %s; tell the person, who has declared it in %s",
-		d.tool.Name, err, d.path)}
-	var p *command.Problem
-	if errors.As(err, &p) {
-		if f.Code = p.Code; p.Code == command.CodeOutsideRoots {
-			f.Class = tool.ClassSandboxViolation
-		}
-	}
-	return s, f
+	return s, command.Refusal(tool.ClassSetupRequired, fmt.Sprintf(
+		"%s cannot run here: %s; tell the person, who has declared it in %s", d.tool.Name, err, d.path), err)
 }
 
 // notRun says why nothing ran.
-func notRun(ctx context.Context, d *declared, err error) error {
+func notRun(ctx context.Context, d *definition, err error) error {
 	f := &tool.Failure{Class: tool.ClassSetupRequired, Code: command.CodeNotExecutable, Cause: err, Message: fmt.Sprintf(
 		"the program of %s could not be started: tell the person, who has declared it in %s", d.tool.Name, d.path)}
 	switch {

@@ -50,12 +50,12 @@ func (p *parsing) checkSchema(v value) map[string]variable {
 		return nil
 	}
 	vars := make(map[string]variable)
-	p.subset(v, true, vars)
+	p.subset(v, vars)
 	return vars
 }
 
-// subset checks one schema and those in it. vars, where it is not nil, gets the properties.
-func (p *parsing) subset(v value, root bool, vars map[string]variable) {
+// subset checks one schema and those in it. vars gets the properties of the root; it is nil for the others.
+func (p *parsing) subset(v value, vars map[string]variable) {
 	members := p.members(v)
 	kind := ""
 	for _, m := range members {
@@ -76,19 +76,19 @@ func (p *parsing) subset(v value, root bool, vars map[string]variable) {
 	names := make(map[string]bool)
 	for _, m := range members {
 		switch {
-		case root && (m.name == "$schema" || m.name == "$comment"):
+		case vars != nil && (m.name == "$schema" || m.name == "$comment"):
 		case !slices.Contains(keywords(kind), m.name):
 			p.fault(m.nameAt, m.key, "this keyword is not supported for the type %s here: those that are: %s", kind, strings.Join(keywords(kind), ", "))
 		case m.name == "properties":
 			for _, property := range p.members(m.value) {
 				names[property.name] = true
-				p.subset(property.value, false, nil)
+				p.subset(property.value, nil)
 				if vars != nil {
 					vars[property.name] = variableOf(property.Source)
 				}
 			}
 		case m.name == "items":
-			p.subset(m.value, false, nil)
+			p.subset(m.value, nil)
 		case m.name == "additionalProperties" && string(m.Source) != "true" && string(m.Source) != "false":
 			p.fault(m.Position, m.key, "want true or false")
 		}
@@ -115,16 +115,11 @@ func (p *parsing) requiredNames(v value, names map[string]bool, vars map[string]
 }
 
 func variableOf(raw json.RawMessage) variable {
-	v := variable{raw: raw}
-	kind, _ := rawjson.Get(raw, "type")
-	v.kind, _ = rawjson.String(kind)
+	kind, _ := rawjson.GetString(raw, "type")
 	_, enum := rawjson.Get(raw, "enum")
 	_, constant := rawjson.Get(raw, "const")
-	v.listed = enum || constant
-	if fallback, ok := rawjson.Get(raw, "default"); ok {
-		v.fallback = fallback
-	}
-	return v
+	fallback, _ := rawjson.Get(raw, "default")
+	return variable{kind: kind, listed: enum || constant, fallback: fallback, raw: raw}
 }
 
 // compile makes sure that arguments can be checked by the schema.

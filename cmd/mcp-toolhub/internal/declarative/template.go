@@ -24,14 +24,12 @@ type template []piece
 
 // piece is a text, or the value of a property.
 type piece struct {
-	text     string
-	name     string // of the property; "" for a text
-	kind     string
-	fallback json.RawMessage
+	text string
+	name string // of the property; "" for a text
+	variable
 
 	// guarded says that the argument begins with the value, which the program would take for an option if it began with "-".
 	guarded bool
-	listed  bool
 }
 
 // guard makes a template that begins with a text of the caller's refuse what looks like an option, unless that is closed off
@@ -101,8 +99,8 @@ func (p *parsing) variable(v value, name string) (piece, bool) {
 	case !variable.required && variable.fallback == nil:
 		p.fault(v.Position, v.key, "{{%s}} may be missing in a call: add it to required, or give it a default", name)
 	default:
-		one := piece{name: name, kind: variable.kind, fallback: variable.fallback, listed: variable.listed}
-		if err := p.checkFallback(variable, one); err != nil {
+		one := piece{name: name, variable: variable}
+		if err := one.checkFallback(); err != nil {
 			p.fault(v.Position, v.key, "the default of %s: %s", name, err)
 			return piece{}, false
 		}
@@ -118,14 +116,14 @@ func (p *parsing) properties() string {
 	return "the properties are " + strings.Join(slices.Sorted(maps.Keys(p.vars)), ", ")
 }
 
-func (p *parsing) checkFallback(v variable, one piece) error {
-	if v.fallback == nil {
+func (one piece) checkFallback() error {
+	if one.fallback == nil {
 		return nil
 	}
-	if s, err := schema.Compile(v.raw); err == nil && s.Validate(v.fallback) != nil {
+	if s, err := schema.Compile(one.raw); err == nil && s.Validate(one.fallback) != nil {
 		return fmt.Errorf("its own schema refuses it: change one of them")
 	}
-	_, err := one.value(v.fallback)
+	_, err := one.value(one.fallback)
 	return err
 }
 
