@@ -183,6 +183,12 @@ func TestOutputIsBounded(t *testing.T) {
 	if got := r.sh(t, "echo a-secret-b").Stdout.Text([]string{"secret"}); got != "a-[redacted]-b\n" {
 		t.Errorf("%q", got)
 	}
+	// Secrets on both sides of what is left out: 512 bytes are kept of the beginning, and 512 of the end.
+	text = r.sh(t, "printf '%0505d' 0; printf TOPSECRETVALUE; printf '%03000d' 0; printf TOPSECRETVALUE; printf '%0505d' 0").
+		Stdout.Text([]string{"TOPSECRETVALUE"})
+	if strings.ContainsAny(text, "TOPSECRVALU") || !strings.Contains(text, "[… 3028 bytes left out …]") {
+		t.Errorf("a part of a secret is left: %q", text)
+	}
 }
 
 // forks are scripts for a shell in a directory of its own that leave processes behind which do not end when asked. Each

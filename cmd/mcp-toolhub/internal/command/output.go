@@ -23,7 +23,7 @@ func (o Output) Raw() (whole []byte, ok bool) {
 }
 
 // Text is the output for people and models: UTF-8, its beginning and its end where it was cut, and between them how much is
-// missing. Each of the secrets is replaced.
+// missing. Each of the secrets is replaced. A part of one that stands at the cut is left out.
 func (o Output) Text(secrets []string) string {
 	if !o.Truncated() {
 		whole, _ := o.Raw()
@@ -36,8 +36,20 @@ func (o Output) Text(secrets []string) string {
 	for i := 0; i < utf8.UTFMax && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
 		tail = tail[1:]
 	}
-	return redact(string(head), secrets) + fmt.Sprintf("\n[… %d bytes left out …]\n", o.Bytes-int64(len(head)+len(tail))) +
-		redact(string(tail), secrets)
+	missing := o.Bytes - int64(len(head)+len(tail))
+	before, after := redact(string(head), secrets), redact(string(tail), secrets)
+	n, m := 0, 0 // bytes of parts of secrets
+	for _, s := range secrets {
+		for i := range len(s) {
+			if strings.HasSuffix(before, s[:i]) {
+				n = max(n, i)
+			}
+			if strings.HasPrefix(after, s[len(s)-i:]) {
+				m = max(m, i)
+			}
+		}
+	}
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", before[:len(before)-n], missing+int64(n+m), after[m:])
 }
 
 func redact(text string, secrets []string) string {
