@@ -145,8 +145,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	}
 	first := inv.started == nil
 	if first {
-		started := inv.now()
-		inv.started = &started
+		inv.started = new(inv.now())
 	}
 	inv.moveTo(tool.StatusRunning)
 	if first {

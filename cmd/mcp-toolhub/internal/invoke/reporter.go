@@ -94,8 +94,7 @@ func (x *reporter) progress(update tool.Progress, now time.Time) tool.ProgressRe
 	done, hasDone := number(update.Params, "progress")
 	total, hasTotal := number(update.Params, "total")
 	if hasDone && hasTotal && total > 0 && done >= 0 && done <= total {
-		percent := 100 * done / total
-		r.Percent = &percent
+		r.Percent = new(100 * done / total)
 	}
 	return r
 }
