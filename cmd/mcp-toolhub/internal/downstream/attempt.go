@@ -71,7 +71,7 @@ type attemptResult struct {
 type runningCall struct {
 	invocation tool.InvocationID
 	cancel     context.CancelCauseFunc
-	asked      chan struct{} // holds one element when an input request may be open
+	asked      chan struct{} // holds one token when an input request may be open
 	done       chan struct{} // closed when result is set
 	result     attemptResult
 
@@ -109,7 +109,7 @@ func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 	r.open = append(r.open, mine...)
 	r.mu.Unlock()
 	tool.Sent(all)
-	r.look()
+	signal(r.asked)
 	answers := make([]tool.Answer, len(all))
 	for i, q := range mine {
 		select {
@@ -124,14 +124,6 @@ func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 		return nil, errors.New("ask client: the call has ended")
 	}
 	return answers, nil
-}
-
-// look makes the attempt look for open input requests.
-func (r *runningCall) look() {
-	select {
-	case r.asked <- struct{}{}:
-	default:
-	}
 }
 
 // answerWith gives the answers to the input requests that they name. The others stay open.

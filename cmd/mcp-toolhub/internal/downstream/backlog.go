@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -79,7 +80,7 @@ func (b *backlog) wait(ended, closed <-chan struct{}) {
 type sequel struct {
 	mu      sync.Mutex
 	last    chan struct{} // closed when the last notification has been passed on; nil where there was none
-	waiting int           // notifications that have not been
+	waiting atomic.Int64  // notifications that have not been
 }
 
 // passOnWithin bounds how long what follows a notification waits for it.
@@ -93,25 +94,19 @@ const maxSequel = 1000
 func (q *sequel) after(run func()) (taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting >= maxSequel {
+	if q.waiting.Load() >= maxSequel {
 		return false
 	}
-	q.waiting++
+	q.waiting.Add(1)
 	before, mine := q.last, make(chan struct{})
 	q.last = mine
 	go func() {
 		defer close(mine)
-		defer q.passed()
+		defer q.waiting.Add(-1)
 		wait(before)
 		run()
 	}()
 	return true
-}
-
-func (q *sequel) passed() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting--
 }
 
 // before returns a function that waits until all notifications so far have been passed on.

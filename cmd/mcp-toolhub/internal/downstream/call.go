@@ -307,25 +307,22 @@ func (c *toolCalls) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	if result.Text() == nil {
 		return pieces{}, errors.New("no JSON object")
 	}
-	about, err := json.Marshal(invocationMeta{string(o.InvocationID), string(o.Status), string(o.Class), o.JournalFailed})
-	if err != nil {
-		return pieces{}, fmt.Errorf("describe invocation: %w", err)
-	}
+	// It always encodes: there is nothing but texts in it.
+	about, _ := json.Marshal(invocationMeta{string(o.InvocationID), string(o.Status), string(o.Class), o.JournalFailed})
 	meta, ok := result.Get("_meta")
 	if !ok || !rawjson.IsObject(meta) {
 		meta = json.RawMessage(`{}`)
 	}
-	meta, _, err = rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
+	meta, _, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
 	if err != nil {
 		return pieces{}, fmt.Errorf("clean _meta of result: %w", err)
 	}
-	if meta, err = rawjson.Set(meta, metaInvocation, about); err != nil {
-		return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
+	meta, err = rawjson.Set(meta, metaInvocation, about)
+	if err == nil && p.modern {
+		meta, err = rawjson.Set(meta, mcp.MetaKeyServerInfo, c.serverInfo)
 	}
-	if p.modern {
-		if meta, err = rawjson.Set(meta, mcp.MetaKeyServerInfo, c.serverInfo); err != nil {
-			return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
-		}
+	if err != nil {
+		return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
 	}
 	changes := append(make([]rawjson.Change, 0, 3), rawjson.Change{Name: "_meta", Value: meta})
 	switch {

@@ -167,10 +167,7 @@ func (l *links) add(uri, server string) {
 	if slices.Contains(known, server) {
 		return
 	}
-	if l.servers == nil {
-		l.servers = make(map[string][]string)
-	}
-	l.servers[uri] = append(known, server)
+	set(&l.servers, uri, append(known, server))
 	if ok {
 		return
 	}

@@ -49,11 +49,8 @@ func (t *listeners) add(l *listener) {
 		close(l.gone)
 		return
 	}
-	if t.all == nil {
-		t.all = make(map[*listener]struct{})
-	}
 	t.tellLocked() // what has changed before is no news to l
-	t.all[l] = struct{}{}
+	set(&t.all, l, struct{}{})
 }
 
 func (t *listeners) remove(l *listener) {

@@ -55,8 +55,10 @@ func (f *forwarder) forward(ctx context.Context, p peer, m jsonrpc.Message, r re
 	if to.unknown {
 		request.Name = p.named
 	}
+	// A server of 2026-07-28 may need input for these, besides tools/call.
+	takesInput := m.Method == methodPromptsGet || m.Method == methodResourcesRead
 	f.suspensions.serve(ctx, &attempt{peer: p, op: &forwardedRequest{f, request, to}, params: params, server: to.server,
-		reply: r, progress: newProgressQueue(r, token), retries: p.modern && takesInput(m.Method)})
+		reply: r, progress: newProgressQueue(r, token), retries: p.modern && takesInput})
 	return nil
 }
 
@@ -122,11 +124,6 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 	if a.reply.answer(whole(result)) && reply.Free != nil {
 		reply.Free()
 	}
-}
-
-// takesInput reports whether a server of 2026-07-28 may need input for requests of a method, besides tools/call.
-func takesInput(method string) bool {
-	return method == methodPromptsGet || method == methodResourcesRead
 }
 
 // answeredRequest is a request that a server has answered.
@@ -300,10 +297,7 @@ func (f *forwarder) refusal(ctx context.Context, p peer, m jsonrpc.Message, to o
 // passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
 func (f *forwarder) passNote(ctx context.Context, p peer, m jsonrpc.Message) {
 	server, refusal := f.surfaces.soleServer(p)
-	if refusal != nil {
-		return
-	}
-	if f.refusal(ctx, p, m, onward{server: server, unknown: true}) != nil {
+	if refusal != nil || f.refusal(ctx, p, m, onward{server: server, unknown: true}) != nil {
 		return
 	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, true

@@ -220,15 +220,10 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 			}
 		})
 	}
-	waiting := make(chan struct{})
-	go func() {
-		acks.Wait()
-		close(waiting)
-	}()
 	limited, stop := context.WithTimeout(ctx, subscribeWithin)
 	defer stop()
 	select {
-	case <-waiting:
+	case <-finished(acks.Wait):
 	case <-limited.Done():
 	}
 	return f, nil

@@ -97,15 +97,12 @@ type wantedLevels struct {
 func (l *wantedLevels) want(who string, level int, while time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wanted == nil {
-		l.wanted, l.until = make(map[string]int), make(map[string]*time.Timer)
-	}
-	l.wanted[who] = level
+	set(&l.wanted, who, level)
 	if while > 0 {
 		if t := l.until[who]; t != nil {
 			t.Reset(while)
 		} else {
-			l.until[who] = time.AfterFunc(while, func() { l.drop(who) })
+			set(&l.until, who, time.AfterFunc(while, func() { l.drop(who) }))
 		}
 	}
 	l.update()

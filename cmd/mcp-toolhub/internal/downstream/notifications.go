@@ -38,10 +38,7 @@ func (s *serverNotifications) open(p peer, server string, say func(note)) *openC
 	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, in: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.byServer == nil {
-		s.byServer = make(map[string][]*openCall)
-	}
-	s.byServer[server] = append(s.byServer[server], c)
+	set(&s.byServer, server, append(s.byServer[server], c))
 	return c
 }
 

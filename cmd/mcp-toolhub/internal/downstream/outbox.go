@@ -46,7 +46,7 @@ func (o *outbox) put(n note) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waiting.Put(n, queue.Bounds{Items: maxOutbox, Bytes: maxOutboxBytes})
-	o.signal()
+	signal(o.wake)
 }
 
 // hold keeps everything in the outbox until release.
@@ -61,13 +61,13 @@ func (o *outbox) release() {
 	o.mu.Lock()
 	o.held = false
 	o.mu.Unlock()
-	o.signal()
+	signal(o.wake)
 }
 
-// signal wakes the reader of the outbox.
-func (o *outbox) signal() {
+// signal puts a token into a channel that holds one, unless it is there.
+func signal(c chan<- struct{}) {
 	select {
-	case o.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -77,7 +77,7 @@ func (o *outbox) drain(send func(method string, params json.RawMessage), stop <-
 	for {
 		select {
 		case <-stop:
-			o.signal()
+			signal(o.wake)
 			return
 		default:
 		}

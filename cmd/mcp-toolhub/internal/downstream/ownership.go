@@ -58,10 +58,7 @@ const (
 func (t *ownerships) expect(server string) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.open == nil {
-		t.open = make(map[string]int)
-	}
-	t.open[server]++
+	set(&t.open, server, t.open[server]+1)
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -81,15 +78,12 @@ func (t *ownerships) add(b *ownership) {
 	if b.caller != nil && b.caller.session.IsOver() { // drop comes after that, or has come
 		return
 	}
-	if t.byID == nil {
-		t.byID, t.bySession = make(map[ownedID]*ownership), make(map[string][]*ownership)
-	}
 	if b.kind == taskID {
 		b.shown = t.freeID(b)
 	}
 	t.forget(t.byID[b.ownedID])
-	t.byID[b.ownedID] = b
-	t.bySession[b.session] = append(t.bySession[b.session], b)
+	set(&t.byID, b.ownedID, b)
+	set(&t.bySession, b.session, append(t.bySession[b.session], b))
 	n := 0
 	for _, own := range t.bySession[b.session] {
 		if own.kind == b.kind {

@@ -138,10 +138,7 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context
 		return nil, nil, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d calls of this client are open: wait for one to end, then try again", maxInflight)}
 	}
-	if f.calls == nil {
-		f.calls = make(map[string]context.CancelCauseFunc)
-	}
-	f.calls[key] = cancel
+	set(&f.calls, key, cancel)
 	return ctx, func() {
 		f.mu.Lock()
 		delete(f.calls, key)

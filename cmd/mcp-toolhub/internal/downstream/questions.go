@@ -37,13 +37,10 @@ func (q *questions) add() (id string, answered <-chan tool.Answer, ok bool) {
 	if len(q.open) >= maxQuestions || q.over {
 		return "", nil, false
 	}
-	if q.open == nil {
-		q.open = make(map[string]chan tool.Answer)
-	}
 	q.last++
 	id = fmt.Sprint(questionPrefix, q.series, q.last)
 	c := make(chan tool.Answer, 1)
-	q.open[id] = c
+	set(&q.open, id, c)
 	return id, c, true
 }
 

@@ -12,13 +12,10 @@ import (
 
 // resourceOf reads the URI out of a request about one resource.
 func (v *surfaceReader) resourceOf(p peer, m jsonrpc.Message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
-	if uri, refusal = textParam(m, "uri"); refusal != nil {
-		return "", nil, refusal
+	if uri, refusal = textParam(m, "uri"); refusal == nil {
+		surface, refusal = v.of(p)
 	}
-	if surface, refusal = v.of(p); refusal != nil {
-		return "", nil, refusal
-	}
-	return uri, surface, nil
+	return uri, surface, refusal
 }
 
 // ownedResource also finds the server of the resource, and the URI as that knows it.
@@ -113,10 +110,7 @@ func unknownResource(p peer, uri string) *tool.RPCError {
 func pageOwners(surface *tool.Surface, uri string) []string {
 	var servers []string
 	for _, l := range surface.Listed {
-		meta, ok := rawjson.Get(l.Declaration, "_meta")
-		if !ok {
-			continue
-		}
+		meta, _ := rawjson.Get(l.Declaration, "_meta")
 		ui, _ := rawjson.Get(meta, "ui")
 		raw, ok := rawjson.Get(ui, "resourceUri")
 		if !ok {

@@ -229,18 +229,34 @@ func (s *Server) Drain(ctx context.Context) {
 	s.mu.Unlock()
 	s.listeners.stop()
 	s.levels.stop()
-	ended := make(chan struct{})
-	go func() {
+	ended := finished(func() {
 		s.suspensions.table.Close(&tool.Failure{Class: tool.ClassCanceled, Message: "the hub is stopping: call again from the start in a moment"})
 		s.calls.Wait()
-		close(ended)
-	}()
+	})
 	select {
 	case <-ended:
 	case <-ctx.Done():
 		s.deps.Logger.Warn("calls are cut off: they did not end in time", "limit", s.cfg().HTTP.DrainTimeout.String())
 	}
 	s.sessions.closeWhere(func(*httpSession) bool { return true })
+}
+
+// finished runs f, and returns a channel that is closed when f has returned.
+func finished(f func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return done
+}
+
+// set sets m[key] to value, and makes m where it is nil.
+func set[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = make(map[K]V)
+	}
+	(*m)[key] = value
 }
 
 func (s *Server) isDraining() bool {

@@ -148,11 +148,11 @@ func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *httpSessi
 	stream.begin()
 	stream.keepAlive()
 	out := s.caller.out
-	out.signal() // what has waited for a stream
+	signal(out.wake) // what has waited for a stream
 	for {
 		select {
 		case <-mine:
-			out.signal()
+			signal(out.wake)
 			return
 		case <-s.ended:
 			return

@@ -63,10 +63,7 @@ func (t *sessions) add(s *httpSession, whenIdle func()) (out []*httpSession, ok 
 		t.takeOut(victim)
 		out = append(out, victim)
 	}
-	if t.byID == nil {
-		t.byID = make(map[string]*httpSession)
-	}
-	t.byID[s.id] = s
+	set(&t.byID, s.id, s)
 	s.used, s.idle = time.Now(), time.AfterFunc(t.timeout, whenIdle)
 	return out, true
 }

@@ -88,12 +88,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	s.suspensions.endOf(session.Key)
 	d.settle()
 	d.sdk.close()
-	closed := make(chan struct{})
-	go func() {
+	closed := finished(func() {
 		_ = ss.Close()
 		telling.Wait()
-		close(closed)
-	}()
+	})
 	select {
 	case <-closed:
 	case <-time.After(closeWithin): // the client does not read: what the SDK still writes can never leave
@@ -288,13 +286,6 @@ func (d *stdioDoor) passNote(ctx context.Context, m jsonrpc.Message) {
 	}
 }
 
-// actor returns the client of this connection. d.mu is held.
-func (d *stdioDoor) actor() tool.Actor {
-	a := stdioActor()
-	a.Session, a.Client = d.session.Key, d.client
-	return a
-}
-
 // stdioActor returns the user who started the hub.
 func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
@@ -382,7 +373,9 @@ func (d *stdioDoor) initAnswered(id string, r *sdkrpc.Response) (written func())
 		d.initialized = true
 		if d.leave == nil {
 			d.caller.out.hold()
-			d.leave = d.server.join(d.profile, d.actor(), d.caller)
+			actor := stdioActor()
+			actor.Session, actor.Client = d.session.Key, d.client
+			d.leave = d.server.join(d.profile, actor, d.caller)
 			written = d.caller.out.release
 		}
 	}
@@ -394,12 +387,7 @@ func (d *stdioDoor) initAnswered(id string, r *sdkrpc.Response) (written func())
 // finish waits until everything that was read has been answered, or ctx is done.
 func (d *stdioDoor) finish(ctx context.Context) {
 	close(d.inputEnd)
-	idle := d.sdk.idle()
-	lanes := make(chan struct{})
-	go func() {
-		d.lanes.Wait()
-		close(lanes)
-	}()
+	idle, lanes := d.sdk.idle(), finished(d.lanes.Wait)
 	limit, cancel := context.WithTimeout(ctx, d.server.cfg().HTTP.DrainTimeout)
 	defer cancel()
 	for _, done := range []<-chan struct{}{lanes, idle} {
@@ -413,13 +401,8 @@ func (d *stdioDoor) finish(ctx context.Context) {
 
 // settle waits until calls that were cut off have answered so. No more of them begin: the input or the hub is at its end.
 func (d *stdioDoor) settle() {
-	settled := make(chan struct{})
-	go func() {
-		d.lanes.Wait()
-		close(settled)
-	}()
 	select {
-	case <-settled:
+	case <-finished(d.lanes.Wait):
 	case <-time.After(closeWithin): // the client does not read
 	}
 }

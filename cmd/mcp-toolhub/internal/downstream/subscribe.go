@@ -52,11 +52,8 @@ type resource struct{ server, uri string }
 func (t *resourceSubscriptions) add(sub *subscription) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.of == nil {
-		t.of = make(map[resource]map[*subscription]struct{})
-	}
 	if t.of[sub.resource] == nil {
-		t.of[sub.resource] = make(map[*subscription]struct{})
+		set(&t.of, sub.resource, make(map[*subscription]struct{}))
 	}
 	t.of[sub.resource][sub] = struct{}{}
 }

@@ -154,7 +154,7 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 			retry.invocation = r.invocation
 			s.attach(retry, r) // first: the server may go on at once, and what it says then is for this attempt
 			r.answerWith(responses)
-			r.look()
+			signal(r.asked)
 			s.await(ctx, retry, r)
 		},
 		End: func(why *tool.Failure) {
@@ -229,12 +229,10 @@ func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult)
 
 // endOf ends the suspended calls of a session that is over, and waits for them as long as a stop waits for calls.
 func (s *suspensions) endOf(session string) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	ended := finished(func() {
 		s.table.EndWhere(func(caller string) bool { return caller == session }, &tool.Failure{Class: tool.ClassCanceled,
 			Message: "the client has gone"})
-	}()
+	})
 	select {
 	case <-ended:
 	case <-time.After(s.config().HTTP.DrainTimeout):

@@ -209,12 +209,10 @@ func ArgumentsDigest(arguments json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(arguments))
 	dec.UseNumber()
 	var value any
-	if err := dec.Decode(&value); err != nil {
-		return tool.Digest(arguments)
+	if dec.Decode(&value) == nil {
+		if text, err := json.Marshal(value); err == nil { // with the members of objects in order
+			arguments = text
+		}
 	}
-	text, err := json.Marshal(value) // with the members of objects in order
-	if err != nil {
-		return tool.Digest(arguments)
-	}
-	return tool.Digest(text)
+	return tool.Digest(arguments)
 }
