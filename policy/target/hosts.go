@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -51,9 +52,7 @@ func hostsOf(text string) (found []place, fault string) {
 			p.notes = slices.Concat(notes, p.notes)
 			found = append(found, p)
 		}
-		if fault == "" {
-			fault = why
-		}
+		fault = cmp.Or(fault, why)
 	}
 	return found, fault
 }
@@ -69,10 +68,8 @@ func named(name string) (found []place, fault string) {
 		return nil, "names no host: write the whole address"
 	}
 	if !numeric(labels[len(labels)-1]) {
-		for _, label := range labels {
-			if len(label) > 63 {
-				return nil, "holds a part that is longer than host names allow: write the host itself"
-			}
+		if slices.ContainsFunc(labels, func(label string) bool { return len(label) > 63 }) {
+			return nil, "holds a part that is longer than host names allow: write the host itself"
 		}
 		return []place{{host: name, notes: localName(labels)}}, ""
 	}
@@ -123,14 +120,9 @@ func ascii(host string) (names []string, notes []Note, fault string) {
 			}
 		}
 	}
-	for _, name := range names {
-		if strings.ContainsFunc(name, func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
-		}) {
-			return nil, nil, wrong
-		}
-	}
-	if len(names) == 0 {
+	if len(names) == 0 || strings.ContainsFunc(strings.Join(names, ""), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	}) {
 		return nil, nil, wrong
 	}
 	return names, notes, ""
@@ -228,12 +220,7 @@ func address(addr netip.Addr) place {
 }
 
 func within(addr netip.Addr, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if prefix, err := netip.ParsePrefix(p); err == nil && prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(addr) })
 }
 
 // embedded returns the IPv4 address that an IPv6 address stands for: mapped, compatible, translated, NAT64, 6to4, ISATAP and

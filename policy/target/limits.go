@@ -133,8 +133,7 @@ func realDir(dir string) string {
 		return ""
 	}
 	var t Target
-	follow(&t, dir, Root{})
-	if t.Fault != "" {
+	if follow(&t, dir, Root{}); t.Fault != "" {
 		return ""
 	}
 	return t.Resolved
@@ -243,15 +242,11 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 
 // Worst returns the finding that decides: the first that denies, or the first.
 func Worst(found []Finding) (Finding, bool) {
-	for _, f := range found {
-		if f.Behavior == tool.Deny {
-			return f, true
-		}
-	}
 	if len(found) == 0 {
 		return Finding{}, false
 	}
-	return found[0], true
+	i := slices.IndexFunc(found, func(f Finding) bool { return f.Behavior == tool.Deny })
+	return found[max(i, 0)], true
 }
 
 func matchesAny(rules []hostRule, host string) bool {

@@ -2,6 +2,7 @@ package target
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -25,8 +26,7 @@ func Masked(text string, command bool) string {
 	if !strings.ContainsAny(text, "@=") {
 		return text
 	}
-	m := &addresses{text: text, command: command}
-	return m.masked()
+	return (&addresses{text: text, command: command}).masked()
 }
 
 // Shown returns t without its secrets.
@@ -92,10 +92,8 @@ func ends(c byte) bool { return c <= ' ' || c == 0x7f || strings.IndexByte("\"'<
 
 // until returns the index of the first byte from i on that ends an address or is among more.
 func (m *addresses) until(i int, more string) int {
-	for ; i < len(m.text); i++ {
-		if ends(m.text[i]) || strings.IndexByte(more, m.text[i]) >= 0 {
-			break
-		}
+	for i < len(m.text) && !ends(m.text[i]) && strings.IndexByte(more, m.text[i]) < 0 {
+		i++
 	}
 	return i
 }
@@ -141,12 +139,9 @@ func (m *addresses) isWeb(i int) bool {
 	if !ok {
 		return true
 	}
-	for _, scheme := range []string{"http", "https", "ws", "wss", "ftp"} {
-		if len(before) >= len(scheme) && strings.EqualFold(before[len(before)-len(scheme):], scheme) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"http", "https", "ws", "wss", "ftp"}, func(scheme string) bool {
+		return len(before) >= len(scheme) && strings.EqualFold(before[len(before)-len(scheme):], scheme)
+	})
 }
 
 // isToken reports whether text may be a token: long, in one piece, and of letters and digits.

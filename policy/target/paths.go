@@ -75,9 +75,7 @@ func (t Target) path(text string, root Root) []Target {
 	// Node, Python and Go programs take ".." away before they open a path; the system follows links first.
 	other := t
 	other.Notes = slices.Clone(t.Notes)
-	other.Resolved = ""
-	follow(&other, lexical, root)
-	if other.Resolved == t.Resolved {
+	if follow(&other, lexical, root); other.Resolved == t.Resolved {
 		return []Target{t}
 	}
 	other.Notes = append(other.Notes, Lexical)
@@ -149,27 +147,26 @@ func absolute(t *Target, text string, root Root) (full, fault string) {
 		t.Notes = append(t.Notes, Wildcard)
 	}
 	drive := len(slashed) > 2 && slashed[1] == ':' && slashed[2] == '/'
-	if filepath.IsAbs(text) || root.Remote && (strings.HasPrefix(slashed, "/") || drive) {
+	switch {
+	case filepath.IsAbs(text), root.Remote && (strings.HasPrefix(slashed, "/") || drive):
 		return slashed, ""
+	case root.Dir != "":
+		return root.Dir + string(filepath.Separator) + slashed, ""
+	case root.Remote:
+		return "./" + slashed, ""
 	}
-	if root.Dir == "" {
-		if root.Remote {
-			return "./" + slashed, ""
-		}
-		return text, "is relative, and the directory that it starts from is not known: send an absolute path"
-	}
-	return root.Dir + string(filepath.Separator) + slashed, ""
+	return text, "is relative, and the directory that it starts from is not known: send an absolute path"
 }
 
 func home(t *Target, rest string, root Root) (full, fault string) {
 	t.Notes = append(t.Notes, Home)
-	if root.Home == "" {
-		if root.Remote {
-			return "~" + rest, ""
-		}
-		return "~" + rest, "starts at the home directory, which is not known: send an absolute path"
+	switch {
+	case root.Home != "":
+		return root.Home + rest, ""
+	case root.Remote:
+		return "~" + rest, ""
 	}
-	return root.Home + rest, ""
+	return "~" + rest, "starts at the home directory, which is not known: send an absolute path"
 }
 
 // percentVariable reports whether text begins with a variable as Windows writes it: %APPDATA%.
@@ -254,14 +251,12 @@ func follow(t *Target, full string, root Root) {
 		}
 		info, err := os.Lstat(next)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			missing = true
-			t.Notes = append(t.Notes, Missing)
-			at = next
 		case err != nil:
-			missing = true // nothing below it can be seen either
-			t.Notes = append(t.Notes, Unseen)
-			at = next
+			note := Unseen // and nothing below it can be seen either
+			if errors.Is(err, fs.ErrNotExist) {
+				note = Missing
+			}
+			at, missing, t.Notes = next, true, append(t.Notes, note)
 		case info.Mode()&(fs.ModeSymlink|fs.ModeIrregular) != 0:
 			link, err := os.Readlink(next)
 			if err != nil {
@@ -315,12 +310,10 @@ func processFiles(dir string) bool {
 
 // noteFileKind notes hard links and special files.
 func noteFileKind(t *Target, info fs.FileInfo) {
-	switch {
-	case info.Mode().IsRegular():
-		if names(info) > 1 {
-			t.Notes = append(t.Notes, HardLink)
-		}
-	case !info.IsDir():
+	switch regular := info.Mode().IsRegular(); {
+	case regular && names(info) > 1:
+		t.Notes = append(t.Notes, HardLink)
+	case !regular && !info.IsDir():
 		t.Notes = append(t.Notes, Special)
 	}
 }

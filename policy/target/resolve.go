@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,11 +35,8 @@ func (p *Plan) Resolve(ctx context.Context, arguments json.RawMessage, root Root
 		r.walk(ctx, arguments, a, 0, "", nil)
 	}
 	p.undeclared(ctx, r, arguments)
-	if r.err == nil {
-		r.err = ctx.Err()
-	}
-	if r.err != nil {
-		return nil, fmt.Errorf("resolve targets: %w", r.err)
+	if err := cmp.Or(r.err, ctx.Err()); err != nil {
+		return nil, fmt.Errorf("resolve targets: %w", err)
 	}
 	return r.targets, nil
 }
@@ -54,7 +52,7 @@ type resolution struct {
 // walk follows the pointer of a from value, along every member that some program could read as the one it names. JSON allows a
 // repeated key, and some decoders ignore letter case.
 func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step int, at string, notes []Note) {
-	if r.err != nil || r.full {
+	if !r.goesOn() {
 		return
 	}
 	if step == len(a.steps) || a.Kind == facts.ArgumentCommand && step == len(a.steps)-1 && a.steps[step] == "*" {
@@ -63,12 +61,7 @@ func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step i
 	}
 	name := a.steps[step]
 	if name == "*" {
-		i := 0
-		err := rawjson.Elements(value, func(v []byte) bool {
-			r.walk(ctx, v, a, step+1, at+"/"+strconv.Itoa(i), notes)
-			i++
-			return r.err == nil && !r.full
-		})
+		err := r.elements(value, func(i int, v []byte) { r.walk(ctx, v, a, step+1, at+"/"+strconv.Itoa(i), notes) })
 		if err != nil && !rawjson.IsNull(value) {
 			r.value(ctx, value, a, at, notes) // one, where several may stand
 		}
@@ -87,7 +80,20 @@ func (r *resolution) walk(ctx context.Context, value []byte, a *argument, step i
 			with = append(slices.Clone(notes), Repeated)
 		}
 		r.walk(ctx, m.Value, a, step+1, at+"/"+escape(own), with)
-		return r.err == nil && !r.full
+		return r.goesOn()
+	})
+}
+
+// goesOn reports whether more targets are to be looked for.
+func (r *resolution) goesOn() bool { return r.err == nil && !r.full }
+
+// elements calls do with every element of an array and its index, for as long as the resolution goes on.
+func (r *resolution) elements(array []byte, do func(i int, v []byte)) error {
+	i := 0
+	return rawjson.Elements(array, func(v []byte) bool {
+		do(i, v)
+		i++
+		return r.goesOn()
 	})
 }
 
@@ -109,13 +115,10 @@ func (r *resolution) value(ctx context.Context, value []byte, a *argument, at st
 	case !isText && t.Kind == Resource && len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9'):
 		text = string(value)
 	case !isText && value[0] == '[':
-		i := 0
-		_ = rawjson.Elements(value, func(v []byte) bool {
+		_ = r.elements(value, func(i int, v []byte) {
 			if v[0] != '[' {
 				r.value(ctx, v, a, at+"/"+strconv.Itoa(i), notes)
 			}
-			i++
-			return r.err == nil && !r.full
 		})
 		return
 	case !isText && (t.Kind == Resource || a.Kind == facts.ArgumentCode):
@@ -202,7 +205,7 @@ func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) 
 		at := "/" + escape(name)
 		if p.declared[name] || p.variant(name) {
 			n.look(ctx, m.Value, at, at, 1)
-			return r.err == nil && !r.full
+			return r.goesOn()
 		}
 		text, _ := rawjson.String(m.Value)
 		if kind := facts.Undeclared(name, text); kind != "" {
@@ -211,7 +214,7 @@ func (p *Plan) undeclared(ctx context.Context, r *resolution, arguments []byte) 
 		} else {
 			n.look(ctx, m.Value, at, at, 1)
 		}
-		return r.err == nil && !r.full
+		return r.goesOn()
 	})
 }
 
@@ -241,7 +244,7 @@ type nested struct {
 // look looks through value, which stands at the pointer at; pattern is that with "*" for every element of an array.
 func (n *nested) look(ctx context.Context, value []byte, at, pattern string, depth int) {
 	r := n.resolution
-	if len(value) == 0 || value[0] != '{' && value[0] != '[' || r.err != nil || r.full {
+	if len(value) == 0 || value[0] != '{' && value[0] != '[' || !r.goesOn() {
 		return
 	}
 	if n.work += len(value); n.work > max(leastWork, workFor*n.size) {
@@ -251,15 +254,12 @@ func (n *nested) look(ctx context.Context, value []byte, at, pattern string, dep
 		return
 	}
 	if value[0] == '[' {
-		i := 0
-		_ = rawjson.Elements(value, func(v []byte) bool {
+		_ = r.elements(value, func(i int, v []byte) {
 			there, like := at, pattern
 			if depth < maxNested && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
 				there, like = at+"/"+strconv.Itoa(i), pattern+"/*"
 			}
 			n.look(ctx, v, there, like, depth+1)
-			i++
-			return r.err == nil && !r.full
 		})
 		return
 	}
@@ -273,7 +273,7 @@ func (n *nested) look(ctx context.Context, value []byte, at, pattern string, dep
 			n.judge(ctx, m, there)
 		}
 		n.look(ctx, m.Value, there, like, depth+1)
-		return r.err == nil && !r.full
+		return r.goesOn()
 	})
 }
 
@@ -305,13 +305,10 @@ func (n *nested) judge(ctx context.Context, m rawjson.Member, at string) {
 	case isText, kind == facts.ArgumentCommand && m.Value[0] == '[':
 		found.value(ctx, m.Value, a, at, notes)
 	case m.Value[0] == '[':
-		i := 0
-		_ = rawjson.Elements(m.Value, func(v []byte) bool {
+		_ = found.elements(m.Value, func(i int, v []byte) {
 			if _, isText := rawjson.String(v); isText {
 				found.value(ctx, v, a, at+"/"+strconv.Itoa(i), notes)
 			}
-			i++
-			return found.err == nil && !found.full
 		})
 	}
 	for _, t := range found.targets {
@@ -321,7 +318,5 @@ func (n *nested) judge(ctx context.Context, m rawjson.Member, at string) {
 		}
 		n.resolution.add(ctx, t)
 	}
-	if found.err != nil {
-		n.resolution.err = found.err
-	}
+	n.resolution.err = cmp.Or(n.resolution.err, found.err)
 }

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -210,21 +211,14 @@ func (s *sensitive) at(names []string, i int, rooted, write bool) string {
 		if variant == "" {
 			continue
 		}
-		if class := extension(variant); class != "" {
-			return class
-		}
-		if class := beginning(variant); class != "" {
+		if class := cmp.Or(extension(variant), beginning(variant)); class != "" {
 			return class
 		}
 		for _, q := range s.first[variant] {
 			if q.rooted && (!rooted || i != 0) || q.class == classStartup && !write || len(names)-i < len(q.names) {
 				continue
 			}
-			same := true
-			for n := 1; n < len(q.names) && same; n++ {
-				same = q.names[n] == names[i+n]
-			}
-			if same {
+			if slices.Equal(q.names[1:], names[i+1:i+len(q.names)]) {
 				return q.class
 			}
 		}

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -39,7 +40,10 @@ func slashed(scheme string) bool {
 // urls returns the targets of a URL: one for each host that some program connects to.
 func urls(t Target, text string, root Root) []Target {
 	t.Notes = slices.Clip(t.Notes)
-	text = trimPrefixes(strings.Map(dropBreaks, trimmed(text)))
+	text = strings.Map(dropBreaks, trimmed(text))
+	for _, prefix := range []string{"jdbc:", "url:", "URL:", "view-source:"} {
+		text = strings.TrimPrefix(text, prefix)
+	}
 	scheme, rest, ok := strings.Cut(text, ":")
 	scheme = strings.ToLower(scheme)
 	behind := strings.TrimLeft(rest, `/\`)
@@ -172,10 +176,7 @@ func (t Target) at(found []place, fault, scheme, tail string) []Target {
 			"the host in ASCII, and its numbers without leading zeros"
 	}
 	if len(different) == 0 {
-		if fault == "" {
-			fault = "names no host: write the whole address"
-		}
-		return t.faulty(fault)
+		return t.faulty(cmp.Or(fault, "names no host: write the whole address"))
 	}
 	var out []Target
 	for _, p := range different {
@@ -254,20 +255,11 @@ func places(authority string) (found []place, fault string) {
 	return found, fault
 }
 
-// trimPrefixes removes prefixes such as "jdbc:" before a URL.
-func trimPrefixes(text string) string {
-	for _, p := range []string{"jdbc:", "url:", "URL:", "view-source:"} {
-		text = strings.TrimPrefix(text, p)
-	}
-	return text
-}
-
 func schemeName(s string) bool {
 	for i, c := range s {
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.') {
-			continue
+		if (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || (c < '0' || c > '9') && c != '+' && c != '-' && c != '.') {
+			return false
 		}
-		return false
 	}
 	return s != ""
 }
@@ -296,17 +288,10 @@ func portFault(port string) string {
 }
 
 func defaultPort(scheme string) string {
-	switch scheme {
-	case "http", "ws":
-		return "80"
-	case "https", "wss":
-		return "443"
-	case "ftp":
-		return "21"
-	case "ssh":
+	if scheme == "ssh" {
 		return "22"
 	}
-	return ""
+	return webSchemes()[scheme]
 }
 
 // cleanPath keeps the path of a URL, dots and escapes resolved, without query and fragment, which may hold secrets.
