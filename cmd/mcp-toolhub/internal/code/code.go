@@ -27,6 +27,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -44,7 +45,8 @@ type Toolset struct {
 	maxSearchTime time.Duration
 	writer        *writer // nil: nothing may be written
 	catalog       tool.Catalog
-	commands      *commands // nil without code.run_command
+	bounds        *command.Bounds // nil without code.run_command
+	runner        *command.Runner // nil without code.run_command
 }
 
 // New checks cfg and returns its toolset. It looks at the root once, keeps nothing open and starts nothing. Whether the
@@ -108,8 +110,8 @@ func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
 	case readFile:
 		return 0, mostTextBytes
 	case runCommand:
-		if t.commands != nil {
-			limits := t.commands.bounds.Config()
+		if t.bounds != nil {
+			limits := t.bounds.Config()
 			return limits.Timeout, limits.StdoutLimit + limits.StderrLimit
 		}
 	}
@@ -121,10 +123,8 @@ func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
 // searches and ends soon after ctx does.
 func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: Name, ToolName: e.Tool.Native}}
-	var (
-		a   answer
-		err error
-	)
+	var a answer
+	var err error
 	switch e.Tool.Native {
 	case runCommand:
 		a, err = t.runCommand(ctx, e)

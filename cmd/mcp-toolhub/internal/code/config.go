@@ -12,13 +12,8 @@ type Config struct {
 	Root           string   // the project: relative paths start here; default the working directory
 	SensitivePaths []string // globs; a path that matches is refused, whoever allows it
 
-	// SensitiveDirs are directories, as paths and not as globs, that are sensitive with all that lies in them, as the default
-	// sensitive paths are: they are read where that has been permitted, and never written.
-	SensitiveDirs []string
-
-	// Secrets are directories and files, as absolute paths, that are neither read nor written, whoever allows it: what the hub
-	// keeps its own keys, tokens and records in.
-	Secrets []string
+	SensitiveDirs []string // paths, not globs; read with what is in them where that was permitted, never written
+	Secrets       []string // absolute paths, never read or written, whoever allows it: the hub's keys and records
 
 	// Home is the directory that "~/" stands for in SensitivePaths and in the paths of calls. Without it "~/" in
 	// SensitivePaths is an error. The default sensitive paths do not depend on it.
@@ -27,9 +22,7 @@ type Config struct {
 	// AllowedWriteRoots are the directories in which files may be written, absolute. Without any there are no tools that write.
 	AllowedWriteRoots []string
 
-	// Protected are files and directories, as absolute paths, that are never written, whoever allows it: what the hub itself
-	// goes by.
-	Protected []string
+	Protected []string  // absolute paths, never written, whoever allows it: what the hub itself goes by
 	Run       RunConfig // of code.run_command
 
 	MaxScanBytes  int64         // bytes one search reads before it stops and says so; default 256 MiB

@@ -30,11 +30,12 @@ const (
 
 // What open found out, for callers that branch.
 var (
-	errSensitive  = errors.New("sensitive path")
-	errNever      = errors.New("path that is never read")
-	errMoved      = errors.New("the path leads elsewhere than when the call was permitted")
-	errNotRegular = errors.New("neither a regular file nor a directory")
-	errChanged    = errors.New("the path changed while it was opened")
+	errSensitive    = errors.New("sensitive path")
+	errNever        = errors.New("path that is never read")
+	errMoved        = errors.New("the path leads elsewhere than when the call was permitted")
+	errNotDirectory = errors.New("not a directory")
+	errNotRegular   = errors.New("neither a regular file nor a directory")
+	errChanged      = errors.New("the path changed while it was opened")
 )
 
 func failure(class tool.ErrorClass, code, format string, args ...any) *tool.Failure {
@@ -85,6 +86,8 @@ func openFailure(path string, err error) *tool.Failure {
 	case errors.Is(err, fs.ErrPermission):
 		f.Code = codeAccessDenied
 		message = "the system denies access to %q: choose another path, or ask the person to change its mode"
+	case errors.Is(err, errNotDirectory):
+		f.Class, f.Code, message = tool.ClassInvalidArguments, codeNotDirectory, "%q is a file: read it with read_file"
 	case errors.Is(err, errNotRegular):
 		f.Class, f.Code = tool.ClassInvalidArguments, codeNotRegular
 		message = "%q is a device, pipe or socket, which is never read: choose a regular file or a directory"

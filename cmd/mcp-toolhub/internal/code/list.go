@@ -61,7 +61,7 @@ func (t *Toolset) listDir(ctx context.Context, e *tool.Execution) (answer, error
 	}
 	l := lister{in: t.reading(e), base: base, limit: limit, out: dirContent{Path: t.show(base), Recursive: recursive, Entries: []dirEntry{}}}
 	if err := l.walk(ctx, recursive); err != nil {
-		return answer{}, listFailure(arg, err)
+		return answer{}, openFailure(arg, err)
 	}
 	note := ""
 	if l.out.Truncated {
@@ -70,19 +70,6 @@ func (t *Toolset) listDir(ctx context.Context, e *tool.Execution) (answer, error
 	}
 	return answer{text: l.out.text(), note: note, structured: l.out}, nil
 }
-
-func listFailure(arg string, err error) error {
-	if errors.Is(err, errNotDirectory) {
-		return invalid(codeNotDirectory, "%q is a file: read it with read_file", arg)
-	}
-	var f *tool.Failure
-	if errors.As(err, &f) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return openFailure(arg, err)
-}
-
-var errNotDirectory = errors.New("not a directory")
 
 // lister lists breadth first, so that a limit cuts what lies deep and not what sorts late.
 type lister struct {

@@ -76,9 +76,8 @@ func (t *Toolset) openBut(path string, refused sensitivePaths, refusal error) (*
 	o, err := judge(f, path, refused, refusal)
 	if err != nil {
 		f.Close()
-		return nil, err
 	}
-	return o, nil
+	return o, err
 }
 
 // judge decides about f, which was opened as path, by what f is now.

@@ -23,12 +23,6 @@ const (
 	codeCommandChanged = "command_changed"
 )
 
-// commands run programs for code.run_command.
-type commands struct {
-	bounds *command.Bounds
-	runner *command.Runner
-}
-
 // enableCommands adds code.run_command to the tools.
 func (t *Toolset) enableCommands(cfg RunConfig) error {
 	cfg.Bounds.Root = t.root
@@ -39,11 +33,13 @@ func (t *Toolset) enableCommands(cfg RunConfig) error {
 	if cfg.Runner == nil {
 		return errors.New("code: run_command: there is nothing that runs commands")
 	}
-	t.commands = &commands{bounds, cfg.Runner}
-	declaration, err := runDeclaration(bounds.Config().Timeout)
+	t.bounds, t.runner = bounds, cfg.Runner
+	ms := bounds.Config().Timeout.Milliseconds() // in the schema: a call for more is refused before anybody is asked
+	declaration, err := parseDeclaration(fmt.Sprintf(runCommandDeclaration, ms, ms))
 	if err != nil {
 		return err
 	}
+	declaration.Tags = []string{"dangerous", "code"}
 	t.catalog.Tools = append(t.catalog.Tools, declaration)
 	t.catalog.Title, t.catalog.Tags = "Project files and commands", []string{"code", "filesystem"}
 	t.catalog.Instructions += " Commands run there, without a shell."
@@ -51,7 +47,7 @@ func (t *Toolset) enableCommands(cfg RunConfig) error {
 }
 
 // RunsCommands reports whether code.run_command is one of the tools.
-func (t *Toolset) RunsCommands() bool { return t.commands != nil }
+func (t *Toolset) RunsCommands() bool { return t.runner != nil }
 
 // Dir is the directory in which a command runs whose argument cwd is given, with every link followed; "" for none. Call it
 // only where RunsCommands.
@@ -60,15 +56,15 @@ func (t *Toolset) Dir(given string) (string, error) {
 	if err != nil {
 		return "", errors.New(messageOf(err))
 	}
-	return t.commands.bounds.Dir(at)
+	return t.bounds.Dir(at)
 }
 
 // Find is the file that a command beginning with name starts in dir, with every link followed. Call it only where
 // RunsCommands.
-func (t *Toolset) Find(name, dir string) (string, error) { return t.commands.bounds.Find(name, dir) }
+func (t *Toolset) Find(name, dir string) (string, error) { return t.bounds.Find(name, dir) }
 
 // Env are the names of the variables that a command gets. Call it only where RunsCommands.
-func (t *Toolset) Env() []string { return t.commands.bounds.Names() }
+func (t *Toolset) Env() []string { return t.bounds.Names() }
 
 // ran is the structured content of code.run_command: what is known of a command that has run.
 type ran struct {
@@ -89,10 +85,10 @@ type ran struct {
 // runCommand runs argv. A command that fails is an answer with isError; one that was ended is a failure that carries what
 // it had written by then.
 func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, error) {
-	if t.commands == nil {
+	if t.runner == nil {
 		return answer{}, failure(tool.ClassUnknownTool, "", "the hub runs no commands: list the tools again")
 	}
-	limits := t.commands.bounds.Config()
+	limits := t.bounds.Config()
 	a := parseArguments(e.Arguments, "argv", "cwd", "timeout_ms")
 	argv := a.words("argv")
 	cwd := a.text("cwd", ".", 4096)
@@ -109,8 +105,8 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 		return answer{}, failure(tool.ClassPermissionDenied, codeCommandChanged, "%q is another program, or its directory "+
 			"another one, than when the call was permitted: nothing ran; call again", clip(argv[0], 200))
 	}
-	env, secrets := t.commands.bounds.Environment()
-	outcome, err := t.commands.runner.Run(ctx, command.Spec{
+	env, secrets := t.bounds.Environment()
+	outcome, err := t.runner.Run(ctx, command.Spec{
 		Program: found.Program, Argv: argv, Dir: found.Dir, Env: env, Timeout: timeout,
 		StdoutLimit: limits.StdoutLimit, StderrLimit: limits.StderrLimit, Progress: command.Report(e.Progress),
 	})
@@ -126,7 +122,7 @@ func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.C
 	if err != nil {
 		return tool.Command{}, err
 	}
-	dir, err := t.commands.bounds.Dir(at)
+	dir, err := t.bounds.Dir(at)
 	if err != nil {
 		return tool.Command{}, command.Refusal(tool.ClassInvalidArguments, err.Error(), err)
 	}
@@ -136,7 +132,7 @@ func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.C
 	case permitted == nil && t.sensitive.contain(dir):
 		return tool.Command{}, openFailure(cwd, errSensitive)
 	}
-	program, err := t.commands.bounds.Find(name, dir)
+	program, err := t.bounds.Find(name, dir)
 	if err != nil {
 		return tool.Command{}, command.Refusal(tool.ClassInvalidArguments, err.Error(), err)
 	}

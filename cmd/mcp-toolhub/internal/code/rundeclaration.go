@@ -1,24 +1,6 @@
 package code
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-)
-
-// runDeclaration is the declaration of code.run_command. Its schema says how long a command may take at most, so that a call
-// that wants more is refused before anybody is asked.
-func runDeclaration(timeout time.Duration) (*tool.Tool, error) {
-	ms := timeout.Milliseconds()
-	d, err := parseDeclaration(fmt.Sprintf(runCommandDeclaration, ms, ms))
-	if err != nil {
-		return nil, err
-	}
-	d.Tags = []string{"dangerous", "code"}
-	return d, nil
-}
-
+// runCommandDeclaration is the declaration of code.run_command, for the milliseconds that a command may take, twice.
 const runCommandDeclaration = `{
 	"name": "run_command",
 	"title": "Run command",

@@ -79,6 +79,17 @@ func (o *Outcome) Failure(where string) *tool.Failure {
 	return f
 }
 
+// Report returns the Progress of a Spec that tells a call how its command is getting on; nil where nobody listens.
+func Report(progress func(tool.Progress)) func(time.Duration, int64) {
+	if progress == nil {
+		return nil
+	}
+	return func(took time.Duration, output int64) {
+		const params = `{"progress":%d,"message":"running for %v, %d bytes of output so far"}`
+		progress(tool.Progress{Params: fmt.Appendf(nil, params, int64(took.Seconds()), took.Round(time.Second), output)})
+	}
+}
+
 // ErrStart is wrapped where the program could not be started: nothing has run.
 var ErrStart = errors.New("the program could not be started")
 

@@ -50,7 +50,11 @@ func (p *parsing) shellText(v value, text string) string {
 		rest = after
 	}
 	p.judged(j.text(out.String(), known, v))
-	return p.setup() + out.String()
+	var setup strings.Builder // takes the values from the shell's own arguments
+	for i := range p.arguments {
+		fmt.Fprintf(&setup, "toolhub_%d=${%d}; ", i+1, i+1)
+	}
+	return fmt.Sprintf("%sshift %d; ", setup.String(), len(p.arguments)) + out.String()
 }
 
 // judged takes note of why a command is refused.
@@ -58,14 +62,4 @@ func (p *parsing) judged(r *refusal) {
 	if r != nil {
 		p.fault(r.at.Position, r.at.key, "%s", r.why)
 	}
-}
-
-// setup is the beginning of a text with templates: it takes the values from the shell's own arguments.
-func (p *parsing) setup() string {
-	var b strings.Builder
-	for i := range p.arguments {
-		fmt.Fprintf(&b, "toolhub_%d=${%d}; ", i+1, i+1)
-	}
-	fmt.Fprintf(&b, "shift %d; ", len(p.arguments))
-	return b.String()
 }
