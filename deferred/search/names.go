@@ -122,17 +122,17 @@ type wanted struct {
 
 // mayBe reports whether a name may be alike enough: no more pieces than the seal shows are in both.
 func (w *wanted) mayBe(n *name) bool {
-	most := float64(len(w.hashes)) * 2
-	if need := minLikeness * float64(len(w.hashes)+int(n.grams)); most >= need {
-		both := 0
-		for _, h := range w.hashes {
-			if n.seal.has(h) {
-				both++
-			}
-		}
-		return 2*float64(both) >= need
+	need := minLikeness * float64(len(w.hashes)+int(n.grams))
+	if 2*float64(len(w.hashes)) < need {
+		return false
 	}
-	return false
+	both := 0
+	for _, h := range w.hashes {
+		if n.seal.has(h) {
+			both++
+		}
+	}
+	return 2*float64(both) >= need
 }
 
 // likeness returns the share of their pieces that two names have in common.

@@ -165,9 +165,7 @@ func (r *reader) word(w, s string) {
 		known = r.say(c, other, rank.synonym) || known
 	}
 	if known {
-		if _, ok := r.p.term("=" + w); ok {
-			r.say(r.concept("="+w), "="+w, rank.unstemmed)
-		}
+		r.once("="+w, rank.unstemmed)
 		return
 	}
 	if rank.on(Compounds) && r.split(c, w) {
@@ -189,9 +187,7 @@ func (r *reader) split(concept int, w string) bool {
 		_, ok2 := r.p.term(back)
 		if ok && ok2 {
 			r.say(concept, front, r.x.rank.compound)
-			if _, twice := r.at[back]; !twice {
-				r.say(r.concept(back), back, r.x.rank.compound)
-			}
+			r.once(back, r.x.rank.compound)
 			return true
 		}
 	}
@@ -201,20 +197,17 @@ func (r *reader) split(concept int, w string) bool {
 // pair reads two neighbouring words as the phrase that they may be, and as the one word that others write.
 func (r *reader) pair(a, b string) {
 	if r.x.rank.on(Phrases) {
-		if _, ok := r.p.term(a + " " + b); ok {
-			r.once(a+" "+b, r.x.rank.phrase)
-		}
+		r.once(a+" "+b, r.x.rank.phrase)
 	}
 	if r.x.rank.on(Compounds) && len(a)+len(b) > 5 {
-		if _, ok := r.p.term(a + b); ok {
-			r.once(a+b, r.x.rank.compound)
-		}
+		r.once(a+b, r.x.rank.compound)
 	}
 }
 
-// once adds a term that is a concept of its own.
+// once adds a known term that is a concept of its own.
 func (r *reader) once(term string, weight float64) {
-	if _, twice := r.at[term]; !twice {
+	_, known := r.p.term(term)
+	if _, twice := r.at[term]; known && !twice {
 		r.say(r.concept(term), term, weight)
 	}
 }
@@ -225,10 +218,7 @@ func (r *reader) phrasings(stems []string) {
 		for n := 2; n <= maxPhrase && i+n <= len(stems); n++ {
 			key := strings.Join(stems[i:i+n], " ")
 			others := r.x.lexicon.synonyms[key]
-			if len(others) == 0 {
-				continue
-			}
-			if _, twice := r.at["~"+key]; twice {
+			if _, twice := r.at["~"+key]; twice || len(others) == 0 {
 				continue
 			}
 			c := r.concept("~" + key)

@@ -135,10 +135,8 @@ const maxLiterals = 8
 func required(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
-		for _, r := range re.Rune {
-			if r >= 0x80 {
-				return nil // folding other letters has its own rules
-			}
+		if slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) {
+			return nil // folding other letters has its own rules
 		}
 		return []string{strings.ToLower(string(re.Rune))}
 	case syntax.OpCapture, syntax.OpPlus:

@@ -14,9 +14,7 @@ func stem(w string) string {
 			return w
 		}
 	}
-	w = plural(w)
-	w = inflected(w)
-	w = derived(w)
+	w = derived(inflected(plural(w)))
 	if len(w) > 3 && strings.HasSuffix(w, "e") {
 		w = w[:len(w)-1]
 	}

@@ -25,22 +25,18 @@ func words(text string, identifier bool) []word {
 		text = text[:maxTextBytes]
 	}
 	into := make([]word, 0, len(text)/6+1)
-	start, kind := -1, other
+	start, kind := 0, other
 	for i, r := range text {
 		k := kindOf(r)
-		if k == kind && k != other {
+		if k == kind {
 			continue
 		}
-		if start >= 0 {
+		if kind != other {
 			into = cut(text[start:i], kind, into, identifier)
-			start = -1
 		}
-		kind = k
-		if k != other {
-			start = i
-		}
+		start, kind = i, k
 	}
-	if start >= 0 {
+	if kind != other {
 		into = cut(text[start:], kind, into, identifier)
 	}
 	return into
@@ -148,12 +144,7 @@ func pluralAcronym(runes []rune, i int) bool {
 }
 
 func isNumber(w string) bool {
-	for _, r := range w {
-		if !unicode.IsDigit(r) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsDigit(r) })
 }
 
 // fold is a name without case and separators: what is the same to people who write names down.

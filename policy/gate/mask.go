@@ -47,26 +47,28 @@ func runs(f *facts.Facts) bool {
 }
 
 // addresses reports whether value holds an address with a secret anywhere, as a key, too.
-func (m *masking) addresses(value []byte) (found bool) {
-	if len(value) == 0 {
-		return false
-	}
-	switch value[0] {
-	case '{':
-		_ = rawjson.Members(value, func(member rawjson.Member) bool {
-			name := member.Name()
-			found = target.Masked(name, m.command) != name || m.addresses(member.Value)
-			return !found
-		})
-	case '[':
-		_ = rawjson.Elements(value, func(v []byte) bool {
-			found = m.addresses(v)
-			return !found
-		})
-	case '"':
-		text, _ := rawjson.String(value)
+func (m *masking) addresses(value []byte) bool {
+	if text, ok := rawjson.String(value); ok {
 		return target.Masked(text, m.command) != text
 	}
+	return anyIn(value, func(name string, v []byte) bool {
+		return target.Masked(name, m.command) != name || m.addresses(v)
+	})
+}
+
+// anyIn reports whether is holds for a member of an object, or for an element of an array, which has no name.
+func anyIn(value []byte, is func(name string, v []byte) bool) (found bool) {
+	if rawjson.IsObject(value) {
+		_ = rawjson.Members(value, func(m rawjson.Member) bool {
+			found = is(m.Name(), m.Value)
+			return !found
+		})
+		return found
+	}
+	_ = rawjson.Elements(value, func(v []byte) bool {
+		found = is("", v)
+		return !found
+	})
 	return found
 }
 
@@ -85,23 +87,8 @@ func (m *masking) secret(name string, top bool) bool {
 }
 
 // undeclared reports whether value holds such a member anywhere.
-func (m *masking) undeclared(value []byte, top bool) (found bool) {
-	if len(value) == 0 {
-		return false
-	}
-	switch value[0] {
-	case '{':
-		_ = rawjson.Members(value, func(member rawjson.Member) bool {
-			found = m.secret(member.Name(), top) || m.undeclared(member.Value, false)
-			return !found
-		})
-	case '[':
-		_ = rawjson.Elements(value, func(v []byte) bool {
-			found = m.undeclared(v, false)
-			return !found
-		})
-	}
-	return found
+func (m *masking) undeclared(value []byte, top bool) bool {
+	return anyIn(value, func(name string, v []byte) bool { return m.secret(name, top) || m.undeclared(v, false) })
 }
 
 // mask replaces the secrets in value. paths are the sensitive ones of the facts that lead through value.

@@ -32,21 +32,15 @@ const (
 // MaxTwinLookups bounds the targets of one call that Target.Twins is called for.
 const MaxTwinLookups = 32
 
-// Choices are the answers that may be given where d asks.
+// Choices are the answers that may be given where d asks, in their usual order.
 func Choices(d *tool.PermissionDecision) []policy.Choice {
-	choices := []policy.Choice{policy.AllowOnce}
+	given := []policy.Choice{policy.AllowOnce, policy.DenyOnce}
 	for _, suggested := range d.SuggestedUpdates {
 		if s, ok := suggested.(policy.SuggestedGrant); ok {
-			choices = append(choices, s.Choice)
+			given = append(given, s.Choice)
 		}
 	}
-	out := make([]policy.Choice, 0, len(policy.Choices()))
-	for _, c := range policy.Choices() { // in their usual order
-		if c == policy.DenyOnce || slices.Contains(choices, c) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(policy.Choices(), func(c policy.Choice) bool { return !slices.Contains(given, c) })
 }
 
 // Suggest returns the answer that the hub suggests where d asks about r, and the reason for people. It suggests to deny a call
@@ -75,8 +69,7 @@ func Suggest(r *policy.Request, d *tool.PermissionDecision) (choice policy.Choic
 
 // Suggested is Suggest for people, on one line; "" where nothing is suggested.
 func Suggested(r *policy.Request, d *tool.PermissionDecision) string {
-	choice, why := Suggest(r, d)
-	switch choice {
+	switch choice, why := Suggest(r, d); choice {
 	case policy.AllowOnce:
 		return "allow once: " + why
 	case policy.DenyOnce:
@@ -180,13 +173,17 @@ func shortened(arguments json.RawMessage, targets []target.Target) (brief string
 
 // briefName is the name of an argument: between quotes where it holds more than names usually do.
 func briefName(name string) string {
-	odd := strings.ContainsFunc(name, func(c rune) bool {
-		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '-'
-	})
-	if odd || name == "" || len(name) > maxBriefValue {
+	if isOdd(name, "_-") || name == "" || len(name) > maxBriefValue {
 		return quoted(name, maxBriefValue)
 	}
 	return name
+}
+
+// isOdd reports whether a name holds more than letters and digits in ASCII and the characters of also.
+func isOdd(name, also string) bool {
+	return strings.ContainsFunc(name, func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(also, c)
+	})
 }
 
 // briefValue is the value of an argument. A text is read first, so that its escapes hide nothing.
@@ -208,10 +205,7 @@ func DescriptionLine(t *tool.Tool) string {
 // ToolName is the name of a tool for people: between quotes where it holds more than names usually do, because the server has
 // chosen it.
 func ToolName(name tool.Name) string {
-	odd := strings.ContainsFunc(string(name), func(c rune) bool {
-		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._-/", c)
-	})
-	if !odd && len(name) <= maxShownWords {
+	if !isOdd(string(name), "._-/") && len(name) <= maxShownWords {
 		return string(name)
 	}
 	return quoted(string(name), maxShownWords)
@@ -294,10 +288,9 @@ func Plain(text string, limit int) string {
 			break
 		}
 		escaped = c == '\\' && !escaped
-		switch {
-		case c == utf8.RuneError, c != ' ' && !unicode.IsPrint(c), isBlank(c):
+		if c == utf8.RuneError || c != ' ' && !unicode.IsPrint(c) || isBlank(c) {
 			fmt.Fprintf(&b, `\u%04x`, c)
-		default:
+		} else {
 			b.WriteRune(c)
 		}
 	}
