@@ -14,14 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
-
-// firstListWithin is hub.first_list_within where it is not given.
-const firstListWithin = 5 * time.Second
-
-// syncWithin is persist.journal.sync_within where it is not given.
-const syncWithin = 5 * time.Millisecond
 
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
 // no fault.
@@ -29,33 +22,27 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.StartParallel = f.hub.startParallel
 	s.Upstream.Memory = f.hub.limits.memory
-	s.Upstream.FirstListWithin = firstListWithin
-	if own := f.hub.firstListWithin; own.ok {
-		s.Upstream.FirstListWithin = own.value
-	}
-	r.retry(&s.Upstream, f.hub.retry)
+	s.Upstream.FirstListWithin = f.hub.firstListWithin.or(5 * time.Second)
+	retry, up := f.hub.retry, &s.Upstream
+	up.RetryMin, up.RetryMax = r.span(end{retry.min, "min", defaultRetryMin}, end{retry.max, "max", defaultRetryMax})
+	up.RetryBudget, up.RetryRest = retry.budget, retry.rest
 	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)
 	permission := policyReader{r, f.policy}
-	s.Policy, s.RuleFiles = permission.config(), permission.ruleFiles()
+	s.Policy, s.RuleFiles = permission.config()
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{
 		Dir:      cmp.Or(r.vars.path(f.journal.dir.value), filepath.Join(state, "journal")),
 		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
-		SyncWithin: syncWithin,
+		SyncWithin: f.journal.sync.or(5 * time.Millisecond),
 	}
-	if own := f.journal.sync; own.ok {
-		s.Journal.SyncWithin = own.value
-	}
-
-	origins := []string{}
 	for _, server := range s.Upstream.Servers {
-		origins = append(origins, server.ID)
+		r.origins = append(r.origins, server.ID)
 	}
-	r.origins = slices.Concat(origins, toolsets())
+	r.origins = append(r.origins, toolsets()...)
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = r.deferred(f.deferred)
 	if e := f.deferred.embeddings; e.present {
@@ -80,20 +67,6 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	return s
 }
 
-// retry reports a first pause above the longest. Where only one of the two is given and the other's default does not
-// fit, the other follows it.
-func (r *reader) retry(c *upstream.Config, v retry) {
-	c.RetryMin, c.RetryMax, c.RetryBudget, c.RetryRest = v.min.value, v.max.value, v.budget, v.rest
-	switch {
-	case v.min.ok && v.max.ok && c.RetryMin > c.RetryMax:
-		faultOf(r, v.min, "min is longer than max", "raise max or lower min")
-	case v.min.ok && !v.max.present && c.RetryMin > defaultRetryMax:
-		c.RetryMax = c.RetryMin
-	case v.max.ok && !v.min.present && c.RetryMax < defaultRetryMin:
-		c.RetryMin = c.RetryMax
-	}
-}
-
 // toolsets are the built-in ones: their names are the first words of canonical names.
 func toolsets() []string { return []string{"code", "declarative", "hub"} }
 
@@ -113,7 +86,7 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 		roots = append(roots, r.vars.path(p.value))
 	}
 	return code.Config{
-		Enabled: !t.value.enabled.present || t.value.enabled.value,
+		Enabled: t.value.enabled.or(true),
 		Root:    r.vars.path(t.value.root.value), AllowedWriteRoots: roots,
 		SensitivePaths: paths, Home: r.vars.env.home(), Run: r.runCommand(t.value.run),
 	}
@@ -122,25 +95,20 @@ func (r *reader) code(t located[codeToolset]) code.Config {
 func (r *reader) door(h *hub) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
 	c.HTTP.Listen = h.http.listen.value
-	c.HTTP.NoDirectViews = h.http.directViews.present && !h.http.directViews.value
+	c.HTTP.NoDirectViews = !h.http.directViews.or(true)
 	limitClients(&c, h.limits)
+	once := func(seen map[string]located[string], v located[string], message, hint string) {
+		if first, twice := seen[v.value]; v.ok && twice {
+			faultOf(r, v, message+r.place(first.Position), hint)
+		} else if v.ok {
+			seen[v.value] = v
+		}
+	}
 	names, secrets := map[string]located[string]{}, map[string]located[string]{}
 	for _, t := range h.tokens {
 		name, secret := t.value.name, t.value.secret
-		if name.ok {
-			if first, twice := names[name.value]; twice {
-				faultOf(r, name, "two tokens of the same name, the first at "+r.place(first.Position), "give each token its own name")
-			} else {
-				names[name.value] = name
-			}
-		}
-		if secret.ok {
-			if first, twice := secrets[secret.value]; twice {
-				faultOf(r, secret, "the same token as at "+r.place(first.Position), "give each name a token of its own")
-			} else {
-				secrets[secret.value] = secret
-			}
-		}
+		once(names, name, "two tokens of the same name, the first at ", "give each token its own name")
+		once(secrets, secret, "the same token as at ", "give each name a token of its own")
 		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.value, Secret: secret.value})
 	}
 	if l := h.http.listen; l.ok && !loopback(l.value) && len(h.tokens) == 0 {
@@ -159,18 +127,15 @@ func (r *reader) profile(e entry[profile]) namespace.Profile {
 	p := namespace.Profile{Name: e.name, Style: cmp.Or(namespace.Style(v.style), namespace.StyleAuto)}
 	for _, s := range v.servers {
 		if s.ok && !wildcard(s.value) && !slices.Contains(origins, s.value) {
-			faultOf(r, s, "no server or toolset has this id", textfile.DidYouMean(s.value, origins, "the ids are: "+commas(origins)))
+			known := "the ids are: " + strings.Join(origins, ", ")
+			faultOf(r, s, "no server or toolset has this id", textfile.DidYouMean(s.value, origins, known))
 		}
 		p.Servers = append(p.Servers, s.value)
 	}
-	for _, g := range v.include {
+	for _, g := range slices.Concat(v.include, v.exclude) {
 		r.canonical(g)
-		p.Include = append(p.Include, g.value)
 	}
-	for _, g := range v.exclude {
-		r.canonical(g)
-		p.Exclude = append(p.Exclude, g.value)
-	}
+	p.Include, p.Exclude = values(v.include), values(v.exclude)
 	for _, o := range v.tools {
 		r.override(o)
 		p.Tools = append(p.Tools, namespace.Override{Match: o.value.match.value, Name: o.value.name.value,

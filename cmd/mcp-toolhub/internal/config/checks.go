@@ -18,18 +18,22 @@ import (
 // The functions below check one value. They answer with what is wrong and what to do, "" where nothing is, and never
 // with a piece of the value: it may be, or come from, a secret.
 
-func noNUL(s string) (string, string) {
-	if strings.ContainsRune(s, 0) {
-		return "holds a NUL character", "remove it: no argument or variable of a program can hold one"
+// faultIf is the fault and what to do about it where the value is bad.
+func faultIf(bad bool, fault, hint string) (string, string) {
+	if bad {
+		return fault, hint
 	}
 	return "", ""
 }
 
+func noNUL(s string) (string, string) {
+	return faultIf(strings.ContainsRune(s, 0),
+		"holds a NUL character", "remove it: no argument or variable of a program can hold one")
+}
+
 func oneLine(s string) (string, string) {
-	if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(s) > 128 {
-		return "want one line of 128 bytes at most", "shorten it"
-	}
-	return "", ""
+	return faultIf(strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(s) > 128,
+		"want one line of 128 bytes at most", "shorten it")
 }
 
 // webURL says nothing of url.Parse's error: that one quotes the URL, which may hold a token.
@@ -49,19 +53,17 @@ func webURL(s string) (string, string) {
 }
 
 func origin(s string) (string, string) {
-	if problem, _ := webURL(s); problem != "" || strings.TrimRight(s, "/") != s || strings.Count(s, "/") != 2 {
-		return "not an origin", `write scheme and host only: "https://app.example.com"`
-	}
-	return "", ""
+	problem, _ := webURL(s)
+	return faultIf(problem != "" || strings.HasSuffix(s, "/") || strings.Count(s, "/") != 2,
+		"not an origin", `write scheme and host only: "https://app.example.com"`)
 }
 
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func hostName(s string) (string, string) {
-	if _, err := netip.ParseAddr(s); err == nil || hostPattern.MatchString(s) {
-		return "", ""
-	}
-	return "not a host name", `write the name only, without scheme and port: "hub.example.com"`
+	_, err := netip.ParseAddr(s)
+	return faultIf(err != nil && !hostPattern.MatchString(s),
+		"not a host name", `write the name only, without scheme and port: "hub.example.com"`)
 }
 
 func listenAddress(s string) (string, string) {
@@ -69,31 +71,22 @@ func listenAddress(s string) (string, string) {
 	if err != nil {
 		return "not an address", `write host:port: "127.0.0.1:8808"`
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "a port that is no number from 0 to 65535", `write host:port: "127.0.0.1:8808"`
-	}
-	return "", ""
+	n, err := strconv.Atoi(port)
+	return faultIf(err != nil || n < 0 || n > 65535,
+		"a port that is no number from 0 to 65535", `write host:port: "127.0.0.1:8808"`)
 }
 
 // loopback tells whether only this machine can reach a listen address.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	ip, noIP := netip.ParseAddr(host)
+	return err == nil && (strings.EqualFold(host, "localhost") || noIP == nil && ip.Unmap().IsLoopback())
 }
 
 // pathGlob checks a pattern of path.Match.
 func pathGlob(s string) (string, string) {
-	if _, err := path.Match(s, ""); err != nil {
-		return "a glob that is not closed", "close the bracket, or write \\[ for the character ["
-	}
-	return "", ""
+	_, err := path.Match(s, "")
+	return faultIf(err != nil, "a glob that is not closed", "close the bracket, or write \\[ for the character [")
 }
 
 // treeGlob checks a pattern over whole paths, where ** stands for directories.
@@ -101,18 +94,14 @@ func treeGlob(s string) (string, string) {
 	if !doublestar.ValidatePattern(filepath.ToSlash(s)) {
 		return "a glob that is not closed", "close its brackets, or escape them with a backslash"
 	}
-	if strings.Trim(s, "/ ") == "" {
-		return "a glob that means everything", "name the directories or files to refuse"
-	}
-	return "", ""
+	return faultIf(strings.Trim(s, "/ ") == "", "a glob that means everything", "name the directories or files to refuse")
 }
 
 // nameGlob checks a pattern over canonical names, where only * and ? are special.
 func nameGlob(s string) (string, string) {
-	if strings.ContainsAny(s, `[]{}\`) || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
-		return "not a glob over names", `use * (any characters) and ? (one character): "mcp.github.*"`
-	}
-	return "", ""
+	special := func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`[]{}\`, c) }
+	return faultIf(strings.ContainsFunc(s, special),
+		"not a glob over names", `use * (any characters) and ? (one character): "mcp.github.*"`)
 }
 
 // callerGlob is nameGlob for names of callers. Records call them http/ann: a rule for that would be about nobody, unseen.
@@ -126,37 +115,29 @@ func callerGlob(s string) (string, string) {
 func wildcard(s string) bool { return strings.ContainsAny(s, "*?") }
 
 func variableKey(name string) (string, string) {
-	if name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == '=' || c == 0x7f }) {
-		return "not the name of a variable", "use letters, digits and _"
-	}
-	return "", ""
+	foreign := func(c rune) bool { return c <= ' ' || c == '=' || c == 0x7f }
+	return faultIf(name == "" || strings.ContainsFunc(name, foreign),
+		"not the name of a variable", "use letters, digits and _")
 }
 
 // headerToken is the token of RFC 9110, section 5.6.2.
 var headerToken = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 func headerName(name string) (string, string) {
-	if !headerToken.MatchString(name) {
-		return "not the name of an HTTP header", "use letters, digits and -"
-	}
-	return "", ""
+	return faultIf(!headerToken.MatchString(name), "not the name of an HTTP header", "use letters, digits and -")
 }
 
 func headerValue(s string) (string, string) {
-	if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
-		return "holds a line break or control character",
-			"an HTTP header takes one line: remove it, also at the end of the variable"
-	}
-	return "", ""
+	return faultIf(strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }),
+		"holds a line break or control character",
+		"an HTTP header takes one line: remove it, also at the end of the variable")
 }
 
 var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 func profileName(name string) (string, string) {
-	if !plainName.MatchString(name) {
-		return "not a name for a profile", "use lower-case letters, digits, - and _, 64 at most"
-	}
-	return "", ""
+	return faultIf(!plainName.MatchString(name),
+		"not a name for a profile", "use lower-case letters, digits, - and _, 64 at most")
 }
 
 // minTokenBytes is the least that a bearer token may have: 128 bits where every byte is random.

@@ -48,8 +48,6 @@ func declarativeKeys(c *commands) []field {
 		keyAt("max_timeout", "The most that a file can say (default 10m).", long, &c.maxTimeout))
 }
 
-func (c *commands) on() bool { return !c.enabled.present || c.enabled.value }
-
 // bounds are the settings of c, without a root.
 func (r *reader) bounds(c *commands) command.Config {
 	out := command.Config{Env: c.env, Timeout: c.timeout.value, MaxTimeout: c.maxTimeout.value, StdoutLimit: int(c.stdout), StderrLimit: int(c.stderr)}
@@ -67,7 +65,7 @@ func (r *reader) bounds(c *commands) command.Config {
 }
 
 func (r *reader) runCommand(c located[commands]) code.RunConfig {
-	if !c.present || !c.value.on() {
+	if !c.present || !c.value.enabled.or(true) {
 		return code.RunConfig{}
 	}
 	return code.RunConfig{Enabled: true, Bounds: r.bounds(&c.value)}
@@ -75,7 +73,7 @@ func (r *reader) runCommand(c located[commands]) code.RunConfig {
 
 // declarative are the settings of the declared tools, which are those of the user and not of a project.
 func (r *reader) declarative(c *commands, project string) declarative.Config {
-	if !c.on() {
+	if !c.enabled.or(true) {
 		return declarative.Config{}
 	}
 	out := declarative.Config{Enabled: true, Bounds: r.bounds(c)}

@@ -2,8 +2,9 @@ package config
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
@@ -51,9 +52,8 @@ type entry[V any] struct {
 
 // mapping is any number of values of one shape under keys that the user chooses, in the order of the file.
 type mapping[V any] struct {
-	of   shape[V]
-	key  func(string) (problem, hint string)       // nil: any. Its problem does not hold the key: the key path does.
-	each func(r *reader, m textfile.Member) func() // called before a value is read; what it returns, after; nil: nothing
+	of  shape[V]
+	key func(string) (problem, hint string) // nil: any. Its problem does not hold the key: the key path does.
 }
 
 func (s mapping[V]) read(r *reader, n *textfile.Node) ([]entry[V], bool) {
@@ -79,12 +79,7 @@ func (s mapping[V]) read(r *reader, n *textfile.Node) ([]entry[V], bool) {
 				sound = false
 			}
 		}
-		done := func() {}
-		if s.each != nil {
-			done = s.each(r, m)
-		}
 		v, ok := in[V]{s.of}.read(r, m.Value)
-		done()
 		leave()
 		sound = sound && ok && v.ok
 		entries = append(entries, entry[V]{v, m.Position, m.Key})
@@ -103,7 +98,7 @@ func (r *reader) duplicates(n *textfile.Node) bool {
 	for _, m := range n.Members {
 		if at, twice := first[m.Key]; twice {
 			leave := r.enter(m.Key)
-			r.fault(m.Position, fmt.Sprintf("duplicate key, first at %s:%d:%d", r.file, at.Line, at.Column), "remove one of the two")
+			r.fault(m.Position, "duplicate key, first at "+r.place(at), "remove one of the two")
 			leave()
 			sound = false
 			continue
@@ -210,21 +205,10 @@ func (s object[T]) stray(r *reader, m textfile.Member) bool {
 	}
 	otherwise := s.unknown
 	if otherwise == "" {
-		otherwise = "known here: " + commas(known)
+		otherwise = "known here: " + strings.Join(known, ", ")
 	}
 	r.fault(m.Position, "unknown key", textfile.DidYouMean(cmp.Or(s.meant[m.Key], m.Key), known, otherwise))
 	return false
-}
-
-func commas(words []string) string {
-	s := ""
-	for i, w := range words {
-		if i > 0 {
-			s += ", "
-		}
-		s += w
-	}
-	return s
 }
 
 func (s object[T]) schema() schema {
@@ -243,8 +227,6 @@ func (s object[T]) schema() schema {
 	if len(required) > 0 {
 		m["type"], m["required"] = "object", required
 	}
-	for k, v := range s.extra {
-		m[k] = v
-	}
+	maps.Copy(m, s.extra)
 	return m
 }

@@ -142,12 +142,12 @@ func parse(src Source, data []byte, state string) (*Settings, error) {
 	r.note(path, data)
 	root := r.tree(data)
 	if root == nil {
-		return nil, r.sorted()
+		return nil, r.faults.Sort()
 	}
 	f, _ := fileShape(clientFile(path)).read(r, root)
 	s := build(r, root, &f, state)
 	if len(r.faults) > 0 {
-		return nil, r.sorted()
+		return nil, r.faults.Sort()
 	}
 	s.Path, s.Read, s.Digests = path, r.read, r.digests
 	s.Upstream.Origin = absolute(path)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,12 +48,7 @@ func credentialsOf(entry *textfile.Node) []string {
 			c[fromFile+m.Value.Text] = true
 		}
 	}
-	names := make([]string, 0, len(c))
-	for name := range c {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(c))
 }
 
 // credentials are names.
@@ -62,26 +58,20 @@ type credentials map[string]bool
 // stands there itself has the name literal.
 func (c credentials) value(text string, secret bool, literal string) bool {
 	found := false
-	rest := text
-	for {
-		i := strings.Index(rest, "${")
-		if i < 0 {
+	for rest := text; ; {
+		before, after, refers := strings.Cut(rest, "${")
+		body, after, closed := strings.Cut(after, "}")
+		if !refers || !closed {
 			break
 		}
-		end := strings.IndexByte(rest[i:], '}')
-		if end < 0 {
-			break
-		}
-		if name := referred(rest[i+2:i+end], secret); name != "" && (i == 0 || rest[i-1] != '$') {
+		if name := referred(body, secret); name != "" && !strings.HasSuffix(before, "$") {
 			c[name], found = true, true
 		}
-		rest = rest[i+end+1:]
+		rest = after
 	}
 	switch {
 	case literal == "" || found:
-	case secret && text != "" && !strings.Contains(text, "${"):
-		c[literal] = true
-	case literalSecret(text):
+	case secret && text != "" && !strings.Contains(text, "${"), literalSecret(text):
 		c[literal] = true
 	}
 	return found

@@ -45,7 +45,7 @@ type hint struct {
 func deferralKeys(d *deferral) []field {
 	return []field{
 		key("mode", `"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
-			text{oneOf: []string{string(deferred.ModeAuto), string(deferred.ModeAlways), string(deferred.ModeNever)}}, &d.mode),
+			oneOf(deferred.ModeAuto, deferred.ModeAlways, deferred.ModeNever), &d.mode),
 		key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).",
 			number{1, 10_000_000}, &d.budget),
 		key("always_load", `Tools that are never held back, as globs over canonical names: "mcp.github.get_*".`,
@@ -79,11 +79,8 @@ func deferredKeys(d *deferral) []field {
 
 // deferred makes the settings of deferred loading, but for those of profiles.
 func (r *reader) deferred(d deferral) deferred.Config {
-	c := deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings), RefTTL: d.refTTL}
-	for _, k := range d.keys {
-		c.Keys = append(c.Keys, k.value)
-	}
-	return c
+	return deferred.Config{Default: r.deferral(d, deferred.Settings{}), Profiles: make(map[string]deferred.Settings),
+		RefTTL: d.refTTL, Keys: values(d.keys)}
 }
 
 // foundByOverrides has tools found by what a profile says of them, too.
@@ -111,10 +108,7 @@ func (r *reader) deferral(d deferral, usual deferred.Settings) deferred.Settings
 		s.AlwaysLoad = append(s.AlwaysLoad, p.value)
 	}
 	for _, t := range d.tools {
-		h := deferred.Hint{Match: t.value.match.value, Text: t.value.text.value}
-		for _, a := range t.value.aliases {
-			h.Aliases = append(h.Aliases, a.value)
-		}
+		h := deferred.Hint{Match: t.value.match.value, Text: t.value.text.value, Aliases: values(t.value.aliases)}
 		r.canonical(t.value.match)
 		switch {
 		case !t.ok:

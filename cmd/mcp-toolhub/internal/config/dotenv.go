@@ -6,25 +6,22 @@ import (
 	"strings"
 )
 
-// envPair is one variable of a child process.
-type envPair struct{ name, value string }
-
 var dotenvLine = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)$`)
 
 // envFile reads the file that VS Code and Cursor call envFile: lines of NAME=value, comments with #, values in single
 // quotes as they stand, in double quotes with \n, \t, \" and \\.
-func (r serverReader) envFile(path located[string]) []envPair {
+func (r serverReader) envFile(path located[string]) map[string]string {
+	values := map[string]string{}
 	if !path.ok || r.dormant {
-		return nil
+		return values
 	}
 	file := r.vars.path(path.value)
 	data, err := readRegular(file, maxSecretBytes)
 	if err != nil {
 		faultOf(r.reader, path, "cannot read the file", readProblem(err).Error())
-		return nil
+		return values
 	}
 	r.note(file, data)
-	var pairs []envPair
 	for i, line := range strings.Split(string(data), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -41,9 +38,9 @@ func (r serverReader) envFile(path located[string]) []envPair {
 				"write the value on one line, quotes closed")
 			continue
 		}
-		pairs = append(pairs, envPair{m[1], value})
+		values[m[1]] = value
 	}
-	return pairs
+	return values
 }
 
 func dotenvValue(s string) (string, bool) {

@@ -14,15 +14,7 @@ import (
 // inputVariable is the environment variable that answers VS Code's ${input:id}: MCP_TOOLHUB_INPUT_ and the id in upper
 // case, with _ for what is neither a letter nor a digit.
 func inputVariable(id string) string {
-	return "MCP_TOOLHUB_INPUT_" + strings.Map(func(c rune) rune {
-		switch {
-		case 'a' <= c && c <= 'z':
-			return c - 'a' + 'A'
-		case 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
-			return c
-		}
-		return '_'
-	}, id)
+	return "MCP_TOOLHUB_INPUT_" + strings.ToUpper(notAlphanumeric.ReplaceAllString(id, "_"))
 }
 
 // maxSecretBytes bounds what one ${file:…} or envFile may bring in.
@@ -141,6 +133,8 @@ var (
 	// envName admits what Windows calls its own variables: ProgramFiles(x86).
 	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_().-]*$`)
 	inputID = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,100}$`)
+
+	notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
 )
 
 const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${input:id}, ${workspaceFolder}, " +
@@ -161,7 +155,10 @@ func (e *expansion) resolve(body string) (string, bool) {
 	case body == "pathSeparator" || body == "/":
 		return string(filepath.Separator), true
 	case body == "userHome":
-		return e.userHome()
+		if home := e.vars.env.home(); home != "" {
+			return home, true
+		}
+		return e.missing("${userHome} is not known", "set HOME (USERPROFILE on Windows)")
 	case prefixed && word == "file":
 		return e.fileReference(rest)
 	case prefixed && word == "input":
@@ -180,13 +177,6 @@ func (e *expansion) missing(message, hint string) (string, bool) {
 	}
 	e.fault(e.start, message, hint)
 	return "", false
-}
-
-func (e *expansion) userHome() (string, bool) {
-	if home := e.vars.env.home(); home != "" {
-		return home, true
-	}
-	return e.missing("${userHome} is not known", "set HOME (USERPROFILE on Windows)")
 }
 
 func (e *expansion) variable(body string, names *regexp.Regexp) (string, bool) {

@@ -72,21 +72,10 @@ func (r *reader) serverID(e entry[server]) string {
 
 // normalise makes an id of any name: lower case, one - for each run of what an id cannot hold.
 func normalise(name string) string {
-	var b strings.Builder
-	gap := false
-	for _, c := range strings.ToLower(name) {
-		switch {
-		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-':
-			if gap && b.Len() > 0 {
-				b.WriteByte('-')
-			}
-			gap = false
-			b.WriteRune(c)
-		default:
-			gap = true
-		}
-	}
-	return strings.TrimLeft(b.String(), "-_")
+	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'
+	})
+	return strings.TrimLeft(strings.Join(words, "-"), "-_")
 }
 
 // serverReader makes the configuration of one server. The key path is its entry's.
@@ -102,23 +91,23 @@ func (r serverReader) config(id string) upstream.ServerConfig {
 		Lazy: v.start == "lazy", IdleStop: v.idleStop.value, HideWhenDown: v.whenDown == "hide",
 		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.value, MaxSessions: v.maxSessions.value}
 	if c.Isolated {
-		r.pointless(v.idleStop, v.idleStop.present, "with isolation: session, session_idle says when a connection ends")
+		pointless(r, v.idleStop, v.idleStop.present, "with isolation: session, session_idle says when a connection ends")
 	} else {
-		r.pointless(v.sessionIdle, v.sessionIdle.present, "it takes isolation: session")
-		r.pointless(v.maxSessions, v.maxSessions.present, "it takes isolation: session")
+		pointless(r, v.sessionIdle, v.sessionIdle.present, "it takes isolation: session")
+		pointless(r, v.maxSessions, v.maxSessions.present, "it takes isolation: session")
 	}
 	address := r.address()
 	c.Transport = r.transport(address)
 	if c.Transport == upstream.Stdio {
 		c.Command, c.Args = r.vars.tilde(v.command.value), v.args.value
 		c.Env, c.Dir = r.childEnv(), r.vars.path(v.cwd.value)
-		r.pointless(v.headers, len(v.headers.value) > 0, "a command takes no headers")
+		pointless(r, v.headers, len(v.headers.value) > 0, "a command takes no headers")
 	} else {
 		c.URL, c.Headers = address.value, r.headerMap(v.headers)
-		r.pointless(v.args, len(v.args.value) > 0, "only a command takes args")
-		r.pointless(v.env, len(v.env.value) > 0, "only a command takes env")
-		r.pointless(v.envFile, v.envFile.present, "only a command takes envFile")
-		r.pointless(v.cwd, v.cwd.present, "only a command takes cwd")
+		pointless(r, v.args, len(v.args.value) > 0, "only a command takes args")
+		pointless(r, v.env, len(v.env.value) > 0, "only a command takes env")
+		pointless(r, v.envFile, v.envFile.present, "only a command takes envFile")
+		pointless(r, v.cwd, v.cwd.present, "only a command takes cwd")
 	}
 	c.Timeouts, c.Tools = r.timeouts()
 	if !c.Disabled && r.startsItself(&c) {
@@ -191,24 +180,15 @@ func endsInSSE(address string) bool {
 }
 
 // pointless warns of a key that the server's transport has no use for.
-func (r serverReader) pointless(v interface {
-	place() (textfile.Position, string)
-}, there bool, why string) {
+func pointless[V any](r serverReader, v located[V], there bool, why string) {
 	if there {
-		p, keyPath := v.place()
-		defer r.at(keyPath)()
-		r.warn(p, "ignored", why)
+		warnOf(r.reader, v, "ignored", why)
 	}
 }
 
-func (v located[V]) place() (textfile.Position, string) { return v.Position, v.path }
-
 // childEnv joins envFile and env; env wins.
 func (r serverReader) childEnv() []string {
-	values := map[string]string{}
-	for _, p := range r.envFile(r.entry.value.envFile) {
-		values[p.name] = p.value
-	}
+	values := r.envFile(r.entry.value.envFile)
 	for _, e := range r.entry.value.env.value {
 		values[e.name] = e.value
 	}
@@ -251,28 +231,36 @@ func (r serverReader) timeouts() (upstream.Timeouts, []upstream.ToolTimeout) {
 		call = located[time.Duration]{Position: v.clientTimeout.Position, path: v.clientTimeout.path, present: true, ok: true,
 			value: r.clientTimeout(v.clientTimeout)}
 	}
-	t.Call, t.CallMax = r.callPair(call, v.timeouts.callMax, defaultCall, defaultCallMax)
+	t.Call, t.CallMax = r.span(end{call, "call", defaultCall}, end{v.timeouts.callMax, "call_max", defaultCallMax})
 	var tools []upstream.ToolTimeout
+	usual, most := cmp.Or(t.Call, defaultCall), cmp.Or(t.CallMax, defaultCallMax)
 	for _, tool := range v.timeouts.tools {
-		c, m := r.callPair(tool.call, tool.callMax, cmp.Or(t.Call, defaultCall), cmp.Or(t.CallMax, defaultCallMax))
+		c, m := r.span(end{tool.call, "call", usual}, end{tool.callMax, "call_max", most})
 		tools = append(tools, upstream.ToolTimeout{Pattern: tool.match, Call: c, CallMax: m})
 	}
 	return t, tools
 }
 
-// callPair reports a call above its maximum. Where only one of the two is given and the other's default does not fit,
+// end is one end of a span of time: as it was given, and what it is where it was not.
+type end struct {
+	located[time.Duration]
+	name  string
+	usual time.Duration
+}
+
+// span reports a low end above the high one. Where only one of the two is given and the other's default does not fit,
 // the other follows it.
-func (r serverReader) callPair(call, callMax located[time.Duration], otherCall, otherMax time.Duration) (c, m time.Duration) {
-	c, m = call.value, callMax.value
+func (r *reader) span(low, high end) (l, h time.Duration) {
+	l, h = low.value, high.value
 	switch {
-	case call.ok && callMax.ok && c > m:
-		faultOf(r.reader, call, "call is longer than call_max", "raise call_max or lower call")
-	case call.ok && !callMax.present && c > otherMax:
-		m = c
-	case callMax.ok && !call.present && m < otherCall:
-		c = m
+	case low.ok && high.ok && l > h:
+		faultOf(r, low.located, low.name+" is longer than "+high.name, "raise "+high.name+" or lower "+low.name)
+	case low.ok && !high.present && l > high.usual:
+		h = l
+	case high.ok && !low.present && h < low.usual:
+		l = h
 	}
-	return c, m
+	return l, h
 }
 
 // clientTimeout reads a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline and Roo

@@ -46,7 +46,8 @@ func limitsKeys(l *limits) []field {
 		key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
 			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, &l.schemaDepth),
 		key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
-			"strip them, or refuse what holds them.", text{oneOf: []string{upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse}}, &l.hiddenText),
+			"strip them, or refuse what holds them.",
+			oneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.hiddenText),
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -69,14 +68,10 @@ func (s words) schema() schema {
 }
 
 func policyKeys(p *permission) []field {
-	modes := make([]string, 0, 5)
-	for _, m := range policy.Modes() {
-		modes = append(modes, string(m))
-	}
 	return []field{
 		key("mode", `What happens to calls that would be asked about: "default" asks (the default over HTTP), "client" leaves the question `+
 			`to the client (the default over stdio), "read_only" and "plan" deny whatever writes, "accept_all" allows.`,
-			text{oneOf: modes}, &p.mode),
+			oneOf(policy.Modes()...), &p.mode),
 		key("rules", "Your rules: deny beats ask beats allow, whatever their order.",
 			listAt(object[rule]{fields: ruleKeys, meant: policy.RuleWords()}), &p.rules),
 		section("rule_files", "Files of further rules, by who wrote them. Each holds the one key rules.",
@@ -92,7 +87,6 @@ func policyKeys(p *permission) []field {
 
 func ruleKeys(r *rule) []field {
 	globs := words{text{check: nameGlob}}
-	behaviors := []string{string(tool.Allow), string(tool.Ask), string(tool.Deny), string(tool.Passthrough)}
 	return []field{
 		key("id", "Its name in records (default: its number).", plainText, &r.ID),
 		key("match", `Tools, as globs over canonical names: "mcp.github.*".`, globs, &r.Match),
@@ -104,7 +98,8 @@ func ruleKeys(r *rule) []field {
 			words{text{check: callerGlob}}, &r.Actor),
 		key("when", "A CEL expression over arguments, targets, actor, tool, time, _meta, profile and cwd that must be true.",
 			plainText, &r.When),
-		must(key("then", "What happens: allow, ask, deny or passthrough.", text{oneOf: behaviors}, &r.then)),
+		must(key("then", "What happens: allow, ask, deny or passthrough.",
+			oneOf(tool.Allow, tool.Ask, tool.Deny, tool.Passthrough), &r.then)),
 		key("every_time", "With then: ask, no answer is remembered.", boolean{}, &r.EveryTime),
 		key("reason", "Why: for people, and for the model where the rule denies.", plainText, &r.Reason),
 	}
@@ -119,14 +114,10 @@ func ruleFilesKeys(f *ruleFiles) []field {
 }
 
 func askKeys(a *ask) []field {
-	channels := make([]string, 0, 2)
-	for _, c := range gate.Channels() {
-		channels = append(channels, string(c))
-	}
 	life := duration{min: time.Minute, max: 10 * 366 * 24 * time.Hour, days: true}
 	return []field{
 		key("channels", "Who is asked, the first that can be: the client behind the call, or whoever answers `mcp-toolhub approvals` "+
-			"(default both, in this order).", list[string]{text{oneOf: channels}}, &a.channels),
+			"(default both, in this order).", list[string]{oneOf(gate.Channels()...)}, &a.channels),
 		key("timeout", "No answer for so long denies the call (default 4m30s).",
 			duration{min: time.Second, max: 24 * time.Hour}, &a.timeout),
 		key("session_time", "How long an answer for a session holds at most (default 12h; 1h where the protocol has no sessions).",
@@ -173,7 +164,7 @@ func classifierKeys(c *classifier) []field {
 }
 
 func factsKeys(f *factsOf) []field {
-	fields := []field{
+	return []field{
 		must(key("match", "Which tools, as a glob over canonical names.", text{check: nameGlob}, &f.Match)),
 		key("risk", "low, medium, high or critical.", plainText, &f.Risk),
 		key("access", "Access kinds: read, write, delete, execute, network, filesystem, browser, message.",
@@ -185,11 +176,16 @@ func factsKeys(f *factsOf) []field {
 		key("tags", `Further tags; "dangerous" makes a tool dangerous.`, list[string]{plainText}, &f.Tags),
 		key("arguments", "What arguments name, by JSON pointer: path, url, host, command, code, resource or none.",
 			mapping[string]{of: plainText}, &f.arguments),
+		key("read_only", "Whether it changes nothing.", optional{}, &f.ReadOnly),
+		key("destructive", "Whether it may remove or replace what is there.", optional{}, &f.Destructive),
+		key("idempotent", "Whether a second equal call changes nothing more.", optional{}, &f.Idempotent),
+		key("open_world", "Whether it deals with things that no one has bounded.", optional{}, &f.OpenWorld),
+		key("network", "Whether it reaches other machines.", optional{}, &f.Network),
+		key("filesystem", "Whether it reads or writes files.", optional{}, &f.Filesystem),
+		key("command", "Whether it runs what its caller writes.", optional{}, &f.Command),
+		key("interactive", "Whether it needs a person at a screen.", optional{}, &f.Interactive),
+		key("concurrency_safe", "Whether two calls can run side by side.", optional{}, &f.Concurrent),
 	}
-	for _, flag := range factFlags(&f.Override) {
-		fields = append(fields, key(flag.name, flag.doc, optional{}, flag.at))
-	}
-	return fields
 }
 
 // optional is true or false for a setting that is nil where neither is said.
@@ -200,35 +196,16 @@ func (optional) read(r *reader, n *textfile.Node) (*bool, bool) {
 	return &v, ok
 }
 
-type factFlag struct {
-	name, doc string
-	at        **bool
-}
-
-func factFlags(o *facts.Override) []factFlag {
-	return []factFlag{
-		{"read_only", "Whether it changes nothing.", &o.ReadOnly},
-		{"destructive", "Whether it may remove or replace what is there.", &o.Destructive},
-		{"idempotent", "Whether a second equal call changes nothing more.", &o.Idempotent},
-		{"open_world", "Whether it deals with things that no one has bounded.", &o.OpenWorld},
-		{"network", "Whether it reaches other machines.", &o.Network},
-		{"filesystem", "Whether it reads or writes files.", &o.Filesystem},
-		{"command", "Whether it runs what its caller writes.", &o.Command},
-		{"interactive", "Whether it needs a person at a screen.", &o.Interactive},
-		{"concurrency_safe", "Whether two calls can run side by side.", &o.Concurrent},
-	}
-}
-
 // policyReader makes the settings of permission, and warns of what matches nothing there.
 type policyReader struct {
 	*reader
 	permission located[permission]
 }
 
-// config makes the settings, and reads the rule files.
-func (r policyReader) config() gate.Config {
+// config makes the settings, and reads the rule files, whose paths it returns.
+func (r policyReader) config() (c gate.Config, files []string) {
 	v := &r.permission.value
-	c := gate.Config{Mode: policy.Mode(v.mode), AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
+	c = gate.Config{Mode: policy.Mode(v.mode), AskTimeout: v.ask.timeout, SessionTime: v.ask.sessionTime,
 		AlwaysTime: v.ask.alwaysTime}
 	for _, channel := range v.ask.channels {
 		c.Channels = append(c.Channels, gate.Channel(channel))
@@ -239,7 +216,9 @@ func (r policyReader) config() gate.Config {
 		path   located[string]
 	}{{policy.Managed, v.files.managed}, {policy.User, v.files.user}, {policy.Project, v.files.project}} {
 		if file.path.ok {
-			c.Sets = append(c.Sets, r.ruleFile(file.source, file.path))
+			path := r.vars.path(file.path.value)
+			files = append(files, path)
+			c.Sets = append(c.Sets, r.ruleFile(file.source, path, file.path))
 		}
 	}
 	for _, t := range v.tools.value {
@@ -263,18 +242,7 @@ func (r policyReader) config() gate.Config {
 		checkedBy(r.reader, v.targets, "", c.Limits.Validate())
 	}
 	c.Classifier = r.classifier(v.classifier)
-	return c
-}
-
-// ruleFiles are the files that policy reads.
-func (r policyReader) ruleFiles() (paths []string) {
-	f := r.permission.value.files
-	for _, file := range []located[string]{f.managed, f.user, f.project} {
-		if file.ok {
-			paths = append(paths, r.vars.path(file.value))
-		}
-	}
-	return paths
+	return c, files
 }
 
 func (r policyReader) classifier(c located[classifier]) *policy.ClassifierConfig {
@@ -321,8 +289,7 @@ func (r policyReader) rules(all []located[rule]) []policy.Rule {
 }
 
 // ruleFile reads one file of rules. Its faults have places of their own.
-func (r policyReader) ruleFile(source policy.Source, at located[string]) policy.Set {
-	path := r.vars.path(at.value)
+func (r policyReader) ruleFile(source policy.Source, path string, at located[string]) policy.Set {
 	if before, err := os.Stat(path); err == nil {
 		r.read[path] = before
 	}
@@ -389,10 +356,9 @@ func faultWithin[V any](r *reader, v located[V], path, message, hint string) {
 			n, at = next, next.Position
 		}
 	}
-	full := v.path
-	if path != "" && !slices.Contains([]byte(".["), path[0]) {
+	if path != "" && path[0] != '.' && path[0] != '[' {
 		path = "." + path
 	}
-	defer r.at(fmt.Sprint(full, path))()
+	defer r.at(v.path + path)()
 	r.fault(at, message, hint)
 }

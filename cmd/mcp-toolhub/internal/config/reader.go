@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -45,7 +46,8 @@ func (r *reader) note(path string, data []byte) { r.digests[realPath(path)] = di
 // tree reads the text of the file, or reports why it cannot and returns nil.
 func (r *reader) tree(data []byte) *textfile.Node {
 	if len(data) > maxFileBytes {
-		r.faultAt(textfile.At(1, 1), "the file is larger than 4 MiB", "check the path")
+		const message = "the file is larger than 4 MiB"
+		r.report(textfile.Fault{Position: textfile.At(1, 1), Message: message, Hint: "check the path"})
 		return nil
 	}
 	root, faults := textfile.Parse(r.file, data)
@@ -55,16 +57,9 @@ func (r *reader) tree(data []byte) *textfile.Node {
 	return root
 }
 
-func (r *reader) sorted() textfile.Faults { return r.faults.Sort() }
-
 // fault reports what is wrong at the current key path.
 func (r *reader) fault(p textfile.Position, message, hint string) {
 	r.report(textfile.Fault{Position: p, Key: r.path, Message: message, Hint: hint})
-}
-
-// faultAt reports a fault of the file as a whole.
-func (r *reader) faultAt(p textfile.Position, message, hint string) {
-	r.report(textfile.Fault{Position: p, Message: message, Hint: hint})
 }
 
 func (r *reader) report(f textfile.Fault) {
@@ -93,13 +88,9 @@ func (r *reader) stray(p textfile.Position, message, hint string) {
 }
 
 // enter extends the key path by key and returns the function that restores it.
-func (r *reader) enter(key string) (leave func()) {
-	return r.at(join(r.path, key))
-}
+func (r *reader) enter(key string) (leave func()) { return r.at(join(r.path, key)) }
 
-func (r *reader) enterItem(i int) (leave func()) {
-	return r.at(fmt.Sprintf("%s[%d]", r.path, i))
-}
+func (r *reader) enterItem(i int) (leave func()) { return r.at(fmt.Sprintf("%s[%d]", r.path, i)) }
 
 // at sets the key path and returns the function that restores it.
 func (r *reader) at(path string) (leave func()) {
@@ -111,17 +102,9 @@ func (r *reader) at(path string) (leave func()) {
 // expected reports a value of the wrong type.
 func (r *reader) expected(n *textfile.Node, want, hint string) {
 	if n.Kind == textfile.Null {
-		r.fault(n.Position, "want "+want+", found "+string(n.Kind), orElse(hint, "write a value, or remove the key"))
-		return
+		hint = cmp.Or(hint, "write a value, or remove the key")
 	}
 	r.fault(n.Position, "want "+want+", found "+string(n.Kind), hint)
-}
-
-func orElse(s, otherwise string) string {
-	if s != "" {
-		return s
-	}
-	return otherwise
 }
 
 // faultOf reports what is wrong with a value that was read before.

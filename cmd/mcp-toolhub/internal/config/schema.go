@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"maps"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // schema is a JSON Schema, or a part of one.
@@ -31,5 +33,15 @@ func Schema() []byte {
 
 // definedServer is a server's entry, which stands in the schema once.
 type definedServer struct{ shape[server] }
+
+// read lets the variables of a disabled server be unset.
+func (s definedServer) read(r *reader, n *textfile.Node) (server, bool) {
+	before := r.dormant
+	defer func() { r.dormant = before }()
+	if d := n.Member("disabled"); d != nil && d.Kind == textfile.Bool {
+		r.dormant, _ = boolean{}.read(r, d)
+	}
+	return s.shape.read(r, n)
+}
 
 func (definedServer) schema() schema { return schema{"$ref": "#/$defs/server"} }

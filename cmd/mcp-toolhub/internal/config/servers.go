@@ -40,11 +40,6 @@ type toolTimeout struct {
 	call, callMax located[time.Duration]
 }
 
-// serverTypes are the values of type. All but stdio and sse mean Streamable HTTP.
-func serverTypes() []string {
-	return []string{"stdio", "http", "streamable-http", "streamableHttp", "sse"}
-}
-
 // serverShape is an entry of mcpServers or servers.
 func serverShape() object[server] {
 	return object[server]{fields: serverKeys, unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
@@ -56,7 +51,7 @@ func serverShape() object[server] {
 func serverKeys(s *server) []field {
 	return append([]field{
 		keyAt("type", "How the server is reached. Default: stdio with a command, http with a url (sse where the url ends in /sse).",
-			text{oneOf: serverTypes()}, &s.kind),
+			oneOf("stdio", "http", "streamable-http", "streamableHttp", "sse"), &s.kind),
 		keyAt("command", `The program, found in PATH or a path. "mcp-toolhub" is the hub's own program.`,
 			text{expand: true, check: noNUL}, &s.command),
 		keyAt("args", "Its arguments.", list[string]{text{expand: true, empty: true, scalar: true, check: noNUL}}, &s.args),
@@ -75,26 +70,26 @@ func serverKeys(s *server) []field {
 			boolean{}, &s.trust),
 		key("tags", "Words given to every tool of this server.", list[string]{plainText}, &s.tags),
 		key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
-			text{oneOf: []string{"off", "warn", "reject"}}, &s.validate),
+			oneOf("off", "warn", "reject"), &s.validate),
 		key("max_parallel", "Calls that this server executes at the same time (default 100). Others wait for their turn.",
 			number{1, maxCount}, &s.maxParallel),
 		key("max_queued", "Calls that may wait for this server (default 1000). Further ones are refused.",
 			number{1, maxCount}, &s.maxQueued),
 		key("start", "When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
 			"(lazy), once it is known which tools it has.",
-			text{oneOf: []string{"eager", "lazy"}}, &s.start),
+			oneOf("eager", "lazy"), &s.start),
 		keyAt("idle_stop", "A server that no call has needed for so long is stopped until the next one (default never).",
 			idleTime(), &s.idleStop),
 		key("isolation", "Whether all clients share one connection to the server (shared, the default), or each client session has "+
 			"its own (session): for servers with state, such as browsers. On protocol 2026-07-28, which has no sessions, each "+
 			"caller (token) has its own.",
-			text{oneOf: []string{"shared", "session"}}, &s.isolation),
+			oneOf("shared", "session"), &s.isolation),
 		keyAt("session_idle", "With isolation: session, a connection that its session has not called for so long ends (default 10m).",
 			idleTime(), &s.sessionIdle),
 		keyAt("max_sessions", "With isolation: session, connections at the same time (default 20). Calls of further sessions are refused.",
 			number{1, maxCount}, &s.maxSessions),
 		key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
-			text{oneOf: []string{"list", "hide"}}, &s.whenDown),
+			oneOf("list", "hide"), &s.whenDown),
 		section("limits", "How much the server may send and list. What is not given here is as in hub.limits.",
 			limitsKeys(&s.limits)...),
 		section("timeouts", "How long the hub waits for this server.", timeoutsKeys(&s.timeouts)...),
@@ -123,15 +118,6 @@ func toolTimeoutKeys(t *toolTimeout) []field {
 		keyAt("call", "A call without progress.", timeout, &t.call),
 		keyAt("call_max", "A call that reports progress, in all.", timeout, &t.callMax),
 	}
-}
-
-// sleepIfDisabled lets the variables of a disabled server be unset.
-func sleepIfDisabled(r *reader, m textfile.Member) func() {
-	before := r.dormant
-	if d := m.Value.Member("disabled"); d != nil && d.Kind == textfile.Bool {
-		r.dormant, _ = boolean{}.read(r, d)
-	}
-	return func() { r.dormant = before }
 }
 
 // unset is the value of a variable that null leaves out: no variable can hold a NUL.

@@ -29,6 +29,22 @@ type located[V any] struct {
 	value   V
 }
 
+// or is the value, and usual where the key is absent.
+func (v located[V]) or(usual V) V {
+	if v.present {
+		return v.value
+	}
+	return usual
+}
+
+// values are the values without their places.
+func values[V any](all []located[V]) (out []V) {
+	for _, v := range all {
+		out = append(out, v.value)
+	}
+	return out
+}
+
 // in keeps the place of what the inner shape reads. It is always sound itself: whoever uses the value looks at ok.
 type in[V any] struct{ shape shape[V] }
 
@@ -38,6 +54,14 @@ func (s in[V]) read(r *reader, n *textfile.Node) (located[V], bool) {
 }
 
 func (s in[V]) schema() schema { return s.shape.schema() }
+
+// oneOf is one of these words.
+func oneOf[S ~string](words ...S) (s text) {
+	for _, word := range words {
+		s.oneOf = append(s.oneOf, string(word))
+	}
+	return s
+}
 
 // text is a string.
 type text struct {
@@ -189,10 +213,7 @@ type duration struct {
 	days     bool // whole days ("7d") are a unit too
 }
 
-const (
-	durationPattern = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+`
-	dayPattern      = `[0-9]+d`
-)
+const durationPattern = `([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+`
 
 // timeout is the shape of every timeout.
 var timeout = duration{min: time.Millisecond, max: 24 * time.Hour}
@@ -246,7 +267,7 @@ func short(d time.Duration) string {
 func (s duration) schema() schema {
 	pattern := durationPattern
 	if s.days {
-		pattern = "(" + durationPattern + "|" + dayPattern + ")"
+		pattern = "(" + durationPattern + "|[0-9]+d)"
 	}
 	if s.min == 0 {
 		pattern = "(0|" + pattern + ")"

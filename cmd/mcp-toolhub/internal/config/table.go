@@ -11,13 +11,12 @@ import (
 
 // file holds the values of the file, before the checks that look at more than one value.
 type file struct {
-	mcpServers []entry[server]
-	servers    []entry[server]
-	hub        hub
-	profiles   []entry[profile]
-	deferred   deferral
-	policy     located[permission]
-	journal    journal
+	mcpServers, servers []entry[server]
+	hub                 hub
+	profiles            []entry[profile]
+	deferred            deferral
+	policy              located[permission]
+	journal             journal
 }
 
 type hub struct {
@@ -47,16 +46,14 @@ type httpDoor struct {
 }
 
 type bearer struct {
-	name   located[string]
-	secret located[string]
+	name, secret located[string]
 }
 
 type codeToolset struct {
-	run            located[commands]
-	enabled        located[bool]
-	root           located[string]
-	sensitivePaths []located[string]
-	writeRoots     []located[string]
+	run                        located[commands]
+	enabled                    located[bool]
+	root                       located[string]
+	sensitivePaths, writeRoots []located[string]
 }
 
 type profile struct {
@@ -101,7 +98,7 @@ func fileShape(foreign func(key string) bool) object[file] {
 }
 
 func fileKeys(f *file) []field {
-	servers := mapping[server]{of: definedServer{serverShape()}, each: sleepIfDisabled}
+	servers := mapping[server]{of: definedServer{serverShape()}}
 	return append([]field{
 		clientKey("$schema", "The JSON Schema of this file, for editors."),
 		key("inputs", "VS Code's input variables. ${input:ID} stands for the environment variable MCP_TOOLHUB_INPUT_<ID> "+
@@ -145,7 +142,7 @@ func inputKeys(i *input) []field {
 		must(keyAt("id", "The id, for ${input:id}.", plainText, &i.id)),
 		keyAt("default", "Stands in where the environment variable is not set.", text{empty: true, scalar: true}, &i.fallback),
 		key("type", "How VS Code asks for it. The hub never asks.",
-			text{oneOf: []string{"promptString", "pickString", "command"}}, new(string)),
+			oneOf("promptString", "pickString", "command"), new(string)),
 	}
 	for _, name := range []string{"description", "password", "options", "command", "args"} {
 		fields = append(fields, clientKey(name, "Of VS Code's question, not used."))
@@ -160,9 +157,9 @@ func hubKeys(h *hub) []field {
 		key("instructions", "What the hub tells its clients' models about itself.", anyText, &h.instructions),
 		section("log", "The log on stderr.",
 			key("level", `What to log (default "info").`,
-				text{oneOf: []string{"debug", "info", "warn", "error"}}, &h.log.level),
+				oneOf("debug", "info", "warn", "error"), &h.log.level),
 			key("format", `"auto" (default) is text on a terminal and JSON otherwise.`,
-				text{oneOf: []string{"auto", "text", "json"}}, &h.log.format)),
+				oneOf("auto", "text", "json"), &h.log.format)),
 		key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).",
 			number{1, 1000}, &h.startParallel),
 		keyAt("first_list_within", "How long after the start of a server that has never listed its tools a client's list of tools, or its "+
@@ -246,9 +243,8 @@ func codeKeys(c *codeToolset) []field {
 func profileKeys(p *profile) []field {
 	globs := listAt(text{check: nameGlob})
 	return []field{
-		key("style", `How tools are named (default "auto").`, text{oneOf: []string{string(namespace.StyleAuto),
-			string(namespace.StyleCanonical), string(namespace.StyleSafe), string(namespace.StyleShort),
-			string(namespace.StyleNative)}}, &p.style),
+		key("style", `How tools are named (default "auto").`, oneOf(namespace.StyleAuto, namespace.StyleCanonical,
+			namespace.StyleSafe, namespace.StyleShort, namespace.StyleNative), &p.style),
 		key("servers", "Server ids and toolsets to show, as globs (default all). Resources are shown by server.",
 			globs, &p.servers),
 		key("include", `Tools and prompts to show, as globs over canonical names: "mcp.github.*" (default all).`,

@@ -72,13 +72,7 @@ func usesOf(f *file, s *Settings) []string {
 
 // useOfServer says what a server's entry starts or reaches.
 func useOfServer(v *server) string {
-	address := v.url
-	for _, other := range []located[string]{v.httpURL, v.serverURL} {
-		if other.present {
-			address = other
-		}
-	}
-	if address.present {
+	if address := cmp.Or(v.serverURL, v.httpURL, v.url); address.present {
 		return "connects to " + shownNodes([]*textfile.Node{address.node}) + withNames("headers", v.headers) + trusted(v)
 	}
 	text := "runs " + shownNodes([]*textfile.Node{v.command.node})
