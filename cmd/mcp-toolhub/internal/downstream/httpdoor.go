@@ -315,10 +315,8 @@ func checkHeaders(h http.Header, m jsonrpc.Message) *tool.RPCError {
 	case v != m.Method:
 		return mismatch(fmt.Sprintf("%s header %q does not match method %q of the body", headerMethod, v, m.Method))
 	}
-	member := map[string]string{methodToolsCall: "name", methodPromptsGet: "name", methodResourcesRead: "uri"}[m.Method]
-	if namesTask(m.Method) {
-		member = "taskId"
-	}
+	member := map[string]string{methodToolsCall: "name", methodPromptsGet: "name", methodResourcesRead: "uri",
+		tool.MethodTaskGet: "taskId", tool.MethodTaskCancel: "taskId", tool.MethodTaskUpdate: "taskId"}[m.Method]
 	if member == "" {
 		return nil
 	}

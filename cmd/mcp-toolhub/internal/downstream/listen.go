@@ -124,14 +124,9 @@ func (s *listenStreams) serve(ctx context.Context, p peer, m jsonrpc.Message, r 
 			standing = false
 		}
 	}
-	r.answer(whole(s.end(m.ID)))
+	r.answer(whole(fmt.Appendf(nil, `{"resultType":"complete","_meta":{%q:%s,%q:%s}}`, mcp.MetaKeySubscriptionID, m.ID,
+		mcp.MetaKeyServerInfo, s.serverInfo)))
 	return nil
-}
-
-// end returns the result of a subscriptions/listen that has ended in good order.
-func (s *listenStreams) end(id json.RawMessage) json.RawMessage {
-	return fmt.Appendf(nil, `{"resultType":"complete","_meta":{%q:%s,%q:%s}}`, mcp.MetaKeySubscriptionID, id,
-		mcp.MetaKeyServerInfo, s.serverInfo)
 }
 
 // acknowledged returns the params that say what is listened to.

@@ -152,7 +152,11 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 		Resume: func(ctx context.Context, retry *attempt, _ json.RawMessage) {
 			responses, _ := rawjson.Get(retry.params, "inputResponses")
 			retry.invocation = r.invocation
-			s.attach(retry, r) // first: the server may go on at once, and what it says then is for this attempt
+			lost := r.attach(retry) // first: the server may go on at once, and what it says then is for this attempt
+			if s.lost.Add(lost); lost > 0 {
+				s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the oldest of it is lost",
+					"server", retry.server, "lost", lost)
+			}
 			r.answerWith(responses)
 			signal(r.asked)
 			s.await(ctx, retry, r)
@@ -173,15 +177,6 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 	result = append(append(append(result, `,"requestState":`...), rawjson.Quote(text)...), '}')
 	a.op.answer(ctx, a, attemptResult{needs: result})
 	return true
-}
-
-// attach gives a running call its next attempt.
-func (s *suspensions) attach(a *attempt, r *runningCall) {
-	if lost := r.attach(a); lost > 0 {
-		s.lost.Add(lost)
-		s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the oldest of it is lost",
-			"server", a.server, "lost", lost)
-	}
 }
 
 // conclude answers an attempt with the result of its request, or with the input that the server needs.

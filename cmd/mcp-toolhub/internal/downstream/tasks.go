@@ -26,11 +26,6 @@ func isTaskMethod(method string) bool {
 	return false
 }
 
-// namesTask reports whether the request of a client of 2026-07-28 names its task in the Mcp-Name header.
-func namesTask(method string) bool {
-	return method == tool.MethodTaskGet || method == tool.MethodTaskCancel || method == tool.MethodTaskUpdate
-}
-
 // taskRequests serves requests about tasks: they go on to the server of a task that their caller owns.
 type taskRequests struct {
 	deps       *Deps
