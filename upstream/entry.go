@@ -99,11 +99,7 @@ func (e *entry) offers() *mcp.ClientCapabilities {
 	case e.use == useSession:
 		return hop.ClientCapabilities(e.clientHop)
 	case e.use == useListing || e.cfg.Transport == StreamableHTTP:
-		return &mcp.ClientCapabilities{
-			Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
-			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
-			RootsV2:     &mcp.RootCapabilities{},
-		}
+		return hop.AllCapabilities()
 	}
 	return &mcp.ClientCapabilities{}
 }

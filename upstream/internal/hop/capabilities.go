@@ -130,3 +130,12 @@ func withoutTasks(capabilities json.RawMessage) json.RawMessage {
 	}
 	return out
 }
+
+// AllCapabilities returns the capabilities of a client that can answer every request of a server.
+func AllCapabilities() *mcp.ClientCapabilities {
+	return &mcp.ClientCapabilities{
+		Sampling:    &mcp.SamplingCapabilities{Tools: &mcp.SamplingToolsCapabilities{}},
+		Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+		RootsV2:     &mcp.RootCapabilities{},
+	}
+}
