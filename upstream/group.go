@@ -64,8 +64,8 @@ type Group struct {
 	ends           map[string]<-chan struct{} // by id: closed when the last server of that id, and those before it, have ended
 	listeners      []func()
 	onNotification []func(tool.Notification) // not changed after Start
-	life           context.Context           // of the servers; nil until started
-	cancel         context.CancelFunc        // ends life
+	within         withinFunc                // makes the context of a server; nil until started
+	cancel         context.CancelFunc        // ends the contexts of all servers
 	closed         bool
 	killed         bool
 }
@@ -215,12 +215,13 @@ func (g *Group) Start(ctx context.Context) {
 	if g.cancel != nil || g.closed {
 		return
 	}
-	g.life, g.cancel = context.WithCancel(ctx)
+	ctx, g.cancel = context.WithCancel(ctx)
+	g.within = func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
 	for _, s := range g.roster.Load().servers {
 		g.start(s)
 	}
-	life, listeners := g.life, g.listeners
-	g.running.Go(func() { g.tell(life, listeners) })
+	listeners := g.listeners
+	g.running.Go(func() { g.tell(ctx, listeners) })
 }
 
 // start lets a server run, after the one that it replaces has ended. g.mu is held.
@@ -241,7 +242,7 @@ func (g *Group) start(s *server) {
 		})
 		return
 	}
-	ctx, stop := context.WithCancel(g.life)
+	ctx, stop := g.within()
 	s.stop = stop
 	if s.use == useListing {
 		s.isolation.begin(ctx)
@@ -283,7 +284,7 @@ func (g *Group) Apply(cfg Config) error {
 	}
 	g.memory.Resize(cmp.Or(cfg.Memory, budget.Default()))
 	for _, s := range next.servers {
-		if old.byID[s.cfg.ID] != s && g.life != nil {
+		if old.byID[s.cfg.ID] != s && g.within != nil {
 			g.start(s)
 		}
 	}
@@ -291,7 +292,7 @@ func (g *Group) Apply(cfg Config) error {
 	for id, before := range old.byID {
 		switch {
 		case next.byID[id] == before:
-		case g.life == nil:
+		case g.within == nil:
 			before.lifecycle.settle()
 		case !before.cfg.Disabled:
 			g.running.Go(before.retire)

@@ -28,7 +28,8 @@ type isolation struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
-	life    context.Context      // of the connections; nil until the server is started
+	within  withinFunc           // makes the context of a connection; nil until the server is started
+	ended   func() bool          // the server's context has ended; nil until it is started
 	shut    bool                 // no connection is made any more
 	open    map[string]*server   // by the session's key
 	closing map[*server]struct{} // not in use any more, and not gone yet
@@ -44,11 +45,15 @@ func newIsolation(s *server) *isolation {
 		closing: make(map[*server]struct{}), moved: make(chan struct{})}
 }
 
+// withinFunc returns a context that ends with the one that bounds it, and what ends it earlier.
+type withinFunc = func() (context.Context, context.CancelFunc)
+
 // begin lets connections be made, until ctx ends.
 func (i *isolation) begin(ctx context.Context) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.life = ctx
+	i.within = func() (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
+	i.ended = func() bool { return ctx.Err() != nil }
 }
 
 // retire ends every connection after its calls, and lets no new ones be made.
@@ -125,7 +130,7 @@ func (i *isolation) find(who tool.Session, says tool.Hop) (one *server, wait <-c
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
-	case i.life == nil, i.life.Err() != nil:
+	case i.within == nil, i.ended():
 		return nil, nil, i.unavailable()
 	case i.shut:
 		return nil, nil, errRetired
@@ -209,7 +214,7 @@ func (i *isolation) start(who tool.Session, says tool.Hop) *server {
 			before = append(before, old)
 		}
 	}
-	ctx, stop := context.WithCancel(i.life)
+	ctx, stop := i.within()
 	one.stop = stop
 	i.open[who.Key] = one
 	i.running.Go(func() {
