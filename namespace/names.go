@@ -87,8 +87,8 @@ func (id identity) short() string {
 	return encode(id.canonical(), id.server, id.tool)
 }
 
-// isToolset reports whether word is the first word of built-in tools. A server of that id has no short names of its
-// own: code__read_file belongs to the toolset, and the server's is mcp__code__read_file.
+// isToolset reports whether word is the first word of the hub's own tools: code__read_file belongs to the toolset. The config
+// refuses a server of that id; one that came another way would have the name mcp__code__read_file.
 func isToolset(word string) bool { return word == "code" || word == "hub" }
 
 // encode writes words as one name of [a-zA-Z0-9_-], joined by two underscores. Where that would lose information or

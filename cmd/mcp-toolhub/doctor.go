@@ -22,8 +22,9 @@ import (
 const doctorHelp = `Walk one server of the config through every step until it answers calls, and say which step
 fails, why, and what to do: is the command there (or does the host of the URL answer), does
 it start and initialise, what does it list, what of that can be offered (prompts and resources
-too, where it has them), and does it still answer. Each step shows how long it took. Without SERVER, all servers that are not disabled,
-one after the other, and the files that declare tools; those alone are "doctor declarative".
+too, where it has them), and does it still answer. Each step shows how long it took. Without
+SERVER, all servers that are not disabled, one after the other, and the files that declare
+tools; those alone are "doctor declarative".
 
 The server is started for the purpose and stopped again. No secret of the config is printed.`
 

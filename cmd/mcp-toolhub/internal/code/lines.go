@@ -13,7 +13,7 @@ import (
 // sniffBytes is the length of the beginning of a file that decides whether it is text.
 const sniffBytes = 8 << 10
 
-// source counts what is read of a file and stops when ctx ends or the budget is used up.
+// source counts what is read of a file and stops when check fails or the budget is used up.
 type source struct {
 	check  func() error // ends the reading by an error
 	r      io.Reader

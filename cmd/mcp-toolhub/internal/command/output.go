@@ -62,32 +62,34 @@ func redact(text string, secrets []string) string {
 // collector keeps the beginning and the end of a stream, and counts the rest.
 type collector struct {
 	mu      sync.Mutex
-	half    int // bytes of the beginning
-	rest    int // bytes of the end
+	headMax int // bytes of the beginning
+	tailMax int // bytes of the end
 	head    []byte
 	tail    []byte // a ring once it is full
 	next    int    // where the ring is written
 	written int64
 }
 
-func newCollector(limit int) *collector { return &collector{half: limit / 2, rest: limit - limit/2} }
+func newCollector(limit int) *collector {
+	return &collector{headMax: limit / 2, tailMax: limit - limit/2}
+}
 
 func (c *collector) Write(p []byte) (written int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	written = len(p)
 	c.written += int64(written)
-	n := min(len(p), c.half-len(c.head))
+	n := min(len(p), c.headMax-len(c.head))
 	c.head = append(c.head, p[:n]...)
 	p = p[n:]
-	n = min(len(p), c.rest-len(c.tail))
+	n = min(len(p), c.tailMax-len(c.tail))
 	c.tail = append(c.tail, p[:n]...)
-	if p = p[n:]; len(p) > c.rest {
-		p = p[len(p)-c.rest:]
+	if p = p[n:]; len(p) > c.tailMax {
+		p = p[len(p)-c.tailMax:]
 	}
 	for len(p) > 0 {
 		n := copy(c.tail[c.next:], p)
-		c.next = (c.next + n) % c.rest
+		c.next = (c.next + n) % c.tailMax
 		p = p[n:]
 	}
 	return written, nil

@@ -21,7 +21,7 @@ type commands struct {
 	stdout, stderr      int64
 }
 
-// commandsFields are the keys that both have.
+// commandsKeys returns the keys that both have.
 func commandsKeys(c *commands, what, stdout string) []field {
 	return []field{
 		keyAt("enabled", "Whether there are such tools (default true).", boolean{}, &c.enabled),
@@ -48,7 +48,7 @@ func declarativeKeys(c *commands) []field {
 		keyAt("max_timeout", "The most that a file can say (default 10m).", long, &c.maxTimeout))
 }
 
-// bounds are the settings of c, without a root.
+// bounds returns the settings of c, without a root. It reports a timeout over the most.
 func (r *reader) bounds(c *commands) command.Config {
 	out := command.Config{Env: c.env, Timeout: c.timeout.value, MaxTimeout: c.maxTimeout.value, StdoutLimit: int(c.stdout), StderrLimit: int(c.stderr)}
 	for _, dir := range c.roots {
@@ -59,7 +59,7 @@ func (r *reader) bounds(c *commands) command.Config {
 	case c.maxTimeout.ok && timeout > most:
 		faultOf(r, c.maxTimeout, "max_timeout is shorter than timeout", "raise it, or lower timeout")
 	case c.timeout.ok && timeout > most:
-		faultOf(r, c.timeout, "timeout is longer than max_timeout", "lower it, or raise max_timeout")
+		faultOf(r, c.timeout, "timeout is longer than max_timeout", "lower it, or raise max_timeout (default 10m)")
 	}
 	return out
 }

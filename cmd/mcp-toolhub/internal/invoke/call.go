@@ -111,13 +111,15 @@ func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
 	return nil
 }
 
-// prepareObservableInput derives the other inputs. They share the bytes of the observable one until one of them changes.
+// prepareObservableInput derives the inputs of permission and of the call from the observable one, which parseSchema has made.
+// They share its bytes until one of them changes.
 func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) error {
 	inv.inputs.permission, inv.inputs.call = inv.inputs.observable, inv.inputs.observable
 	return nil
 }
 
-// preHooks is the place of pre_tool_use hooks; none can be configured.
+// preHooks is the place of pre_tool_use hooks; none can be configured. A hook that changes an input must have it validated
+// again, because the phases that validate have passed.
 func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
 
 // schedule waits until it is this caller's turn at the tool's server.
