@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -52,7 +53,7 @@ func TestWriteFails(t *testing.T) {
 func TestLock(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state", "x")
-	n := 0
+	var inside, n atomic.Int32
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
@@ -61,13 +62,17 @@ func TestLock(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			n++
+			if inside.Add(1) > 1 {
+				t.Error("two hold the lock")
+			}
+			n.Add(1)
+			inside.Add(-1)
 			unlock()
 		})
 	}
 	all.Wait()
-	if n != 20 {
-		t.Errorf("%d changes", n)
+	if n.Load() != 20 {
+		t.Errorf("%d changes", n.Load())
 	}
 }
 
