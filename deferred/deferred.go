@@ -118,8 +118,8 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	return l.relisted(), nil
 }
 
-// relisted returns the profiles, sorted, of which a split that somebody has seen would list something else now. Changes of
-// the full surfaces do not count. The caller holds mu.
+// relisted returns the profiles whose lists have changed, sorted: somebody has seen a split that would differ now. Changes
+// of the full surfaces do not count. The caller holds mu.
 func (l *Loader) relisted() (changed []string) {
 	for key, s := range l.splits {
 		now := l.splitting(key, s.full).split()
@@ -131,9 +131,9 @@ func (l *Loader) relisted() (changed []string) {
 	return changed
 }
 
-// Update replaces the catalogs of all origins. Only origins that differ from before are indexed. It is called before
-// surfaces show new tools. It returns the profiles of which somebody has a list that changes because a server's
-// instructions do: the description of the search holds those.
+// Update replaces the catalogs of all origins. Only origins that differ from before are indexed. The hub calls it before
+// surfaces show new tools. The result names the profiles whose lists change because a server's instructions changed: the
+// description of tool_search holds those.
 func (l *Loader) Update(catalogs []tool.Catalog) (changed []string) {
 	l.updating.Lock()
 	defer l.updating.Unlock()

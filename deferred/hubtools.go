@@ -59,7 +59,7 @@ func mapping(name tool.Name) tool.ExternalMapping {
 	return tool.ExternalMapping{Source: tool.OwnServer, ToolName: string(name)}
 }
 
-// ownTools returns the hub's own tools on a surface of which deferred is held back, without those that the policy leaves out.
+// ownTools returns the hub's own tools for a surface that defers these tools. It leaves out what the policy excludes.
 func (p *splitting) ownTools(deferred []tool.Listed) map[string]*tool.Listed {
 	about := func(server string) (title, says string) {
 		if o := p.origins[server]; o != nil {

@@ -74,7 +74,7 @@ func prepare(r *Request) *subject {
 	return &subject{Request: r, now: now}
 }
 
-// unknownFacts are the facts of a tool of which nothing is known: the worst.
+// unknownFacts returns the worst facts, for a tool without any.
 func unknownFacts(t *tool.Tool) *facts.Facts {
 	yes := facts.Fact[bool]{Value: true, Origin: facts.Inferred, Why: "nothing is known of the tool"}
 	return &facts.Facts{Tool: t.Name, Server: t.Server, Destructive: yes, OpenWorld: yes, Network: yes,

@@ -26,7 +26,7 @@ type factsRecord struct {
 	ExternalMappings  []tool.ExternalMapping  `json:"external_mappings"`
 }
 
-// stranger returns the client that "tools list --why" and the facts speak of: one on stdio of which nothing is known. The
+// stranger returns an unknown client on stdio. "tools list --why" and the facts show what such a client would see. The
 // commands themselves see every tool, deferred or not.
 func stranger() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 

@@ -108,7 +108,7 @@ func (g *gathering) drop() {
 	g.bytes, g.memory = nil, nil
 }
 
-// received is the message, of which text is the part that matters.
+// received returns text, a part of what was gathered, with the memory that holds it.
 func (g *gathering) received(text []byte) Received {
 	return Received{Text: text, Memory: g.memory}
 }

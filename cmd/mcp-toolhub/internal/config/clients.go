@@ -15,7 +15,7 @@ func clientKey(name, doc string) field {
 		read: func(*reader, textfile.Member) bool { return true }}
 }
 
-// ignoredKeys are client keys of which the person is told that they change nothing.
+// ignoredKeys returns keys of client configs that the hub accepts and does not use. Their documentation says why.
 func ignoredKeys(why string, names ...string) []field {
 	fields := make([]field, len(names))
 	for i, name := range names {

@@ -120,8 +120,8 @@ type profileServer struct {
 	door *httpDoor
 }
 
-// New returns a server of the profiles, the first of which is the default one; direct views are among them, by their names
-// (see DirectView). No door is open to it yet.
+// New returns a server of the profiles. The first one is the default. Direct views are profiles, too (see DirectView). No
+// door is open yet.
 func New(cfg Config, profiles []string, deps Deps) (*Server, error) {
 	if len(profiles) == 0 || deps.Surfaces == nil || deps.Pipeline == nil || deps.Servers == nil || deps.Logger == nil {
 		return nil, errors.New("new downstream server: surfaces, profiles, pipeline, servers and logger are all needed")
