@@ -22,6 +22,14 @@ const MaxDepth = 1000
 // ErrSyntax is wrapped by every error about text that is no JSON, or not the kind of JSON that was needed.
 var ErrSyntax = errors.New("malformed JSON")
 
+// Errors of reading. They are made once, because scalars are read as objects or arrays all the time.
+var (
+	errNoObject = fmt.Errorf("read members: not an object: %w", ErrSyntax)
+	errMembers  = fmt.Errorf("read members: %w", ErrSyntax)
+	errNoArray  = fmt.Errorf("read elements: not an array: %w", ErrSyntax)
+	errElements = fmt.Errorf("read elements: %w", ErrSyntax)
+)
+
 // Depth returns how deep objects and arrays nest in text: 0 for a scalar. It looks at brackets outside strings only, so
 // it is meaningful for malformed text too.
 func Depth(text []byte) int {
@@ -65,6 +73,9 @@ func (m Member) Name() string {
 	return unquote(m.Key)
 }
 
+// IsPlain reports whether the member's key stands for itself: Name is then the text of Key.
+func (m Member) IsPlain() bool { return plain(m.Key) }
+
 // plain reports whether the inside of a JSON string stands for itself: no escape, and no byte that decoders replace.
 func plain(inner []byte) bool { return bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) }
 
@@ -73,7 +84,7 @@ func plain(inner []byte) bool { return bytes.IndexByte(inner, '\\') < 0 && utf8.
 func Members(object []byte, yield func(Member) bool) error {
 	i := skipSpace(object, 0)
 	if i >= len(object) || object[i] != '{' {
-		return fmt.Errorf("read members: not an object: %w", ErrSyntax)
+		return errNoObject
 	}
 	i = skipSpace(object, i+1)
 	if i < len(object) && object[i] == '}' {
@@ -96,7 +107,7 @@ func Members(object []byte, yield func(Member) bool) error {
 		}
 		i = skipSpace(object, i+1)
 	}
-	return fmt.Errorf("read members: %w", ErrSyntax)
+	return errMembers
 }
 
 // member reads the member whose key begins at i, and returns the index after its value.
@@ -290,7 +301,7 @@ func Duplicate(object []byte) (name string, ok bool) {
 func Elements(array []byte, yield func(value []byte) bool) error {
 	i := skipSpace(array, 0)
 	if i >= len(array) || array[i] != '[' {
-		return fmt.Errorf("read elements: not an array: %w", ErrSyntax)
+		return errNoArray
 	}
 	i = skipSpace(array, i+1)
 	if i < len(array) && array[i] == ']' {
@@ -313,7 +324,7 @@ func Elements(array []byte, yield func(value []byte) bool) error {
 		}
 		i = skipSpace(array, i+1)
 	}
-	return fmt.Errorf("read elements: %w", ErrSyntax)
+	return errElements
 }
 
 // String decodes a JSON string. ok is false if value is not one.

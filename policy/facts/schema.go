@@ -324,10 +324,10 @@ func (p *property) secret(last string) bool {
 	if p.types != "" && p.types != "string" && p.types != "object" && p.types != "array" {
 		return false
 	}
-	switch last {
-	case "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "cookie",
-		"cookies", "token", "pin", "cvv", "privatekey", "dsn":
+	if secretWord(last) {
 		return !strings.Contains(p.description, "page token") && !strings.Contains(p.description, "pagination")
+	}
+	switch last {
 	case "key":
 		return slices.ContainsFunc(p.words, func(w string) bool { return w == "api" || w == "private" || w == "secret" || w == "access" })
 	case "string":
@@ -336,8 +336,28 @@ func (p *property) secret(last string) bool {
 	return false
 }
 
-// Secret reports whether an argument that the tool's schema does not know holds a secret, by its name.
+// secretWord reports whether a name that ends in word is that of a secret.
+func secretWord(word string) bool {
+	switch word {
+	case "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization", "cookie",
+		"cookies", "token", "pin", "cvv", "privatekey", "dsn":
+		return true
+	}
+	return false
+}
+
+// Secret reports whether an argument that the tool's schema does not know holds a secret, by its name. Of most names the last
+// word says no, and nothing is allocated.
 func Secret(name string) bool {
+	var buffer [maxWord]byte
+	last := 0
+	for n, i := nextWord(name, 0, &buffer); n > 0; n, i = nextWord(name, i, &buffer) {
+		last = n
+	}
+	// buffer still holds the last word: a search that finds none writes nothing.
+	if word := buffer[:last]; !secretWord(string(word)) && string(word) != "key" && string(word) != "string" {
+		return false
+	}
 	p := property{name: name, words: split(name)}
 	return len(p.words) > 0 && p.secret(p.words[len(p.words)-1])
 }

@@ -202,38 +202,45 @@ func browserWord(word string) bool {
 // tokens calls yield for each word of an identifier, in lower case: words end at anything but a letter or digit, and where
 // camelCase begins another one. A word is valid during the call only.
 func tokens(identifier string, yield func(word []byte)) {
-	var buffer [48]byte
-	word := buffer[:0]
-	flush := func() {
-		if len(word) > 0 {
-			yield(word)
-			word = buffer[:0]
-		}
+	var buffer [maxWord]byte
+	for n, i := nextWord(identifier, 0, &buffer); n > 0; n, i = nextWord(identifier, i, &buffer) {
+		yield(buffer[:n])
 	}
-	previous := byte(0)
-	for i := 0; i < len(identifier); i++ {
+}
+
+// maxWord bounds the bytes of a word that are looked at.
+const maxWord = 48
+
+// nextWord writes the first word of identifier[i:] to buffer. It returns the word's length, 0 where there is none, and the index
+// to go on at.
+func nextWord(identifier string, i int, buffer *[maxWord]byte) (n, next int) {
+	for ; i < len(identifier); i++ {
 		c := identifier[i]
 		upper := c >= 'A' && c <= 'Z'
-		switch {
-		case upper && (previous >= 'a' && previous <= 'z' || previous >= '0' && previous <= '9'):
-			flush()
-		case upper && previous >= 'A' && previous <= 'Z' && i+1 < len(identifier) && identifier[i+1] >= 'a' && identifier[i+1] <= 'z':
-			flush()
+		if upper && n > 0 {
+			previous := identifier[i-1]
+			switch {
+			case previous >= 'a' && previous <= 'z', previous >= '0' && previous <= '9':
+				return n, i
+			case previous >= 'A' && previous <= 'Z' && i+1 < len(identifier) && identifier[i+1] >= 'a' && identifier[i+1] <= 'z':
+				return n, i
+			}
 		}
-		previous = c
 		switch {
 		case upper:
 			c += 'a' - 'A'
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c >= utf8.RuneSelf:
+		case n > 0:
+			return n, i
 		default:
-			flush()
 			continue
 		}
-		if len(word) < cap(buffer) {
-			word = append(word, c)
+		if n < len(buffer) {
+			buffer[n] = c
+			n++
 		}
 	}
-	flush()
+	return n, i
 }
 
 // split returns the words of an identifier.

@@ -87,8 +87,24 @@ func (m *masking) secret(name string, top bool) bool {
 }
 
 // undeclared reports whether value holds such a member anywhere.
-func (m *masking) undeclared(value []byte, top bool) bool {
-	return anyIn(value, func(name string, v []byte) bool { return m.secret(name, top) || m.undeclared(v, false) })
+func (m *masking) undeclared(value []byte, top bool) (found bool) {
+	if !rawjson.IsObject(value) {
+		_ = rawjson.Elements(value, func(v []byte) bool {
+			found = m.undeclared(v, false)
+			return !found
+		})
+		return found
+	}
+	_ = rawjson.Members(value, func(member rawjson.Member) bool {
+		if member.IsPlain() {
+			found = m.secret(string(member.Key), top) // the usual case, which allocates nothing
+		} else {
+			found = m.secret(member.Name(), top)
+		}
+		found = found || m.undeclared(member.Value, false)
+		return !found
+	})
+	return found
 }
 
 // mask replaces the secrets in value. paths are the sensitive ones of the facts that lead through value.

@@ -137,8 +137,15 @@ func objects(content json.RawMessage) json.RawMessage {
 		return nil
 	}
 	fits := true
-	out := []byte("[")
 	err := rawjson.Elements(content, func(e []byte) bool {
+		fits = rawjson.IsObject(e)
+		return fits
+	})
+	if err == nil && fits { // the usual case
+		return content
+	}
+	out := []byte("[")
+	err = rawjson.Elements(content, func(e []byte) bool {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
@@ -146,15 +153,11 @@ func objects(content json.RawMessage) json.RawMessage {
 			out = append(out, e...)
 			return true
 		}
-		fits = false
 		out = append(append(append(out, `{"type":"unknown","value":`...), e...), '}')
 		return true
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return append(append([]byte(`[{"type":"unknown","value":`), content...), "}]"...)
-	case fits:
-		return content
 	}
 	return append(out, ']')
 }

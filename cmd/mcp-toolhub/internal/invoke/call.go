@@ -126,9 +126,9 @@ func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	inv.moveTo(tool.StatusQueued)
 	inv.event(tool.EventInvocationQueued, nil)
-	actor := inv.call.Actor
-	leave, err := p.scheduler.enter(ctx, inv.listed.Tool.Server, actor.Ref()+"/"+actor.Session)
-	inv.leave = leave
+	actor := &inv.call.Actor
+	var err error
+	inv.place, err = p.scheduler.enter(ctx, inv.listed.Tool.Server, caller{actor.Door, actor.Name, actor.Session})
 	return err
 }
 
@@ -192,14 +192,18 @@ func (p *Pipeline) announce(ctx context.Context, records []tool.Record) error {
 
 // callExecutor calls the executor, for the call or for a retry.
 func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
-	x := &reporter{inv: inv, note: func(failure string, r ...tool.Record) { p.opts.note(ctx, inv.id, failure, r...) }}
+	both := &struct { // in one piece of memory
+		reporter
+		tool.Execution
+	}{reporter: reporter{inv: inv, note: func(failure string, r ...tool.Record) { p.opts.note(ctx, inv.id, failure, r...) }}}
+	x, c := &both.reporter, &inv.call
 	defer x.close()
-	c := &inv.call
-	return ex.Execute(ctx, &tool.Execution{
+	both.Execution = tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
 		Aims: inv.permitted.aims, Meta: c.Meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
 		InputByRetry: c.InputByRetry, Ask: x.asker(), Notify: c.Notify, Progress: x.report, Record: x.record,
-	})
+	}
+	return ex.Execute(ctx, &both.Execution)
 }
 
 // becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.

@@ -48,8 +48,8 @@ type invocation struct {
 	result  tool.Result
 	outcome Outcome
 
-	pending []tool.Record                         // not yet given to the journal
-	leave   func(took time.Duration, failed bool) // gives the place at the server back; nil without one
+	pending []tool.Record // not yet given to the journal
+	place   place         // at the server
 }
 
 // inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.
@@ -159,7 +159,7 @@ func (inv *invocation) takePending() []tool.Record {
 
 // release gives back what the invocation holds of the hub.
 func (inv *invocation) release() {
-	if inv.leave == nil {
+	if inv.place.queue == nil {
 		return
 	}
 	took := time.Duration(0)
@@ -167,8 +167,8 @@ func (inv *invocation) release() {
 		took = inv.ended.Sub(*inv.started)
 	}
 	class := inv.outcome.Class
-	inv.leave(took, class != "" && class != tool.ClassCanceled) // that somebody gave up is no fault of the server
-	inv.leave = nil
+	inv.place.leave(took, class != "" && class != tool.ClassCanceled) // that somebody gave up is no fault of the server
+	inv.place = place{}
 }
 
 // record returns the invocation as the journal keeps it, at this moment.

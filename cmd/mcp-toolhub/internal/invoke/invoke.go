@@ -173,8 +173,8 @@ type phase struct {
 
 // phases is the pipeline, in order. A phase that returns an error fails the invocation; from then on only the rows marked
 // always run.
-func phases() []phase {
-	return []phase{
+func phases() [12]phase {
+	return [...]phase{
 		{"resolve_tool", (*Pipeline).resolveTool, false, true},
 		{"parse_schema", (*Pipeline).parseSchema, false, false},
 		{"validate_values", (*Pipeline).validateValues, false, false},

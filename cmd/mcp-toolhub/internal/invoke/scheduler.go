@@ -57,9 +57,24 @@ type serverQueue struct {
 	latency [64]int64 // calls by how long they took: see bucket
 }
 
+// caller is who takes turns with others at a server.
+type caller struct{ door, name, session string }
+
+// place is what a running call holds of its server: one of its places. The zero value is none.
+type place struct {
+	scheduler *scheduler
+	server    string
+	queue     *serverQueue
+}
+
+// leave gives the place back. took says how long the call ran, failed whether it failed.
+func (p *place) leave(took time.Duration, failed bool) {
+	p.queue.leave(p.scheduler.limits(p.server).withDefaults(), took, failed)
+}
+
 // callerQueue holds the waiting calls of one caller, first come first served. A call's channel is closed when it is admitted.
 type callerQueue struct {
-	caller  string
+	caller  caller
 	waiting []chan struct{}
 }
 
@@ -79,23 +94,23 @@ func (s *scheduler) queue(server string) *serverQueue {
 	return s.queues[server]
 }
 
-// enter waits until a call of caller may go to server. leave is called when it has ended; failed says how.
-func (s *scheduler) enter(ctx context.Context, server, caller string) (leave func(took time.Duration, failed bool), err error) {
+// enter waits until a call of by may go to server. Its place is given back when it has ended.
+func (s *scheduler) enter(ctx context.Context, server string, by caller) (place, error) {
 	q := s.queue(server)
 	limits := s.limits(server).withDefaults()
-	leave = func(took time.Duration, failed bool) { q.leave(s.limits(server).withDefaults(), took, failed) }
+	entered := place{s, server, q}
 	q.mu.Lock()
 	if q.running < limits.MaxParallel && q.queued == 0 {
 		q.running++
 		q.mu.Unlock()
-		return leave, nil
+		return entered, nil
 	}
 	if q.queued >= limits.MaxQueued {
 		q.mu.Unlock()
-		return nil, &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
+		return place{}, &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
 			"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel", limits.MaxQueued, server)}
 	}
-	admitted := q.join(caller)
+	admitted := q.join(by)
 	q.mu.Unlock()
 	began := time.Now()
 	select {
@@ -103,7 +118,7 @@ func (s *scheduler) enter(ctx context.Context, server, caller string) (leave fun
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.load.Waited += time.Since(began)
-		return leave, nil
+		return entered, nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
@@ -113,27 +128,27 @@ func (s *scheduler) enter(ctx context.Context, server, caller string) (leave fun
 		q.running--
 		q.admit(limits)
 	default:
-		q.giveUp(caller, admitted)
+		q.giveUp(by, admitted)
 	}
-	return nil, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
+	return place{}, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
 }
 
-// join puts a call of caller at the end of the caller's line. q.mu is held.
-func (q *serverQueue) join(caller string) (admitted chan struct{}) {
+// join puts a call of by at the end of the caller's line. q.mu is held.
+func (q *serverQueue) join(by caller) (admitted chan struct{}) {
 	admitted = make(chan struct{})
-	i := q.find(caller)
+	i := q.find(by)
 	if i < 0 {
 		i = len(q.turn)
-		q.turn = append(q.turn, &callerQueue{caller: caller})
+		q.turn = append(q.turn, &callerQueue{caller: by})
 	}
 	q.turn[i].waiting = append(q.turn[i].waiting, admitted)
 	q.queued++
 	return admitted
 }
 
-// giveUp takes a waiting call of caller out of its line. q.mu is held.
-func (q *serverQueue) giveUp(caller string, admitted chan struct{}) {
-	i := q.find(caller)
+// giveUp takes a waiting call of by out of its line. q.mu is held.
+func (q *serverQueue) giveUp(by caller, admitted chan struct{}) {
+	i := q.find(by)
 	l := q.turn[i]
 	l.waiting = slices.DeleteFunc(l.waiting, func(c chan struct{}) bool { return c == admitted })
 	q.queued--
@@ -143,8 +158,8 @@ func (q *serverQueue) giveUp(caller string, admitted chan struct{}) {
 }
 
 // find returns the index of a caller in turn; -1 where none of its calls waits. q.mu is held.
-func (q *serverQueue) find(caller string) int {
-	return slices.IndexFunc(q.turn, func(l *callerQueue) bool { return l.caller == caller })
+func (q *serverQueue) find(by caller) int {
+	return slices.IndexFunc(q.turn, func(l *callerQueue) bool { return l.caller == by })
 }
 
 // admit lets waiting calls in as long as there is room. q.mu is held.

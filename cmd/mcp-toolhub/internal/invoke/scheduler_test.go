@@ -20,7 +20,7 @@ func TestTurnsGoRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScheduler(narrow(1, 100))
-		leave, err := s.enter(t.Context(), "s", "holder")
+		held, err := s.enter(t.Context(), "s", by("holder"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,13 +28,13 @@ func TestTurnsGoRound(t *testing.T) {
 		queue := func(caller string, calls int) {
 			for i := range calls {
 				go func() {
-					leave, err := s.enter(t.Context(), "s", caller)
+					held, err := s.enter(t.Context(), "s", by(caller))
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					order = append(order, fmt.Sprint(caller, i)) // one at a time: the gate is one wide
-					leave(time.Millisecond, false)
+					held.leave(time.Millisecond, false)
 				}()
 				synctest.Wait()
 			}
@@ -44,7 +44,7 @@ func TestTurnsGoRound(t *testing.T) {
 		if l := s.load("s"); l.Queued != 4 || l.Running != 1 {
 			t.Errorf("load %+v", l)
 		}
-		leave(time.Millisecond, false)
+		held.leave(time.Millisecond, false)
 		synctest.Wait()
 		if want := []string{"greedy0", "modest0", "greedy1", "greedy2"}; !slices.Equal(order, want) {
 			t.Errorf("turns %v, want %v", order, want)
@@ -59,30 +59,30 @@ func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScheduler(narrow(1, 1))
-		leave, _ := s.enter(t.Context(), "slow", "a")
+		held, _ := s.enter(t.Context(), "slow", by("a"))
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = s.enter(ctx, "slow", "a") }()
+		go func() { _, _ = s.enter(ctx, "slow", by("a")) }()
 		synctest.Wait()
-		_, err := s.enter(t.Context(), "slow", "b")
+		_, err := s.enter(t.Context(), "slow", by("b"))
 		var f *tool.Failure
 		if !errors.As(err, &f) || f.Class != tool.ClassRateLimited || f.RetryAfter == 0 {
 			t.Errorf("a call too many: %v", err)
 		}
-		if other, err := s.enter(t.Context(), "other", "b"); err != nil {
+		if other, err := s.enter(t.Context(), "other", by("b")); err != nil {
 			t.Errorf("another server is held up: %v", err)
 		} else {
-			other(0, false)
+			other.leave(0, false)
 		}
 		cancel()
 		synctest.Wait()
 		if l := s.load("slow"); l.Queued != 0 || l.Running != 1 {
 			t.Errorf("after the waiting call gave up: %+v", l)
 		}
-		leave(time.Second, true)
-		if again, err := s.enter(t.Context(), "slow", "b"); err != nil {
+		held.leave(time.Second, true)
+		if again, err := s.enter(t.Context(), "slow", by("b")); err != nil {
 			t.Errorf("the place was not given back: %v", err)
 		} else {
-			again(0, false)
+			again.leave(0, false)
 		}
 	})
 }
@@ -99,8 +99,8 @@ func TestNothingIsLostWhenCallersGiveUp(t *testing.T) {
 				go cancel()
 			}
 			defer cancel()
-			if leave, err := s.enter(ctx, "s", fmt.Sprint(i%7)); err == nil {
-				leave(time.Microsecond, false)
+			if held, err := s.enter(ctx, "s", by(fmt.Sprint(i%7))); err == nil {
+				held.leave(time.Microsecond, false)
 			}
 		}()
 	}
@@ -116,12 +116,12 @@ func TestLatency(t *testing.T) {
 	t.Parallel()
 	s := newScheduler(nil)
 	for range 100 {
-		leave, _ := s.enter(t.Context(), "s", "a")
-		leave(10*time.Millisecond, false)
+		held, _ := s.enter(t.Context(), "s", by("a"))
+		held.leave(10*time.Millisecond, false)
 	}
 	for range 10 {
-		leave, _ := s.enter(t.Context(), "s", "a")
-		leave(time.Second, true)
+		held, _ := s.enter(t.Context(), "s", by("a"))
+		held.leave(time.Second, true)
 	}
 	l := s.load("s")
 	if l.P50 < 10*time.Millisecond || l.P50 > 15*time.Millisecond || l.P95 < time.Second || l.P95 > 1500*time.Millisecond || l.Errors != 10 {
@@ -133,3 +133,6 @@ func TestLatency(t *testing.T) {
 		}
 	}
 }
+
+// by is a caller of that name.
+func by(name string) caller { return caller{name: name} }
