@@ -27,6 +27,8 @@ type benchSpec struct {
 	Door    string      `json:"door,omitempty"`    // http or stdio: what it speaks to its clients
 	URL     string      `json:"url,omitempty"`     // of a server that runs already; all else is empty then
 	Tools   int         `json:"tools,omitempty"`   // raw: how many tools it lists
+	First   int         `json:"first,omitempty"`   // raw: the number in the first tool's declaration
+	Program []string    `json:"program,omitempty"` // a program to run, with its arguments, in place of a role
 	Servers []benchSpec `json:"servers,omitempty"` // proxies: what lies behind them
 	Profile string      `json:"profile,omitempty"` // file for a CPU profile of the process's whole life
 }
@@ -41,6 +43,9 @@ func (s benchSpec) text() string {
 
 // command is the command that runs s in a process of its own.
 func (s benchSpec) command(args ...string) (*exec.Cmd, error) {
+	if len(s.Program) > 0 {
+		return exec.Command(s.Program[0], s.Program[1:]...), nil
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the test binary: %w", err)
@@ -99,7 +104,9 @@ func runRole(spec benchSpec) error {
 	case "echo":
 		return serveEcho(ctx, spec.Door)
 	case "raw":
-		return newRawServer(spec.Tools).serve(spec.Door)
+		return newRawServer(spec).serve(spec.Door)
+	case "merge":
+		return runMerge(spec)
 	case "splice":
 		return runSplice(spec)
 	case "sdk":

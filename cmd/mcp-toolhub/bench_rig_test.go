@@ -47,6 +47,14 @@ type benchProcess struct {
 // startBenchProcess starts s, waits until it serves if its door is HTTP, and stops it when tb ends.
 func startBenchProcess(tb testing.TB, s benchSpec, args ...string) *benchProcess {
 	tb.Helper()
+	p := launchBenchProcess(tb, s, args...)
+	tb.Cleanup(func() { p.stop(tb, s) })
+	return p
+}
+
+// launchBenchProcess is startBenchProcess for a caller that stops it.
+func launchBenchProcess(tb testing.TB, s benchSpec, args ...string) *benchProcess {
+	tb.Helper()
 	cmd, err := s.command(args...)
 	if err != nil {
 		tb.Fatal(err)
@@ -70,11 +78,11 @@ func startBenchProcess(tb testing.TB, s benchSpec, args ...string) *benchProcess
 	}
 	serving := make(chan string, 1)
 	go p.readLog(stderr, serving)
-	tb.Cleanup(func() { p.stop(tb, s) })
 	if s.Door == "http" {
 		select {
 		case p.url = <-serving:
 		case <-p.read:
+			_ = cmd.Wait()
 			tb.Fatalf("%s does not serve:\n%s", s.Role, p.log())
 		}
 	}
@@ -250,7 +258,10 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 	servers := make(map[string]any)
 	for i, s := range spec.Servers {
 		entry := map[string]any{"command": self, "env": map[string]string{benchRole: s.text(), "GORACE": raceOptions}}
-		if s.URL != "" {
+		switch {
+		case len(s.Program) > 0:
+			entry = map[string]any{"command": s.Program[0], "args": s.Program[1:]}
+		case s.URL != "":
 			entry = map[string]any{"type": "http", "url": s.URL}
 		}
 		servers[benchServerID(i)] = entry

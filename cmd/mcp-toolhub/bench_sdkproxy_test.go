@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -12,6 +13,7 @@ import (
 // sdkProxy is what the SDK gives to somebody who writes the shortest pass-through: a server whose middleware hands calls
 // to client sessions. It shows tools under the names that the hub gives them.
 type sdkProxy struct {
+	mu       sync.Mutex // while connecting
 	sessions []*mcp.ClientSession
 	tools    []*mcp.Tool
 	routes   map[string]sdkRoute
@@ -37,10 +39,15 @@ func runSDKProxy(ctx context.Context, spec benchSpec) (err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	errs := make(chan error, len(spec.Servers))
 	for i, server := range spec.Servers {
-		if err := p.connect(ctx, i, server); err != nil {
-			return err
-		}
+		go func() { errs <- p.connect(ctx, i, server) }()
+	}
+	for range spec.Servers {
+		err = errors.Join(err, <-errs)
+	}
+	if err != nil {
+		return err
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -69,11 +76,17 @@ func (p *sdkProxy) connect(ctx context.Context, n int, server benchSpec) error {
 	if err != nil {
 		return err
 	}
-	p.sessions = append(p.sessions, session)
+	var tools []*mcp.Tool
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return err
 		}
+		tools = append(tools, t)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions = append(p.sessions, session)
+	for _, t := range tools {
 		native := t.Name
 		t.Name = benchToolName(n, native)
 		p.tools = append(p.tools, t)

@@ -55,14 +55,14 @@ var blobSizes = []struct {
 	mib  int
 }{{"blob_1mib", 1}, {"blob_10mib", 10}}
 
-// newRawServer returns a server that lists n tools, the blobs first.
-func newRawServer(n int) *rawServer {
+// newRawServer returns the server of spec, which lists the blobs first.
+func newRawServer(spec benchSpec) *rawServer {
 	s := &rawServer{blobs: make(map[string][]byte)}
 	var names []string
 	for _, b := range blobSizes {
 		names = append(names, b.tool)
 	}
-	for i := len(names); i < n; i++ {
+	for i := len(names); i < spec.Tools; i++ {
 		names = append(names, fmt.Sprintf("tool_%05d", i))
 	}
 	list := []byte(`"result":{"tools":[`)
@@ -70,7 +70,7 @@ func newRawServer(n int) *rawServer {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = fmt.Appendf(list, rawDeclaration, name, i, i, i)
+		list = fmt.Appendf(list, rawDeclaration, name, spec.First+i, spec.First+i, spec.First+i)
 	}
 	s.list = append(list, "]}"...)
 	const line = `func lookup(name string) (*entry, error) {\n\treturn find(\"entries\", name) // größer\n`
