@@ -30,15 +30,18 @@ const (
 
 func newBacklog() *backlog { return &backlog{turns: make(chan struct{}, maxServed)} }
 
-// turn waits until a call may be served, or ctx is done, and returns what ends it.
-func (b *backlog) turn(ctx context.Context) (end func()) {
+// turn waits until a call may be served, or ctx is done. over must follow if it returns true.
+func (b *backlog) turn(ctx context.Context) (taken bool) {
 	select {
 	case b.turns <- struct{}{}:
-		return func() { <-b.turns }
+		return true
 	case <-ctx.Done():
-		return func() {}
+		return false
 	}
 }
+
+// over ends a turn.
+func (b *backlog) over() { <-b.turns }
 
 // begin counts a message of so many bytes, until done is called.
 func (b *backlog) begin(bytes int) (done func()) {

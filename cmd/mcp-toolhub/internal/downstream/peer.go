@@ -117,14 +117,17 @@ func empty(object json.RawMessage) bool {
 // inflight holds the calls of one connection or session that have not been answered, by their id as written.
 type inflight struct {
 	mu    sync.Mutex
-	calls map[string]context.CancelCauseFunc
+	calls map[string]*inflightCall
 }
+
+// inflightCall is a call that has not been answered.
+type inflightCall struct{ cancel context.CancelCauseFunc }
 
 // maxInflight bounds the open calls of one client.
 const maxInflight = 1000
 
-// add registers a call. It refuses an id that is in use and one call too many.
-func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context, func(), *tool.RPCError) {
+// add registers a call, until done is called, which may be done again. It refuses an id that is in use and one call too many.
+func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Context, done func(), _ *tool.RPCError) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,10 +141,13 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (context.Context
 		return nil, nil, &tool.RPCError{Code: tool.CodeInternalError,
 			Message: fmt.Sprintf("%d calls of this client are open: wait for one to end, then try again", maxInflight)}
 	}
-	set(&f.calls, key, cancel)
+	call := &inflightCall{cancel}
+	set(&f.calls, key, call)
 	return ctx, func() {
 		f.mu.Lock()
-		delete(f.calls, key)
+		if f.calls[key] == call { // the id may be that of another one by now
+			delete(f.calls, key)
+		}
 		f.mu.Unlock()
 		cancel(nil)
 	}, nil
@@ -158,9 +164,9 @@ func (f *inflight) cancel(params json.RawMessage) bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	cancel, ok := f.calls[string(id)]
+	call, ok := f.calls[string(id)]
 	if ok {
-		cancel(errWithdrawn)
+		call.cancel(errWithdrawn)
 	}
 	return ok
 }
@@ -169,8 +175,8 @@ func (f *inflight) cancel(params json.RawMessage) bool {
 func (f *inflight) cancelAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, cancel := range f.calls {
-		cancel(nil)
+	for _, call := range f.calls {
+		call.cancel(nil)
 	}
 }
 

@@ -36,6 +36,7 @@ type stdioDoor struct {
 	inflight  inflight
 	questions questions
 	lanes     sync.WaitGroup // lane requests of this client
+	workers   workers        // serve them
 	sequel    sequel
 	inputEnd  chan struct{} // closed when the client has sent its last message
 
@@ -60,7 +61,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	defer close(gone)
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, caller: &caller{session: session, out: newOutbox(nil), view: profile},
-		backlog: newBacklog(), inputEnd: make(chan struct{})}
+		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers()}
 	d.out = &lineWriter{out: out, backlog: d.backlog, onBreak: func() {
 		d.inflight.cancelAll()
 		d.sdk.close()
@@ -211,25 +212,14 @@ func (d *stdioDoor) dispatch(ctx context.Context, m jsonrpc.Message, reply func(
 			return
 		}
 		// Before the next line is read: it may cancel this call.
-		ctx, done, refusal := p.inflight.add(ctx, m.ID)
+		opened, done, refusal := p.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			d.server.calls.Done()
 			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
 		}
 		p.inflight = nil
-		done = sync.OnceFunc(done)
-		behind := d.sequel.before()
-		d.lanes.Go(func() {
-			defer d.server.calls.Done()
-			defer done()
-			behind()
-			defer d.backlog.turn(ctx)()
-			d.server.serveLane(ctx, p, m, &stdioReplier{door: d, id: m.ID, reply: func(text pieces) bool {
-				done() // the client may use the id again once it has the answer
-				return reply(text)
-			}})
-		})
+		d.serve(ctx, opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
 	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
 	case m.Method == noteRootsChanged && m.ID == nil:
 		d.server.deps.Servers.RootsChanged(ctx, d.session, m.Params)
@@ -246,6 +236,22 @@ func (d *stdioDoor) dispatch(ctx context.Context, m jsonrpc.Message, reply func(
 		}
 		d.forward(ctx, m, reply)
 	}
+}
+
+// serve answers a request on a goroutine of its own. called is the context of the request, done ends it, and frees its id.
+func (d *stdioDoor) serve(ctx, called context.Context, p peer, m jsonrpc.Message, r *stdioReplier) {
+	behind := d.sequel.before()
+	d.lanes.Add(1)
+	d.workers.run(ctx, func() {
+		defer d.lanes.Done()
+		defer d.server.calls.Done()
+		defer r.done()
+		behind()
+		if d.backlog.turn(called) {
+			defer d.backlog.over()
+		}
+		d.server.serveLane(called, p, m, r)
+	})
 }
 
 func (d *stdioDoor) isInitialized() bool {
@@ -411,7 +417,13 @@ func (d *stdioDoor) settle() {
 type stdioReplier struct {
 	door  *stdioDoor
 	id    json.RawMessage
+	done  func() // ends the request: the client may use the id again once it has the answer
 	reply func(pieces) (written bool)
+}
+
+func (r *stdioReplier) end(text pieces) (written bool) {
+	r.done()
+	return r.reply(text)
 }
 
 func (r *stdioReplier) notify(method string, params json.RawMessage) {
@@ -426,10 +438,10 @@ func (r *stdioReplier) abandon(ctx context.Context) bool {
 	if !errors.Is(context.Cause(ctx), errWithdrawn) {
 		return false
 	}
-	r.reply(pieces{})
+	r.end(pieces{})
 	return true
 }
 
-func (r *stdioReplier) answer(result pieces) (written bool) { return r.reply(answerText(r.id, result)) }
+func (r *stdioReplier) answer(result pieces) (written bool) { return r.end(answerText(r.id, result)) }
 
-func (r *stdioReplier) refuse(err *tool.RPCError) { r.reply(whole(jsonrpc.ErrorText(r.id, err))) }
+func (r *stdioReplier) refuse(err *tool.RPCError) { r.end(whole(jsonrpc.ErrorText(r.id, err))) }
