@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -29,6 +30,7 @@ type far struct {
 	execute func(context.Context, *tool.Execution) (tool.Reply, error)
 	servers Servers          // nil: tools alone
 	dir     string           // of the journal
+	sync    time.Duration    // within which that is on the disk; 0: at once
 	journal *persist.Journal // set by newServer
 
 	options func(*invoke.Options) // changes those of the pipeline; nil: none
@@ -80,7 +82,7 @@ func newServer(t testing.TB, cfg Config, f *far) *Server {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	f.dir = t.TempDir()
-	journal, err := persist.Open(persist.JournalConfig{Dir: f.dir}, logger)
+	journal, err := persist.Open(persist.JournalConfig{Dir: f.dir, SyncWithin: f.sync}, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -16,19 +15,29 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// guard decides which HTTP requests come in, by their host, origin and token.
-type guard struct{ config func() Config }
+// guard decides which HTTP requests come in, by their host, origin and token. Each of its checks answers the requests that it
+// refuses, and returns ok false for them.
+type guard struct{ config func() *Config }
 
-// clients returns next for requests that pass all checks. A browser is told what is here instead.
-func (g *guard) clients(next http.Handler) http.Handler {
-	clients := g.checkOrigin(g.authenticate(next))
-	return g.checkHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isBrowser(r) {
-			tellPerson(w, r)
-			return
-		}
-		clients.ServeHTTP(w, r)
-	}))
+// entry is an HTTP request that the guard has let in.
+type entry struct {
+	*http.Request
+	actor tool.Actor
+}
+
+// admit lets a client's request in that passes all checks. A browser is told what is here instead.
+func (g *guard) admit(w http.ResponseWriter, r *http.Request) (in *entry, ok bool) {
+	if !g.checkHost(w, r) {
+		return nil, false
+	}
+	if isBrowser(r) {
+		tellPerson(w, r)
+		return nil, false
+	}
+	if !g.checkOrigin(w, r) {
+		return nil, false
+	}
+	return g.authenticate(w, r)
 }
 
 // CheckListen returns an error where the hub must not listen on address: without authentication only this machine may
@@ -56,23 +65,25 @@ func isLoopback(host string) bool {
 
 // checkHost lets in requests for the hub's own names only, so that a web page cannot reach it by pointing a name of its
 // own at this machine (DNS rebinding).
-func (g *guard) checkHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		cfg := g.config().HTTP
-		listen, _, _ := net.SplitHostPort(cfg.Listen)
-		host := r.Host
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		host = strings.Trim(host, "[]")
-		known := isLoopback(host) || host != "" && strings.EqualFold(host, listen) || isOwnAddress(r, host) ||
-			slices.ContainsFunc(cfg.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
-		if !known {
-			http.Error(w, "this hub is not known under that host name: add it to hub.http.allowed_hosts", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+func (g *guard) checkHost(w http.ResponseWriter, r *http.Request) (ok bool) {
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if !isLoopback(host) && !g.isOwnName(r, host) {
+		http.Error(w, "this hub is not known under that host name: add it to hub.http.allowed_hosts", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
+// isOwnName reports whether host is the address that the hub listens on, or a name that its config allows.
+func (g *guard) isOwnName(r *http.Request, host string) bool {
+	cfg := &g.config().HTTP
+	listen, _, _ := net.SplitHostPort(cfg.Listen)
+	return host != "" && strings.EqualFold(host, listen) || isOwnAddress(r, host) ||
+		slices.ContainsFunc(cfg.AllowedHosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
 // isOwnAddress reports whether host is the very IP address that the request came in on.
@@ -91,32 +102,29 @@ func isOwnAddress(r *http.Request, host string) bool {
 
 // checkOrigin: "Servers MUST validate the Origin header on all incoming connections." A request without one does not come
 // from a web page.
-func (g *guard) checkOrigin(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origins := r.Header.Values("Origin")
-		if len(origins) == 0 {
-			next.ServeHTTP(w, r)
-			return
-		}
-		origin := origins[0]
-		if len(origins) > 1 || !g.isAllowedOrigin(r, origin) {
-			http.Error(w, "requests from that origin are refused: add it to hub.http.allowed_origins", http.StatusForbidden)
-			return
-		}
-		h := w.Header()
-		h.Set("Access-Control-Allow-Origin", origin)
-		h.Add("Vary", "Origin")
-		h.Set("Access-Control-Expose-Headers", headerSession+", "+headerVersion)
-		if r.Method == http.MethodOptions {
-			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, "+
-				headerSession+", "+headerVersion+", "+headerMethod+", "+headerName+paramHeaders(r))
-			h.Set("Access-Control-Max-Age", "600")
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+func (g *guard) checkOrigin(w http.ResponseWriter, r *http.Request) (ok bool) {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	origin := origins[0]
+	if len(origins) > 1 || !g.isAllowedOrigin(r, origin) {
+		http.Error(w, "requests from that origin are refused: add it to hub.http.allowed_origins", http.StatusForbidden)
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", headerSession+", "+headerVersion)
+	if r.Method != http.MethodOptions {
+		return true
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, "+
+		headerSession+", "+headerVersion+", "+headerMethod+", "+headerName+paramHeaders(r))
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return false
 }
 
 // paramHeaders returns the headers that a web page wants to send and that repeat arguments of tools. Tools choose their
@@ -141,17 +149,17 @@ func (g *guard) isAllowedOrigin(r *http.Request, origin string) bool {
 }
 
 // authenticate finds out whose request it is. Every token is compared, in constant time, so that the time tells nothing.
-func (g *guard) authenticate(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor, ok := g.actorOf(r)
-		if !ok {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
-			http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
-			return
-		}
+func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry, ok bool) {
+	actor, ok := g.actorOf(r)
+	if !ok {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mcp-toolhub"`)
+		http.Error(w, "sign in with a bearer token of hub.auth.tokens", http.StatusUnauthorized)
+		return nil, false
+	}
+	if r.URL.RawQuery != "" {
 		actor.Client.Names = r.URL.Query().Get(namesParameter)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, actor)))
-	})
+	}
+	return &entry{r, actor}, true
 }
 
 // namesParameter in the query of an address asks for a naming style: /mcp?names=safe.
@@ -181,12 +189,4 @@ func (g *guard) actorOf(r *http.Request) (tool.Actor, bool) {
 		}
 	}
 	return tool.Actor{Name: name, Door: httpActor}, found == 1 && strings.EqualFold(scheme, "Bearer")
-}
-
-// actorKey carries the actor of an HTTP request.
-type actorKey struct{}
-
-func actorFrom(r *http.Request) tool.Actor {
-	actor, _ := r.Context().Value(actorKey{}).(tool.Actor)
-	return actor
 }

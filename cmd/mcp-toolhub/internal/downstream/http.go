@@ -36,38 +36,61 @@ const directPrefix = "s/"
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
-	in := &guard{config: s.cfg}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health/live", s.live)
-	mux.Handle("GET /health/ready", in.checkHost(http.HandlerFunc(s.ready)))
-	mux.Handle("GET /{$}", in.checkHost(http.HandlerFunc(tellPerson)))
-	named := func(w http.ResponseWriter, r *http.Request, profile, absent string) {
+	g := &guard{config: s.cfg}
+	local := func(serve http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if g.checkHost(w, r) {
+				serve(w, r)
+			}
+		}
+	}
+	clients := func(serve func(http.ResponseWriter, *entry)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if in, ok := g.admit(w, r); ok {
+				serve(w, in)
+			}
+		}
+	}
+	named := func(w http.ResponseWriter, in *entry, profile, absent string) {
 		ps := s.settings.Load().profiles[profile]
 		if ps == nil {
 			http.Error(w, absent, http.StatusNotFound)
 			return
 		}
-		ps.door.ServeHTTP(w, r)
+		ps.door.serve(w, in)
 	}
-	mux.Handle("/mcp", in.clients(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.settings.Load().first.door.ServeHTTP(w, r)
-	})))
-	mux.Handle("/mcp/p/{profile}", in.clients(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("profile")
+	first := clients(func(w http.ResponseWriter, in *entry) { s.settings.Load().first.door.serve(w, in) })
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health/live", s.live)
+	mux.HandleFunc("GET /health/ready", local(s.ready))
+	mux.HandleFunc("GET /{$}", local(tellPerson))
+	mux.HandleFunc(firstPath, first)
+	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
+		name := in.PathValue("profile")
 		if strings.HasPrefix(name, directPrefix) { // an encoded slash
 			name = ""
 		}
-		named(w, r, name, "no such profile: the hub's config names its profiles")
-	})))
-	mux.Handle("/mcp/s/{server}", in.clients(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		named(w, in, name, "no such profile: the hub's config names its profiles")
+	}))
+	mux.HandleFunc("/mcp/s/{server}", clients(func(w http.ResponseWriter, in *entry) {
 		if s.cfg().HTTP.NoDirectViews {
 			http.Error(w, "direct views are off: set hub.http.direct_views in the hub's config", http.StatusNotFound)
 			return
 		}
-		named(w, r, DirectView(r.PathValue("server")), "no such server: the hub's config names its servers")
-	})))
-	return limitBody(mux)
+		named(w, in, DirectView(in.PathValue("server")), "no such server: the hub's config names its servers")
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limitBody(w, r)
+		if r.URL.Path == firstPath { // the usual one: the mux would find the same
+			first(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
+
+// firstPath is the address of the default profile.
+const firstPath = "/mcp"
 
 // isBrowser reports whether a person looks at an address with a browser: no MCP client wants HTML.
 func isBrowser(r *http.Request) bool {
@@ -93,18 +116,15 @@ const bodyWithin = 30 * time.Second
 
 // limitBody ends connections whose request body does not come, so that nobody can hold one without even a token. Whoever
 // has read the body lifts the limit, because the connection may then stay open for a long answer.
-func limitBody(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
-		}
-		next.ServeHTTP(w, r)
-	})
+func limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
+	}
 }
 
 // readBody reads a POST's body, or answers the request and returns ok false.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	if !isJSON(r.Header.Get("Content-Type")) {
 		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
 		return nil, false
 	}
@@ -113,11 +133,13 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		return nil, false
 	}
 	limit := s.cfg().HTTP.MaxBodyBytes
-	var buf bytes.Buffer
+	var err error
 	if n := r.ContentLength; n > 0 && n <= limit {
-		buf.Grow(int(n) + bytes.MinRead)
+		body = make([]byte, n) // its own: a call that waits for input keeps parts of it
+		_, err = io.ReadFull(r.Body, body)
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -131,10 +153,28 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return buf.Bytes(), true
+	return body, true
 }
 
+// usualAccept and usualType are what nearly all clients send, and usualType is what the hub answers with.
+const (
+	usualAccept = "application/json, text/event-stream"
+	usualType   = "application/json"
+)
+
+func isJSON(contentType string) bool {
+	if contentType == usualType {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == usualType
+}
+
+// accepts reports whether the client takes media, which is one of those of usualAccept.
 func accepts(r *http.Request, media string) bool {
+	if all := r.Header["Accept"]; len(all) == 1 && all[0] == usualAccept {
+		return true
+	}
 	kind, _, _ := strings.Cut(media, "/")
 	for _, value := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(value, ",") {

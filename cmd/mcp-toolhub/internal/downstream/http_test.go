@@ -594,3 +594,17 @@ func TestResultsForOlderClients(t *testing.T) {
 		}
 	}
 }
+
+// TestUsualPathIsThatOfTheMux holds that the check for the usual path sends requests where the mux sends them.
+func TestUsualPathIsThatOfTheMux(t *testing.T) {
+	t.Parallel()
+	url := serve(t, newServer(t, Config{}, &far{}))
+	for path, want := range map[string]int{
+		"/mcp": http.StatusOK, "/%6dcp": http.StatusOK, "/mcp?x=1": http.StatusOK, "/mcp/p/default": http.StatusOK,
+		"/mcp/": http.StatusNotFound, "/MCP": http.StatusNotFound, "/mcp/p": http.StatusNotFound, "/mcp%2f": http.StatusNotFound,
+	} {
+		if status, _, _ := post(t, url+path, fmt.Sprintf(initialize, "2025-11-25")); status != want {
+			t.Errorf("initialize at %s: status %d, want %d", path, status, want)
+		}
+	}
+}

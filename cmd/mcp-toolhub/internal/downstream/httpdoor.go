@@ -39,36 +39,41 @@ func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
 	})}
 }
 
-func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if actor := actorFrom(r); actor.Client.Names != "" {
-		if _, err := d.server.deps.Surfaces.Surface(d.profile, actor); err != nil {
+// serve serves one request that the guard has let in.
+func (d *httpDoor) serve(w http.ResponseWriter, r *entry) {
+	if r.actor.Client.Names != "" {
+		if _, err := d.server.deps.Surfaces.Surface(d.profile, r.actor); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 	}
 	switch r.Method {
 	case http.MethodPost:
-		body, ok := d.server.readBody(w, r)
+		body, ok := d.server.readBody(w, r.Request)
 		if ok {
 			d.post(w, r, body)
 		}
 	case http.MethodGet, http.MethodDelete:
 		if r.Header.Get(headerVersion) >= modernVersion {
-			d.sdk.ServeHTTP(w, r) // which has neither
+			d.sdk.ServeHTTP(w, r.Request) // which has neither
 			return
 		}
 		if r.Header.Get(headerSession) == "" {
 			http.Error(w, r.Method+" needs the "+headerSession+" header that the answer to initialize gave", http.StatusBadRequest)
 			return
 		}
-		d.inSession(w, r, func(s *httpSession) {
-			if r.Method == http.MethodGet {
-				d.standing(w, r, s)
-				return
-			}
-			d.server.sessions.endForGood(s)
-			w.WriteHeader(http.StatusNoContent)
-		})
+		s, ok := d.openSession(w, r)
+		if !ok {
+			return
+		}
+		if r.Method == http.MethodGet {
+			d.server.sessions.release(s) // a standing stream alone does not keep a session: its client may be long gone
+			d.standing(w, r.Request, s)
+			return
+		}
+		defer d.server.sessions.release(s)
+		d.server.sessions.endForGood(s)
+		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
@@ -76,9 +81,9 @@ func (d *httpDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // post serves one POST: a message or, where the protocol revision allows it, a batch.
-func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
-	for _, name := range []string{headerVersion, headerSession, headerMethod, headerName} {
-		if len(r.Header.Values(name)) > 1 { // a proxy may have gone by the other one
+func (d *httpDoor) post(w http.ResponseWriter, r *entry, body []byte) {
+	for _, name := range [...]string{headerVersion, headerSession, headerMethod, headerName} {
+		if len(r.Header[name]) > 1 { // a proxy may have gone by the other one
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(nil, &tool.RPCError{Code: tool.CodeHeaderMismatch,
 				Message: "header " + name + " occurs twice"}))
 			return
@@ -101,10 +106,9 @@ func (d *httpDoor) post(w http.ResponseWriter, r *http.Request, body []byte) {
 }
 
 // postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
-func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
 	if isCustomNote(d.profile, m) {
-		actor := actorFrom(r)
-		p := peer{profile: d.profile, actor: actor, session: callerSession(actor), modern: true}
+		p := peer{profile: d.profile, actor: r.actor, session: d.server.callerOf(r.actor).session, modern: true}
 		p.actor.Client.ProtocolVersion = r.Header.Get(headerVersion)
 		d.passNote(w, r, p, m)
 		return
@@ -117,19 +121,17 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m jsonrpc.
 		d.delegate(w, r, m)
 		return
 	}
-	reply := newHTTPReply(w, r, m.ID, true)
+	reply := newHTTPReply(w, r.Request, m.ID, true)
 	if refusal := checkHeaders(r.Header, m); refusal != nil {
 		reply.refuse(refusal)
 		return
 	}
-	actor := actorFrom(r)
-	p, refusal := modernPeer(peer{profile: d.profile, actor: actor, session: callerSession(actor)}, m)
+	known := d.server.callerOf(r.actor)
+	p, refusal := modernPeer(peer{profile: d.profile, actor: r.actor, session: known.session, caller: known}, m)
 	if refusal != nil {
 		reply.refuse(refusal)
 		return
 	}
-	known, _ := d.server.callers.LoadOrStore(p.session.Key, &caller{session: p.session})
-	p.caller = known.(*caller)
 	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
 	if m.Method == methodToolsCall {
 		if refusal := d.server.checkParams(r.Context(), p, m, r.Header); refusal != nil {
@@ -141,7 +143,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *http.Request, m jsonrpc.
 }
 
 // postLegacy serves a message of a revision with sessions.
-func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
 	if r.Header.Get(headerSession) == "" {
 		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
@@ -159,46 +161,49 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.
 		d.delegate(w, r, m)
 		return
 	}
-	d.inSession(w, r, func(s *httpSession) {
-		switch {
-		case m.IsRequest() && d.server.serves(d.profile, m.Method):
-			if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
-				http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
-					strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
-				return
-			}
-			p := peer{profile: d.profile, actor: s.actor, session: s.whole(), inflight: &s.inflight, caller: s.caller,
-				questions: &s.questions, hop: tool.Hop{ClientCapabilities: s.capabilities}}
-			reply := newHTTPReply(w, r, m.ID, false)
-			reply.gone = r.Context().Done()
-			// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
-			d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
-		case isCustomNote(d.profile, m):
-			d.passNote(w, r, peer{profile: d.profile, actor: s.actor, session: s.whole(), hop: tool.Hop{ClientCapabilities: s.capabilities}}, m)
-		case m.IsResponse():
-			d.server.takeResponse(&s.questions, m)
-			w.WriteHeader(http.StatusAccepted)
-		case m.Method == noteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
-			w.WriteHeader(http.StatusAccepted)
-		case m.Method == noteRootsChanged && m.ID == nil:
-			d.server.deps.Servers.RootsChanged(r.Context(), s.whole(), m.Params)
-			w.WriteHeader(http.StatusAccepted)
-		case m.IsRequest() && m.Method == methodInitialize:
-			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, errInitializedTwice("session",
-				"go on with it, or initialize without the "+headerSession+" header")))
-		case isUnknownNote(m) && (r.Header.Get(headerVersion) == "" || supported(r.Header.Get(headerVersion))):
-			w.WriteHeader(http.StatusAccepted)
-		case m.IsRequest() && !servedBySDK(m.Method):
-			writeJSON(w, http.StatusOK, jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeMethodNotFound,
-				Message: fmt.Sprintf("method %q is not served", m.Method)}))
-		default:
-			d.delegate(w, r, m)
+	s, ok := d.openSession(w, r)
+	if !ok {
+		return
+	}
+	defer d.server.sessions.release(s)
+	switch {
+	case m.IsRequest() && d.server.serves(d.profile, m.Method):
+		if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
+			http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
+				strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
+			return
 		}
-	})
+		p := peer{profile: d.profile, actor: s.actor, session: s.caller.session, inflight: &s.inflight, caller: s.caller,
+			questions: &s.questions, hop: tool.Hop{ClientCapabilities: s.capabilities}}
+		reply := newHTTPReply(w, r.Request, m.ID, false)
+		reply.gone = r.Context().Done()
+		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
+		d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
+	case isCustomNote(d.profile, m):
+		d.passNote(w, r, peer{profile: d.profile, actor: s.actor, session: s.caller.session, hop: tool.Hop{ClientCapabilities: s.capabilities}}, m)
+	case m.IsResponse():
+		d.server.takeResponse(&s.questions, m)
+		w.WriteHeader(http.StatusAccepted)
+	case m.Method == noteCancelled && m.ID == nil && s.inflight.cancel(m.Params):
+		w.WriteHeader(http.StatusAccepted)
+	case m.Method == noteRootsChanged && m.ID == nil:
+		d.server.deps.Servers.RootsChanged(r.Context(), s.caller.session, m.Params)
+		w.WriteHeader(http.StatusAccepted)
+	case m.IsRequest() && m.Method == methodInitialize:
+		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, errInitializedTwice("session",
+			"go on with it, or initialize without the "+headerSession+" header")))
+	case isUnknownNote(m) && (r.Header.Get(headerVersion) == "" || supported(r.Header.Get(headerVersion))):
+		w.WriteHeader(http.StatusAccepted)
+	case m.IsRequest() && !servedBySDK(m.Method):
+		writeJSON(w, http.StatusOK, jsonrpc.ErrorText(m.ID, &tool.RPCError{Code: tool.CodeMethodNotFound,
+			Message: fmt.Sprintf("method %q is not served", m.Method)}))
+	default:
+		d.delegate(w, r, m)
+	}
 }
 
 // initialize lets the SDK answer, and begins a session where it answers with a result.
-func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
 	rec := &recorder{header: make(http.Header), status: http.StatusOK}
 	d.delegate(rec, r, m)
 	result, _ := rawjson.Get(rec.body.Bytes(), "result")
@@ -217,7 +222,7 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *http.Request, m jsonrpc.
 }
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
-func (d *httpDoor) passNote(w http.ResponseWriter, r *http.Request, p peer, m jsonrpc.Message) {
+func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p peer, m jsonrpc.Message) {
 	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || !d.server.enter() {
 		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
 		return
@@ -233,45 +238,38 @@ func servedBySDK(method string) bool {
 	return method == methodInitialize || method == "ping" || method == "server/discover"
 }
 
-// inSession runs serve within the session that the request names. Somebody else's session is refused, and it does not
-// show whether it exists under another profile.
-func (d *httpDoor) inSession(w http.ResponseWriter, r *http.Request, serve func(*httpSession)) {
-	s, release, err := d.session(r)
+// openSession returns the session that the request names, until it is released, or answers the request and returns ok false.
+// Somebody else's session is refused, and it does not show whether it exists under another profile.
+func (d *httpDoor) openSession(w http.ResponseWriter, r *entry) (s *httpSession, ok bool) {
+	s, err := d.session(r)
 	switch {
 	case errors.Is(err, sessionid.ErrUnknown):
 		http.Error(w, "session not found: initialize again", http.StatusNotFound)
-		return
 	case err != nil:
 		w.Header().Set("Retry-After", "60")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
 	}
-	if r.Method == http.MethodGet {
-		release() // a standing stream alone does not keep a session: its client may be long gone
-		release = func() {}
-	}
-	defer release()
-	serve(s)
+	return s, err == nil
 }
 
-// session returns the session that the request names, and keeps it until release is called. Where there is none that the
-// sender may use, the error is sessionid.ErrUnknown.
-func (d *httpDoor) session(r *http.Request) (s *httpSession, release func(), err error) {
+// session returns the session that the request names, and keeps it until it is released. Where there is none that the sender
+// may use, the error is sessionid.ErrUnknown.
+func (d *httpDoor) session(r *entry) (*httpSession, error) {
 	id := r.Header.Get(headerSession)
-	s, release, ok := d.server.sessions.use(id)
+	s, ok := d.server.sessions.use(id)
 	if !ok {
 		if err := d.takeUp(r); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if s, release, ok = d.server.sessions.use(id); !ok { // it has made room for another one already
-			return nil, nil, sessionid.ErrUnknown
+		if s, ok = d.server.sessions.use(id); !ok { // it has made room for another one already
+			return nil, sessionid.ErrUnknown
 		}
 	}
-	if s.profile != d.profile || s.actor.Name != actorFrom(r).Name {
-		release()
-		return nil, nil, sessionid.ErrUnknown
+	if s.profile != d.profile || s.actor.Name != r.actor.Name {
+		d.server.sessions.release(s)
+		return nil, sessionid.ErrUnknown
 	}
-	return s, release, nil
+	return s, nil
 }
 
 // serveLane runs a lane request unless the hub is stopping.
@@ -287,10 +285,10 @@ func (d *httpDoor) serveLane(ctx context.Context, p peer, m jsonrpc.Message, rep
 }
 
 // delegate gives a message to the SDK, which answers with one message. That gets the request's own id back.
-func (d *httpDoor) delegate(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (d *httpDoor) delegate(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
 	m, mask := maskID(m)
 	rec := &recorder{header: w.Header(), status: http.StatusOK}
-	d.sdk.ServeHTTP(rec, withBody(r, m.Text))
+	d.sdk.ServeHTTP(rec, withBody(r.Request, m.Text))
 	w.WriteHeader(rec.status)
 	_, _ = w.Write(mask.undo(rec.body.Bytes())) // a client that is gone is noticed by the HTTP server
 }
@@ -359,11 +357,11 @@ func (s *Server) checkParams(ctx context.Context, p peer, m jsonrpc.Message, h h
 }
 
 // postBatch serves a batch as the single messages that it holds, and answers when all of them have been answered.
-func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte) {
+func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 	version := r.Header.Get(headerVersion)
-	if s, release, err := d.session(r); err == nil {
+	if s, err := d.session(r); err == nil {
 		version = s.actor.Client.ProtocolVersion
-		release()
+		d.server.sessions.release(s)
 	}
 	parts, err := splitBatch(text, version)
 	if err != nil {
@@ -378,7 +376,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *http.Request, text []byte
 			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, refusal)))
 			continue
 		}
-		d.postLegacy(rec, withBody(r, part), m)
+		d.postLegacy(rec, r, m)
 		if id := rec.header.Get(headerSession); id != "" {
 			w.Header().Set(headerSession, id)
 		}

@@ -45,6 +45,9 @@ func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, mo
 
 // prefersStream reports whether the client would rather have an event stream: it names that before JSON.
 func prefersStream(h http.Header) bool {
+	if all := h["Accept"]; len(all) == 1 && all[0] == usualAccept {
+		return false
+	}
 	accept := strings.ToLower(strings.Join(h.Values("Accept"), ","))
 	stream, json := strings.Index(accept, "text/event-stream"), strings.Index(accept, "application/json")
 	return stream >= 0 && stream < json
@@ -156,10 +159,10 @@ func (r *httpReply) finish(status int, text pieces) (written bool) {
 	}
 	if r.stream {
 		written = r.event(text)
+		endProgress(r.w)
 	} else {
 		written = writePieces(r.w, status, text)
 	}
-	endProgress(r.w)
 	r.w = nil
 	return written
 }
@@ -216,12 +219,19 @@ func endProgress(w http.ResponseWriter) {
 // writeJSON answers a request with one JSON text.
 func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, whole(text)) }
 
+// heldBack is how much of an answer net/http holds back until its handler has returned.
+const heldBack = 2 << 10
+
 // writePieces answers a request with one JSON text. written is false where the client may not have all of it.
 func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-cache, no-transform")
-	w.Header().Set("Content-Length", strconv.Itoa(text.size()))
+	h, size := w.Header(), text.size()
+	values := [...]string{usualType, "no-cache, no-transform", strconv.Itoa(size)}
+	h["Content-Type"], h["Cache-Control"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3]
 	w.WriteHeader(status)
+	if size <= heldBack && len(text.parts) == 1 { // no deadline would hold for it
+		_, err := w.Write(text.parts[0])
+		return err == nil
+	}
 	defer endProgress(w)
 	return inPieces(w, text) // a client that is gone is noticed by the HTTP server
 }

@@ -88,7 +88,7 @@ type Server struct {
 	strays   atomic.Int64   // responses of clients that answered no open question
 	calls    sync.WaitGroup // lane requests being served, at every door
 	settings atomic.Pointer[settings]
-	callers  sync.Map // *caller by session key, of revisions without sessions: as many as there are tokens
+	callers  sync.Map // *caller by name, of revisions without sessions: as many as there are tokens
 
 	surfaces      surfaceReader
 	toolCalls     toolCalls
@@ -208,7 +208,7 @@ func (s *Server) newProfile(name string) *profileServer {
 }
 
 // cfg returns the configuration in force.
-func (s *Server) cfg() Config { return s.settings.Load().Config }
+func (s *Server) cfg() *Config { return &s.settings.Load().Config }
 
 // enter counts a lane request in, or reports that the server is draining.
 func (s *Server) enter() bool {

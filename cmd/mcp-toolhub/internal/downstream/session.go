@@ -48,9 +48,14 @@ func (s *httpSession) whole() tool.Session {
 	return tool.Session{Key: "http/" + s.known.Name, Name: sessionName(s.actor, s.known.Name), Ended: s.ended}
 }
 
-// callerSession returns the session of a caller on revisions that have none. It is one for all profiles, and never ends.
-func callerSession(a tool.Actor) tool.Session {
-	return tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, "")}
+// callerOf returns what is kept for a caller over HTTP on revisions without sessions. Its session is one for all profiles, and
+// never ends.
+func (s *Server) callerOf(a tool.Actor) *caller {
+	known, ok := s.callers.Load(a.Name)
+	if !ok {
+		known, _ = s.callers.LoadOrStore(a.Name, &caller{session: tool.Session{Key: "caller/" + a.Name, Name: sessionName(a, "")}})
+	}
+	return known.(*caller)
 }
 
 // sessionName returns the name of a's session for logs.
@@ -79,17 +84,17 @@ func (d *httpDoor) holder(actor tool.Actor) sessionid.Holder {
 
 // share returns the caller whose share of the sessions a request counts to. Without tokens that is the address that it
 // comes from.
-func (d *httpDoor) share(r *http.Request) string {
+func (d *httpDoor) share(r *entry) string {
 	if len(d.server.cfg().Auth.Tokens) > 0 {
-		return actorFrom(r).Name
+		return r.actor.Name
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return host
 }
 
 // newSession returns the session of a request, which is not in the table yet.
-func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Session) *httpSession {
-	s := &httpSession{id: id, known: known, share: d.share(r), profile: d.profile, actor: actorFrom(r), ended: make(chan struct{}),
+func (d *httpDoor) newSession(r *entry, id string, known sessionid.Session) *httpSession {
+	s := &httpSession{id: id, known: known, share: d.share(r), profile: d.profile, actor: r.actor, ended: make(chan struct{}),
 		capabilities: known.Capabilities}
 	s.holder = d.holder(s.actor)
 	s.actor.Session = known.Name
@@ -100,12 +105,12 @@ func (d *httpDoor) newSession(r *http.Request, id string, known sessionid.Sessio
 }
 
 // begin enters a new session for a request whose initialize was answered with version.
-func (d *httpDoor) begin(r *http.Request, m jsonrpc.Message, version string) (*httpSession, error) {
+func (d *httpDoor) begin(r *entry, m jsonrpc.Message, version string) (*httpSession, error) {
 	info, _ := rawjson.Get(m.Params, "clientInfo")
 	known := sessionid.Session{ProtocolVersion: version, Capabilities: capabilitiesOf(m)}
 	known.ClientName, known.ClientVersion = clientInfo(info)
 	sessions := &d.server.sessions
-	id, known, err := sessions.ids.New(d.holder(actorFrom(r)), known)
+	id, known, err := sessions.ids.New(d.holder(r.actor), known)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +123,9 @@ func (d *httpDoor) begin(r *http.Request, m jsonrpc.Message, version string) (*h
 // takeUp enters the session that a request names, which this hub does not hold: it was restarted since, or the session was
 // idle, or another hub began it. What cannot be taken up with it, as subscriptions, the client is told as changes of all
 // lists. The error is sessionid.ErrUnknown, or says why there is no room.
-func (d *httpDoor) takeUp(r *http.Request) error {
+func (d *httpDoor) takeUp(r *entry) error {
 	id := r.Header.Get(headerSession)
-	return d.server.sessions.takeUp(id, d.holder(actorFrom(r)), func(known sessionid.Session) *httpSession {
+	return d.server.sessions.takeUp(id, d.holder(r.actor), func(known sessionid.Session) *httpSession {
 		s := d.newSession(r, id, known)
 		s.questions.series = rand.Text() + "-"
 		for _, method := range d.server.surfaces.listChanges(s) {

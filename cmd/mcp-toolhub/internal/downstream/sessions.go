@@ -119,25 +119,28 @@ func (t *sessions) remove(s *httpSession, becauseIdle bool) bool {
 	return !(becauseIdle && s.busy > 0) && t.takeOut(s)
 }
 
-// use returns the session and keeps it from going idle until release is called. ok is false where there is none.
-func (t *sessions) use(id string) (s *httpSession, release func(), ok bool) {
+// use returns the session and keeps it from going idle until it is released. ok is false where there is none.
+func (t *sessions) use(id string) (s *httpSession, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, ok = t.byID[id]
 	if !ok {
-		return nil, nil, false
+		return nil, false
 	}
 	s.busy++
 	s.used = time.Now()
 	s.idle.Stop()
-	return s, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		s.used = time.Now()
-		if s.busy--; s.busy == 0 && t.byID[id] == s {
-			s.idle.Reset(t.timeout)
-		}
-	}, true
+	return s, true
+}
+
+// release ends one use of a session.
+func (t *sessions) release(s *httpSession) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.used = time.Now()
+	if s.busy--; s.busy == 0 && t.byID[s.id] == s {
+		s.idle.Reset(t.timeout)
+	}
 }
 
 // has reports whether there is a session of that id.
@@ -166,7 +169,7 @@ func (t *sessions) takeUp(id string, holder sessionid.Holder, create func(sessio
 	if err := t.enter(s); err != nil {
 		return err
 	}
-	t.log.Info("a session is taken up again", "session", s.whole().Name, "client", known.ClientName)
+	t.log.Info("a session is taken up again", "session", s.caller.session.Name, "client", known.ClientName)
 	return nil
 }
 
@@ -207,7 +210,7 @@ func (t *sessions) endForGood(sess *httpSession) {
 
 func (t *sessions) recordEnd(sess *httpSession) {
 	if err := t.ids.End(sess.known, sess.holder); err != nil {
-		t.log.Warn("a session that has ended can be taken up again by its caller", "session", sess.whole().Name, "error", err)
+		t.log.Warn("a session that has ended can be taken up again by its caller", "session", sess.caller.session.Name, "error", err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // surfaceReader says what callers see and what that can do: it serves lists, capabilities and instructions.
 type surfaceReader struct {
 	deps       *Deps
-	config     func() Config
+	config     func() *Config
 	serverInfo json.RawMessage
 }
 

@@ -18,7 +18,7 @@ import (
 // suspensions serves operations. On 2026-07-28 it suspends one while its client fetches the input that the server needs.
 type suspensions struct {
 	deps          *Deps
-	config        func() Config
+	config        func() *Config
 	serving       *sync.WaitGroup // requests that are being served
 	notifications *serverNotifications
 	ownerships    *ownerships
