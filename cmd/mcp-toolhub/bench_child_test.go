@@ -29,8 +29,10 @@ type benchSpec struct {
 	Tools   int         `json:"tools,omitempty"`   // raw: how many tools it lists
 	First   int         `json:"first,omitempty"`   // raw: the number in the first tool's declaration
 	Program []string    `json:"program,omitempty"` // a program to run, with its arguments, in place of a role
+	Modern  bool        `json:"modern,omitempty"`  // echo, sdk: it speaks 2026-07-28, and nothing else over HTTP
 	Servers []benchSpec `json:"servers,omitempty"` // proxies: what lies behind them
 	Profile string      `json:"profile,omitempty"` // file for a CPU profile of the process's whole life
+	Probe   string      `json:"probe,omitempty"`   // hub: NAME=VALUE of the variable that lets it tell what it holds
 }
 
 func (s benchSpec) text() string {
@@ -43,15 +45,20 @@ func (s benchSpec) text() string {
 
 // command is the command that runs s in a process of its own.
 func (s benchSpec) command(args ...string) (*exec.Cmd, error) {
-	if len(s.Program) > 0 {
-		return exec.Command(s.Program[0], s.Program[1:]...), nil
+	program := s.Program
+	if len(program) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find the test binary: %w", err)
+		}
+		program = []string{self}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the test binary: %w", err)
-	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(program[0], append(program[1:len(program):len(program)], args...)...)
 	cmd.Env = append(os.Environ(), benchRole+"="+s.text(), "GORACE="+raceOptions)
+	if s.Probe != "" {
+		cmd.Env = append(cmd.Env, s.Probe)
+	}
+	endWithParent(cmd)
 	cmd.Stderr = os.Stderr
 	return cmd, nil
 }
@@ -102,7 +109,7 @@ func runRole(spec benchSpec) error {
 		serveStreams()
 		return nil
 	case "echo":
-		return serveEcho(ctx, spec.Door)
+		return serveEcho(ctx, spec)
 	case "raw":
 		return newRawServer(spec).serve(spec.Door)
 	case "merge":
@@ -112,6 +119,7 @@ func runRole(spec benchSpec) error {
 	case "sdk":
 		return runSDKProxy(ctx, spec)
 	case "hub":
+		serveProbe()
 		return runBenchHub(spec)
 	}
 	return fmt.Errorf("role %q is not known", spec.Role)

@@ -27,7 +27,7 @@ type benchClient interface {
 	close()
 }
 
-// handshake initialises c on the newest protocol revision with sessions.
+// handshake initialises c on the newest protocol revision with sessions, or the one before.
 func handshake(c benchClient) error {
 	const params = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
 	answer, err := c.request("initialize", params)
@@ -35,10 +35,21 @@ func handshake(c benchClient) error {
 		return fmt.Errorf("initialize: %w", err)
 	}
 	result, _ := rawjson.Get(answer, "result")
-	if v, _ := rawjson.Get(result, "protocolVersion"); string(v) != `"2025-11-25"` {
+	if v, _ := rawjson.Get(result, "protocolVersion"); string(v) != quoted(rev2025) && string(v) != quoted(rev2025June) {
 		return fmt.Errorf("initialize: answer %.300s", answer)
 	}
 	return c.notify("notifications/initialized")
+}
+
+// modernMeta is what a client of 2026-07-28 says of itself in each request.
+const modernMeta = `"_meta":{` + clientMeta + `{}}`
+
+// modernParams are params with modernMeta.
+func modernParams(params string) string {
+	if params == "{}" {
+		return "{" + modernMeta + "}"
+	}
+	return params[:len(params)-1] + "," + modernMeta + "}"
 }
 
 // listAll reads all pages of tools/list and returns their results.
@@ -99,9 +110,11 @@ type httpClient struct {
 	ids  *benchIDs
 	head string // of every request, up to the session
 	conn net.Conn
-	in   *bufio.Reader
-	out  []byte
-	body bytes.Buffer
+	// modern is whether it speaks 2026-07-28: then there is no session, and headers say what the body says.
+	modern bool
+	in     *bufio.Reader
+	out    []byte
+	body   bytes.Buffer
 }
 
 func dialHTTP(ids *benchIDs, address string) (*httpClient, error) {
@@ -119,17 +132,30 @@ func dialHTTP(ids *benchIDs, address string) (*httpClient, error) {
 }
 
 func (c *httpClient) request(method, params string) ([]byte, error) {
+	about := ""
+	if c.modern {
+		about = "Mcp-Protocol-Version: " + rev2026 + "\r\nMcp-Method: " + method + "\r\n"
+		if rest, ok := strings.CutPrefix(params, `{"name":"`); ok {
+			name, _, _ := strings.Cut(rest, `"`)
+			about += "Mcp-Name: " + name + "\r\n"
+		}
+		params = modernParams(params)
+	}
 	id, text := c.ids.message(method, params)
-	header, err := c.post(text)
+	header, err := c.post(about, text)
 	if err != nil {
 		return nil, err
-	}
-	if session := header.Get("Mcp-Session-Id"); session != "" && method == "initialize" {
-		c.head += "Mcp-Session-Id: " + session + "\r\nMcp-Protocol-Version: 2025-11-25\r\n"
 	}
 	answer := c.body.Bytes()
 	if strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") {
 		answer = lastEvent(answer)
+	}
+	if session := header.Get("Mcp-Session-Id"); session != "" && method == "initialize" {
+		version := rev2025
+		if bytes.Contains(answer, []byte(quoted(rev2025June))) {
+			version = rev2025June
+		}
+		c.head += "Mcp-Session-Id: " + session + "\r\nMcp-Protocol-Version: " + version + "\r\n"
 	}
 	if !isAnswerTo(answer, id) {
 		return nil, fmt.Errorf("request %d was answered %.300s", id, c.body.Bytes())
@@ -138,15 +164,15 @@ func (c *httpClient) request(method, params string) ([]byte, error) {
 }
 
 func (c *httpClient) notify(method string) error {
-	_, err := c.post(`{"jsonrpc":"2.0","method":"` + method + `"}`)
+	_, err := c.post("", `{"jsonrpc":"2.0","method":"`+method+`"}`)
 	return err
 }
 
 func (c *httpClient) close() { _ = c.conn.Close() }
 
-// post sends one message and reads the response into body.
-func (c *httpClient) post(text string) (http.Header, error) {
-	c.out = append(append(c.out[:0], c.head...), "Content-Length: "...)
+// post sends one message, with these header lines more, and reads the response into body.
+func (c *httpClient) post(about, text string) (http.Header, error) {
+	c.out = append(append(append(c.out[:0], c.head...), about...), "Content-Length: "...)
 	c.out = append(strconv.AppendInt(c.out, int64(len(text)), 10), "\r\n\r\n"...)
 	c.out = append(c.out, text...)
 	if _, err := c.conn.Write(c.out); err != nil {
@@ -184,7 +210,8 @@ func lastEvent(body []byte) []byte {
 
 // stdioConn is the one connection to a process on pipes, which any number of clients share.
 type stdioConn struct {
-	ids *benchIDs
+	ids    *benchIDs
+	modern bool // it speaks 2026-07-28
 
 	writing sync.Mutex
 	in      io.Writer
@@ -248,6 +275,9 @@ type stdioClient struct {
 }
 
 func (c *stdioClient) request(method, params string) ([]byte, error) {
+	if c.conn.modern {
+		params = modernParams(params)
+	}
 	id, text := c.conn.ids.message(method, params)
 	c.conn.mu.Lock()
 	if c.conn.ended {

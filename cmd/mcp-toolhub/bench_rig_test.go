@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,18 +14,38 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// benchModes are the ways that messages take: what the client speaks, and what the server speaks.
+// benchModes are the ways that messages take: what the client speaks, and what the server speaks, on protocol 2025-11-25.
 var benchModes = []string{"http-http", "http-stdio", "stdio-stdio"}
+
+// callModes are benchModes, and the same on protocol 2026-07-28.
+var callModes = []string{"http-http", "http-stdio", "stdio-stdio", "http-http-2026-07-28", "http-stdio-2026-07-28", "stdio-stdio-2026-07-28"}
 
 // benchVias are what lies between client and server: nothing, or one of the proxies.
 var benchVias = []string{"direct", "splice", "sdk", "hub"}
 
-// viaRules is the hub with permission.
-const viaRules = "rules"
+// Ways that not every benchmark has. The last three are programs whose paths stand in environment variables.
+const (
+	viaRules  = "rules"  // the hub with permission
+	viaBuilt  = "built"  // the same, as `go build` makes it
+	viaBefore = "before" // the same of an earlier commit
+	viaTBXark = "tbxark" // https://github.com/TBXark/mcp-proxy, which knows neither stdio clients nor 2026-07-28
+)
+
+// programOf is the program that is this way, or nil.
+func programOf(via string) []string {
+	switch via {
+	case viaBuilt, viaBefore, viaTBXark:
+		if path := os.Getenv("TOOLHUB_BENCH_" + strings.ToUpper(via)); path != "" {
+			return []string{path}
+		}
+	}
+	return nil
+}
 
 // benchProfileDir names the environment variable with a directory for CPU profiles of the proxies.
 const benchProfileDir = "TOOLHUB_BENCH_PROFILE_DIR"
@@ -78,7 +99,7 @@ func launchBenchProcess(tb testing.TB, s benchSpec, args ...string) *benchProces
 	}
 	serving := make(chan string, 1)
 	go p.readLog(stderr, serving)
-	if s.Door == "http" {
+	if s.Door == "http" && s.Role != viaTBXark {
 		select {
 		case p.url = <-serving:
 		case <-p.read:
@@ -118,6 +139,9 @@ func (p *benchProcess) log() string {
 // stop ends the process and everything that it started.
 func (p *benchProcess) stop(tb testing.TB, s benchSpec) {
 	_ = p.stdin.Close()
+	if s.Program != nil && s.Door == "http" {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	}
 	if p.stdout != nil {
 		go func() { _, _ = io.Copy(io.Discard, p.stdout) }()
 	}
@@ -175,26 +199,28 @@ func memoryOf(pid int, key string) (mb float64, ok bool) {
 
 // benchTarget is a way from client to server, ready for clients.
 type benchTarget struct {
-	tb    testing.TB
-	proxy *benchProcess // nil for direct access
-	named bool          // tools have the hub's names
-	url   string        // HTTP
-	conn  *stdioConn    // stdio
-	ids   benchIDs
+	tb     testing.TB
+	proxy  *benchProcess // nil for direct access
+	named  bool          // tools have the hub's names
+	modern bool          // clients speak 2026-07-28
+	urls   []string      // HTTP; one for each server where the way does not bring them together
+	conn   *stdioConn    // stdio
+	ids    benchIDs
 }
 
 // startBenchTarget starts servers like server, n of them, and via in front of them.
 func startBenchTarget(tb testing.TB, mode, via string, server benchSpec, n int) *benchTarget {
 	tb.Helper()
 	door, far, _ := strings.Cut(mode, "-")
-	t := &benchTarget{tb: tb, named: via == "sdk" || via == "hub" || via == viaRules}
-	server.Door = far
+	far, revision, _ := strings.Cut(far, "-")
+	t := &benchTarget{tb: tb, named: via != "direct" && via != "splice" && via != viaTBXark, modern: revision == rev2026}
+	server.Door, server.Modern = far, t.modern
 	if via == "direct" {
 		// A client reaches a stdio server over stdio: that is what http-stdio is compared with, too.
 		t.reach(startBenchProcess(tb, server))
 		return t
 	}
-	spec := benchSpec{Role: via, Door: door, Profile: profileOf(tb)}
+	spec := benchSpec{Role: via, Door: door, Modern: t.modern, Program: programOf(via), Profile: profileOf(tb), Probe: server.Probe}
 	for range n {
 		one := server
 		if far == "http" {
@@ -206,13 +232,50 @@ func startBenchTarget(tb testing.TB, mode, via string, server benchSpec, n int) 
 	switch via {
 	case "hub":
 		args = hubArgs(tb, spec, nil)
-	case viaRules:
+	case viaRules, viaBuilt, viaBefore:
 		spec.Role = "hub"
 		args = hubArgs(tb, spec, hundredRules())
+	case viaTBXark:
+		args, t.urls = tbxarkArgs(tb, spec)
 	}
 	t.proxy = startBenchProcess(tb, spec, args...)
 	t.reach(t.proxy)
+	if via == "splice" {
+		for i := 1; i < n; i++ {
+			t.urls = append(t.urls, strings.TrimSuffix(t.proxy.url, "mcp")+benchServerID(i))
+		}
+	}
 	return t
+}
+
+// tbxarkArgs writes the config of TBXark/mcp-proxy, and returns its command line and where its servers will be.
+func tbxarkArgs(tb testing.TB, spec benchSpec) (args, urls []string) {
+	tb.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	servers := serverEntries(tb, spec)
+	for i := range spec.Servers {
+		entry := servers[benchServerID(i)].(map[string]any)
+		if entry["type"] != nil {
+			entry["transportType"] = "streamable-http"
+			delete(entry, "type")
+		}
+		urls = append(urls, "http://"+address+"/"+benchServerID(i)+"/")
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": servers, "mcpProxy": map[string]any{
+		"baseURL": "http://" + address, "addr": address, "name": "bench", "version": "1", "type": "streamable-http"}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	file := filepath.Join(tb.TempDir(), "proxy.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return []string{"-config", file}, urls
 }
 
 // profileOf is the file for the CPU profile of tb's proxy, or "".
@@ -226,11 +289,16 @@ func profileOf(tb testing.TB) string {
 
 // reach connects to p's door.
 func (t *benchTarget) reach(p *benchProcess) {
-	t.url = p.url
 	if p.stdout == nil {
+		if t.urls == nil {
+			t.urls = []string{p.url}
+		}
 		return
 	}
 	t.conn = newStdioConn(&t.ids, p.stdin, p.stdout)
+	if t.conn.modern = t.modern; t.modern {
+		return
+	}
 	if err := handshake(t.conn.newClient()); err != nil {
 		t.tb.Fatalf("%v\n%s", err, p.log())
 	}
@@ -247,9 +315,8 @@ func hundredRules() map[string]any {
 	return map[string]any{"mode": "default", "rules": rules}
 }
 
-// hubArgs writes the hub's config and returns its command line. All but the policy is as a user has it without touching a
-// setting.
-func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
+// serverEntries are spec's servers as a config has them, by id.
+func serverEntries(tb testing.TB, spec benchSpec) map[string]any {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -266,6 +333,14 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 		}
 		servers[benchServerID(i)] = entry
 	}
+	return servers
+}
+
+// hubArgs writes the hub's config and returns its command line. All but the policy is as a user has it without touching a
+// setting.
+func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
+	tb.Helper()
+	servers := serverEntries(tb, spec)
 	if policy == nil {
 		policy = map[string]any{"mode": "accept_all"} // nobody answers questions here
 	}
@@ -295,15 +370,33 @@ func (t *benchTarget) client() benchClient {
 	if t.conn != nil {
 		return t.conn.newClient()
 	}
-	c, err := dialHTTP(&t.ids, t.url)
-	if err != nil {
-		t.tb.Fatal(err)
+	return t.clientAt(0)
+}
+
+// clientAt returns a client of the n-th address. It is patient: not every proxy says when it serves.
+func (t *benchTarget) clientAt(n int) benchClient {
+	t.tb.Helper()
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); ; <-again.C {
+		c, err := dialHTTP(&t.ids, t.urls[n])
+		if err == nil {
+			if c.modern = t.modern; !t.modern {
+				err = handshake(c)
+			}
+			if err == nil {
+				t.tb.Cleanup(c.close)
+				return c
+			}
+			c.close()
+		}
+		switch {
+		case t.proxy == nil:
+			t.tb.Fatal(err)
+		case t.proxy.url != "" || time.Now().After(deadline):
+			t.tb.Fatalf("%v\n%s", err, t.proxy.log())
+		}
 	}
-	t.tb.Cleanup(c.close)
-	if err := handshake(c); err != nil {
-		t.tb.Fatal(err)
-	}
-	return c
 }
 
 // tool is the name under which the tool native of the n-th server is called.

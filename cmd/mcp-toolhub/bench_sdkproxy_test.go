@@ -54,7 +54,7 @@ func runSDKProxy(ctx context.Context, spec benchSpec) (err error) {
 	})
 	s.AddReceivingMiddleware(p.forward)
 	if spec.Door == "http" {
-		return serveBenchHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+		return serveBenchHTTP(sdkHandler(s, spec))
 	}
 	return s.Run(ctx, &mcp.StdioTransport{})
 }

@@ -27,19 +27,29 @@ type echoOutput struct {
 	Length int    `json:"length"`
 }
 
-// serveEcho is an ordinary server on the bare SDK with one typed tool.
-func serveEcho(ctx context.Context, door string) error {
-	s := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: "1"}, nil)
+// serveEcho is an ordinary server on the bare SDK with one typed tool. It speaks one generation of the protocol, so that all
+// ways to it speak the same.
+func serveEcho(ctx context.Context, spec benchSpec) error {
+	versions := []string{rev2025, rev2025June}
+	if spec.Modern {
+		versions = []string{rev2026}
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: versions})
 	mcp.AddTool(s, &mcp.Tool{Name: "echo", Description: "Says what it is told."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in echoInput) (*mcp.CallToolResult, echoOutput, error) {
 			said := strings.Repeat(in.Text, max(1, in.Times))
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: said}}},
 				echoOutput{Text: said, Length: utf8.RuneCountInString(said)}, nil
 		})
-	if door == "http" {
-		return serveBenchHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	if spec.Door == "http" {
+		return serveBenchHTTP(sdkHandler(s, spec))
 	}
 	return s.Run(ctx, &mcp.StdioTransport{})
+}
+
+// sdkHandler serves s over HTTP. The SDK serves 2026-07-28 only where there are no sessions.
+func sdkHandler(s *mcp.Server, spec benchSpec) http.Handler {
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: spec.Modern})
 }
 
 // rawServer answers from texts made beforehand, so that a benchmark of large results or catalogs measures what lies in
@@ -100,6 +110,9 @@ func (s *rawServer) answer(message []byte) (id, member []byte) {
 	raw, _ := rawjson.Get(message, "method")
 	switch method, _ := rawjson.String(raw); method {
 	case "initialize":
+		if bytes.Contains(message, []byte(rev2025June)) {
+			return id, bytes.Replace([]byte(rawInitialized), []byte(rev2025), []byte(rev2025June), 1)
+		}
 		return id, []byte(rawInitialized)
 	case "ping":
 		return id, []byte(`"result":{}`)

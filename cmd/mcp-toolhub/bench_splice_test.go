@@ -18,6 +18,9 @@ import (
 // runSplice is the byte-splicing proxy.
 func runSplice(spec benchSpec) error {
 	server := spec.Servers[0]
+	if len(spec.Servers) > 1 {
+		return spliceMany(spec)
+	}
 	if server.URL != "" {
 		if spec.Door != "http" {
 			return errors.New("stdio in front of HTTP is not among the modes")
@@ -42,6 +45,33 @@ func runSplice(spec benchSpec) error {
 	return errors.Join(err, <-ended, child.cmd.Wait())
 }
 
+// spliceMany serves many stdio servers over HTTP, each at an address of its own.
+func spliceMany(spec benchSpec) error {
+	mux := http.NewServeMux()
+	var children []*benchChild
+	ended := make(chan error, len(spec.Servers))
+	for i, server := range spec.Servers {
+		child, err := startBenchChild(server)
+		if err != nil {
+			return err
+		}
+		children = append(children, child)
+		lines := &spliceLines{in: child.in, waiting: make(map[int64]spliceWaiter)}
+		go func() { ended <- lines.readAll(child.out, nil) }()
+		door := &spliceDoor{lines: lines}
+		mux.Handle("/"+benchServerID(i), door)
+		if i == 0 {
+			mux.Handle("/mcp", door)
+		}
+	}
+	err := serveBenchHTTP(mux)
+	for _, child := range children {
+		_ = child.in.Close()
+		err = errors.Join(err, <-ended, child.cmd.Wait())
+	}
+	return err
+}
+
 // spliceHTTP copies requests and responses between HTTP and HTTP.
 type spliceHTTP struct {
 	url       string
@@ -61,7 +91,7 @@ func (p *spliceHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	for _, name := range []string{"Content-Type", "Accept", "Mcp-Session-Id", "Mcp-Protocol-Version"} {
+	for _, name := range []string{"Content-Type", "Accept", "Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"} {
 		if v, ok := r.Header[name]; ok {
 			out.Header[name] = v
 		}

@@ -26,26 +26,9 @@ var startCases = []struct {
 // proxy's CPU time until then. The servers are programs, ready at once. Its cases "cached" start the hub with what it has
 // listed before, in front of servers that never answer. All are medians.
 func BenchmarkStart(b *testing.B) {
-	program := filepath.Join(b.TempDir(), "listserver")
-	if out, err := exec.Command("go", "build", "-o", program, "./testdata/listserver").CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
+	program := listServer(b)
 	for _, c := range startCases {
-		dir := b.TempDir()
-		hang := filepath.Join(dir, "hang")
-		var servers []benchSpec
-		var names []string
-		for i := range c.servers {
-			list := filepath.Join(dir, fmt.Sprint("list", i))
-			if err := os.WriteFile(list, newRawServer(benchSpec{Tools: c.tools, First: i * c.tools}).list, 0o600); err != nil {
-				b.Fatal(err)
-			}
-			servers = append(servers, benchSpec{Program: []string{program, list, hang}})
-			names = append(names, benchToolName(i, "blob_1mib"))
-			if c.tools > 3 {
-				names = append(names, benchToolName(i, fmt.Sprintf("tool_%05d", c.tools-1)))
-			}
-		}
+		servers, names, hang := listServers(b, program, c.servers, c.tools)
 		b.Run(c.name+"/direct", func(b *testing.B) {
 			reportStarts(b, func() (took, cpu float64) { return startDirect(b, servers), 0 })
 		})
@@ -79,6 +62,35 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
+// listServer builds testdata/listserver and returns its path.
+func listServer(tb testing.TB) string {
+	tb.Helper()
+	program := filepath.Join(tb.TempDir(), "listserver")
+	if out, err := exec.Command("go", "build", "-o", program, "./testdata/listserver").CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// listServers are n servers of so many tools, and names that are listed once all are. They hang while the file hang is there.
+func listServers(tb testing.TB, program string, n, tools int) (servers []benchSpec, names []string, hang string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	hang = filepath.Join(dir, "hang")
+	for i := range n {
+		list := filepath.Join(dir, fmt.Sprint("list", i))
+		if err := os.WriteFile(list, newRawServer(benchSpec{Tools: tools, First: i * tools}).list, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		servers = append(servers, benchSpec{Program: []string{program, list, hang}})
+		names = append(names, benchToolName(i, "blob_1mib"))
+		if tools > 3 {
+			names = append(names, benchToolName(i, fmt.Sprintf("tool_%05d", tools-1)))
+		}
+	}
+	return servers, names, hang
+}
+
 // reportStarts reports the medians of b.N starts.
 func reportStarts(b *testing.B, start func() (took, cpu float64)) {
 	var took, cpu []float64
@@ -95,7 +107,7 @@ func reportStarts(b *testing.B, start func() (took, cpu float64)) {
 }
 
 // firstWholeList starts s and lists until the tools of these names are there.
-func firstWholeList(b *testing.B, s benchSpec, names []string, args ...string) (took, cpu float64) {
+func firstWholeList(b testing.TB, s benchSpec, names []string, args ...string) (took, cpu float64) {
 	b.Helper()
 	began := time.Now()
 	p := launchBenchProcess(b, s, args...)
@@ -109,7 +121,7 @@ func firstWholeList(b *testing.B, s benchSpec, names []string, args ...string) (
 }
 
 // startDirect starts all servers at once, and returns when the last of them has listed.
-func startDirect(b *testing.B, servers []benchSpec) (took float64) {
+func startDirect(b testing.TB, servers []benchSpec) (took float64) {
 	began := time.Now()
 	m := &merged{}
 	if err := m.start(servers); err != nil {

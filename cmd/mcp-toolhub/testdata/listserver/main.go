@@ -28,7 +28,11 @@ func main() {
 		_, _ = out.Write(rest[:bytes.IndexAny(rest, ",}")])
 		switch {
 		case bytes.Contains(line, []byte(`"method":"initialize"`)):
-			_, _ = out.WriteString(`,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"list","version":"1"}}`)
+			version := "2025-11-25"
+			if bytes.Contains(line, []byte(`"2025-06-18"`)) {
+				version = "2025-06-18"
+			}
+			_, _ = out.WriteString(`,"result":{"protocolVersion":"` + version + `","capabilities":{"tools":{}},"serverInfo":{"name":"list","version":"1"}}`)
 		case bytes.Contains(line, []byte(`"method":"tools/list"`)):
 			list, err := os.Open(os.Args[1])
 			if err != nil {

@@ -1,0 +1,9 @@
+package main
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// endWithParent has cmd's process killed when the test binary is.
+func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
