@@ -1,6 +1,8 @@
 package upstream_test
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -18,6 +20,29 @@ func BenchmarkCall(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkCalls is BenchmarkCall with 64 callers at once, over the pipes of a child.
+func BenchmarkCalls(b *testing.B) {
+	for _, w := range ways() {
+		if !strings.HasPrefix(w.name, "stdio") {
+			continue
+		}
+		b.Run(w.name, func(b *testing.B) {
+			h := start(b, w.config(b, "s"))
+			h.ready(b, "s")
+			b.ReportAllocs()
+			b.SetParallelism(64 / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(p *testing.PB) {
+				for p.Next() {
+					if _, err := h.call(b.Context(), "s", "raw", `{"result":{"content":[]}}`); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
 		})
 	}
 }

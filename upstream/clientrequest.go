@@ -39,11 +39,11 @@ func callRequest(x *tool.Execution) *clientRequest {
 // about names what the request is about, for messages.
 func (x *clientRequest) about() string { return orText(x.name, x.Method) }
 
-// params returns the params of the request.
-func (x *clientRequest) params(token string, h *hop.Hop) (json.RawMessage, error) {
+// params returns the params of the request, for a tools/call made from params.
+func (x *clientRequest) params(params json.RawMessage, token string, h *hop.Hop) (json.RawMessage, error) {
 	if x.call != nil {
 		call := *x.call
-		call.Params = x.Params // with the client's answers
+		call.Params = params // with the client's answers
 		return h.CallParams(&call, token)
 	}
 	return h.RequestParams(&x.Request, token)

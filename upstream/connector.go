@@ -95,7 +95,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, conn *streamCo
 	if err != nil {
 		return sdk, err
 	}
-	sess.established(sdk, &conn.declared, c.hubVersion)
+	sess.established(sdk, &conn.declared, c.hubVersion, c.redact)
 	sess.unanswered = conn.probe.isUnanswered()
 	conn.hop = sess.hop
 	c.useLane(sess, conn)
@@ -311,7 +311,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 		return nil, f
 	}
 	sess := newSession()
-	sess.established(sdk, control.Settle(), c.hubVersion)
+	sess.established(sdk, control.Settle(), c.hubVersion, c.redact)
 	sess.unanswered = control.Unanswered.Load()
 	l := &httpLane{
 		server: c.http, calls: c.http.Client(c.http.Pool), control: client,

@@ -30,13 +30,13 @@ func (c *executor) call(ctx context.Context, x *clientRequest) (tool.Reply, erro
 	if x.over != nil || x.Unknown {
 		return c.callOnce(ctx, x, &limits, 0)
 	}
-	again := *x
+	attempt := x
 	for answered := 0; ; answered++ {
-		reply, err := c.callOnce(ctx, &again, &limits, answered)
+		reply, err := c.callOnce(ctx, attempt, &limits, answered)
 		if errors.Is(err, errRetired) && answered > 0 {
 			return reply, replacedWhileAsking(err) // whoever takes its place knows nothing of the call
 		}
-		if err != nil || reply.Mapping.ProtocolVersion < hop.Modern || !needsInput(reply.Result) {
+		if err != nil || reply.Mapping.ProtocolVersion < hop.Modern || resultType(reply) != "input_required" {
 			return reply, err
 		}
 		none := tool.Reply{Mapping: reply.Mapping}
@@ -55,9 +55,11 @@ func (c *executor) call(ctx context.Context, x *clientRequest) (tool.Reply, erro
 		if err != nil {
 			return none, err
 		}
+		again := *x
 		if again.Params, err = requests.retryParams(x.Params, answers); err != nil {
 			return none, err
 		}
+		attempt = &again
 	}
 }
 
@@ -89,19 +91,18 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	if x.over != nil {
 		return tool.Reply{}, x.over(ctx, c, sess, *limits)
 	}
-	id := c.nextID()
+	quoted := `"` + c.nextID() + `"`
+	id := quoted[1 : len(quoted)-1]
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
-		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: c.redact.Text(sess.id), ProtocolVersion: sess.version,
-		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
+		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID, ProtocolVersion: sess.version,
+		Method: x.Method, JSONRPCRequestID: quoted,
 	}}
 	reply.Session = c.client.Key
-	own := *x // asTask changes it
-	x = &own
-	asTask, err := c.asTask(x, sess)
+	params, asTask, err := c.asTask(x, sess)
 	if err != nil {
 		return reply, response{err: err}
 	}
-	params, err := x.params(id, sess.hop)
+	params, err = x.params(params, id, sess.hop)
 	if err != nil {
 		return reply, response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
@@ -121,6 +122,9 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	}
 	a := c.sender.wait(ctx, sess, lc, x.Progress, *limits)
 	reply.Result = a.result
+	if a.object.Text() != nil {
+		reply.Object = a.object
+	}
 	if a.err == nil {
 		reply, a.err = c.withTask(x, reply, asTask)
 	}
@@ -129,9 +133,6 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	}
 	if a.err != nil {
 		return reply, a
-	}
-	if a.object.Text() != nil {
-		reply.Object = a.object
 	}
 	if a.memory != nil {
 		reply.Free = a.memory.Free

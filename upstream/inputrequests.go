@@ -22,10 +22,15 @@ func replacedWhileAsking(cause error) *tool.Failure {
 			"check before calling again"}
 }
 
-// needsInput reports whether result is of type input_required.
-func needsInput(result json.RawMessage) bool {
-	kind := rawjson.Text(result, "resultType")
-	return kind == "input_required"
+// resultType returns what a result of 2026-07-28 says that it is.
+func resultType(r tool.Reply) string {
+	object, read := r.Object.(rawjson.Object)
+	if !read {
+		return rawjson.Text(r.Result, "resultType")
+	}
+	kind, _ := object.Get("resultType")
+	text, _ := rawjson.String(kind)
+	return text
 }
 
 // inputRequests holds inputRequests and requestState of a result of type input_required.

@@ -79,6 +79,9 @@ func (a response) in(m *jsonrpc.Memory) response {
 
 // unsent reports that the session ended before the request was sent.
 func (a response) unsent() bool {
+	if a.err == nil {
+		return false
+	}
 	var f *tool.Failure
 	return errors.As(a.err, &f) && f.Code == codeConnectionLost && !f.OutcomeUnknown
 }

@@ -15,6 +15,21 @@ import (
 type sender struct {
 	*entry
 	stopping <-chan struct{} // closed when calls in flight must end
+	timers   sync.Pool       // of *time.Timer, stopped
+}
+
+// startTimer returns a timer that fires after d. stopTimer must follow.
+func (s *sender) startTimer(d time.Duration) *time.Timer {
+	if timer, ok := s.timers.Get().(*time.Timer); ok {
+		timer.Reset(d)
+		return timer
+	}
+	return time.NewTimer(d)
+}
+
+func (s *sender) stopTimer(timer *time.Timer) {
+	timer.Stop()
+	s.timers.Put(timer)
 }
 
 func ignoreProgress(tool.Progress) {}
@@ -26,15 +41,13 @@ func (s *sender) wait(
 ) response {
 	limits.start()
 	requests, wasHeld := sess.lane.serverRequests(), false
-	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
-	asking, over := context.WithCancel(ctx)
-	var answering sync.WaitGroup
-	defer answering.Wait()
-	defer over()
+	var ask func(*serverRequest) // nil before the first question
+	over := func() {}
+	defer func() { over() }()
 	requests.begin(c)
 	defer requests.end(c)
-	timer := time.NewTimer(limits.left(false))
-	defer timer.Stop()
+	timer := s.startTimer(limits.left(false))
+	defer s.stopTimer(timer)
 	sess.lane.send(ctx, c)
 	for {
 		select {
@@ -52,9 +65,10 @@ func (s *sender) wait(
 				return *done
 			}
 			for _, q := range questions {
-				ahead, sent := last, make(chan struct{})
-				last = sent
-				answering.Go(func() { requests.put(asking, q, ahead, sync.OnceFunc(func() { close(sent) })) })
+				if ask == nil {
+					ask, over = requests.asking(ctx)
+				}
+				ask(q)
 			}
 			if held != wasHeld || slices.ContainsFunc(reports, func(r report) bool { return r.progress != nil }) {
 				wasHeld = held

@@ -118,7 +118,9 @@ func (d *serverRequests) expectRoots() {
 func (d *serverRequests) end(c *pendingRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls = slices.DeleteFunc(d.calls, func(one *pendingRequest) bool { return one == c })
+	if i := slices.Index(d.calls, c); i >= 0 {
+		d.calls = slices.Delete(d.calls, i, i+1)
+	}
 	for _, q := range d.open {
 		switch {
 		case q.call != c:
@@ -259,6 +261,23 @@ func (d *serverRequests) openOf(call *pendingRequest) (n int) {
 		}
 	}
 	return n
+}
+
+// asking returns what puts questions to the client of a call, one after the other and without waiting, and what ends that when the
+// call does, and waits for it.
+func (d *serverRequests) asking(ctx context.Context) (ask func(*serverRequest), over func()) {
+	var last <-chan struct{} // closed when the latest question has gone to the client; nil before the first
+	var answering sync.WaitGroup
+	ctx, stop := context.WithCancel(ctx)
+	ask = func(q *serverRequest) {
+		ahead, sent := last, make(chan struct{})
+		last = sent
+		answering.Go(func() { d.put(ctx, q, ahead, sync.OnceFunc(func() { close(sent) })) })
+	}
+	return ask, func() {
+		stop()
+		answering.Wait()
+	}
 }
 
 // put puts q to the client of its call, and answers the server, unless the call ends before that. ctx ends with the call.

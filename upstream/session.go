@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
@@ -23,8 +24,10 @@ type session struct {
 
 	unanswered bool   // the server did not answer server/discover in time
 	id         string // Mcp-Session-Id, or ""
+	shownID    string // id, fit for records
 	info       mcp.InitializeResult
 	declared   []byte // the capabilities as the server wrote them; nil where that is not known
+	callsTasks bool   // the server makes tasks of calls, up to 2025-11-25
 	taskTokens *taskTokens
 	pid        int
 
@@ -78,9 +81,10 @@ func (s *session) missed() {
 func (s *session) suspected() { wait.Signal(s.suspect) }
 
 // established takes over what initialize or discover has said.
-func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, hubVersion string) {
+func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, hubVersion string, r *redact.Redactor) {
 	s.declared = said.All()
 	s.id = sdk.ID()
+	s.shownID = r.Text(s.id)
 	if res := sdk.InitializeResult(); res != nil {
 		s.info = *res
 	}
@@ -91,6 +95,8 @@ func (s *session) established(sdk *mcp.ClientSession, said *transport.Declared, 
 	if s.info.Capabilities == nil {
 		s.info.Capabilities = &mcp.ServerCapabilities{}
 	}
+	tasks, _ := s.tasks()
+	s.callsTasks = tasks.Calls
 }
 
 // offers reports whether the server says that it has something of kind k.

@@ -186,16 +186,16 @@ func (c *streamConn) readAll() {
 	defer close(c.ended)
 	for {
 		got, err := c.wire.Read()
-		var large *transport.Oversize
-		if errors.As(err, &large) {
-			c.receiveOversize(large)
+		if err == nil {
+			c.receive(got)
 			continue
 		}
-		if err != nil {
+		var large *transport.Oversize
+		if !errors.As(err, &large) {
 			c.shut(err)
 			return
 		}
-		c.receive(got)
+		c.receiveOversize(large)
 	}
 }
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -52,48 +53,49 @@ func (l *taskTokens) has(token string) bool {
 	return l.known[token]
 }
 
-// asTask is the params of a call with what they say of tasks: "task" is of 2025-11-25, and means nothing from clients of
-// other revisions. The error says that the tool cannot be called by such a client.
-func (c *executor) asTask(x *clientRequest, sess *session) (asks bool, err error) {
+// asTask returns the params of a request with what they say of tasks: "task" is of 2025-11-25, and means nothing from clients
+// of other revisions. asks says that the server may make a task of the call. The error says that the tool cannot be called by
+// such a client.
+func (c *executor) asTask(x *clientRequest, sess *session) (params json.RawMessage, asks bool, err error) {
+	params = x.Params
 	if x.call == nil || sess.hop != nil {
-		return false, nil
+		return params, false, nil
 	}
-	_, asks = hop.Ability(x.Params, "task")
+	_, asks = hop.Ability(params, "task")
 	if x.Hop.Revision == hop.NewestWithSession {
-		return asks, nil // the server says itself what is missing
+		return params, asks, nil // the server says itself what is missing
 	}
-	if !sess.abilities().Tasks.Calls {
-		return false, nil // "regardless of the execution.taskSupport value"
+	if !sess.callsTasks {
+		return params, false, nil // "regardless of the execution.taskSupport value"
 	}
 	if asks {
-		params, _, err := rawjson.Delete(x.Params, "task")
-		if err != nil {
-			return false, err
+		if params, _, err = rawjson.Delete(params, "task"); err != nil {
+			return params, false, err
 		}
-		x.Params = params
 	}
 	execution, _ := rawjson.Get(x.call.Tool.Declaration, "execution")
 	if rawjson.Text(execution, "taskSupport") == "required" {
-		return false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
+		return params, false, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "task_required", Message: fmt.Sprintf(
 			"%q of server %q runs as a task only, and tasks of that server are of protocol 2025-11-25, which this client does not speak: "+
 				"call it from a client that does", x.name, c.cfg.ID)}
 	}
-	return false, nil
+	return params, false, nil
 }
 
 // withTask notes in the reply to a call which task the server has made of it. asked says that the client asked for one, as on
 // 2025-11-25.
 func (c *executor) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.Reply, error) {
-	if x.call == nil || reply.Result == nil {
+	modern := reply.Mapping.ProtocolVersion >= hop.Modern
+	if x.call == nil || reply.Result == nil || !modern && !asked {
 		return reply, nil
 	}
 	at := reply.Result
-	if reply.Mapping.ProtocolVersion < hop.Modern {
+	if !modern {
 		var has bool
-		if at, has = hop.Ability(reply.Result, "task"); !asked || !has {
+		if at, has = hop.Ability(reply.Result, "task"); !has {
 			return reply, nil
 		}
-	} else if rawjson.Text(reply.Result, "resultType") != "task" {
+	} else if resultType(reply) != "task" {
 		return reply, nil
 	}
 	none := tool.Reply{Mapping: reply.Mapping}
@@ -101,7 +103,7 @@ func (c *executor) withTask(x *clientRequest, reply tool.Reply, asked bool) (too
 	switch {
 	case id == "" || len(id) > maxTaskID:
 		return none, invalidAnswer(fmt.Sprintf("tells of a task that has no id of 1 to %d bytes", maxTaskID)).err
-	case reply.Mapping.ProtocolVersion >= hop.Modern && !declaresTasks(x.Hop):
+	case modern && !declaresTasks(x.Hop):
 		// "A server MUST NOT return CreateTaskResult to a client that did not include the extension capability".
 		return none, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true, Message: fmt.Sprintf(
 			"server %q made a task of %q, and this client did not say that it can follow one: it may have taken effect. "+

@@ -36,8 +36,7 @@ func NewLineReader(r io.Reader, limit func() int, account *budget.Account) *Line
 func (l *LineReader) Next() (Received, error) {
 	for {
 		line, err := l.line()
-		var large *TooLarge
-		if errors.As(err, &large) {
+		if err != nil && errors.As(err, new(*TooLarge)) {
 			return Received{}, err
 		}
 		if trimmed := bytes.TrimSpace(line.bytes); len(trimmed) > 0 {

@@ -55,23 +55,27 @@ type envelope struct {
 func read(text []byte) (m Message, found envelope) {
 	m.Text = text
 	take := func(member rawjson.Member) bool {
-		again, name := false, member.Name()
-		switch name {
+		name := member.Key
+		if !member.IsPlain() {
+			name = []byte(member.Name())
+		}
+		switch string(name) {
 		case "jsonrpc":
-			again, found.version = found.version != nil, member.Value
+			found.once("jsonrpc", found.version)
+			found.version = member.Value
 		case "id":
-			again, m.ID = m.ID != nil, member.Value
+			found.once("id", m.ID)
+			m.ID = member.Value
 		case "method":
-			again, found.method = found.method != nil, member.Value
+			found.once("method", found.method)
+			found.method = member.Value
 		case "params":
-			again, m.Params = m.Params != nil, member.Value
+			found.once("params", m.Params)
+			m.Params = member.Value
 		case "result":
 			m.Result = member.Value
 		case "error":
 			m.Error = member.Value
-		}
-		if again {
-			found.twice = name
 		}
 		return true
 	}
@@ -90,8 +94,18 @@ func read(text []byte) (m Message, found envelope) {
 	return m, found
 }
 
+// once notes that the member name occurs twice where it has a value already.
+func (e *envelope) once(name string, value []byte) {
+	if value != nil {
+		e.twice = name
+	}
+}
+
 // isVersion2 reports whether the message says so.
-func (e envelope) isVersion2() bool {
+func (e *envelope) isVersion2() bool {
+	if string(e.version) == `"2.0"` {
+		return true
+	}
 	version, _ := rawjson.String(e.version)
 	return version == "2.0"
 }
@@ -176,7 +190,11 @@ func InvalidRequest(what string) *tool.RPCError {
 
 // RequestText returns the request method, with params unless they are nil.
 func RequestText(id json.RawMessage, method string, params json.RawMessage) []byte {
-	out := make([]byte, 0, len(params)+len(id)+len(method)+64)
+	return AppendRequest(make([]byte, 0, len(params)+len(id)+len(method)+64), id, method, params)
+}
+
+// AppendRequest appends what RequestText returns.
+func AppendRequest(out []byte, id json.RawMessage, method string, params json.RawMessage) []byte {
 	out = append(append(out, `{"jsonrpc":"2.0","id":`...), id...)
 	return withMethod(append(out, ','), method, params)
 }
@@ -187,7 +205,7 @@ func NotificationText(method string, params json.RawMessage) []byte {
 }
 
 func withMethod(out []byte, method string, params json.RawMessage) []byte {
-	out = append(append(out, `"method":`...), rawjson.Quote(method)...)
+	out = rawjson.AppendQuote(append(out, `"method":`...), method)
 	if params != nil {
 		out = append(append(out, `,"params":`...), params...)
 	}

@@ -351,12 +351,22 @@ func Text(object []byte, name string) string {
 }
 
 // Quote returns text as a JSON string, with nothing escaped that need not be.
-func Quote(text string) []byte {
+func Quote(text string) []byte { return AppendQuote(nil, text) }
+
+// AppendQuote appends what Quote returns.
+func AppendQuote(b []byte, text string) []byte {
+	plain := true
+	for i := 0; i < len(text) && plain; i++ {
+		plain = text[i] >= ' ' && text[i] <= '~' && text[i] != '"' && text[i] != '\\'
+	}
+	if plain {
+		return append(append(append(b, '"'), text...), '"')
+	}
 	quoted, err := Encode(text)
 	if err != nil {
-		return strconv.AppendQuoteToASCII(nil, text) // unreachable: strings always encode
+		return strconv.AppendQuoteToASCII(b, text) // unreachable: strings always encode
 	}
-	return quoted
+	return append(b, quoted...)
 }
 
 // Encode is json.Marshal without escapes for HTML: source text is full of < and &, which take six bytes each otherwise.

@@ -160,3 +160,16 @@ func TestPaths(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// FuzzQuoteIsEncode compares the quoting of plain texts with the encoder.
+func FuzzQuoteIsEncode(f *testing.F) {
+	for _, text := range []string{"", "tools/call", `a"b\c`, "<&>", "\x7f", "\x1f", "é\u2028", "\xff", "~ !"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		want, err := Encode(text)
+		if got := AppendQuote([]byte("x"), text); err != nil || string(got) != "x"+string(want) {
+			t.Errorf("%q is quoted as %s, want x%s, %v", text, got, want, err)
+		}
+	})
+}

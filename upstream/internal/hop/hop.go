@@ -38,10 +38,12 @@ type Hop struct {
 // Members returns the hop's members of _meta, without braces. client is what the client said of itself; zero in requests of the
 // hub's own.
 func (h *Hop) Members(client tool.Hop) []byte {
-	b := []byte(`"` + metaVersion + `":`)
-	b = append(b, rawjson.Quote(h.Version)...)
-	b = append(b, `,"`+metaClientInfo+`":{"name":"`+settings.HubCommand+`","version":`...)
-	b = append(b, rawjson.Quote(h.Client)...)
+	return h.appendMembers(make([]byte, 0, 256+len(client.ClientCapabilities)), client)
+}
+
+func (h *Hop) appendMembers(b []byte, client tool.Hop) []byte {
+	b = rawjson.AppendQuote(append(b, `"`+metaVersion+`":`...), h.Version)
+	b = rawjson.AppendQuote(append(b, `,"`+metaClientInfo+`":{"name":"`+settings.HubCommand+`","version":`...), h.Client)
 	b = append(b, `},"`+metaCapabilities+`":`...)
 	if rawjson.IsNull(client.ClientCapabilities) {
 		b = append(b, `{}`...)
@@ -57,26 +59,28 @@ func (h *Hop) Members(client tool.Hop) []byte {
 
 // meta returns meta with the request's progress token and the members of the hop.
 func (h *Hop) meta(meta json.RawMessage, token string, client tool.Hop) ([]byte, error) {
+	if h == nil && !rawjson.IsNull(meta) {
+		return rawjson.Set(meta, "progressToken", rawjson.Quote(token))
+	}
+	out := make([]byte, 0, len(meta)+len(token)+len(client.ClientCapabilities)+320)
 	if rawjson.IsNull(meta) {
-		meta = json.RawMessage("{}")
+		out = rawjson.AppendQuote(append(out, `{"progressToken":`...), token)
+	} else {
+		all, err := rawjson.Set(meta, "progressToken", rawjson.Quote(token))
+		if err != nil {
+			return nil, err
+		}
+		// The members of the client's hop must not contradict those of this one.
+		all, _, err = rawjson.DeleteFunc(all, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, all[:bytes.LastIndexByte(all, '}')]...) // there is a member before it: the token
 	}
-	out, err := rawjson.Set(meta, "progressToken", []byte(`"`+token+`"`))
-	if err != nil || h == nil {
-		return out, err
+	if h != nil {
+		out = h.appendMembers(append(out, ','), client)
 	}
-	// The members of the client's hop must not contradict those of this one.
-	out, _, err = rawjson.DeleteFunc(out, func(m rawjson.Member) bool {
-		return tool.OfHop(m.Name())
-	})
-	if err != nil {
-		return nil, err
-	}
-	end := bytes.LastIndexByte(out, '}') // there is a member before it: the token
-	joined := make([]byte, 0, len(out)+256)
-	joined = append(joined, out[:end]...)
-	joined = append(joined, ',')
-	joined = append(joined, h.Members(client)...)
-	return append(joined, '}'), nil
+	return append(out, '}'), nil
 }
 
 // Strip returns the params of a notification without the members of _meta that belong to a hop.

@@ -93,6 +93,9 @@ func (r *Redactor) withoutPart(s string) string {
 // Error returns err with a text that may be logged and shown. The members of a server's own error object stay as they are,
 // for the client.
 func (r *Redactor) Error(err error) error {
+	if err == nil {
+		return nil
+	}
 	var rpc *tool.RPCError
 	var f *tool.Failure
 	switch {

@@ -22,6 +22,9 @@ type Oversize struct {
 
 // OversizeOf returns an *Oversize where err says that a message was too large, else err.
 func OversizeOf(err error) error {
+	if err == nil {
+		return nil
+	}
 	var large *jsonrpc.TooLarge
 	if !errors.As(err, &large) {
 		return err
