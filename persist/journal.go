@@ -30,6 +30,17 @@ const (
 	holdBytes = 64 << 10
 )
 
+// errFull says that there was no room until the caller's time was over.
+var errFull = errors.New("wait for room in the journal's queue")
+
+// becauseOf adds to errFull why the time was over.
+func becauseOf(ctx context.Context, err error) error {
+	if errors.Is(err, errFull) {
+		return fmt.Errorf("%w: %w", err, ctx.Err())
+	}
+	return err
+}
+
 // ErrClosed is returned by Append and Commit after Close.
 var ErrClosed = errors.New("append to journal: the journal is closed because the hub is stopping; start the hub again")
 
@@ -40,6 +51,7 @@ type Journal struct {
 	stopped chan struct{} // closed when all is written and the file is closed
 	lines   sync.Pool     // of *[]byte: where callers encode
 	sync    map[tool.Object]bool
+	never   chan struct{} // closed: for whoever does not wait
 
 	mu     sync.Mutex
 	next   *batch        // being collected
@@ -100,7 +112,9 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 }
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
-	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil), sync: make(map[tool.Object]bool)}
+	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil), sync: make(map[tool.Object]bool),
+		never: make(chan struct{})}
+	close(j.never)
 	for _, k := range tool.RecordKinds() {
 		j.sync[k.Object] = k.Sync
 	}
@@ -151,6 +165,88 @@ func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 	if err != nil {
 		return err
 	}
+	return j.wait(ctx, b, write)
+}
+
+// Note appends what is new of a call that has not ended, as Append does.
+func (j *Journal) Note(ctx context.Context, c *Call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, write, err := j.putCall(ctx.Done(), c, nil, false)
+	if write {
+		go j.write()
+	}
+	return becauseOf(ctx, err)
+}
+
+// TryNote is Note for whoever must not wait, not even for room. It reports whether nothing is left to note; otherwise the caller
+// tries again later.
+func (j *Journal) TryNote(c *Call) bool {
+	if !c.mu.TryLock() {
+		return false
+	}
+	defer c.mu.Unlock()
+	_, write, err := j.putCall(j.never, c, nil, false)
+	if write {
+		go j.write()
+	}
+	return err == nil
+}
+
+// Announce is Note for a call that is about to run. Where the journal has failed, it returns when the line is written, as
+// Commit does: nothing runs whose end could not be recorded.
+func (j *Journal) Announce(ctx context.Context, c *Call) error {
+	if j.Healthy() == nil {
+		return j.Note(ctx, c)
+	}
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	c.mu.Lock()
+	b, write, err := j.putCall(ctx.Done(), c, nil, true)
+	c.mu.Unlock()
+	if b == nil {
+		return becauseOf(ctx, err)
+	}
+	return j.wait(ctx, b, write)
+}
+
+// End commits the last line of a call, which nothing follows. It waits for a disk that hangs for 10 s. That ctx has ended
+// does not matter.
+func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	c.mu.Lock()
+	b, write, err := j.putCall(ctx.Done(), c, end, true)
+	c.mu.Unlock()
+	if b == nil {
+		return becauseOf(ctx, err)
+	}
+	return j.wait(ctx, b, write)
+}
+
+// commitTimeout bounds the wait for a disk that hangs.
+const commitTimeout = 10 * time.Second
+
+// putCall is put for what is new of a call; b is nil where nothing is. It is called with the call's mu held.
+func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable bool) (b *batch, write bool, err error) {
+	if c.ended || end == nil && c.written == c.count {
+		return nil, false, nil
+	}
+	buffer := j.lines.Get().(*[]byte)
+	lines, err := c.line((*buffer)[:0], end)
+	defer func() { j.giveBack(buffer, lines) }()
+	if err != nil {
+		return nil, false, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
+	}
+	if b, write, err = j.put(done, durable, lines, 1); err == nil {
+		c.wrote()
+		c.ended = end != nil
+	}
+	return b, write, err
+}
+
+// wait returns when b is written. Where write is set, the caller is the writer.
+func (j *Journal) wait(ctx context.Context, b *batch, write bool) error {
 	switch {
 	case write && j.isSlow():
 		go j.write()
@@ -170,21 +266,30 @@ func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
 func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (b *batch, write bool, err error) {
 	buffer := j.lines.Get().(*[]byte)
 	lines := (*buffer)[:0]
-	defer func() {
-		if cap(lines) <= keepBytes {
-			*buffer = lines
-			j.lines.Put(buffer)
-		}
-	}()
+	defer func() { j.giveBack(buffer, lines) }()
 	for _, r := range records {
 		if lines, err = appendRecord(lines, r); err != nil {
 			return nil, false, err
 		}
 		durable = durable || j.sync[r.RecordObject()]
 	}
+	b, write, err = j.put(ctx.Done(), durable, lines, len(records))
+	return b, write, becauseOf(ctx, err)
+}
+
+// giveBack keeps a buffer for the next caller.
+func (j *Journal) giveBack(buffer *[]byte, lines []byte) {
+	if cap(lines) <= keepBytes {
+		*buffer = lines
+		j.lines.Put(buffer)
+	}
+}
+
+// put adds the lines of that many records to the batch that is being collected: see enqueue. It waits for room until done.
+func (j *Journal) put(done <-chan struct{}, durable bool, lines []byte, records int) (b *batch, write bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.waitForRoom(ctx, len(lines)); err != nil {
+	if err := j.waitForRoom(done, len(lines)); err != nil {
 		return nil, false, err
 	}
 	b = j.next
@@ -192,7 +297,7 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 		j.holdBack()
 	}
 	b.bytes = append(b.bytes, lines...)
-	b.records += len(records)
+	b.records += records
 	b.durable = b.durable || durable
 	b.due = b.due || len(b.bytes) >= holdBytes
 	j.queued += len(lines)
@@ -257,7 +362,7 @@ func (j *Journal) signal(set func()) {
 
 // waitForRoom returns when n more bytes fit in the queue. Records larger than the whole queue fit when it is empty. It
 // is called with mu held, and gives it up while it waits.
-func (j *Journal) waitForRoom(ctx context.Context, n int) error {
+func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
 	for {
 		switch {
 		case j.closed:
@@ -278,12 +383,11 @@ func (j *Journal) waitForRoom(ctx context.Context, n int) error {
 		j.mu.Unlock()
 		select {
 		case <-room:
-		case <-ctx.Done():
+		case <-done:
+			j.mu.Lock()
+			return errFull
 		}
 		j.mu.Lock()
-		if ctx.Err() != nil {
-			return fmt.Errorf("wait for room in the journal's queue: %w", ctx.Err())
-		}
 	}
 }
 

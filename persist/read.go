@@ -9,13 +9,31 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// Read calls yield for every record of the journal in dir, file by file, oldest file first, until yield returns false.
+var errNoJSON = errors.New("is no JSON: check the disk")
+
+// Read calls yield for every object of Agent Tool that the journal in dir holds, each as one line of JSON, file by file, oldest
+// file first, until yield returns false. Objects of a call are derived from its call records: those of its steps in their
+// order, under ids that are the same whenever they are read. Journals of versions without call records hold the objects
+// themselves.
+//
 // A line is yield's to keep. Hubs may be writing meanwhile: a last line without its line break is not there yet, and a
 // file that is removed is passed over. Lines that are no JSON, which a failing disk may leave, are passed over too;
 // they make Read return an error that names the first of them after everything else was read.
-func Read(dir string, yield func(line json.RawMessage) bool) error {
+func Read(dir string, yield func(object json.RawMessage) bool) error {
+	d := deriver{open: make(map[tool.InvocationID]*derivation)}
+	return readLines(dir, func(line json.RawMessage) (bool, error) { return d.line(line, yield) })
+}
+
+// ReadLines is Read for the lines as they are written.
+func ReadLines(dir string, yield func(line json.RawMessage) bool) error {
+	return readLines(dir, func(line json.RawMessage) (bool, error) { return yield(line), nil })
+}
+
+func readLines(dir string, yield func(line json.RawMessage) (more bool, err error)) error {
 	names, err := journalNames(dir)
 	if err != nil {
 		return &JournalError{Op: "list journal", Path: dir, Err: err}
@@ -36,8 +54,8 @@ func Read(dir string, yield func(line json.RawMessage) bool) error {
 	return damage
 }
 
-// readFile is Read for one file. more is false once yield has had enough.
-func readFile(path string, yield func(json.RawMessage) bool) (more bool, err error) {
+// readFile is readLines for one file. more is false once yield has had enough.
+func readFile(path string, yield func(json.RawMessage) (bool, error)) (more bool, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return true, &JournalError{Op: "open journal", Path: path, Err: err}
@@ -54,13 +72,14 @@ func readFile(path string, yield func(json.RawMessage) bool) (more bool, err err
 			return true, &JournalError{Op: "read journal", Path: path, Err: err}
 		}
 		line = line[:len(line)-1]
-		if !json.Valid(line) {
-			if damage == nil {
-				damage = fmt.Errorf("read journal: %s:%d is no JSON: check the disk; the other lines are intact", path, number)
-			}
-			continue
+		more, err := true, errNoJSON
+		if json.Valid(line) {
+			more, err = yield(line)
 		}
-		if !yield(line) {
+		if damage == nil && err != nil {
+			damage = fmt.Errorf("read journal: %s:%d %w; the other lines are intact", path, number, err)
+		}
+		if !more {
 			return false, damage
 		}
 	}

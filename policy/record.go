@@ -25,7 +25,6 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 	}
 	d := tool.PermissionDecision{
 		Head:         tool.HeadOf(tool.ObjectPermissionDecision),
-		DecisionID:   tool.NewDecisionID(),
 		InvocationID: r.Invocation,
 		Behavior:     v.behavior,
 		Mode:         string(v.mode),

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -371,33 +372,40 @@ func TestKilledHub(t *testing.T) {
 	}
 }
 
-// terminalRecords reads the journal beneath dir and returns the invocations whose result it holds. Only the last line may
-// be torn.
+// terminalRecords reads the journals beneath dir and returns the invocations whose result they hold.
 func terminalRecords(t testing.TB, dir string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".jsonl") {
-			return err
+	for line := range strings.Lines(objectsBeneath(t, dir)) {
+		var record struct {
+			Object       tool.Object `json:"object"`
+			InvocationID string      `json:"invocation_id"`
 		}
-		text, err := os.ReadFile(path)
-		lines := bytes.Split(text, []byte("\n"))
-		for i, line := range lines {
-			var record struct {
-				Object       string `json:"object"`
-				InvocationID string `json:"invocation_id"`
-			}
-			if jsonErr := json.Unmarshal(line, &record); jsonErr != nil && i != len(lines)-1 {
-				t.Errorf("%s:%d: %v", path, i+1, jsonErr)
-			}
-			if record.Object == string(tool.ObjectResult) {
-				found[record.InvocationID] = true
-			}
+		mustDecode(t, line, &record)
+		if record.Object == tool.ObjectResult {
+			found[record.InvocationID] = true
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return found
+}
+
+// objectsBeneath returns the objects of all journals beneath dir, one a line. Only last lines may be torn.
+func objectsBeneath(t testing.TB, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	read := map[string]bool{}
+	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		in := filepath.Dir(path)
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".jsonl") || read[in] {
+			return err
+		}
+		read[in] = true
+		return persist.Read(in, func(object json.RawMessage) bool {
+			all.Write(append(object, '\n'))
+			return true
+		})
+	}); err != nil {
+		t.Error(err)
+	}
+	return all.String()
 }

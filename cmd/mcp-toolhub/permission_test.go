@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,22 +96,13 @@ func (p *permitted) pending(h *control.Client) (v approval.View) {
 	return v
 }
 
-// journal is what the hub has recorded, line by line, after its end.
+// journal holds the objects that the hub has recorded, line by line, after its end.
 func (p *permitted) journal() string {
 	p.t.Helper()
 	if err := p.stop(); err != nil {
 		p.t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(p.state, "journal", "*"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, f := range files {
-		text, _ := os.ReadFile(f) // locks are none of its files
-		all.Write(text)
-	}
-	return all.String()
+	return objectsBeneath(p.t, p.state)
 }
 
 func answerWith(choice, message string) func(int, asked) string {

@@ -195,6 +195,9 @@ type Result struct {
 	CreatedAt         time.Time       `json:"created_at"`
 }
 
+// CodeToolError is the error_code of a tool's own answer that says isError.
+const CodeToolError = "tool_error"
+
 // Error is the standard's tool_error.
 type Error struct {
 	ErrorCode      string          `json:"error_code"`

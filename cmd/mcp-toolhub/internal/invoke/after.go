@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -16,7 +15,6 @@ import (
 // mapResult makes the one result of the invocation, from the executor's reply or from the failure.
 func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 	inv.outcome = Outcome{InvocationID: inv.id}
-	inv.result = tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.NewResultID(), InvocationID: inv.id}
 	defer inv.release() // the next call need not wait for this one's records
 	if inv.failure != nil {
 		inv.mapFailure()
@@ -28,8 +26,8 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 	inv.outcome.RequestID, inv.outcome.Revision = inv.reply.Mapping.JSONRPCRequestID, inv.reply.Mapping.ProtocolVersion
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.moveTo(tool.StatusFailed)
-		inv.outcome.Class, inv.result.IsError = tool.ClassExecutionFailed, true
-		inv.result.Error = &tool.Error{ErrorCode: "tool_error", ErrorClass: tool.ClassExecutionFailed,
+		inv.outcome.Class = tool.ClassExecutionFailed
+		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: tool.ClassExecutionFailed,
 			Message: "the tool answered with isError", Recoverability: recoverFixInput}
 		return nil
 	}
@@ -53,12 +51,12 @@ func (inv *invocation) mapFailure() {
 		status = tool.StatusYielded
 	}
 	inv.moveTo(status)
-	inv.outcome.Class, inv.result.IsError, inv.result.Summary = f.Class, true, f.Message
-	inv.result.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
+	inv.outcome.Class = f.Class
+	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
 		Recoverability: recoverability(f.Class), RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown}
 	if inv.rpcErr != nil {
 		inv.outcome.Err = inv.rpcErr
-		inv.result.Error.NativeErrorRef, _ = json.Marshal(map[string]int64{"jsonrpc_error_code": inv.rpcErr.Code})
+		inv.end.Error.NativeErrorRef, _ = json.Marshal(map[string]int64{"jsonrpc_error_code": inv.rpcErr.Code})
 		return
 	}
 	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message))
@@ -117,15 +115,15 @@ func (p *Pipeline) persistResult(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	if len(r) > persist.InlineLimit {
-		inv.result.ContentRef = persist.RefOf(tool.Digest(r), len(r))
+		inv.end.ContentRef = persist.RefOf(tool.Digest(r), len(r))
 		return nil
 	}
 	inv.outcome.Free = nil // the record that is about to be written reads it
 	if content, ok := inv.outcome.Object.Get("content"); ok {
-		inv.result.Content = objects(content)
+		inv.end.Content = objects(content)
 	}
 	if structured, ok := inv.outcome.Object.Get("structuredContent"); ok && rawjson.Valid(structured) {
-		inv.result.StructuredContent = structured
+		inv.end.Structured = structured
 	}
 	return nil
 }
@@ -165,54 +163,26 @@ func objects(content json.RawMessage) json.RawMessage {
 // emitTerminal is the one finish: the terminal records reach the journal before anybody gets the outcome. They are written
 // even where the caller has gone.
 func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
-	inv.outcome.Status, inv.result.Status, inv.result.CreatedAt = inv.status, inv.status, inv.now()
-	var data map[string]any
-	if class := inv.outcome.Class; class != "" {
-		data = map[string]any{"error_class": string(class)}
-	}
-	inv.event(terminalEvent(inv.status), data)
-	inv.event(tool.EventResultCreated, map[string]any{"result_id": string(inv.result.ResultID)})
-	ended := inv.now()
-	final := inv.record()
-	final.EndedAt = &ended
-	records := append(inv.takePending(), inv.result, final)
-	commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	if err := p.opts.Journal.Commit(commit, records...); err != nil {
+	inv.outcome.Status, inv.end.At = inv.status, inv.now()
+	inv.describe()
+	if err := p.opts.Journal.End(ctx, &inv.record, &inv.end); err != nil {
 		inv.outcome.JournalFailed = true
 		level := slog.LevelError
-		if inv.started == nil {
+		if inv.started.IsZero() {
 			level = slog.LevelDebug // nothing has happened that is not known now, and a full disk must not fill the log
 		}
 		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
-	p.log(ctx, inv, ended)
+	p.log(ctx, inv)
 	return nil
 }
 
-// commitTimeout bounds the wait for a disk that hangs.
-const commitTimeout = 10 * time.Second
-
-func terminalEvent(s tool.Status) tool.EventType {
-	switch s {
-	case tool.StatusSucceeded:
-		return tool.EventInvocationSucceeded
-	case tool.StatusCanceled:
-		return tool.EventInvocationCanceled
-	case tool.StatusTimedOut:
-		return tool.EventInvocationTimedOut
-	case tool.StatusYielded:
-		return tool.EventInvocationYielded
-	}
-	return tool.EventInvocationFailed
-}
-
-func (p *Pipeline) log(ctx context.Context, inv *invocation, ended time.Time) {
+func (p *Pipeline) log(ctx context.Context, inv *invocation) {
 	if inv.failure == nil && !p.opts.Logger.Enabled(ctx, slog.LevelDebug) {
 		return // the usual case: nothing of what follows is worth its memory
 	}
 	attrs := []any{"tool", inv.toolID(), "status", inv.status, "invocation", inv.id, "actor", inv.call.Actor.Ref(),
-		"ms", ended.Sub(inv.created).Milliseconds()}
+		"ms", inv.end.At.Sub(inv.record.Created).Milliseconds()}
 	if inv.failure == nil {
 		p.opts.Logger.Debug("call ended", attrs...)
 		return

@@ -100,11 +100,10 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 		return a.deny(inv, q, "nobody", err.Error())
 	}
 	defer q.ticket.Leave()
-	inv.parent = q.ticket.Parent()
-	inv.moveTo(tool.StatusAwaitingApproval)
-	inv.event(tool.EventPermissionRequested, map[string]any{"decision_id": string(q.decision.DecisionID), "approval_id": string(q.ticket.ID())})
-	inv.pending = append(inv.pending, inv.record())
-	a.opts.note(ctx, inv.id, "a wait for approval is not in the journal", inv.takePending()...)
+	inv.status = tool.StatusAwaitingApproval
+	inv.record.Ask(string(q.ticket.ID()), q.ticket.Parent(), inv.now())
+	inv.describe()
+	a.opts.note(ctx, inv, "a wait for approval is not in the journal")
 	reached := q.ticket.IsSettled() // while nobody waited
 	if !reached {
 		reached, err = a.reach(ctx, inv, q)
@@ -341,8 +340,8 @@ func (a *approver) answerWith(q *approvalRequest) string {
 func (a *approver) reportWaiting(ctx context.Context, inv *invocation, q *approvalRequest, n int) {
 	message := "waiting_for_permission: " + a.answerWith(q)
 	if n == 1 {
-		a.opts.note(ctx, inv.id, "a wait for approval is not in the journal",
-			inv.progress(tool.StatusAwaitingApproval, message, inv.created, inv.now()))
+		inv.record.Progress(message, nil, inv.now())
+		a.opts.note(ctx, inv, "a wait for approval is not in the journal")
 	}
 	if inv.call.Progress != nil {
 		inv.call.Progress(tool.Progress{
@@ -404,10 +403,8 @@ func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answ
 	if err := a.arguments.check(inv, answer.Arguments); err != nil {
 		return policy.Request{}, err
 	}
-	m := tool.InputMutation{Head: tool.HeadOf(tool.ObjectInputMutation), MutationID: tool.NewMutationID(), InvocationID: inv.id,
-		SourceType: "permission_prompt", SourceRef: answer.By, FromInputRef: persist.Ref(inv.shown(inv.inputs.permission)),
-		ToInputRef: persist.Ref(inv.shown(answer.Arguments)),
-		Reason:     "a person changed the arguments while allowing the call", CreatedAt: inv.now()}
+	m := tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By, FromInputRef: persist.Ref(inv.shown(inv.inputs.permission)),
+		ToInputRef: persist.Ref(inv.shown(answer.Arguments)), Reason: "a person changed the arguments while allowing the call"}
 	_ = rawjson.Members(answer.Arguments, func(now rawjson.Member) bool {
 		if before, ok := rawjson.Get(inv.inputs.permission, now.Name()); !ok || string(before) != string(now.Value) {
 			m.ChangedFields = append(m.ChangedFields, now.Name())
@@ -420,8 +417,9 @@ func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answ
 		}
 		return true
 	})
-	inv.pending = append(inv.pending, m)
-	inv.inputs.permission, inv.inputs.call, inv.inputs.edited = answer.Arguments, answer.Arguments, true
+	input, ref := inv.inline(answer.Arguments)
+	inv.record.Mutate(&m, input, ref, inv.now())
+	inv.inputs.permission, inv.inputs.call = answer.Arguments, answer.Arguments
 	return requestOf(ctx, g, inv, answer.Arguments)
 }
 
@@ -457,7 +455,7 @@ func (a *approver) deny(inv *invocation, q *approvalRequest, kind, why string) e
 		why += ". " + q.wayOut()
 	}
 	d := *q.decision
-	d.DecisionID, d.Behavior, d.Source, d.DecidedAt, d.SuggestedUpdates = tool.NewDecisionID(), tool.Deny, kind, inv.now().UTC(), nil
+	d.Behavior, d.Source, d.SuggestedUpdates = tool.Deny, kind, nil
 	asked, _ := q.decision.Reason["message"].(string)
 	d.Reason = map[string]any{"type": kind, "message": why, "asked_because": asked}
 	q.sayUnasked(&d)

@@ -32,8 +32,8 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	inv.listed, inv.facts = l, p.opts.Gate().Facts(l.Tool)
+	inv.record.Tool = l.Tool.Name
 	inv.moveTo(tool.StatusSelected)
-	inv.event(tool.EventInvocationSelected, nil)
 	return p.admit(inv)
 }
 
@@ -45,7 +45,7 @@ func (p *Pipeline) admit(inv *invocation) error {
 	}
 	records, err := p.opts.Admit(tool.DeferredCall{Invocation: inv.id, Surface: c.Surface, Listed: inv.listed, Actor: c.Actor,
 		SelectionRef: c.SelectionRef, Loaded: c.Loaded})
-	inv.pending = append(inv.pending, records...)
+	inv.record.Add(inv.now(), records...)
 	return err
 }
 
@@ -77,7 +77,7 @@ func (v *validator) check(inv *invocation, args json.RawMessage) error {
 	if invalid == nil {
 		return err
 	}
-	inv.event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems, "mode": string(t.Validate)})
+	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems, "mode": string(t.Validate)}, inv.now())
 	if t.Validate == tool.ValidateWarn {
 		return nil
 	}
@@ -107,7 +107,6 @@ func (v *validator) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid
 // themselves before their first side effect.
 func (p *Pipeline) validateValues(_ context.Context, inv *invocation) error {
 	inv.moveTo(tool.StatusArgumentsReady)
-	inv.event(tool.EventInvocationArgumentsReady, nil)
 	return nil
 }
 
@@ -125,15 +124,14 @@ func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
 // schedule waits until it is this caller's turn at the tool's server.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	inv.moveTo(tool.StatusQueued)
-	inv.event(tool.EventInvocationQueued, nil)
 	actor := &inv.call.Actor
 	var err error
 	inv.place, err = p.scheduler.enter(ctx, inv.listed.Tool.Server, caller{actor.Door, actor.Name, actor.Session})
 	return err
 }
 
-// execute calls the executor. The journal gets the invocation before that, so that a crash leaves a trace of what may have
-// run. A crash within the moment for which the journal holds records that nobody waits for leaves none.
+// execute calls the executor. The journal gets the record of a call that may have an effect before that, so that a crash leaves
+// a trace of what may have run. A crash within the moment for which the journal holds records that nobody waits for leaves none.
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	t := inv.listed.Tool
 	ex, ok := p.opts.Executors[t.Name.Source()]
@@ -145,29 +143,23 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	if ctx.Err() != nil {
 		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began"}
 	}
-	first := inv.started == nil
-	if first {
-		inv.started = new(inv.now())
-	}
 	inv.moveTo(tool.StatusRunning)
-	if first {
-		inv.event(tool.EventInvocationStarted, nil)
-	}
-	inv.pending = append(inv.pending, inv.record())
-	if err := p.announce(ctx, inv.takePending()); err != nil {
-		if first {
-			inv.started = nil
-		}
+	inv.describe()
+	if err := p.announce(ctx, inv); err != nil {
+		inv.record.NotStarted(inv.now())
 		if ctx.Err() != nil {
 			return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began", Cause: err}
 		}
 		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "journal_unavailable", Cause: err,
 			Message: "the hub cannot write its journal, so it runs nothing: its log and its health say why; try again when that is mended"}
 	}
+	if inv.started.IsZero() {
+		inv.started = inv.now()
+	}
 	reply, err := p.callExecutor(ctx, ex, inv)
 	inv.ended = inv.now()
 	if reply.Mapping != (tool.ExternalMapping{}) {
-		inv.mappings = append(inv.mappings, reply.Mapping)
+		inv.record.Answered(reply.Mapping, inv.ended)
 	}
 	if err != nil {
 		return becauseOf(ctx, err)
@@ -179,15 +171,13 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	return nil
 }
 
-// announce gives the journal what is known of an invocation before it runs. Where the journal has failed, it must reach the
-// disk first: nothing runs whose end could not be recorded.
-func (p *Pipeline) announce(ctx context.Context, records []tool.Record) error {
-	if p.opts.Journal.Healthy() == nil {
-		return p.opts.Journal.Append(ctx, records...)
+// announce gives the journal what is known of an invocation that may have an effect, before it runs. Where the journal has failed,
+// it must reach the disk first, whatever the call does: nothing runs whose end could not be recorded.
+func (p *Pipeline) announce(ctx context.Context, inv *invocation) error {
+	if inv.facts != nil && inv.facts.ReadOnly.Value && p.opts.Journal.Healthy() == nil {
+		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
-	return p.opts.Journal.Commit(limited, records...)
+	return p.opts.Journal.Announce(ctx, &inv.record)
 }
 
 // callExecutor calls the executor, for the call or for a retry.
@@ -195,7 +185,11 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	both := &struct { // in one piece of memory
 		reporter
 		tool.Execution
-	}{reporter: reporter{inv: inv, note: func(failure string, r ...tool.Record) { p.opts.note(ctx, inv.id, failure, r...) }}}
+	}{reporter: reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}}
+	if !inv.record.IsOpen() {
+		p.overdue.enter(inv)
+		defer p.overdue.leave(inv)
+	}
 	x, c := &both.reporter, &inv.call
 	defer x.close()
 	both.Execution = tool.Execution{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -25,38 +24,31 @@ type invocation struct {
 	inputs inputs
 	facts  *facts.Facts // of the tool; nil until resolved
 
-	status      tool.Status
-	transitions []tool.StatusTransition
-	created     time.Time
-	started     *time.Time // set when the executor is about to be called
-	ended       time.Time  // when the executor has answered
-	decisions   []tool.DecisionID
-	mappings    []tool.ExternalMapping
+	status tool.Status
+	record persist.Call
+
+	described bool // the record has the input
+
+	started time.Time // when the executor was about to be called; zero before
+	ended   time.Time // when the executor has answered
 
 	approved  *consent // so that nobody is asked again after a suspension
 	permitted permitted
-	reported  int // progress records so far
-
-	parent  tool.InvocationID // the invocation that has yielded, and that this one goes on with
-	yielded bool              // it ends before a person has answered: its client is to call again
+	yielded   bool // it ends before a person has answered: its client is to call again
 
 	resumed bool // it was suspended before
 	reply   tool.Reply
 	failure *tool.Failure  // why the invocation failed, in the hub's words
 	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
 
-	result  tool.Result
+	end     persist.CallEnd // as the journal keeps it
 	outcome Outcome
-
-	pending []tool.Record // not yet given to the journal
-	place   place         // at the server
+	place   place // at the server
 }
 
 // inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.
 type inputs struct {
 	model, observable, permission, call json.RawMessage
-
-	edited bool // a person has changed permission
 }
 
 // permitted holds what a decision has allowed: paths, and a command to run.
@@ -66,19 +58,17 @@ type permitted struct {
 }
 
 func (p *Pipeline) begin(c Call) *invocation {
-	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments}, created: p.opts.Now(),
-		transitions: make([]tool.StatusTransition, 0, 6), pending: make([]tool.Record, 0, 12),
-		mappings: []tool.ExternalMapping{clientSide(c)}}
+	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments}, status: tool.StatusPlanned}
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}
-	inv.moveTo(tool.StatusPlanned)
-	inv.event(tool.EventInvocationPlanned, nil)
+	inv.record.Begin(persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
+		Created: inv.now()}, clientSide(&inv.call))
 	return inv
 }
 
 // clientSide returns the native ids of a call on the client's side.
-func clientSide(c Call) tool.ExternalMapping {
+func clientSide(c *Call) tool.ExternalMapping {
 	return tool.ExternalMapping{Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session,
 		ProtocolVersion: c.Actor.Client.ProtocolVersion, Method: c.Method, ToolName: cmp.Or(c.Via, c.Name),
 		JSONRPCRequestID: string(c.NativeCallID)}
@@ -127,34 +117,10 @@ func (inv *invocation) toolID() tool.Name {
 	return inv.listed.Tool.Name
 }
 
-// moveTo changes the invocation's status; every status that it had stays in its transitions.
+// moveTo changes the invocation's status; every status that it had stays in its record.
 func (inv *invocation) moveTo(s tool.Status) {
 	inv.status = s
-	inv.transitions = append(inv.transitions, tool.StatusTransition{Status: s, At: inv.now()})
-}
-
-// event queues an event for the journal.
-func (inv *invocation) event(t tool.EventType, data map[string]any) {
-	inv.pending = append(inv.pending, inv.newEvent(t, inv.now(), data))
-}
-
-func (inv *invocation) newEvent(t tool.EventType, at time.Time, data map[string]any) tool.Event {
-	return tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: t, Source: tool.EventSource,
-		Subject: string(inv.id), Time: at, InvocationID: inv.id, ToolID: inv.toolID(), Data: data}
-}
-
-// progress returns the next progress record.
-func (inv *invocation) progress(s tool.Status, message string, since, now time.Time) tool.ProgressRecord {
-	inv.reported++
-	return tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.NewProgressID(), InvocationID: inv.id,
-		Sequence: inv.reported, Status: s, Message: message, ElapsedMS: now.Sub(since).Milliseconds(), Timestamp: now}
-}
-
-// takePending returns what is queued for the journal and empties the queue.
-func (inv *invocation) takePending() []tool.Record {
-	records := inv.pending
-	inv.pending = make([]tool.Record, 0, 6)
-	return records
+	inv.record.Move(s, inv.now())
 }
 
 // release gives back what the invocation holds of the hub.
@@ -163,30 +129,26 @@ func (inv *invocation) release() {
 		return
 	}
 	took := time.Duration(0)
-	if inv.started != nil && !inv.ended.IsZero() { // neither is set where the executor panicked
-		took = inv.ended.Sub(*inv.started)
+	if !inv.started.IsZero() && !inv.ended.IsZero() { // neither is set where the executor panicked
+		took = inv.ended.Sub(inv.started)
 	}
 	class := inv.outcome.Class
 	inv.place.leave(took, class != "" && class != tool.ClassCanceled) // that somebody gave up is no fault of the server
 	inv.place = place{}
 }
 
-// record returns the invocation as the journal keeps it, at this moment.
-func (inv *invocation) record() tool.Invocation {
-	r := tool.Invocation{
-		Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: inv.id, ToolID: inv.toolID(), SurfaceID: inv.call.Surface.ID,
-		NativeCallID: string(inv.call.NativeCallID), ParentInvocationID: inv.parent, Status: inv.status, ActorRef: inv.call.Actor.Ref(),
-		PermissionDecisions: inv.decisions, StatusTransitions: slices.Clone(inv.transitions),
-		ExternalMappings: slices.Clone(inv.mappings), CreatedAt: inv.created, StartedAt: inv.started,
+// describe gives the record what the journal keeps of the input. It is called before the first line, when the tool is known whose
+// facts say what is secret, and before the last one.
+func (inv *invocation) describe() {
+	if inv.described {
+		return
 	}
-	r.ModelInput, r.ModelInputRef = inv.inline(inv.inputs.model)
+	inv.described = true
+	in := &inv.record.Input
+	in.Model, in.ModelRef = inv.inline(inv.inputs.model)
 	if rawjson.IsNull(inv.inputs.model) && inv.inputs.observable != nil {
-		r.ObservableInput = inv.inputs.observable
+		in.Observable = inv.inputs.observable
 	}
-	if inv.inputs.edited {
-		r.PermissionInput, r.PermissionInputRef = inv.inline(inv.inputs.permission)
-	}
-	return r
 }
 
 // shown returns input without its secrets.

@@ -124,10 +124,11 @@ type Options struct {
 	Now    func() time.Time           // default time.Now
 }
 
-// note gives records to the journal that no call waits for. failure is the log message for where that fails.
-func (o *Options) note(ctx context.Context, id tool.InvocationID, failure string, records ...tool.Record) {
-	if err := o.Journal.Append(ctx, records...); err != nil {
-		o.Logger.Warn(failure, "invocation", id, "error", err)
+// note gives the journal what is new of a call that waits or runs. The call does not wait for that. failure is the log message
+// for where it fails.
+func (o *Options) note(ctx context.Context, inv *invocation, failure string) {
+	if err := o.Journal.Note(ctx, &inv.record); err != nil {
+		o.Logger.Warn(failure, "invocation", inv.id, "error", err)
 	}
 }
 
@@ -137,6 +138,7 @@ type Pipeline struct {
 	validator *validator
 	approver  *approver
 	scheduler *scheduler
+	overdue   *overdue
 }
 
 // New returns a pipeline.
@@ -150,7 +152,7 @@ func New(o Options) (*Pipeline, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits)}
+	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits), overdue: newOverdue(o.Journal, o.Now)}
 	p.approver = &approver{opts: &p.opts, arguments: p.validator}
 	return p, nil
 }
@@ -220,7 +222,7 @@ func (p *Pipeline) runPhase(ctx context.Context, ph phase, inv *invocation) (err
 		if r := recover(); r != nil {
 			p.opts.Logger.Error("panic in the pipeline", "phase", ph.name, "invocation", inv.id, "tool", inv.toolID(),
 				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error", OutcomeUnknown: inv.started != nil,
+			err = &tool.Failure{Class: tool.ClassExecutionFailed, Code: "internal_error", OutcomeUnknown: !inv.started.IsZero(),
 				Message: "the hub failed while it handled this call; its log says where. Try again, and report it if it stays"}
 		}
 	}()
@@ -244,8 +246,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 	out := Outcome{InvocationID: inv.id, Status: inv.status, Result: inv.reply.Result,
 		Revision: inv.reply.Mapping.ProtocolVersion, Suspended: &Suspended{p, inv}}
 	inv.reply = tool.Reply{}
-	inv.pending = append(inv.pending, inv.record())
-	p.opts.note(context.WithoutCancel(ctx), inv.id, "a wait for input is not in the journal", inv.takePending()...)
+	p.opts.note(context.WithoutCancel(ctx), inv, "a wait for input is not in the journal")
 	return out
 }
 
@@ -253,7 +254,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 // must still be there under c.Name, and allowed.
 func (w *Suspended) Resume(ctx context.Context, c Call) Outcome {
 	w.inv.call = c
-	w.inv.mappings = append(w.inv.mappings, clientSide(c))
+	w.inv.record.Resumed(clientSide(&w.inv.call), c.Surface.ID, w.inv.now())
 	return w.pipeline.run(ctx, w.inv)
 }
 

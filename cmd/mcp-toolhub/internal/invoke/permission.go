@@ -97,9 +97,7 @@ func (inv *invocation) decided(d *tool.PermissionDecision) {
 	if written.UpdatedInput != nil {
 		written.UpdatedInput, written.UpdatedInputRef = inv.inline(written.UpdatedInput)
 	}
-	inv.pending = append(inv.pending, written)
-	inv.decisions = append(inv.decisions, d.DecisionID)
-	inv.event(tool.EventPermissionDecided, map[string]any{"behavior": string(d.Behavior), "decision_id": string(d.DecisionID)})
+	d.DecisionID = inv.record.Decide(&written, inv.now())
 }
 
 // denied returns the failure of a call that d denies: what the model is told, and what it can do.

@@ -10,18 +10,16 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// record gives the journal the records that the executor makes besides its result.
-func (x *reporter) record(records ...tool.Record) {
-	x.note("records of a call are not in the journal", records...)
-}
+// record takes the records that the executor makes besides its result.
+func (x *reporter) record(records ...tool.Record) { x.inv.record.Add(x.inv.now(), records...) }
 
 // reporter passes on and records what an executor reports while it runs: progress and questions. Once closed it passes on
 // nothing: a client must not see progress of a call that it has the result of.
 type reporter struct {
 	inv  *invocation
-	note func(failure string, records ...tool.Record)
+	note func(failure string)
 
-	// mu also guards the status and transitions of the invocation until close.
+	// mu also guards the status of the invocation until close.
 	mu       sync.Mutex
 	closed   bool
 	recorded time.Time
@@ -65,7 +63,7 @@ func (x *reporter) waiting(change int) {
 		return
 	}
 	x.inv.moveTo(tool.StatusNeedsInput)
-	x.note("a wait for input is not in the journal", x.inv.record())
+	x.note("a wait for input is not in the journal")
 }
 
 // report hands one report to the client.
@@ -77,26 +75,28 @@ func (x *reporter) report(update tool.Progress) {
 	}
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
 		x.recorded = now
-		r := x.progress(update, now)
-		x.note("progress is not in the journal", r, x.inv.newEvent(tool.EventInvocationProgress, now, map[string]any{
-			"progress_id": string(r.ProgressID)}))
+		x.progress(update, now)
+		if x.inv.record.IsOpen() { // otherwise it is soon, or the call ends
+			x.note("progress is not in the journal")
+		}
 	}
 	if x.inv.call.Progress != nil {
 		x.inv.call.Progress(update)
 	}
 }
 
-func (x *reporter) progress(update tool.Progress, now time.Time) tool.ProgressRecord {
-	r := x.inv.progress(tool.StatusRunning, update.Message, *x.inv.started, now)
-	if r.Message == "" {
-		r.Message, _ = rawjson.GetString(update.Params, "message")
+func (x *reporter) progress(update tool.Progress, now time.Time) {
+	message := update.Message
+	if message == "" {
+		message, _ = rawjson.GetString(update.Params, "message")
 	}
 	done, hasDone := number(update.Params, "progress")
 	total, hasTotal := number(update.Params, "total")
+	var percent *float64
 	if hasDone && hasTotal && total > 0 && done >= 0 && done <= total {
-		r.Percent = new(100 * done / total)
+		percent = new(100 * done / total)
 	}
-	return r
+	x.inv.record.Progress(message, percent, now)
 }
 
 func (x *reporter) close() {

@@ -1,0 +1,240 @@
+package persist
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// journaled opens a journal in dir until the test ends.
+func journaled(t testing.TB, dir string) *Journal {
+	t.Helper()
+	j, err := Open(JournalConfig{Dir: dir}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+func begun() *Call {
+	var c Call
+	c.Begin(CallHead{Invocation: tool.NewInvocationID(), Tool: "mcp.s.t", Actor: "actor:cli/ann", Created: time.Now()},
+		tool.ExternalMapping{Source: "mcp", Role: "client"})
+	return &c
+}
+
+// objects reads the objects of the journal in dir by their kinds.
+func objects(t testing.TB, dir string) map[tool.Object][]json.RawMessage {
+	t.Helper()
+	all := map[tool.Object][]json.RawMessage{}
+	if err := Read(dir, func(o json.RawMessage) bool { keep(t, all, o); return true }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func keep(t testing.TB, all map[tool.Object][]json.RawMessage, object json.RawMessage) {
+	t.Helper()
+	var head tool.Head
+	if err := json.Unmarshal(object, &head); err != nil {
+		t.Fatalf("%s: %v", object, err)
+	}
+	all[head.Object] = append(all[head.Object], object)
+}
+
+// TestObjectsOfACallAreComplete fills what a call record holds at random, by reflection, so that it also covers members that
+// are added later, and compares what is read with encoding/json.
+func TestObjectsOfACallAreComplete(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	refused := 0
+	for range 1000 {
+		var (
+			d       tool.PermissionDecision
+			m       tool.InputMutation
+			mapping tool.ExternalMapping
+			failure tool.Error
+			in      CallInput
+			end     CallEnd
+		)
+		for _, v := range []any{&d, &m, &mapping, &failure, &in, &end} {
+			for i := range reflect.ValueOf(v).Elem().NumField() {
+				fill(random, reflect.ValueOf(v).Elem().Field(i))
+			}
+		}
+		c := begun()
+		c.Created = c.Created.Truncate(time.Microsecond).UTC()
+		at := c.Created.Add(time.Millisecond)
+		c.Input = in
+		c.Decide(&d, at)
+		c.Mutate(&m, in.Model, in.ModelRef, at)
+		c.Answered(mapping, at)
+		c.Move(tool.StatusFailed, at)
+		end.At, end.Error = at, &failure
+		line, err := c.line(nil, &end)
+		if err != nil {
+			refused++
+			continue
+		}
+		got := map[tool.Object][]json.RawMessage{}
+		reader := deriver{open: map[tool.InvocationID]*derivation{}}
+		if _, err := reader.line(line, func(o json.RawMessage) bool { keep(t, got, o); return true }); err != nil {
+			t.Fatal(err)
+		}
+		d.Head, d.DecisionID, d.InvocationID, d.DecidedAt = tool.HeadOf(tool.ObjectPermissionDecision), tool.DecisionID(derivedID("dec_", c.Invocation, 1)), c.Invocation, at
+		m.Head, m.MutationID, m.InvocationID, m.CreatedAt = tool.HeadOf(tool.ObjectInputMutation), tool.MutationID(derivedID("mut_", c.Invocation, 2)), c.Invocation, at
+		same(t, got[tool.ObjectPermissionDecision][0], d)
+		same(t, got[tool.ObjectInputMutation][0], m)
+		var r tool.Result
+		var inv tool.Invocation
+		decodeInto(t, got[tool.ObjectResult][0], &r)
+		decodeInto(t, got[tool.ObjectInvocation][0], &inv)
+		same(t, encoded(t, r.Error), failure)
+		same(t, encoded(t, inv.ExternalMappings[1]), mapping)
+		same(t, encoded(t, CallInput{inv.ModelInput, inv.ModelInputRef, inv.ObservableInput}), in)
+		same(t, encoded(t, CallInput{inv.PermissionInput, inv.PermissionInputRef, nil}), CallInput{in.Model, in.ModelRef, nil})
+		same(t, encoded(t, CallEnd{Content: r.Content, Structured: r.StructuredContent, ContentRef: r.ContentRef}),
+			CallEnd{Content: end.Content, Structured: end.Structured, ContentRef: end.ContentRef})
+	}
+	if refused > 500 {
+		t.Errorf("%d of 1000 are refused: too few are compared", refused)
+	}
+}
+
+func decodeInto(t *testing.T, text []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+func encoded(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := standard(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(text)
+}
+
+// same compares an object with a value, whatever the order of members.
+func same(t *testing.T, got []byte, want any) {
+	t.Helper()
+	var a, b any
+	for _, c := range []struct {
+		text []byte
+		into *any
+	}{{got, &a}, {encoded(t, want), &b}} {
+		d := json.NewDecoder(bytes.NewReader(c.text))
+		d.UseNumber()
+		if err := d.Decode(c.into); err != nil {
+			t.Fatalf("%s: %v", c.text, err)
+		}
+	}
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("\ngot  %s\nwant %s", encoded(t, a), encoded(t, b))
+	}
+}
+
+// A call that reports much writes its steps as they come, and not again with its end. Nothing is missing, and nothing there
+// twice.
+func TestManySteps(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), begun()
+	j := journaled(t, dir)
+	const reports = 400
+	for range reports {
+		c.Progress(strings.Repeat("x", 100), nil, time.Now())
+		if err := j.Note(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.steps) > stepBytes+200 {
+			t.Fatalf("%d bytes of steps are held", len(c.steps))
+		}
+	}
+	if err := j.End(t.Context(), c, &CallEnd{At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Note(t.Context(), c); err != nil { // nothing follows the end
+		t.Fatal(err)
+	}
+	got := objects(t, dir)
+	if n := len(got[tool.ObjectProgress]); n != reports || len(got[tool.ObjectResult]) != 1 {
+		t.Errorf("%d reports, %d results", n, len(got[tool.ObjectResult]))
+	}
+	var last tool.ProgressRecord
+	decodeInto(t, got[tool.ObjectProgress][reports-1], &last)
+	if last.Sequence != reports {
+		t.Errorf("the last one is %+v", last)
+	}
+}
+
+// What stands in a file that looks like a call record and is none is reported, and all else is read.
+func TestBrokenCallRecords(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`{"object":"call_record","version":2}`:                                                    "version 2",
+		`{"object":"call_record","version":1,"steps":{}}`:                                         "no call record",
+		`{"object":"call_record","version":1,"steps":[[]]}`:                                       "step 0",
+		`{"object":"call_record","version":1,"from":7,"steps":[["planned"]]}`:                     "step 7",
+		`{"object":"call_record","version":1,"steps":[["decision",1,7]]}`:                         "step 0",
+		`{"object":"call_record","version":1,"ended_us":1,"steps":[["mutation",1,{"reason":7}]]}`: "cannot be read",
+	} {
+		dir := t.TempDir()
+		j := journaled(t, dir)
+		first, second := begun(), begun()
+		for _, c := range []*Call{first, second} {
+			if err := j.End(t.Context(), c, &CallEnd{At: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			if c == first {
+				if _, err := j.files.current.WriteAt([]byte(line+"\n"), j.files.size); err != nil {
+					t.Fatal(err)
+				}
+				j.files.size += int64(len(line) + 1)
+			}
+		}
+		results := 0
+		err := Read(dir, func(o json.RawMessage) bool {
+			if bytes.Contains(o, []byte(`"object":"tool_result"`)) {
+				results++
+			}
+			return true
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ":2 ") || results != 2 {
+			t.Errorf("%s: %d results, %v", line, results, err)
+		}
+	}
+}
+
+// FuzzRead: whatever stands in a journal, reading it ends, and what it yields is JSON.
+func FuzzRead(f *testing.F) {
+	c := begun()
+	c.Decide(&tool.PermissionDecision{Behavior: tool.Ask}, time.Now())
+	c.Ask("apr_x", "", time.Now())
+	line, _ := c.line(nil, &CallEnd{At: time.Now()})
+	f.Add(line)
+	f.Add([]byte(`{"object":"call_record","version":1,"from":-3,"steps":[["awaiting_approval",0],["record",1,{}],["decision",2,{}]]}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if !json.Valid(line) {
+			return
+		}
+		d := deriver{open: map[tool.InvocationID]*derivation{}}
+		for range 2 {
+			_, _ = d.line(line, func(o json.RawMessage) bool {
+				if !json.Valid(o) {
+					t.Errorf("%q yields %q", line, o)
+				}
+				return true
+			})
+		}
+	})
+}
