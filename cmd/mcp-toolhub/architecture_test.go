@@ -27,7 +27,10 @@ var mayImport = map[string]map[string]string{
 	"internal/textfile":    {},
 	"internal/statefile":   {},
 	"internal/paramheader": {"internal/rawjson": "reads schemas and arguments"},
-	"internal/schema":      {"internal/tool": "digests are the key of its cache"},
+	"internal/schema": {
+		"internal/tool":    "digests are the key of its cache",
+		"internal/rawjson": "reads schemas and arguments as they are written",
+	},
 	"internal/jsonrpc": {
 		"internal/rawjson": "finds the members of a message",
 		"internal/tool":    "error objects and their codes",

@@ -186,7 +186,7 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s (%s): shorten it on the server, or %s",
 			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize), settings.LimitToolSize, settings.Raise(settings.LimitToolSize))
 	default:
-		if key, ok := repeatedKey(c.declaration); ok {
+		if key, ok := rawjson.Repeated(c.declaration); ok {
 			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", redact.Truncate(key, maxShown))
 		}
 	}
@@ -304,43 +304,4 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 	}
 	t.Description = rawjson.Text(c.declaration, "description")
 	return t
-}
-
-// repeatedKey finds a member that occurs twice in an object anywhere in text, which is valid JSON.
-func repeatedKey(text []byte) (key string, found bool) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	type level struct {
-		keys  map[string]bool // nil in an array
-		value bool            // the next token is a member's value
-	}
-	var levels []level
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return "", false
-		}
-		if closing := token == json.Delim('}') || token == json.Delim(']'); closing {
-			levels = levels[:len(levels)-1]
-			continue
-		}
-		if len(levels) > 0 {
-			if top := &levels[len(levels)-1]; top.keys != nil && !top.value {
-				key, _ := token.(string)
-				if top.keys[key] {
-					return key, true
-				}
-				top.keys[key], top.value = true, true
-				continue
-			} else if top.keys != nil {
-				top.value = false
-			}
-		}
-		switch token {
-		case json.Delim('{'):
-			levels = append(levels, level{keys: make(map[string]bool)})
-		case json.Delim('['):
-			levels = append(levels, level{})
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/hidden"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -15,7 +16,7 @@ const codeHiddenText = "hidden_text"
 
 // checkHidden looks for hidden characters in the descriptions and titles of a declaration, also within its schemas.
 func (a *admission) checkHidden(c *candidate) {
-	if c.refused != nil {
+	if c.refused != nil || !mayHide(c.declaration) {
 		return
 	}
 	clean, found := withoutHidden(c.declaration)
@@ -81,4 +82,19 @@ func withoutHidden(declaration []byte) (clean []byte, found []rune) {
 	}
 	slices.Sort(found)
 	return append(clean, declaration[done:]...), slices.Compact(found)
+}
+
+// mayHide reports whether a declaration may hold hidden characters: they are not ASCII, or written as escapes.
+func mayHide(declaration []byte) bool {
+	for i := 0; i < len(declaration); i++ {
+		switch c := declaration[i]; {
+		case c >= 0x7f:
+			return true
+		case c == '\\':
+			if i++; i == len(declaration) || strings.IndexByte(`"\/nt`, declaration[i]) < 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
