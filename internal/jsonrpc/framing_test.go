@@ -214,3 +214,20 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// TestParseFindsTheMembersOfParams holds it for every way to write the key.
+func TestParseFindsTheMembersOfParams(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"name":"a"}}`:                           `"a"`,
+		`{"jsonrpc":"2.0","id":1,"method":"m","p\u0061rams":{"name":"a"}}`:                      `"a"`,
+		`{"result":{"name":"b"},"jsonrpc":"2.0","id":1,"method":"m","params":{"name":[ 1 ] } }`: `[ 1 ]`,
+		`{"jsonrpc":"2.0","id":1,"method":"m"}`:                                                 ``,
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":null}`:                                   ``,
+	} {
+		m, refusal := Parse([]byte(text))
+		if got, _ := m.Object.Get("name"); refusal != nil || string(got) != want {
+			t.Errorf("%s: name is %s, want %s (%v)", text, got, want, refusal)
+		}
+	}
+}

@@ -24,7 +24,7 @@ type Message struct {
 	Valid   bool // the whole message is well-formed JSON, and UTF-8
 	NotUTF8 int  // offset from 1 of the first byte that is not UTF-8, in a message that is well-formed JSON otherwise; else 0
 
-	// Object is Result as it was read; the zero value where that is no object.
+	// Object is Result of a message of Read, and Params of one of Parse, as it was read; the zero value where that is no object.
 	Object rawjson.Object
 }
 
@@ -51,8 +51,8 @@ type envelope struct {
 	isObject        bool   // the text is an object, as far as it was read
 }
 
-// read reads the members of a message. Of members that occur twice, the last one counts.
-func read(text []byte) (m Message, found envelope) {
+// read reads the members of a message, and those of its member called inner. Of members that occur twice, the last one counts.
+func read(text []byte, inner string) (m Message, found envelope) {
 	m.Text = text
 	take := func(member rawjson.Member) bool {
 		name := member.Key
@@ -79,10 +79,10 @@ func read(text []byte) (m Message, found envelope) {
 		}
 		return true
 	}
-	object, result, ok := rawjson.Parse(text, "result")
+	object, part, ok := rawjson.Parse(text, inner)
 	if ok {
 		m.NotUTF8 = rawjson.NotUTF8(text) + 1
-		m.Valid, m.Object = m.NotUTF8 == 0, result
+		m.Valid, m.Object = m.NotUTF8 == 0, part
 		found.isObject = rawjson.IsObject(text)
 		for _, member := range object.Members() {
 			take(member)
@@ -112,7 +112,7 @@ func (e *envelope) isVersion2() bool {
 
 // Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false.
 func Read(text []byte) Message {
-	m, found := read(text)
+	m, found := read(text, "result")
 	switch {
 	case !found.isObject || !found.isVersion2():
 		return Message{Text: text}
@@ -130,7 +130,7 @@ func Read(text []byte) Message {
 
 // Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is none.
 func Parse(text []byte) (Message, *tool.RPCError) {
-	m, found := read(text)
+	m, found := read(text, "params")
 	if !m.Valid {
 		return unreadable(text)
 	}
@@ -155,6 +155,9 @@ func Parse(text []byte) (Message, *tool.RPCError) {
 	}
 	if fault != "" {
 		return m, InvalidRequest(fault)
+	}
+	if m.Object.Text() == nil { // no params, or their key is written with escapes
+		m.Object, _ = rawjson.ReadObject(m.Params)
 	}
 	return m, nil
 }
@@ -213,8 +216,11 @@ func withMethod(out []byte, method string, params json.RawMessage) []byte {
 }
 
 // ResponseStart returns the response to the request with id up to its result. A nil id becomes null.
-func ResponseStart(id json.RawMessage) []byte {
-	return append(append([]byte(`{"jsonrpc":"2.0","id":`), idOrNull(id)...), `,"result":`...)
+func ResponseStart(id json.RawMessage) []byte { return AppendResponseStart(nil, id) }
+
+// AppendResponseStart appends what ResponseStart returns.
+func AppendResponseStart(out []byte, id json.RawMessage) []byte {
+	return append(append(append(out, `{"jsonrpc":"2.0","id":`...), idOrNull(id)...), `,"result":`...)
 }
 
 // ErrorText returns the error response to the request with id. A nil id becomes null. An error object that was received stays

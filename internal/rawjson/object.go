@@ -64,8 +64,12 @@ type Change struct {
 // With returns the object's text with the changes made, in pieces that together are what Set and Delete return, so that
 // a long text need not be copied. No two changes are of the same name. Pieces alias the object and the changes.
 func (o Object) With(changes ...Change) [][]byte {
-	pieces := make([][]byte, 0, 2*len(changes)+1)
-	done := make([]bool, len(changes)) // was set
+	pieces := make([][]byte, 0, 2*len(changes)+3)
+	var few [8]bool
+	done := few[:] // was set
+	if len(changes) > len(few) {
+		done = make([]bool, len(changes))
+	}
 	i, kept := 0, false
 	for _, m := range o.members {
 		at := -1
@@ -91,10 +95,17 @@ func (o Object) With(changes ...Change) [][]byte {
 	if end < 0 {
 		return pieces // the zero value
 	}
+	size := 0
+	for _, c := range changes {
+		size += len(c.Name) + len(c.Value) + len(`,"":`)
+	}
 	var more []byte
 	for n, c := range changes {
 		if c.Value == nil || done[n] {
 			continue
+		}
+		if more == nil {
+			more = make([]byte, 0, size)
 		}
 		if kept {
 			more = append(more, ',')

@@ -24,6 +24,8 @@ type attempt struct {
 	progress *progressQueue
 	retries  bool // the client takes a result of type input_required
 
+	requestState json.RawMessage // as the client sent it; nil where it sent none
+
 	invocation tool.InvocationID // of the first attempt, and so of all
 	before     *attemptResult    // of the attempt before; nil in the first
 }

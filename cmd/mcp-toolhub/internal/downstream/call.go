@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,32 +40,37 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m jsonrpc.Message, r repl
 	if refusal != nil {
 		return refusal
 	}
-	to := targetOf(surface, name, m.Params)
+	to := targetOf(surface, name, m.Object, p.meta.ref)
+	if p.headers != nil {
+		if refusal := checkParams(surface, name, to.given, p.headers); refusal != nil {
+			return refusal
+		}
+		p.headers = nil
+	}
 	if to.via != "" {
 		if surface, refusal = c.surfaces.forCall(ctx, p, to.name); refusal != nil {
 			return refusal
 		}
 	}
-	m.Params, name = to.params, to.name
-	args, _ := rawjson.Get(m.Params, "arguments")
-	token, meta := splitMeta(m.Params)
+	name = to.name
 	server := "" // where there is no such tool
 	if l, ok := surface.Resolve(name); ok {
 		server = l.Tool.Server
 	}
 	call := invoke.Call{
-		Surface: surface, Name: name, Params: m.Params, Arguments: args, Meta: meta, Hop: p.hop,
+		Surface: surface, Name: name, Params: to.params, Arguments: to.arguments, Meta: p.meta.onward, Hop: p.hop,
 		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
 		Via: to.via, SelectionRef: to.ref,
 	}
 	if !p.modern && p.caller != nil {
 		call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
-	if task, ok := rawjson.Get(m.Params, "task"); ok && rawjson.IsObject(task) && !p.modern {
+	if task, ok := m.Object.Get("task"); ok && rawjson.IsObject(task) && !p.modern {
 		defer c.ownerships.expect(server)()
 	}
-	c.suspensions.serve(ctx, &attempt{peer: p, op: &toolCall{c, call}, params: m.Params, server: server, reply: r,
-		progress: newProgressQueue(r, token), retries: p.modern})
+	state, _ := m.Object.Get("requestState")
+	c.suspensions.serve(ctx, &attempt{peer: p, op: &toolCall{c, call}, params: to.params, requestState: state, server: server, reply: r,
+		progress: newProgressQueue(r, p.meta.token), retries: p.modern})
 	return nil
 }
 
@@ -230,26 +236,23 @@ func (q *progressQueue) flush() {
 
 // callTarget is the tool that a tools/call asks for.
 type callTarget struct {
-	name   string
-	via    string // the hub tool that the caller has put the call into; "" otherwise
-	ref    string // the selection_ref that came with it
-	params json.RawMessage
+	name string
+	via  string // the hub tool that the caller has put the call into; "" otherwise
+	ref  string // the selection_ref that came with it
+
+	params, arguments json.RawMessage
+	given             json.RawMessage // the arguments as the client sent them
 }
 
 // targetOf reads a call of name. A call of a hub tool that forwards becomes the call that it stands for; the rest of the
-// request stays. Without a valid name in it, the call is one of the hub tool itself, and fails by its schema.
-func targetOf(surface *tool.Surface, name string, params json.RawMessage) callTarget {
-	c := callTarget{name: name, params: params}
-	meta, _ := rawjson.Get(params, "_meta")
-	if rawjson.IsObject(meta) {
-		c.ref, _ = rawjson.GetString(meta, tool.MetaSelectionRef)
-	}
+// request stays. Without a valid name in it, the call is one of the hub tool itself, and fails by its schema. metaRef is the
+// selection_ref of the request's _meta; nil where that has none.
+func targetOf(surface *tool.Surface, name string, params rawjson.Object, metaRef json.RawMessage) callTarget {
+	args, _ := params.Get("arguments")
+	c := callTarget{name: name, params: params.Text(), arguments: args, given: args}
+	c.ref, _ = rawjson.String(metaRef)
 	l, ok := surface.Resolve(name)
-	if !ok || l.Tool.Hub == nil || !l.Tool.Hub.Forwards {
-		return c
-	}
-	args, _ := rawjson.Get(params, "arguments")
-	if !rawjson.IsObject(args) {
+	if !ok || l.Tool.Hub == nil || !l.Tool.Hub.Forwards || !rawjson.IsObject(args) {
 		return c
 	}
 	raw, _ := rawjson.Get(args, "name")
@@ -260,14 +263,14 @@ func targetOf(surface *tool.Surface, name string, params json.RawMessage) callTa
 	if !isText || inner == "" || !fits || hasRef && !refIsText {
 		return c
 	}
-	next, err := rawjson.Set(params, "name", raw)
+	next, err := rawjson.Set(c.params, "name", raw)
 	if err == nil {
 		next, err = rawjson.Set(next, "arguments", arguments)
 	}
 	if err != nil {
 		return c
 	}
-	c.name, c.via, c.params = inner, name, next
+	c.name, c.via, c.params, c.arguments = inner, name, next, arguments
 	if hasRef {
 		c.ref = refText
 	}
@@ -281,7 +284,7 @@ func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
 		return json.RawMessage("{}"), true
 	}
 	if text, isText := rawjson.String(inner); isText {
-		inner = []byte(text)
+		inner = bytes.TrimSpace([]byte(text))
 		if !rawjson.Valid(inner) {
 			return nil, false
 		}
@@ -292,14 +295,6 @@ func innerArguments(args json.RawMessage) (json.RawMessage, bool) {
 // metaInvocation is the one member that the hub adds to a result's _meta.
 const metaInvocation = "toolhub/invocation"
 
-// invocationMeta tells the client of the invocation behind a result.
-type invocationMeta struct {
-	InvocationID  string `json:"invocation_id"`
-	Status        string `json:"status"`
-	ErrorClass    string `json:"error_class,omitempty"`
-	JournalFailed bool   `json:"journal_failed,omitempty"`
-}
-
 // resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in _meta, and the members
 // that the client's protocol revision demands of every hop. Keys of the upstream's hop are taken out of _meta.
 func (c *toolCalls) resultFor(p peer, o invoke.Outcome) (pieces, error) {
@@ -307,22 +302,9 @@ func (c *toolCalls) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	if result.Text() == nil {
 		return pieces{}, errors.New("no JSON object")
 	}
-	// It always encodes: there is nothing but texts in it.
-	about, _ := json.Marshal(invocationMeta{string(o.InvocationID), string(o.Status), string(o.Class), o.JournalFailed})
-	meta, ok := result.Get("_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		meta = json.RawMessage(`{}`)
-	}
-	meta, _, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool { return tool.OfHop(m.Name()) })
+	meta, err := c.metaFor(p.modern, &o)
 	if err != nil {
-		return pieces{}, fmt.Errorf("clean _meta of result: %w", err)
-	}
-	meta, err = rawjson.Set(meta, metaInvocation, about)
-	if err == nil && p.modern {
-		meta, err = rawjson.Set(meta, mcp.MetaKeyServerInfo, c.serverInfo)
-	}
-	if err != nil {
-		return pieces{}, fmt.Errorf("add to _meta of result: %w", err)
+		return pieces{}, err
 	}
 	changes := append(make([]rawjson.Change, 0, 3), rawjson.Change{Name: "_meta", Value: meta})
 	switch {
@@ -342,6 +324,43 @@ func (c *toolCalls) resultFor(p peer, o invoke.Outcome) (pieces, error) {
 	return pieces{result.With(changes...), oneLine}, nil
 }
 
+// metaFor returns the _meta of a result as this client gets it.
+func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, error) {
+	given := json.RawMessage("{}")
+	if meta, ok := o.Object.Get("_meta"); ok && rawjson.IsObject(meta) {
+		given = meta
+	}
+	kept := false
+	rest, _, err := rawjson.DeleteFunc(given, func(m rawjson.Member) bool {
+		name := m.Name()
+		drop := name == metaInvocation || tool.OfHop(name)
+		kept = kept || !drop
+		return drop
+	})
+	if err != nil {
+		return nil, fmt.Errorf("clean _meta of result: %w", err)
+	}
+	out := append(make([]byte, 0, len(rest)+len(c.serverInfo)+256), rest[:bytes.LastIndexByte(rest, '}')]...)
+	if kept {
+		out = append(out, ',')
+	}
+	// The hub's own words and ids need no escapes.
+	out = append(append(out, `"`+metaInvocation+`":{"invocation_id":"`...), o.InvocationID...)
+	out = append(append(out, `","status":"`...), o.Status...)
+	if o.Class != "" {
+		out = append(append(out, `","error_class":"`...), o.Class...)
+	}
+	out = append(out, '"')
+	if o.JournalFailed {
+		out = append(out, `,"journal_failed":true`...)
+	}
+	out = append(out, '}')
+	if modern {
+		out = append(append(out, `,"`+mcp.MetaKeyServerInfo+`":`...), c.serverInfo...)
+	}
+	return append(out, '}'), nil
+}
+
 // asksForInput reports whether a result type is input_required. A server up to 2025-11-25 has no result types: the hub has
 // checked nothing of what it asks for in that way.
 func asksForInput(resultType []byte) bool {
@@ -358,22 +377,4 @@ func older(result rawjson.Object) []rawjson.Change {
 		changes = append(changes, rawjson.Change{Name: "structuredContent"})
 	}
 	return changes
-}
-
-// splitMeta divides a request's _meta into the progress token of its own hop and what travels on. A selection_ref is for
-// the hub alone.
-func splitMeta(params json.RawMessage) (token, onward json.RawMessage) {
-	meta, ok := rawjson.Get(params, "_meta")
-	if !ok || !rawjson.IsObject(meta) {
-		return nil, nil
-	}
-	token, _ = rawjson.Get(meta, "progressToken")
-	onward, _, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool {
-		name := m.Name()
-		return name == "progressToken" || name == tool.MetaSelectionRef || tool.OfHop(name)
-	})
-	if err != nil || len(onward) < 2 || empty(onward) {
-		return token, nil
-	}
-	return token, onward
 }

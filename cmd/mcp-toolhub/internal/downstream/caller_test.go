@@ -54,15 +54,25 @@ func TestAddressee(t *testing.T) {
 		}
 		raw, _ := rawjson.Get([]byte(params), "name")
 		name, _ := rawjson.String(raw)
-		got := targetOf(s, name, json.RawMessage(params))
+		got := targetAt(t, s, name, params)
 		if got.name != want.name || got.via != want.via || got.ref != want.ref || string(got.params) != string(want.params) {
 			t.Errorf("%s\n got %+v %s\nwant %+v %s", params, got, got.params, want, want.params)
 		}
 	}
 	plain := tool.NewSurface("srf", "p", "canonical", "", nil, nil, nil) // as a direct view: no tool of the hub's own
-	if got := targetOf(plain, "tool_call", json.RawMessage(`{"name":"tool_call","arguments":{"name":"t"}}`)); got.via != "" {
+	if got := targetAt(t, plain, "tool_call", `{"name":"tool_call","arguments":{"name":"t"}}`); got.via != "" {
 		t.Errorf("a surface without tool_call: %+v", got)
 	}
+}
+
+// targetAt is targetOf for params as a client sends them.
+func targetAt(t *testing.T, s *tool.Surface, name, params string) callTarget {
+	t.Helper()
+	object, err := rawjson.ReadObject([]byte(params))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return targetOf(s, name, object, metaOf(object).ref)
 }
 
 func FuzzAddressee(f *testing.F) {
@@ -73,9 +83,12 @@ func FuzzAddressee(f *testing.F) {
 		if !rawjson.Valid([]byte(params)) || !rawjson.IsObject([]byte(params)) {
 			return
 		}
-		c := targetOf(s, "tool_call", json.RawMessage(params))
+		c := targetAt(t, s, "tool_call", params)
 		if !rawjson.Valid(c.params) {
 			t.Fatalf("%s becomes %s", params, c.params)
+		}
+		if args, _ := rawjson.Get(c.params, "arguments"); string(args) != string(c.arguments) {
+			t.Errorf("%s: the arguments are %s, and %s is sent", params, c.arguments, c.params)
 		}
 		raw, _ := rawjson.Get(c.params, "name")
 		if name, _ := rawjson.String(raw); c.via != "" && name != c.name {

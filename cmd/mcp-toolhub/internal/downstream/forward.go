@@ -49,16 +49,16 @@ func (f *forwarder) forward(ctx context.Context, p peer, m jsonrpc.Message, r re
 	if err != nil {
 		return invalidParams(err.Error())
 	}
-	token, meta := splitMeta(m.Params)
-	request := tool.Request{Server: to.server, Method: m.Method, Params: params, Meta: meta, Hop: p.hop, Session: p.session,
+	request := tool.Request{Server: to.server, Method: m.Method, Params: params, Meta: p.meta.onward, Hop: p.hop, Session: p.session,
 		Unknown: to.unknown}
 	if to.unknown {
 		request.Name = p.named
 	}
 	// A server of 2026-07-28 may need input for these, besides tools/call.
 	takesInput := m.Method == methodPromptsGet || m.Method == methodResourcesRead
-	f.suspensions.serve(ctx, &attempt{peer: p, op: &forwardedRequest{f, request, to}, params: params, server: to.server,
-		reply: r, progress: newProgressQueue(r, token), retries: p.modern && takesInput})
+	state, _ := m.Object.Get("requestState")
+	f.suspensions.serve(ctx, &attempt{peer: p, op: &forwardedRequest{f, request, to}, params: params, requestState: state, server: to.server,
+		reply: r, progress: newProgressQueue(r, p.meta.token), retries: p.modern && takesInput})
 	return nil
 }
 

@@ -140,20 +140,19 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 	} else {
 		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	}
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
+	if err == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+		return body, true
+	}
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		s.deps.Logger.Warn("a client's message was refused: it is over a limit", "limit", "hub.limits.client_message or hub.http.max_body_bytes",
 			"bytes", large.Limit)
 		writeJSON(w, http.StatusRequestEntityTooLarge, jsonrpc.ErrorText(nil, jsonrpc.InvalidRequest(fmt.Sprintf("the message has more than %d bytes "+
 			"(hub.limits.client_message, or over HTTP hub.http.max_body_bytes): send less, or raise that in the hub's config", large.Limit))))
 		return nil, false
-	case err != nil:
-		http.Error(w, "the body could not be read", http.StatusBadRequest)
-		return nil, false
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return body, true
+	http.Error(w, "the body could not be read", http.StatusBadRequest)
+	return nil, false
 }
 
 // usualAccept and usualType are what nearly all clients send, and usualType is what the hub answers with.

@@ -98,15 +98,19 @@ func (d *httpDoor) post(w http.ResponseWriter, r *entry, body []byte) {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
-	if r.Header.Get(headerVersion) >= modernVersion || m.IsRequest() && metaVersion(m) >= modernVersion {
-		d.postModern(w, r, m)
+	var meta requestMeta
+	if m.IsRequest() {
+		meta = metaOf(m.Object)
+	}
+	if r.Header.Get(headerVersion) >= modernVersion || meta.version >= modernVersion {
+		d.postModern(w, r, m, meta)
 		return
 	}
-	d.postLegacy(w, r, m)
+	d.postLegacy(w, r, m, meta)
 }
 
 // postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
-func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
+func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m jsonrpc.Message, meta requestMeta) {
 	if isCustomNote(d.profile, m) {
 		p := peer{profile: d.profile, actor: r.actor, session: d.server.callerOf(r.actor).session, modern: true}
 		p.actor.Client.ProtocolVersion = r.Header.Get(headerVersion)
@@ -122,28 +126,25 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m jsonrpc.Message
 		return
 	}
 	reply := newHTTPReply(w, r.Request, m.ID, true)
-	if refusal := checkHeaders(r.Header, m); refusal != nil {
+	if refusal := checkHeaders(r.Header, m, meta.version); refusal != nil {
 		reply.refuse(refusal)
 		return
 	}
 	known := d.server.callerOf(r.actor)
-	p, refusal := modernPeer(peer{profile: d.profile, actor: r.actor, session: known.session, caller: known}, m)
+	p, refusal := modernPeer(peer{profile: d.profile, actor: r.actor, session: known.session, caller: known, meta: meta})
 	if refusal != nil {
 		reply.refuse(refusal)
 		return
 	}
-	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
 	if m.Method == methodToolsCall {
-		if refusal := d.server.checkParams(r.Context(), p, m, r.Header); refusal != nil {
-			reply.refuse(refusal)
-			return
-		}
+		p.headers = r.Header
 	}
+	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
 	d.serveLane(r.Context(), p, m, reply)
 }
 
 // postLegacy serves a message of a revision with sessions.
-func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message, meta requestMeta) {
 	if r.Header.Get(headerSession) == "" {
 		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
@@ -174,7 +175,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message
 			return
 		}
 		p := peer{profile: d.profile, actor: s.actor, session: s.caller.session, inflight: &s.inflight, caller: s.caller,
-			questions: &s.questions, hop: tool.Hop{ClientCapabilities: s.capabilities}}
+			questions: &s.questions, meta: meta, hop: tool.Hop{ClientCapabilities: s.capabilities}}
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		reply.gone = r.Context().Done()
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
@@ -293,12 +294,12 @@ func (d *httpDoor) delegate(w http.ResponseWriter, r *entry, m jsonrpc.Message) 
 	_, _ = w.Write(mask.undo(rec.body.Bytes())) // a client that is gone is noticed by the HTTP server
 }
 
-// checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says.
-func checkHeaders(h http.Header, m jsonrpc.Message) *tool.RPCError {
+// checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says. inBody is the protocol revision
+// that its _meta names.
+func checkHeaders(h http.Header, m jsonrpc.Message, inBody string) *tool.RPCError {
 	mismatch := func(what string) *tool.RPCError {
 		return &tool.RPCError{Code: tool.CodeHeaderMismatch, Message: what}
 	}
-	inBody := metaVersion(m)
 	switch v := h.Get(headerVersion); {
 	case v == "":
 		return mismatch(fmt.Sprintf("%s header is required for requests carrying %q", headerVersion, mcp.MetaKeyProtocolVersion))
@@ -313,12 +314,19 @@ func checkHeaders(h http.Header, m jsonrpc.Message) *tool.RPCError {
 	case v != m.Method:
 		return mismatch(fmt.Sprintf("%s header %q does not match method %q of the body", headerMethod, v, m.Method))
 	}
-	member := map[string]string{methodToolsCall: "name", methodPromptsGet: "name", methodResourcesRead: "uri",
-		tool.MethodTaskGet: "taskId", tool.MethodTaskCancel: "taskId", tool.MethodTaskUpdate: "taskId"}[m.Method]
-	if member == "" {
+	member := ""
+	switch m.Method {
+	case methodToolsCall, methodPromptsGet:
+		member = "name"
+	case methodResourcesRead:
+		member = "uri"
+	case tool.MethodTaskGet, tool.MethodTaskCancel, tool.MethodTaskUpdate:
+		member = "taskId"
+	default:
 		return nil
 	}
-	name, _ := rawjson.GetString(m.Params, member)
+	value, _ := m.Object.Get(member)
+	name, _ := rawjson.String(value)
 	v := h.Get(headerName)
 	decoded, ok := paramheader.Decode(v)
 	switch {
@@ -333,17 +341,11 @@ func checkHeaders(h http.Header, m jsonrpc.Message) *tool.RPCError {
 // checkParams: on 2026-07-28 the headers that repeat arguments of a tool must say what the body says. A name that belongs
 // to no tool is the call's own affair. Who calls a deferred tool by its name need not know of the headers, as no list has told
 // of them; those that it sends are held to what they say.
-func (s *Server) checkParams(ctx context.Context, p peer, m jsonrpc.Message, h http.Header) *tool.RPCError {
-	name, _ := rawjson.GetString(m.Params, "name")
-	surface, refusal := s.surfaces.forCall(ctx, p, name)
-	if refusal != nil {
-		return nil
-	}
+func checkParams(surface *tool.Surface, name string, args json.RawMessage, h http.Header) *tool.RPCError {
 	l, ok := surface.Resolve(name)
 	if !ok {
 		return nil
 	}
-	args, _ := rawjson.Get(m.Params, "arguments")
 	bindings := paramheader.Of(l.Tool.InputSchema)
 	if surface.IsDeferred(l.Tool.Name) {
 		bindings = slices.DeleteFunc(slices.Clone(bindings), func(b paramheader.Binding) bool {
@@ -376,7 +378,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, refusal)))
 			continue
 		}
-		d.postLegacy(rec, r, m)
+		d.postLegacy(rec, r, m, metaOf(m.Object))
 		if id := rec.header.Get(headerSession); id != "" {
 			w.Header().Set(headerSession, id)
 		}

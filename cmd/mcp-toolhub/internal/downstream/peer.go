@@ -1,10 +1,12 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -36,6 +38,8 @@ type peer struct {
 	// questions are the hub's open requests to this client; nil where it takes none.
 	questions *questions
 	caller    *caller         // what is kept for the sender between its requests
+	meta      requestMeta     // of the request at hand
+	headers   http.Header     // that repeat what the request at hand says; nil where none do
 	named     string          // what the Mcp-Name header says, decoded; "" where there is none
 	quit      <-chan struct{} // closed when standing requests are to end; nil where only their context tells
 }
@@ -58,36 +62,86 @@ type replier interface {
 	abandon(ctx context.Context) bool
 }
 
-// metaVersion returns the protocol revision that a request's own _meta names; "" where it names none.
-func metaVersion(m jsonrpc.Message) string {
-	meta, _ := rawjson.Get(m.Params, "_meta")
-	version, _ := rawjson.GetString(meta, mcp.MetaKeyProtocolVersion)
-	return version
+// requestMeta is what the hub reads in a request's _meta, and what of it travels on. Members that are absent are nil.
+type requestMeta struct {
+	version                            string // the protocol revision; "" where none is named
+	clientInfo, capabilities, logLevel json.RawMessage
+	token                              json.RawMessage // of progress
+	ref                                json.RawMessage // a selection_ref: it is for the hub alone
+	onward                             json.RawMessage // _meta without these and whatever else is of this hop; nil where that is empty
 }
 
-// modernPeer completes p with what a request on the sessionless protocol says of its sender. It refuses what the SDK
+// metaOf reads the _meta of a request.
+func metaOf(params rawjson.Object) (r requestMeta) {
+	meta, _ := params.Get("_meta")
+	if !rawjson.IsObject(meta) {
+		return r
+	}
+	var version json.RawMessage
+	kept, taken := false, false
+	own := func(m rawjson.Member) bool {
+		key := m.Key
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = []byte(m.Name())
+		}
+		switch string(key) {
+		case mcp.MetaKeyProtocolVersion:
+			version = m.Value
+		case mcp.MetaKeyClientInfo:
+			r.clientInfo = m.Value
+		case mcp.MetaKeyClientCapabilities:
+			r.capabilities = m.Value
+		case metaLogLevel:
+			r.logLevel = m.Value
+		case "progressToken":
+			r.token = m.Value
+		case tool.MetaSelectionRef:
+			r.ref = m.Value
+		default:
+			return tool.OfHop(string(key))
+		}
+		return true
+	}
+	err := rawjson.Members(meta, func(m rawjson.Member) bool {
+		if own(m) {
+			taken = true
+		} else {
+			kept = true
+		}
+		return true
+	})
+	r.version, _ = rawjson.String(version)
+	switch {
+	case err != nil || !kept:
+	case taken:
+		r.onward, _, _ = rawjson.DeleteFunc(meta, own)
+	default:
+		r.onward = meta
+	}
+	return r
+}
+
+// modernPeer completes p with what the _meta of a request on the sessionless protocol says of its sender. It refuses what the SDK
 // refuses on the methods that it serves.
-func modernPeer(p peer, m jsonrpc.Message) (peer, *tool.RPCError) {
-	version := metaVersion(m)
+func modernPeer(p peer) (peer, *tool.RPCError) {
+	version, caps, info := p.meta.version, p.meta.capabilities, p.meta.clientInfo
 	if !supported(version) {
 		data, _ := json.Marshal(map[string]any{"supported": mcp.SupportedProtocolVersions(), "requested": version})
 		return p, &tool.RPCError{Code: tool.CodeUnsupportedProtocol, Message: "unsupported protocol version", Data: data}
 	}
-	meta, _ := rawjson.Get(m.Params, "_meta")
-	caps, ok := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
-	if !ok || !rawjson.IsObject(caps) {
+	if !rawjson.IsObject(caps) {
 		return p, invalidParams(fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyClientCapabilities))
 	}
 	p.modern = true
 	p.actor.Client = tool.Client{ProtocolVersion: version, Names: p.actor.Client.Names}
-	if info, ok := rawjson.Get(meta, mcp.MetaKeyClientInfo); ok {
+	if info != nil {
 		if !rawjson.IsObject(info) {
 			return p, invalidParams(fmt.Sprintf("invalid _meta field %q", mcp.MetaKeyClientInfo))
 		}
 		p.actor.Client.Name, p.actor.Client.Version = clientInfo(info)
 	}
 	p.hop.ClientCapabilities, p.actor.Client.Apps = caps, showsApps(caps)
-	p.hop.LogLevel, _ = rawjson.Get(meta, metaLogLevel)
+	p.hop.LogLevel = p.meta.logLevel
 	return p, nil
 }
 
@@ -106,7 +160,10 @@ func clientInfo(info json.RawMessage) (name, version string) {
 	return name, version
 }
 
-func supported(version string) bool { return slices.Contains(mcp.SupportedProtocolVersions(), version) }
+func supported(version string) bool { return slices.Contains(protocolVersions(), version) }
+
+// protocolVersions returns the revisions that the hub speaks, which are those of the SDK.
+var protocolVersions = sync.OnceValue(mcp.SupportedProtocolVersions)
 
 func empty(object json.RawMessage) bool {
 	none := true

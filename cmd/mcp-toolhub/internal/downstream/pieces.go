@@ -74,10 +74,17 @@ func hasBreak(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
+// responseFrame is more than a response has beside its id and its result.
+const responseFrame = 64
+
 // answerText returns the response with result to the request with id.
 func answerText(id json.RawMessage, result pieces) pieces {
-	before := jsonrpc.ResponseStart(id)
-	text := result.framed(string(before), "}")
-	text.oneLine = result.oneLine && !hasBreak(before)
+	var text pieces
+	if size := result.size() + len(id) + responseFrame; size <= maxJoined {
+		text = whole(append(result.appendTo(jsonrpc.AppendResponseStart(make([]byte, 0, size), id)), '}'))
+	} else {
+		text = result.framed(string(jsonrpc.ResponseStart(id)), "}")
+	}
+	text.oneLine = result.oneLine && !hasBreak(id)
 	return text
 }

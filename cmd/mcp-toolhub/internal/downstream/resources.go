@@ -82,7 +82,8 @@ func templateOf(p peer, surface *tool.Surface, uri string) (server, native strin
 
 // textParam reads a parameter that must be a non-empty string.
 func textParam(m jsonrpc.Message, name string) (string, *tool.RPCError) {
-	text, ok := rawjson.GetString(m.Params, name)
+	value, _ := m.Object.Get(name)
+	text, ok := rawjson.String(value)
 	if !ok || text == "" {
 		return "", invalidParams(fmt.Sprintf("%q must be a non-empty string", name))
 	}

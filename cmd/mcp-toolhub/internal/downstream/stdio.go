@@ -298,9 +298,9 @@ func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 // peer returns the sender of a request on this connection.
 func (d *stdioDoor) peer(m jsonrpc.Message) (peer, *tool.RPCError) {
 	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight, caller: d.caller, quit: d.inputEnd}
-	p.actor.Session = d.session.Key
-	if metaVersion(m) >= modernVersion {
-		return modernPeer(p, m)
+	p.actor.Session, p.meta = d.session.Key, metaOf(m.Object)
+	if p.meta.version >= modernVersion {
+		return modernPeer(p)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -32,8 +32,8 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 		s.serveOnce(ctx, a)
 		return
 	}
-	raw, retry := rawjson.Get(a.params, "requestState")
-	text, ok := rawjson.String(raw)
+	retry := a.requestState != nil
+	text, ok := rawjson.String(a.requestState)
 	switch {
 	case retry && !ok:
 		a.reply.refuse(suspended.Refused("must be a string"))
