@@ -345,8 +345,7 @@ func String(value []byte) (text string, ok bool) {
 
 // Text returns the decoded string that is member name of object, or "" where there is none.
 func Text(object []byte, name string) string {
-	value, _ := Get(object, name)
-	text, _ := String(value)
+	text, _ := GetString(object, name)
 	return text
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -58,16 +59,18 @@ func Lock(path string) (unlock func(), err error) {
 		return nil, err
 	}
 	path += ".lock"
-	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR))
+	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow))
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		locked, err := lock.TryLock()
 		var unopened *fs.PathError
 		switch {
 		case errors.As(err, &unopened):
 			return nil, err
+		case errors.Is(err, syscall.EINTR): // says nothing about the lock
 		case locked || err != nil:
 			return func() { _ = lock.Close() }, nil
-		case time.Now().After(deadline):
+		}
+		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("lock %q: another process holds it: try again", path)
 		}
 	}

@@ -96,3 +96,23 @@ func TestLockIsHeld(t *testing.T) {
 		t.Error("a file is taken for a directory")
 	}
 }
+
+// Whoever can put a symbolic link in the place of a lock gets no file made elsewhere.
+func TestLockFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no flag for this on Windows")
+	}
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.Symlink(victim, filepath.Join(dir, "x.lock")); err != nil {
+		t.Fatal(err)
+	}
+	if unlock, err := statefile.Lock(filepath.Join(dir, "x")); err == nil {
+		unlock()
+		t.Error("the link was followed")
+	}
+	if _, err := os.Lstat(victim); err == nil {
+		t.Error("a file was made where the link points")
+	}
+}

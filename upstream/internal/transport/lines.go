@@ -30,7 +30,7 @@ type Lines struct {
 
 	try     func([]byte) (int, error) // writes what can be written without waiting; nil where there is no such way
 	hold    sync.Mutex                // held by who writes
-	begun   *Outgoing                 // a message of which only data is left to write; turn is held
+	begun   *Outgoing                 // a message of which only data is left to write; hold is held
 	behind  atomic.Int64              // messages that are queued, begun, or being written by the goroutine
 	wake    chan struct{}             // tells the goroutine of a begun message
 	queue   chan Outgoing
@@ -170,7 +170,7 @@ func (w *Lines) writeAll() {
 	}
 }
 
-// writeQueued writes m and what is queued after it, and after what is left of a begun message. w.turn is held.
+// writeQueued writes m and what is queued after it, and after what is left of a begun message. w.hold is held.
 func (w *Lines) writeQueued(buf *bufio.Writer, m Outgoing) error {
 	var unflushed []Outgoing
 	if w.begun != nil {

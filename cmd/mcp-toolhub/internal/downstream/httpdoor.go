@@ -393,7 +393,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 	writePieces(w, http.StatusOK, joinBatch(answers))
 }
 
-// recorder takes the response to one message of a batch.
+// recorder takes a response that is written on later: to one message of a batch, or of the SDK.
 type recorder struct {
 	header http.Header
 	status int

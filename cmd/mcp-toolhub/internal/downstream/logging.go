@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// wantedLevels are the protocol's wantedLevels, the most talkative first.
+// logLevels returns the protocol's levels, the most talkative first.
 func logLevels() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// purpose is the purpose that requestState is sealed for. Its number changes when State says something else.
+// purpose is the purpose that requestState is sealed for. Its number changes when an older State can be misread.
 const purpose = "toolhub/requestState/2"
 
 // MaxOfCaller bounds the suspended calls of one caller. A call whose server waits keeps its place there: so half of the 100
