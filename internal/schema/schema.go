@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -35,6 +36,9 @@ type Schema struct {
 	ignored []string
 	broken  []string
 	cost    costs
+
+	once    sync.Once // makes checker, when it is first wanted
+	checker *checker  // nil: the schema is not a common one
 }
 
 // base is the address that the compiler knows the schema by. It is hierarchical so that a relative reference cannot

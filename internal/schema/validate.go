@@ -65,6 +65,20 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
+	if s.accepts(args) {
+		return nil
+	}
+	return s.decide(args)
+}
+
+// accepts reports whether args are known to be valid without decoding them.
+func (s *Schema) accepts(args json.RawMessage) bool {
+	s.once.Do(func() { s.checker = newChecker(s.root) })
+	return s.checker != nil && (s.checker.linear || int64(s.cost.ways)*int64(len(args)+1) <= carelessSteps) && s.checker.accepts(args)
+}
+
+// decide checks args by the library.
+func (s *Schema) decide(args json.RawMessage) error {
 	c := measure(args)
 	if c.depth > maxArgumentDepth {
 		return refused(fmt.Sprintf("nest %d levels deep; send at most %d levels", c.depth, maxArgumentDepth))
