@@ -26,14 +26,15 @@ const (
 type decision struct {
 	behavior tool.Behavior
 	source   string
-	kind     string   // type of the reason: rule, default, mode, lifecycle, limit, grant, classifier, approval
-	message  string   // one sentence
-	note     string   // what the mode made of it
-	refs     []string // rules and grants behind it, the deciding one first
-	failed   string   // why the condition of the deciding rule could not be evaluated
-	blocked  string   // path or host that it is about
-	once     bool     // the question is asked every time
-	exact    []string // sensitive paths: only a grant for that very path covers them
+	kind     string        // type of the reason: rule, default, mode, lifecycle, limit, grant, classifier, approval
+	message  string        // one sentence
+	note     string        // what the mode made of it
+	refs     []string      // rules and grants behind it, the deciding one first
+	failed   string        // why the condition of the deciding rule could not be evaluated
+	blocked  string        // path or host that it is about
+	plain    *compiledRule // it is what this rule that allows says, and nothing more
+	once     bool          // the question is asked every time
+	exact    []string      // sensitive paths: only a grant for that very path covers them
 	mode     Mode
 	now      time.Time
 
@@ -43,12 +44,15 @@ type decision struct {
 
 // judge decides about r. It looks at memory alone.
 func (s *compiledPolicy) judge(r *Request) decision {
+	known := r.Facts != nil
 	sub := prepare(r)
 	v := decision{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
-	if s.forbid(sub, &v) {
+	about := s.rulesAbout(sub, known)
+	sub.tool = about.tool
+	if s.forbid(sub, about, &v) {
 		return v
 	}
-	s.permit(sub, &v)
+	s.permit(sub, about, &v)
 	if v.behavior == tool.Ask && !v.once {
 		if g := s.settings.Grants.find(r, &v, tool.Allow); g != nil {
 			v.grant(g)
@@ -82,11 +86,11 @@ func unknownFacts(t *tool.Tool) *facts.Facts {
 }
 
 // forbid looks for anything that denies the call. Nothing that is looked at later can allow it again.
-func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
-	for _, c := range s.strict[:s.asks] {
+func (s *compiledPolicy) forbid(sub *subject, about *rulesAbout, v *decision) bool {
+	for _, c := range about.denies {
 		matched, err := c.matches(sub)
 		if matched || err != nil {
-			v.rule(c, err)
+			v.rule(c.compiledRule, err)
 			return true
 		}
 	}
@@ -122,7 +126,7 @@ func writes(r *Request) bool {
 }
 
 // permit comes to ask, passthrough or allow, by rules, limits and defaults.
-func (s *compiledPolicy) permit(sub *subject, v *decision) {
+func (s *compiledPolicy) permit(sub *subject, about *rulesAbout, v *decision) {
 	for i := range sub.Findings {
 		f := &sub.Findings[i] // all of them ask
 		v.limit(f, tool.Ask)
@@ -130,13 +134,13 @@ func (s *compiledPolicy) permit(sub *subject, v *decision) {
 			v.exact = append(v.exact, f.Target.Resolved)
 		}
 	}
-	for _, c := range s.strict[s.asks:] {
+	for _, c := range about.asks {
 		matched, err := c.matches(sub)
 		if !matched && err == nil {
 			continue
 		}
 		if v.behavior == "" {
-			v.rule(c, err)
+			v.rule(c.compiledRule, err)
 		} else {
 			v.refs = append(v.refs, c.ref)
 		}
@@ -146,14 +150,14 @@ func (s *compiledPolicy) permit(sub *subject, v *decision) {
 	if v.behavior != "" {
 		return
 	}
-	for _, c := range s.rest {
+	for _, c := range about.rest {
 		matched, err := c.matches(sub)
 		switch {
 		case err != nil:
-			v.rule(c, err)
+			v.rule(c.compiledRule, err)
 			return
 		case matched && (v.behavior == "" || v.behavior == tool.Allow && c.Then == tool.Passthrough):
-			v.rule(c, nil)
+			v.rule(c.compiledRule, nil)
 		}
 	}
 	if v.behavior == "" {
@@ -165,7 +169,11 @@ func (s *compiledPolicy) permit(sub *subject, v *decision) {
 func (v *decision) rule(c *compiledRule, err error) {
 	v.behavior, v.source, v.kind, v.refs = c.Then, string(c.source), "rule", c.refs
 	v.message = c.says
+	v.plain = nil
 	if err == nil {
+		if c.Then == tool.Allow {
+			v.plain = c
+		}
 		return
 	}
 	v.failed = err.Error()

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -35,7 +37,7 @@ func (d dice) rule(i int, then ...tool.Behavior) policy.Rule {
 	}
 	if d.IntN(2) == 0 {
 		r.When = pick(d, "true", "false", "arguments.n > 5", `has(arguments.s) && arguments.s == "x"`, "arguments.none == 1",
-			"tool.read_only", `actor.name == "ann"`, "targets.exists(t, t.write)", "time.getHours() < 12", "1 / arguments.n > 0",
+			"tool.read_only", `actor.name == "ann"`, `actor.door == "stdio"`, `tool.tags[7] == "x"`, "targets.exists(t, t.write)", "time.getHours() < 12", "1 / arguments.n > 0",
 			`"x" in _meta`, "targets[0].write")
 	}
 	if r.Then == tool.Ask {
@@ -227,6 +229,94 @@ func TestExplainAgrees(t *testing.T) {
 			}
 			if want := len(decided.RuleRefs) > 0; (decides == 1) != want {
 				t.Fatalf("seed %d: %d rules decide, refs %v", seed, decides, decided.RuleRefs)
+			}
+		}
+	}
+}
+
+// TestWhatIsRememberedChangesNothing: an engine that has decided about many calls decides about the next one as a new engine
+// does, which remembers nothing.
+func TestWhatIsRememberedChangesNothing(t *testing.T) {
+	t.Parallel()
+	byRules := 0
+	for seed := range uint64(40) {
+		d := dice{rand.New(rand.NewPCG(seed, 6))}
+		s := policy.Settings{Mode: pick(d, append(policy.Modes(), "")...), Sets: d.sets(1+d.IntN(10), anything()...), Grants: d.grants(t)}
+		old := compile(t, s)
+		tools := []policy.Request{d.request(), d.request(), d.request()}
+		for range 40 {
+			r, of := d.request(), pick(d, tools...)
+			if r.Tool, r.Facts = of.Tool, of.Facts; d.IntN(4) == 0 {
+				r.Facts = pick(d, tools...).Facts // as after a change of the settings of tools
+			}
+			got, want := old.Decide(t.Context(), r), compile(t, s).Decide(t.Context(), r)
+			got.DecisionID, got.DecidedAt = want.DecisionID, want.DecidedAt
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d: %+v, a new engine says %+v\n%+v", seed, got, want, r)
+			}
+			if len(want.RuleRefs) > 0 {
+				byRules++
+			}
+			if d.IntN(20) == 0 {
+				old.Forget()
+			}
+		}
+	}
+	if byRules < 500 {
+		t.Errorf("%d decisions by rules: the test looks at nothing", byRules)
+	}
+}
+
+// TestTheNextCallKnows: a grant, its end, and other settings count from the very next call, and so do other facts.
+func TestTheNextCallKnows(t *testing.T) {
+	t.Parallel()
+	grants, err := policy.OpenGrants(policy.GrantOptions{File: filepath.Join(t.TempDir(), "grants.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := func(then tool.Behavior, when string) policy.Settings {
+		return policy.Settings{Mode: policy.ModeDefault, Grants: grants,
+			Sets: user(policy.Rule{ID: "one", Match: []string{"mcp.files.*"}, Then: then, When: when})}
+	}
+	e := compile(t, rule(tool.Ask, ""))
+	r := writer("mcp.files.write_file")
+	r.Actor = tool.Actor{Name: "ann", Door: "http"}
+	var id string
+	for i, step := range []struct {
+		change func() error
+		want   tool.Behavior
+	}{
+		{func() error { return nil }, tool.Ask},
+		{func() error {
+			g, err := grants.AddSession("", policy.Grant{Then: tool.Allow, Tool: r.Tool.Name, Actor: r.Actor.Ref()})
+			id = g.ID
+			return err
+		}, tool.Allow},
+		{func() error { return grants.Revoke(id) }, tool.Ask},
+		{func() error {
+			g, err := grants.AddAlways(policy.Grant{Then: tool.Deny, Tool: r.Tool.Name, Actor: r.Actor.Ref()})
+			id = g.ID
+			return err
+		}, tool.Deny},
+		{func() error { return grants.Revoke(id) }, tool.Ask},
+		{func() error { return e.Apply(rule(tool.Allow, "")) }, tool.Allow},
+		{func() error { return e.Apply(rule(tool.Deny, "")) }, tool.Deny},
+		{func() error { return e.Apply(rule(tool.Allow, "tool.read_only")) }, tool.Ask},
+		{func() error {
+			f := *r.Facts
+			f.ReadOnly.Value = true
+			r.Facts = &f
+			return nil
+		}, tool.Allow},
+		{func() error { return e.Apply(rule(tool.Allow, `actor.name == "bob"`)) }, tool.Ask},
+		{func() error { r.Actor.Name = "bob"; return nil }, tool.Allow},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if d := e.Decide(t.Context(), r); d.Behavior != step.want {
+				t.Errorf("step %d: %s by %v, want %s", i, d.Behavior, d.RuleRefs, step.want)
 			}
 		}
 	}

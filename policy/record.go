@@ -12,8 +12,12 @@ import (
 
 // record turns a decision into the standard's tool_permission_decision.
 func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision {
-	reason := make(map[string]any, 4)
-	reason["type"], reason["message"] = v.kind, v.message
+	var reason map[string]any
+	if v.plain != nil && v.kind == "rule" && v.behavior == tool.Allow && v.note == "" && v.classifier == nil {
+		reason = v.plain.reason
+	} else {
+		reason = map[string]any{"type": v.kind, "message": v.message}
+	}
 	if v.note != "" {
 		reason["mode"] = v.note
 	}

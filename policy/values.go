@@ -30,22 +30,37 @@ func decodeObject(raw json.RawMessage) (map[string]any, error) {
 }
 
 func decodeMembers(raw []byte) (map[string]any, error) {
+	const few = 8
 	m := make(map[string]any)
 	var fault error
-	seen := make(map[string]bool) // folded names
+	var seen map[string]bool // folded names, where there are more than few
 	err := rawjson.Members(raw, func(member rawjson.Member) bool {
 		var v any
 		if v, fault = decodeValue(member.Value); fault != nil {
 			return false
 		}
 		name := member.Name()
-		folded := fold(name)
-		if seen[folded] {
-			fault = errTwice
-			return false
+		if len(m) == few && seen == nil {
+			seen = make(map[string]bool)
+			for known := range m {
+				seen[fold(known)] = true
+			}
 		}
-		seen[folded], m[name] = true, v
-		return true
+		if seen != nil {
+			folded := fold(name)
+			if seen[folded] {
+				fault = errTwice
+			}
+			seen[folded] = true
+		} else {
+			for known := range m {
+				if strings.EqualFold(known, name) {
+					fault = errTwice
+				}
+			}
+		}
+		m[name] = v
+		return fault == nil
 	})
 	if fault != nil {
 		return nil, fault

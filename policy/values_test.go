@@ -16,13 +16,15 @@ func TestWhatTwoReadersReadDifferentlyIsNotJudged(t *testing.T) {
 	letters := strings.Split(`"a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q","r","s","t"`, ",")
 	safe := `has(arguments.path) && arguments.path == "/safe"`
 	for input, why := range map[string]string{
-		`{"path":"/etc","path":"/safe"}`:                                        "twice",
-		`{"path":"/safe","path":"/etc"}`:                                        "twice",
-		`{"path":"/safe","p\u0061th":"/etc"}`:                                   "twice",
-		`{"path":"/safe","x":[{"y":{"a":1,"a":2}}]}`:                            "twice",
-		`{"path":"/safe","Path":"/etc"}`:                                        "twice",
-		`{"\u017fafe":1,"path":"/safe","SAFE":2}`:                               "twice", // a long s
-		`{"path":"/safe",` + strings.Join(letters, ":0,") + `:0,"PATH":"/etc"}`: "twice",
+		`{"path":"/etc","path":"/safe"}`:                                          "twice",
+		`{"path":"/safe","path":"/etc"}`:                                          "twice",
+		`{"path":"/safe","p\u0061th":"/etc"}`:                                     "twice",
+		`{"path":"/safe","x":[{"y":{"a":1,"a":2}}]}`:                              "twice",
+		`{"path":"/safe","Path":"/etc"}`:                                          "twice",
+		`{"path":"/safe","1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"PATH":""}`:    "twice",
+		`{"path":"/safe","1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"x":1,"X":""}`: "twice",
+		`{"\u017fafe":1,"path":"/safe","SAFE":2}`:                                 "twice", // a long s
+		`{"path":"/safe",` + strings.Join(letters, ":0,") + `:0,"PATH":"/etc"}`:   "twice",
 		`["/safe"]`:           "no JSON object",
 		`"/safe"`:             "no JSON object",
 		`{"path":"/safe"`:     "no JSON",
