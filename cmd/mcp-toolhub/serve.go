@@ -71,6 +71,7 @@ func serveCommand(a *app) *cobra.Command {
 }
 
 func (c *serveCmd) run(ctx context.Context) (err error) {
+	relaxCollector()
 	h, err := c.openHub(ctx, func(s *config.Settings) {
 		if c.address != "" || c.stdio {
 			s.Downstream.HTTP.Listen = c.address
