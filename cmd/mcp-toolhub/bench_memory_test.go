@@ -42,6 +42,14 @@ func BenchmarkHeld(b *testing.B) {
 			})
 		})
 	}
+	b.Run("10-servers", func(b *testing.B) {
+		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
+		all := make(map[string]any)
+		for i := range 10 {
+			all[benchServerID(i)] = benchEntry(b, benchSpec{Role: "raw", Door: "stdio", Tools: 50, First: 50 * i})
+		}
+		h.report(b, 1, "all", func() { h.apply(b, all); h.visit(b, 1) })
+	})
 	const pending = 200 // of one caller, who may have a quarter of 1,000 questions
 	b.Run("waiting-call", func(b *testing.B) {
 		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})

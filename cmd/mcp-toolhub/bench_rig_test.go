@@ -318,20 +318,9 @@ func hundredRules() map[string]any {
 // serverEntries are spec's servers as a config has them, by id.
 func serverEntries(tb testing.TB, spec benchSpec) map[string]any {
 	tb.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	servers := make(map[string]any)
 	for i, s := range spec.Servers {
-		entry := map[string]any{"command": self, "env": map[string]string{benchRole: s.text(), "GORACE": raceOptions}}
-		switch {
-		case len(s.Program) > 0:
-			entry = map[string]any{"command": s.Program[0], "args": s.Program[1:]}
-		case s.URL != "":
-			entry = map[string]any{"type": "http", "url": s.URL}
-		}
-		servers[benchServerID(i)] = entry
+		servers[benchServerID(i)] = benchEntry(tb, s)
 	}
 	return servers
 }
@@ -362,6 +351,21 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 		args = append(args, "--http", "127.0.0.1:0")
 	}
 	return args
+}
+
+// benchEntry is the entry of a server in the hub's config.
+func benchEntry(tb testing.TB, s benchSpec) map[string]any {
+	self, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	switch {
+	case len(s.Program) > 0:
+		return map[string]any{"command": s.Program[0], "args": s.Program[1:]}
+	case s.URL != "":
+		return map[string]any{"type": "http", "url": s.URL}
+	}
+	return map[string]any{"command": self, "env": map[string]string{benchRole: s.text(), "GORACE": raceOptions}}
 }
 
 // client returns a client with a session of its own where there are sessions.
