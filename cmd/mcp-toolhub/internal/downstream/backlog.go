@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,13 +44,7 @@ func (b *backlog) turn(ctx context.Context) (taken bool) {
 // over ends a turn.
 func (b *backlog) over() { <-b.turns }
 
-// begin counts a message of so many bytes, until done is called.
-func (b *backlog) begin(bytes int) (done func()) {
-	bytes = max(bytes, minBacklog)
-	b.add(bytes)
-	return func() { b.add(-bytes) }
-}
-
+// add counts bytes that wait to be written, or no longer do.
 func (b *backlog) add(bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,36 +136,100 @@ func wait(c <-chan struct{}) {
 	}
 }
 
-// lineWriter writes one message after the other to a client on a pipe. The first failure stays: the client is gone.
+// lineWriter writes messages to a client on a pipe, each on a line. Whoever writes goes on with what others have put meanwhile,
+// many messages with one system call. The first failure stays: the client is gone. Make one with newLineWriter.
 type lineWriter struct {
 	backlog *backlog
 	onBreak func() // is called once, when a write has failed
 
-	mu     sync.Mutex
-	out    io.Writer
-	broken error // of a write; nothing is written after it
+	mu      sync.Mutex
+	ended   sync.Cond // signalled when nobody writes any more
+	out     io.Writer
+	writing bool   // somebody writes, and mu is free meanwhile
+	barred  int    // messages that found no room: until nobody writes, all others wait, too
+	next    []byte // lines that are written next
+	counted int    // what they count in the backlog
+	spare   []byte // the buffer that is not in use
+	broken  error  // of a write; nothing is written after it
+}
+
+func newLineWriter(out io.Writer, b *backlog, onBreak func()) *lineWriter {
+	w := &lineWriter{out: out, backlog: b, onBreak: onBreak}
+	w.ended.L = &w.mu
+	return w
 }
 
 func (w *lineWriter) line(text []byte) error { return w.write(whole(text)) }
 
+// write writes a message, or leaves it to who is writing. It keeps no part of text.
 func (w *lineWriter) write(text pieces) error {
 	text, err := text.line()
 	if err != nil {
 		return fmt.Errorf("write to client: %w", err)
 	}
-	text = text.framed("", "\n")
-	defer w.backlog.begin(text.size())()
+	size := text.size() + 1
+	counts := max(size, minBacklog)
+	w.backlog.add(counts)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.writing && (w.barred > 0 || len(w.next)+size > maxJoined) {
+		w.barred++
+		for w.writing {
+			w.ended.Wait()
+		}
+		w.barred--
+	}
 	if w.broken != nil {
+		w.backlog.add(-counts)
 		return w.broken
 	}
-	for _, part := range text.parts {
-		if _, err := w.out.Write(part); err != nil {
-			w.broken = fmt.Errorf("write to client: %w", err)
-			w.onBreak()
+	if size <= maxJoined {
+		w.next, w.counted = append(text.appendTo(w.next), '\n'), w.counted+counts
+		if w.writing {
+			return nil
+		}
+	}
+	w.writing = true
+	if size > maxJoined {
+		w.put(append(slices.Clip(text.parts), []byte("\n")), counts)
+	}
+	for len(w.next) > 0 && w.broken == nil {
+		lines, counted := w.next, w.counted
+		w.next, w.counted, w.spare = w.spare[:0], 0, nil
+		w.put([][]byte{lines}, counted)
+		w.spare = lines
+	}
+	if w.broken != nil {
+		w.backlog.add(-w.counted)
+		w.next, w.counted = nil, 0
+	}
+	w.writing = false
+	w.ended.Broadcast()
+	return w.broken
+}
+
+// put writes parts, which count so much in the backlog. w.mu is held, and free meanwhile.
+func (w *lineWriter) put(parts [][]byte, counts int) {
+	w.mu.Unlock()
+	var err error
+	for _, part := range parts {
+		if _, err = w.out.Write(part); err != nil {
 			break
 		}
 	}
-	return w.broken
+	w.backlog.add(-counts)
+	w.mu.Lock()
+	if err != nil {
+		w.broken = fmt.Errorf("write to client: %w", err)
+		w.onBreak()
+	}
+}
+
+// flush waits until nobody writes any more.
+func (w *lineWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.writing {
+		w.ended.Wait()
+	}
 }

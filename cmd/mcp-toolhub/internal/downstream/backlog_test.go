@@ -79,7 +79,8 @@ func TestNothingIsReadWhileTheBacklogIsFull(t *testing.T) {
 		if reads.Load() != 2 {
 			t.Error("nothing is read while there is no backlog")
 		}
-		small, large := b.begin(1), b.begin(maxBacklog)
+		b.add(minBacklog)
+		b.add(maxBacklog)
 		go func() {
 			b.wait(ended, closed)
 			reads.Add(1)
@@ -88,16 +89,14 @@ func TestNothingIsReadWhileTheBacklogIsFull(t *testing.T) {
 		if reads.Load() != 2 {
 			t.Error("a message is read while the backlog is full")
 		}
-		small()
+		b.add(-minBacklog)
 		synctest.Wait()
 		if reads.Load() != 3 {
 			t.Error("nothing is read when there is room again")
 		}
-		more := b.begin(1)
+		b.add(minBacklog)
 		close(ended)
 		b.wait(ended, closed)
-		more()
-		large()
 	})
 }
 

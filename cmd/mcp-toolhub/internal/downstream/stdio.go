@@ -30,6 +30,7 @@ type stdioDoor struct {
 	caller  *caller
 
 	out     *lineWriter
+	single  func(pieces) (written bool) // write, made once
 	backlog *backlog
 	sdk     *sdkConn
 
@@ -62,10 +63,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	session := tool.Session{Key: "stdio/" + rand.Text(), Name: sessionName(stdioActor(), ""), Ended: gone}
 	d := &stdioDoor{server: s, profile: profile, session: session, caller: &caller{session: session, out: newOutbox(nil), view: profile},
 		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers()}
-	d.out = &lineWriter{out: out, backlog: d.backlog, onBreak: func() {
+	d.single = d.write
+	d.out = newLineWriter(out, d.backlog, func() {
 		d.inflight.cancelAll()
 		d.sdk.close()
-	}}
+	})
 	d.sdk = newSDKConn(d.out, d.initAnswered)
 	defer s.sessionEnded(session.Key)
 	ss, err := ps.sdk.Connect(ctx, sdkTransport{d.sdk}, nil)
@@ -190,7 +192,7 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 		_ = d.out.line(jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
-	d.dispatch(ctx, m, d.write)
+	d.dispatch(ctx, m, d.single)
 }
 
 // write sends the response to a single request; one without parts is the response to a cancelled one.
@@ -408,7 +410,10 @@ func (d *stdioDoor) finish(ctx context.Context) {
 // settle waits until calls that were cut off have answered so. No more of them begin: the input or the hub is at its end.
 func (d *stdioDoor) settle() {
 	select {
-	case <-finished(d.lanes.Wait):
+	case <-finished(func() {
+		d.lanes.Wait()
+		d.out.flush()
+	}):
 	case <-time.After(closeWithin): // the client does not read
 	}
 }
