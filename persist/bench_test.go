@@ -26,42 +26,31 @@ func benchCommit(b *testing.B, within time.Duration, callers int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	records := persist.CallRecords()
+	commit := func() error {
+		c, end := persist.OrdinaryCall()
+		if err := j.Announce(b.Context(), c); err != nil {
+			return err
+		}
+		persist.FinishCall(c)
+		return j.End(b.Context(), c, end)
+	}
 	b.ReportAllocs()
 	b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
 	if callers == 1 {
 		for b.Loop() {
-			if err := j.Commit(b.Context(), records...); err != nil {
+			if err := commit(); err != nil {
 				b.Fatal(err)
 			}
 		}
 	} else {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if err := j.Commit(b.Context(), records...); err != nil {
+				if err := commit(); err != nil {
 					b.Error(err)
 					return
 				}
 			}
 		})
-	}
-	if err := j.Close(); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// BenchmarkAppend measures the records of a call that nobody waits for.
-func BenchmarkAppend(b *testing.B) {
-	j, err := persist.Open(persist.JournalConfig{Dir: b.TempDir()}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
-	records := persist.CallRecords()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := j.Append(b.Context(), records...); err != nil {
-			b.Fatal(err)
-		}
 	}
 	if err := j.Close(); err != nil {
 		b.Fatal(err)

@@ -2,12 +2,17 @@ package persist
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -237,4 +242,69 @@ func FuzzRead(f *testing.F) {
 			})
 		}
 	})
+}
+
+// A disk that hangs holds nobody for longer than 10 s and a second, without a timer for each.
+func TestAHangingDiskHoldsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := journaled(t, t.TempDir())
+		j.mu.Lock()
+		j.writer = true // and never writes
+		j.mu.Unlock()
+		end := func(after time.Duration, took chan<- time.Duration) {
+			time.Sleep(after)
+			began := time.Now()
+			if err := j.End(t.Context(), begun(), &CallEnd{At: began}); !errors.Is(err, errLate) {
+				t.Errorf("error %v", err)
+			}
+			took <- time.Since(began)
+		}
+		took := make(chan time.Duration, 20)
+		for i := range cap(took) {
+			go end(time.Duration(i)*100*time.Millisecond, took)
+		}
+		for range cap(took) {
+			if d := <-took; d < 8*time.Second || d > 11*time.Second {
+				t.Errorf("held for %v", d)
+			}
+		}
+		j.write() // the disk is back, and what was late is written all the same
+		if err := j.End(t.Context(), begun(), &CallEnd{At: time.Now()}); err != nil {
+			t.Error(err)
+		}
+		if n := len(objects(t, j.files.cfg.Dir)[tool.ObjectResult]); n != cap(took)+1 {
+			t.Errorf("%d results", n)
+		}
+	})
+}
+
+// Callers that give up while they wait leave nobody without a writer.
+func TestCallersThatGiveUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := journaled(t, dir)
+	var wg sync.WaitGroup
+	var kept atomic.Int32
+	for caller := range 64 {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(caller)))
+			for range 40 {
+				if random.IntN(2) == 0 {
+					if err := j.End(t.Context(), begun(), &CallEnd{At: time.Now()}); err != nil {
+						t.Error(err)
+					}
+					kept.Add(1)
+					continue
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(300))*time.Microsecond)
+				_ = j.Commit(ctx, tool.Event{Head: tool.HeadOf(tool.ObjectEvent)})
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(objects(t, dir)[tool.ObjectResult]); n != int(kept.Load()) {
+		t.Errorf("%d results of %d", n, kept.Load())
+	}
 }

@@ -1,5 +1,5 @@
-// Package persist keeps what the hub has to remember: here the journal, to which every record of every invocation goes
-// as one line of JSON.
+// Package persist keeps what the hub has to remember: here the journal, to which the record of every invocation goes as
+// one line of JSON.
 //
 // # Promise
 //
@@ -13,12 +13,17 @@
 //
 // Callers encode their records themselves, in parallel, and add the bytes to the batch that is being collected. One
 // of them takes the batch, writes it with a single write, syncs once if anybody waits for it, and tells all of them.
-// What arrives meanwhile is the next batch. So a lone caller waits for one sync and nothing else, not even for another
-// goroutine, and sixty-four callers share one.
+// What arrives meanwhile is the next batch, and one of those who wait for that writes it. So a lone caller waits for one
+// sync and nothing else, not even for another goroutine, and sixty-four callers share one.
 //
 // Records that were appended and that nobody waits for are held for the next Commit, but for no longer than 2 ms or
 // 64 KiB: the beginning and the end of a quick call go to the disk with one write. A hub that is killed loses what it
 // held; Close writes it.
+//
+// # Call records
+//
+// A call leaves one line, a Call, and one more before it runs if it may have an effect, waits, or takes long. Read derives
+// the standard's objects from them. docs/records.md specifies the lines.
 //
 // # Files
 //

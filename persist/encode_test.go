@@ -169,37 +169,15 @@ func TestCompactBoundsNesting(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode compares appendRecord with encoding/json, for each kind of record and for all records of a call.
+// BenchmarkEncode encodes the two lines of an ordinary call, and what goes before them.
 func BenchmarkEncode(b *testing.B) {
-	all := CallRecords()
-	for name, records := range map[string][]tool.Record{
-		"event": all[4:5], "decision": all[3:4], "invocation": all[5:6], "result": all[9:10], "call": all,
-	} {
-		b.Run(name+"/hub", func(b *testing.B) {
-			var line []byte
-			b.ReportAllocs()
-			for b.Loop() {
-				line = line[:0]
-				for _, r := range records {
-					line, _ = appendRecord(line, r)
-				}
-			}
-			b.SetBytes(int64(len(line)))
-		})
-		b.Run(name+"/encoding-json", func(b *testing.B) {
-			var text bytes.Buffer
-			e := json.NewEncoder(&text)
-			e.SetEscapeHTML(false)
-			b.ReportAllocs()
-			for b.Loop() {
-				text.Reset()
-				for _, r := range records {
-					if err := e.Encode(r); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			b.SetBytes(int64(text.Len()))
-		})
+	var line []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		c, end := OrdinaryCall()
+		line, _ = c.line(line[:0], nil)
+		FinishCall(c)
+		line, _ = c.line(line, end)
 	}
+	b.SetBytes(int64(len(line)))
 }

@@ -15,6 +15,30 @@ var (
 		strings.Repeat(`{\"number\":1347,\"title\":\"Found a bug\"} `, 12) + `"}]`)
 )
 
+// OrdinaryCall is the record of an ordinary call that is about to run, and its end.
+func OrdinaryCall() (*Call, *CallEnd) {
+	at := time.Now()
+	c := &Call{}
+	c.Begin(CallHead{Invocation: tool.NewInvocationID(), Tool: "mcp.github.search_issues", Surface: "srf_1", Actor: "actor:stdio/local",
+		Created: at, Input: CallInput{Model: arguments}},
+		tool.ExternalMapping{Source: "mcp", Role: "client", ProtocolVersion: "2025-11-25", Method: "tools/call", ToolName: "search_issues",
+			JSONRPCRequestID: "7"})
+	c.Move(tool.StatusSelected, at)
+	c.Move(tool.StatusArgumentsReady, at)
+	c.Decide(&tool.PermissionDecision{Behavior: tool.Allow, Mode: "default", Source: "user", RuleRefs: []string{"user:100"},
+		PolicyRefs: []string{"policy:sha256:6a6fedd13d31cf50a3d07bdeec6d1d7263721f74941adeb426ee77cfd2579d83"},
+		Reason:     map[string]any{"type": "rule", "message": "a rule allows it"}}, at)
+	c.Move(tool.StatusQueued, at)
+	c.Move(tool.StatusRunning, at)
+	return c, &CallEnd{At: at, Content: content}
+}
+
+// FinishCall adds what happens after it has run.
+func FinishCall(c *Call) {
+	c.Answered(tool.ExternalMapping{Source: "mcp", Role: "upstream", ServerID: "github", ToolName: "search_issues"}, c.Created)
+	c.Move(tool.StatusSucceeded, c.Created)
+}
+
 // CallRecords are the records that one ordinary call leaves.
 func CallRecords() []tool.Record {
 	at := time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC)

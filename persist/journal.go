@@ -50,19 +50,21 @@ type Journal struct {
 	logger  *slog.Logger
 	stopped chan struct{} // closed when all is written and the file is closed
 	lines   sync.Pool     // of *[]byte: where callers encode
-	sync    map[tool.Object]bool
 	never   chan struct{} // closed: for whoever does not wait
 
-	mu     sync.Mutex
-	next   *batch        // being collected
-	spare  []byte        // buffer for the batch after that
-	queued int           // bytes in next and in the batch being written
-	room   chan struct{} // closed when queued shrinks; nil while nobody waits for that
-	hold   *time.Timer   // runs while held, which is while next may hold records that nobody waits for
-	held   bool
-	since  time.Time // of the oldest of those records
-	writer bool      // somebody is writing, and looks for more before ending
-	closed bool
+	mu      sync.Mutex
+	next    *batch      // being collected
+	current *batch      // being written
+	watch   *time.Timer // runs while watched, which is while somebody waits
+	watched bool
+	spare   []byte        // buffer for the batch after that
+	queued  int           // bytes in next and in the batch being written
+	room    chan struct{} // closed when queued shrinks; nil while nobody waits for that
+	hold    *time.Timer   // runs while held, which is while next may hold records that nobody waits for
+	held    bool
+	since   time.Time // of the oldest of those records
+	writer  bool      // somebody is writing, and looks for more before ending
+	closed  bool
 
 	// With SyncWithin, a sync in the background follows the writes.
 	behind   *time.Timer // runs while trailing
@@ -86,10 +88,22 @@ type attempt struct {
 type batch struct {
 	bytes   []byte
 	records int
-	durable bool          // somebody waits for it
-	due     bool          // it was held for long enough, or is large enough
-	done    chan struct{} // closed when err is final
+	durable bool // somebody waits for it, or is about to write it
+	due     bool // it was held for long enough, or is large enough
+
+	// done is closed when err is final. A value makes who receives it the writer. It is nil while nobody waits.
+	done    chan struct{}
+	waiters int
+	since   time.Time // of the first of them
+	over    bool      // done is closed, or would be
 	err     error
+}
+
+// ticket is a caller's part in a batch.
+type ticket struct {
+	batch *batch
+	write bool // the caller is the writer from now on
+	wait  bool // the batch has a place for it among those who wait
 }
 
 // Open opens the journal in cfg.Dir, which it creates if need be, and starts its writer. An error is a *JournalError.
@@ -112,15 +126,14 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 }
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
-	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil), sync: make(map[tool.Object]bool),
+	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil),
 		never: make(chan struct{})}
 	close(j.never)
-	for _, k := range tool.RecordKinds() {
-		j.sync[k.Object] = k.Sync
-	}
 	j.lines.New = func() any { return new([]byte) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
+	j.watch = time.AfterFunc(lookEvery, j.look)
+	j.watch.Stop()
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
 	j.behind.Stop()
 	return j
@@ -138,7 +151,7 @@ func makeDir(dir string) error {
 }
 
 func newBatch(buffer []byte) *batch {
-	return &batch{bytes: buffer[:0], done: make(chan struct{})}
+	return &batch{bytes: buffer[:0]}
 }
 
 // Append queues records, in their order and next to each other, and does not wait until they are written: that begins
@@ -146,8 +159,8 @@ func newBatch(buffer []byte) *batch {
 // Any error means that none of the records was queued: ErrClosed, or a record that is no JSON. Records that are lost
 // later, because the disk fails, are counted in the log and make Healthy fail.
 func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
-	_, write, err := j.enqueue(ctx, false, records)
-	if write {
+	t, err := j.enqueue(ctx, false, records)
+	if t.write {
 		go j.write()
 	}
 	return err
@@ -161,19 +174,19 @@ func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
 // takes longer than a disk that works; it returns when its write ends, whatever becomes of ctx. A disk that was slow the
 // last time, or failed, is left to a goroutine.
 func (j *Journal) Commit(ctx context.Context, records ...tool.Record) error {
-	b, write, err := j.enqueue(ctx, true, records)
+	t, err := j.enqueue(ctx, true, records)
 	if err != nil {
 		return err
 	}
-	return j.wait(ctx, b, write)
+	return j.wait(ctx.Done(), t, ctx.Err)
 }
 
 // Note appends what is new of a call that has not ended, as Append does.
 func (j *Journal) Note(ctx context.Context, c *Call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, write, err := j.putCall(ctx.Done(), c, nil, false)
-	if write {
+	t, err := j.putCall(ctx.Done(), c, nil, false)
+	if t.write {
 		go j.write()
 	}
 	return becauseOf(ctx, err)
@@ -186,8 +199,8 @@ func (j *Journal) TryNote(c *Call) bool {
 		return false
 	}
 	defer c.mu.Unlock()
-	_, write, err := j.putCall(j.never, c, nil, false)
-	if write {
+	t, err := j.putCall(j.never, c, nil, false)
+	if t.write {
 		go j.write()
 	}
 	return err == nil
@@ -202,79 +215,161 @@ func (j *Journal) Announce(ctx context.Context, c *Call) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	c.mu.Lock()
-	b, write, err := j.putCall(ctx.Done(), c, nil, true)
+	t, err := j.putCall(ctx.Done(), c, nil, true)
 	c.mu.Unlock()
-	if b == nil {
+	if t.batch == nil {
 		return becauseOf(ctx, err)
 	}
-	return j.wait(ctx, b, write)
+	return j.wait(ctx.Done(), t, ctx.Err)
 }
 
 // End commits the last line of a call, which nothing follows. It waits for a disk that hangs for 10 s. That ctx has ended
 // does not matter.
 func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
 	c.mu.Lock()
-	b, write, err := j.putCall(ctx.Done(), c, end, true)
-	c.mu.Unlock()
-	if b == nil {
-		return becauseOf(ctx, err)
+	t, err := j.putCall(j.never, c, end, true)
+	if errors.Is(err, errFull) { // only then is there something to wait for, with a timer
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+		t, err = j.putCall(limited.Done(), c, end, true)
+		cancel()
 	}
-	return j.wait(ctx, b, write)
+	c.mu.Unlock()
+	if t.batch == nil {
+		return err
+	}
+	return j.wait(nil, t, nil)
 }
 
-// commitTimeout bounds the wait for a disk that hangs.
-const commitTimeout = 10 * time.Second
+// commitTimeout bounds the wait for a disk that hangs. One timer looks after all who wait, every lookEvery.
+const (
+	commitTimeout = 10 * time.Second
+	lookEvery     = time.Second
+)
 
-// putCall is put for what is new of a call; b is nil where nothing is. It is called with the call's mu held.
-func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable bool) (b *batch, write bool, err error) {
+// errLate is the error of a batch that nobody waits for any longer. It may still be written.
+var errLate = errors.New("wait for the journal: its disk has not answered for 10 s")
+
+// putCall is put for what is new of a call; the ticket has no batch where nothing is. It is called with the call's mu held.
+func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable bool) (t ticket, err error) {
 	if c.ended || end == nil && c.written == c.count {
-		return nil, false, nil
+		return t, nil
 	}
 	buffer := j.lines.Get().(*[]byte)
 	lines, err := c.line((*buffer)[:0], end)
 	defer func() { j.giveBack(buffer, lines) }()
 	if err != nil {
-		return nil, false, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
+		return t, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
 	}
-	if b, write, err = j.put(done, durable, lines, 1); err == nil {
+	if t, err = j.put(done, durable, lines, 1); err == nil {
 		c.wrote()
 		c.ended = end != nil
 	}
-	return b, write, err
+	return t, err
 }
 
-// wait returns when b is written. Where write is set, the caller is the writer.
-func (j *Journal) wait(ctx context.Context, b *batch, write bool) error {
-	switch {
-	case write && j.isSlow():
+// wait returns when the batch is written, or with the error of because when done is closed.
+func (j *Journal) wait(done <-chan struct{}, t ticket, because func() error) error {
+	b := t.batch
+	if !t.wait { // what it has written itself is written
+		j.lead()
+		return b.err
+	}
+	if t.write {
 		go j.write()
-	case write && j.writeOne():
-		go j.write() // what others have queued meanwhile must not make this caller wait
 	}
 	select {
-	case <-b.done:
+	case _, leads := <-b.done:
+		if leads {
+			j.lead()
+		}
 		return b.err
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the journal: %w", ctx.Err())
+	case <-done:
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b.waiters--
+	select {
+	case _, leads := <-b.done:
+		if leads {
+			go j.write()
+		}
+	default:
+	}
+	return fmt.Errorf("wait for the journal: %w", because())
+}
+
+// lead writes what is due. The caller is the writer. What others have queued meanwhile must not make it wait, so that one of them
+// writes that.
+func (j *Journal) lead() {
+	if !j.writeOne() {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if b := j.next; j.hasBatch() && b.waiters > 0 && !b.over && !j.slow {
+		b.done <- struct{}{} // which has room: a batch gets one writer
+		return
+	}
+	go j.write()
+}
+
+// join makes room for one more who waits for b. It is called with mu held.
+func (j *Journal) join(b *batch) {
+	if b.waiters++; b.waiters == 1 {
+		b.since = time.Now()
+	}
+	if b.done == nil {
+		b.done = make(chan struct{}, 1)
+	}
+	if !j.watched {
+		j.watched = true
+		j.watch.Reset(lookEvery)
 	}
 }
 
-// enqueue encodes records and adds them to the batch that is being collected, which it returns. write says that the
-// caller is the writer from now on.
-func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (b *batch, write bool, err error) {
+// look ends the wait for a disk that hangs.
+func (j *Journal) look() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.watched = false
+	for _, b := range [...]*batch{j.current, j.next} {
+		if b == nil || b.waiters == 0 || b.over {
+			continue
+		}
+		if time.Since(b.since) >= commitTimeout {
+			b.finish(errLate)
+			continue
+		}
+		if !j.watched {
+			j.watched = true
+			j.watch.Reset(lookEvery)
+		}
+	}
+}
+
+// finish makes err the outcome, unless there is one. It is called with the journal's mu held.
+func (b *batch) finish(err error) {
+	if b.over {
+		return
+	}
+	b.over, b.err = true, err
+	if b.done != nil {
+		close(b.done)
+	}
+}
+
+// enqueue encodes records and adds them to the batch that is being collected.
+func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (t ticket, err error) {
 	buffer := j.lines.Get().(*[]byte)
 	lines := (*buffer)[:0]
 	defer func() { j.giveBack(buffer, lines) }()
 	for _, r := range records {
 		if lines, err = appendRecord(lines, r); err != nil {
-			return nil, false, err
+			return t, err
 		}
-		durable = durable || j.sync[r.RecordObject()]
 	}
-	b, write, err = j.put(ctx.Done(), durable, lines, len(records))
-	return b, write, becauseOf(ctx, err)
+	t, err = j.put(ctx.Done(), durable, lines, len(records))
+	return t, becauseOf(ctx, err)
 }
 
 // giveBack keeps a buffer for the next caller.
@@ -285,14 +380,15 @@ func (j *Journal) giveBack(buffer *[]byte, lines []byte) {
 	}
 }
 
-// put adds the lines of that many records to the batch that is being collected: see enqueue. It waits for room until done.
-func (j *Journal) put(done <-chan struct{}, durable bool, lines []byte, records int) (b *batch, write bool, err error) {
+// put adds the lines of that many records to the batch that is being collected. It waits for room until done. Where
+// durable is set, the caller waits for the batch after that.
+func (j *Journal) put(done <-chan struct{}, durable bool, lines []byte, records int) (t ticket, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.waitForRoom(done, len(lines)); err != nil {
-		return nil, false, err
+		return t, err
 	}
-	b = j.next
+	b := j.next
 	if !durable && len(b.bytes) == 0 {
 		j.holdBack()
 	}
@@ -301,7 +397,11 @@ func (j *Journal) put(done <-chan struct{}, durable bool, lines []byte, records 
 	b.durable = b.durable || durable
 	b.due = b.due || len(b.bytes) >= holdBytes
 	j.queued += len(lines)
-	return b, j.claim(), nil
+	t = ticket{batch: b, write: j.claim()}
+	if t.wait = durable && (!t.write || j.slow); t.wait {
+		j.join(b)
+	}
+	return t, nil
 }
 
 // holdBack starts the time after which records that nobody waits for are written. It is called with mu held.
@@ -451,6 +551,7 @@ func (j *Journal) writeOne() (more bool) {
 	j.mu.Unlock()
 	if closed {
 		j.hold.Stop()
+		j.watch.Stop()
 		j.behind.Stop()
 		if lost, err := j.files.close(); err != nil {
 			j.note(&j.writing, lost, err)
@@ -474,7 +575,7 @@ func (j *Journal) take() (do writerStep) {
 	}
 	if j.hasBatch() {
 		do.batch = j.next
-		j.next = newBatch(j.spare)
+		j.current, j.next = j.next, newBatch(j.spare)
 		j.spare = nil
 	}
 	if j.wantSync && !j.syncing {
@@ -485,13 +586,6 @@ func (j *Journal) take() (do writerStep) {
 
 // slowWrite is the duration of a write beyond which callers leave the next one to a goroutine.
 const slowWrite = 100 * time.Millisecond
-
-// isSlow reports whether the disk was slow or failed the last time.
-func (j *Journal) isSlow() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.slow
-}
 
 func (j *Journal) carryOut(do writerStep) {
 	began := time.Now()
@@ -528,9 +622,9 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 		j.behind.Reset(within)
 	}
 	j.signalRoom()
+	j.current = nil
+	b.finish(err)
 	j.mu.Unlock()
-	b.err = err
-	close(b.done)
 }
 
 // note keeps the outcome of an attempt for Healthy. It logs only the first of several failures, and the recovery: a full

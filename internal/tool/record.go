@@ -97,20 +97,19 @@ type RecordKind struct {
 	Object Object
 	Type   Record // the zero value of its Go type
 	When   string // when such a record is written, as docs/records.md has it
-	Sync   bool   // it is written, and synced as the journal's settings say, at once
 }
 
 // RecordKinds returns the table of all kinds of records in the journal.
 func RecordKinds() []RecordKind {
 	return []RecordKind{
-		{ObjectSurface, SurfaceRecord{}, "a caller's list of tools is new or changed", false},
-		{ObjectDeferredRef, DeferredRef{}, "a deferred tool is found, or its declaration is sent", false},
-		{ObjectEvent, Event{}, "at each step", false},
-		{ObjectPermissionDecision, PermissionDecision{}, "before the call runs", false},
-		{ObjectInputMutation, InputMutation{}, "somebody changed the arguments", false},
-		{ObjectProgress, ProgressRecord{}, "the tool reports progress", false},
-		{ObjectResult, Result{}, "at the end, exactly once", true},
-		{ObjectInvocation, Invocation{}, "before it runs, and at the end", false},
+		{ObjectSurface, SurfaceRecord{}, "a caller's list of tools is new or changed"},
+		{ObjectDeferredRef, DeferredRef{}, "a deferred tool is found, or its declaration is sent"},
+		{ObjectEvent, Event{}, "at each step"},
+		{ObjectPermissionDecision, PermissionDecision{}, "before the call runs"},
+		{ObjectInputMutation, InputMutation{}, "somebody changed the arguments"},
+		{ObjectProgress, ProgressRecord{}, "the tool reports progress"},
+		{ObjectResult, Result{}, "at the end, exactly once"},
+		{ObjectInvocation, Invocation{}, "before it runs, and at the end"},
 	}
 }
 

@@ -353,8 +353,9 @@ func inputStories() []story {
 			w.Resume(t.Context(), c)
 		}},
 		{"suspended_and_denied", func(t *testing.T, b *bench) {
-			w, c := suspended(t, b, true)
-			b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Deny})
+			now := b.guarded(t)
+			w, c := suspended(t, b, false)
+			now.Store(gateOf(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Deny}))
 			w.Resume(t.Context(), c)
 		}},
 		{"suspended_and_given_up", func(t *testing.T, b *bench) {

@@ -58,7 +58,11 @@ type permitted struct {
 }
 
 func (p *Pipeline) begin(c Call) *invocation {
-	inv := &invocation{call: c, id: c.Invocation, now: p.opts.Now, inputs: inputs{model: c.Arguments}, status: tool.StatusPlanned}
+	inv, ok := p.spare.Get().(*invocation)
+	if !ok {
+		inv = new(invocation)
+	}
+	inv.call, inv.id, inv.now, inv.inputs.model, inv.status = c, c.Invocation, p.opts.Now, c.Arguments, tool.StatusPlanned
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -139,6 +140,7 @@ type Pipeline struct {
 	approver  *approver
 	scheduler *scheduler
 	overdue   *overdue
+	spare     sync.Pool // of *invocation
 }
 
 // New returns a pipeline.
@@ -196,9 +198,14 @@ func phases() [12]phase {
 // returns an outcome: also for a tool that does not exist, a canceled context or a panic in an executor.
 func (p *Pipeline) Invoke(ctx context.Context, c Call) Outcome { return p.run(ctx, p.begin(c)) }
 
-// run is the one loop: from the beginning, or from where a suspended invocation goes on.
-func (p *Pipeline) run(ctx context.Context, inv *invocation) Outcome {
-	defer inv.release()
+// run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
+func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
+	defer func() {
+		if inv.release(); out.Suspended == nil {
+			*inv = invocation{}
+			p.spare.Put(inv)
+		}
+	}()
 	for _, ph := range phases() {
 		if inv.failed() && !ph.always || inv.resumed && !ph.again {
 			continue

@@ -100,3 +100,29 @@ func TestOverdueCallsShareATimer(t *testing.T) {
 		}
 	})
 }
+
+// What an executor reports after its answer reaches no record: neither that of its own call, nor that of the next one, which may
+// use the same memory.
+func TestLateReports(t *testing.T) {
+	t.Parallel()
+	var late []*tool.Execution
+	b := newBench(t, "", func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
+		for _, before := range late {
+			before.Record(recordsOf(before.Invocation)...)
+			before.Progress(tool.Progress{Params: json.RawMessage(`{"progress":1}`)})
+			_, _ = before.Ask(t.Context(), nil)
+		}
+		late = append(late, e)
+		return tool.Reply{Result: json.RawMessage(answer)}, nil
+	})
+	c := b.callInRounds(t.Context(), `{}`)
+	c.Ask = func(context.Context, []tool.Question) ([]tool.Answer, error) { return nil, nil }
+	for range 20 {
+		b.Invoke(t.Context(), c)
+	}
+	for _, r := range b.records(t) {
+		if r["object"] == "deferred_tool_ref" || r["object"] == "tool_progress" || r["status"] == "needs_input" {
+			t.Fatalf("a late report: %v", r)
+		}
+	}
+}

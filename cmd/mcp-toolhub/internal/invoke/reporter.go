@@ -11,7 +11,13 @@ import (
 )
 
 // record takes the records that the executor makes besides its result.
-func (x *reporter) record(records ...tool.Record) { x.inv.record.Add(x.inv.now(), records...) }
+func (x *reporter) record(records ...tool.Record) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.closed {
+		x.inv.record.Add(x.inv.now(), records...)
+	}
+}
 
 // reporter passes on and records what an executor reports while it runs: progress and questions. Once closed it passes on
 // nothing: a client must not see progress of a call that it has the result of.
