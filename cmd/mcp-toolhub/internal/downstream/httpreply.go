@@ -1,13 +1,16 @@
 package downstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
@@ -32,6 +35,7 @@ type httpReply struct {
 	modern bool
 	gone   <-chan struct{} // closed when the client has left; nil where nobody tells
 	inline bool            // a result that comes first goes out as plain JSON
+	conn   handedBack      // what it comes on
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // nil once answered
@@ -40,7 +44,7 @@ type httpReply struct {
 }
 
 func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
-	return &httpReply{id: id, modern: modern, inline: !prefersStream(r.Header), w: w}
+	return &httpReply{id: id, modern: modern, inline: !prefersStream(r.Header), conn: handedBack{w: w, r: r}, w: w}
 }
 
 // prefersStream reports whether the client would rather have an event stream: it names that before JSON.
@@ -135,6 +139,83 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 
 // abandon implements replier: an HTTP request is always answered.
 func (r *httpReply) abandon(context.Context) bool { return false }
+
+// leave implements replier.
+func (r *httpReply) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conn.release(r.stream)
+}
+
+// handedBack is the connection of a request that was answered and whose handler does not return for long. The client may send
+// its next request on it, which net/http would not read: so it is given to the server anew. As a net.Listener it has that one.
+type handedBack struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	conn atomic.Pointer[readAgain] // nil once it was accepted
+	addr net.Addr
+}
+
+// release ends the response, and gives the connection back. chunked says that the response is an event stream.
+func (h *handedBack) release(chunked bool) {
+	control := http.NewResponseController(h.w)
+	if control.Flush() != nil {
+		return
+	}
+	conn, buffered, err := control.Hijack()
+	if err != nil {
+		return // a connection that cannot be taken stays with the request
+	}
+	persists := h.r.ProtoAtLeast(1, 1)
+	if chunked && persists {
+		_ = conn.SetWriteDeadline(time.Now().Add(progressWithin))
+		_, _ = io.WriteString(conn, "0\r\n\r\n")
+		_ = conn.SetWriteDeadline(time.Time{})
+	}
+	server, ok := h.r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok || !persists || h.r.Close {
+		_ = conn.Close()
+		return
+	}
+	rest, _ := buffered.Peek(buffered.Reader.Buffered())
+	h.conn.Store(&readAgain{conn, bytes.Clone(rest)})
+	h.addr = conn.LocalAddr()
+	_ = server.Serve(h) // returns when it has the connection, or wants none any more
+}
+
+// Accept implements net.Listener.
+func (h *handedBack) Accept() (net.Conn, error) {
+	if conn := h.conn.Swap(nil); conn != nil {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener.
+func (h *handedBack) Close() error {
+	if conn := h.conn.Swap(nil); conn != nil {
+		return conn.Close()
+	}
+	return nil
+}
+
+// Addr implements net.Listener.
+func (h *handedBack) Addr() net.Addr { return h.addr }
+
+// readAgain is a connection of which something was read before.
+type readAgain struct {
+	net.Conn
+	before []byte
+}
+
+func (c *readAgain) Read(p []byte) (int, error) {
+	if len(c.before) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.before)
+	c.before = c.before[n:]
+	return n, nil
+}
 
 // statusOf returns the HTTP status that 2026-07-28 wants for an error of the protocol.
 func statusOf(code int64) int {

@@ -245,13 +245,9 @@ func (d *stdioDoor) serve(ctx, called context.Context, p peer, m jsonrpc.Message
 	behind := d.sequel.before()
 	d.lanes.Add(1)
 	d.workers.run(ctx, func() {
-		defer d.lanes.Done()
-		defer d.server.calls.Done()
-		defer r.done()
+		defer r.leave()
 		behind()
-		if d.backlog.turn(called) {
-			defer d.backlog.over()
-		}
+		r.turn = d.backlog.turn(called)
 		d.server.serveLane(called, p, m, r)
 	})
 }
@@ -424,6 +420,22 @@ type stdioReplier struct {
 	id    json.RawMessage
 	done  func() // ends the request: the client may use the id again once it has the answer
 	reply func(pieces) (written bool)
+	turn  bool // it has one of the backlog's
+	left  bool
+}
+
+// leave implements replier. It may be called again.
+func (r *stdioReplier) leave() {
+	if r.left {
+		return
+	}
+	r.left = true
+	if r.turn {
+		r.door.backlog.over()
+	}
+	r.done()
+	r.door.server.calls.Done()
+	r.door.lanes.Done()
 }
 
 func (r *stdioReplier) end(text pieces) (written bool) {

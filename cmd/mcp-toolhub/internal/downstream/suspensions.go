@@ -39,7 +39,7 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 		a.reply.refuse(suspended.Refused("must be a string"))
 	case !retry, s.endIfGone(a, text): // inputResponses without requestState are for the server to judge; an unknown tool is refused
 		a.invocation = tool.NewInvocationID()
-		s.await(ctx, a, s.start(ctx, a))
+		s.begin(ctx, a)
 	default:
 		call, serverState, refusal := s.table.Take(text, a.state())
 		if refusal != nil {
@@ -89,22 +89,32 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 	return true
 }
 
-// start lets the server work on an attempt.
-func (s *suspensions) start(ctx context.Context, a *attempt) *runningCall {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request ends before the call does
-	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel,
-		asked: make(chan struct{}, 1), done: make(chan struct{})}
+// begin lets the server work on an attempt, and answers that with the result of the call. As soon as the server asks something,
+// the attempt is answered with that, and the call goes on here, without its request.
+func (s *suspensions) begin(ctx context.Context, a *attempt) {
+	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request may end before the call does
+	defer cancel(nil)
+	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel}
+	stop := r.cancelWith(ctx)
+	defer stop()
+	r.suspend = func() bool {
+		suspended := s.suspend(ctx, a, r, stop)
+		if suspended {
+			s.serving.Add(1) // the request that is served has one of its own, so Wait cannot have returned
+			a.reply.leave()
+		}
+		return suspended
+	}
 	open := s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
 	r.notify = open.notify
-	s.serving.Add(1) // the request that is served has one of its own, so Wait cannot have returned
-	go func() {
-		defer s.serving.Done()
-		defer cancel(nil)
-		defer close(r.done)
-		defer open.leave()
-		r.result = s.runSafely(ctx, a, r)
-	}()
-	return r
+	result := s.runSafely(called, a, r)
+	open.leave()
+	if r.end(result) {
+		s.serving.Done()
+		return
+	}
+	a.progress.flush()
+	s.conclude(ctx, a, result)
 }
 
 // runSafely runs an attempt. A panic in it ends that call alone, as it does on a goroutine of net/http.
@@ -119,10 +129,9 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 	return a.op.run(ctx, a, link{r.ask, r.report, r.notify, r.hears})
 }
 
-// await answers the attempt with the result of the call, or with an input request of its server.
+// await answers a retry with the result of the running call, or with an input request of its server.
 func (s *suspensions) await(ctx context.Context, a *attempt, r *runningCall) {
-	// "Disconnection SHALL be interpreted as cancellation": of the request that is open, and so of its call.
-	stop := context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })
+	stop := r.cancelWith(ctx)
 	defer stop()
 	for {
 		select {
@@ -216,7 +225,7 @@ func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult)
 				return
 			}
 			retry.params = params
-			s.await(ctx, retry, s.start(ctx, retry))
+			s.begin(ctx, retry)
 		},
 		End: func(why *tool.Failure) { first.end(ctx, r, why) },
 	}

@@ -1,13 +1,17 @@
 package downstream
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -325,6 +329,63 @@ func TestNobodyWaitsForACanceledClient(t *testing.T) {
 	for _, r := range f.recordsOf(t) {
 		if got := fmt.Sprint(r["status_transitions"]); r["status"] != "canceled" || s.Health().Waiting != 0 {
 			t.Errorf("the call ended as %v: %s", r["status"], got)
+		}
+	}
+}
+
+// TestSuspendedCallLeavesItsConnection holds that requests behind a suspended call are served on the connection on which that
+// came, whether its answer was a stream or not, and that a connection which is to be closed is closed.
+func TestSuspendedCallLeavesItsConnection(t *testing.T) {
+	t.Parallel()
+	for _, says := range []bool{false, true} {
+		f := &far{execute: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+			if says {
+				e.Progress(tool.Progress{Params: json.RawMessage(`{"progress":1}`)})
+			}
+			return answered(e.Ask(ctx, []tool.Question{{Method: tool.MethodRoots}}))
+		}}
+		base := serve(t, newServer(t, Config{}, f))
+		c := overHTTP(t, base)
+		message := func(body, headers string) string {
+			return fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: %s\r\n%s: 2026-07-28\r\n"+
+				"%s: tools/call\r\n%s: mcp.s.echo\r\n%sContent-Length: %d\r\n\r\n%s", usualAccept, headerVersion, headerMethod, headerName, headers,
+				len(body), body)
+		}
+		for _, headers := range []string{"", "Connection: close\r\n"} {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			in := bufio.NewReader(conn)
+			last := func() string {
+				response, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatalf("progress %v, headers %q: %v", says, headers, err)
+				}
+				body, err := io.ReadAll(response.Body)
+				if err != nil {
+					t.Fatalf("progress %v, headers %q: %v", says, headers, err)
+				}
+				return string(body[strings.LastIndex(string(body), `{"jsonrpc"`):])
+			}
+			_, _ = io.WriteString(conn, message(c.request("mcp.s.echo", `{}`, ""), headers)+
+				message(c.request("mcp.s.other", `{}`, ""), "")) // which is refused: the headers name another tool
+			_, with := input(t, strings.TrimSpace(last()))
+			if headers != "" {
+				if _, err := in.ReadByte(); err == nil {
+					t.Error("the connection is still used")
+				}
+				continue
+			}
+			if got := last(); !strings.Contains(got, "does not match") {
+				t.Errorf("the request behind a suspended call is answered with %s", got)
+			}
+			_, _ = io.WriteString(conn, message(c.request("mcp.s.echo", `{}`, with(`{"q1":{"roots":[]}}`)), ""))
+			if got := last(); !strings.Contains(got, `"answers":[{"roots":[]}]`) {
+				t.Errorf("the retry on the same connection is answered with %s", got)
+			}
 		}
 	}
 }
