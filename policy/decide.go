@@ -248,3 +248,9 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 	}
 	return "", false
 }
+
+// MayHide reports whether Hides may hide a tool from callers at the door that is not out of use.
+func (e *Engine) MayHide(door string) bool {
+	s := e.current.Load()
+	return s.settings.Mode.Of(door).forbidsWriting() || slices.ContainsFunc(s.strict[:s.asks], (*compiledRule).isStatic)
+}

@@ -196,6 +196,9 @@ func TestHiddenIsNeverAllowed(t *testing.T) {
 				continue
 			}
 			hidden++
+			if !r.Facts.IsOutOfUse() && !e.MayHide(r.Actor.Door) {
+				t.Fatalf("seed %d: hidden, but the engine may not hide", seed)
+			}
 			if got := e.Decide(t.Context(), r); got.Behavior != tool.Deny {
 				t.Fatalf("seed %d: hidden, but %s by %v", seed, got.Behavior, got.RuleRefs)
 			}

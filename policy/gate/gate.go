@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,6 +87,7 @@ type Gate struct {
 	roots   map[string]target.Root
 	usual   target.Root
 	own     []*tool.Tool // of Options.HubTools
+	retires bool         // the config says of some tools where in their life they are
 
 	known    sync.Map // *tool.Tool -> *toolEntry
 	surfaces surfaces
@@ -115,6 +117,7 @@ func New(c Config, o Options) (*Gate, error) {
 	if g.limits, err = target.NewLimits(c.Limits, hub); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
+	g.retires = slices.ContainsFunc(c.Tools.Tools, func(o facts.Override) bool { return o.Lifecycle != "" })
 	if err := c.Tools.Validate(); err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}

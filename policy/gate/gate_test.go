@@ -240,6 +240,16 @@ func TestSurface(t *testing.T) {
 	}
 }
 
+// Without a rule or mode that could hide anything, what the operator has taken out of use is hidden all the same.
+func TestSurfaceHidesWhatIsOutOfUse(t *testing.T) {
+	t.Parallel()
+	g := newGate(t, gate.Config{Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.files.*", Lifecycle: facts.Retired}}}}, t.TempDir())
+	full := tool.NewSurface("srf_x", "p", "canonical", "d", []tool.Listed{{Name: "w", Tool: writeTool()}}, nil, map[string]int{"w": 0})
+	if s := g.Surface(full, tool.Actor{Name: "ann", Door: "http"}); len(s.Listed) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // hubTools are a tool that reads and one that forwards.
 func hubTools() []*tool.HubTool {
 	return []*tool.HubTool{{Name: "tool_search", Annotations: `{"readOnlyHint":true,"openWorldHint":false}`}, {Name: "tool_call", Annotations: `{}`, Forwards: true}}

@@ -31,13 +31,15 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 		return before.out
 	}
 	hidden := make(map[tool.Name]string)
-	for i := range full.Listed {
-		t := full.Listed[i].Tool
-		if by, hide := g.engine.Hides(t, g.Facts(t), full.Profile, actor); hide {
-			hidden[t.Name] = by
+	if g.retires || g.engine.MayHide(actor.Door) { // otherwise facts need not be known yet
+		for i := range full.Listed {
+			t := full.Listed[i].Tool
+			if by, hide := g.engine.Hides(t, g.Facts(t), full.Profile, actor); hide {
+				hidden[t.Name] = by
+			}
 		}
+		g.hideOwn(hidden, full.Profile, actor)
 	}
-	g.hideOwn(hidden, full.Profile, actor)
 	out := full
 	if len(hidden) > 0 {
 		out = full.Without(hidden, g.options.HubTools...)

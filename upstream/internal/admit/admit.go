@@ -57,7 +57,7 @@ func newAdmission(cfg settings.Server, known map[string]bool) *admission {
 
 // admit judges the elements of l one by one. An element is admitted as it stands, byte for byte but for white space between
 // lines; or admitted with a repair that its repairs name; or excluded with the reason. raw are the elements of all pages in
-// their order; they are neither kept nor changed.
+// their order; they are not changed, and what is admitted aliases them.
 func (a *admission) admit(l lists.List, raw []json.RawMessage) (admitted []*candidate, excluded []tool.Exclusion) {
 	surplus := max(len(raw)-a.cfg.Limits.Tools, 0)
 	raw = raw[:len(raw)-surplus]
@@ -147,7 +147,7 @@ func (c *candidate) repaired(part, format string, args ...any) {
 
 // read checks the element of l at index i as far as its name.
 func (a *admission) read(l lists.List, i int, raw json.RawMessage) *candidate {
-	c := &candidate{position: i + 1, declaration: bytes.Clone(bytes.TrimSpace(raw))}
+	c := &candidate{position: i + 1, declaration: bytes.TrimSpace(raw)}
 	if l == lists.Tools && a.flatten(c) {
 		a.limited = append(a.limited, fmt.Sprintf("#%d of the list is repaired: %s", c.position, c.repairs[0].Reason))
 	}
