@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,8 +16,10 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -462,16 +465,19 @@ func (r *breakageRig) dial(t *testing.T, text string) net.Conn {
 }
 
 // TestBreakageOfTheHub: of a hub that is killed outright under load no child is left after a few seconds, also none that
-// does not want to end, and the journal can be read up to the last call that was answered.
+// does not want to end, and the journal can be read up to the last call that was answered. Calls that were under way, and may
+// have had an effect, are in it, too.
 func TestBreakageOfTheHub(t *testing.T) { // not parallel: it measures
 	if testing.Short() {
 		t.Skip("-short: kills a hub under load")
 	}
 	mark := newMark(t)
 	stubborn := script(upstreamtest.Stubborn, upstreamtest.HasDescendant)
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"up": child(upstreamtest.Script{}, mark), "stubborn": child(stubborn, mark)}, nil))
+	var far arrivals
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"up": child(upstreamtest.Script{}, mark), "stubborn": child(stubborn, mark),
+		"far": map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Intercept: far.note})}}, nil))
 	children := hub.children(t, "stubborn")
-	answered := callUntilKilled(t, hub)
+	answered, killed := callUntilKilled(t, hub)
 	began := time.Now()
 	if runtime.GOOS == "linux" { // elsewhere it cannot be seen, and not always be done: see README.md
 		eventually(t, "the children are gone", func() bool {
@@ -492,7 +498,76 @@ func TestBreakageOfTheHub(t *testing.T) { // not parallel: it measures
 			t.Errorf("the result of %q was answered and is not in the journal", id)
 		}
 	}
-	t.Logf("%d calls were answered, %d are in the journal", len(answered), len(terminal))
+	known := invocationsByNumber(t, hub.cmd.Dir)
+	lost, open := 0, 0
+	for n, at := range far.all() {
+		switch {
+		case known[n]:
+		case killed.Sub(at) > longUnderWay:
+			t.Errorf("call %d had reached the server %s before the hub was killed, and is not in the journal", n, killed.Sub(at))
+		default:
+			lost++ // see docs/records.md: the first line of a call is held for a moment
+		}
+		if n < hangingCalls {
+			open++
+		}
+	}
+	if open != hangingCalls {
+		t.Errorf("%d calls of %d were under way", open, hangingCalls)
+	}
+	t.Logf("%d calls were answered, %d are in the journal with their result; %d had just reached their server and are not in it",
+		len(answered), len(terminal), lost)
+}
+
+const (
+	hangingCalls = 8 // whose numbers are below this
+	longUnderWay = 250 * time.Millisecond
+)
+
+// arrivals are the calls that have reached a server, by the number in their arguments.
+type arrivals struct {
+	mu   sync.Mutex
+	when map[int]time.Time
+}
+
+var callNumber = regexp.MustCompile(`"arguments":{"number":([0-9]+)`)
+
+// note is for Options.Intercept.
+func (a *arrivals) note(_ http.ResponseWriter, _ *http.Request, body []byte) bool {
+	if found := callNumber.FindSubmatch(body); found != nil {
+		n, _ := strconv.Atoi(string(found[1]))
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.when == nil {
+			a.when = map[int]time.Time{}
+		}
+		a.when[n] = time.Now()
+	}
+	return false
+}
+
+func (a *arrivals) all() map[int]time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.when)
+}
+
+// invocationsByNumber are the calls that the journal beneath dir knows of, by the number in their arguments.
+func invocationsByNumber(t testing.TB, dir string) map[int]bool {
+	t.Helper()
+	found := map[int]bool{}
+	for line := range strings.Lines(objectsBeneath(t, dir)) {
+		var record struct {
+			Object     tool.Object `json:"object"`
+			ModelInput struct {
+				Number *int `json:"number"`
+			} `json:"model_input"`
+		}
+		if err := json.Unmarshal([]byte(line), &record); err == nil && record.Object == tool.ObjectInvocation && record.ModelInput.Number != nil {
+			found[*record.ModelInput.Number] = true
+		}
+	}
+	return found
 }
 
 // children are the processes of a scripted server.
@@ -508,12 +583,25 @@ func (h *runningHub) children(t *testing.T, id string) []int {
 	return far.StructuredContent.PIDs
 }
 
-// callUntilKilled lets callers call, kills the hub in the midst of that, and returns the invocations that were answered.
-func callUntilKilled(t *testing.T, hub *runningHub) []string {
+// callUntilKilled lets callers call, kills the hub in the midst of that, and returns the invocations that were answered, and
+// when it was killed. The calls with the first numbers are never answered.
+func callUntilKilled(t *testing.T, hub *runningHub) (answered []string, killed time.Time) {
 	t.Helper()
 	const enough = 200
 	ids, found := &benchIDs{}, make(chan string, 1000)
 	var calling sync.WaitGroup
+	for n := range hangingCalls {
+		w := wireHTTP(t, hub.url+"/mcp", rev2026)
+		calling.Go(func() {
+			if resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.hang", fmt.Sprintf(`{"number":%d}`, n), ""))); err == nil {
+				_ = resp.Body.Close()
+			}
+		})
+	}
+	eventually(t, "calls are under way", func() bool { return hub.server(t, "far").InFlight == hangingCalls })
+	soonest := time.Now().Add(2 * longUnderWay)
+	var number atomic.Int64
+	number.Store(hangingCalls)
 	for range callers {
 		c, err := dialHTTP(ids, hub.url+"/mcp")
 		if err != nil {
@@ -525,7 +613,8 @@ func callUntilKilled(t *testing.T, hub *runningHub) []string {
 		calling.Go(func() {
 			defer c.close()
 			for {
-				answer, err := c.request("tools/call", benchCall("mcp.up.echo", `{}`))
+				n := number.Add(1)
+				answer, err := c.request("tools/call", benchCall([]string{"mcp.up.echo", "mcp.far.echo"}[n%2], fmt.Sprintf(`{"number":%d}`, n)))
 				if err != nil {
 					return // killed
 				}
@@ -537,9 +626,9 @@ func callUntilKilled(t *testing.T, hub *runningHub) []string {
 		calling.Wait()
 		close(found)
 	}()
-	var answered []string
 	for id := range found {
-		if answered = append(answered, id); len(answered) == enough {
+		if answered = append(answered, id); len(answered) >= enough && killed.IsZero() && time.Now().After(soonest) {
+			killed = time.Now()
 			_ = hub.cmd.Process.Kill()
 		}
 	}
@@ -548,5 +637,5 @@ func callUntilKilled(t *testing.T, hub *runningHub) []string {
 	}
 	<-hub.read
 	_ = hub.cmd.Wait()
-	return answered
+	return answered, killed
 }

@@ -31,6 +31,9 @@ type holdings struct {
 	Children    int    // Linux; the dead ones that nobody has waited for, too
 }
 
+// allocated is what a process has allocated in its life.
+type allocated struct{ Objects, Bytes uint64 }
+
 func (h holdings) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors, %d children, %d kB of heap", h.Goroutines, h.Descriptors, h.Children, h.Heap>>10)
 }
@@ -53,6 +56,11 @@ func serveProbe() {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		_ = json.NewEncoder(w).Encode(holdings{Goroutines: runtime.NumGoroutine(), Heap: m.HeapAlloc, Stacks: m.StackInuse})
+	})
+	mux.HandleFunc("GET /allocated", func(w http.ResponseWriter, _ *http.Request) {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		_ = json.NewEncoder(w).Encode(allocated{Objects: m.Mallocs, Bytes: m.TotalAlloc})
 	})
 	mux.HandleFunc("GET /profile/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if p := pprof.Lookup(r.PathValue("name")); p != nil {

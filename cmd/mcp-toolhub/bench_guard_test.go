@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// guardVariable names the environment variable that lets TestGuard measure, as .ci/run does.
+const guardVariable = "TOOLHUB_GUARD"
+
+// tolerance is how much worse than the baseline a call may be.
+const tolerance = 1.10
+
+const (
+	guardCalls  = 2000 // whose allocations are counted
+	guardRounds = 40   // of CPU time
+	guardTurn   = 100  // calls of each way in a round
+)
+
+// callCost is what a serial call costs the hub with permission: counts, and a ratio of what was measured in turns. None of these
+// depends much on the machine, or on what else it does.
+type callCost struct {
+	Allocations float64 `json:"allocations"`
+	Bytes       float64 `json:"bytes"`
+	CPU         float64 `json:"cpu_of_splice"` // 0 where the system does not tell
+}
+
+// TestGuard fails if a call costs more than testdata/baseline.json allows, by more than a tenth. -update writes the file.
+func TestGuard(t *testing.T) { // not parallel: it measures
+	if os.Getenv(guardVariable) == "" {
+		t.Skip("measures for a minute: set " + guardVariable)
+	}
+	if underRace {
+		t.Skip("the race detector allocates")
+	}
+	file := filepath.Join("testdata", "baseline.json")
+	was := map[string]callCost{}
+	if text, err := os.ReadFile(file); err == nil {
+		mustDecode(t, string(text), &was)
+	} else if !*update {
+		t.Fatal(err)
+	}
+	for _, mode := range callModes {
+		t.Run(mode, func(t *testing.T) {
+			var all []callCost
+			var worse []string
+			for range measurements { // a busy machine can make a call more expensive, but hardly cheaper
+				cost := measureCost(t, mode)
+				t.Logf("%.1f allocations, %.0f bytes, %.2f times splice's CPU; baseline %.1f, %.0f, %.2f",
+					cost.Allocations, cost.Bytes, cost.CPU, was[mode].Allocations, was[mode].Bytes, was[mode].CPU)
+				all = append(all, cost)
+				if worse = cost.worseThan(was[mode]); len(worse) == 0 && !*update {
+					return
+				}
+			}
+			if !*update {
+				t.Errorf("a call costs more than %s allows: %s", file, worse)
+			}
+			slices.SortFunc(all, func(a, b callCost) int { return cmp.Compare(a.CPU, b.CPU) })
+			cost := all[len(all)/2]
+			was[mode] = callCost{math.Round(cost.Allocations*10) / 10, math.Round(cost.Bytes), math.Round(cost.CPU*100) / 100}
+		})
+	}
+	if *update && !t.Failed() {
+		text, err := json.MarshalIndent(was, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// worseThan says what has become worse than was by more than the tolerance.
+func (c callCost) worseThan(was callCost) (worse []string) {
+	for _, one := range []struct {
+		what    string
+		is, was float64
+	}{{"allocations", c.Allocations, was.Allocations}, {"bytes", c.Bytes, was.Bytes}, {"CPU of splice's", c.CPU, was.CPU}} {
+		if one.is > one.was*tolerance {
+			worse = append(worse, fmt.Sprintf("%s %.4g, was %.4g", one.what, one.is, one.was))
+		}
+	}
+	return worse
+}
+
+// measureCost measures the calls of one mode.
+func measureCost(t *testing.T, mode string) callCost {
+	p, variable := newProbe(t)
+	hub := startBenchTarget(t, mode, viaRules, benchSpec{Role: "echo", Probe: variable}, 1)
+	splice := startBenchTarget(t, mode, "splice", benchSpec{Role: "echo"}, 1)
+	hubClient, hubParams := warmEcho(t, hub)
+	spliceClient, spliceParams := warmEcho(t, splice)
+	call := func(c benchClient, params string, n int) {
+		for range n {
+			if err := callEcho(c, params); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	call(hubClient, hubParams, guardTurn) // pools fill
+	var before, after allocated
+	mustDecode(t, p.get(t, "allocated"), &before)
+	call(hubClient, hubParams, guardCalls)
+	mustDecode(t, p.get(t, "allocated"), &after)
+	cost := callCost{Allocations: float64(after.Objects-before.Objects) / guardCalls, Bytes: float64(after.Bytes-before.Bytes) / guardCalls}
+	if runtime.GOOS != "linux" {
+		return cost
+	}
+	var ratios []float64
+	for range guardRounds {
+		began := [2]float64{splice.cpuNow(), hub.cpuNow()}
+		call(spliceClient, spliceParams, guardTurn)
+		call(hubClient, hubParams, guardTurn)
+		ratios = append(ratios, (hub.cpuNow()-began[1])/(splice.cpuNow()-began[0]))
+	}
+	slices.Sort(ratios)
+	cost.CPU = ratios[len(ratios)/2]
+	return cost
+}
