@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -318,19 +319,26 @@ func TestSecondSignalKills(t *testing.T) {
 	}
 }
 
-// TestKilledHub: a hub that is killed outright leaves a journal with every call that was answered, and where the system
-// can see to it no child.
+// TestKilledHub: a hub that is killed outright leaves a journal with every call that was answered, and every one that may have an
+// effect and has reached its server, and where the system can see to it no child.
 func TestKilledHub(t *testing.T) {
 	t.Parallel()
-	mark := newMark(t)
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": child(upstreamtest.Script{}, mark)}, nil))
+	mark, received := newMark(t), filepath.Join(t.TempDir(), "received")
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": child(upstreamtest.Script{Record: received}, mark)}, nil))
 	var calling sync.WaitGroup
 	answered := make(chan string, 100000)
-	for range 4 {
+	calling.Go(func() {
+		w := wireHTTP(t, hub.url+"/mcp", rev2026)
+		if resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.hang", `{"text":"caller 9 call 0"}`, ""))); err == nil {
+			_ = resp.Body.Close()
+		}
+	})
+	for caller := range 4 {
 		w := wireHTTP(t, hub.url+"/mcp", rev2026)
 		calling.Go(func() {
-			for {
-				resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.echo", `{"text":"`+strings.Repeat("x", 500)+`"}`, "")))
+			for n := 0; ; n++ {
+				resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far.echo",
+					fmt.Sprintf(`{"text":"caller %d call %d","more":%q}`, caller, n, strings.Repeat("x", 500)), "")))
 				if err != nil {
 					return
 				}
@@ -360,6 +368,7 @@ func TestKilledHub(t *testing.T) {
 	if len(terminal) < 100 {
 		t.Errorf("the journal holds %d results", len(terminal))
 	}
+	checkBegun(t, hub.cmd.Dir, readFile(t, received))
 	if runtime.GOOS == "linux" {
 		eventually(t, "the children are gone", func() bool {
 			for _, pid := range marked(mark) {
@@ -369,6 +378,38 @@ func TestKilledHub(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// checkBegun holds that each call that a server has received is in the journal beneath dir as one that has started. Only the last
+// call of a caller may be missing: the journal holds what begins for 2 ms. That of caller 9 began long before.
+func checkBegun(t *testing.T, dir, received string) {
+	t.Helper()
+	text := regexp.MustCompile(`caller (\d+) call \d+`)
+	begun, results := map[string]string{}, terminalRecords(t, dir)
+	for line := range strings.Lines(objectsBeneath(t, dir)) {
+		var r tool.Invocation
+		if mustDecode(t, line, &r.Head); r.Object == tool.ObjectInvocation {
+			if mustDecode(t, line, &r); r.StartedAt != nil {
+				begun[text.FindString(string(r.ModelInput))] = string(r.InvocationID)
+			}
+		}
+	}
+	last, missing := map[string]string{}, map[string]bool{}
+	for _, m := range text.FindAllStringSubmatch(received, -1) {
+		last[m[1]] = m[0]
+		if begun[m[0]] == "" {
+			missing[m[0]] = true
+		}
+	}
+	if hung := begun[last["9"]]; hung == "" || results[hung] {
+		t.Errorf("the call that hangs has record %q, with an end: %t", hung, results[hung])
+	}
+	for _, call := range last {
+		delete(missing, call)
+	}
+	if len(missing) > 0 || len(last) != 5 {
+		t.Errorf("%v have reached the server and are not in the journal; callers %v", missing, last)
 	}
 }
 
