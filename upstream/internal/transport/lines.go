@@ -1,11 +1,10 @@
 package transport
 
 import (
-	"bufio"
 	"errors"
 	"io"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/budget"
@@ -21,23 +20,28 @@ const (
 // errQueueFull means that a server does not read what it is sent.
 var errQueueFull = errors.New("the server does not read its input")
 
-// Lines is the wire to a child process: one message a line. post itself writes as much as the pipe takes at once. A
-// goroutine writes the rest, and what is posted meanwhile, so that a child that does not read its input blocks only itself.
+// Lines is the wire to a child process: one message a line. Whoever posts while nobody writes, writes as much as the pipe takes at
+// once, its own message and what others have posted meanwhile. A goroutine writes what has to wait, so that a child that does not
+// read its input blocks only itself.
 type Lines struct {
 	in    io.WriteCloser // the child's stdin
 	out   io.ReadCloser  // the child's stdout
 	lines *jsonrpc.LineReader
 
 	try     func([]byte) (int, error) // writes what can be written without waiting; nil where there is no such way
-	hold    sync.Mutex                // held by who writes
-	begun   *Outgoing                 // a message of which only data is left to write; hold is held
-	behind  atomic.Int64              // messages that are queued, begun, or being written by the goroutine
-	wake    chan struct{}             // tells the goroutine of a begun message
-	queue   chan Outgoing
-	queued  atomic.Int64 // bytes
+	wake    chan struct{}             // hands the writing over to the goroutine
 	stop    chan struct{}
 	once    sync.Once
-	writing sync.WaitGroup
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	writing bool       // somebody writes, and mu is free meanwhile
+	waiting []Outgoing // posted, and not begun to be written
+	bytes   int        // of these
+
+	// Whoever writes has these.
+	text  []byte     // the lines that are written
+	begun []Outgoing // the messages in text
 
 	breaking sync.Once
 	Broken   chan struct{} // closed a while after the child has stopped taking in what is written
@@ -54,12 +58,11 @@ func NewLines(in io.WriteCloser, out io.ReadCloser, limit int, account *budget.A
 		lines: jsonrpc.NewLineReader(out, func() int { return limit }, account),
 		try:   writeAtOnce(in),
 		wake:  make(chan struct{}, 1),
-		queue: make(chan Outgoing, maxQueuedLines),
 		stop:  make(chan struct{}),
 
 		Broken: make(chan struct{}),
 	}
-	w.writing.Go(w.writeAll)
+	w.running.Go(w.writeAll)
 	return w
 }
 
@@ -69,63 +72,99 @@ func (w *Lines) Read() (jsonrpc.Received, error) {
 }
 
 func (w *Lines) Post(m Outgoing) error {
-	select {
-	case <-w.stop:
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if wait.IsClosed(w.stop) {
 		return ErrClosed
-	default:
 	}
-	if w.writeNow(&m) {
-		return nil
-	}
-	if w.queued.Add(int64(len(m.Data))) > maxQueuedBytes && len(w.queue) > 0 {
-		w.queued.Add(-int64(len(m.Data)))
+	if n := len(w.waiting); n >= maxQueuedLines || n > 0 && w.bytes+len(m.Data) > maxQueuedBytes {
 		return errQueueFull
 	}
-	w.behind.Add(1)
-	select {
-	case w.queue <- m:
+	w.waiting = append(w.waiting, m)
+	w.bytes += len(m.Data)
+	if w.writing {
 		return nil
-	default:
-		w.behind.Add(-1)
-		w.queued.Add(-int64(len(m.Data)))
-		return errQueueFull
+	}
+	w.writing = true
+	for range maxRounds {
+		if len(w.waiting) == 0 {
+			w.writing = false
+			return nil
+		}
+		if !w.writeNow() {
+			break
+		}
+	}
+	wait.Signal(w.wake)
+	return nil
+}
+
+const (
+	// maxAtOnce is the size in bytes up to which lines are put together.
+	maxAtOnce = 64 << 10
+	// maxRounds bounds how often Post writes.
+	maxRounds = 8
+)
+
+// begin takes messages that wait, and begins them as text: as many as are written at once, at least one. w.mu is held.
+func (w *Lines) begin() {
+	n, size := 0, 0
+	for n < len(w.waiting) && (n == 0 || size+len(w.waiting[n].Data) < maxAtOnce) {
+		size += len(w.waiting[n].Data) + 1
+		w.bytes -= len(w.waiting[n].Data)
+		n++
+	}
+	w.begun = append(w.begun[:0], w.waiting[:n]...)
+	w.waiting = slices.Delete(w.waiting, 0, n)
+	if n == 1 {
+		w.text = nil
+		if m := w.begun[0]; m.Start() {
+			w.text = append(m.Data, '\n') // usually there is room
+		}
+		return
+	}
+	w.text = make([]byte, 0, size)
+	for _, m := range w.begun {
+		if m.Start() {
+			w.text = append(append(w.text, m.Data...), '\n')
+		}
 	}
 }
 
-// maxAtOnce is the size in bytes up to which post writes a message itself.
-const maxAtOnce = 64 << 10
-
-// writeNow writes m unless it would have to wait, and reports whether m is taken care of.
-func (w *Lines) writeNow(m *Outgoing) bool {
-	if w.try == nil || len(m.Data) > maxAtOnce || w.behind.Load() > 0 || !w.hold.TryLock() {
+// writeNow writes lines that wait unless they would have to wait any longer, and reports whether they are taken care of. w.mu is
+// held, and free meanwhile.
+func (w *Lines) writeNow() bool {
+	if w.try == nil || len(w.waiting[0].Data) > maxAtOnce {
 		return false
 	}
-	defer w.hold.Unlock()
-	if w.behind.Load() > 0 {
-		return false // what came first goes first
+	w.begin()
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	n, err := 0, error(nil)
+	if len(w.text) > 0 {
+		n, err = w.try(w.text)
 	}
-	if !m.Start() {
-		m.Finish(nil)
-		return true
+	if err == nil && n < len(w.text) {
+		w.text = w.text[n:]
+		return false
 	}
-	line := append(m.Data, '\n')
-	n, err := w.try(line)
-	if err == nil && n < len(line) {
-		rest := *m
-		rest.Data = line[n:]
-		w.begun = &rest
-		w.behind.Add(1)
-		wait.Signal(w.wake)
-		return true
-	}
+	w.finish(err, n == 0)
+	return true
+}
+
+// finish reports how the writing of text went. untouched says that not a byte of it has left.
+func (w *Lines) finish(err error, untouched bool) {
 	if err != nil {
 		w.isBroken()
-		if n == 0 && m.Call != nil {
+	}
+	for _, m := range w.begun {
+		if err != nil && untouched && m.Call != nil {
 			m.Call.TakeBack()
 		}
+		m.Finish(err)
 	}
-	m.Finish(err)
-	return true
+	clear(w.begun)
+	w.begun, w.text = w.begun[:0], nil
 }
 
 // isBroken notes that a write has failed: the child has closed its stdin or died. Usually its stdout ends as well, and then the
@@ -137,81 +176,29 @@ func (w *Lines) isBroken() {
 	})
 }
 
-// writeAll writes what is left of a begun message, and queued ones, several with one system call where they wait.
+// writeAll writes whatever was handed over, several lines with one system call where they wait.
 func (w *Lines) writeAll() {
-	buf := bufio.NewWriterSize(w.in, 64<<10)
 	for {
 		select {
 		case <-w.stop:
 			return
 		case <-w.wake:
-			w.hold.Lock()
-			begun := w.begun
-			w.begun = nil
-			if begun != nil {
-				_, err := w.in.Write(begun.Data)
-				if err != nil {
-					w.isBroken()
-				}
-				begun.Finish(err)
-				w.behind.Add(-1)
+		}
+		w.mu.Lock()
+		for len(w.begun) > 0 || len(w.waiting) > 0 {
+			if len(w.begun) == 0 {
+				w.begin()
 			}
-			w.hold.Unlock()
-		case m := <-w.queue:
-			w.hold.Lock()
-			err := w.writeQueued(buf, m)
-			w.hold.Unlock()
-			if err != nil {
-				w.isBroken() // until the session ends, what is posted is answered here
-				w.refuse(err)
-				return
+			w.mu.Unlock()
+			var err error
+			if len(w.text) > 0 {
+				_, err = w.in.Write(w.text)
 			}
+			w.finish(err, false)
+			w.mu.Lock()
 		}
-	}
-}
-
-// writeQueued writes m and what is queued after it, and after what is left of a begun message. w.hold is held.
-func (w *Lines) writeQueued(buf *bufio.Writer, m Outgoing) error {
-	var unflushed []Outgoing
-	if w.begun != nil {
-		_, _ = buf.Write(w.begun.Data)
-		unflushed = append(unflushed, *w.begun)
-		w.begun = nil
-	}
-	for more := true; more; {
-		w.queued.Add(-int64(len(m.Data)))
-		if m.Start() {
-			_, _ = buf.Write(m.Data) // bufio keeps the error for Flush
-			_ = buf.WriteByte('\n')
-		}
-		unflushed = append(unflushed, m)
-		if more = buf.Buffered() > 0; more {
-			select {
-			case m = <-w.queue:
-			default:
-				more = false
-			}
-		}
-	}
-	err := buf.Flush()
-	w.behind.Add(-int64(len(unflushed)))
-	for _, m := range unflushed {
-		m.Finish(err)
-	}
-	return err
-}
-
-// refuse fails everything that is posted from now on with err.
-func (w *Lines) refuse(err error) {
-	for {
-		select {
-		case <-w.stop:
-			return
-		case m := <-w.queue:
-			w.behind.Add(-1)
-			w.queued.Add(-int64(len(m.Data)))
-			m.Finish(err)
-		}
+		w.writing = false
+		w.mu.Unlock()
 	}
 }
 
@@ -227,5 +214,5 @@ func (w *Lines) Close() {
 func (w *Lines) Release() {
 	w.Close()
 	_ = w.out.Close()
-	w.writing.Wait()
+	w.running.Wait()
 }
