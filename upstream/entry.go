@@ -43,7 +43,16 @@ type entry struct {
 	clientHop tool.Hop     // what its client said of itself in the call that made the connection
 }
 
-func (e *entry) nextID() string { return idPrefix + strconv.FormatInt(e.ids.Add(1), 10) }
+func (e *entry) nextID() string {
+	quoted := e.nextQuotedID()
+	return quoted[1 : len(quoted)-1]
+}
+
+// nextQuotedID is nextID with its quotes.
+func (e *entry) nextQuotedID() string {
+	text := append(make([]byte, 0, 40), `"`+idPrefix...)
+	return string(append(strconv.AppendInt(text, e.ids.Add(1), 10), '"'))
+}
 
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.
 func (e *entry) probeTime() time.Duration { return min(maxProbeTime, e.cfg.Timeouts.Connect/3) }

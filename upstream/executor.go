@@ -91,7 +91,7 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	if x.over != nil {
 		return tool.Reply{}, x.over(ctx, c, sess, *limits)
 	}
-	quoted := `"` + c.nextID() + `"`
+	quoted := c.nextQuotedID()
 	id := quoted[1 : len(quoted)-1]
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
 		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID, ProtocolVersion: sess.version,

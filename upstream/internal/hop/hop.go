@@ -62,7 +62,11 @@ func (h *Hop) meta(meta json.RawMessage, token string, client tool.Hop) ([]byte,
 	if h == nil && !rawjson.IsNull(meta) {
 		return rawjson.Set(meta, "progressToken", rawjson.Quote(token))
 	}
-	out := make([]byte, 0, len(meta)+len(token)+len(client.ClientCapabilities)+320)
+	room := len(meta) + len(token) + 24
+	if h != nil {
+		room += len(client.ClientCapabilities) + 320
+	}
+	out := make([]byte, 0, room)
 	if rawjson.IsNull(meta) {
 		out = rawjson.AppendQuote(append(out, `{"progressToken":`...), token)
 	} else {
