@@ -96,8 +96,11 @@ func (v *validator) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid
 		v.logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
 		return nil, nil
 	}
+	if err = s.Validate(args); err == nil {
+		return nil, nil
+	}
 	var invalid *schema.Invalid
-	if err = s.Validate(args); err != nil && !errors.As(err, &invalid) {
+	if !errors.As(err, &invalid) {
 		return nil, fmt.Errorf("validate arguments of %q: %w", t.Name, err)
 	}
 	return invalid, nil

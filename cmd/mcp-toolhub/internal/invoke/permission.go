@@ -56,8 +56,13 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 // it for that one, and would run arguments that no rule has seen.
 func plainParams(params json.RawMessage) (err error) {
 	_ = rawjson.Members(params, func(m rawjson.Member) bool {
+		switch string(m.Key) { // nearly always
+		case "arguments", "name", "_meta":
+			return true
+		}
+		name := m.Name()
 		for _, judged := range [...]string{"arguments", "name"} {
-			if name := m.Name(); name != judged && strings.EqualFold(name, judged) {
+			if name != judged && strings.EqualFold(name, judged) {
 				err = &tool.Failure{Class: tool.ClassInvalidArguments,
 					Message: fmt.Sprintf("the params of the call hold %q, which some servers take for %q: write that, or leave it out", name, judged)}
 			}
