@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -317,6 +318,9 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 		server: c.http, calls: c.http.Client(c.http.Pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,
 		notifications: c.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
+	}
+	if req, err := l.newRequest(ctx, http.MethodPost, nil); err == nil {
+		l.head = c.http.Head(req)
 	}
 	life := context.WithoutCancel(ctx)
 	l.asked = newServerRequests(func(body []byte) { l.respond(life, body) })

@@ -41,6 +41,7 @@ type httpLane struct {
 	server  *transport.HTTP
 	calls   *http.Client // for calls
 	control *http.Client // for what is no call; ends with the session
+	head    []byte       // of calls that their callers' goroutines exchange; nil where all go through net/http
 	session string       // Mcp-Session-Id, or ""
 	version string
 	hop     *hop.Hop // nil below 2026-07-28
@@ -56,6 +57,8 @@ type httpLane struct {
 	standing   atomic.Pointer[chan struct{}] // closed when the standing stream was first answered; nil where nobody waits
 	responses  atomic.Int32                  // under way
 	pings      atomic.Int64
+	redirected atomic.Bool // the server redirects, which only net/http follows
+	readers    sync.Pool   // of *jsonrpc.EventReader, for calls
 }
 
 // newRequest makes a request of this session.
@@ -81,11 +84,46 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 // send implements lane.
 func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
 	// The request does not end with ctx but with cancel, which tells the server first.
-	ctx, c.abort = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	c.Fly(transport.ContextFlight(cancel))
 	l.server.Flights.Go(func() {
-		defer c.abort()
+		defer cancel()
 		c.finish(l.exchange(ctx, c))
 	})
+}
+
+// isDirect reports whether the goroutine of c's caller can exchange it.
+func (l *httpLane) isDirect(c *pendingRequest) bool {
+	return l.head != nil && !l.redirected.Load() && c.fits()
+}
+
+// exchangeHere is exchange on the goroutine of the caller, until deadline or until c is aborted.
+func (l *httpLane) exchangeHere(ctx context.Context, c *pendingRequest, deadline time.Time) response {
+	l.server.Flights.Add(1)
+	defer l.server.Flights.Done()
+	c.head, c.hop = l.head, l.hop != nil
+	resp, err := l.server.Direct.Do(ctx, c, deadline)
+	if err == nil && resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
+		_ = resp.Body.Close()
+		l.redirected.Store(true)
+		ctx, cancel := l.aside(ctx, c)
+		defer cancel()
+		return l.exchange(ctx, c)
+	}
+	return l.answered(ctx, c, resp, err)
+}
+
+// aside returns a context that ends when c is aborted, for further requests on behalf of c.
+func (l *httpLane) aside(ctx context.Context, c *pendingRequest) (context.Context, context.CancelFunc) {
+	if c.head == nil {
+		return ctx, func() {} // it does already
+	}
+	c.Attend()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if !c.Fly(transport.ContextFlight(cancel)) {
+		cancel()
+	}
+	return ctx, cancel
 }
 
 // exchange posts the call and reads what comes back up to the response.
@@ -100,6 +138,11 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 		c.hopHeaders(req.Header)
 	}
 	resp, err := l.calls.Do(req)
+	return l.answered(ctx, c, resp, err)
+}
+
+// answered reads what came back on the request of c up to the response.
+func (l *httpLane) answered(ctx context.Context, c *pendingRequest, resp *http.Response, err error) response {
 	if err != nil {
 		return l.unreached(ctx, c, err)
 	}
@@ -128,14 +171,21 @@ func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) 
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
 			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
 	}
-	if ctx.Err() == nil {
-		l.onSuspect()
-	}
-	if c.sent() {
-		return endedFailure(c, err)
+	cut := l.isCut(ctx, c, err)
+	if c.sent() || cut {
+		return endedFailure(c, err).cutIf(cut)
 	}
 	return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "connection_failed", Cause: err,
 		Message: "the server could not be reached: call again once it is back"}}
+}
+
+// isCut reports whether the exchange of c failed with err because nobody waits any more. Otherwise, the server is suspect.
+func (l *httpLane) isCut(ctx context.Context, c *pendingRequest, err error) bool {
+	cut := c.isAborted(err)
+	if !cut && ctx.Err() == nil {
+		l.onSuspect()
+	}
+	return cut
 }
 
 // refused is the answer of a call that got a status other than success.
@@ -148,7 +198,7 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 		return response{err: f, status: status}
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
-	if l.forgotten(ctx, status, c.method) {
+	if l.forgotten(ctx, status, c) {
 		f.Message = "the server has forgotten the session: call again"
 		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
 		return response{err: f, status: status, lost: true}
@@ -180,11 +230,13 @@ func (l *httpLane) isForeign(status int, body []byte) bool {
 // forgotten reports whether the status means that the server no longer knows the session, as it does after a restart:
 // "it MUST respond to requests containing that session ID with HTTP 404 Not Found". Many servers say 400 instead, as
 // they do for other faults; then a ping over the same session tells the two apart.
-func (l *httpLane) forgotten(ctx context.Context, status int, method string) bool {
-	if l.session == "" || method == methodPing {
+func (l *httpLane) forgotten(ctx context.Context, status int, c *pendingRequest) bool {
+	if l.session == "" || c.method == methodPing {
 		return false
 	}
 	if status == http.StatusBadRequest {
+		ctx, end := l.aside(ctx, c)
+		defer end()
 		ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
 		defer cancel()
 		a := l.exchange(ctx, l.newPing())
@@ -200,10 +252,7 @@ func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.R
 		return l.oversizeAnswer(full)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
-			l.onSuspect()
-		}
-		return endedFailure(c, err)
+		return endedFailure(c, err).cutIf(l.isCut(ctx, c, err))
 	}
 	if got.Text = bytes.TrimSpace(got.Text); len(got.Text) > 0 && got.Text[0] == '[' {
 		got.Text = responseIn(got.Text, c.id)
@@ -235,7 +284,12 @@ func responseIn(batch []byte, id string) (found []byte) {
 // gave its events ids.
 func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.ReadCloser) response {
 	defer func() { _ = body.Close() }()
-	events := jsonrpc.NewEventReader(body, l.limit, l.server.Account)
+	events, ok := l.readers.Get().(*jsonrpc.EventReader)
+	if ok {
+		events.Reset(body)
+	} else {
+		events = jsonrpc.NewEventReader(body, l.limit, l.server.Account)
+	}
 	pause, lastID, resumes := resumePause, "", 0
 	for {
 		ev, err := events.Next()
@@ -247,8 +301,12 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 				lastID, resumes = ev.ID, 0
 			}
 			if a, done := l.received(ctx, c, ev); done {
-				c.finish(a) // the caller need not wait for the stream's end
-				drain(body)
+				if !transport.IsDirect(body) {
+					c.finish(a) // the caller need not wait for the stream's end
+					drain(body)
+				}
+				events.Reset(nil)
+				l.readers.Put(events)
 				return a
 			}
 			continue
@@ -257,16 +315,22 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			return l.oversizeAnswer(events.NoRoom())
 		}
 		var rest io.ReadCloser
-		for again := lastID != "" && l.hop == nil; again && rest == nil && resumes < maxResumes; resumes++ {
-			rest, again = l.resume(ctx, lastID, pause)
+		if lastID != "" && l.hop == nil && !c.isAborted(err) {
+			_ = body.Close()
+			var end context.CancelFunc
+			ctx, end = l.aside(ctx, c)
+			defer end() // with the call: rest needs it
+			for again := true; again && rest == nil && resumes < maxResumes; resumes++ {
+				rest, again = l.resume(ctx, lastID, pause)
+			}
 		}
 		if rest == nil {
-			if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-				l.onSuspect()
+			cut := c.isAborted(err)
+			if !errors.Is(err, io.EOF) {
+				cut = l.isCut(ctx, c, err)
 			}
-			return endedFailure(c, err)
+			return endedFailure(c, err).cutIf(cut)
 		}
-		_ = body.Close()
 		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.Account)
 		events.LastID = lastID
 	}

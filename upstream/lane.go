@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -66,6 +69,9 @@ type response struct {
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
 
+	// cut says that the request failed because nobody waits for it any more.
+	cut bool
+
 	// lost says that the session is gone and the server refused the request for that reason alone, so that it was not
 	// executed and may be sent again over the next session.
 	lost bool
@@ -74,6 +80,12 @@ type response struct {
 // in is the answer whose result lies in m.
 func (a response) in(m *jsonrpc.Memory) response {
 	a.memory = m
+	return a
+}
+
+// cutIf is the answer of a request that was cut off, or not.
+func (a response) cutIf(cut bool) response {
+	a.cut = cut
 	return a
 }
 
@@ -91,6 +103,7 @@ const (
 	callQueued  int32 = iota
 	callSent          // the server may have received it
 	callDropped       // nobody waits any more: never to be sent
+	callGivenUp       // sent, and nobody waits any more
 )
 
 // pendingRequest is one raw request under way. Its progress token is its id.
@@ -110,11 +123,17 @@ type pendingRequest struct {
 	ask tool.Asker // puts what the server asks to the client; nil where there is none, or it cannot be asked
 
 	state atomic.Int32
-	abort context.CancelFunc // Streamable HTTP: closes the request. Set by send.
+	head  []byte // of the HTTP request, where the caller's goroutine exchanges it
+	hop   bool   // it has headers that repeat what the body says
 
 	ready chan struct{} // has room for one; signalled when take would return something
 
-	mu      sync.Mutex
+	mu       sync.Mutex
+	flight   transport.Flight // Streamable HTTP: what the request is under way on; nil for nothing
+	aborted  bool             // nobody waits any more: no flight begins
+	attend   func() response  // waits beside the goroutine that exchanges the request; nil where somebody waits already
+	attended chan response    // has room for one: told what attend returned; nil where it was not called
+
 	reports queue.Queue[report] // that were not taken yet
 	asked   []*serverRequest    // questions that were not taken yet
 	held    int                 // open questions that may be what the server is waiting for
@@ -161,13 +180,16 @@ func (c *pendingRequest) Fail(err error) {
 	c.finish(endedFailure(c, err))
 }
 
-// drop marks the call as not to be sent, and reports whether it may have been sent before.
+// drop marks the call as one that nobody waits for, and reports, once, whether it may have been sent before.
 func (c *pendingRequest) drop() (sent bool) {
-	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.Load() == callSent
+	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.CompareAndSwap(callSent, callGivenUp)
 }
 
 // sent reports whether the server may have received the request.
-func (c *pendingRequest) sent() bool { return c.state.Load() == callSent }
+func (c *pendingRequest) sent() bool {
+	state := c.state.Load()
+	return state == callSent || state == callGivenUp
+}
 
 // report queues a progress report, unless that is too large. It never blocks, so that one slow consumer does not stop the
 // reader of a stream.
@@ -184,24 +206,118 @@ func (c *pendingRequest) remark(n tool.Notification) { c.queue(report{note: n}) 
 
 func (c *pendingRequest) queue(r report) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.done == nil {
 		c.reports.Put(r, queue.Bounds{Items: maxQueuedProgress, Bytes: maxReportBytes})
 	}
-	c.mu.Unlock()
 	c.signal()
 }
 
 // finish sets the answer. Only the first one counts.
 func (c *pendingRequest) finish(a response) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.done == nil {
 		c.done = &a
 	}
-	c.mu.Unlock()
-	c.signal()
+	c.attend = nil
+	wait.Signal(c.ready)
 }
 
-func (c *pendingRequest) signal() { wait.Signal(c.ready) }
+// signal tells whoever waits that there is something to take, and has somebody wait if nobody does. c.mu is held.
+func (c *pendingRequest) signal() {
+	c.startAttending()
+	wait.Signal(c.ready)
+}
+
+// startAttending has somebody wait for c beside the goroutine that exchanges it. c.mu is held.
+func (c *pendingRequest) startAttending() {
+	attend := c.attend
+	if attend == nil {
+		return
+	}
+	c.attend, c.attended = nil, make(chan response, 1)
+	if c.flight != nil {
+		c.flight.Untimed()
+	}
+	go func() { c.attended <- attend() }() // its caller takes the answer from there
+}
+
+// Attend implements transport.DirectCall.
+func (c *pendingRequest) Attend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.startAttending()
+}
+
+// Fly implements transport.DirectCall.
+func (c *pendingRequest) Fly(f transport.Flight) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flight = f; f != nil && c.attended != nil {
+		f.Untimed()
+	}
+	if c.aborted {
+		c.flight = nil
+	}
+	return !c.aborted
+}
+
+// abort ends the request where it is under way on a flight.
+func (c *pendingRequest) abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aborted = true
+	if c.flight != nil {
+		c.flight.Abort()
+	}
+}
+
+// isAborted reports whether the request was aborted, or err says that its deadline has passed.
+func (c *pendingRequest) isAborted(err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.aborted || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// fits reports whether the caller's goroutine can exchange the request: it is not large, and its headers are plain.
+func (c *pendingRequest) fits() bool {
+	if len(c.params) > transport.MaxDirect || !transport.IsPlain(c.name) || !transport.IsPlain(c.method) {
+		return false
+	}
+	for _, value := range c.headers {
+		if !transport.IsPlain(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// Append implements transport.DirectCall.
+func (c *pendingRequest) Append(b []byte) []byte {
+	b = append(b, c.head...)
+	if c.hop {
+		b = appendHeader(b, "Mcp-Method", c.method)
+		if c.name != "" {
+			b = appendHeader(b, "Mcp-Name", hop.NameHeader(c.name))
+		}
+		for name, value := range c.headers {
+			b = appendHeader(b, http.CanonicalHeaderKey(name), value)
+		}
+	}
+	var room [128]byte
+	id := rawjson.AppendQuote(room[:0], c.id)
+	size := len(jsonrpc.AppendRequest(id, id, c.method, nil)) - len(id) // written behind id, for its length alone
+	if c.params != nil {
+		size += len(`,"params":`) + len(c.params)
+	}
+	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(size), 10)
+	return jsonrpc.AppendRequest(append(b, "\r\n\r\n"...), id, c.method, c.params)
+}
+
+func appendHeader(b []byte, name, value string) []byte {
+	return append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
+}
 
 // take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
 func (c *pendingRequest) take() (reports []report, done *response) {
@@ -259,8 +375,8 @@ func (c *pendingRequest) hopHeaders(h http.Header) {
 // put queues a question of the server for whoever waits for the call.
 func (c *pendingRequest) put(q *serverRequest) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.asked = append(c.asked, q)
-	c.mu.Unlock()
 	c.signal()
 }
 
@@ -276,8 +392,8 @@ func (c *pendingRequest) takeServerRequests() (asked []*serverRequest, held bool
 // hold counts open questions.
 func (c *pendingRequest) hold(n int) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.held += n
-	c.mu.Unlock()
 	c.signal()
 }
 

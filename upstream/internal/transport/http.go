@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -41,6 +42,7 @@ type HTTP struct {
 	URL     *url.URL
 	headers map[string]string
 	Pool    *http.Transport
+	Direct  *Direct         // for calls, beside Pool; nil where Pool has to do
 	Account *budget.Account // of large responses
 	Flights sync.WaitGroup  // calls; they may outlive the session that they began on
 }
@@ -51,7 +53,7 @@ func NewHTTP(cfg settings.Server, account *budget.Account) (*HTTP, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("use url %q: not an http or https URL", redact.URL(cfg.URL))
 	}
-	return &HTTP{URL: u, headers: cfg.Headers, Account: account, Pool: &http.Transport{
+	s := &HTTP{URL: u, headers: cfg.Headers, Account: account, Pool: &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
@@ -60,8 +62,51 @@ func NewHTTP(cfg settings.Server, account *budget.Account) (*HTTP, error) {
 		MaxIdleConns:           maxIdlePerHost,
 		MaxIdleConnsPerHost:    maxIdlePerHost,
 		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
-	}}, nil
+		MaxResponseHeaderBytes: maxHead,
+	}}
+	s.Direct = newDirect(s.Pool, u)
+	return s, nil
+}
+
+// Close closes idle connections.
+func (s *HTTP) Close() {
+	s.Pool.CloseIdleConnections()
+	if s.Direct != nil {
+		s.Direct.Close()
+	}
+}
+
+// Head returns the head of a POST with these headers, the server's own and Content-Length apart, and without its end, for Direct.
+// It is nil where only net/http can send that.
+func (s *HTTP) Head(req *http.Request) []byte {
+	if s.Direct == nil {
+		return nil
+	}
+	if user := s.URL.User; user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	s.dress(req)
+	for name, values := range req.Header {
+		switch name {
+		case "Mcp-Protocol-Version", "Mcp-Session-Id":
+		case "Connection", "Expect", "Upgrade", "Te", "Trailer", "Transfer-Encoding", "Accept-Encoding":
+			return nil
+		default:
+			if strings.HasPrefix(name, "Mcp-") { // calls have such headers of their own
+				return nil
+			}
+		}
+		if !isToken([]byte(name)) || !IsPlain(values[0]) {
+			return nil
+		}
+	}
+	var head bytes.Buffer
+	if req.Write(&head) != nil {
+		return nil
+	}
+	text := bytes.Replace(head.Bytes(), []byte("\r\nContent-Length: 0\r\n"), []byte("\r\n"), 1)
+	return bytes.TrimSuffix(text, []byte("\r\n"))
 }
 
 // Client returns a client whose requests travel over rt and carry the server's headers.
@@ -103,14 +148,19 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
 	req = req.Clone(req.Context())
-	for name, value := range t.server.headers {
+	t.server.dress(req)
+	return t.next.RoundTrip(req)
+}
+
+// dress adds the server's headers.
+func (s *HTTP) dress(req *http.Request) {
+	for name, value := range s.headers {
 		if http.CanonicalHeaderKey(name) == "Host" {
 			req.Host = value
 			continue
 		}
 		req.Header.Set(name, value)
 	}
-	return t.next.RoundTrip(req)
 }
 
 // Control is the http.RoundTripper of all requests that are no calls: those of the SDK, notifications, standing
