@@ -70,6 +70,7 @@ func (c *collector) giveBackLater() {
 	c.timer = time.AfterFunc(busyPause, func() {
 		if readMetrics("/memory/classes/heap/free:bytes") > worthBack {
 			debug.FreeOSMemory()
+			forgetProgram()
 		}
 	})
 }

@@ -23,6 +23,7 @@ func (s *starting) begin() {
 	s.timer = time.AfterFunc(startQuiet, func() {
 		s.end()
 		debug.FreeOSMemory()
+		forgetProgram()
 	})
 }
 

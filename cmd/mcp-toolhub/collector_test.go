@@ -1,0 +1,70 @@
+package main
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// TestGarbageMayGather holds that a small hub collects seldom, unless GOGC says otherwise.
+func TestGarbageMayGather(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: makes thousands of calls")
+	}
+	t.Parallel()
+	collections := func(env ...string) int {
+		h := startHubIn(t, append(env, "GODEBUG=gctrace=1"), "hub.json", configText(t, map[string]any{"up": child(upstreamtest.Script{})}, nil))
+		c, err := dialHTTP(&benchIDs{}, h.url+"/mcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		if err := handshake(c); err != nil {
+			t.Fatal(err)
+		}
+		for range 3000 {
+			if _, err := listAll(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		count := 0
+		for line := range strings.Lines(h.log()) {
+			if strings.HasPrefix(line, "gc ") {
+				count++
+			}
+		}
+		return count
+	}
+	usual, relaxed := collections("GOGC=100"), collections()
+	t.Logf("%d collections, and %d with GOGC=100", relaxed, usual)
+	if relaxed*2 > usual {
+		t.Errorf("%d collections, and %d with GOGC=100", relaxed, usual)
+	}
+}
+
+// TestIdleHubLetsGoOfItsProgram holds that a hub whose start is over keeps little of its program's file resident, and works.
+func TestIdleHubLetsGoOfItsProgram(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what is resident is known on Linux")
+	}
+	t.Parallel()
+	h := startHub(t, "hub.json", configText(t, map[string]any{"up": child(upstreamtest.Script{})}, nil))
+	const most = 12 // MB; 25 after the start
+	eventually(t, "the hub has let go of its program", func() bool {
+		mb, ok := memoryOf(h.cmd.Process.Pid, "RssFile")
+		return ok && mb < most
+	})
+	c, err := dialHTTP(&benchIDs{}, h.url+"/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if err := handshake(c); err != nil {
+		t.Fatal(err)
+	}
+	if pages, err := listAll(c); err != nil || !strings.Contains(string(pages[0]), `"mcp.up.echo"`) {
+		t.Errorf("the list is %.200s, %v", pages, err)
+	}
+}

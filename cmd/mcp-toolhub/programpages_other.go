@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// forgetProgram does something on Linux only.
+func forgetProgram() {}
