@@ -44,7 +44,7 @@ type decision struct {
 
 // judge decides about r. It looks at memory alone.
 func (s *compiledPolicy) judge(r *Request) decision {
-	known := r.Facts != nil
+	known := r.Facts != nil && r.Tool != nil
 	sub := prepare(r)
 	v := decision{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
 	about := s.rulesAbout(sub, known)
