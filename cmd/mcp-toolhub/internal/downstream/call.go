@@ -340,7 +340,11 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}
-	out := append(make([]byte, 0, len(rest)+len(c.serverInfo)+256), rest[:bytes.LastIndexByte(rest, '}')]...)
+	size := len(rest) + len(o.InvocationID) + 128
+	if modern {
+		size += len(c.serverInfo)
+	}
+	out := append(make([]byte, 0, size), rest[:bytes.LastIndexByte(rest, '}')]...)
 	if kept {
 		out = append(out, ',')
 	}

@@ -177,7 +177,6 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message
 		p := peer{profile: d.profile, actor: s.actor, session: s.caller.session, inflight: &s.inflight, caller: s.caller,
 			questions: &s.questions, meta: meta, hop: tool.Hop{ClientCapabilities: s.capabilities}}
 		reply := newHTTPReply(w, r.Request, m.ID, false)
-		reply.gone = r.Context().Done()
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 		d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
 	case isCustomNote(d.profile, m):

@@ -33,9 +33,8 @@ const (
 type httpReply struct {
 	id     json.RawMessage
 	modern bool
-	gone   <-chan struct{} // closed when the client has left; nil where nobody tells
-	inline bool            // a result that comes first goes out as plain JSON
-	conn   handedBack      // what it comes on
+	inline bool       // a result that comes first goes out as plain JSON
+	conn   handedBack // what it comes on
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // nil once answered
@@ -112,13 +111,8 @@ func (r *httpReply) request(id json.RawMessage, method string, params json.RawMe
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, batch := r.w.(*recorder)
-	if r.w == nil || batch {
+	if r.w == nil || batch || r.conn.r.Context().Err() != nil { // the client has left
 		return false
-	}
-	select {
-	case <-r.gone:
-		return false
-	default:
 	}
 	r.openStream()
 	r.event(whole(jsonrpc.RequestText(id, method, params)))

@@ -105,8 +105,8 @@ func TestSaidWhileSuspended(t *testing.T) {
 			if !slices.Equal(seen, c.want) {
 				t.Errorf("got %q, want %q", seen, c.want)
 			}
-			if h := s.Health(); h.Lost != 0 || len(s.notifications.byServer) != 0 {
-				t.Errorf("%d lost, %d open calls", h.Lost, len(s.notifications.byServer))
+			if h := s.Health(); h.Lost != 0 || len(s.notifications.byServer["s"]) != 0 {
+				t.Errorf("%d lost, %d open calls", h.Lost, len(s.notifications.byServer["s"]))
 			}
 		})
 	}

@@ -31,6 +31,7 @@ type openCall struct {
 	view    bool   // a direct view: messages need not say which server they are of
 	say     func(note)
 	in      *serverNotifications
+	left    bool // guarded by in.mu
 }
 
 // open notes that server works for p from now on. say takes its notifications meanwhile.
@@ -47,9 +48,9 @@ func (c *openCall) leave() {
 	s := c.in
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	open := slices.DeleteFunc(s.byServer[c.server], func(other *openCall) bool { return other == c })
-	if s.byServer[c.server] = open; len(open) == 0 {
-		delete(s.byServer, c.server)
+	if !c.left { // an entry without calls stays: there are as many as servers in the config
+		c.left = true
+		s.byServer[c.server] = slices.DeleteFunc(s.byServer[c.server], func(other *openCall) bool { return other == c })
 	}
 }
 

@@ -120,7 +120,7 @@ func (s *Server) takeResponse(q *questions, m jsonrpc.Message) {
 // clientAsker puts the questions of one server to a client, during one request of that client.
 type clientAsker struct {
 	ownerships *ownerships
-	peer       peer
+	peer       *peer
 	wire       replier
 	server     string // that asks
 	before     func() // waits until earlier notifications have left
@@ -128,20 +128,16 @@ type clientAsker struct {
 	mu     sync.Mutex
 	closed bool
 	asking sync.WaitGroup
-	ended  chan struct{}
-}
-
-func newClientAsker(o *ownerships, p peer, wire replier, server string, before func()) *clientAsker {
-	return &clientAsker{ownerships: o, peer: p, wire: wire, server: server, before: before, ended: make(chan struct{})}
+	ended  chan struct{} // closed at the end; nil until something is asked
 }
 
 // close takes open questions back from the client, and returns when that is done.
 func (a *clientAsker) close() {
 	a.mu.Lock()
-	if !a.closed {
-		a.closed = true
+	if !a.closed && a.ended != nil {
 		close(a.ended)
 	}
+	a.closed = true
 	a.mu.Unlock()
 	a.asking.Wait()
 }
@@ -158,6 +154,9 @@ func (a *clientAsker) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 	if a.closed {
 		a.mu.Unlock()
 		return nil, fmt.Errorf("ask client: the call has ended")
+	}
+	if a.ended == nil {
+		a.ended = make(chan struct{})
 	}
 	a.asking.Add(1)
 	a.mu.Unlock()
@@ -194,7 +193,7 @@ func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError
 	if a.peer.questions == nil || a.peer.questions.isOver() {
 		return sentQuestion{}, unreachable()
 	}
-	a.ownerships.elicits(a.peer, a.server, question.Params)
+	a.ownerships.elicits(*a.peer, a.server, question.Params)
 	id, answered, ok := a.peer.questions.add()
 	if !ok {
 		return sentQuestion{}, &tool.RPCError{Code: tool.CodeInternalError,

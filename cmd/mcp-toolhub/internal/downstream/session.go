@@ -40,7 +40,7 @@ type httpSession struct {
 	// guarded by sessions.mu
 	busy int         // requests being served
 	used time.Time   // when the latest of them began or ended
-	idle *time.Timer // ends the session; stopped while busy
+	idle *time.Timer // ends the session, or finds that it was used
 }
 
 // whole returns the session as the rest of the hub knows it.

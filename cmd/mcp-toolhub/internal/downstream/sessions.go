@@ -30,6 +30,11 @@ type sessions struct {
 func (t *sessions) bound(limit int, timeout time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if timeout < t.timeout {
+		for _, s := range t.byID {
+			s.idle.Reset(0) // it looks how long that still takes
+		}
+	}
 	t.max, t.timeout = limit, timeout
 }
 
@@ -116,7 +121,18 @@ func (t *sessions) takeOut(s *httpSession) bool {
 func (t *sessions) remove(s *httpSession, becauseIdle bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !(becauseIdle && s.busy > 0) && t.takeOut(s)
+	if t.byID[s.id] != s {
+		return false
+	}
+	left := t.timeout // the timer goes on while the session is used
+	if s.busy == 0 {
+		left -= time.Since(s.used)
+	}
+	if becauseIdle && left > 0 {
+		s.idle.Reset(left)
+		return false
+	}
+	return t.takeOut(s)
 }
 
 // use returns the session and keeps it from going idle until it is released. ok is false where there is none.
@@ -129,7 +145,6 @@ func (t *sessions) use(id string) (s *httpSession, ok bool) {
 	}
 	s.busy++
 	s.used = time.Now()
-	s.idle.Stop()
 	return s, true
 }
 
@@ -138,9 +153,7 @@ func (t *sessions) release(s *httpSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.used = time.Now()
-	if s.busy--; s.busy == 0 && t.byID[s.id] == s {
-		s.idle.Reset(t.timeout)
-	}
+	s.busy--
 }
 
 // has reports whether there is a session of that id.

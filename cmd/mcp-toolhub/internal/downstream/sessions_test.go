@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -131,4 +132,38 @@ func TestIdleSessionIsOver(t *testing.T) {
 		status, _, _ = post(t, url, callEcho, headerSession, id)
 	}
 	isOver(t, <-seen)
+}
+
+// TestSessionsEndWhenIdle holds that a session ends when nobody has used it for the time that counts now, and not earlier.
+func TestSessionsEndWhenIdle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table := &sessions{}
+		table.bound(10, 30*time.Minute)
+		s := &httpSession{id: "a"}
+		table.add(s, func() { table.remove(s, true) })
+		after := func(d time.Duration, want bool) {
+			t.Helper()
+			time.Sleep(d) // virtual
+			synctest.Wait()
+			if table.has("a") != want {
+				t.Errorf("the session is there: %v", !want)
+			}
+		}
+		after(20*time.Minute, true)
+		table.use("a")
+		after(45*time.Minute, true) // in use
+		table.release(s)
+		after(29*time.Minute, true)
+		table.use("a")
+		table.release(s)
+		after(29*time.Minute, true)
+		after(2*time.Minute, false)
+
+		table.add(s, func() { table.remove(s, true) })
+		after(3*time.Minute, true)
+		table.bound(10, 4*time.Minute)
+		after(30*time.Second, true)
+		after(time.Minute, false)
+	})
 }
