@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -102,6 +103,9 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 	r := &roster{byID: make(map[string]*server, len(cfg.Servers))}
 	var faults []error
+	var recalling sync.WaitGroup
+	defer recalling.Wait()
+	places := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for _, sc := range cfg.Servers {
 		sc = sc.WithDefaults()
 		if r.byID[sc.ID] != nil {
@@ -119,6 +123,15 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 				faults = append(faults, fmt.Errorf("add server %q: %w", sc.ID, err))
 				continue
 			}
+			var old *catalog
+			if before != nil {
+				old = before.catalog
+			}
+			recalling.Go(func() {
+				places <- struct{}{}
+				defer func() { <-places }()
+				s.catalog.recall(old)
+			})
 		}
 		r.servers = append(r.servers, s)
 		r.byID[sc.ID] = s
@@ -126,7 +139,7 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 	return r, errors.Join(faults...)
 }
 
-// newServer makes a server that has not been started. before is the one that it replaces, or nil.
+// newServer makes a server that has not been started, without what was listed before. before is the one that it replaces, or nil.
 func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server, error) {
 	ids, _ := g.ids.LoadOrStore(sc.ID, new(atomic.Int64))
 	redact := redact.New(sc)
@@ -146,9 +159,6 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	s.slots = g.slots
 	if before != nil {
 		s.lifecycle.inherit(before.lifecycle)
-		c.recall(before.catalog)
-	} else {
-		c.recall(nil)
 	}
 	if sc.Isolated {
 		e.use, s.isolation = useListing, newIsolation(s)
