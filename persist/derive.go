@@ -130,7 +130,7 @@ func (c *derivation) step(steps [][]json.RawMessage, i int) {
 			c.event(tool.EventType(name), at, anyOf(members))
 			return
 		}
-		runs := len(steps) <= i+1 || string(steps[i+1][0]) != `"`+stepNotStarted+`"`
+		runs := len(steps) <= i+1 || len(steps[i+1]) == 0 || string(steps[i+1][0]) != `"`+stepNotStarted+`"`
 		c.move(tool.Status(name), at, data, runs)
 	}
 }
