@@ -3,7 +3,6 @@ package transport
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +26,7 @@ const (
 	directBuffer   = 4 << 10
 	maxKeptRequest = 16 << 10 // bytes of a connection's buffer for requests
 
-	// The end of an event stream has often not come when its response has. A connection is used again if the end comes within
-	// so many bytes and so long.
-	maxRest  = 64 << 10
+	// The end of an event stream has often not come when its response has. A connection is used again if the end comes so soon.
 	restTime = 50 * time.Millisecond
 )
 
@@ -136,7 +133,7 @@ func (d *Direct) connect(ctx context.Context, call DirectCall) (*directConn, err
 	if err != nil {
 		return nil, err
 	}
-	c := &directConn{Conn: conn, pool: d, now: readAtOnce(conn)}
+	c := &directConn{Conn: conn, pool: d, now: readAtOnce(conn), asked: http.Request{Method: http.MethodPost}}
 	c.r = bufio.NewReaderSize(c, directBuffer)
 	return c, nil
 }
@@ -226,14 +223,13 @@ type directConn struct {
 	r    *bufio.Reader             // reads c itself
 	now  func([]byte) (int, error) // reads what is there without waiting; 0 and nil where there is nothing
 	out  []byte                    // the request
-	call DirectCall                // nil while idle
 
-	failed error       // of the last read that failed
-	left   int         // bytes that may still be read
-	nowait bool        // reads must not wait
-	rest   *directBody // of the last answer, whose end had not come; nil where there is none
-	header http.Header // of the last answer of the usual kind; shared, so never written to
-	since  time.Time   // idle since
+	failed error        // of the last read that failed
+	left   int          // bytes that may still be read
+	nowait bool         // reads must not wait
+	rest   io.Reader    // of the last answer, whose end had not come; nil where there is none
+	asked  http.Request // what is answered, as ReadResponse wants to know
+	since  time.Time    // idle since
 }
 
 // Abort implements Flight.
@@ -264,24 +260,26 @@ const unbounded = int(^uint(0) >> 1)
 // settle reads the end of the last answer, and makes sure that the server has neither closed the connection nor said anything
 // since. It does not wait; errNotYet says that the last answer has not ended.
 func (c *directConn) settle() error {
-	c.nowait, c.left = true, maxRest
+	c.nowait, c.left = true, directBuffer
 	defer func() { c.nowait = false }()
-	for c.rest != nil {
-		if cap(c.out) == 0 {
-			c.out = make([]byte, 512)
+	var err error
+	for err == nil {
+		_, err = c.r.Peek(c.r.Buffered() + 1)
+	}
+	if !errors.Is(err, errNotYet) {
+		return err
+	}
+	if c.rest != nil {
+		if text, _ := c.r.Peek(c.r.Buffered()); !bytes.HasSuffix(text, []byte("0\r\n\r\n")) {
+			return errNotYet
 		}
-		_, err := c.rest.read(c.out[:cap(c.out)])
-		if err == io.EOF {
-			c.rest = nil
-		} else if err != nil {
-			return err
+		if _, err := io.Copy(io.Discard, c.rest); err != nil {
+			return fmt.Errorf("the last answer is malformed: %v", err)
 		}
+		c.rest = nil
 	}
 	if c.r.Buffered() > 0 {
 		return errors.New("the server has said something unasked")
-	}
-	if _, err := c.r.Peek(1); !errors.Is(err, errNotYet) {
-		return errors.Join(errors.New("the server has closed the connection, or said something unasked"), err)
 	}
 	return nil
 }
@@ -303,73 +301,98 @@ func (c *directConn) exchange(call DirectCall) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	c.call, c.left = call, maxHead
-	resp, err := c.readHead()
-	switch {
-	case err != nil && c.failed != nil && c.failed != io.EOF:
-		err = c.failed // ReadResponse may make another one of it
-	case err == io.EOF:
-		err = io.ErrUnexpectedEOF
-	}
+	c.left = maxHead
+	resp, err := c.readAnswer(call)
 	c.left = unbounded
-	return resp, err
+	return resp, c.cause(err)
 }
 
-// answer is a response with its body.
-type answer struct {
-	http.Response
-	body directBody
-}
-
-// readHead reads the head of an answer.
-func (c *directConn) readHead() (*http.Response, error) {
-	a := &answer{}
-	a.body.conn = c
-	if _, err := c.r.Peek(1); err != nil {
-		return nil, err
-	}
+// readAnswer reads the head of the answer to call, after those of answers before it.
+func (c *directConn) readAnswer(call DirectCall) (*http.Response, error) {
 	for {
-		text, _ := c.r.Peek(c.r.Buffered())
-		if end := bytes.Index(text, []byte("\r\n\r\n")); end >= 0 {
-			if a.usual(text[:end+2]) {
-				_, _ = c.r.Discard(end + 4) // it is in the buffer
-				a.Body = &a.body
-				return &a.Response, nil
-			}
-			break
-		}
-		if len(text) == directBuffer || bytes.Contains(text, []byte("\n\n")) ||
-			!bytes.HasPrefix(text, []byte(usualLine[:min(len(text), len(usualLine))])) {
-			break
-		}
-		if _, err := c.r.Peek(len(text) + 1); err != nil {
-			break // ReadResponse says what is wrong
-		}
-	}
-	return a.read()
-}
-
-// read reads a head of any kind.
-func (a *answer) read() (*http.Response, error) {
-	var resp *http.Response
-	for resp == nil || resp.StatusCode < 200 && resp.StatusCode != http.StatusSwitchingProtocols {
-		var err error
-		if resp, err = http.ReadResponse(a.body.conn.r, &http.Request{Method: http.MethodPost}); err != nil {
-			return nil, err
-		}
-	}
-	a.Response = *resp
-	a.body.other, a.body.last = resp.Body, resp.Close || resp.StatusCode < 200
-	if resp.Body == http.NoBody {
-		a.body.err = io.EOF
-	}
-	a.Body = &a.body
-	if resp.Header.Get("Content-Encoding") == "gzip" { // which was not asked for
-		text, err := gzip.NewReader(resp.Body)
+		resp, err := http.ReadResponse(c.r, &c.asked)
 		if err != nil {
 			return nil, err
 		}
-		a.body.other, a.body.last, a.ContentLength = text, true, -1
+		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+			last := resp.Close || resp.StatusCode < 200
+			resp.Body = &directBody{conn: c, call: call, text: resp.Body, last: last, stream: resp.ContentLength < 0}
+			return resp, nil
+		}
 	}
-	return &a.Response, nil
+}
+
+// cause is why reading failed with err, of which ReadResponse may have made another one.
+func (c *directConn) cause(err error) error {
+	if err != nil && err != io.EOF && c.failed != nil && c.failed != io.EOF {
+		return c.failed
+	}
+	return err
+}
+
+// directBody is the body of an answer. Closing it gives the connection back.
+type directBody struct {
+	conn   *directConn
+	call   DirectCall
+	text   io.Reader
+	last   bool  // the connection cannot be used after it
+	stream bool  // it is chunked, or lasts until the connection ends
+	err    error // that reading ended with
+	closed bool
+}
+
+// IsDirect reports whether body came over a Direct, so that closing it does not take the connection with it.
+func IsDirect(body io.Reader) bool {
+	_, ok := body.(*directBody)
+	return ok
+}
+
+// Read implements io.Reader.
+func (b *directBody) Read(p []byte) (n int, err error) {
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err = b.text.Read(p)
+	b.err = b.conn.cause(err)
+	return n, b.err
+}
+
+// Close implements io.Closer. A chunked body need not have been read to its end.
+func (b *directBody) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	whole := b.err == io.EOF || b.text == http.NoBody
+	if !b.call.Fly(nil) || b.last || !whole && (b.err != nil || !b.stream) {
+		return b.conn.Close()
+	}
+	if !whole {
+		b.conn.rest = b.text
+	}
+	b.conn.pool.put(b.conn)
+	return nil
+}
+
+// isToken reports whether text can be the name of a header.
+func isToken(text string) bool {
+	for i := range len(text) {
+		if b := text[i]; (b|0x20 < 'a' || b|0x20 > 'z') && (b < '0' || b > '9') && b != '-' && b != '_' {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// IsPlain reports whether text can be the value of a header, and is ASCII.
+func IsPlain(text string) bool {
+	for i := range len(text) {
+		if b := text[i]; b != '\t' && (b < ' ' || b > '~') {
+			return false
+		}
+	}
+	return true
 }

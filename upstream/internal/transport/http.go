@@ -97,10 +97,11 @@ func (s *HTTP) Head(req *http.Request) []byte {
 				return nil
 			}
 		}
-		if !isToken([]byte(name)) || !IsPlain(values[0]) {
+		if !isToken(name) || !IsPlain(values[0]) {
 			return nil
 		}
 	}
+	req.Header.Set("Accept-Encoding", "identity")
 	var head bytes.Buffer
 	if req.Write(&head) != nil {
 		return nil
