@@ -91,35 +91,28 @@ func hostname() string {
 
 // Approvals returns the open approvals.
 func (c *Client) Approvals(ctx context.Context) ([]approval.View, error) {
-	var out []approval.View
-	err := c.do(ctx, http.MethodGet, "/approvals", nil, &out)
-	return out, err
+	return ask[[]approval.View](ctx, c, http.MethodGet, "/approvals", nil)
 }
 
 // Approval returns one approval.
 func (c *Client) Approval(ctx context.Context, id string) (approval.View, error) {
-	var out approval.View
-	err := c.do(ctx, http.MethodGet, "/approvals/"+url.PathEscape(id), nil, &out)
-	return out, err
+	return ask[approval.View](ctx, c, http.MethodGet, "/approvals/"+url.PathEscape(id), nil)
 }
 
 // Answer settles an approval, and returns it.
 func (c *Client) Answer(ctx context.Context, id string, r Reply) (approval.View, error) {
-	var out approval.View
-	err := c.do(ctx, http.MethodPost, "/approvals/"+url.PathEscape(id), r, &out)
-	return out, err
+	return ask[approval.View](ctx, c, http.MethodPost, "/approvals/"+url.PathEscape(id), r)
 }
 
 // Grants returns the remembered answers that the hub knows.
 func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
-	var out []Grant
-	err := c.do(ctx, http.MethodGet, "/grants", nil, &out)
-	return out, err
+	return ask[[]Grant](ctx, c, http.MethodGet, "/grants", nil)
 }
 
 // Revoke makes the hub forget an answer.
 func (c *Client) Revoke(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/grants/"+url.PathEscape(id), nil, &struct{}{})
+	_, err := ask[struct{}](ctx, c, http.MethodDelete, "/grants/"+url.PathEscape(id), nil)
+	return err
 }
 
 // Watch calls take with the open approvals, then with each change, until ctx ends or the hub does.
@@ -142,16 +135,17 @@ func (c *Client) Watch(ctx context.Context, take func(approval.Event)) error {
 	}
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body, out any) error {
+// ask sends a request and reads the answer.
+func ask[T any](ctx context.Context, c *Client, method, path string, body any) (out T, err error) {
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
-		return err
+		return out, err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return fmt.Errorf("read the hub's answer: %w", err)
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("read the hub's answer: %w", err)
 	}
-	return nil
+	return out, nil
 }
 
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {

@@ -108,24 +108,16 @@ func (s *Server) Close(ctx context.Context) error {
 // requests here under another name; it gets nothing.
 func (s *Server) handler(address string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Approvals()) })
+	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Approvals(), nil) })
 	mux.HandleFunc("GET /approvals/watch", s.watch)
 	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.model.Approval(approval.ID(r.PathValue("id")))
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		reply(w, v)
+		reply(w, v, err)
 	})
 	mux.HandleFunc("POST /approvals/{id}", s.answer)
-	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Grants()) })
+	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Grants(), nil) })
 	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.grants.Revoke(r.PathValue("id")); err != nil {
-			refuse(w, err)
-			return
-		}
-		reply(w, map[string]bool{"revoked": true})
+		reply(w, map[string]bool{"revoked": true}, s.grants.Revoke(r.PathValue("id")))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /grants or /grants/ID")
@@ -156,7 +148,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	dec := json.NewDecoder(io.LimitReader(r.Body, maxReply))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&given); err != nil || dec.More() {
-		refuse(w, errors.New("the answer is no JSON object of choice, sentence, by and arguments"))
+		reply(w, nil, errors.New("the answer is no JSON object of choice, sentence, by and arguments"))
 		return
 	}
 	id := approval.ID(r.PathValue("id"))
@@ -165,15 +157,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	a := approval.Answer{Choice: given.Choice, Sentence: given.Sentence, By: "queue/" + given.By, Arguments: given.Arguments}
 	if err := s.approvals.Answer(id, a); err != nil {
-		refuse(w, err)
+		reply(w, nil, err)
 		return
 	}
 	v, err := s.model.Approval(id)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	reply(w, v)
+	reply(w, v, err)
 }
 
 // watch streams the changes of approvals, a JSON object a line.
@@ -188,22 +176,25 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func reply(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // fails where the client is gone
-}
-
-func refuse(w http.ResponseWriter, err error) {
-	status := http.StatusConflict
-	if errors.Is(err, approval.ErrUnknown) || errors.Is(err, policy.ErrNoGrant) {
-		status = http.StatusNotFound
+// reply sends v, or err where there is one.
+func reply(w http.ResponseWriter, v any, err error) {
+	switch {
+	case err == nil:
+		send(w, http.StatusOK, v)
+	case errors.Is(err, approval.ErrUnknown), errors.Is(err, policy.ErrNoGrant):
+		say(w, http.StatusNotFound, err.Error())
+	default:
+		say(w, http.StatusConflict, err.Error())
 	}
-	say(w, status, err.Error())
 }
 
 // say sends an error.
 func say(w http.ResponseWriter, status int, message string) {
+	send(w, status, map[string]string{"error": message})
+}
+
+func send(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": message})
+	_ = json.NewEncoder(w).Encode(v) // fails where the client is gone
 }
