@@ -191,14 +191,14 @@ func (v *decision) opinion(then tool.Behavior, message string, o *Opinion) {
 }
 
 func (c *Classifier) mayAllow(o *Opinion) bool {
-	if !c.config.MayAllow {
-		return false
-	}
-	return c.config.MinConfidence == 0 || o.Confidence != nil && *o.Confidence >= c.config.MinConfidence
+	sure := c.config.MinConfidence == 0 || o.Confidence != nil && *o.Confidence >= c.config.MinConfidence
+	return c.config.MayAllow && sure
 }
 
 // maxOpinion bounds what a classifier answers, in bytes.
 const maxOpinion = 64 << 10
+
+var errTooMuch = errors.New("the answer is larger than 64 KiB")
 
 // ask returns the opinion about r; one without Behavior and with Failure where there is none.
 func (c *Classifier) ask(ctx context.Context, r *Request, proposed tool.Behavior) Opinion {
@@ -286,7 +286,7 @@ func (c *Classifier) send(ctx context.Context, question []byte) ([]byte, error) 
 func readBounded(from io.Reader) ([]byte, error) {
 	answer, err := io.ReadAll(io.LimitReader(from, maxOpinion+1))
 	if err == nil && len(answer) > maxOpinion {
-		err = errors.New("the answer is larger than 64 KiB")
+		err = errTooMuch
 	}
 	return answer, err
 }
@@ -310,10 +310,13 @@ func (c *Classifier) run(ctx context.Context, question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the command failed: %w", err)
 	}
-	var answer bounded
+	var answer []byte
 	read := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(&answer, out)
+		var err error
+		if answer, err = io.ReadAll(io.LimitReader(out, maxOpinion+1)); err == nil {
+			_, err = io.Copy(io.Discard, out) // a command that says too much is not held up
+		}
 		read <- err
 	}()
 	if err := cmd.Wait(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
@@ -327,22 +330,8 @@ func (c *Classifier) run(ctx context.Context, question []byte) ([]byte, error) {
 	case <-ctx.Done(): // a grandchild holds the pipe
 		return nil, ctx.Err()
 	}
-	if answer.over {
-		return nil, errors.New("the answer is larger than 64 KiB")
+	if len(answer) > maxOpinion {
+		return nil, errTooMuch
 	}
-	return answer.kept.Bytes(), nil
-}
-
-// bounded keeps maxOpinion bytes and drops what follows. The buffer is no embedded one: its ReadFrom would pass by the
-// bound.
-type bounded struct {
-	kept bytes.Buffer
-	over bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.over = b.over || b.kept.Len()+len(p) > maxOpinion; b.over {
-		return len(p), nil
-	}
-	return b.kept.Write(p)
+	return answer, nil
 }

@@ -238,12 +238,8 @@ type TestResult struct {
 
 // Complete reports whether the table has a policy of its own and describes all of its tools: then it runs without a hub.
 func (t *Table) Complete() bool {
-	for i := range t.Calls {
-		if t.tools[t.Calls[i].Tool] == nil {
-			return false
-		}
-	}
-	return t.Settings != nil
+	undescribed := func(c TestCall) bool { return t.tools[c.Tool] == nil }
+	return t.Settings != nil && !slices.ContainsFunc(t.Calls, undescribed)
 }
 
 // Run decides about every call of the table, by the table's own policy or else by e. lookup knows the tools that the table does
