@@ -84,14 +84,16 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 			fault(key, "%q is none of the values that there are: write one of %s", value, strings.Join(allowed, ", "))
 		}
 	}
-	oneOf("risk", o.Risk, riskLevels())
+	oneOf("risk", o.Risk, []string{RiskLow, RiskMedium, RiskHigh, RiskCritical})
 	oneOf("kind", o.Kind, toolKinds())
 	oneOf("lifecycle", o.Lifecycle, []string{Draft, Available, Disabled, RequiresSetup, Deprecated, Retired})
 	for i, v := range o.Access {
-		oneOf(fmt.Sprintf("access[%d]", i), v, accessKinds())
+		oneOf(fmt.Sprintf("access[%d]", i), v,
+			[]string{"read", "write", "delete", "execute", "network", "filesystem", "browser", "message"})
 	}
 	for i, v := range o.WriteEffects {
-		oneOf(fmt.Sprintf("write_effects[%d]", i), v, writeEffects())
+		oneOf(fmt.Sprintf("write_effects[%d]", i), v,
+			[]string{"create", "update", "delete", "send", "execute", "upload", "unknown"})
 	}
 	for i, v := range o.Tags {
 		if strings.TrimSpace(v) != v || v == "" {
@@ -102,33 +104,18 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 		if !strings.HasPrefix(pointer, "/") {
 			fault("arguments", "the argument %q is no JSON pointer: write /%s", pointer, pointer)
 		}
-		oneOf("arguments."+pointer, kind, argumentKinds())
+		oneOf("arguments."+pointer, kind, []string{ArgumentPath, ArgumentURL, ArgumentHost, ArgumentCommand, ArgumentCode,
+			ArgumentResource, ArgumentNone})
 	}
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
-
-// Vocabulary that both the derivation and the config keep to.
-
-func riskLevels() []string { return []string{RiskLow, RiskMedium, RiskHigh, RiskCritical} }
 
 // toolKinds are the standard's initial tool_kind values.
 func toolKinds() []string {
 	return []string{"function", "mcp_tool", "openapi_operation", "native_tool", "browser_action", "shell_command",
 		"code_execution", "file_operation", "web_search", "retrieval", "model_task", "skill_tool", "peer_agent_tool",
 		"policy_check", "artifact_operation", "evidence_export", "custom"}
-}
-
-func accessKinds() []string {
-	return []string{"read", "write", "delete", "execute", "network", "filesystem", "browser", "message"}
-}
-
-func writeEffects() []string {
-	return []string{"create", "update", "delete", "send", "execute", "upload", "unknown"}
-}
-
-func argumentKinds() []string {
-	return []string{ArgumentPath, ArgumentURL, ArgumentHost, ArgumentCommand, ArgumentCode, ArgumentResource, ArgumentNone}
 }
 
 // Tags with a meaning.

@@ -2,6 +2,8 @@ package facts
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,15 +19,12 @@ type derivation struct {
 	trusted   bool
 	overrides []Override // those that match
 
-	hints       hints
-	deprecated  bool // the declaration says so
+	hints       struct{ readOnly, destructive, idempotent, openWorld *bool } // annotations; nil where it says nothing
+	deprecated  bool                                                         // the declaration says so
 	name        nameEvidence
 	description descriptionEvidence
 	schema      schemaEvidence
 }
-
-// hints are the tool's annotations; nil where it says nothing.
-type hints struct{ readOnly, destructive, idempotent, openWorld *bool }
 
 func (d *derivation) read() {
 	for _, o := range d.options.Overrides {
@@ -136,12 +135,7 @@ func (d *derivation) derive(f *Facts) {
 func (d *derivation) blockers() (mask, string) {
 	hard := d.name.hard | d.description.hard | d.schema.hard
 	soft := d.name.soft | d.description.soft
-	why := d.name.why
-	for _, w := range []string{d.schema.why, d.description.why} {
-		if why == "" {
-			why = w
-		}
-	}
+	why := cmp.Or(d.name.why, d.schema.why, d.description.why)
 	if hard.has(destroys) && d.builtIn() {
 		hard = hard&^(1<<destroys) | 1<<updates // an argument like overwrite is one more way to write
 	}
@@ -153,9 +147,7 @@ func (d *derivation) blockers() (mask, string) {
 		hard, soft = hard&^(1<<executes), 0
 	case d.schema.command, d.schema.code && !inspected:
 		hard |= 1 << executes
-		if why == "" {
-			why = "it runs what its caller writes"
-		}
+		why = cmp.Or(why, "it runs what its caller writes")
 	}
 	if d.schema.command && says {
 		hard |= 1 << executes // a command line is no query
@@ -248,10 +240,7 @@ func (d *derivation) destructive(f *Facts) Fact[bool] {
 	case d.trusted && d.hints.destructive != nil:
 		return Fact[bool]{false, Declared, "destructiveHint is false"}
 	case against.has(destroys) || f.Command.Value:
-		if why == "" {
-			why = f.Command.Why
-		}
-		return Fact[bool]{true, Inferred, why}
+		return Fact[bool]{true, Inferred, cmp.Or(why, f.Command.Why)}
 	case against.any() && against&(1<<updates|1<<executes) == 0 && d.name.hard.any():
 		return Fact[bool]{false, Inferred, "it only adds: " + why}
 	}
@@ -337,16 +326,13 @@ func (d *derivation) filesystem(f *Facts) Fact[bool] {
 		}
 	}
 	switch {
-	case d.name.files && !inStore && !d.remoteFiles():
+	case d.name.files && !inStore && !d.has(ArgumentResource): // ids in the schema show that another system keeps the files
 		return Fact[bool]{true, Inferred, "its name speaks of files"}
 	case f.Command.Value && !f.ReadOnly.Value:
 		return Fact[bool]{true, Inferred, "what it runs may touch any file"}
 	}
 	return Fact[bool]{false, Inferred, "no argument is a path"}
 }
-
-// remoteFiles reports whether the files that the name speaks of are kept by another system, as ids in the schema show.
-func (d *derivation) remoteFiles() bool { return d.has(ArgumentResource) }
 
 func (d *derivation) openWorld(f *Facts) Fact[bool] {
 	switch {
@@ -475,7 +461,7 @@ func (d *derivation) arguments() []Argument {
 	var out []Argument
 	said := make(map[string]bool)
 	for _, o := range d.overrides {
-		for _, pointer := range sortedKeys(o.Arguments) {
+		for _, pointer := range slices.Sorted(maps.Keys(o.Arguments)) {
 			if said[pointer] {
 				continue
 			}
@@ -505,13 +491,4 @@ func (d *derivation) pointers() map[string]bool {
 		}
 	}
 	return all
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -164,10 +165,7 @@ func (f *Facts) ExternalMappings() []tool.ExternalMapping {
 // Interface is the tool's tool_interface.
 func (f *Facts) Interface() Interface {
 	t := f.declared
-	title := t.Title
-	if title == "" {
-		title = t.Native
-	}
+	title := cmp.Or(t.Title, t.Native)
 	visibility := "loaded"
 	if f.Lifecycle.Value == Deferred {
 		visibility = "deferred"

@@ -188,7 +188,7 @@ func (s *schemaEvidence) property(m rawjson.Member, pointer string, remote bool)
 	name := m.Name()
 	p := property{name: name, words: split(name), remote: remote,
 		pointer: pointer + "/" + escapePointer(name)}
-	items := []byte(nil)
+	var items []byte
 	schema := m.Value
 	if ref, ok := rawjson.Get(schema, "$ref"); ok {
 		if text, isText := rawjson.String(ref); isText {
@@ -286,7 +286,11 @@ func (s *schemaEvidence) judge(p *property) {
 		s.sensitive = append(s.sensitive, p.pointer)
 	}
 	if p.has.effects.any() && chooses(last) {
-		s.choice(p)
+		for e := creates; e <= executes; e++ {
+			if p.has.effects.has(e) {
+				s.add(verb{effect: e}, p.has.word, "it can be told to")
+			}
+		}
 	}
 	if p.types == "boolean" {
 		if v := verbOf(first); !v.soft && first != "enable" && first != "disable" {
@@ -383,14 +387,6 @@ func chooses(word string) bool {
 		return true
 	}
 	return false
-}
-
-func (s *schemaEvidence) choice(p *property) {
-	for e := creates; e <= executes; e++ {
-		if p.has.effects.has(e) {
-			s.add(verb{effect: e}, p.has.word, "it can be told to")
-		}
-	}
 }
 
 // argument adds p to the arguments if it names something outside the call.
@@ -515,9 +511,7 @@ func (p *property) path(last string) (kind, why string) {
 // isCode tells texts that are carried out from texts that only describe.
 func (p *property) isCode(last string) bool {
 	switch last {
-	case "sql", "script", "javascript", "js", "snippet", "statement", "cypher", "pipeline":
-		return true
-	case "function":
+	case "sql", "script", "javascript", "js", "snippet", "statement", "cypher", "pipeline", "function":
 		return true
 	case "expression":
 		return !strings.Contains(p.description, "cron") && !strings.Contains(p.description, "regular")
@@ -553,14 +547,10 @@ func (p *property) described() (kind, why string) {
 
 // output reports whether p names a file or directory that the tool writes to.
 func (p *property) output() bool {
-	for _, w := range p.words {
-		switch w {
-		case "output", "out", "save", "dest", "destination", "target", "export", "download", "local":
-			return true
-		}
-	}
-	return p.says("to save", "save to", "saved to", "written to", "write to", "to write", "will be saved", "to store", "save the",
-		"save result", "save output", "output file")
+	writes := []string{"output", "out", "save", "dest", "destination", "target", "export", "download", "local"}
+	return slices.ContainsFunc(p.words, func(w string) bool { return slices.Contains(writes, w) }) ||
+		p.says("to save", "save to", "saved to", "written to", "write to", "to write", "will be saved", "to store", "save the",
+			"save result", "save output", "output file")
 }
 
 // says reports whether the description of p holds one of the phrases.

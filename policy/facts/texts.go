@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -23,9 +24,7 @@ func (e *evidence) add(v verb, word, where string) {
 	if !v.effect.writes() {
 		return
 	}
-	if e.why == "" {
-		e.why = where + ` "` + word + `"`
-	}
+	e.why = cmp.Or(e.why, where+` "`+word+`"`)
 	if v.soft {
 		e.soft |= 1 << v.effect
 	} else {
