@@ -57,7 +57,7 @@ const (
 func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) error {
 	at := slices.IndexFunc(cfg.Servers, func(s ServerConfig) bool { return s.ID == id })
 	if at < 0 {
-		return fmt.Errorf("diagnose server %q: there is none of this id: use one of %s", id, strings.Join(ids(cfg), ", "))
+		return fmt.Errorf("diagnose server %q: there is none of this id: use one of %s", id, strings.Join(cfg.IDs(), ", "))
 	}
 	cfg.Servers, cfg.Catalogs = cfg.Servers[at:at+1], nil
 	heard := &hearing{}
@@ -75,9 +75,10 @@ func Diagnose(ctx context.Context, cfg Config, id string, report func(Step)) err
 	return ctx.Err()
 }
 
-func ids(cfg Config) []string {
+// IDs returns the ids of the servers, in their order.
+func (c Config) IDs() []string {
 	var all []string
-	for _, s := range cfg.Servers {
+	for _, s := range c.Servers {
 		all = append(all, s.ID)
 	}
 	return all

@@ -89,10 +89,7 @@ func (a *app) completable(ctx context.Context, profile string) (c completable, e
 		return c, err
 	}
 	names.Update(append(own.catalogs(), group.Catalogs()...))
-	for _, server := range s.Upstream.Servers {
-		c.servers = append(c.servers, server.ID)
-	}
-	c.profiles = (&configured{settings: s}).profiles()
+	c.servers, c.profiles = s.Upstream.IDs(), (&configured{settings: s}).profiles()
 	surface, err := names.Surface(profile, localActor().Client)
 	if err != nil {
 		return c, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,8 +43,7 @@ func doctorCommand(a *app) *cobra.Command {
 		Example:           "  mcp-toolhub doctor github --config mcp-toolhub.yaml",
 		ValidArgsFunction: a.complete(nil, serverNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d := &doctorCmd{app: a, diagnoses: []diagnosis{}}
-			return d.run(cmd.Context(), args)
+			return (&doctorCmd{app: a, diagnoses: []diagnosis{}}).run(cmd.Context(), args)
 		},
 	}
 	a.outputFlag(cmd.Flags())
@@ -130,20 +130,12 @@ func (d *doctorCmd) servers(ctx context.Context, cfg upstream.Config, args []str
 
 // choose returns the servers to diagnose.
 func choose(cfg upstream.Config, args []string) ([]upstream.ServerConfig, error) {
-	var all []string
-	var enabled []upstream.ServerConfig
-	for _, s := range cfg.Servers {
-		all = append(all, s.ID)
-		if len(args) > 0 && s.ID == args[0] {
-			return []upstream.ServerConfig{s}, nil
-		}
-		if !s.Disabled {
-			enabled = append(enabled, s)
-		}
-	}
+	all := cfg.IDs()
 	switch {
 	case len(args) == 0:
-		return enabled, nil
+		return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s upstream.ServerConfig) bool { return s.Disabled }), nil
+	case slices.Contains(all, args[0]):
+		return []upstream.ServerConfig{cfg.Servers[slices.Index(all, args[0])]}, nil
 	case len(all) == 0:
 		return nil, &exitError{exitUsage, fmt.Errorf("there is no server %q: the config names none", args[0])}
 	}

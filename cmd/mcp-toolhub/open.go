@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,14 +100,7 @@ func (a *app) openHub(ctx context.Context, change func(*config.Settings)) (*hub,
 	if change != nil {
 		change(s)
 	}
-	level, format := s.LogLevel, s.LogFormat
-	if a.logLevel != "" {
-		level = a.logLevel
-	}
-	if a.logFormat != "" {
-		format = a.logFormat
-	}
-	logger, err := newLogger(a.std, level, format)
+	logger, err := newLogger(a.std, cmp.Or(a.logLevel, s.LogLevel), cmp.Or(a.logFormat, s.LogFormat))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}

@@ -124,17 +124,12 @@ func (p *permission) closeAPI(ctx context.Context) error {
 	return c.Close(ctx)
 }
 
-// doorOf returns the door that clients come in by.
-func doorOf(s *config.Settings) string {
-	if s.Downstream.HTTP.Listen != "" {
-		return "http"
-	}
-	return "stdio"
-}
-
 // sayMode logs in one line which calls run, and what changes that. Mode.Warning has said it of accept_all.
 func sayMode(logger *slog.Logger, s *config.Settings) {
-	p, door := s.Policy, doorOf(s)
+	p, door := s.Policy, "stdio"
+	if s.Downstream.HTTP.Listen != "" {
+		door = "http"
+	}
 	mode := p.Mode.Of(door)
 	what, origin := "", "policy.mode "+string(mode)
 	if p.Mode == "" {

@@ -65,10 +65,7 @@ func meantBy(pattern string, names []string, s *config.Settings) string {
 		return `did you mean "mcp.` + pattern + `"?`
 	}
 	if server, rest, ok := strings.Cut(strings.TrimPrefix(pattern, "mcp."), "."); ok && strings.HasPrefix(pattern, "mcp.") {
-		var ids []string
-		for _, sc := range s.Upstream.Servers {
-			ids = append(ids, sc.ID)
-		}
+		ids := s.Upstream.IDs()
 		if !glob.MatchAny([]string{server}, "") && !slices.ContainsFunc(ids, func(id string) bool { return glob.Match(server, id) }) {
 			if near := textfile.Nearest(server, ids); near != "" {
 				return `did you mean "mcp.` + near + "." + rest + `"?`

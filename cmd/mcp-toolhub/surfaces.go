@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -34,9 +35,7 @@ func (s *surfaces) now() *configured { return s.configured.Load() }
 // Surface implements downstream.Surfaces.
 func (s *surfaces) Surface(profile string, caller tool.Actor) (*tool.Surface, error) {
 	client := caller.Client
-	if client.Names == "" {
-		client.Names = s.style
-	}
+	client.Names = cmp.Or(client.Names, s.style)
 	now := s.now()
 	full, err := now.names.Surface(profile, client)
 	if err != nil {
