@@ -96,7 +96,11 @@ func checkConfigBlock(t *testing.T, page, text string) {
 	if strings.Contains(text, "profiles:") && !strings.Contains(text, "mcpServers:") {
 		whole += "mcpServers: {github: {command: github}}\nhub: {toolsets: {code: {root: .}}}\n" // which the profiles are about
 	}
-	if _, err := config.Parse(filepath.Join(home, "block.yaml"), []byte(whole), variables); err != nil {
+	file := filepath.Join(home, "block.yaml")
+	if err := os.WriteFile(file, []byte(whole), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(config.Source{Path: file, Env: variables}); err != nil {
 		t.Errorf("%s: a block is no config: %v\n%s", page, err, text)
 	}
 }

@@ -221,7 +221,7 @@ func (r *Runner) start(s Spec) (_ *process, err error) {
 	}
 	if err = guard.StartGroup(p.cmd); err != nil {
 		p.tree.end()
-		return nil, fmt.Errorf("%w: %w", ErrStart, cause(err))
+		return nil, fmt.Errorf("%w: %w", ErrStart, Cause(err))
 	}
 	p.began = time.Now()
 	p.tree.add(p.cmd.Process)
@@ -268,8 +268,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// cause says why a program could not be started, without its path.
-func cause(err error) error {
+// Cause says why a file could not be opened, or a program not started, without its path.
+func Cause(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
 		return at.Err

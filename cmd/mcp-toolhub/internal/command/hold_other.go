@@ -15,7 +15,7 @@ func hold(program, dir string) (*held, error) {
 			if _, statErr := os.Stat(path); statErr == nil { // a program need not be readable
 				continue
 			}
-			return nil, fmt.Errorf("%w: %w", ErrStart, cause(err))
+			return nil, fmt.Errorf("%w: %w", ErrStart, Cause(err))
 		}
 		err = unchanged(path, f)
 		f.Close()

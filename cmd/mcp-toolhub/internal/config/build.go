@@ -39,10 +39,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
 		SyncWithin: f.journal.sync.or(5 * time.Millisecond),
 	}
-	for _, server := range s.Upstream.Servers {
-		r.origins = append(r.origins, server.ID)
-	}
-	r.origins = append(r.origins, toolsets()...)
+	r.origins = append(s.Upstream.IDs(), toolsets()...)
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = r.deferred(f.deferred)
 	if e := f.deferred.embeddings; e.present {

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
@@ -126,16 +127,8 @@ func Load(src Source) (*Settings, error) {
 	return underTrust(state, src.Path, s, err)
 }
 
-// Parse turns data, the content of the file at path, into settings. The path tells the format, is named in faults and
-// anchors relative paths; the file itself is not read. hubTools are Source.HubTools. The error is always Faults.
-func Parse(path string, data []byte, env Env, hubTools ...string) (*Settings, error) {
-	state, err := StateDir("", env)
-	if err != nil {
-		return nil, textfile.Faults{{File: path, Position: textfile.At(1, 1), Message: err.Error()}}
-	}
-	return parse(Source{Path: path, Env: env, HubTools: hubTools}, data, state)
-}
-
+// parse turns data, the content of the file of src, into settings. The path tells the format, is named in faults and anchors
+// relative paths; the file itself is not read. The error is always Faults.
 func parse(src Source, data []byte, state string) (*Settings, error) {
 	path := src.Path
 	r := newReader(src)
@@ -196,11 +189,7 @@ func readProblem(err error) error {
 	case errors.Is(err, errTooLarge):
 		return errors.New("it is too large; check the path")
 	}
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	return fmt.Errorf("%w; check the path", err)
+	return fmt.Errorf("%w; check the path", command.Cause(err))
 }
 
 // absolute returns p as an absolute path; p itself where the working directory is unknown.

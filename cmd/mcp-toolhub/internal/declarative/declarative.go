@@ -69,9 +69,7 @@ type Toolset struct {
 // New reads the files of cfg.Dir. A directory that is not there declares nothing. Files with faults are in Problems; an error
 // is a fault of cfg.
 func New(cfg Config) (*Toolset, error) {
-	if cfg.Bounds.StdoutLimit == 0 {
-		cfg.Bounds.StdoutLimit = defaultStdout
-	}
+	cfg.Bounds.StdoutLimit = cmp.Or(cfg.Bounds.StdoutLimit, defaultStdout)
 	bounds, err := command.NewBounds(cfg.Bounds)
 	if err != nil {
 		return nil, fmt.Errorf("declarative tools: %w", err)
@@ -98,7 +96,7 @@ func (t *Toolset) read(dir string) {
 		t.problems = append(t.problems, Problem{file, []string{file + ": " + fmt.Sprintf(format, args...)}})
 	}
 	if err != nil {
-		refuse(dir, "the directory cannot be read (%v): make it readable for the user that runs the hub", reason(err))
+		refuse(dir, "the directory cannot be read (%v): make it readable for the user that runs the hub", command.Cause(err))
 		return
 	}
 	if info, err := os.Stat(dir); err == nil && forAnybody(info) {
@@ -203,7 +201,7 @@ func readFile(file string) (data []byte, why string) {
 	before, err := os.Lstat(file)
 	switch {
 	case err != nil:
-		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub", reason(err))
+		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub", command.Cause(err))
 	case before.Mode()&fs.ModeSymlink != 0:
 		return nil, "it is a link, and what it leads to may be anybody's: put the file itself here"
 	case !before.Mode().IsRegular():
@@ -213,7 +211,7 @@ func readFile(file string) (data []byte, why string) {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub", reason(err))
+		return nil, fmt.Sprintf("it cannot be read (%v): make it readable for the user that runs the hub", command.Cause(err))
 	}
 	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(before, now) {
@@ -222,7 +220,7 @@ func readFile(file string) (data []byte, why string) {
 	data, err = io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Sprintf("it cannot be read (%v)", reason(err))
+		return nil, fmt.Sprintf("it cannot be read (%v)", command.Cause(err))
 	case len(data) > maxFileBytes:
 		return nil, fmt.Sprintf("it is larger than %d bytes: shorten it", maxFileBytes)
 	}
@@ -232,14 +230,6 @@ func readFile(file string) (data []byte, why string) {
 // forAnybody reports whether everybody on the machine may write to a file.
 func forAnybody(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
-}
-
-func reason(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 // Execute runs e.Tool, which is one of the catalog. A command that fails is an answer with isError.

@@ -1,6 +1,7 @@
 package declarative
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -122,9 +123,7 @@ func (r *textJudgement) file(file *syntax.File) *refusal {
 		r.node(n)
 		return r.found == nil
 	})
-	if r.found == nil {
-		r.found = r.later
-	}
+	r.found = cmp.Or(r.found, r.later)
 	return r.found
 }
 

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -51,9 +52,7 @@ func addPrompt(s *mcp.Server) {
 		if name == "" {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: `argument "name" is missing: send a name`}
 		}
-		if style == "" {
-			style = "casual"
-		}
+		style = cmp.Or(style, "casual")
 		return &mcp.GetPromptResult{
 			Description: "A greeting for " + name,
 			Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{
