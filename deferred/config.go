@@ -1,6 +1,7 @@
 package deferred
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,9 +45,7 @@ type Hint struct {
 }
 
 func (s Settings) withDefaults() Settings {
-	if s.Mode == "" {
-		s.Mode = ModeAuto
-	}
+	s.Mode = cmp.Or(s.Mode, ModeAuto)
 	if s.Budget <= 0 {
 		s.Budget = defaultBudget
 	}

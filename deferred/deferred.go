@@ -10,6 +10,7 @@
 package deferred
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -92,15 +93,13 @@ func (l *Loader) Apply(cfg Config) (changed []string, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("read settings of deferred loading: %w", err)
 	}
-	if cfg.RefTTL == 0 {
-		cfg.RefTTL = defaultRefTTL
+	cfg.RefTTL = cmp.Or(cfg.RefTTL, defaultRefTTL)
+	var keys [][]byte
+	for _, k := range cfg.Keys {
+		keys = append(keys, []byte(k))
 	}
-	keys := l.opts.Keys
-	if len(cfg.Keys) > 0 {
-		keys = nil
-		for _, k := range cfg.Keys {
-			keys = append(keys, []byte(k))
-		}
+	if len(keys) == 0 {
+		keys = l.opts.Keys
 	}
 	l.updating.Lock()
 	defer l.updating.Unlock()

@@ -67,8 +67,7 @@ func cutLines(text string, room int) string {
 	if len(text) <= room {
 		return text
 	}
-	at := strings.LastIndexByte(text[:room+1], '\n')
-	return text[:max(at, 0)] + moreServers
+	return text[:max(strings.LastIndexByte(text[:room+1], '\n'), 0)] + moreServers
 }
 
 func firstSentence(text string) string {

@@ -18,9 +18,7 @@ type toolOverride struct {
 
 // newProfile checks a profile, and copies the caller's slices.
 func newProfile(p Profile) (*Profile, error) {
-	if p.Style == "" {
-		p.Style = StyleAuto
-	}
+	p.Style = cmp.Or(p.Style, StyleAuto)
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("profile %q: %w", p.Name, err)
 	}

@@ -7,6 +7,7 @@ package eval
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,9 +105,7 @@ func ReadQueries(r io.Reader) ([]Query, error) {
 		if q.Text == "" || len(q.Groups) == 0 {
 			return errors.New(`a query needs "query" and "gold_groups" or "gold": write them`)
 		}
-		if q.Kind == "" {
-			q.Kind = "query"
-		}
+		q.Kind = cmp.Or(q.Kind, "query")
 		out = append(out, q)
 		return nil
 	})

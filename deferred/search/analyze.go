@@ -35,10 +35,6 @@ type gather struct {
 	out     []weighedTerm
 }
 
-func newGather(r *ranking, l *lexicon) *gather {
-	return &gather{rank: r, lexicon: l, terms: make(map[string]int, 256)}
-}
-
 // take returns what was gathered; the next text begins anew.
 func (g *gather) take() []weighedTerm {
 	out := slices.Clone(g.out)

@@ -77,7 +77,7 @@ func New(o Options) *Index {
 func (x *Index) Put(s Server, docs []Document) {
 	docs = lastOfEach(docs)
 	analysed := make([]analysis, len(docs))
-	g := newGather(&x.rank, x.lexicon)
+	g := &gather{rank: &x.rank, lexicon: x.lexicon, terms: make(map[string]int, 256)}
 	for i := range docs {
 		analysed[i] = g.document(&docs[i], &s)
 	}
