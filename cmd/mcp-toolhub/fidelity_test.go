@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -106,16 +105,11 @@ func fakeHTTP(t testing.TB, o upstreamtest.Options) string {
 	return url
 }
 
-// fakeServers are the servers that fakeHandler has started, by URL.
-var fakeServers sync.Map
-
 func fakeHandler(t testing.TB, o upstreamtest.Options) (string, *upstreamtest.Handler) {
 	t.Helper()
 	h := upstreamtest.NewHandler(o)
 	srv := httptest.NewServer(h)
-	fakeServers.Store(srv.URL, srv)
 	t.Cleanup(func() {
-		fakeServers.Delete(srv.URL)
 		h.Close()
 		srv.CloseClientConnections()
 		srv.Close()
