@@ -1,8 +1,10 @@
 package upstream_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -51,7 +53,11 @@ func TestCallOnUsedConnectionEndsEarly(t *testing.T) {
 					id = reply.Mapping.JSONRPCRequestID
 					done <- err
 				}()
-				h.of("s").reach(t, "hang", 1)
+				eventually(t, "the server has the call", func() bool { // asked with another call, that might take the connection
+					return slices.ContainsFunc(handler.Requests(), func(r upstreamtest.Request) bool {
+						return bytes.Contains(r.Body, []byte(`"hang"`))
+					})
+				})
 				want := map[string]tool.ErrorClass{"cancel": tool.ClassCanceled, "timeout": tool.ClassTimeout, "stop": tool.ClassDependencyUnavailable}[end]
 				switch end {
 				case "cancel":

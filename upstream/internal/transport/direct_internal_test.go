@@ -390,7 +390,9 @@ func TestDirectSendsOnce(t *testing.T) {
 			}
 			<-idle
 			if tt.second != nil {
-				time.Sleep(20 * time.Millisecond) // for what it did to arrive
+				for d.idle[0].settle() == nil { // until what it did has arrived
+					time.Sleep(time.Millisecond)
+				}
 			}
 			call := &directCall{text: directRequest}
 			if got := look(d.Do(t.Context(), call, time.Now().Add(time.Minute))); got.failed != tt.fails {
@@ -443,6 +445,8 @@ func TestDirectStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = resp.Body.Close()
+			last := d.idle[0]
+			last.since = time.Now().Add(time.Hour) // however long this takes
 			if c := d.take(time.Time{}); c != nil {
 				t.Error("a connection is used before its stream has ended")
 			}
@@ -450,10 +454,10 @@ func TestDirectStream(t *testing.T) {
 				t.Fatalf("%d connections wait for their streams' end", n)
 			}
 			close(over)
-			time.Sleep(20 * time.Millisecond)
-			if !tt.again {
-				time.Sleep(restTime)
+			for tt.again && last.settle() != nil { // until the end has arrived
+				time.Sleep(time.Millisecond)
 			}
+			last.since = time.Now().Add(-restTime)
 			c := d.take(time.Time{})
 			if (c != nil) != tt.again {
 				t.Errorf("connection can be used again: %v", c != nil)
