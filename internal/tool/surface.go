@@ -47,13 +47,36 @@ type Surface struct {
 	aliases  map[string]*Listed
 	deferred map[Name]*Listed
 	given    *atomic.Bool // nil where nothing was split from it
+	texts    *listTexts
 }
+
+// listTexts are texts of Listed: for clients of revisions before 2026-07-28, and for those of that revision.
+type listTexts [2]atomic.Pointer[[]byte]
+
+func (t *listTexts) of(modern bool) *atomic.Pointer[[]byte] {
+	if modern {
+		return &t[1]
+	}
+	return &t[0]
+}
+
+// ListText returns the text that KeepListText was given for clients of 2026-07-28, or for those of revisions before; nil where
+// there is none. Nobody changes it.
+func (s *Surface) ListText(modern bool) []byte {
+	if text := s.texts.of(modern).Load(); text != nil {
+		return *text
+	}
+	return nil
+}
+
+// KeepListText keeps the text of all of Listed as clients get it, so that it is put together once.
+func (s *Surface) KeepListText(modern bool, text []byte) { s.texts.of(modern).Store(&text) }
 
 // NewSurface returns the surface of listed, which it keeps. names maps every name that resolves (shown, canonical and
 // those of the other styles) to an index in listed; a name that stands for two tools is left out of it.
 func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion, names map[string]int) *Surface {
 	s := &Surface{ID: id, Profile: profile, Style: style, Digest: digest, Listed: listed, Excluded: excluded,
-		names: make(map[string]*Listed, len(names))}
+		names: make(map[string]*Listed, len(names)), texts: new(listTexts)}
 	for name, i := range names {
 		s.names[name] = &listed[i]
 	}
@@ -67,6 +90,7 @@ const CodePolicyBlocked = "policy_blocked"
 // hidden says by canonical name what keeps each out: the reason stands in Excluded, which no client sees.
 func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out := *s
+	out.texts = new(listTexts)
 	out.Listed = make([]Listed, 0, len(s.Listed))
 	out.Excluded = append([]Exclusion(nil), s.Excluded...)
 	out.withheld = make(map[Name]bool)
@@ -157,7 +181,7 @@ func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
 	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
-	out.given = new(atomic.Bool)
+	out.given, out.texts = new(atomic.Bool), new(listTexts)
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
 		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]

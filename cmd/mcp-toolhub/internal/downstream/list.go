@@ -24,6 +24,7 @@ type listedItems struct {
 	length      int
 	name        func(i int) string // unlike that of every other one, and stable
 	declaration func(i int) json.RawMessage
+	surface     *tool.Surface // whose Listed these are, and nothing besides; nil for others
 }
 
 // listing returns the items of the list that method reads.
@@ -40,15 +41,17 @@ func (v *surfaceReader) listing(p peer, method string, surface *tool.Surface) li
 	case methodTemplatesList:
 		return featureListing("resourceTemplates", f.Templates)
 	}
-	listed := surface.Listed
+	listed, whose := surface.Listed, surface
 	if !p.modern && p.caller != nil {
 		// On 2026-07-28 no list changes because of another request; before, a session has a list of its own.
 		p.caller.give(surface)
-		listed = slices.Concat(listed, p.caller.listedBesides(surface))
+		if besides := p.caller.listedBesides(surface); len(besides) > 0 {
+			listed, whose = slices.Concat(listed, besides), nil
+		}
 	} else {
 		surface.Give()
 	}
-	return listedItems{member: "tools", length: len(listed),
+	return listedItems{member: "tools", length: len(listed), surface: whose,
 		name:        func(i int) string { return string(listed[i].Tool.Name) },
 		declaration: func(i int) json.RawMessage { return v.declaration(p, listed[i]) }}
 }
@@ -74,29 +77,48 @@ func (v *surfaceReader) list(ctx context.Context, p peer, m jsonrpc.Message, r r
 		return refusal
 	}
 	to := min(from+pageSize, l.length)
-	size, declarations := 64, make([]json.RawMessage, 0, to-from)
+	page := l.page(p.modern, from, to)
+	rest := []byte(nil)
+	if to < l.length {
+		rest = append(append(rest, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
+	}
+	if p.modern {
+		ttl, scope := v.cacheHints(p, surface, m.Method)
+		rest = fmt.Appendf(rest, `,"ttlMs":%d,"cacheScope":%q,"resultType":"complete","_meta":{%q:%s}`, ttl.Milliseconds(), scope,
+			mcp.MetaKeyServerInfo, v.serverInfo)
+	}
+	page.parts = append(page.parts, append(rest, '}'))
+	r.answer(page)
+	return nil
+}
+
+// page returns the beginning of a result, with the items from one to before another. The whole list of a surface is put together
+// once.
+func (l listedItems) page(modern bool, from, to int) pieces {
+	complete := l.surface != nil && from == 0 && to == l.length
+	if complete {
+		if text := l.surface.ListText(modern); text != nil {
+			return pieces{parts: [][]byte{text}, oneLine: true}
+		}
+	}
+	size, declarations := len(l.member)+8, make([]json.RawMessage, 0, to-from)
 	for i := from; i < to; i++ {
 		declarations = append(declarations, l.declaration(i))
 		size += len(declarations[i-from]) + 1
 	}
-	out := append(make([]byte, 0, size+len(v.serverInfo)+128), `{"`+l.member+`":[`...)
+	text := append(make([]byte, 0, size), `{"`+l.member+`":[`...)
 	for i, d := range declarations {
 		if i > 0 {
-			out = append(out, ',')
+			text = append(text, ',')
 		}
-		out = append(out, d...)
+		text = append(text, d...)
 	}
-	out = append(out, ']')
-	if to < l.length {
-		out = append(append(out, `,"nextCursor":`...), rawjson.Quote(l.cursorAfter(to-1))...)
+	text = append(text, ']')
+	oneLine := !hasBreak(text)
+	if complete && oneLine {
+		l.surface.KeepListText(modern, text)
 	}
-	if p.modern {
-		ttl, scope := v.cacheHints(p, surface, m.Method)
-		out = fmt.Appendf(out, `,"ttlMs":%d,"cacheScope":%q,"resultType":"complete","_meta":{%q:%s}`, ttl.Milliseconds(), scope,
-			mcp.MetaKeyServerInfo, v.serverInfo)
-	}
-	r.answer(whole(append(out, '}')))
-	return nil
+	return pieces{parts: [][]byte{text}, oneLine: oneLine}
 }
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and
