@@ -24,8 +24,9 @@ func appendRecord(dst []byte, r tool.Record) ([]byte, error) {
 }
 
 // encoder appends members to out. Every call leaves a call record, so that is written field by field, in a third of the time of
-// encoding/json, and as that writes it: tests compare the two, also when a field is added. A key is given as it stands in the text, with what goes before it and its colon, so
-// that it is one copy. The methods whose name begins with opt leave out an empty value.
+// encoding/json, and as that writes it: tests compare the two, also when a field is added. A key is given as it stands in the
+// text, with what goes before it and its colon, so that it is one copy. The methods whose name begins with opt leave out an empty
+// value.
 type encoder struct {
 	out []byte
 	err error // the first one

@@ -41,7 +41,7 @@ func handshake(c benchClient) error {
 	return c.notify("notifications/initialized")
 }
 
-// modernMeta is what a client of 2026-07-28 says of itself in each request.
+// modernMeta holds the _meta members in which a client of 2026-07-28 describes itself, in each request.
 const modernMeta = `"_meta":{` + clientMeta + `{}}`
 
 // modernParams are params with modernMeta.

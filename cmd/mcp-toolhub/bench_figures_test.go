@@ -26,10 +26,10 @@ const (
 	loadCalls    = 4000 // for each number of clients, in each round
 )
 
-// sample is what one round of one way has shown, by name of what was measured.
+// sample holds the values that one round of one way has measured, by their names.
 type sample map[string]float64
 
-// figureGroup is what is measured together.
+// figureGroup holds the rows that one measurement fills.
 type figureGroup struct {
 	name    string
 	ways    []string
@@ -45,7 +45,7 @@ type figureRow struct {
 	cell  func(s, direct sample) string
 }
 
-// figureTarget is what the hub has to reach.
+// figureTarget holds a bound that the hub has to keep.
 type figureTarget struct {
 	title string
 	value func(hub, splice, direct, sdk sample) float64
@@ -229,7 +229,7 @@ func startTBXark(t *testing.T, spec benchSpec) sample {
 	return sample{"s": time.Since(began).Seconds(), "cpu-s": target.cpuNow()}
 }
 
-// measureIdle is what is resident with ten servers of fifty tools, after the start is over.
+// measureIdle measures the resident memory with ten servers of fifty tools, after the start is over.
 func measureIdle(t *testing.T, way string) sample {
 	const servers, tools = 10, 50
 	target := startBenchTarget(t, "http-stdio", way, benchSpec{Role: "raw", Tools: tools}, servers)

@@ -15,7 +15,7 @@ import (
 // guardVariable names the environment variable that lets TestGuard measure, as .ci/run does.
 const guardVariable = "TOOLHUB_GUARD"
 
-// tolerance is how much worse than the baseline a call may be.
+// tolerance bounds a call's cost: 1.10 allows a tenth more than the baseline.
 const tolerance = 1.10
 
 const (
@@ -24,7 +24,7 @@ const (
 	guardTurn   = 100  // calls of each way in a round
 )
 
-// callCost is what a serial call costs the hub with permission: counts, and a ratio of what was measured in turns. None of these
+// callCost holds the cost of a serial call, with permission: counts, and a ratio of two CPU times that were measured in turns. None of these
 // depends much on the machine, or on what else it does.
 type callCost struct {
 	Allocations float64 `json:"allocations"`

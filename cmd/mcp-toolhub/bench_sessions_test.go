@@ -104,7 +104,7 @@ func cpuOf(p *benchProcess) float64 {
 	return seconds
 }
 
-// sizeBeneath is how many bytes the files beneath dir have.
+// sizeBeneath counts the bytes of all files beneath dir.
 func sizeBeneath(tb testing.TB, dir string) (size int64) {
 	tb.Helper()
 	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
