@@ -155,6 +155,7 @@ var mayImport = map[string]map[string]string{
 	"cmd/mcp-toolhub/internal/code": {
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads raw arguments",
+		"internal/schema":                  "arguments are as the declarations say",
 		"policy/target":                    "writes where a path led when that was permitted",
 		"cmd/mcp-toolhub/internal/command": "runs commands",
 	},

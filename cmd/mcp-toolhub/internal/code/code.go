@@ -29,6 +29,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -45,6 +46,7 @@ type Toolset struct {
 	maxSearchTime time.Duration
 	writer        *writer // nil: nothing may be written
 	catalog       tool.Catalog
+	schemas       *schema.Cache   // of the declarations
 	bounds        *command.Bounds // nil without code.run_command
 	runner        *command.Runner // nil without code.run_command
 }
@@ -73,7 +75,7 @@ func New(cfg Config) (*Toolset, error) {
 		return nil, err
 	}
 	t := &Toolset{
-		root: root, home: cfg.Home, sensitive: sensitive, never: never,
+		root: root, home: cfg.Home, sensitive: sensitive, never: never, schemas: schema.NewCache(16),
 		maxScanBytes:  cmp.Or(max(0, cfg.MaxScanBytes), defaultScanBytes),
 		maxSearchTime: cmp.Or(max(0, cfg.MaxSearchTime), defaultSearchTime),
 	}
@@ -123,24 +125,7 @@ func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
 // searches and ends soon after ctx does.
 func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: Name, ToolName: e.Tool.Native}}
-	var a answer
-	var err error
-	switch e.Tool.Native {
-	case runCommand:
-		a, err = t.runCommand(ctx, e)
-	case readFile:
-		a, err = t.readFile(ctx, e)
-	case listDir:
-		a, err = t.listDir(ctx, e)
-	case search:
-		a, err = t.search(ctx, e)
-	case writeFile:
-		a, err = t.writer.writeFile(ctx, e)
-	case editFile:
-		a, err = t.writer.editFile(ctx, e)
-	default:
-		err = unknownTool(e.Tool.Native)
-	}
+	a, err := t.call(ctx, e)
 	if err == nil {
 		reply.Result, err = a.encode()
 	}
@@ -150,8 +135,24 @@ func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, e
 	return reply, nil
 }
 
-func unknownTool(native string) error {
-	return failure(tool.ClassUnknownTool, "", "the toolset code has no tool %q: list the tools again", native)
+// call checks the arguments, and makes the answer.
+func (t *Toolset) call(ctx context.Context, e *tool.Execution) (answer, error) {
+	if err := t.check(e); err != nil {
+		return answer{}, err
+	}
+	switch e.Tool.Native {
+	case runCommand:
+		return t.runCommand(ctx, e)
+	case readFile:
+		return t.readFile(ctx, e)
+	case listDir:
+		return t.listDir(ctx, e)
+	case search:
+		return t.search(ctx, e)
+	case writeFile:
+		return t.writer.writeFile(ctx, e)
+	}
+	return t.writer.editFile(ctx, e)
 }
 
 // answer is a tool's own answer before it is encoded.

@@ -3,45 +3,36 @@ package code
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 const (
-	mostEdits       = 200
-	mostOldText     = 1 << 20
 	mostPlacesNamed = 10 // of a text that is found more than once
 )
 
 // replacement is one element of the argument edits.
 type replacement struct {
-	old, new string
-	all      bool
+	Old, New wholeText
+	All      bool `json:"replace_all"`
 }
 
 func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error) {
-	if w == nil {
-		return answer{}, unknownTool(editFile)
-	}
-	args := parseArguments(e.Arguments, "path", "edits", "unified_diff", "create_if_missing")
-	given := args.text("path", "", mostPath)
-	edits, diff := args.edits(), args.whole("unified_diff", mostContent)
-	create := args.boolean("create_if_missing", false)
-	_, hasEdits := args.members["edits"]
-	_, hasDiff := args.members["unified_diff"]
-	if hasDiff && diff == "" {
-		args.reject(`argument "unified_diff" is empty: send a unified diff`)
-	}
-	if hasEdits == hasDiff {
-		args.refuse(codeEditForm, `send either "edits" or "unified_diff", and not both`)
-	}
-	if err := args.err(); err != nil {
+	args := struct {
+		Path   string
+		Edits  []replacement
+		Diff   wholeText `json:"unified_diff"`
+		Create bool      `json:"create_if_missing"`
+	}{}
+	if err := readArguments(e, &args); err != nil {
 		return answer{}, err
+	}
+	given, create, diff := args.Path, args.Create, string(args.Diff)
+	if hasEdits := len(args.Edits) > 0; hasEdits == (diff != "") {
+		return answer{}, invalid(codeEditForm, `send either "edits" or "unified_diff", and not both`)
 	}
 	var facts written
 	o, err := w.apply(ctx, e, &change{given: given, make: func(path string, before *document) (document, error) {
@@ -56,46 +47,18 @@ func (w *writer) editFile(ctx context.Context, e *tool.Execution) (answer, error
 			old = *before
 		}
 		var err error
-		if hasDiff {
+		if diff != "" {
 			p := patch{text: diff, isNew: before == nil, names: []string{given, w.show(path), path}}
 			old, facts.Hunks, err = p.apply(old)
 			return old, err
 		}
-		old, facts.Replacements, err = replaceAll(old, edits)
+		old, facts.Replacements, err = replaceAll(old, args.Edits)
 		return old, err
 	}})
 	if err != nil {
 		return answer{}, err
 	}
 	return w.answer(o, "edited", facts), nil
-}
-
-// edits returns the argument edits, or nothing where it is absent.
-func (a *arguments) edits() []replacement {
-	raw, ok := a.members["edits"]
-	if !ok {
-		return nil
-	}
-	var list []json.RawMessage
-	if rawjson.IsNull(raw) || json.Unmarshal(raw, &list) != nil || len(list) < 1 || len(list) > mostEdits {
-		a.reject(`argument "edits" is not a list of 1 to %d objects: send a list of {"old", "new"}`, mostEdits)
-		return nil
-	}
-	out := make([]replacement, 0, len(list))
-	for i, one := range list {
-		m := parseArguments(one, "old", "new", "replace_all")
-		r := replacement{old: m.whole("old", mostOldText), new: m.whole("new", mostOldText), all: m.boolean("replace_all", false)}
-		for _, name := range []string{"old", "new"} {
-			if _, ok := m.members[name]; !ok {
-				m.reject("argument %q is missing: send a string", name)
-			}
-		}
-		if m.fault != nil && a.fault == nil {
-			a.fault = invalid(m.fault.Code, "edits[%d]: %s", i, m.fault.Message)
-		}
-		out = append(out, r)
-	}
-	return out
 }
 
 // span is a part of a text that is replaced.
@@ -112,7 +75,7 @@ func replaceAll(d document, edits []replacement) (document, int, error) {
 	for i := range edits {
 		r := &edits[i]
 		if d.crlf { // the body has none of its own
-			r.old, r.new = toLF(r.old), toLF(r.new)
+			r.Old, r.New = wholeText(toLF(string(r.Old))), wholeText(toLF(string(r.New)))
 		}
 		found, err := r.find(d.body, i, len(edits))
 		if err != nil {
@@ -123,7 +86,7 @@ func replaceAll(d document, edits []replacement) (document, int, error) {
 	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	size := len(d.body)
 	for i, s := range spans {
-		size += len(edits[s.edit].new) - (s.to - s.from)
+		size += len(edits[s.edit].New) - (s.to - s.from)
 		if i > 0 && s.from < spans[i-1].to {
 			return d, 0, failure(tool.ClassExecutionFailed, codeOverlapping,
 				"edits[%d] and edits[%d] overlap in line %d, so that nothing was written: join them into one edit",
@@ -138,7 +101,7 @@ func replaceAll(d document, edits []replacement) (document, int, error) {
 	at := 0
 	for _, s := range spans {
 		b.WriteString(d.body[at:s.from])
-		b.WriteString(edits[s.edit].new)
+		b.WriteString(string(edits[s.edit].New))
 		at = s.to
 	}
 	b.WriteString(d.body[at:])
@@ -149,25 +112,25 @@ func replaceAll(d document, edits []replacement) (document, int, error) {
 // find returns the places of replacement i of n in body.
 func (r *replacement) find(body string, i, n int) ([]span, error) {
 	switch {
-	case r.old == "" && body == "" && n == 1 && r.new != "":
+	case r.Old == "" && body == "" && n == 1 && r.New != "":
 		return []span{{0, 0, i}}, nil
-	case r.old == "":
+	case r.Old == "":
 		return nil, invalid(codeEmptyOld, `edits[%d]: "old" is empty, which names no place in a file that has text: send the text to replace`, i)
-	case r.old == r.new:
+	case r.Old == r.New:
 		return nil, invalid(codeNoChange, `edits[%d]: "old" and "new" are the same: leave it out`, i)
 	}
-	places := occurrences(body, r.old, r.all)
+	places := occurrences(body, string(r.Old), r.All)
 	switch {
 	case len(places) == 0:
 		return nil, failure(tool.ClassExecutionFailed, codeNotFound, `edits[%d]: "old" is not in the file, so that nothing was `+
 			"written: read the file and send the text exactly as it is there, spaces and line endings included", i)
-	case len(places) > 1 && !r.all:
+	case len(places) > 1 && !r.All:
 		return nil, failure(tool.ClassExecutionFailed, codeAmbiguous, `edits[%d]: "old" is in the file more than once (lines %s), `+
 			"so that nothing was written: send more of the text around it, or set replace_all", i, linesOf(body, places))
 	}
 	spans := make([]span, len(places))
 	for n, at := range places {
-		spans[n] = span{at, at + len(r.old), i}
+		spans[n] = span{at, at + len(r.Old), i}
 	}
 	return spans, nil
 }

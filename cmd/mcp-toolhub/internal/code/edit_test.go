@@ -142,7 +142,7 @@ func TestEditRefuses(t *testing.T) {
 		"neither":               {object{"path": "f"}, codeEditForm},
 		"both":                  {object{"path": "f", "edits": replace("one", "1"), "unified_diff": "@@ -1 +1 @@\n-one\n+1\n"}, codeEditForm},
 		"no edit":               {object{"path": "f", "edits": []object{}}, "invalid_arguments"},
-		"too many edits":        {object{"path": "f", "edits": make([]object, mostEdits+1)}, "invalid_arguments"},
+		"too many edits":        {object{"path": "f", "edits": make([]object, 201)}, "invalid_arguments"},
 		"edits is null":         {object{"path": "f", "edits": nil}, "invalid_arguments"},
 		"edits is one":          {object{"path": "f", "edits": replace("one", "1")[0]}, "invalid_arguments"},
 		"no new":                {object{"path": "f", "edits": []object{{"old": "one"}}}, "invalid_arguments"},
@@ -254,27 +254,27 @@ func naive(text string, edits []replacement) (string, bool) {
 	}
 	var places []place
 	for _, r := range edits {
-		if r.old == "" || r.old == r.new {
+		if string(r.Old) == "" || string(r.Old) == string(r.New) {
 			return "", false
 		}
 		found := 0
-		for at := 0; at+len(r.old) <= len(text); at++ {
-			if text[at:at+len(r.old)] == r.old {
+		for at := 0; at+len(string(r.Old)) <= len(text); at++ {
+			if text[at:at+len(string(r.Old))] == string(r.Old) {
 				places = append(places, place{at, r})
 				found++
-				if r.all {
-					at += len(r.old) - 1
+				if r.All {
+					at += len(string(r.Old)) - 1
 				}
 			}
 		}
-		if found == 0 || found > 1 && !r.all {
+		if found == 0 || found > 1 && !r.All {
 			return "", false
 		}
 	}
 	owner := make([]int, len(text)) // which edit a byte belongs to
 	starts := make(map[int]int)
 	for i, p := range places {
-		for at := p.at; at < p.at+len(p.r.old); at++ {
+		for at := p.at; at < p.at+len(p.r.Old); at++ {
 			if owner[at] != 0 {
 				return "", false
 			}
@@ -285,7 +285,7 @@ func naive(text string, edits []replacement) (string, bool) {
 	var b strings.Builder
 	for at := range len(text) {
 		if i := starts[at]; i > 0 {
-			b.WriteString(places[i-1].r.new)
+			b.WriteString(string(places[i-1].r.New))
 		}
 		if owner[at] == 0 {
 			b.WriteByte(text[at])
@@ -315,10 +315,10 @@ func FuzzEdits(f *testing.F) {
 		if d.body == "" {
 			return
 		}
-		edits := []replacement{{old1, new1, all}, {old2, new2, false}}
+		edits := []replacement{{wholeText(old1), wholeText(new1), all}, {wholeText(old2), wholeText(new2), false}}
 		plain := edits
 		if d.crlf {
-			plain = []replacement{{toLF(old1), toLF(new1), all}, {toLF(old2), toLF(new2), false}}
+			plain = []replacement{{wholeText(toLF(old1)), wholeText(toLF(new1)), all}, {wholeText(toLF(old2)), wholeText(toLF(new2)), false}}
 		}
 		want, fits := naive(d.body, plain)
 		got, _, err := replaceAll(d, edits)

@@ -48,20 +48,21 @@ type dirContent struct {
 }
 
 func (t *Toolset) listDir(ctx context.Context, e *tool.Execution) (answer, error) {
-	args := parseArguments(e.Arguments, "path", "recursive", "limit")
-	arg := args.text("path", ".", mostPath)
-	recursive := args.boolean("recursive", false)
-	limit := args.integer("limit", defaultEntries, 1, mostEntries)
-	if err := args.err(); err != nil {
+	args := struct {
+		Path      string
+		Recursive bool
+		Limit     integer
+	}{Path: ".", Limit: defaultEntries}
+	if err := readArguments(e, &args); err != nil {
 		return answer{}, err
 	}
-	base, err := t.locate(arg)
+	base, err := t.locate(args.Path)
 	if err != nil {
 		return answer{}, err
 	}
-	l := lister{in: t.reading(e), base: base, limit: limit, out: dirContent{Path: t.show(base), Recursive: recursive, Entries: []dirEntry{}}}
-	if err := l.walk(ctx, recursive); err != nil {
-		return answer{}, openFailure(arg, err)
+	l := lister{in: t.reading(e), base: base, limit: int(args.Limit), out: dirContent{Path: t.show(base), Recursive: args.Recursive, Entries: []dirEntry{}}}
+	if err := l.walk(ctx, args.Recursive); err != nil {
+		return answer{}, openFailure(args.Path, err)
 	}
 	note := ""
 	if l.out.Truncated {

@@ -15,10 +15,7 @@ import (
 
 const (
 	defaultLines  = 200
-	mostLines     = 1000
 	mostLineBytes = 4096
-	mostStartLine = 1<<31 - 1
-	mostPath      = 4096
 
 	// mostTextBytes bounds the text of one result as JSON writes it. Text stands in a result twice, and a message on
 	// stdio ends at 16 MiB.
@@ -45,30 +42,31 @@ type fileContent struct {
 }
 
 func (t *Toolset) readFile(ctx context.Context, e *tool.Execution) (answer, error) {
-	args := parseArguments(e.Arguments, "path", "start_line", "max_lines")
-	arg := args.text("path", "", mostPath)
-	start := args.integer("start_line", 1, 1, mostStartLine)
-	count := args.integer("max_lines", defaultLines, 1, mostLines)
-	if err := args.err(); err != nil {
+	args := struct {
+		Path      string
+		StartLine integer `json:"start_line"`
+		MaxLines  integer `json:"max_lines"`
+	}{StartLine: 1, MaxLines: defaultLines}
+	if err := readArguments(e, &args); err != nil {
 		return answer{}, err
 	}
-	path, err := t.locate(arg)
+	path, err := t.locate(args.Path)
 	if err != nil {
 		return answer{}, err
 	}
 	f, err := t.reading(e).first(path)
 	if err != nil {
-		return answer{}, openFailure(arg, err)
+		return answer{}, openFailure(args.Path, err)
 	}
 	defer f.Close()
 	if f.info.IsDir() {
-		return answer{}, invalid(codeIsDirectory, "%q is a directory: list it with list_dir", arg)
+		return answer{}, invalid(codeIsDirectory, "%q is a directory: list it with list_dir", args.Path)
 	}
 	out := fileContent{Path: t.show(path), SizeBytes: f.info.Size(), Encoding: encodingUTF8}
 	br := bufio.NewReaderSize(&source{check: ctx.Err, r: f}, 64<<10)
 	head, err := br.Peek(sniffBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return answer{}, readFailure(arg, err)
+		return answer{}, readFailure(args.Path, err)
 	}
 	if kind := binaryType(head); kind != "" {
 		return binaryAnswer(out, kind), nil
@@ -77,8 +75,8 @@ func (t *Toolset) readFile(ctx context.Context, e *tool.Execution) (answer, erro
 		out.Encoding = encodingUTF8BOM
 		br.Discard(3)
 	}
-	if err := out.readLines(&lines{br: br}, start, count); err != nil {
-		return answer{}, readFailure(arg, err)
+	if err := out.readLines(&lines{br: br}, int(args.StartLine), int(args.MaxLines)); err != nil {
+		return answer{}, readFailure(args.Path, err)
 	}
 	return answer{text: *out.Text, note: out.note(), structured: out}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -16,9 +15,6 @@ import (
 
 const (
 	runCommand = "run_command"
-
-	maxWords = 1000     // of a command
-	maxWord  = 32 << 10 // characters of one
 
 	codeCommandChanged = "command_changed"
 )
@@ -85,17 +81,19 @@ type ran struct {
 // runCommand runs argv. A command that fails is an answer with isError; one that was ended is a failure that carries what
 // it had written by then.
 func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, error) {
-	if t.runner == nil {
-		return answer{}, failure(tool.ClassUnknownTool, "", "the hub runs no commands: list the tools again")
-	}
 	limits := t.bounds.Config()
-	a := parseArguments(e.Arguments, "argv", "cwd", "timeout_ms")
-	argv := a.words("argv")
-	cwd := a.text("cwd", ".", 4096)
-	most := int(limits.Timeout.Milliseconds())
-	timeout := time.Duration(a.integer("timeout_ms", most, 1, most)) * time.Millisecond
-	if err := a.err(); err != nil {
+	args := struct {
+		Argv    []string
+		CWD     string
+		Timeout integer `json:"timeout_ms"`
+	}{CWD: ".", Timeout: integer(limits.Timeout.Milliseconds())}
+	if err := readArguments(e, &args); err != nil {
 		return answer{}, err
+	}
+	argv, cwd, timeout := args.Argv, args.CWD, time.Duration(args.Timeout)*time.Millisecond
+	if argv[0] == "" || strings.ContainsRune(strings.Join(argv, ""), 0) {
+		return answer{}, invalid("", `argument "argv" names no program, or holds a NUL character, which no argument of a program can: send the `+
+			"program first, then its arguments, one string each")
 	}
 	found, err := t.findCommand(argv[0], cwd, e.Command)
 	if err != nil {
@@ -205,31 +203,4 @@ func (r *ran) text() string {
 		}
 	}
 	return b.String()
-}
-
-// words returns a list of 1 to maxWords strings, the first of which is not empty.
-func (a *arguments) words(name string) []string {
-	raw, ok := a.members[name]
-	if !ok {
-		a.reject("argument %q is missing: send a list of strings, the program first", name)
-		return []string{""}
-	}
-	var words []string
-	sound := true
-	err := rawjson.Elements(raw, func(v []byte) bool {
-		word, ok := rawjson.String(v)
-		sound = sound && ok && utf8.RuneCountInString(word) <= maxWord && !strings.ContainsRune(word, 0)
-		words = append(words, word)
-		return sound && len(words) <= maxWords
-	})
-	switch {
-	case err != nil || !sound:
-		a.reject("argument %q is no list of strings without NUL characters, of %d characters each at most: send the program and "+
-			"its arguments, one string each", name, maxWord)
-	case len(words) == 0 || len(words) > maxWords || words[0] == "":
-		a.reject("argument %q names no program, or has over %d words: send the program first, then its arguments", name, maxWords)
-	default:
-		return words
-	}
-	return []string{""}
 }

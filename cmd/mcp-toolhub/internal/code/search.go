@@ -21,7 +21,6 @@ import (
 const (
 	defaultMatches = 100
 	mostMatches    = 1000
-	mostQuery      = 1024
 	mostMatchBytes = 512 // shown of a matching line
 
 	// A line takes at most about (size of the program) x (bytes looked at) steps, and no step can be interrupted: so the
@@ -92,27 +91,23 @@ type searcher struct {
 }
 
 func (t *Toolset) search(ctx context.Context, e *tool.Execution) (answer, error) {
-	args := parseArguments(e.Arguments, "query", "path", "glob", "limit")
+	args := struct {
+		Query, Path, Glob string
+		Limit             integer
+	}{Path: ".", Limit: defaultMatches}
 	s := &searcher{t: t, in: t.reading(e), budget: t.maxScanBytes, progress: e.Progress}
-	query := args.text("query", "", mostQuery)
-	arg := args.text("path", ".", mostPath)
-	glob := ""
-	if _, ok := args.members["glob"]; ok {
-		glob = args.text("glob", "", mostGlob)
-	}
-	s.limit = args.integer("limit", defaultMatches, 1, mostMatches)
-	err := args.err()
+	err := readArguments(e, &args)
 	if err == nil {
-		err = s.compile(query, glob)
+		s.limit, err = int(args.Limit), s.compile(args.Query, args.Glob)
 	}
 	if err == nil {
-		s.base, err = t.locate(arg)
+		s.base, err = t.locate(args.Path)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	s.out = searchContent{Query: query, Path: t.show(s.base), Glob: glob, Matches: []match{}}
-	if err := s.run(ctx, arg); err != nil {
+	s.out = searchContent{Query: args.Query, Path: t.show(s.base), Glob: args.Glob, Matches: []match{}}
+	if err := s.run(ctx, args.Path); err != nil {
 		return answer{}, err
 	}
 	s.out.BytesSearched = t.maxScanBytes - s.budget

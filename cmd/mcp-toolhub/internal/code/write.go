@@ -11,52 +11,42 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
-// mostContent bounds the texts of one call, in characters.
-const mostContent = 4 << 20
-
 func (w *writer) writeFile(ctx context.Context, e *tool.Execution) (answer, error) {
-	if w == nil {
-		return answer{}, unknownTool(writeFile)
-	}
-	args := parseArguments(e.Arguments, "path", "content", "create_dirs", "overwrite")
-	given := args.text("path", "", mostPath)
-	content := args.whole("content", mostContent)
-	if _, ok := args.members["content"]; !ok {
-		args.reject(`argument "content" is missing: send the text of the file, "" for an empty one`)
-	}
-	makeDirs := args.boolean("create_dirs", true)
-	overwrite := args.boolean("overwrite", false)
-	if err := args.err(); err != nil {
+	args := struct {
+		Path       string
+		Content    wholeText
+		CreateDirs bool `json:"create_dirs"`
+		Overwrite  bool
+	}{CreateDirs: true}
+	if err := readArguments(e, &args); err != nil {
 		return answer{}, err
 	}
-	o, err := w.apply(ctx, e, &change{given: given, createDirs: makeDirs, onlyNew: !overwrite,
-		make: func(_ string, before *document) (document, error) { return documentOf(content).like(before), nil }})
+	o, err := w.apply(ctx, e, &change{given: args.Path, createDirs: args.CreateDirs, onlyNew: !args.Overwrite,
+		make: func(_ string, before *document) (document, error) {
+			return documentOf(string(args.Content)).like(before), nil
+		}})
 	if err != nil {
 		return answer{}, err
 	}
 	return w.answer(o, "replaced", written{}), nil
 }
 
-// whole returns a string of up to most characters that can be written as it was sent; "" where it is absent.
-func (a *arguments) whole(name string, most int) string {
-	raw, ok := a.members[name]
-	if !ok {
-		return ""
+// wholeText is a string that can be written as it was sent. Its faults are *tool.Failure.
+type wholeText string
+
+func (w *wholeText) UnmarshalJSON(raw []byte) error {
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return err
 	}
-	var s *string
-	if err := json.Unmarshal(raw, &s); err != nil || s == nil {
-		a.reject("argument %q is not a string: send a string of up to %d characters", name, most)
-		return ""
+	if !exact(raw) {
+		return invalid(codeNotText, "a text holds half of a surrogate pair or bytes that are not UTF-8, which cannot be written as they are: send text")
 	}
-	switch n := utf8.RuneCountInString(*s); {
-	case n > most:
-		a.reject("argument %q has %d characters: send up to %d", name, n, most)
-	case !exact(raw):
-		a.refuse(codeNotText, "argument %q holds half of a surrogate pair or bytes that are not UTF-8, which cannot be written as they are: send text", name)
-	case strings.ContainsRune(*s, 0):
-		a.refuse(codeNotText, "argument %q holds a NUL character, which no text does: this tool writes text", name)
+	if strings.ContainsRune(s, 0) {
+		return invalid(codeNotText, "a text holds a NUL character, which no text does: this tool writes text")
 	}
-	return *s
+	*w = wholeText(s)
+	return nil
 }
 
 // exact reports whether a JSON string says which characters it stands for: decoding puts U+FFFD for bytes that are not UTF-8

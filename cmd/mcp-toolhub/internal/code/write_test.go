@@ -176,7 +176,7 @@ func TestWriteFileRefuses(t *testing.T) {
 			c.Protected = []string{filepath.Join(c.Root, "hub.yaml")}
 			c.SensitivePaths = []string{"*.mine"}
 		})
-	huge := strings.Repeat("x", mostContent+1)
+	huge := strings.Repeat("x", 4<<20+1)
 	denied, sandbox := string(tool.ClassPermissionDenied), codeOutsideRoots
 	for name, tc := range map[string]struct {
 		args any
@@ -458,7 +458,7 @@ func TestResultIsBounded(t *testing.T) {
 	if c := decode[written](t, r); !c.ContentTruncated || c.AddedLines-c.RemovedLines != 2 || len(c.Locations) != 1 || c.Locations[0].Line != 3 {
 		t.Errorf("very many lines: %+v", c)
 	}
-	if _, _, err := replaceAll(documentOf(long), []replacement{{"0", strings.Repeat("y", 1000), true}}); err == nil {
+	if _, _, err := replaceAll(documentOf(long), []replacement{{"0", wholeText(strings.Repeat("y", 1000)), true}}); err == nil {
 		t.Error("a text that grows without bound is built")
 	}
 	grow := object{"path": "n", "edits": []object{{"old": "0", "new": strings.Repeat("y", 1000), "replace_all": true}}}
