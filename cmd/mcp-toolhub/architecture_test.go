@@ -156,7 +156,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads raw arguments",
 		"internal/schema":                  "arguments are as the declarations say",
-		"policy/target":                    "writes where a path led when that was permitted",
+		"policy/target":                    "writes where a path led when that was permitted, and knows sensitive paths by its globs",
 		"cmd/mcp-toolhub/internal/command": "runs commands",
 	},
 	"cmd/mcp-toolhub/internal/command": {

@@ -90,7 +90,7 @@ func NewLimits(c Config, h HubPaths) (*Limits, error) {
 		return nil, fmt.Errorf("limits of targets: %w", err)
 	}
 	l := &Limits{sensitive: newSensitive(c.SensitivePaths, c.ExemptPaths)}
-	l.sensitive.own, l.sensitive.secrets = globsOf(h.Own), globsOf(h.Secrets)
+	l.sensitive.own, l.sensitive.secrets = NewGlobs(Literal(h.Own...)...), NewGlobs(Literal(h.Secrets...)...)
 	roots := c.AllowedWriteRoots
 	if c.AllowTempWrites && h.Temp != "" {
 		roots = append([]string{h.Temp}, roots...)
@@ -114,17 +114,6 @@ func NewLimits(c Config, h HubPaths) (*Limits, error) {
 		l.denySelf = l.denySelf || matchesAny(l.denyHosts, own)
 	}
 	return l, nil
-}
-
-// globsOf returns globs that match paths, absolute, and everything below them.
-func globsOf(paths []string) []string {
-	var globs []string
-	for _, path := range paths {
-		for _, g := range Literal(path) {
-			globs = append(globs, glob(g))
-		}
-	}
-	return globs
 }
 
 // realDir is dir with every link followed; "" where it cannot be told.
@@ -266,7 +255,7 @@ func (l *Limits) Sensitive(t *Target) string {
 
 // Secret reports whether a path is one of the hub's secrets.
 func (l *Limits) Secret(t *Target) bool {
-	return !t.Remote && len(l.sensitive.secrets) > 0 && t.Resolved != "" && anyGlob(l.sensitive.secrets, namesOf(t.Resolved))
+	return !t.Remote && t.Resolved != "" && l.sensitive.secrets.Match(t.Resolved)
 }
 
 func (l *Limits) writable(path string, root Root) bool {

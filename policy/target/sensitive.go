@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -100,10 +101,10 @@ func beginning(name string) string {
 // sensitive matches sensitive paths.
 type sensitive struct {
 	first   map[string][]sequence // by the first name of the sequence, folded
-	globs   []string              // of the operator, folded
-	exempt  []string              // globs of the operator, folded
-	own     []string              // globs of HubPaths.Own, folded
-	secrets []string              // globs of HubPaths.Secrets, folded
+	globs   Globs                 // of the operator
+	exempt  Globs                 // of the operator
+	own     Globs                 // of HubPaths.Own
+	secrets Globs                 // of HubPaths.Secrets
 }
 
 // sequence are names below one another.
@@ -114,7 +115,7 @@ type sequence struct {
 }
 
 func newSensitive(more, exempt []string) *sensitive {
-	s := &sensitive{first: make(map[string][]sequence)}
+	s := &sensitive{first: make(map[string][]sequence), globs: NewGlobs(more...), exempt: NewGlobs(exempt...)}
 	for class, list := range defaultSensitive() {
 		for _, text := range list {
 			rest, rooted := strings.CutPrefix(text, "/")
@@ -122,34 +123,51 @@ func newSensitive(more, exempt []string) *sensitive {
 			s.first[names[0]] = append(s.first[names[0]], sequence{names, rooted, class})
 		}
 	}
-	for _, g := range more {
-		s.globs = append(s.globs, glob(g))
-	}
-	for _, g := range exempt {
-		s.exempt = append(s.exempt, glob(g))
-	}
 	return s
 }
 
-// Literal returns the globs for Config that match path, absolute, and everything below it: with its links, and with the links
-// followed, as targets are. A character that is special in globs becomes "?".
-func Literal(path string) []string {
+// Literal returns the patterns for Globs that match paths, absolute, and everything below them: with their links, and with the
+// links followed, as targets are. A character that is special in patterns becomes "?".
+func Literal(paths ...string) []string {
 	quote := strings.NewReplacer("[", "?", "]", "?", "*", "?", "{", "?", "}", "?", `\`, "/")
-	globs := []string{quote.Replace(filepath.ToSlash(path))}
-	if real := realDir(path); real != "" && real != path {
-		globs = append(globs, quote.Replace(filepath.ToSlash(real)))
+	var globs []string
+	for _, path := range paths {
+		globs = append(globs, quote.Replace(filepath.ToSlash(path)))
+		if real := realDir(path); real != "" && real != path {
+			globs = append(globs, quote.Replace(filepath.ToSlash(real)))
+		}
 	}
 	return globs
 }
 
-// glob makes a pattern one over whole folded paths without a leading slash; one without a leading slash holds everywhere.
-func glob(pattern string) string {
-	folded := strings.TrimRight(fold(pattern), "/")
-	if rest, rooted := strings.CutPrefix(folded, "/"); rooted {
-		return rest + "/**"
+// Globs match paths, whatever spelling of a name some file system takes for the same: letter case, for instance.
+type Globs []string // over whole folded paths without a leading slash
+
+// NewGlobs returns the globs of patterns. One without a leading slash holds in every directory. What lies below a path that
+// matches matches, too.
+func NewGlobs(patterns ...string) Globs {
+	var g Globs
+	for _, pattern := range patterns {
+		folded := strings.TrimRight(fold(pattern), "/")
+		if rest, rooted := strings.CutPrefix(folded, "/"); rooted {
+			g = append(g, rest+"/**") // "a/**" holds for "a" as well
+		} else {
+			g = append(g, "**/"+folded+"/**")
+		}
 	}
-	return "**/" + folded + "/**"
+	return g
 }
+
+// Match reports whether path, absolute, is one that the globs stand for.
+func (g Globs) Match(path string) bool { return len(g) > 0 && g.match(namesOf(path)) }
+
+func (g Globs) match(names []string) bool {
+	path := strings.Join(names, "/")
+	return slices.ContainsFunc(g, func(glob string) bool { return doublestar.MatchUnvalidated(glob, path) })
+}
+
+// Alike reports whether some file system may take the names of two paths for the same.
+func Alike(a, b string) bool { return slices.Equal(namesOf(a), namesOf(b)) }
 
 func fold(path string) string {
 	names := strings.Split(filepath.ToSlash(path), "/")
@@ -166,13 +184,13 @@ func (s *sensitive) class(path string, write bool) string {
 	}
 	rooted := strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\`)
 	names := namesOf(path)
-	if write && len(s.own) > 0 && anyGlob(s.own, names) {
+	if write && len(s.own) > 0 && s.own.match(names) {
 		return classOwn
 	}
-	if len(s.exempt) > 0 && anyGlob(s.exempt, names) {
+	if len(s.exempt) > 0 && s.exempt.match(names) {
 		return ""
 	}
-	if len(s.globs) > 0 && anyGlob(s.globs, names) {
+	if len(s.globs) > 0 && s.globs.match(names) {
 		return classOperator
 	}
 	for i := range names {
@@ -187,16 +205,14 @@ func (s *sensitive) class(path string, write bool) string {
 func namesOf(path string) []string {
 	names := strings.Split(strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/"), "/")
 	for i, n := range names {
+		if runtime.GOOS == "windows" && i > 0 {
+			n, _, _ = strings.Cut(n, ":") // the name of a stream
+		}
 		if names[i] = strings.TrimRight(foldName(n), ". "); names[i] == "" { // some file systems take these away
 			names[i] = n
 		}
 	}
 	return names
-}
-
-func anyGlob(globs, names []string) bool {
-	path := strings.Join(names, "/")
-	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
 }
 
 // at looks at names[i:] as the beginning of a sequence, and at names[i] by itself.

@@ -31,6 +31,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // Name is the toolset's name: the first word of its canonical names.
@@ -40,8 +41,8 @@ const Name = "code"
 type Toolset struct {
 	root          string
 	home          string
-	sensitive     sensitivePaths // are read where that has been permitted
-	never         sensitivePaths // are not, whoever permits it; all of them are sensitive, too
+	sensitive     target.Globs // are read where that has been permitted
+	never         target.Globs // are not, whoever permits it; all of them are sensitive, too
 	maxScanBytes  int64
 	maxSearchTime time.Duration
 	writer        *writer // nil: nothing may be written
@@ -65,8 +66,8 @@ func New(cfg Config) (*Toolset, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("code: the root %q is not a directory: set code.root to one", root)
 	}
-	secrets := append(slices.Clone(cfg.SensitivePaths), globsOf(cfg.Secrets)...)
-	sensitive, err := newSensitivePaths(append(globsOf(cfg.SensitiveDirs), secrets...), cfg.Home)
+	secrets := append(slices.Clone(cfg.SensitivePaths), target.Literal(cfg.Secrets...)...)
+	sensitive, err := newSensitivePaths(append(target.Literal(cfg.SensitiveDirs...), secrets...), cfg.Home)
 	if err != nil {
 		return nil, err
 	}

@@ -144,7 +144,7 @@ func (l *lister) entry(rel string, d fs.DirEntry) dirEntry {
 	case fs.ModeSymlink:
 		e.Type = "symlink"
 	}
-	if l.in.sensitive.contain(full) || l.in.sensitive.contain(filepath.Join(l.in.top, filepath.FromSlash(rel))) {
+	if l.in.sensitive.Match(full) || l.in.sensitive.Match(filepath.Join(l.in.top, filepath.FromSlash(rel))) {
 		e.Note = noteSensitive
 		return e
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // opened is a regular file or a directory that may be read.
@@ -58,8 +59,8 @@ func (t *Toolset) open(path string) (*opened, error) {
 // openBut opens path, absolute and clean, unless it is one of those that are refused: with err. The name is judged before
 // anything is touched, and what was opened is judged once more by its own descriptor, so that no link and no exchange of the
 // file in between leads to what is refused.
-func (t *Toolset) openBut(path string, refused sensitivePaths, refusal error) (*opened, error) {
-	if refused.contain(path) {
+func (t *Toolset) openBut(path string, refused target.Globs, refusal error) (*opened, error) {
+	if refused.Match(path) {
 		return nil, refusal
 	}
 	info, err := os.Stat(path) // opening alone may act on a device
@@ -81,7 +82,7 @@ func (t *Toolset) openBut(path string, refused sensitivePaths, refusal error) (*
 }
 
 // judge decides about f, which was opened as path, by what f is now.
-func judge(f *os.File, path string, refused sensitivePaths, refusal error) (*opened, error) {
+func judge(f *os.File, path string, refused target.Globs, refusal error) (*opened, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func judge(f *os.File, path string, refused sensitivePaths, refusal error) (*ope
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(names, refused.contain) {
+	if slices.ContainsFunc(names, refused.Match) {
 		return nil, refusal
 	}
 	return &opened{File: f, info: info, names: names}, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // pathArgument is the JSON pointer of the argument that says what a call reads.
@@ -62,7 +63,7 @@ func (r *reading) permits(o *opened) bool {
 		if err != nil || !os.SameFile(now, o.info) {
 			return false
 		}
-		alike := slices.ContainsFunc(o.names, func(name string) bool { return foldPath(p) == foldPath(name) })
+		alike := slices.ContainsFunc(o.names, func(name string) bool { return target.Alike(p, name) })
 		return alike || runtime.GOOS == "windows" && !holdsLink(p)
 	})
 }

@@ -125,9 +125,9 @@ func (t *Toolset) findCommand(name, cwd string, permitted *tool.Command) (tool.C
 		return tool.Command{}, command.Refusal(tool.ClassInvalidArguments, err.Error(), err)
 	}
 	switch {
-	case t.never.contain(dir):
+	case t.never.Match(dir):
 		return tool.Command{}, openFailure(cwd, errNever)
-	case permitted == nil && t.sensitive.contain(dir):
+	case permitted == nil && t.sensitive.Match(dir):
 		return tool.Command{}, openFailure(cwd, errSensitive)
 	}
 	program, err := t.bounds.Find(name, dir)

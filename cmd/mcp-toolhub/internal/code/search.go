@@ -203,7 +203,7 @@ func (s *searcher) entry(ctx context.Context, full string, e fs.DirEntry, levels
 	if decided && !chosen {
 		return nil
 	}
-	if s.t.sensitive.contain(full) { // counted also where hidden or ignored, as most are: a search that misses them says so
+	if s.t.sensitive.Match(full) { // counted also where hidden or ignored, as most are: a search that misses them says so
 		s.out.Skipped.Sensitive++
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 func TestSensitivePaths(t *testing.T) {
@@ -55,7 +56,7 @@ func TestSensitivePaths(t *testing.T) {
 		"/data/c/x":                      false,
 		"/":                              false,
 	} {
-		if got := s.contain(filepath.FromSlash(path)); got != want {
+		if got := s.Match(filepath.FromSlash(path)); got != want {
 			t.Errorf("%q: sensitive %v, want %v", path, got, want)
 		}
 	}
@@ -229,12 +230,12 @@ func TestSensitiveDirs(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "journal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSensitivePaths(globsOf([]string{dir}), "")
+	s, err := newSensitivePaths(target.Literal(dir), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{dir: true, filepath.Join(dir, "journal", "x"): true, dir + "x": false, filepath.Dir(dir): false} {
-		if got := s.contain(path); got != want {
+		if got := s.Match(path); got != want {
 			t.Errorf("contain(%q) = %v, want %v", path, got, want)
 		}
 	}

@@ -52,7 +52,7 @@ type writer struct {
 	root, real string         // of the project: as the operator names it, and with links followed
 	paths      target.Root    // where paths start, and which directories may be written to
 	limits     *target.Limits // what holds where nobody else has looked at a path
-	never      sensitivePaths // is never written, whoever allows it
+	never      target.Globs   // is never written, whoever allows it
 
 	// turn holds one: two calls that change one file would otherwise lose what the first has written.
 	turn chan struct{}
@@ -73,9 +73,7 @@ func newWriter(cfg Config, root string) (*writer, error) {
 		return nil, fmt.Errorf("code: %w", err)
 	}
 	never := append([]string{"/proc", "/sys", "/dev"}, cfg.SensitivePaths...)
-	for _, dirs := range [][]string{cfg.SensitiveDirs, cfg.Secrets, cfg.Protected} {
-		never = append(never, globsOf(dirs)...)
-	}
+	never = append(never, target.Literal(slices.Concat(cfg.SensitiveDirs, cfg.Secrets, cfg.Protected)...)...)
 	w := &writer{root: root, real: root, limits: limits, turn: make(chan struct{}, 1),
 		paths: target.NewRoot(root, cfg.Home).Writing(cfg.AllowedWriteRoots...)}
 	if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -119,7 +117,7 @@ func (w *writer) aim(e *tool.Execution, given string) (string, error) {
 			"%+q does not exist, but a name that reads the same in other code points does: copy the name from list_dir", clip(given, 200))
 	}
 	path := found[0].Resolved
-	if w.never.contain(path) {
+	if w.never.Match(path) {
 		return "", failure(tool.ClassPermissionDenied, codeProtected, "%q is never written by this tool: it belongs to "+
 			"the system, to the hub itself or to what its operator protects; leave it as it is", clip(given, 200))
 	}
