@@ -44,14 +44,7 @@ type entry struct {
 }
 
 func (e *entry) nextID() string {
-	quoted := e.nextQuotedID()
-	return quoted[1 : len(quoted)-1]
-}
-
-// nextQuotedID is nextID with its quotes.
-func (e *entry) nextQuotedID() string {
-	text := append(make([]byte, 0, 40), `"`+idPrefix...)
-	return string(append(strconv.AppendInt(text, e.ids.Add(1), 10), '"'))
+	return string(strconv.AppendInt(append(make([]byte, 0, 40), idPrefix...), e.ids.Add(1), 10))
 }
 
 // probeTime is maxProbeTime, or a third of the connect timeout where that is less.

@@ -91,11 +91,10 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	if x.over != nil {
 		return tool.Reply{}, x.over(ctx, c, sess, *limits)
 	}
-	quoted := c.nextQuotedID()
-	id := quoted[1 : len(quoted)-1]
+	id := c.nextID()
 	reply := tool.Reply{Mapping: tool.ExternalMapping{
 		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID, ProtocolVersion: sess.version,
-		Method: x.Method, JSONRPCRequestID: quoted,
+		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
 	}}
 	reply.Session = c.client.Key
 	params, asTask, err := c.asTask(x, sess)

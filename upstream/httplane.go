@@ -83,51 +83,28 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 
 // send implements lane.
 func (l *httpLane) send(ctx context.Context, c *pendingRequest) {
-	// The request does not end with ctx but with cancel, which tells the server first.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c.Fly(transport.ContextFlight(cancel))
-	l.server.Flights.Go(func() {
-		defer cancel()
-		c.finish(l.exchange(ctx, c))
-	})
+	l.server.Flights.Go(func() { c.finish(l.exchange(ctx, c)) })
 }
 
-// isDirect reports whether the goroutine of c's caller can exchange it.
+// isDirect reports whether c can be exchanged over a Direct.
 func (l *httpLane) isDirect(c *pendingRequest) bool {
-	return l.head != nil && !l.redirected.Load() && c.fits()
+	return l.head != nil && !l.redirected.Load() && len(c.params) <= transport.MaxDirect
 }
 
-// exchangeHere is exchange on the goroutine of the caller, until deadline or until c is aborted.
-func (l *httpLane) exchangeHere(ctx context.Context, c *pendingRequest, deadline time.Time) response {
-	l.server.Flights.Add(1)
-	defer l.server.Flights.Done()
-	c.head, c.hop = l.head, l.hop != nil
-	resp, err := l.server.Direct.Do(ctx, c, deadline)
-	if err == nil && resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
+// exchange posts the call and reads what comes back up to the response. It does not end with ctx but with cancel, which tells the
+// server first.
+func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
+	if l.isDirect(c) {
+		c.head, c.hop = l.head, l.hop != nil
+		resp, err := l.server.Direct.Do(ctx, c)
+		if err != nil || resp.StatusCode/100 != 3 || resp.Header.Get("Location") == "" {
+			return l.answered(ctx, c, resp, err)
+		}
 		_ = resp.Body.Close()
 		l.redirected.Store(true)
-		ctx, cancel := l.aside(ctx, c)
-		defer cancel()
-		return l.exchange(ctx, c)
 	}
-	return l.answered(ctx, c, resp, err)
-}
-
-// aside returns a context that ends when c is aborted, for further requests on behalf of c.
-func (l *httpLane) aside(ctx context.Context, c *pendingRequest) (context.Context, context.CancelFunc) {
-	if c.head == nil {
-		return ctx, func() {} // it does already
-	}
-	c.Attend()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	if !c.Fly(transport.ContextFlight(cancel)) {
-		cancel()
-	}
-	return ctx, cancel
-}
-
-// exchange posts the call and reads what comes back up to the response.
-func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
+	ctx, cancel := transport.Aside(ctx, c)
+	defer cancel()
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { c.Begin() }}
 	req, err := l.newRequest(httptrace.WithClientTrace(ctx, trace), http.MethodPost, c.body())
 	if err != nil {
@@ -135,7 +112,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 			Message: "the request could not be made: check the server's url"}}
 	}
 	if l.hop != nil {
-		c.hopHeaders(req.Header)
+		c.hopHeaders(req.Header.Set)
 	}
 	resp, err := l.calls.Do(req)
 	return l.answered(ctx, c, resp, err)
@@ -144,7 +121,7 @@ func (l *httpLane) exchange(ctx context.Context, c *pendingRequest) response {
 // answered reads what came back on the request of c up to the response.
 func (l *httpLane) answered(ctx context.Context, c *pendingRequest, resp *http.Response, err error) response {
 	if err != nil {
-		return l.unreached(ctx, c, err)
+		return l.unreached(c, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
@@ -153,7 +130,7 @@ func (l *httpLane) answered(ctx context.Context, c *pendingRequest, resp *http.R
 	case transport.IsEventStream(resp):
 		return l.readStream(ctx, c, resp.Body)
 	case transport.MediaType(resp) == "application/json":
-		return l.readJSON(ctx, c, resp)
+		return l.readJSON(c, resp)
 	}
 	return response{err: &tool.Failure{
 		Class: tool.ClassDependencyUnavailable,
@@ -165,27 +142,25 @@ func (l *httpLane) answered(ctx context.Context, c *pendingRequest, resp *http.R
 }
 
 // unreached is the answer of a call whose request failed below HTTP.
-func (l *httpLane) unreached(ctx context.Context, c *pendingRequest, err error) response {
+func (l *httpLane) unreached(c *pendingRequest, err error) response {
 	var redirect *fault.RedirectError
 	if errors.As(err, &redirect) {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
 			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
 	}
-	cut := l.isCut(ctx, c, err)
-	if c.sent() || cut {
-		return endedFailure(c, err).cutIf(cut)
+	l.suspect(c)
+	if c.sent() {
+		return endedFailure(c, err)
 	}
 	return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "connection_failed", Cause: err,
 		Message: "the server could not be reached: call again once it is back"}}
 }
 
-// isCut reports whether the exchange of c failed with err because nobody waits any more. Otherwise, the server is suspect.
-func (l *httpLane) isCut(ctx context.Context, c *pendingRequest, err error) bool {
-	cut := c.isAborted(err)
-	if !cut && ctx.Err() == nil {
+// suspect notes that the exchange of c failed, unless that was aborted.
+func (l *httpLane) suspect(c *pendingRequest) {
+	if !c.isAborted() {
 		l.onSuspect()
 	}
-	return cut
 }
 
 // refused is the answer of a call that got a status other than success.
@@ -235,24 +210,25 @@ func (l *httpLane) forgotten(ctx context.Context, status int, c *pendingRequest)
 		return false
 	}
 	if status == http.StatusBadRequest {
-		ctx, end := l.aside(ctx, c)
+		ctx, end := transport.Aside(ctx, c)
 		defer end()
 		ctx, cancel := context.WithTimeout(ctx, transport.CancelPatience)
 		defer cancel()
-		a := l.exchange(ctx, l.newPing())
+		a := await(ctx, l, l.newPing())
 		return a.status == http.StatusBadRequest || a.status == http.StatusNotFound
 	}
 	return status == http.StatusNotFound
 }
 
 // readJSON reads a response of content type application/json.
-func (l *httpLane) readJSON(ctx context.Context, c *pendingRequest, resp *http.Response) response {
+func (l *httpLane) readJSON(c *pendingRequest, resp *http.Response) response {
 	got, err := jsonrpc.ReadBody(resp.Body, resp.ContentLength, int64(l.limit), l.server.Account)
 	if full := noRoom(err); full != nil || errors.Is(err, jsonrpc.ErrBodyTooLarge) {
 		return l.oversizeAnswer(full)
 	}
 	if err != nil {
-		return endedFailure(c, err).cutIf(l.isCut(ctx, c, err))
+		l.suspect(c)
+		return endedFailure(c, err)
 	}
 	if got.Text = bytes.TrimSpace(got.Text); len(got.Text) > 0 && got.Text[0] == '[' {
 		got.Text = responseIn(got.Text, c.id)
@@ -301,7 +277,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 				lastID, resumes = ev.ID, 0
 			}
 			if a, done := l.received(ctx, c, ev); done {
-				if !transport.IsDirect(body) {
+				if c.head == nil { // over net/http
 					c.finish(a) // the caller need not wait for the stream's end
 					drain(body)
 				}
@@ -315,21 +291,20 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			return l.oversizeAnswer(events.NoRoom())
 		}
 		var rest io.ReadCloser
-		if lastID != "" && l.hop == nil && !c.isAborted(err) {
+		if lastID != "" && l.hop == nil && !c.isAborted() {
 			_ = body.Close()
 			var end context.CancelFunc
-			ctx, end = l.aside(ctx, c)
+			ctx, end = transport.Aside(ctx, c)
 			defer end() // with the call: rest needs it
 			for again := true; again && rest == nil && resumes < maxResumes; resumes++ {
 				rest, again = l.resume(ctx, lastID, pause)
 			}
 		}
 		if rest == nil {
-			cut := c.isAborted(err)
 			if !errors.Is(err, io.EOF) {
-				cut = l.isCut(ctx, c, err)
+				l.suspect(c)
 			}
-			return endedFailure(c, err).cutIf(cut)
+			return endedFailure(c, err)
 		}
 		body, events = rest, jsonrpc.NewEventReader(rest, l.limit, l.server.Account)
 		events.LastID = lastID
@@ -499,10 +474,10 @@ func (l *httpLane) newPing() *pendingRequest {
 func (l *httpLane) ping(ctx context.Context) error {
 	c := l.newPing()
 	if l.hop == nil {
-		return pingError(l.exchange(ctx, c))
+		return pingError(await(ctx, l, c))
 	}
 	c.method = methodDiscover // 2026-07-28 has no ping
-	a := l.exchange(ctx, c)
+	a := await(ctx, l, c)
 	var rpc *tool.RPCError
 	if errors.As(a.err, &rpc) && (a.status == http.StatusBadRequest || a.status == http.StatusNotFound || rpc.Code == tool.CodeMethodNotFound) {
 		return errors.New("the server does not speak protocol 2026-07-28 any more")

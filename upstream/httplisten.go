@@ -154,7 +154,7 @@ func (s *standing) once(ctx context.Context, again bool) (supported bool) {
 	if err != nil {
 		return false
 	}
-	s.call.hopHeaders(req.Header)
+	s.call.hopHeaders(req.Header.Set)
 	resp, err := l.control.Do(req)
 	if err != nil {
 		return true

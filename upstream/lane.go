@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
@@ -69,9 +67,6 @@ type response struct {
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
 
-	// cut says that the request failed because nobody waits for it any more.
-	cut bool
-
 	// lost says that the session is gone and the server refused the request for that reason alone, so that it was not
 	// executed and may be sent again over the next session.
 	lost bool
@@ -80,12 +75,6 @@ type response struct {
 // in is the answer whose result lies in m.
 func (a response) in(m *jsonrpc.Memory) response {
 	a.memory = m
-	return a
-}
-
-// cutIf is the answer of a request that was cut off, or not.
-func (a response) cutIf(cut bool) response {
-	a.cut = cut
 	return a
 }
 
@@ -103,7 +92,6 @@ const (
 	callQueued  int32 = iota
 	callSent          // the server may have received it
 	callDropped       // nobody waits any more: never to be sent
-	callGivenUp       // sent, and nobody waits any more
 )
 
 // pendingRequest is one raw request under way. Its progress token is its id.
@@ -129,10 +117,10 @@ type pendingRequest struct {
 	ready chan struct{} // has room for one; signalled when take would return something
 
 	mu       sync.Mutex
-	flight   transport.Flight // Streamable HTTP: what the request is under way on; nil for nothing
-	aborted  bool             // nobody waits any more: no flight begins
-	attend   func() response  // waits beside the goroutine that exchanges the request; nil where somebody waits already
-	attended chan response    // has room for one: told what attend returned; nil where it was not called
+	flight   func()          // Streamable HTTP: ends what the request is under way on; nil for nothing
+	aborted  bool            // nobody waits any more: no flight begins
+	attend   func() response // waits beside the goroutine that exchanges the request; nil where somebody waits already
+	attended chan response   // has room for one: told what attend returned; nil where it was not called
 
 	reports queue.Queue[report] // that were not taken yet
 	asked   []*serverRequest    // questions that were not taken yet
@@ -180,16 +168,13 @@ func (c *pendingRequest) Fail(err error) {
 	c.finish(endedFailure(c, err))
 }
 
-// drop marks the call as one that nobody waits for, and reports, once, whether it may have been sent before.
+// drop marks the call as not to be sent, and reports whether it may have been sent before.
 func (c *pendingRequest) drop() (sent bool) {
-	return !c.state.CompareAndSwap(callQueued, callDropped) && c.state.CompareAndSwap(callSent, callGivenUp)
+	return !c.state.CompareAndSwap(callQueued, callDropped) && c.sent()
 }
 
 // sent reports whether the server may have received the request.
-func (c *pendingRequest) sent() bool {
-	state := c.state.Load()
-	return state == callSent || state == callGivenUp
-}
+func (c *pendingRequest) sent() bool { return c.state.Load() == callSent }
 
 // report queues a progress report, unless that is too large. It never blocks, so that one slow consumer does not stop the
 // reader of a stream.
@@ -232,33 +217,25 @@ func (c *pendingRequest) signal() {
 
 // startAttending has somebody wait for c beside the goroutine that exchanges it. c.mu is held.
 func (c *pendingRequest) startAttending() {
-	attend := c.attend
-	if attend == nil {
-		return
+	if attend := c.attend; attend != nil {
+		c.attend, c.attended = nil, make(chan response, 1)
+		go func() { c.attended <- attend() }() // its caller takes the answer from there
 	}
-	c.attend, c.attended = nil, make(chan response, 1)
-	if c.flight != nil {
-		c.flight.Untimed()
-	}
-	go func() { c.attended <- attend() }() // its caller takes the answer from there
 }
 
-// Attend implements transport.DirectCall.
-func (c *pendingRequest) Attend() {
+// isSlow is startAttending where c.mu is free.
+func (c *pendingRequest) isSlow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.startAttending()
 }
 
 // Fly implements transport.DirectCall.
-func (c *pendingRequest) Fly(f transport.Flight) bool {
+func (c *pendingRequest) Fly(abort func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.flight = f; f != nil && c.attended != nil {
-		f.Untimed()
-	}
-	if c.aborted {
-		c.flight = nil
+	if !c.aborted {
+		c.flight = abort
 	}
 	return !c.aborted
 }
@@ -269,41 +246,24 @@ func (c *pendingRequest) abort() {
 	defer c.mu.Unlock()
 	c.aborted = true
 	if c.flight != nil {
-		c.flight.Abort()
+		c.flight()
 	}
 }
 
-// isAborted reports whether the request was aborted, or err says that its deadline has passed.
-func (c *pendingRequest) isAborted(err error) bool {
+// isAborted reports whether the request was aborted.
+func (c *pendingRequest) isAborted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.aborted || errors.Is(err, os.ErrDeadlineExceeded)
-}
-
-// fits reports whether the caller's goroutine can exchange the request: it is not large, and its headers are plain.
-func (c *pendingRequest) fits() bool {
-	if len(c.params) > transport.MaxDirect || !transport.IsPlain(c.name) || !transport.IsPlain(c.method) {
-		return false
-	}
-	for _, value := range c.headers {
-		if !transport.IsPlain(value) {
-			return false
-		}
-	}
-	return true
+	return c.aborted
 }
 
 // Append implements transport.DirectCall.
 func (c *pendingRequest) Append(b []byte) []byte {
 	b = append(b, c.head...)
 	if c.hop {
-		b = appendHeader(b, "Mcp-Method", c.method)
-		if c.name != "" {
-			b = appendHeader(b, "Mcp-Name", hop.NameHeader(c.name))
-		}
-		for name, value := range c.headers {
-			b = appendHeader(b, http.CanonicalHeaderKey(name), value)
-		}
+		c.hopHeaders(func(name, value string) {
+			b = append(append(append(append(b, http.CanonicalHeaderKey(name)...), ": "...), value...), "\r\n"...)
+		})
 	}
 	var room [128]byte
 	id := rawjson.AppendQuote(room[:0], c.id)
@@ -315,10 +275,6 @@ func (c *pendingRequest) Append(b []byte) []byte {
 	return jsonrpc.AppendRequest(append(b, "\r\n\r\n"...), id, c.method, c.params)
 }
 
-func appendHeader(b []byte, name, value string) []byte {
-	return append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
-}
-
 // take returns what arrived since the last time, in the order of the wire: first reports, then the answer.
 func (c *pendingRequest) take() (reports []report, done *response) {
 	c.mu.Lock()
@@ -326,9 +282,10 @@ func (c *pendingRequest) take() (reports []report, done *response) {
 	return c.reports.All(), c.done
 }
 
-// await waits for the answer of a call that has no consumer of progress. When ctx ends first, the call is cancelled and
-// the answer is ctx's error.
+// await sends a call that has no consumer of progress, and waits for its answer. When ctx ends first, the call is cancelled
+// and the answer is ctx's error.
 func await(ctx context.Context, l lane, c *pendingRequest) response {
+	l.send(ctx, c)
 	for {
 		select {
 		case <-c.ready:
@@ -361,14 +318,14 @@ func endedFailure(c *pendingRequest, cause error) response {
 	return response{err: f}
 }
 
-// hopHeaders are the headers of a request that tell what the body holds: servers of 2026-07-28 compare the two.
-func (c *pendingRequest) hopHeaders(h http.Header) {
-	h.Set("Mcp-Method", c.method)
+// hopHeaders tells set the headers that repeat what the body holds: servers of 2026-07-28 compare the two.
+func (c *pendingRequest) hopHeaders(set func(name, value string)) {
+	set("Mcp-Method", c.method)
 	if c.name != "" {
-		h.Set("Mcp-Name", hop.NameHeader(c.name))
+		set("Mcp-Name", hop.NameHeader(c.name))
 	}
 	for name, value := range c.headers {
-		h.Set(name, value)
+		set(name, value)
 	}
 }
 

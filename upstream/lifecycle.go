@@ -32,8 +32,7 @@ type lifecycle struct {
 	isNeeded func() bool // for the sake of subscriptions
 
 	retired  chan struct{} // closed when the server has left the group: what has not been sent yet goes elsewhere
-	stopping chan struct{} // closed when calls in flight must end; then stop is called
-	stop     func()
+	stopping chan struct{} // closed when calls in flight must end
 	drained  chan struct{} // closed once leaving and no call is in flight
 	wake     chan struct{} // has room for one: a call waits for the server
 	settled  chan struct{} // closed when the server was ready or has failed once
@@ -207,9 +206,6 @@ func (l *lifecycle) drain() {
 		close(l.stopping)
 	}
 	l.mu.Unlock()
-	if l.stop != nil {
-		l.stop()
-	}
 	l.setState(tool.ServerStopped, nil, nil, time.Time{})
 	<-l.drained
 }

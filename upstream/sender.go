@@ -9,17 +9,13 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 // sender sends single requests over a session and waits for their answers.
 type sender struct {
 	*entry
-	stopping <-chan struct{} // closed when calls in flight must end; then stop is called
+	stopping <-chan struct{} // closed when calls in flight must end
 	timers   sync.Pool       // of *time.Timer, stopped
-
-	mu   sync.Mutex
-	here map[*pendingRequest]struct{} // calls that their callers' goroutines exchange
 }
 
 // startTimer returns a timer that fires after d. stopTimer must follow.
@@ -36,77 +32,38 @@ func (s *sender) stopTimer(timer *time.Timer) {
 	s.timers.Put(timer)
 }
 
-// stop ends the calls that their callers' goroutines exchange. The others look at stopping.
-func (s *sender) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.here {
-		c.abort()
-	}
-}
-
-// enter has c ended by stop, until leave.
-func (s *sender) enter(c *pendingRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.here == nil {
-		s.here = make(map[*pendingRequest]struct{})
-	}
-	s.here[c] = struct{}{}
-	if wait.IsClosed(s.stopping) {
-		c.abort()
-	}
-}
-
-func (s *sender) leave(c *pendingRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.here, c)
-}
-
 func ignoreProgress(tool.Progress) {}
 
+// unattended bounds how long the goroutine that exchanges a call is alone with it. So much later may it end when it must.
+const unattended = 50 * time.Millisecond
+
 // wait sends c and returns its answer, or cancels it when a limit is reached, the caller goes, or the hub stops. Meanwhile
-// it puts what the server asks to the client.
+// it puts what the server asks to the client. Where that is possible the caller's goroutine exchanges c; then another one
+// attends it, as soon as there is more to take than the answer, or once that takes long.
 func (s *sender) wait(
 	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
 ) response {
 	limits.start()
-	requests := sess.lane.serverRequests()
-	if l, ok := sess.lane.(*httpLane); ok && l.isDirect(c) {
-		c.attend = func() response { return s.attend(ctx, l, c, progress, limits) }
-		requests.begin(c)
-		defer requests.end(c)
-		return s.exchange(ctx, l, c, limits)
+	attend := func() response { return s.attend(ctx, sess.lane, c, progress, limits) }
+	l, here := sess.lane.(*httpLane)
+	if here = here && l.isDirect(c); here {
+		c.attend = attend
 	}
+	requests := sess.lane.serverRequests()
 	requests.begin(c)
 	defer requests.end(c)
-	sess.lane.send(ctx, c)
-	return s.attend(ctx, sess.lane, c, progress, limits)
-}
-
-// exchange exchanges c on the goroutine of its caller. Another one attends c from when there is more to take than the answer.
-func (s *sender) exchange(ctx context.Context, l *httpLane, c *pendingRequest, limits callLimits) response {
-	s.enter(c)
-	defer s.leave(c)
-	defer context.AfterFunc(ctx, c.abort)()
-	deadline := time.Now().Add(limits.left(false))
-	a := l.exchangeHere(ctx, c, deadline)
-	if a.cut {
-		switch {
-		case ctx.Err() != nil:
-			a = s.canceled(ctx, l, c)
-		case wait.IsClosed(s.stopping):
-			a = s.stopped(ctx, l, c)
-		case !time.Now().Before(deadline):
-			a = s.expired(ctx, l, c, limits)
-		}
+	if !here {
+		sess.lane.send(ctx, c)
+		return attend()
 	}
-	c.finish(a)
+	l.server.Flights.Add(1)
+	defer l.server.Flights.Done()
+	defer time.AfterFunc(min(unattended, limits.left(false)), c.isSlow).Stop()
+	c.finish(l.exchange(ctx, c))
 	if c.attended != nil { // nobody changes it any more
 		return <-c.attended
 	}
-	return a
+	return *c.done
 }
 
 // attend waits for the answer of c, or cancels it when a limit is reached, the caller goes, or the hub stops.
@@ -149,32 +106,17 @@ func (s *sender) attend(
 				timer.Reset(left)
 				continue
 			}
-			return s.expired(ctx, l, c, limits)
+			l.cancel(ctx, c, "timeout")
+			if c.sent() {
+				return response{err: s.timedOut(orText(c.name, c.method), "may have taken effect: check before calling again", true, limits)}
+			}
+			return response{err: s.timedOut(orText(c.name, c.method), "had not been sent: nothing ran", false, limits)}
 		case <-ctx.Done():
-			return s.canceled(ctx, l, c)
+			l.cancel(ctx, c, "canceled by the client")
+			return response{err: canceled(ctx, c.sent())}
 		case <-s.stopping:
-			return s.stopped(ctx, l, c)
+			l.cancel(ctx, c, "the client is stopping")
+			return endedFailure(c, transport.ErrClosed)
 		}
 	}
-}
-
-// expired cancels a call that has reached a limit.
-func (s *sender) expired(ctx context.Context, l lane, c *pendingRequest, limits callLimits) response {
-	l.cancel(ctx, c, "timeout")
-	if c.sent() {
-		return response{err: s.timedOut(orText(c.name, c.method), "may have taken effect: check before calling again", true, limits)}
-	}
-	return response{err: s.timedOut(orText(c.name, c.method), "had not been sent: nothing ran", false, limits)}
-}
-
-// canceled cancels a call whose caller has gone.
-func (s *sender) canceled(ctx context.Context, l lane, c *pendingRequest) response {
-	l.cancel(ctx, c, "canceled by the client")
-	return response{err: canceled(ctx, c.sent())}
-}
-
-// stopped cancels a call because the server must stop.
-func (s *sender) stopped(ctx context.Context, l lane, c *pendingRequest) response {
-	l.cancel(ctx, c, "the client is stopping")
-	return endedFailure(c, transport.ErrClosed)
 }

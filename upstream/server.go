@@ -65,7 +65,6 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	s.subscriptions = &subscriptions{entry: e, clients: all.clients, notifications: s.notifications, levelChanged: make(chan struct{}, 1)}
 	s.lifecycle = newLifecycle(e, state, onChange, s.subscriptions.isNeeded)
 	s.subscriptions.sender = &sender{entry: e, stopping: s.lifecycle.stopping}
-	s.lifecycle.stop = s.subscriptions.sender.stop
 	s.lister = &lister{entry: e, catalog: all.catalog, onRestate: all.onRestate}
 	s.connector = &connector{entry: e, notifications: s.notifications, hubVersion: all.hubVersion, launcher: all.launcher, kill: all.kill,
 		onStart: s.lifecycle.setPID}

@@ -418,7 +418,6 @@ func (c *streamConn) tell(ctx context.Context, method string, params []byte) err
 // ping implements lane.
 func (c *streamConn) ping(ctx context.Context) error {
 	call := newLaneCall(fmt.Sprintf("%s-%d", pingID, c.pings.Add(1)), methodPing, c.hop.ListParams(""))
-	c.send(ctx, call)
 	return pingError(await(ctx, c, call))
 }
 

@@ -82,12 +82,8 @@ func (s *HTTP) Head(req *http.Request) []byte {
 	if s.Direct == nil {
 		return nil
 	}
-	if user := s.URL.User; user != nil {
-		password, _ := user.Password()
-		req.SetBasicAuth(user.Username(), password)
-	}
 	s.dress(req)
-	for name, values := range req.Header {
+	for name := range req.Header {
 		switch name {
 		case "Mcp-Protocol-Version", "Mcp-Session-Id":
 		case "Connection", "Expect", "Upgrade", "Te", "Trailer", "Transfer-Encoding", "Accept-Encoding":
@@ -96,9 +92,6 @@ func (s *HTTP) Head(req *http.Request) []byte {
 			if strings.HasPrefix(name, "Mcp-") { // calls have such headers of their own
 				return nil
 			}
-		}
-		if !isToken(name) || !IsPlain(values[0]) {
-			return nil
 		}
 	}
 	req.Header.Set("Accept-Encoding", "identity")
