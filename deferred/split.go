@@ -171,7 +171,10 @@ func (p *splitting) made(s *split) bool {
 
 // split copies p, so that only a call that splits allocates.
 func (p splitting) split() *split {
-	p.weigh()
+	p.costs = make(map[*byte]int, len(p.full.Listed))
+	for _, t := range p.full.Listed {
+		p.tokens += p.cost(t)
+	}
 	why := p.reason()
 	var listed, deferred []tool.Listed
 	reasons := make(map[tool.Name]string)
@@ -229,26 +232,6 @@ func (p *splitting) digest(listed []tool.Listed) string {
 	return tool.Digest([]byte(text.String()))
 }
 
-// weigh estimates what the tools cost. What was weighed before is not weighed again.
-func (p *splitting) weigh() {
-	p.costs = make(map[*byte]int, len(p.full.Listed))
-	for _, t := range p.full.Listed {
-		if len(t.Declaration) == 0 {
-			continue
-		}
-		at := &t.Declaration[0]
-		cost, known := 0, false
-		if p.before != nil {
-			cost, known = p.before.costs[at]
-		}
-		if !known {
-			cost = estimate(t.Declaration)
-		}
-		p.costs[at] = cost
-		p.tokens += cost
-	}
-}
-
 // Why tools are deferred.
 const (
 	becauseMode   = "mode_always"
@@ -297,11 +280,21 @@ func (p *splitting) pinned(t tool.Listed) string {
 // client pays for them, whatever it works on.
 const declaredShare = 10
 
+// cost estimates what a tool costs. What was estimated before is not estimated again.
 func (p *splitting) cost(t tool.Listed) int {
 	if len(t.Declaration) == 0 {
 		return 0
 	}
-	return p.costs[&t.Declaration[0]]
+	at := &t.Declaration[0]
+	cost, known := p.costs[at]
+	if !known && p.before != nil {
+		cost, known = p.before.costs[at]
+	}
+	if !known {
+		cost = estimate(t.Declaration)
+	}
+	p.costs[at] = cost
+	return cost
 }
 
 // renamed shows a tool under its canonical name: the name that it would have is the hub's own on this surface.
@@ -351,7 +344,7 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 	loaded := 0
 	for _, t := range s.Listed {
 		r.LoadedTools = append(r.LoadedTools, tool.SurfaceTool{ToolID: t.Tool.Name, Name: t.Name, Reason: reasons[t.Tool.Name]})
-		loaded += estimate(t.Declaration)
+		loaded += p.cost(t)
 	}
 	for _, t := range s.Deferred {
 		name := t.Tool.Name

@@ -20,11 +20,12 @@ func Tokens(text []byte) int {
 // one declaration of the usual kind, and within a tenth for a list of them; see TestEstimate.
 func estimate(declaration json.RawMessage) int {
 	sixteenths := 0
-	for _, member := range [...]string{"name", "description", "inputSchema"} {
-		if value, ok := rawjson.Get(declaration, member); ok {
-			sixteenths += 15*tokensOf(value) + 2*16 // the member's own name
+	_ = rawjson.Members(declaration, func(m rawjson.Member) bool {
+		if m.Is("name") || m.Is("description") || m.Is("inputSchema") {
+			sixteenths += 15*tokensOf(m.Value) + 2*16 // the member's own name
 		}
-	}
+		return true
+	})
 	return sixteenths / 16
 }
 

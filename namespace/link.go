@@ -3,6 +3,8 @@ package namespace
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -79,11 +81,15 @@ func (l *link) feature(isHubs bool) (tool.Feature, error) {
 // renamed returns declaration with shown as the value of member; every other byte stays. A value that says the same
 // already is not written anew: its escapes are the origin's too.
 func renamed(declaration json.RawMessage, member, shown string) (json.RawMessage, error) {
-	value, ok := rawjson.Get(declaration, member)
+	o, err := rawjson.ReadObject(declaration)
+	if err != nil {
+		return nil, fmt.Errorf("set member %q: %w", member, err)
+	}
+	value, ok := o.Get(member)
 	if text, isString := rawjson.String(value); !ok || !isString || text != shown {
 		value = rawjson.Quote(shown)
 	}
-	return rawjson.Set(declaration, member, value)
+	return slices.Concat(o.With(rawjson.Change{Name: member, Value: value})...), nil
 }
 
 // MCP Apps has the URI of a tool's page in the member resourceUri of metaUI, and its first drafts had it in metaPage.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -63,7 +64,7 @@ func (c *catalog) recall(old *catalog) {
 	if before == nil || old.identity() != c.identity() {
 		if o, ok := c.load(); ok {
 			c.listing, c.foreign = o.Admit(c.cfg, c.redact), false
-			if o.Sound != nil {
+			if maps.Equal(o.Sound, c.listing.Offer.Sound) {
 				c.cached = c.listing.Digest
 			}
 		} else if before != nil {

@@ -46,13 +46,23 @@ type admission struct {
 
 	findings []tool.Finding
 
-	// Digests of schemas. Compiling them is most of the work, and a schema that passed at an earlier start passes again.
-	known map[string]bool // passed before
-	sound map[string]bool // pass now
+	// See Offer.Sound. What was admitted as it stands is admitted again, without the checks.
+	known map[string]bool // at the last admission; nil if that was by other rules
+	sound map[string]bool // now
 }
 
+// rules is the version of the checks. Whoever makes a check stricter has to change it: otherwise what passed before still passes.
+const rules = "1"
+
 func newAdmission(cfg settings.Server, known map[string]bool) *admission {
-	return &admission{cfg: cfg.WithDefaults(), tags: slices.Clone(cfg.Tags), known: known, sound: make(map[string]bool)}
+	a := &admission{cfg: cfg.WithDefaults(), tags: slices.Clone(cfg.Tags)}
+	limits := a.cfg.Limits
+	seal := fmt.Sprintf("rules %s %d %d %s", rules, limits.ToolSize, limits.SchemaDepth, limits.HiddenText)
+	if known[seal] {
+		a.known = known
+	}
+	a.sound = map[string]bool{seal: true}
+	return a
 }
 
 // admit judges the elements of l one by one. An element is admitted as it stands, byte for byte but for white space between
@@ -70,18 +80,23 @@ func (a *admission) admit(l lists.List, raw []json.RawMessage) (admitted []*cand
 	}
 	first := make(map[string]int, len(raw)) // name or URI -> position of the element that is admitted
 	for _, c := range candidates {
+		findings := len(a.findings)
 		switch at := first[c.name]; {
 		case c.refused != nil:
-		case l == lists.Tools:
-			c.repair(a)
 		case at > 0:
 			c.refused = &refusal{code: codeDuplicateName, twin: "same server", reason: fmt.Sprintf(
 				"the server lists another one with this %s, at position %d of its list, which is used: give each its own on the server",
 				l.Key(), at)}
+		case a.known[c.key]:
+		case l == lists.Tools:
+			c.repair(a)
 		default:
 			a.checkHidden(c)
 		}
 		if c.refused == nil {
+			if len(a.findings) == findings && bytes.Equal(c.declaration, c.raw) {
+				a.sound[c.key] = true
+			}
 			first[c.name] = c.position
 			admitted = append(admitted, c)
 			continue
@@ -113,19 +128,11 @@ func (a *admission) surplus(l lists.List, n int) tool.Exclusion {
 	}
 }
 
-// passes reports whether a schema passes check. A known schema is not checked again.
-func (a *admission) passes(schema []byte, check func() bool) bool {
-	digest := tool.Digest(schema)
-	if !a.known[digest] && !check() {
-		return false
-	}
-	a.sound[digest] = true
-	return true
-}
-
 // candidate is an element that is being judged.
 type candidate struct {
 	position    int // in the list, from 1
+	raw         []byte
+	key         string // of raw in Offer.Sound
 	name        string
 	declaration []byte
 	repairs     []tool.Repair
@@ -147,7 +154,12 @@ func (c *candidate) repaired(part, format string, args ...any) {
 
 // read checks the element of l at index i as far as its name.
 func (a *admission) read(l lists.List, i int, raw json.RawMessage) *candidate {
-	c := &candidate{position: i + 1, declaration: bytes.TrimSpace(raw)}
+	raw = bytes.TrimSpace(raw)
+	c := &candidate{position: i + 1, raw: raw, declaration: raw, key: l.Member() + tool.Digest(raw)}
+	if a.known[c.key] {
+		c.readName(l.Key(), maxURIBytes)
+		return c
+	}
 	if l == lists.Tools && a.flatten(c) {
 		a.limited = append(a.limited, fmt.Sprintf("#%d of the list is repaired: %s", c.position, c.repairs[0].Reason))
 	}
@@ -293,15 +305,17 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 		Validate:    tool.Validate(a.cfg.Validate),
 		Repairs:     c.repairs,
 	}
-	t.InputSchema, _ = rawjson.Get(c.declaration, "inputSchema")
-	t.OutputSchema, _ = rawjson.Get(c.declaration, "outputSchema")
-	t.SchemaDigest = tool.Digest(t.InputSchema)
-	t.Title = rawjson.Text(c.declaration, "title")
-	if t.Title == "" { // MCP's order of precedence: title, annotations.title, name
-		if annotations, ok := rawjson.Get(c.declaration, "annotations"); ok {
-			t.Title = rawjson.Text(annotations, "title")
-		}
+	members, _ := rawjson.ReadObject(c.declaration) // it is an object
+	get := func(name string) []byte {
+		value, _ := members.Get(name)
+		return value
 	}
-	t.Description = rawjson.Text(c.declaration, "description")
+	t.InputSchema, t.OutputSchema = get("inputSchema"), get("outputSchema")
+	t.SchemaDigest = tool.Digest(t.InputSchema)
+	t.Title, _ = rawjson.String(get("title"))
+	if t.Title == "" { // MCP's order of precedence: title, annotations.title, name
+		t.Title = rawjson.Text(get("annotations"), "title")
+	}
+	t.Description, _ = rawjson.String(get("description"))
 	return t
 }

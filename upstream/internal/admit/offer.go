@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,9 @@ type Offer struct {
 	Abilities    tool.Abilities
 	Lists        [lists.Count][]json.RawMessage
 
-	Sound map[string]bool // digests of the schemas of tools that passed admission; nil where that is not known
+	// Sound names the elements of the lists that were admitted as they stand, with nothing to be said of them, and the rules and
+	// limits by which they were: a list and the digest of its element. It is nil before the first admission.
+	Sound map[string]bool
 }
 
 // Digest returns a digest of all that the server said.
@@ -72,20 +75,24 @@ func (o Offer) Encode() []byte {
 	return append(out, "]}"...)
 }
 
-// DecodeOffer reads what encode wrote, now or in an earlier version that knew tools alone. ok is false for anything else.
+// DecodeOffer reads what Encode wrote, now or in an earlier version that knew tools alone. ok is false where it finds no lists.
+// The elements are not checked: those that Sound does not name are, when they are admitted.
 func DecodeOffer(data []byte) (o Offer, ok bool) {
-	if !lists.ValidButDeep(data) {
+	kept, _ := rawjson.ReadObject(data)
+	text := func(name string) string {
+		value, _ := kept.Get(name)
+		s, _ := rawjson.String(value)
+		return s
+	}
+	if _, ok := kept.Get(lists.Tools.Member()); !ok || !bytes.HasSuffix(data, []byte("]}")) {
 		return Offer{}, false
 	}
-	if _, ok := rawjson.Get(data, lists.Tools.Member()); !ok {
-		return Offer{}, false
-	}
-	o.Title, o.Instructions = rawjson.Text(data, keptTitle), rawjson.Text(data, keptInstructions)
-	if abilities, ok := rawjson.Get(data, keptAbilities); ok && json.Unmarshal(abilities, &o.Abilities) != nil {
+	o.Title, o.Instructions = text(keptTitle), text(keptInstructions)
+	if abilities, ok := kept.Get(keptAbilities); ok && json.Unmarshal(abilities, &o.Abilities) != nil {
 		return Offer{}, false
 	}
 	each := func(member string, take func([]byte)) (ok bool) {
-		array, found := rawjson.Get(data, member)
+		array, found := kept.Get(member)
 		return !found || rawjson.Elements(array, func(one []byte) bool { take(one); return true }) == nil
 	}
 	for l := range lists.Count {
@@ -93,12 +100,10 @@ func DecodeOffer(data []byte) (o Offer, ok bool) {
 			return Offer{}, false
 		}
 	}
-	if _, known := rawjson.Get(data, keptSound); known {
-		o.Sound = make(map[string]bool)
-	}
+	o.Sound = make(map[string]bool)
 	ok = each(keptSound, func(one []byte) {
-		digest, _ := rawjson.String(one)
-		o.Sound[digest] = true
+		key, _ := rawjson.String(one)
+		o.Sound[key] = true
 	})
 	return o, ok
 }

@@ -11,11 +11,11 @@ import (
 // repair brings the members of c in order. One mistyped member of one tool fails the whole list in clients that decode
 // it into types; members that no revision of the protocol knows stay as they are.
 func (c *candidate) repair(a *admission) {
-	c.checkInputSchema(a)
+	c.checkInputSchema()
 	if c.refused != nil {
 		return
 	}
-	c.checkOutputSchema(a)
+	c.checkOutputSchema()
 	c.checkHeaders()
 	for _, part := range []string{"title", "description"} {
 		if value, ok := rawjson.Get(c.declaration, part); ok && !isString(value) {
