@@ -15,17 +15,15 @@ const (
 	maxCheckedNumber = 300 // bytes; none with an exponent
 )
 
-// accepts reports whether args are valid. false says nothing.
-func (c *checker) accepts(args []byte) bool {
-	i, ok := c.root.accepts(args, rawjson.SkipSpace(args, 0), maxCheckedDepth)
-	return ok && rawjson.SkipSpace(args, i) == len(args)
-}
-
 // accepts checks the value at i, and returns the index after it. ok is false where the value is not known to be valid, or no
 // value. It may hold depth levels more.
 func (n *node) accepts(text []byte, i, depth int) (next int, ok bool) {
 	if i >= len(text) || depth == 0 {
 		return i, false
+	}
+	if n == nil {
+		free := newNode()
+		n = &free
 	}
 	kind := nulls
 	switch text[i] {
@@ -49,31 +47,14 @@ func (n *node) accepts(text []byte, i, depth int) (next int, ok bool) {
 	default:
 		next, kind, ok = n.number(text, i)
 	}
-	if !ok || n == nil {
-		return next, ok
-	}
-	return next, n.kinds&kind != 0 && (n.values == nil || n.isAmong(text[i:next])) && n.combines(text, i, depth)
-}
-
-// isAmong reports whether a value is among those that n allows, by how both are written.
-func (n *node) isAmong(value []byte) bool {
-	if value[0] != '"' {
-		return n.values[string(value)]
-	}
-	inside := value[:len(value)-1]
-	return plain(inside) && n.values[string(inside)]
+	return next, ok && n.kinds&kind != 0 && (n.values == nil || n.values[string(text[i:next])]) && n.fitsAny(text, i, depth)
 }
 
 // plain reports whether the inside of a string stands for itself: no escape, and no byte that decoders replace.
 func plain(inside []byte) bool { return bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) }
 
-// combines checks the value at i against the other schemas that have a say.
-func (n *node) combines(text []byte, i, depth int) bool {
-	for _, other := range n.all {
-		if _, ok := other.accepts(text, i, depth); !ok {
-			return false
-		}
-	}
+// fitsAny checks the value at i against the schemas of which one has to hold.
+func (n *node) fitsAny(text []byte, i, depth int) bool {
 	for _, other := range n.any {
 		if _, ok := other.accepts(text, i, depth); ok {
 			return true
@@ -84,7 +65,7 @@ func (n *node) combines(text []byte, i, depth int) bool {
 
 func (n *node) text(text []byte, i int) (next int, ok bool) {
 	next, ok = rawjson.EndOfString(text, i)
-	if !ok || n == nil || n.minLength == 0 && n.maxLength == unbounded && n.pattern == nil {
+	if !ok || n.minLength == 0 && n.maxLength == unbounded {
 		return next, ok
 	}
 	inside := text[i+1 : next-1]
@@ -96,8 +77,7 @@ func (n *node) text(text []byte, i int) (next int, ok bool) {
 		least = utf8.RuneCount(inside)
 		most = least
 	}
-	return next, n.minLength <= least && most <= n.maxLength &&
-		(n.pattern == nil || n.pattern.re == nil || plain(inside) && n.pattern.re.Match(inside))
+	return next, n.minLength <= least && most <= n.maxLength
 }
 
 func (n *node) number(text []byte, i int) (next int, kind kinds, ok bool) {
@@ -110,30 +90,22 @@ func (n *node) number(text []byte, i int) (next int, kind kinds, ok bool) {
 	if bytes.IndexByte(number, '.') >= 0 {
 		kind = fractions
 	}
-	if n == nil || n.floor == nil && n.ceiling == nil {
+	if math.IsInf(n.floor.at, -1) && math.IsInf(n.ceiling.at, 1) {
 		return next, kind, true
 	}
 	value, err := strconv.ParseFloat(string(number), 64)
-	if err != nil {
-		return next, kind, false
-	}
 	// Rounding keeps the order, so what is on one side of the float next to a bound is on that side of the bound.
-	exact := kind == integers && math.Abs(value) < 1<<53
-	if b := n.floor; b != nil && value <= b.at && (value < b.at || !exact || !b.closed) {
-		return next, kind, false
-	}
-	if b := n.ceiling; b != nil && value >= b.at && (value > b.at || !exact || !b.closed) {
-		return next, kind, false
-	}
-	return next, kind, true
+	return next, kind, err == nil && (value > n.floor.at || n.floor.is(value, kind)) && (value < n.ceiling.at || n.ceiling.is(value, kind))
+}
+
+// is reports whether the bound, which is allowed, is the number that was read as value.
+func (b bound) is(value float64, kind kinds) bool {
+	return b.closed && value == b.at && kind == integers
 }
 
 // parts checks an object or array and what it holds. Where a member occurs twice, the library looks at the last one alone: here
 // both have to be valid.
 func (n *node) parts(text []byte, i, depth int) (next int, ok bool) {
-	if n == nil {
-		n = &node{most: unbounded}
-	}
 	isObject, end := text[i] == '{', text[i]+('}'-'{')
 	missing, part := n.required, member{node: n.items}
 	count := 0

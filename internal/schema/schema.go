@@ -30,15 +30,21 @@ const (
 	maxIDs        = 1_000_000 // identifiers times subschemas
 )
 
-// Schema is a compiled JSON Schema. It is immutable and safe for concurrent use.
+// Schema is a JSON Schema that compiles. It is immutable and safe for concurrent use.
 type Schema struct {
+	common          *node // checks arguments without decoding them; nil: the schema is not a common one
+	ignored, broken []string
+
+	// compiled is the library's; a common schema is compiled when it is first needed. Its error is that of Compile.
+	compiled func() (*compiled, error)
+}
+
+// compiled is what the library and this package know of a schema.
+type compiled struct {
 	root    *jsonschema.Schema
 	ignored []string
 	broken  []string
 	cost    costs
-
-	once    sync.Once // makes checker, when it is first wanted
-	checker *checker  // nil: the schema is not a common one
 }
 
 // base is the address that the compiler knows the schema by. It is hierarchical so that a relative reference cannot
@@ -54,11 +60,23 @@ func drafts() []*jsonschema.Draft {
 
 // Compile compiles raw: in the dialect that its $schema names (draft-04 to 2020-12), otherwise in the first of 2020-12,
 // draft-07 and draft-04 that it is valid in. Nothing is ever fetched: a reference to anything but the schema itself and
-// the published meta-schemas is an error. The error is one sentence for a person.
-func Compile(raw json.RawMessage) (s *Schema, err error) {
+// the published meta-schemas is an error. The error is one sentence for a person. raw must not be changed afterwards.
+func Compile(raw json.RawMessage) (*Schema, error) {
+	s := &Schema{common: common(raw), compiled: sync.OnceValues(func() (*compiled, error) { return compile(raw) })}
+	if s.common == nil {
+		c, err := s.compiled()
+		if err != nil {
+			return nil, err
+		}
+		s.ignored, s.broken = c.ignored, c.broken
+	}
+	return s, nil
+}
+
+func compile(raw json.RawMessage) (c *compiled, err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // the library's: a stranger's schema must not end the process
-			s, err = nil, fmt.Errorf("compile schema: the compiler gave up (%v): simplify the schema", fault)
+			c, err = nil, fmt.Errorf("compile schema: the compiler gave up (%v): simplify the schema", fault)
 		}
 	}()
 	doc, err := decodeSchema(raw)
@@ -72,13 +90,13 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 	emptyEnums := dropEmptyEnums(doc)
 	var first error
 	for _, draft := range drafts() {
-		s, err := compile(doc, draft)
+		c, err := compileAs(draft, doc)
 		if err == nil {
 			if emptyEnums > 0 {
-				s.ignored = append(s.ignored, fmt.Sprintf("%d empty enum: not applied, for nothing could satisfy it", emptyEnums))
-				s.broken = append(s.broken, "an empty enum")
+				c.ignored = append(c.ignored, fmt.Sprintf("%d empty enum: not applied, for nothing could satisfy it", emptyEnums))
+				c.broken = append(c.broken, "an empty enum")
 			}
-			return s, nil
+			return c, nil
 		}
 		if first == nil {
 			first = err
@@ -91,7 +109,7 @@ func Compile(raw json.RawMessage) (s *Schema, err error) {
 	return nil, fmt.Errorf("compile schema: %w", explain(first, declared))
 }
 
-func compile(doc any, draft *jsonschema.Draft) (*Schema, error) {
+func compileAs(draft *jsonschema.Draft, doc any) (*compiled, error) {
 	patterns := newPatterns()
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(draft)
@@ -112,9 +130,9 @@ func compile(doc any, draft *jsonschema.Draft) (*Schema, error) {
 		return nil, fmt.Errorf("%s refers to itself without end: break the circle of $ref", pointerOf(at.Location))
 	}
 	g.loosen()
-	s := &Schema{root: root, cost: g.costs()}
-	s.ignored, s.broken = patterns.report()
-	return s, nil
+	made := &compiled{root: root, cost: g.costs()}
+	made.ignored, made.broken = patterns.report()
+	return made, nil
 }
 
 // dynamicTargets returns the schemas of doc that a $dynamicRef may lead to at run time.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
 // maxArgumentDepth bounds the nesting of arguments.
@@ -71,10 +73,14 @@ func (s *Schema) Validate(args json.RawMessage) (err error) {
 	return s.decide(args)
 }
 
-// accepts reports whether args are known to be valid without decoding them.
+// accepts reports whether args are known to be valid without decoding them. The library then says so as well. About all else,
+// and about everything that is refused, the library decides.
 func (s *Schema) accepts(args json.RawMessage) bool {
-	s.once.Do(func() { s.checker = newChecker(s.root) })
-	return s.checker != nil && (s.checker.linear || int64(s.cost.ways)*int64(len(args)+1) <= carelessSteps) && s.checker.accepts(args)
+	if s.common == nil {
+		return false
+	}
+	i, ok := s.common.accepts(args, rawjson.SkipSpace(args, 0), maxCheckedDepth)
+	return ok && rawjson.SkipSpace(args, i) == len(args)
 }
 
 // decide checks args by the library.
@@ -91,17 +97,21 @@ func (s *Schema) decide(args json.RawMessage) error {
 	if err != nil {
 		return refused("are not valid JSON; send a JSON object")
 	}
-	if !s.cost.affordable(s.root, value, len(args)) {
+	whole, err := s.compiled()
+	if err != nil { // unreachable: common schemas compile
+		return refused("cannot be checked against the tool's schema; ask the tool's server to correct it")
+	}
+	if !whole.cost.affordable(whole.root, value, len(args)) {
 		return refused("are too large or too deeply nested to check against the tool's schema; send less, or a flatter value")
 	}
-	if err = s.root.Validate(value); err == nil {
+	if err = whole.root.Validate(value); err == nil {
 		return nil
 	}
 	var fault *jsonschema.ValidationError
 	if !errors.As(err, &fault) {
 		return refused("cannot be checked against the tool's schema; send simpler arguments")
 	}
-	problems := (&describer{root: s.root}).problems(fault)
+	problems := (&describer{root: whole.root}).problems(fault)
 	if len(problems) == 0 {
 		return nil // all that failed was a circle of references, which is the schema's fault and says nothing of the arguments
 	}

@@ -70,9 +70,6 @@ func (c *candidate) checkInputSchema() {
 		return
 	}
 	value, _ = rawjson.Get(c.declaration, part)
-	if schema.IsSound(value) {
-		return
-	}
 	if _, err := schema.Compile(value); err != nil {
 		c.set(part, anyObject)
 		c.repaired(part, "%v; %s stands there now", err, anyObject)
@@ -99,9 +96,6 @@ func (c *candidate) checkOutputSchema() {
 // compilesForClients removes the output schema, value, if it does not compile as clients do it.
 func (c *candidate) compilesForClients(value []byte) bool {
 	const part = "outputSchema"
-	if schema.IsSound(value) {
-		return true
-	}
 	s, err := schema.Compile(value)
 	if err != nil {
 		c.remove(part, "%v", err)
