@@ -44,15 +44,12 @@ type decision struct {
 
 // judge decides about r. It looks at memory alone.
 func (s *compiledPolicy) judge(r *Request) decision {
-	known := r.Facts != nil && r.Tool != nil
 	sub := prepare(r)
 	v := decision{mode: s.settings.Mode.Of(r.Actor.Door), now: sub.now}
-	about := s.rulesAbout(sub, known)
-	sub.tool = about.tool
-	if s.forbid(sub, about, &v) {
+	if s.forbid(sub, &v) {
 		return v
 	}
-	s.permit(sub, about, &v)
+	s.permit(sub, &v)
 	if v.behavior == tool.Ask && !v.once {
 		if g := s.settings.Grants.find(r, &v, tool.Allow); g != nil {
 			v.grant(g)
@@ -86,11 +83,11 @@ func unknownFacts(t *tool.Tool) *facts.Facts {
 }
 
 // forbid looks for anything that denies the call. Nothing that is looked at later can allow it again.
-func (s *compiledPolicy) forbid(sub *subject, about *rulesAbout, v *decision) bool {
-	for _, c := range about.denies {
+func (s *compiledPolicy) forbid(sub *subject, v *decision) bool {
+	for _, c := range s.strict[:s.asks] {
 		matched, err := c.matches(sub)
 		if matched || err != nil {
-			v.rule(c.compiledRule, err)
+			v.rule(c, err)
 			return true
 		}
 	}
@@ -126,7 +123,7 @@ func writes(r *Request) bool {
 }
 
 // permit comes to ask, passthrough or allow, by rules, limits and defaults.
-func (s *compiledPolicy) permit(sub *subject, about *rulesAbout, v *decision) {
+func (s *compiledPolicy) permit(sub *subject, v *decision) {
 	for i := range sub.Findings {
 		f := &sub.Findings[i] // all of them ask
 		v.limit(f, tool.Ask)
@@ -134,13 +131,13 @@ func (s *compiledPolicy) permit(sub *subject, about *rulesAbout, v *decision) {
 			v.exact = append(v.exact, f.Target.Resolved)
 		}
 	}
-	for _, c := range about.asks {
+	for _, c := range s.strict[s.asks:] {
 		matched, err := c.matches(sub)
 		if !matched && err == nil {
 			continue
 		}
 		if v.behavior == "" {
-			v.rule(c.compiledRule, err)
+			v.rule(c, err)
 		} else {
 			v.refs = append(v.refs, c.ref)
 		}
@@ -150,14 +147,14 @@ func (s *compiledPolicy) permit(sub *subject, about *rulesAbout, v *decision) {
 	if v.behavior != "" {
 		return
 	}
-	for _, c := range about.rest {
+	for _, c := range s.rest {
 		matched, err := c.matches(sub)
 		switch {
 		case err != nil:
-			v.rule(c.compiledRule, err)
+			v.rule(c, err)
 			return
 		case matched && (v.behavior == "" || v.behavior == tool.Allow && c.Then == tool.Passthrough):
-			v.rule(c.compiledRule, nil)
+			v.rule(c, nil)
 		}
 	}
 	if v.behavior == "" {

@@ -73,7 +73,6 @@ type compiledPolicy struct {
 	all      []*compiledRule // in the order of sources, then of the file
 	version  string
 	refs     []string // version, as records name it
-	relevant *relevance
 }
 
 // Compile returns an engine that decides by s. The error is a Problems.
@@ -122,7 +121,7 @@ func compilePolicy(s Settings) (*compiledPolicy, error) {
 		merged[set.Source] = append(merged[set.Source], set.Rules...)
 	}
 	var env conditions
-	next := &compiledPolicy{settings: s, relevant: &relevance{}}
+	next := &compiledPolicy{settings: s}
 	for _, source := range Sources() {
 		list, found := compileRules(source, merged[source], &env)
 		for _, p := range found {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -234,39 +233,6 @@ func TestExplainAgrees(t *testing.T) {
 				t.Fatalf("seed %d: %d rules decide, refs %v", seed, decides, decided.RuleRefs)
 			}
 		}
-	}
-}
-
-// TestWhatIsRememberedChangesNothing: an engine that has decided about many calls decides about the next one as a new engine
-// does, which remembers nothing.
-func TestWhatIsRememberedChangesNothing(t *testing.T) {
-	t.Parallel()
-	byRules := 0
-	for seed := range uint64(40) {
-		d := dice{rand.New(rand.NewPCG(seed, 6))}
-		s := policy.Settings{Mode: pick(d, append(policy.Modes(), "")...), Sets: d.sets(1+d.IntN(10), anything()...), Grants: d.grants(t)}
-		old := compile(t, s)
-		tools := []policy.Request{d.request(), d.request(), d.request()}
-		for range 40 {
-			r, of := d.request(), pick(d, tools...)
-			if r.Tool, r.Facts = of.Tool, of.Facts; d.IntN(4) == 0 {
-				r.Facts = pick(d, tools...).Facts // as after a change of the settings of tools
-			}
-			got, want := old.Decide(t.Context(), r), compile(t, s).Decide(t.Context(), r)
-			got.DecisionID, got.DecidedAt = want.DecisionID, want.DecidedAt
-			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("seed %d: %+v, a new engine says %+v\n%+v", seed, got, want, r)
-			}
-			if len(want.RuleRefs) > 0 {
-				byRules++
-			}
-			if d.IntN(20) == 0 {
-				old.Forget()
-			}
-		}
-	}
-	if byRules < 500 {
-		t.Errorf("%d decisions by rules: the test looks at nothing", byRules)
 	}
 }
 

@@ -183,7 +183,6 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 
 // Retain forgets what is kept of tools that no catalog offers any more.
 func (g *Gate) Retain(catalogs []tool.Catalog) {
-	g.engine.Forget()
 	offered := make(map[*tool.Tool]bool)
 	for _, c := range catalogs {
 		for _, t := range c.Tools {
