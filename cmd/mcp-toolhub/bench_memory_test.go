@@ -53,14 +53,21 @@ func BenchmarkHeld(b *testing.B) {
 	const pending = 200 // of one caller, who may have a quarter of 1,000 questions
 	b.Run("waiting-call", func(b *testing.B) {
 		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
-		h.report(b, pending, "call", func() { h.leaveWaiting(b, "hang", pending) })
+		var all []*httpClient
+		b.Run("connection", func(sub *testing.B) { h.report(sub, pending, "connection", func() { all = h.connect(b, pending) }) })
+		b.Run("small", func(sub *testing.B) { h.report(sub, pending, "call", func() { h.leaveWaiting(b, "hang", all, 2) }) })
+	})
+	b.Run("waiting-large-call", func(b *testing.B) {
+		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
+		all := h.connect(b, pending)
+		h.report(b, pending, "call", func() { h.leaveWaiting(b, "hang", all, 500) })
 	})
 	b.Run("pending-approval", func(b *testing.B) {
 		h := startHeldWith(b, map[string]any{"up": child(upstreamtest.Script{})}, map[string]any{"mode": "default",
 			"ask":   map[string]any{"channels": []string{"queue"}},
 			"rules": []any{map[string]any{"match": "*", "then": "allow", "when": "!has(arguments.text)"}}})
 		h.report(b, pending, "approval", func() {
-			h.leaveWaiting(b, "hang", pending)
+			h.leaveWaiting(b, "hang", h.connect(b, pending), 500)
 			h.awaitQuestions(b, pending)
 		})
 	})
@@ -152,20 +159,33 @@ func (h *heldHub) visitAndListen(b *testing.B, n int) {
 	}
 }
 
-// leaveWaiting makes n calls of a tool with 10 kB of arguments, over connections of one session, and reads no answer.
-func (h *heldHub) leaveWaiting(b *testing.B, tool string, n int) {
+// connect opens n connections of one session that have carried a call.
+func (h *heldHub) connect(b *testing.B, n int) (all []*httpClient) {
 	b.Helper()
 	first := h.open(b)
 	b.Cleanup(first.close)
-	for i := range n {
+	for range n {
 		c, err := dialHTTP(first.ids, h.url+"/mcp")
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(c.close)
-		arguments := fmt.Sprintf(`{"number":%d,"text":%q}`, i, strings.Repeat("all work and no play ", 500))
+		c.head = first.head
+		if _, err := c.request("tools/call", benchCall("mcp.up.echo", `{}`)); err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// leaveWaiting makes a call of a tool on each connection, with that many times 21 bytes of arguments, and reads no answer.
+func (h *heldHub) leaveWaiting(b *testing.B, tool string, all []*httpClient, times int) {
+	b.Helper()
+	for i, c := range all {
+		arguments := fmt.Sprintf(`{"number":%d,"text":%q}`, i, strings.Repeat("all work and no play ", times))
 		_, text := c.ids.message("tools/call", benchCall("mcp.up."+tool, arguments))
-		if _, err := fmt.Fprintf(c.conn, "%sContent-Length: %d\r\n\r\n%s", first.head, len(text), text); err != nil {
+		if _, err := fmt.Fprintf(c.conn, "%sContent-Length: %d\r\n\r\n%s", c.head, len(text), text); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -91,7 +91,7 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err := o.hub.permission.serve(ctx, o.hub.settings()); err != nil {
 		return nil, err
 	}
-	outcome := o.hub.pipeline.Invoke(ctx, invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
+	outcome := o.hub.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
 		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
 	if outcome.Err != nil {
 		if _, ok := surface.Resolve(name); !ok {

@@ -39,10 +39,10 @@ const (
 )
 
 // IsRequest reports whether a message of Parse is a request.
-func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
 // IsResponse reports whether a message of Parse is a response.
-func (m Message) IsResponse() bool { return m.Method == "" && m.ID != nil }
+func (m *Message) IsResponse() bool { return m.Method == "" && m.ID != nil }
 
 // envelope holds the members of a message that are not its parts.
 type envelope struct {
@@ -51,8 +51,8 @@ type envelope struct {
 	isObject        bool   // the text is an object, as far as it was read
 }
 
-// read reads the members of a message, and those of its member called inner. Of members that occur twice, the last one counts.
-func read(text []byte, inner string) (m Message, found envelope) {
+// read reads the members of a message into m, and those of its member called inner. Of members that occur twice, the last one counts.
+func (m *Message) read(text []byte, inner string) (found envelope) {
 	m.Text = text
 	take := func(member rawjson.Member) bool {
 		name := member.Key
@@ -91,7 +91,7 @@ func read(text []byte, inner string) (m Message, found envelope) {
 		found.isObject = rawjson.Members(text, take) == nil
 	}
 	m.Method, _ = rawjson.String(found.method)
-	return m, found
+	return found
 }
 
 // once notes that the member name occurs twice where it has a value already.
@@ -111,8 +111,8 @@ func (e *envelope) isVersion2() bool {
 }
 
 // Read reads a message leniently. Where it is malformed in its values alone, it has a kind, and Valid is false.
-func Read(text []byte) Message {
-	m, found := read(text, "result")
+func Read(text []byte) (m Message) {
+	found := m.read(text, "result")
 	switch {
 	case !found.isObject || !found.isVersion2():
 		return Message{Text: text}
@@ -129,8 +129,9 @@ func Read(text []byte) Message {
 }
 
 // Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is none.
-func Parse(text []byte) (Message, *tool.RPCError) {
-	m, found := read(text, "params")
+func Parse(text []byte) (*Message, *tool.RPCError) {
+	m := &Message{}
+	found := m.read(text, "params")
 	if !m.Valid {
 		return unreadable(text)
 	}
@@ -164,8 +165,8 @@ func Parse(text []byte) (Message, *tool.RPCError) {
 
 // unreadable refuses a text that is not JSON, or not UTF-8 ("JSON-RPC messages MUST be UTF-8 encoded"). The error names the
 // request where its id can be read.
-func unreadable(text []byte) (Message, *tool.RPCError) {
-	m := Message{Text: text}
+func unreadable(text []byte) (*Message, *tool.RPCError) {
+	m := &Message{Text: text}
 	why := fmt.Sprintf("nested deeper than %d levels", rawjson.MaxDepth)
 	if rawjson.Depth(text) <= rawjson.MaxDepth {
 		if !rawjson.Valid(text) {

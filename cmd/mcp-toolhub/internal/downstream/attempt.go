@@ -16,7 +16,7 @@ import (
 
 // attempt is one request of a client for an operation: the first, or on 2026-07-28 a retry that brings input.
 type attempt struct {
-	peer     peer
+	peer     *peer
 	op       operation
 	params   json.RawMessage // as the server gets them
 	server   string
@@ -64,7 +64,7 @@ type link struct {
 type attemptResult struct {
 	needs   json.RawMessage // a result of type input_required; nil where the operation has ended
 	outcome invoke.Outcome  // of a tools/call
-	reply   tool.Reply      // of a forwarded request
+	reply   *tool.Reply     // of a forwarded request; nil where it has none
 	err     error           // of a forwarded request without a reply
 }
 

@@ -28,7 +28,7 @@ type toolCalls struct {
 }
 
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
-func (c *toolCalls) serve(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	if !rawjson.IsObject(m.Params) {
 		return invalidParams("params are missing")
 	}
@@ -57,19 +57,19 @@ func (c *toolCalls) serve(ctx context.Context, p peer, m jsonrpc.Message, r repl
 	if l, ok := surface.Resolve(name); ok {
 		server = l.Tool.Server
 	}
-	call := invoke.Call{
+	op := &toolCall{toolCalls: c, call: invoke.Call{
 		Surface: surface, Name: name, Params: to.params, Arguments: to.arguments, Meta: p.meta.onward, Hop: p.hop,
 		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
 		Via: to.via, SelectionRef: to.ref,
-	}
+	}}
 	if !p.modern && p.caller != nil {
-		call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
+		op.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if task, ok := m.Object.Get("task"); ok && rawjson.IsObject(task) && !p.modern {
 		defer c.ownerships.expect(server)()
 	}
 	state, _ := m.Object.Get("requestState")
-	c.suspensions.serve(ctx, &attempt{peer: p, op: &toolCall{c, call}, params: to.params, requestState: state, server: server, reply: r,
+	c.suspensions.serve(ctx, &attempt{peer: p, op: op, params: to.params, requestState: state, server: server, reply: r,
 		progress: newProgressQueue(r, p.meta.token), retries: p.modern})
 	return nil
 }
@@ -87,20 +87,19 @@ func (c *toolCall) identify(s *suspended.State) {
 	}
 }
 
-func (c *toolCall) run(ctx context.Context, a *attempt, l link) attemptResult {
-	call := c.call
+func (c *toolCall) run(ctx context.Context, a *attempt, l link) (r attemptResult) {
+	call := &c.call
 	call.Invocation, call.Params = a.invocation, a.params
 	call.InputByRetry, call.Ask, call.Progress, call.Notify, call.Hears = a.retries, l.ask, l.report, l.notify, l.hears
-	var o invoke.Outcome
 	if a.before == nil {
-		o = c.deps.Pipeline.Invoke(ctx, call)
+		r.outcome = c.deps.Pipeline.Invoke(ctx, call)
 	} else {
-		o = a.before.outcome.Suspended.Resume(ctx, call)
+		r.outcome = a.before.outcome.Suspended.Resume(ctx, call)
 	}
-	if o.Suspended == nil {
-		return attemptResult{outcome: o}
+	if r.outcome.Suspended != nil {
+		r.needs = r.outcome.Result
 	}
-	return attemptResult{outcome: o, needs: o.Result}
+	return r
 }
 
 func (c *toolCall) end(ctx context.Context, latest attemptResult, why error) attemptResult {
@@ -297,7 +296,7 @@ const metaInvocation = "toolhub/invocation"
 
 // resultFor returns the result as this client gets it: the executor's bytes, the toolhub/ member in _meta, and the members
 // that the client's protocol revision demands of every hop. Keys of the upstream's hop are taken out of _meta.
-func (c *toolCalls) resultFor(p peer, o invoke.Outcome) (pieces, error) {
+func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	result := o.Object
 	if result.Text() == nil {
 		return pieces{}, errors.New("no JSON object")

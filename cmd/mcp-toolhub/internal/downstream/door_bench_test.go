@@ -31,7 +31,7 @@ func BenchmarkDoor(b *testing.B) {
 	b.Run("invoke", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			s.deps.Pipeline.Invoke(b.Context(), invoke.Call{Surface: f.surface, Name: "mcp.s.echo", Params: json.RawMessage(old[40:]),
+			s.deps.Pipeline.Invoke(b.Context(), &invoke.Call{Surface: f.surface, Name: "mcp.s.echo", Params: json.RawMessage(old[40:]),
 				Arguments: json.RawMessage(`{"text":"hello"}`), NativeCallID: json.RawMessage(`7`), Method: methodToolsCall,
 				Actor: tool.Actor{Name: localActor, Door: httpActor}})
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -354,14 +355,16 @@ func TestFeatureCancel(t *testing.T) {
 	reading.Wait()
 }
 
-// takes answers like a client that uses an id again as soon as it has the answer.
-type takes struct {
-	replier
-	answered func()
+// reuses is the connection of a client that uses an id again as soon as it has the answer.
+type reuses struct {
+	*httptest.ResponseRecorder
+	again func()
 }
 
-func (r takes) answer(pieces) bool      { r.answered(); return true }
-func (r takes) refuse(e *tool.RPCError) { r.answered() }
+func (w reuses) Write(text []byte) (int, error) {
+	w.again()
+	return w.ResponseRecorder.Write(text)
+}
 
 func TestAnIdIsFreeWithItsAnswer(t *testing.T) {
 	t.Parallel()
@@ -369,17 +372,19 @@ func TestAnIdIsFreeWithItsAnswer(t *testing.T) {
 	for _, request := range []string{`"method":"tools/list"`, `"method":"resources/read","params":{"uri":"x://none"}`} {
 		m, _ := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,` + request + `}`))
 		var open inflight
-		answered := false
-		s.serveLane(t.Context(), peer{profile: "default", inflight: &open, caller: &caller{}}, m, takes{answered: func() {
-			_, done, refusal := open.add(t.Context(), m.ID)
+		ctx, done, _ := open.add(t.Context(), m.ID)
+		w := reuses{httptest.NewRecorder(), func() {
+			_, again, refusal := open.add(t.Context(), m.ID)
 			if refusal != nil {
 				t.Errorf("{%s}: %s", request, refusal.Message)
 				return
 			}
-			done()
-			answered = true
-		}})
-		if !answered {
+			again()
+		}}
+		reply := newHTTPReply(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), m.ID, false)
+		reply.done = done
+		s.serveLane(ctx, &peer{profile: "default", caller: &caller{}}, m, reply)
+		if w.Body.Len() == 0 {
 			t.Errorf("{%s}: not answered", request)
 		}
 	}

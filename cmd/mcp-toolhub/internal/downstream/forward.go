@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,7 +42,7 @@ func (o onward) params(params json.RawMessage) (json.RawMessage, error) {
 }
 
 // forward sends a request on to a server and the server's answer back.
-func (f *forwarder) forward(ctx context.Context, p peer, m jsonrpc.Message, r replier, to onward) *tool.RPCError {
+func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r replier, to onward) *tool.RPCError {
 	if why := f.refusal(ctx, p, m, to); why != nil {
 		return f.failed(ctx, r, why)
 	}
@@ -79,7 +80,7 @@ func (f *forwardedRequest) run(ctx context.Context, a *attempt, l link) attemptR
 	request.Params = a.params
 	request.InputByRetry, request.Ask, request.Progress, request.Notify = a.retries, l.ask, l.report, l.notify
 	reply, err := f.deps.Servers.Forward(ctx, &request)
-	r := attemptResult{reply: reply, err: err}
+	r := attemptResult{reply: &reply, err: err}
 	var why *tool.Failure
 	switch {
 	case err != nil && errors.As(context.Cause(ctx), &why): // whoever canceled it has given a reason
@@ -97,9 +98,9 @@ func (f *forwardedRequest) end(_ context.Context, _ attemptResult, why error) at
 }
 
 func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResult) {
-	reply, err := r.reply, r.err
+	reply, err := cmp.Or(r.reply, &tool.Reply{}), r.err
 	if r.needs != nil {
-		reply.Result, reply.NeedsInput, reply.Free = r.needs, true, nil
+		reply = &tool.Reply{Result: r.needs, NeedsInput: true, Mapping: reply.Mapping}
 	}
 	var result json.RawMessage
 	if err == nil {
@@ -134,7 +135,7 @@ type answeredRequest struct {
 }
 
 // resultOf returns a server's result as this client gets it.
-func (f *forwarder) resultOf(p peer, to answeredRequest, reply tool.Reply) (json.RawMessage, error) {
+func (f *forwarder) resultOf(p *peer, to answeredRequest, reply *tool.Reply) (json.RawMessage, error) {
 	if !rawjson.IsObject(reply.Result) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}
@@ -196,7 +197,7 @@ func (f *forwarder) failed(ctx context.Context, r replier, err error) *tool.RPCE
 const metaError = "toolhub/error"
 
 // getPrompt serves prompts/get: the prompt goes by any of its names here, and by its own one on.
-func (f *forwarder) getPrompt(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (f *forwarder) getPrompt(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	name, refusal := textParam(m, "name")
 	if refusal != nil {
 		return refusal
@@ -212,7 +213,7 @@ func (f *forwarder) getPrompt(ctx context.Context, p peer, m jsonrpc.Message, r 
 	return f.forward(ctx, p, m, r, onward{server: server, path: []string{"name"}, from: name, to: native})
 }
 
-func promptOf(p peer, surface *tool.Surface, name string) (server, native string, refusal *tool.RPCError) {
+func promptOf(p *peer, surface *tool.Surface, name string) (server, native string, refusal *tool.RPCError) {
 	if f := surface.Features; f != nil {
 		if prompt, ok := f.Prompt(name); ok {
 			return prompt.Server, prompt.Native, nil
@@ -226,7 +227,7 @@ func promptOf(p peer, surface *tool.Surface, name string) (server, native string
 }
 
 // readResource serves resources/read.
-func (f *forwarder) readResource(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (f *forwarder) readResource(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	uri, server, native, refusal := f.surfaces.ownedResource(p, m)
 	if refusal != nil {
 		return refusal
@@ -235,7 +236,7 @@ func (f *forwarder) readResource(ctx context.Context, p peer, m jsonrpc.Message,
 }
 
 // complete serves completion/complete. Its ref names a prompt or a resource, and so the server.
-func (f *forwarder) complete(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (f *forwarder) complete(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	surface, refusal := f.surfaces.of(p)
 	if refusal != nil {
 		return refusal
@@ -260,7 +261,7 @@ func (f *forwarder) complete(ctx context.Context, p peer, m jsonrpc.Message, r r
 }
 
 // pass serves a request that the hub does not know: the server does.
-func (f *forwarder) pass(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (f *forwarder) pass(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	server, refusal := f.surfaces.soleServer(p)
 	if refusal != nil {
 		return refusal
@@ -280,7 +281,7 @@ type Forwarded struct {
 
 // refusal returns why a request of p may not reach a server; nil where it may. Requests about tasks are not looked at: their
 // calls were let through.
-func (f *forwarder) refusal(ctx context.Context, p peer, m jsonrpc.Message, to onward) error {
+func (f *forwarder) refusal(ctx context.Context, p *peer, m *jsonrpc.Message, to onward) error {
 	if f.deps.Refuse == nil || isTaskMethod(m.Method) {
 		return nil
 	}
@@ -295,7 +296,7 @@ func (f *forwarder) refusal(ctx context.Context, p peer, m jsonrpc.Message, to o
 }
 
 // passNote sends a notification on that the hub does not know, and returns when the server has it or does not take it.
-func (f *forwarder) passNote(ctx context.Context, p peer, m jsonrpc.Message) {
+func (f *forwarder) passNote(ctx context.Context, p *peer, m *jsonrpc.Message) {
 	server, refusal := f.surfaces.soleServer(p)
 	if refusal != nil || f.refusal(ctx, p, m, onward{server: server, unknown: true}) != nil {
 		return

@@ -53,7 +53,7 @@ func TestCacheHintsOfLists(t *testing.T) {
 						said.Until = time.Now().Add(said.Until.Sub(epoch()))
 						return said, ok
 					}
-					ttl, scope := s.surfaces.cacheHints(peer{profile: "default", modern: true}, surface, method)
+					ttl, scope := s.surfaces.cacheHints(&peer{profile: "default", modern: true}, surface, method)
 					if got := fmt.Sprintf(`,"ttlMs":%d,"cacheScope":%q`, ttl.Milliseconds(), scope); got != c.want {
 						t.Errorf("%s says %s, want %s", method, got, c.want)
 					}
@@ -63,7 +63,7 @@ func TestCacheHintsOfLists(t *testing.T) {
 					f.show(f.surface)
 					return tool.Freshness{Until: time.Now().Add(time.Hour), Public: true}, true
 				}
-				if ttl, scope := s.surfaces.cacheHints(peer{profile: "default", modern: true}, surface, "tools/list"); ttl != 0 || scope != "private" {
+				if ttl, scope := s.surfaces.cacheHints(&peer{profile: "default", modern: true}, surface, "tools/list"); ttl != 0 || scope != "private" {
 					t.Errorf("what is said of a later list is taken for this one's: %s, %s", ttl, scope)
 				}
 			})

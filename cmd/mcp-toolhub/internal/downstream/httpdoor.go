@@ -98,21 +98,28 @@ func (d *httpDoor) post(w http.ResponseWriter, r *entry, body []byte) {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
-	var meta requestMeta
-	if m.IsRequest() {
-		meta = metaOf(m.Object)
-	}
-	if r.Header.Get(headerVersion) >= modernVersion || meta.version >= modernVersion {
-		d.postModern(w, r, m, meta)
+	p := d.peer(r, m)
+	if r.Header.Get(headerVersion) >= modernVersion || p.meta.version >= modernVersion {
+		d.postModern(w, r, p, m)
 		return
 	}
-	d.postLegacy(w, r, m, meta)
+	d.postLegacy(w, r, p, m)
+}
+
+// peer returns what a message itself says of its sender.
+func (d *httpDoor) peer(r *entry, m *jsonrpc.Message) *peer {
+	p := &peer{profile: d.profile, actor: r.actor}
+	if m.IsRequest() {
+		p.meta = metaOf(m.Object)
+	}
+	return p
 }
 
 // postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
-func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m jsonrpc.Message, meta requestMeta) {
+func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
+	p.caller = d.server.callerOf(p.actor)
+	p.session, p.modern = p.caller.session, true
 	if isCustomNote(d.profile, m) {
-		p := peer{profile: d.profile, actor: r.actor, session: d.server.callerOf(r.actor).session, modern: true}
 		p.actor.Client.ProtocolVersion = r.Header.Get(headerVersion)
 		d.passNote(w, r, p, m)
 		return
@@ -126,13 +133,11 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m jsonrpc.Message
 		return
 	}
 	reply := newHTTPReply(w, r.Request, m.ID, true)
-	if refusal := checkHeaders(r.Header, m, meta.version); refusal != nil {
+	if refusal := checkHeaders(r.Header, m, p.meta.version); refusal != nil {
 		reply.refuse(refusal)
 		return
 	}
-	known := d.server.callerOf(r.actor)
-	p, refusal := modernPeer(peer{profile: d.profile, actor: r.actor, session: known.session, caller: known, meta: meta})
-	if refusal != nil {
+	if refusal := modernPeer(p); refusal != nil {
 		reply.refuse(refusal)
 		return
 	}
@@ -144,7 +149,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m jsonrpc.Message
 }
 
 // postLegacy serves a message of a revision with sessions.
-func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message, meta requestMeta) {
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
 	if r.Header.Get(headerSession) == "" {
 		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
@@ -167,6 +172,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message
 		return
 	}
 	defer d.server.sessions.release(s)
+	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller, &s.questions, s.capabilities
 	switch {
 	case m.IsRequest() && d.server.serves(d.profile, m.Method):
 		if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
@@ -174,13 +180,18 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message
 				strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
 			return
 		}
-		p := peer{profile: d.profile, actor: s.actor, session: s.caller.session, inflight: &s.inflight, caller: s.caller,
-			questions: &s.questions, meta: meta, hop: tool.Hop{ClientCapabilities: s.capabilities}}
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
-		d.serveLane(context.WithoutCancel(r.Context()), p, m, reply)
+		opened, done, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
+		if refusal != nil {
+			reply.refuse(refusal)
+			return
+		}
+		defer done()
+		reply.done = done
+		d.serveLane(opened, p, m, reply)
 	case isCustomNote(d.profile, m):
-		d.passNote(w, r, peer{profile: d.profile, actor: s.actor, session: s.caller.session, hop: tool.Hop{ClientCapabilities: s.capabilities}}, m)
+		d.passNote(w, r, p, m)
 	case m.IsResponse():
 		d.server.takeResponse(&s.questions, m)
 		w.WriteHeader(http.StatusAccepted)
@@ -203,7 +214,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m jsonrpc.Message
 }
 
 // initialize lets the SDK answer, and begins a session where it answers with a result.
-func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
+func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
 	rec := &recorder{header: make(http.Header), status: http.StatusOK}
 	d.delegate(rec, r, m)
 	result, _ := rawjson.Get(rec.body.Bytes(), "result")
@@ -222,7 +233,7 @@ func (d *httpDoor) initialize(w http.ResponseWriter, r *entry, m jsonrpc.Message
 }
 
 // passNote sends a notification on that the hub does not know. The client may go on once the server has it.
-func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p peer, m jsonrpc.Message) {
+func (d *httpDoor) passNote(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
 	if v := r.Header.Get(headerVersion); v != "" && !supported(v) || !d.server.enter() {
 		http.Error(w, "the notification is not taken: its protocol version is not supported, or the hub is stopping", http.StatusBadRequest)
 		return
@@ -273,7 +284,7 @@ func (d *httpDoor) session(r *entry) (*httpSession, error) {
 }
 
 // serveLane runs a lane request unless the hub is stopping.
-func (d *httpDoor) serveLane(ctx context.Context, p peer, m jsonrpc.Message, reply *httpReply) {
+func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, reply *httpReply) {
 	if !d.server.enter() {
 		reply.refuse(errDraining())
 		return
@@ -285,7 +296,7 @@ func (d *httpDoor) serveLane(ctx context.Context, p peer, m jsonrpc.Message, rep
 }
 
 // delegate gives a message to the SDK, which answers with one message. That gets the request's own id back.
-func (d *httpDoor) delegate(w http.ResponseWriter, r *entry, m jsonrpc.Message) {
+func (d *httpDoor) delegate(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
 	m, mask := maskID(m)
 	rec := &recorder{header: w.Header(), status: http.StatusOK}
 	d.sdk.ServeHTTP(rec, withBody(r.Request, m.Text))
@@ -295,7 +306,7 @@ func (d *httpDoor) delegate(w http.ResponseWriter, r *entry, m jsonrpc.Message) 
 
 // checkHeaders: on 2026-07-28 the headers by which proxies route must say what the body says. inBody is the protocol revision
 // that its _meta names.
-func checkHeaders(h http.Header, m jsonrpc.Message, inBody string) *tool.RPCError {
+func checkHeaders(h http.Header, m *jsonrpc.Message, inBody string) *tool.RPCError {
 	mismatch := func(what string) *tool.RPCError {
 		return &tool.RPCError{Code: tool.CodeHeaderMismatch, Message: what}
 	}
@@ -377,7 +388,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, refusal)))
 			continue
 		}
-		d.postLegacy(rec, r, m, metaOf(m.Object))
+		d.postLegacy(rec, r, d.peer(r, m), m)
 		if id := rec.header.Get(headerSession); id != "" {
 			w.Header().Set(headerSession, id)
 		}

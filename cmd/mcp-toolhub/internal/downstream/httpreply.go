@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
@@ -33,17 +32,19 @@ const (
 type httpReply struct {
 	id     json.RawMessage
 	modern bool
-	inline bool       // a result that comes first goes out as plain JSON
-	conn   handedBack // what it comes on
+	inline bool   // a result that comes first goes out as plain JSON
+	done   func() // frees the id, before the client has the answer: it may use the id again at once. Nil where none is taken
+	from   *http.Request
+	out    http.ResponseWriter
 
 	mu     sync.Mutex
-	w      http.ResponseWriter // nil once answered
+	w      http.ResponseWriter // out, and nil once answered
 	stream bool
 	timer  *time.Timer
 }
 
 func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
-	return &httpReply{id: id, modern: modern, inline: !prefersStream(r.Header), conn: handedBack{w: w, r: r}, w: w}
+	return &httpReply{id: id, modern: modern, inline: !prefersStream(r.Header), from: r, out: w, w: w}
 }
 
 // prefersStream reports whether the client would rather have an event stream: it names that before JSON.
@@ -111,7 +112,7 @@ func (r *httpReply) request(id json.RawMessage, method string, params json.RawMe
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, batch := r.w.(*recorder)
-	if r.w == nil || batch || r.conn.r.Context().Err() != nil { // the client has left
+	if r.w == nil || batch || r.from.Context().Err() != nil { // the client has left
 		return false
 	}
 	r.openStream()
@@ -134,25 +135,12 @@ func (r *httpReply) refuse(err *tool.RPCError) {
 // abandon implements replier: an HTTP request is always answered.
 func (r *httpReply) abandon(context.Context) bool { return false }
 
-// leave implements replier.
+// leave implements replier. The client may send its next request on the connection, which net/http would not read before the
+// handler returns: so it is given to the server anew.
 func (r *httpReply) leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.conn.release(r.stream)
-}
-
-// handedBack is the connection of a request that was answered and whose handler does not return for long. The client may send
-// its next request on it, which net/http would not read: so it is given to the server anew. As a net.Listener it has that one.
-type handedBack struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	conn atomic.Pointer[readAgain] // nil once it was accepted
-	addr net.Addr
-}
-
-// release ends the response, and gives the connection back. chunked says that the response is an event stream.
-func (h *handedBack) release(chunked bool) {
-	control := http.NewResponseController(h.w)
+	control := http.NewResponseController(r.out)
 	if control.Flush() != nil {
 		return
 	}
@@ -160,56 +148,47 @@ func (h *handedBack) release(chunked bool) {
 	if err != nil {
 		return // a connection that cannot be taken stays with the request
 	}
-	persists := h.r.ProtoAtLeast(1, 1)
-	if chunked && persists {
+	persists := r.from.ProtoAtLeast(1, 1)
+	if r.stream && persists { // it is chunked
 		_ = conn.SetWriteDeadline(time.Now().Add(progressWithin))
 		_, _ = io.WriteString(conn, "0\r\n\r\n")
 		_ = conn.SetWriteDeadline(time.Time{})
 	}
-	server, ok := h.r.Context().Value(http.ServerContextKey).(*http.Server)
-	if !ok || !persists || h.r.Close {
+	next := &oneConn{conn: conn}
+	if server, ok := r.from.Context().Value(http.ServerContextKey).(*http.Server); ok && persists && !r.from.Close {
+		rest, _ := buffered.Peek(buffered.Reader.Buffered())
+		next.conn = readAgain{conn, io.MultiReader(bytes.NewReader(bytes.Clone(rest)), conn)}
+		_ = server.Serve(next) // returns when it has the connection, or wants none any more
+	}
+	if !next.accepted {
 		_ = conn.Close()
-		return
 	}
-	rest, _ := buffered.Peek(buffered.Reader.Buffered())
-	h.conn.Store(&readAgain{conn, bytes.Clone(rest)})
-	h.addr = conn.LocalAddr()
-	_ = server.Serve(h) // returns when it has the connection, or wants none any more
 }
 
-// Accept implements net.Listener.
-func (h *handedBack) Accept() (net.Conn, error) {
-	if conn := h.conn.Swap(nil); conn != nil {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
+// oneConn is a net.Listener with one connection.
+type oneConn struct {
+	conn     net.Conn
+	accepted bool
 }
 
-// Close implements net.Listener.
-func (h *handedBack) Close() error {
-	if conn := h.conn.Swap(nil); conn != nil {
-		return conn.Close()
+func (l *oneConn) Accept() (net.Conn, error) {
+	if l.accepted {
+		return nil, net.ErrClosed
 	}
-	return nil
+	l.accepted = true
+	return l.conn, nil
 }
 
-// Addr implements net.Listener.
-func (h *handedBack) Addr() net.Addr { return h.addr }
+func (*oneConn) Close() error     { return nil } // the connection lives on
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // readAgain is a connection of which something was read before.
 type readAgain struct {
 	net.Conn
-	before []byte
+	all io.Reader // what was read, and what comes
 }
 
-func (c *readAgain) Read(p []byte) (int, error) {
-	if len(c.before) == 0 {
-		return c.Conn.Read(p)
-	}
-	n := copy(p, c.before)
-	c.before = c.before[n:]
-	return n, nil
-}
+func (c readAgain) Read(p []byte) (int, error) { return c.all.Read(p) }
 
 // statusOf returns the HTTP status that 2026-07-28 wants for an error of the protocol.
 func statusOf(code int64) int {
@@ -228,6 +207,9 @@ func (r *httpReply) finish(status int, text pieces) (written bool) {
 	defer r.mu.Unlock()
 	if r.w == nil {
 		return false
+	}
+	if r.done != nil {
+		r.done()
 	}
 	if !r.inline && status == http.StatusOK {
 		r.openStream()

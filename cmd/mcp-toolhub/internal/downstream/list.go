@@ -28,7 +28,7 @@ type listedItems struct {
 }
 
 // listing returns the items of the list that method reads.
-func (v *surfaceReader) listing(p peer, method string, surface *tool.Surface) listedItems {
+func (v *surfaceReader) listing(p *peer, method string, surface *tool.Surface) listedItems {
 	var f tool.Features
 	if surface.Features != nil {
 		f = *surface.Features
@@ -63,7 +63,7 @@ func featureListing(member string, all []tool.Feature) listedItems {
 }
 
 // list serves the lists, from the surface's raw declarations.
-func (v *surfaceReader) list(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	surface, refusal := v.forList(ctx, p, m.Method)
 	if refusal != nil {
 		return refusal
@@ -123,7 +123,7 @@ func (l listedItems) page(modern bool, from, to int) pieces {
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and
 // clients refuse a whole list for another one. So that is left out for them.
-func (v *surfaceReader) declaration(p peer, l tool.Listed) json.RawMessage {
+func (v *surfaceReader) declaration(p *peer, l tool.Listed) json.RawMessage {
 	if p.modern || l.Tool.OutputSchema == nil {
 		return l.Declaration
 	}
@@ -171,7 +171,7 @@ func (l listedItems) start(params json.RawMessage) (int, *tool.RPCError) {
 // cacheHints returns for how long the list of 2026-07-28 that method reads may be kept, and by whom: no more than each server
 // said whose list was merged. What the hub itself adds changes with its config alone. A list that others see differently, or
 // not at all, is private.
-func (v *surfaceReader) cacheHints(p peer, surface *tool.Surface, method string) (ttl time.Duration, scope string) {
+func (v *surfaceReader) cacheHints(p *peer, surface *tool.Surface, method string) (ttl time.Duration, scope string) {
 	if v.deps.Fresh == nil || surface.Features == nil {
 		return 0, "private"
 	}

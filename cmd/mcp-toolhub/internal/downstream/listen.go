@@ -82,7 +82,7 @@ func readListen(params json.RawMessage) (want listenFilter, refusal *tool.RPCErr
 
 // serve serves a subscriptions/listen until the client or the hub ends it. It acknowledges the request when every server
 // concerned has accepted or been given up on.
-func (s *listenStreams) serve(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (s *listenStreams) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	want, refusal := readListen(m.Params)
 	if refusal != nil {
 		return refusal
@@ -175,7 +175,7 @@ const maxListenedTasks = 1000
 
 // forward listens at servers to what others asks for, and returns when each has agreed or been given up on. Their
 // notifications go to out.
-func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surface, others []rawjson.Member, out *outbox) (
+func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surface, others []rawjson.Member, out *outbox) (
 	*forwardedListen, *tool.RPCError,
 ) {
 	ctx, end := context.WithCancel(ctx)
@@ -186,7 +186,7 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 		return nil, refusal
 	}
 	if len(rest) > 0 {
-		asked := jsonrpc.Message{Method: methodListen}
+		asked := &jsonrpc.Message{Method: methodListen}
 		if s.forwarder.refusal(ctx, p, asked, onward{server: surface.Features.Servers[0], unknown: true}) != nil {
 			rest = nil // as from a server that does not know it
 		}
@@ -225,7 +225,7 @@ func (s *listenStreams) forward(ctx context.Context, p peer, surface *tool.Surfa
 }
 
 // split divides what a client asks for into its tasks, among those that it names, and the rest for a direct view's server.
-func (s *listenStreams) split(p peer, surface *tool.Surface, others []rawjson.Member) (tasks []*ownership, rest []rawjson.Member,
+func (s *listenStreams) split(p *peer, surface *tool.Surface, others []rawjson.Member) (tasks []*ownership, rest []rawjson.Member,
 	refusal *tool.RPCError) {
 	if surface.Features == nil {
 		return nil, nil, nil
@@ -295,7 +295,7 @@ type serverListen struct {
 	server string
 	tasks  []*ownership
 	rest   []rawjson.Member
-	peer   peer
+	peer   *peer
 	out    *outbox
 	of     *forwardedListen
 	acked  func()

@@ -32,7 +32,7 @@ func levelOf(raw json.RawMessage) int {
 
 // leastLevel returns the level of the log messages that the peer wants of its own calls. On 2026-07-28, "if absent, the server MUST
 // NOT send any"; before, a client that has set none leaves it to the server.
-func (p peer) leastLevel() int {
+func (p *peer) leastLevel() int {
 	if p.modern {
 		if n := levelOf(p.hop.LogLevel); n >= 0 {
 			return n
@@ -49,7 +49,7 @@ func (p peer) leastLevel() int {
 func unsetLevel() int { return slices.Index(logLevels(), "info") }
 
 // setLevel serves logging/setLevel.
-func (l *wantedLevels) set(_ context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (l *wantedLevels) set(_ context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	raw, _ := rawjson.Get(m.Params, "level")
 	n := levelOf(raw)
 	if n < 0 {

@@ -35,7 +35,7 @@ type openCall struct {
 }
 
 // open notes that server works for p from now on. say takes its notifications meanwhile.
-func (s *serverNotifications) open(p peer, server string, say func(note)) *openCall {
+func (s *serverNotifications) open(p *peer, server string, say func(note)) *openCall {
 	c := &openCall{server: server, session: p.session.Key, view: direct(p.profile), say: say, in: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()

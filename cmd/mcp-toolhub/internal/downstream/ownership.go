@@ -256,7 +256,7 @@ func idOf(n tool.Notification) (about ownedID, ok bool) {
 }
 
 // task returns the task that a caller calls id on a profile, among those of servers; nil where it has none.
-func (t *ownerships) task(p peer, servers []string, id string) *ownership {
+func (t *ownerships) task(p *peer, servers []string, id string) *ownership {
 	for _, b := range t.tasks(p, servers) {
 		if b.idFor(p.profile) == id {
 			return b
@@ -266,7 +266,7 @@ func (t *ownerships) task(p peer, servers []string, id string) *ownership {
 }
 
 // tasks returns the tasks of a caller at these servers, the oldest first.
-func (t *ownerships) tasks(p peer, servers []string) (all []*ownership) {
+func (t *ownerships) tasks(p *peer, servers []string) (all []*ownership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, b := range t.bySession[p.session.Key] {
@@ -279,7 +279,7 @@ func (t *ownerships) tasks(p peer, servers []string) (all []*ownership) {
 
 // keepTask notes the task that a server has made of a call of p; nil where it has made none. Notifications about it wait until
 // release is called, when the caller knows of it.
-func (t *ownerships) keepTask(p peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership, release func()) {
+func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership, release func()) {
 	if o.Task == "" || o.Status != tool.StatusSucceeded {
 		return nil, func() {}
 	}
@@ -300,7 +300,7 @@ func (t *ownerships) keepTask(p peer, server string, o invoke.Outcome, token jso
 }
 
 // show returns the outcome of a call with the id of its task as p's client knows it. The task may be nil.
-func (b *ownership) show(p peer, o invoke.Outcome) (invoke.Outcome, error) {
+func (b *ownership) show(p *peer, o invoke.Outcome) (invoke.Outcome, error) {
 	if b == nil || b.idFor(p.profile) == b.id {
 		return o, nil
 	}
@@ -314,7 +314,7 @@ func (b *ownership) show(p peer, o invoke.Outcome) (invoke.Outcome, error) {
 
 // elicits notes an elicitation by URL that goes to the client of p, so that the client hears of its end. That exists on
 // protocol 2025-11-25 only.
-func (t *ownerships) elicits(p peer, server string, params []byte) {
+func (t *ownerships) elicits(p *peer, server string, params []byte) {
 	if p.modern || p.actor.Client.ProtocolVersion < tasksSince {
 		return
 	}
@@ -332,7 +332,7 @@ func (t *ownerships) elicits(p peer, server string, params []byte) {
 const maxElicitations = 100
 
 // elicitsFirst notes the elicitations that an error wants before the call is repeated.
-func (t *ownerships) elicitsFirst(p peer, server string, err *tool.RPCError) {
+func (t *ownerships) elicitsFirst(p *peer, server string, err *tool.RPCError) {
 	if err.Code != tool.CodeURLElicitationRequired {
 		return
 	}

@@ -25,7 +25,7 @@ func TestTasksOfServersStayApart(t *testing.T) {
 	} {
 		var b ownerships
 		who := &caller{view: "default"}
-		p := peer{profile: "default", session: tool.Session{Key: "s"}}
+		p := &peer{profile: "default", session: tool.Session{Key: "s"}}
 		var all []*ownership
 		for _, of := range ids {
 			one := &ownership{ownedID: ownedID{server: of[0], kind: taskID, id: of[1]}, caller: who, session: "s"}
@@ -109,13 +109,13 @@ func TestTaskListsWaitForNobody(t *testing.T) {
 		names := []string{"first", "hung1", "hung2", "last"}
 		s := &Server{deps: Deps{Servers: v, Surfaces: tasksOn(names), Statuses: func() []tool.ServerStatus { return nil }, Logger: newServerLogger()}}
 		s.wire(nil, nil)
-		p := peer{profile: "default", session: tool.Session{Key: "s"}}
+		p := &peer{profile: "default", session: tool.Session{Key: "s"}}
 		p.actor.Client.ProtocolVersion = tasksSince
 		for _, name := range names {
 			s.ownerships.add(&ownership{ownedID: ownedID{server: name, kind: taskID, id: name}, caller: &caller{}, session: "s"})
 		}
 		began, r := time.Now(), &said{}
-		s.tasks.list(t.Context(), p, jsonrpc.Message{Method: tool.MethodTaskList}, r)
+		s.tasks.list(t.Context(), p, &jsonrpc.Message{Method: tool.MethodTaskList}, r)
 		if want := `{"tasks":[{"taskId":"first"},{"taskId":"last"}]}`; r.text != want || time.Since(began) > tasksWithin {
 			t.Errorf("after %v the list is %s", time.Since(began), r.text)
 		}
@@ -134,7 +134,7 @@ func (o tasksOn) Surface(string, tool.Actor) (*tool.Surface, error) {
 func TestElicitationsOfAnError(t *testing.T) {
 	t.Parallel()
 	var s Server
-	p := peer{caller: &caller{}, session: tool.Session{Key: "s"}}
+	p := &peer{caller: &caller{}, session: tool.Session{Key: "s"}}
 	p.actor.Client.ProtocolVersion = tasksSince
 	var list bytes.Buffer
 	for i := range maxElicitations + 1 {
@@ -156,7 +156,7 @@ func TestLevelsOfEndedSessions(t *testing.T) {
 	close(ended)
 	session := tool.Session{Key: "s", Ended: ended}
 	s.levels.drop(session.Key)
-	s.levels.set(t.Context(), peer{session: session, caller: &caller{session: session}}, jsonrpc.Message{Params: json.RawMessage(`{"level":"debug"}`)}, &said{})
+	s.levels.set(t.Context(), &peer{session: session, caller: &caller{session: session}}, &jsonrpc.Message{Params: json.RawMessage(`{"level":"debug"}`)}, &said{})
 	if len(s.levels.wanted) > 0 {
 		t.Errorf("servers are still asked for %v", s.levels.wanted)
 	}

@@ -131,7 +131,7 @@ func FuzzInputRequired(f *testing.F) {
 		if !rawjson.Valid(result) || !rawjson.IsObject(result) {
 			return
 		}
-		on := &attempt{peer: peer{profile: "default", hop: tool.Hop{ClientCapabilities: json.RawMessage(allCapabilities)}}, server: "s"}
+		on := &attempt{peer: &peer{profile: "default", hop: tool.Hop{ClientCapabilities: json.RawMessage(allCapabilities)}}, server: "s"}
 		shown, _, err := inputRequired(on, result)
 		if err != nil {
 			return

@@ -28,12 +28,11 @@ const metaLogLevel = hopPrefix + "logLevel"
 
 // peer describes the sender of a message, as far as the message and its connection tell.
 type peer struct {
-	profile  string
-	actor    tool.Actor
-	session  tool.Session
-	modern   bool
-	hop      tool.Hop
-	inflight *inflight
+	profile string
+	actor   tool.Actor
+	session tool.Session
+	modern  bool
+	hop     tool.Hop
 
 	// questions are the hub's open requests to this client; nil where it takes none.
 	questions *questions
@@ -126,26 +125,26 @@ func metaOf(params rawjson.Object) (r requestMeta) {
 
 // modernPeer completes p with what the _meta of a request on the sessionless protocol says of its sender. It refuses what the SDK
 // refuses on the methods that it serves.
-func modernPeer(p peer) (peer, *tool.RPCError) {
+func modernPeer(p *peer) *tool.RPCError {
 	version, caps, info := p.meta.version, p.meta.capabilities, p.meta.clientInfo
 	if !supported(version) {
 		data, _ := json.Marshal(map[string]any{"supported": mcp.SupportedProtocolVersions(), "requested": version})
-		return p, &tool.RPCError{Code: tool.CodeUnsupportedProtocol, Message: "unsupported protocol version", Data: data}
+		return &tool.RPCError{Code: tool.CodeUnsupportedProtocol, Message: "unsupported protocol version", Data: data}
 	}
 	if !rawjson.IsObject(caps) {
-		return p, invalidParams(fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyClientCapabilities))
+		return invalidParams(fmt.Sprintf("missing or invalid _meta field %q", mcp.MetaKeyClientCapabilities))
 	}
 	p.modern = true
 	p.actor.Client = tool.Client{ProtocolVersion: version, Names: p.actor.Client.Names}
 	if info != nil {
 		if !rawjson.IsObject(info) {
-			return p, invalidParams(fmt.Sprintf("invalid _meta field %q", mcp.MetaKeyClientInfo))
+			return invalidParams(fmt.Sprintf("invalid _meta field %q", mcp.MetaKeyClientInfo))
 		}
 		p.actor.Client.Name, p.actor.Client.Version = clientInfo(info)
 	}
 	p.hop.ClientCapabilities, p.actor.Client.Apps = caps, showsApps(caps)
 	p.hop.LogLevel = p.meta.logLevel
-	return p, nil
+	return nil
 }
 
 // appsExtension is the capability of a client that shows user interfaces of tools (MCP Apps).
@@ -247,7 +246,7 @@ func invalidParams(what string) *tool.RPCError {
 
 // checkInitialize refuses an initialize whose params are none. The SDK would answer with an error of no code, in words of its
 // own, and over HTTP with the id of a session that does not exist.
-func checkInitialize(m jsonrpc.Message) *tool.RPCError {
+func checkInitialize(m *jsonrpc.Message) *tool.RPCError {
 	if m.Method != methodInitialize || !m.IsRequest() {
 		return nil
 	}

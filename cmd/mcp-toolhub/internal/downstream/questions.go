@@ -78,7 +78,7 @@ func (q *questions) count() int {
 }
 
 // deliver gives a response to the open question that it answers, and reports whether there is one.
-func (q *questions) deliver(m jsonrpc.Message) bool {
+func (q *questions) deliver(m *jsonrpc.Message) bool {
 	id, ok := rawjson.String(m.ID)
 	if !ok {
 		return false
@@ -94,7 +94,7 @@ func (q *questions) deliver(m jsonrpc.Message) bool {
 }
 
 // answerOf reads a response.
-func answerOf(m jsonrpc.Message) tool.Answer {
+func answerOf(m *jsonrpc.Message) tool.Answer {
 	result, hasResult := m.Result, m.Result != nil
 	fault, hasFault := m.Error, m.Error != nil
 	switch {
@@ -110,7 +110,7 @@ func answerOf(m jsonrpc.Message) tool.Answer {
 }
 
 // takeResponse takes a client's response. One that answers no open question of that client is dropped.
-func (s *Server) takeResponse(q *questions, m jsonrpc.Message) {
+func (s *Server) takeResponse(q *questions, m *jsonrpc.Message) {
 	if !q.deliver(m) {
 		s.strays.Add(1)
 		s.deps.Logger.Debug("a client's response was dropped: it answers no open request of the hub to that client")
@@ -193,7 +193,7 @@ func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError
 	if a.peer.questions == nil || a.peer.questions.isOver() {
 		return sentQuestion{}, unreachable()
 	}
-	a.ownerships.elicits(*a.peer, a.server, question.Params)
+	a.ownerships.elicits(a.peer, a.server, question.Params)
 	id, answered, ok := a.peer.questions.add()
 	if !ok {
 		return sentQuestion{}, &tool.RPCError{Code: tool.CodeInternalError,

@@ -11,7 +11,7 @@ import (
 )
 
 // resourceOf reads the URI out of a request about one resource.
-func (v *surfaceReader) resourceOf(p peer, m jsonrpc.Message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
+func (v *surfaceReader) resourceOf(p *peer, m *jsonrpc.Message) (uri string, surface *tool.Surface, refusal *tool.RPCError) {
 	if uri, refusal = textParam(m, "uri"); refusal == nil {
 		surface, refusal = v.of(p)
 	}
@@ -19,7 +19,7 @@ func (v *surfaceReader) resourceOf(p peer, m jsonrpc.Message) (uri string, surfa
 }
 
 // ownedResource also finds the server of the resource, and the URI as that knows it.
-func (v *surfaceReader) ownedResource(p peer, m jsonrpc.Message) (uri, server, native string, refusal *tool.RPCError) {
+func (v *surfaceReader) ownedResource(p *peer, m *jsonrpc.Message) (uri, server, native string, refusal *tool.RPCError) {
 	uri, surface, refusal := v.resourceOf(p, m)
 	if refusal == nil {
 		server, native, refusal = ownerOf(p, surface, uri)
@@ -29,7 +29,7 @@ func (v *surfaceReader) ownedResource(p peer, m jsonrpc.Message) (uri, server, n
 
 // ownerOf finds the server of a resource and the URI by which that knows it: in the lists and templates of the surface, or
 // else in what results have told this caller.
-func ownerOf(p peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
+func ownerOf(p *peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
 	f := surface.Features
 	if f == nil {
 		return "", "", unknownResource(p, uri)
@@ -57,7 +57,7 @@ func ownerOf(p peer, surface *tool.Surface, uri string) (server, native string, 
 }
 
 // templateOf finds the server of a resource template, or of a resource.
-func templateOf(p peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
+func templateOf(p *peer, surface *tool.Surface, uri string) (server, native string, refusal *tool.RPCError) {
 	var found []*tool.Feature
 	if surface.Features != nil {
 		for i := range surface.Features.Templates {
@@ -81,7 +81,7 @@ func templateOf(p peer, surface *tool.Surface, uri string) (server, native strin
 }
 
 // textParam reads a parameter that must be a non-empty string.
-func textParam(m jsonrpc.Message, name string) (string, *tool.RPCError) {
+func textParam(m *jsonrpc.Message, name string) (string, *tool.RPCError) {
 	value, _ := m.Object.Get(name)
 	text, ok := rawjson.String(value)
 	if !ok || text == "" {
@@ -97,7 +97,7 @@ const uiScheme = "ui://"
 // codeResourceNotFound is the error code for an unknown resource before 2026-07-28. Later revisions use that of invalid params.
 const codeResourceNotFound = -32002
 
-func unknownResource(p peer, uri string) *tool.RPCError {
+func unknownResource(p *peer, uri string) *tool.RPCError {
 	data := append([]byte(`{"uri":`), rawjson.Quote(uri)...)
 	e := &tool.RPCError{Code: codeResourceNotFound, Message: fmt.Sprintf("resource %q is not found: list the resources again", uri),
 		Data: append(data, '}')}

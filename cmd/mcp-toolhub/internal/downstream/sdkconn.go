@@ -136,10 +136,10 @@ func (c *sdkConn) Close() error {
 func (c *sdkConn) SessionID() string { return "" }
 
 // maskCancelled gives a notifications/cancelled the id under which the SDK knows the request.
-func (c *sdkConn) maskCancelled(m jsonrpc.Message) jsonrpc.Message {
+func (c *sdkConn) maskCancelled(m *jsonrpc.Message) {
 	id, ok := rawjson.Get(m.Params, "requestId")
 	if !ok {
-		return m
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,6 @@ func (c *sdkConn) maskCancelled(m jsonrpc.Message) jsonrpc.Message {
 			}
 		}
 	}
-	return m
 }
 
 // idMask stands in for the id of a request to the SDK, which would not give every id back as it came: it reads numbers as
@@ -163,7 +162,7 @@ type idMask struct {
 }
 
 // maskID returns a request with an id that survives the SDK, and the mask to undo it. Other messages have no mask.
-func maskID(m jsonrpc.Message) (jsonrpc.Message, *idMask) {
+func maskID(m *jsonrpc.Message) (*jsonrpc.Message, *idMask) {
 	if !m.IsRequest() {
 		return m, nil
 	}
@@ -172,8 +171,9 @@ func maskID(m jsonrpc.Message) (jsonrpc.Message, *idMask) {
 	if err != nil {
 		return m, nil
 	}
-	m.Text, m.ID = text, mask.stand
-	return m, mask
+	masked := *m
+	masked.Text, masked.ID = text, mask.stand
+	return &masked, mask
 }
 
 // undo puts the original id back into a text that the SDK wrote. The stand-in is random, so nothing else can hold it.

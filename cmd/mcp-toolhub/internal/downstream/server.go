@@ -305,33 +305,24 @@ type Servers interface {
 func direct(profile string) bool { return strings.HasPrefix(profile, directPrefix) }
 
 // serveLane answers a request of a method that the hub serves itself. Other methods go to the SDK.
-func (s *Server) serveLane(ctx context.Context, p peer, m jsonrpc.Message, r replier) {
+func (s *Server) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) {
 	serve := s.handler(p, m.Method)
 	if serve == nil {
 		r.refuse(&tool.RPCError{Code: tool.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not served", m.Method)})
 		return
 	}
-	if p.inflight != nil {
-		opened, done, refusal := p.inflight.add(ctx, m.ID)
-		if refusal != nil {
-			r.refuse(refusal)
-			return
-		}
-		defer done()
-		ctx, r = opened, &releasing{replier: r, release: done}
-	}
 	p.hop.Revision, p.hop.Direct = p.actor.Client.ProtocolVersion, direct(p.profile)
-	s.levels.ask(&p)
+	s.levels.ask(p)
 	if refusal := serve(ctx, p, m, r); refusal != nil {
 		r.refuse(refusal)
 	}
 }
 
 // handler serves the requests of one method. It answers r, or returns why it refuses the request.
-type handler func(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError
+type handler func(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError
 
 // handler returns what serves a method on the peer's revision of the protocol; nil where nothing does.
-func (s *Server) handler(p peer, method string) handler {
+func (s *Server) handler(p *peer, method string) handler {
 	switch method {
 	case methodToolsCall:
 		return s.toolCalls.serve
@@ -360,22 +351,6 @@ func (s *Server) handler(p peer, method string) handler {
 		return s.levels.set
 	}
 	return nil
-}
-
-// releasing frees a request's id before the client has the answer: it may use the id again at once.
-type releasing struct {
-	replier
-	release func()
-}
-
-func (r *releasing) answer(result pieces) (written bool) {
-	r.release()
-	return r.replier.answer(result)
-}
-
-func (r *releasing) refuse(err *tool.RPCError) {
-	r.release()
-	r.replier.refuse(err)
 }
 
 const (
@@ -441,13 +416,13 @@ func isKnownRequest(method string) bool {
 
 // isCustomNote reports whether notifications of clients of profile are passed on likewise. A known request without an id is
 // not: some servers would carry it out, past the pipeline.
-func isCustomNote(profile string, m jsonrpc.Message) bool {
+func isCustomNote(profile string, m *jsonrpc.Message) bool {
 	return direct(profile) && isUnknownNote(m)
 }
 
 // isUnknownNote reports whether a message is a notification that the hub does not know. Where it is not passed on it is
 // accepted and ignored: a client that was refused one over HTTP would give up its connection.
-func isUnknownNote(m jsonrpc.Message) bool {
+func isUnknownNote(m *jsonrpc.Message) bool {
 	if m.ID != nil || m.Method == "" || isKnownRequest(m.Method) {
 		return false
 	}

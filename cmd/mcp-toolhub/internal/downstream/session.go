@@ -68,7 +68,7 @@ func sessionName(a tool.Actor, id string) string {
 }
 
 // capabilitiesOf returns a copy of the capabilities that an initialize request declares; nil where it declares none.
-func capabilitiesOf(m jsonrpc.Message) json.RawMessage {
+func capabilitiesOf(m *jsonrpc.Message) json.RawMessage {
 	capabilities, _ := rawjson.Get(m.Params, "capabilities")
 	if !rawjson.IsObject(capabilities) {
 		return nil
@@ -105,7 +105,7 @@ func (d *httpDoor) newSession(r *entry, id string, known sessionid.Session) *htt
 }
 
 // begin enters a new session for a request whose initialize was answered with version.
-func (d *httpDoor) begin(r *entry, m jsonrpc.Message, version string) (*httpSession, error) {
+func (d *httpDoor) begin(r *entry, m *jsonrpc.Message, version string) (*httpSession, error) {
 	info, _ := rawjson.Get(m.Params, "clientInfo")
 	known := sessionid.Session{ProtocolVersion: version, Capabilities: capabilitiesOf(m)}
 	known.ClientName, known.ClientVersion = clientInfo(info)

@@ -201,7 +201,7 @@ func (d *stdioDoor) write(text pieces) (written bool) {
 }
 
 // dispatch hands a message to the lane or to the SDK. reply gets the response.
-func (d *stdioDoor) dispatch(ctx context.Context, m jsonrpc.Message, reply func(pieces) (written bool)) {
+func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
 	switch {
 	case m.IsRequest() && d.server.serves(d.profile, m.Method):
 		p, refusal := d.peer(m)
@@ -214,13 +214,12 @@ func (d *stdioDoor) dispatch(ctx context.Context, m jsonrpc.Message, reply func(
 			return
 		}
 		// Before the next line is read: it may cancel this call.
-		opened, done, refusal := p.inflight.add(ctx, m.ID)
+		opened, done, refusal := d.inflight.add(ctx, m.ID)
 		if refusal != nil {
 			d.server.calls.Done()
 			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
 		}
-		p.inflight = nil
 		d.serve(ctx, opened, p, m, &stdioReplier{door: d, id: m.ID, done: done, reply: reply})
 	case m.Method == noteCancelled && m.ID == nil && d.inflight.cancel(m.Params):
 	case m.Method == noteRootsChanged && m.ID == nil:
@@ -241,7 +240,7 @@ func (d *stdioDoor) dispatch(ctx context.Context, m jsonrpc.Message, reply func(
 }
 
 // serve answers a request on a goroutine of its own. called is the context of the request, done ends it, and frees its id.
-func (d *stdioDoor) serve(ctx, called context.Context, p peer, m jsonrpc.Message, r *stdioReplier) {
+func (d *stdioDoor) serve(ctx, called context.Context, p *peer, m *jsonrpc.Message, r *stdioReplier) {
 	behind := d.sequel.before()
 	d.lanes.Add(1)
 	d.workers.run(ctx, func() {
@@ -264,7 +263,7 @@ func errInitializedTwice(what, instead string) *tool.RPCError {
 }
 
 // passNote sends a notification on that the hub does not know, in the order of the wire.
-func (d *stdioDoor) passNote(ctx context.Context, m jsonrpc.Message) {
+func (d *stdioDoor) passNote(ctx context.Context, m *jsonrpc.Message) {
 	p, refusal := d.peer(m)
 	d.mu.Lock()
 	stateless := d.initID == ""
@@ -294,11 +293,11 @@ func (d *stdioDoor) passNote(ctx context.Context, m jsonrpc.Message) {
 func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
 // peer returns the sender of a request on this connection.
-func (d *stdioDoor) peer(m jsonrpc.Message) (peer, *tool.RPCError) {
-	p := peer{profile: d.profile, actor: stdioActor(), session: d.session, inflight: &d.inflight, caller: d.caller, quit: d.inputEnd}
+func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
+	p := &peer{profile: d.profile, actor: stdioActor(), session: d.session, caller: d.caller, quit: d.inputEnd}
 	p.actor.Session, p.meta = d.session.Key, metaOf(m.Object)
 	if p.meta.version >= modernVersion {
-		return modernPeer(p)
+		return p, modernPeer(p)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -310,11 +309,11 @@ func (d *stdioDoor) peer(m jsonrpc.Message) (peer, *tool.RPCError) {
 }
 
 // forward gives a message to the SDK. It returns after initialize has been answered, so that what follows finds it done.
-func (d *stdioDoor) forward(ctx context.Context, m jsonrpc.Message, reply func(pieces) (written bool)) {
+func (d *stdioDoor) forward(ctx context.Context, m *jsonrpc.Message, reply func(pieces) (written bool)) {
 	id := m.ID
 	m, mask := maskID(m)
 	if m.Method == noteCancelled {
-		m = d.sdk.maskCancelled(m)
+		d.sdk.maskCancelled(m)
 	}
 	msg, err := sdkrpc.DecodeMessage(m.Text)
 	if err != nil {
@@ -349,7 +348,7 @@ func (d *stdioDoor) forward(ctx context.Context, m jsonrpc.Message, reply func(p
 
 // beginInit notes what a client says at initialize. The channel is closed when it has been answered; nil where the client is
 // initialized already.
-func (d *stdioDoor) beginInit(m jsonrpc.Message) <-chan struct{} {
+func (d *stdioDoor) beginInit(m *jsonrpc.Message) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.initialized {

@@ -110,7 +110,7 @@ func (t *resourceSubscriptions) end(ctx context.Context, sub *subscription) {
 }
 
 // subscribe serves resources/subscribe.
-func (t *resourceSubscriptions) subscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (t *resourceSubscriptions) subscribe(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	uri, server, native, refusal := t.surfaces.ownedResource(p, m)
 	if refusal != nil {
 		return refusal
@@ -133,7 +133,7 @@ func (t *resourceSubscriptions) subscribe(ctx context.Context, p peer, m jsonrpc
 }
 
 // unsubscribe serves resources/unsubscribe. What was never subscribed to is not subscribed to now, too.
-func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (t *resourceSubscriptions) unsubscribe(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	uri, _, refusal := t.surfaces.resourceOf(p, m)
 	if refusal != nil {
 		return refusal
@@ -226,11 +226,11 @@ func (s *subscription) unlock() { <-s.changing }
 
 // makeAll subscribes to the resources that the policy lets the peer subscribe to. It returns what servers have accepted, in
 // the order of uris.
-func (t *resourceSubscriptions) makeAll(ctx context.Context, p peer, surface *tool.Surface, uris []string, out *outbox) []*subscription {
+func (t *resourceSubscriptions) makeAll(ctx context.Context, p *peer, surface *tool.Surface, uris []string, out *outbox) []*subscription {
 	subs := make([]*subscription, 0, len(uris))
 	for _, uri := range uris {
 		server, native, refusal := ownerOf(p, surface, uri)
-		if refusal == nil && t.forwarder.refusal(ctx, p, jsonrpc.Message{Method: methodSubscribe}, onward{server: server}) == nil {
+		if refusal == nil && t.forwarder.refusal(ctx, p, &jsonrpc.Message{Method: methodSubscribe}, onward{server: server}) == nil {
 			subs = append(subs, &subscription{resource: resource{server, native}, shown: uri, who: p.session, says: p.hop, out: out})
 		}
 	}

@@ -20,7 +20,7 @@ type surfaceReader struct {
 }
 
 // of returns what p sees now.
-func (v *surfaceReader) of(p peer) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) of(p *peer) (*tool.Surface, *tool.RPCError) {
 	surface, err := v.deps.Surfaces.Surface(p.profile, p.actor)
 	if err != nil {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: err.Error()}
@@ -29,7 +29,7 @@ func (v *surfaceReader) of(p peer) (*tool.Surface, *tool.RPCError) {
 }
 
 // awaitLists waits for the first lists of the servers of surface, the one of p, and returns what p sees then.
-func (v *surfaceReader) awaitLists(ctx context.Context, p peer, surface *tool.Surface) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) awaitLists(ctx context.Context, p *peer, surface *tool.Surface) (*tool.Surface, *tool.RPCError) {
 	if v.deps.FirstLists == nil {
 		return surface, nil
 	}
@@ -39,7 +39,7 @@ func (v *surfaceReader) awaitLists(ctx context.Context, p peer, surface *tool.Su
 
 // forList returns what p sees, for a list of that method. Some clients list tools only once: so a list of tools waits for
 // servers that are starting. Nobody waits where a search is listed: it finds those tools later.
-func (v *surfaceReader) forList(ctx context.Context, p peer, method string) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) forList(ctx context.Context, p *peer, method string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil || method != methodToolsList || surface.Finder() != "" {
 		return surface, refusal
@@ -49,7 +49,7 @@ func (v *surfaceReader) forList(ctx context.Context, p peer, method string) (*to
 
 // forCall returns what p sees, for a call of name. An unknown name may be that of a tool whose server has not listed yet. It
 // waits for a tool that is hidden from p as for one that nobody has: the time tells no difference.
-func (v *surfaceReader) forCall(ctx context.Context, p peer, name string) (*tool.Surface, *tool.RPCError) {
+func (v *surfaceReader) forCall(ctx context.Context, p *peer, name string) (*tool.Surface, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil {
 		return nil, refusal
@@ -61,7 +61,7 @@ func (v *surfaceReader) forCall(ctx context.Context, p peer, name string) (*tool
 }
 
 // soleServer returns the server of a direct view.
-func (v *surfaceReader) soleServer(p peer) (string, *tool.RPCError) {
+func (v *surfaceReader) soleServer(p *peer) (string, *tool.RPCError) {
 	surface, refusal := v.of(p)
 	if refusal != nil {
 		return "", refusal

@@ -54,7 +54,7 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
 	open := s.notifications.open(a.peer, a.server, a.progress.says(a.peer.leastLevel()))
 	defer open.leave()
-	asker := &clientAsker{ownerships: s.ownerships, peer: &a.peer, wire: a.reply, server: a.server, before: a.progress.sent}
+	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server, before: a.progress.sent}
 	l := link{report: a.progress.report(), notify: open.notify}
 	if !a.peer.modern {
 		l.ask = asker.ask

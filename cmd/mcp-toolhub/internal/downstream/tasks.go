@@ -35,7 +35,7 @@ type taskRequests struct {
 }
 
 // handler returns what serves a method about tasks on the peer's revision; nil where that does not know it.
-func (t *taskRequests) handler(p peer, method string) handler {
+func (t *taskRequests) handler(p *peer, method string) handler {
 	switch {
 	case !p.modern && p.actor.Client.ProtocolVersion < tasksSince:
 		return nil
@@ -50,7 +50,7 @@ func (t *taskRequests) handler(p peer, method string) handler {
 }
 
 // servers returns the servers whose tasks the peer may own, or why it owns none at all.
-func (t *taskRequests) servers(p peer, method string) (servers []string, refusal *tool.RPCError) {
+func (t *taskRequests) servers(p *peer, method string) (servers []string, refusal *tool.RPCError) {
 	surface, refusal := t.surfaces.of(p)
 	if refusal != nil {
 		return nil, refusal
@@ -73,7 +73,7 @@ func (t *taskRequests) servers(p peer, method string) (servers []string, refusal
 }
 
 // forward serves a request about one task of the client. Somebody else's task looks like none.
-func (t *taskRequests) forward(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (t *taskRequests) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	servers, refusal := t.servers(p, m.Method)
 	if refusal != nil {
 		return refusal
@@ -113,7 +113,7 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 
 // taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows,
 // and in input requests the name of the server that asks.
-func taskResult(p peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
+func taskResult(p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
 	var err error
 	if to.asked != to.native {
 		if result, err = withTaskID(result, to.asked); err != nil {
@@ -149,7 +149,7 @@ const tasksWithin = 10 * time.Second
 
 // list serves tasks/list with the caller's own tasks. A server lists the tasks of all clients that share its connection. All
 // come on one page: there are at most 1,000. Where there is one server, the other members of its first page are passed on.
-func (t *taskRequests) list(ctx context.Context, p peer, m jsonrpc.Message, r replier) *tool.RPCError {
+func (t *taskRequests) list(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	servers, refusal := t.servers(p, m.Method)
 	if cursor, has := rawjson.Get(m.Params, "cursor"); refusal == nil && has && !rawjson.IsNull(cursor) {
 		refusal = invalidParams("cursor is not known: list again from the start")
@@ -201,7 +201,7 @@ func (t *taskRequests) list(ctx context.Context, p peer, m jsonrpc.Message, r re
 
 // listOf lists those of a server's tasks that are wanted. first is the server's first page, as p's client gets it. Tasks that
 // the server does not list in time are left out.
-func (t *taskRequests) listOf(ctx context.Context, p peer, server string, wanted map[string]*ownership) (all [][]byte, first json.RawMessage) {
+func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wanted map[string]*ownership) (all [][]byte, first json.RawMessage) {
 	cursor, seen := json.RawMessage(nil), []string{}
 	for page := 0; len(wanted) > 0 && page < maxTaskPages; page++ {
 		params := json.RawMessage(`{}`)
@@ -215,7 +215,7 @@ func (t *taskRequests) listOf(ctx context.Context, p peer, server string, wanted
 			return all, first
 		}
 		if page == 0 {
-			first, _ = t.forwarder.resultOf(p, answeredRequest{server: server, method: tool.MethodTaskList}, reply) // nil for what is no page
+			first, _ = t.forwarder.resultOf(p, answeredRequest{server: server, method: tool.MethodTaskList}, &reply) // nil for what is no page
 		}
 		tasks, _ := rawjson.Get(reply.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {

@@ -39,7 +39,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 
 // admit refuses a call of a deferred tool whose declaration the caller has not got.
 func (p *Pipeline) admit(inv *invocation) error {
-	c := &inv.call
+	c := inv.call
 	if p.opts.Admit == nil || !c.Surface.IsDeferred(inv.listed.Tool.Name) {
 		return nil
 	}
@@ -185,21 +185,22 @@ func (p *Pipeline) announce(ctx context.Context, inv *invocation) error {
 
 // callExecutor calls the executor, for the call or for a retry.
 func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocation) (tool.Reply, error) {
+	c := inv.call
 	both := &struct { // in one piece of memory
 		reporter
 		tool.Execution
-	}{reporter: reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}}
+	}{reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}, tool.Execution{
+		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
+		Aims: inv.permitted.aims, Meta: c.Meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
+		InputByRetry: c.InputByRetry, Notify: c.Notify,
+	}}
+	x := &both.reporter
+	both.Ask, both.Progress, both.Record = x.asker(), x.report, x.record
 	if !inv.record.IsOpen() {
 		p.overdue.enter(inv)
 		defer p.overdue.leave(inv)
 	}
-	x, c := &both.reporter, &inv.call
 	defer x.close()
-	both.Execution = tool.Execution{
-		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
-		Aims: inv.permitted.aims, Meta: c.Meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
-		InputByRetry: c.InputByRetry, Ask: x.asker(), Notify: c.Notify, Progress: x.report, Record: x.record,
-	}
 	return ex.Execute(ctx, &both.Execution)
 }
 

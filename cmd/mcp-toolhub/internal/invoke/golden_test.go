@@ -36,7 +36,7 @@ const answer = `{"content":[{"type":"text","text":"3"}],"structuredContent":{"n"
 func (b *bench) does(ex executorFunc) { b.opts.Executors = map[string]Executor{"mcp": ex} }
 
 // asks makes a call whose client answers every question so.
-func (b *bench) asks(t *testing.T, result string, after time.Duration) Call {
+func (b *bench) asks(t *testing.T, result string, after time.Duration) *Call {
 	c := b.callInRounds(t.Context(), `{"name":"x"}`)
 	c.InputByRetry, c.Progress = false, func(tool.Progress) {}
 	c.Ask = func(ctx context.Context, q []tool.Question) ([]tool.Answer, error) {
@@ -303,7 +303,7 @@ func permissionStories() []story {
 
 // inputStories are calls that wait for their client.
 func inputStories() []story {
-	suspended := func(t *testing.T, b *bench, guarded bool) (*Suspended, Call) {
+	suspended := func(t *testing.T, b *bench, guarded bool) (*Suspended, *Call) {
 		if guarded {
 			b.guarded(t)
 		}

@@ -16,7 +16,7 @@ import (
 // invocation is the state of one call on its way through the phases. One goroutine owns it at a time, apart from what the
 // reporter guards.
 type invocation struct {
-	call   Call
+	call   *Call
 	id     tool.InvocationID
 	now    func() time.Time
 	listed *tool.Listed // nil until resolved
@@ -57,7 +57,7 @@ type permitted struct {
 	command *tool.Command
 }
 
-func (p *Pipeline) begin(c Call) *invocation {
+func (p *Pipeline) begin(c *Call) *invocation {
 	inv, ok := p.spare.Get().(*invocation)
 	if !ok {
 		inv = new(invocation)
@@ -67,7 +67,7 @@ func (p *Pipeline) begin(c Call) *invocation {
 		inv.id = tool.NewInvocationID()
 	}
 	inv.record.Begin(persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
-		Created: inv.now()}, clientSide(&inv.call))
+		Created: inv.now()}, clientSide(inv.call))
 	return inv
 }
 

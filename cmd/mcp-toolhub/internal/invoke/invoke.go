@@ -31,7 +31,8 @@ type Executor interface {
 	Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 }
 
-// Call is one tools/call as a door received it. The pipeline changes none of its fields.
+// Call is one tools/call as a door received it. The pipeline changes none of its fields, and nobody else does before it has ended or
+// goes on with another one.
 type Call struct {
 	Surface      *tool.Surface   // what the caller sees: the name is looked up here and nowhere else
 	Name         string          // as the caller wrote it
@@ -140,6 +141,7 @@ type Pipeline struct {
 	approver  *approver
 	scheduler *scheduler
 	overdue   *overdue
+	phases    [12]phase
 	spare     sync.Pool // of *invocation
 }
 
@@ -154,7 +156,8 @@ func New(o Options) (*Pipeline, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits), overdue: newOverdue(o.Journal, o.Now)}
+	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits), overdue: newOverdue(o.Journal, o.Now),
+		phases: phases()}
 	p.approver = &approver{opts: &p.opts, arguments: p.validator}
 	return p, nil
 }
@@ -196,7 +199,7 @@ func phases() [12]phase {
 
 // Invoke runs c through the pipeline and returns how it ended, or for a call with retries, what it waits for. It always
 // returns an outcome: also for a tool that does not exist, a canceled context or a panic in an executor.
-func (p *Pipeline) Invoke(ctx context.Context, c Call) Outcome { return p.run(ctx, p.begin(c)) }
+func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome { return p.run(ctx, p.begin(c)) }
 
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
@@ -206,7 +209,8 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 			p.spare.Put(inv)
 		}
 	}()
-	for _, ph := range phases() {
+	for i := range p.phases {
+		ph := &p.phases[i]
 		if inv.failed() && !ph.always || inv.resumed && !ph.again {
 			continue
 		}
@@ -224,7 +228,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 }
 
 // runPhase runs one phase and turns a panic into a failure: one faulty tool must not end everybody's hub.
-func (p *Pipeline) runPhase(ctx context.Context, ph phase, inv *invocation) (err error) {
+func (p *Pipeline) runPhase(ctx context.Context, ph *phase, inv *invocation) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.opts.Logger.Error("panic in the pipeline", "phase", ph.name, "invocation", inv.id, "tool", inv.toolID(),
@@ -259,9 +263,9 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 
 // Resume goes on with the client's next request c, under the same id and with the arguments that were checked first. The tool
 // must still be there under c.Name, and allowed.
-func (w *Suspended) Resume(ctx context.Context, c Call) Outcome {
+func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 	w.inv.call = c
-	w.inv.record.Resumed(clientSide(&w.inv.call), c.Surface.ID, w.inv.now())
+	w.inv.record.Resumed(clientSide(c), c.Surface.ID, w.inv.now())
 	return w.pipeline.run(ctx, w.inv)
 }
 

@@ -63,8 +63,8 @@ func (b *bench) call(ctx context.Context, name, args string) Outcome {
 	return b.Invoke(ctx, b.callOf(name, args))
 }
 
-func (b *bench) callOf(name, args string) Call {
-	return Call{Surface: b.surface, Name: name, Params: json.RawMessage(`{"name":"x"}`), Arguments: json.RawMessage(args),
+func (b *bench) callOf(name, args string) *Call {
+	return &Call{Surface: b.surface, Name: name, Params: json.RawMessage(`{"name":"x"}`), Arguments: json.RawMessage(args),
 		NativeCallID: json.RawMessage(`1e3`), Method: "tools/call", Actor: tool.Actor{Name: "ann", Door: "http"}}
 }
 
@@ -229,7 +229,7 @@ func TestProgressIsOrderedAndEndsWithTheCall(t *testing.T) {
 		return tool.Reply{Result: json.RawMessage(`{}`)}, nil
 	})
 	var got []string
-	b.Invoke(t.Context(), Call{Surface: b.surface, Name: "mcp.s.t", Params: json.RawMessage(`{}`),
+	b.Invoke(t.Context(), &Call{Surface: b.surface, Name: "mcp.s.t", Params: json.RawMessage(`{}`),
 		Progress: func(p tool.Progress) { got = append(got, string(p.Params)) }})
 	late(tool.Progress{Params: json.RawMessage(`{"progress":4}`)})
 	want := []string{`{"progress":1,"total":3,"message":"m"}`, `{"progress":2,"total":3,"message":"m"}`, `{"progress":3,"total":3,"message":"m"}`}

@@ -401,7 +401,7 @@ func TestQuestionsOfTheirOwn(t *testing.T) {
 	waiting := b.opts.Approvals.Watch(t.Context())
 	for _, change := range changes {
 		c := b.callInRounds(t.Context(), `{"name":"x"}`)
-		change(&c)
+		change(c)
 		calls.Go(func() { b.Invoke(t.Context(), c) })
 	}
 	for range changes {

@@ -56,8 +56,8 @@ func inRounds(seen *[]tool.Execution) executorFunc {
 	}
 }
 
-func (b *bench) callInRounds(ctx context.Context, params string) Call {
-	return Call{Surface: b.surface, Name: "mcp.s.t", Params: json.RawMessage(params), Arguments: json.RawMessage(`{"n":1}`),
+func (b *bench) callInRounds(ctx context.Context, params string) *Call {
+	return &Call{Surface: b.surface, Name: "mcp.s.t", Params: json.RawMessage(params), Arguments: json.RawMessage(`{"n":1}`),
 		NativeCallID: json.RawMessage(`1`), Method: "tools/call", Actor: tool.Actor{Name: "ann", Door: "http"}, InputByRetry: true}
 }
 

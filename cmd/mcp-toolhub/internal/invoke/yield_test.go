@@ -15,7 +15,7 @@ import (
 )
 
 // yields makes a bench whose tool is asked about in the queue, and a call to it by a client that hears no progress.
-func yields(t *testing.T, ran *int) (*bench, Call) {
+func yields(t *testing.T, ran *int) (*bench, *Call) {
 	b := newBench(t, "", func(context.Context, *tool.Execution) (tool.Reply, error) {
 		*ran++
 		return tool.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
