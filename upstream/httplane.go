@@ -71,7 +71,6 @@ func (l *httpLane) newRequest(ctx context.Context, method string, body []byte) (
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
 	} else {
-		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
 		req.Header.Set("Accept", "text/event-stream")
 	}
 	req.Header.Set("Mcp-Protocol-Version", l.version)
@@ -158,7 +157,7 @@ func (l *httpLane) unreached(c *pendingRequest, err error) response {
 
 // suspect notes that the exchange of c failed, unless that was aborted.
 func (l *httpLane) suspect(c *pendingRequest) {
-	if !c.isAborted() {
+	if c.Fly(nil) {
 		l.onSuspect()
 	}
 }
@@ -291,7 +290,7 @@ func (l *httpLane) readStream(ctx context.Context, c *pendingRequest, body io.Re
 			return l.oversizeAnswer(events.NoRoom())
 		}
 		var rest io.ReadCloser
-		if lastID != "" && l.hop == nil && !c.isAborted() {
+		if lastID != "" && l.hop == nil {
 			_ = body.Close()
 			var end context.CancelFunc
 			ctx, end = transport.Aside(ctx, c)
@@ -392,11 +391,16 @@ func (l *httpLane) receiveRequest(ctx context.Context, e jsonrpc.Message, c *pen
 
 // tell implements lane.
 func (l *httpLane) tell(ctx context.Context, method string, params []byte) error {
-	req, err := l.newRequest(ctx, http.MethodPost, jsonrpc.NotificationText(method, params))
+	return l.post(ctx, method, jsonrpc.NotificationText(method, params))
+}
+
+// post posts a message that is no call; method is "" for a response. It ends with the session.
+func (l *httpLane) post(ctx context.Context, method string, body []byte) error {
+	req, err := l.newRequest(ctx, http.MethodPost, body)
 	if err != nil {
 		return err
 	}
-	if l.hop != nil {
+	if l.hop != nil && method != "" {
 		req.Header.Set("Mcp-Method", method)
 	}
 	resp, err := l.control.Do(req)
@@ -409,11 +413,6 @@ func (l *httpLane) tell(ctx context.Context, method string, params []byte) error
 		return &fault.StatusError{Status: resp.StatusCode}
 	}
 	return nil
-}
-
-// post sends a notification in the background. Nobody waits for it.
-func (l *httpLane) post(ctx context.Context, body []byte) {
-	l.background.Go(func() { l.deliver(ctx, body, transport.CancelPatience) })
 }
 
 const (
@@ -441,27 +440,19 @@ func (l *httpLane) say(ctx context.Context, body []byte) { l.respond(ctx, body) 
 // questions implements lane.
 func (l *httpLane) serverRequests() *serverRequests { return l.asked }
 
-// deliver posts a message that is no call. It ends with the session.
+// deliver is post with nobody who waits for it.
 func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	req, err := l.newRequest(ctx, http.MethodPost, body)
-	if err != nil {
-		return
-	}
-	resp, err := l.control.Do(req)
-	if err != nil {
+	if err := l.post(ctx, "", body); err != nil {
 		l.log.Debug("message to the server failed", "error", fault.Plain(err))
-		return
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, transport.MaxErrorBody)
-	_ = resp.Body.Close()
 }
 
 // cancel implements lane. On 2026-07-28 closing the request is how a call is cancelled.
 func (l *httpLane) cancel(ctx context.Context, c *pendingRequest, reason string) {
 	if c.drop() && l.hop == nil {
-		l.post(ctx, cancelBody(c.id, reason))
+		l.background.Go(func() { l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
 	}
 	c.abort()
 }

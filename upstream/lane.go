@@ -206,28 +206,24 @@ func (c *pendingRequest) finish(a response) {
 		c.done = &a
 	}
 	c.attend = nil
-	wait.Signal(c.ready)
+	c.signal()
 }
 
-// signal tells whoever waits that there is something to take, and has somebody wait if nobody does. c.mu is held.
+// signal tells whoever waits that there is something to take, and has somebody wait beside the goroutine that exchanges c if
+// nobody does. c.mu is held.
 func (c *pendingRequest) signal() {
-	c.startAttending()
-	wait.Signal(c.ready)
-}
-
-// startAttending has somebody wait for c beside the goroutine that exchanges it. c.mu is held.
-func (c *pendingRequest) startAttending() {
 	if attend := c.attend; attend != nil {
 		c.attend, c.attended = nil, make(chan response, 1)
 		go func() { c.attended <- attend() }() // its caller takes the answer from there
 	}
+	wait.Signal(c.ready)
 }
 
-// isSlow is startAttending where c.mu is free.
+// isSlow has somebody wait for c.
 func (c *pendingRequest) isSlow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.startAttending()
+	c.signal()
 }
 
 // Fly implements transport.DirectCall.
@@ -248,13 +244,6 @@ func (c *pendingRequest) abort() {
 	if c.flight != nil {
 		c.flight()
 	}
-}
-
-// isAborted reports whether the request was aborted.
-func (c *pendingRequest) isAborted() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.aborted
 }
 
 // Append implements transport.DirectCall.

@@ -22,61 +22,49 @@ func writeAtOnce(w io.Writer) func([]byte) (int, error) {
 	if err != nil || file.SetWriteDeadline(time.Time{}) != nil { // only a file that does not block has deadlines
 		return nil
 	}
-	return func(text []byte) (n int, err error) {
-		failed := conn.Write(func(fd uintptr) bool {
-			for {
-				if n, err = syscall.Write(int(fd), text); err != syscall.EINTR {
-					return true // also when nothing was written: the caller must not wait
-				}
-			}
-		})
-		n = max(n, 0)
-		switch {
-		case failed != nil:
-			return n, failed
-		case errors.Is(err, syscall.EAGAIN):
-			return n, nil
-		}
-		return n, err
-	}
+	return atOnce(conn.Write, syscall.Write)
 }
 
 const canReadAtOnce = true
 
 // readAtOnce returns a function that reads what is there, without waiting: 0 and no error where there is nothing.
 func readAtOnce(c net.Conn) func([]byte) (int, error) {
-	var raw syscall.RawConn
-	err := error(syscall.ENOTSUP)
 	if sys, ok := c.(syscall.Conn); ok {
-		raw, err = sys.SyscallConn()
+		if conn, err := sys.SyscallConn(); err == nil {
+			return atOnce(conn.Read, func(fd int, p []byte) (int, error) {
+				n, err := syscall.Read(fd, p)
+				if n == 0 && err == nil {
+					err = io.EOF
+				}
+				return n, err
+			})
+		}
 	}
-	if err != nil {
-		return func([]byte) (int, error) { return 0, err }
-	}
-	var into []byte
+	return func([]byte) (int, error) { return 0, syscall.ENOTSUP }
+}
+
+// atOnce returns a function that does move with a file, which on gives to it, and does not wait for anything to move.
+func atOnce(on func(func(fd uintptr) bool) error, move func(fd int, p []byte) (int, error)) func([]byte) (int, error) {
+	var text []byte
 	var n int
-	var failed error
-	read := func(fd uintptr) bool {
+	var err error
+	once := func(fd uintptr) bool {
 		for {
-			if n, failed = syscall.Read(int(fd), into); failed != syscall.EINTR {
-				return true // also when nothing was read: the caller must not wait
+			if n, err = move(int(fd), text); err != syscall.EINTR {
+				return true // also when nothing was moved: the caller must not wait
 			}
 		}
 	}
 	return func(p []byte) (int, error) {
-		into = p
-		err := raw.Read(read)
-		into = nil
+		text = p
+		failed := on(once)
+		text = nil
 		switch {
-		case err != nil:
-			return 0, err
-		case errors.Is(failed, syscall.EAGAIN):
-			return 0, nil
 		case failed != nil:
 			return 0, failed
-		case n == 0:
-			return 0, io.EOF
+		case errors.Is(err, syscall.EAGAIN):
+			return 0, nil
 		}
-		return n, nil
+		return max(n, 0), err
 	}
 }

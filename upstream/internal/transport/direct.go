@@ -71,8 +71,7 @@ func newDirect(pool *http.Transport, u *url.URL) *Direct {
 
 // DirectCall is a request that a Direct exchanges.
 type DirectCall interface {
-	Begin() bool // the request is about to be written; false if nobody waits for it any more
-	TakeBack()   // not a byte of it has left after all
+	PendingCall
 
 	// Fly says what ends the request at once, without blocking, when it is given up; nil for nothing. It returns false if it was
 	// given up already; then abort has been or will never be called.
@@ -83,7 +82,7 @@ type DirectCall interface {
 }
 
 // Aside returns a context that ends when call is given up, and not with ctx.
-func Aside(ctx context.Context, call interface{ Fly(abort func()) bool }) (context.Context, context.CancelFunc) {
+func Aside(ctx context.Context, call DirectCall) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if !call.Fly(cancel) {
 		cancel()
@@ -244,9 +243,9 @@ func (c *directConn) exchange(call DirectCall) (*http.Response, error) {
 	for err == nil {
 		var resp *http.Response
 		resp, err = http.ReadResponse(c.r, &c.asked)
-		if err == nil && (resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols) {
+		if err == nil && resp.StatusCode >= 200 {
 			c.left = unbounded
-			resp.Body = &directBody{ReadCloser: resp.Body, conn: c, call: call, last: resp.Close || resp.StatusCode < 200}
+			resp.Body = &directBody{ReadCloser: resp.Body, conn: c, call: call, last: resp.Close}
 			return resp, nil
 		}
 	}

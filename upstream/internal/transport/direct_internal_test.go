@@ -51,6 +51,8 @@ func (c *directCall) Fly(abort func()) bool {
 	return !c.aborted
 }
 
+func (c *directCall) Fail(error) {}
+
 func (c *directCall) Append(b []byte) []byte { return append(b, c.text...) }
 
 func (c *directCall) abort() {

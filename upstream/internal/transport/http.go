@@ -82,18 +82,16 @@ func (s *HTTP) Head(req *http.Request) []byte {
 	if s.Direct == nil {
 		return nil
 	}
-	s.dress(req)
-	for name := range req.Header {
-		switch name {
-		case "Mcp-Protocol-Version", "Mcp-Session-Id":
+	for name := range s.headers {
+		switch name = http.CanonicalHeaderKey(name); name {
 		case "Connection", "Expect", "Upgrade", "Te", "Trailer", "Transfer-Encoding", "Accept-Encoding":
 			return nil
-		default:
-			if strings.HasPrefix(name, "Mcp-") { // calls have such headers of their own
-				return nil
-			}
+		}
+		if strings.HasPrefix(name, "Mcp-") { // calls have such headers of their own
+			return nil
 		}
 	}
+	s.dress(req)
 	req.Header.Set("Accept-Encoding", "identity")
 	var head bytes.Buffer
 	if req.Write(&head) != nil {
