@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
 // grantFile is the file of always-grants. People may read it and add or remove entries, but the hub writes it anew at every
@@ -127,53 +129,49 @@ func (s *Scope) yaml() string {
 }
 
 func parseGrants(file string, data []byte) ([]Grant, error) {
-	r := &reader{file: file}
 	var list []Grant
-	if root := r.tree(data); root != nil {
-		r.fields(root, "", nil, each(r, "grants", &list, r.grant))
-	}
-	if err := r.err(); err != nil {
+	if err := readText(file, data, each("grants", &list, readGrant)); err != nil {
 		return nil, err
 	}
 	return list, nil
 }
 
-func (r *reader) grant(n *node, key string) Grant {
-	var g Grant
-	before := len(r.faults)
-	r.fields(n, key, nil,
-		text(r, "id", &g.ID),
-		text(r, "then", &g.Then),
-		text(r, "tool", &g.Tool),
-		text(r, "actor", &g.Actor),
-		each(r, "targets", &g.Scopes, r.scope),
-		text(r, "exact", &g.Exact),
-		text(r, "schema", &g.Schema),
-		text(r, "says", &g.Says),
-		text(r, "by", &g.By),
-		r.time("created", &g.Created),
-		r.time("expires", &g.Expires))
-	if err := g.check(); err != nil && len(r.faults) == before {
-		r.fault(n, key, err.Error(), "")
+func readGrant(r *shape.Reader, n *textfile.Node) (g Grant, sound bool) {
+	sound = shape.ReadFields(r, n,
+		text("id", &g.ID),
+		text("then", &g.Then),
+		text("tool", &g.Tool),
+		text("actor", &g.Actor),
+		each("targets", &g.Scopes, readScope),
+		text("exact", &g.Exact),
+		text("schema", &g.Schema),
+		text("says", &g.Says),
+		text("by", &g.By),
+		instant("created", &g.Created),
+		instant("expires", &g.Expires))
+	if !sound {
+		return g, false
 	}
-	if g.ID == "" && len(r.faults) == before {
-		r.fault(n, key, "the grant has no id, so it could not be revoked", "write id: and any word")
+	if err := g.check(); err != nil {
+		r.Fault(n.Position, err.Error(), "")
 	}
-	return g
+	if g.ID == "" {
+		r.Fault(n.Position, "the grant has no id, so it could not be revoked", "write id: and any word")
+	}
+	return g, true
 }
 
-func (r *reader) scope(n *node, key string) Scope {
-	var s Scope
-	r.fields(n, key, nil,
-		text(r, "kind", &s.Kind),
-		text(r, "under", &s.Under),
-		text(r, "host", &s.Host),
-		text(r, "executable", &s.Executable),
-		text(r, "as", &s.As),
-		text(r, "cwd", &s.CWD),
-		text(r, "argument", &s.Argument),
-		text(r, "resource", &s.Resource),
-		r.bool("remote", &s.Remote),
-		r.bool("write", &s.Write))
-	return s
+func readScope(r *shape.Reader, n *textfile.Node) (s Scope, sound bool) {
+	sound = shape.ReadFields(r, n,
+		text("kind", &s.Kind),
+		text("under", &s.Under),
+		text("host", &s.Host),
+		text("executable", &s.Executable),
+		text("as", &s.As),
+		text("cwd", &s.CWD),
+		text("argument", &s.Argument),
+		text("resource", &s.Resource),
+		boolean("remote", &s.Remote),
+		boolean("write", &s.Write))
+	return s, sound
 }

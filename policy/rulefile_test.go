@@ -69,7 +69,7 @@ func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
 		"unknown key":         {good + "  - {match: b, then: deny, wen: x}\n", `f:3:28: rules[1].wen: unknown key; did you mean "when"?`},
 		"unknown top":         {"rule: []\n", `f:1:1: rule: unknown key; did you mean "rules"?`},
 		"no behavior":         {good + "  - {match: b}\n", `f:3:5: rules[1].then: the rule does not say what happens;`},
-		"bad behavior":        {good + "  - match: b\n    then: dney\n", `f:4:11: rules[1].then: "dney" is no behavior; write allow`},
+		"bad behavior":        {good + "  - match: b\n    then: dney\n", `f:4:11: rules[1].then: want "allow", "ask", "deny" or "passthrough"; did you mean "deny"?`},
 		"matches all":         {good + "  - then: deny\n", `f:3:5: rules[1]: the rule does not say which calls it matches; write match: "*"`},
 		"bad pattern":         {good + "  - match: [b, 'x[1]']\n    then: deny\n", `f:3:16: rules[1].match[1]: the pattern "x[1]" holds one of []{}`},
 		"one bad pattern":     {good + "  - match: ' b'\n    then: deny\n", `f:3:12: rules[1].match: the pattern " b" begins or ends in white space`},
@@ -80,16 +80,16 @@ func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
 		"unknown variable":    {good + "  - match: b\n    when: args.x == 1\n    then: deny\n", `rules[1].when: column 1 of the condition: undeclared reference to 'args' (in container ''); there are arguments, _meta, targets`},
 		"unknown field":       {good + "  - match: b\n    when: tool.raed_only\n    then: deny\n", `rules[1].when: column 5 of the condition: undefined field 'raed_only'; docs/permission.md says which there are`},
 		"not a truth":         {good + "  - match: b\n    when: tool.name\n    then: deny\n", `rules[1].when: the condition is a string: write an expression that is true or false`},
-		"empty condition":     {good + "  - match: b\n    when: ''\n    then: deny\n", `rules[1].when: the condition is empty`},
-		"condition of a kind": {good + "  - match: b\n    when: true\n    then: deny\n", `rules[1].when: this is true or false and must be a text; put it in quotes`},
+		"empty condition":     {good + "  - match: b\n    when: ''\n    then: deny\n", `rules[1].when: is empty; write a value, or remove the key`},
+		"condition of a kind": {good + "  - match: b\n    when: true\n    then: deny\n", `rules[1].when: want a string, found a boolean; put it in quotes`},
 		"every time":          {good + "  - {match: b, then: deny, every_time: true}\n", `rules[1].every_time: only a rule that asks can ask every time`},
-		"no truth":            {good + "  - {match: b, then: ask, every_time: 1}\n", `rules[1].every_time: this is a number and must be true or false`},
+		"no truth":            {good + "  - {match: b, then: ask, every_time: 1}\n", `rules[1].every_time: want true or false, found a whole number`},
 		"twin key":            {good + "  - match: b\n    then: deny\n    then: allow\n", `f:5:5: then: this key stands here twice`},
 		"anchor":              {"rules:\n  - &a {match: b, then: deny}\n", `anchors, aliases, tags`},
 		"merge":               {"rules:\n  - {<<: {match: b}, then: deny}\n", `a key that is no plain word`},
 		"tag":                 {"rules:\n  - {match: !!binary aGk=, then: deny}\n", `anchors, aliases, tags`},
-		"no list":             {"rules: {match: b}\n", `rules: this is a mapping and must be a list`},
-		"no mapping":          {"rules: [b]\n", `rules[0]: this is a text and must be a mapping`},
+		"no list":             {"rules: {match: b}\n", `rules: want a list, found a mapping`},
+		"no mapping":          {"rules: [b]\n", `rules[0]: want a mapping, found a string`},
 		"no YAML":             {"rules: [\n", `not valid YAML`},
 		"two documents":       {good + "---\nrules: []\n", `a second YAML document`},
 		"too deep":            {"rules: " + strings.Repeat("[", 200), `nested more than 100 levels`},
@@ -98,6 +98,7 @@ func TestAFaultyRuleFileIsRefusedWhole(t *testing.T) {
 		"unknown actor field": {good + "  - {match: b, when: 'actor == \"ann\"', then: deny}\n", `'(actor, string)'; actor has several fields: use actor.name`},
 		"tool as a text":      {good + "  - {match: b, when: 'tool == \"x\"', then: deny}\n", `tool has several fields: use tool.name`},
 		"user":                {good + "  - {user: ann, then: deny}\n", `f:3:6: rules[1].user: unknown key; did you mean "actor"?`},
+		"a caller by door":    {good + "  - {actor: http/ann, then: deny}\n", `rules[1].actor: no caller's name; callers go by the names of their tokens alone: "ann"`},
 		"empty tag":           {good + "  - {tags: ['a b'], then: deny}\n", `rules[1].tags: the tag "a b" is no word`},
 	} {
 		set, err := policy.ParseRules(policy.User, "f", []byte(c.text))
@@ -124,9 +125,9 @@ func TestEveryFaultOfARuleFileIsReportedAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	wants := []string{"rules[0].user: unknown key", "rules[0].when: column 7 of", "rules[0].when: column 23 of", `rules[1].then: "dney"`,
-		"rules[1].when: column 15 of", "rules[2].match[1]: the pattern", `rules[2].id: the id "a/b"`, "rules[2].every_time: this is a number",
-		"rules[3]: this is a text"}
+	wants := []string{"rules[0].user: unknown key", "rules[0].when: column 7 of", "rules[0].when: column 23 of", `rules[1].then: want "allow"`,
+		"rules[1].when: column 15 of", "rules[2].match[1]: the pattern", `rules[2].id: the id "a/b"`, "rules[2].every_time: want true or false",
+		"rules[3]: want a mapping"}
 	for _, want := range wants {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %s in\n%v", want, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -47,70 +48,64 @@ type describedTool struct {
 
 // ParseTable reads a table in YAML or JSON. file is its name in faults.
 func ParseTable(file string, data []byte) (*Table, error) {
-	r := &reader{file: file}
 	t := &Table{tools: make(map[tool.Name]*describedTool)}
-	if root := r.tree(data); root != nil {
-		r.fields(root, "", nil,
-			field{"policy", func(value *node, key string) { t.Settings = r.settings(value, key) }},
-			field{"tools", func(value *node, key string) {
-				if value.Kind != textfile.Mapping {
-					r.must(value, key, "a mapping", "write a canonical name as each key")
-				}
-				for _, m := range value.Members {
-					name := tool.Name(m.Key)
-					t.tools[name] = r.describedTool(name, m.Value, join(key, m.Key))
-				}
-			}},
-			each(r, "calls", &t.Calls, r.call))
-		if len(r.faults) == 0 && len(t.Calls) == 0 {
-			r.fault(root, "", "the table has no calls", "write calls:, a list of a call and what is wanted each")
-		}
-	}
-	if err := r.err(); err != nil {
+	err := readText(file, data,
+		shape.Key("policy", "", shape.Func[*Settings](readSettings), &t.Settings),
+		shape.Key("tools", "", shape.Func[map[tool.Name]*describedTool](readTools), &t.tools),
+		shape.Must(shape.Key("calls", "a list of a call and what is wanted each", shape.Func[[]TestCall](readCalls), &t.Calls)))
+	if err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-func (r *reader) settings(n *node, key string) *Settings {
+func readSettings(r *shape.Reader, n *textfile.Node) (*Settings, bool) {
 	s := &Settings{}
-	r.fields(n, key, nil,
-		field{"mode", func(value *node, key string) { s.Mode = r.mode(value, key) }},
-		field{"rules", func(value *node, key string) { r.sets(s, value, key) }},
-		field{"grants", func(value *node, key string) {
-			s.Grants = &Grants{session: map[tool.Name][]*Grant{}}
-			var list []Grant
-			each(r, "", &list, r.grant).read(value, key)
-			s.Grants.setAlways(list)
-		}})
-	return s
+	var grants shape.Located[[]Grant]
+	sound := shape.ReadFields(r, n,
+		shape.Key("mode", "", shape.OneOf(Modes()...), &s.Mode),
+		shape.Key("rules", "", shape.Func[[]Set](readSets), &s.Sets),
+		shape.KeyAt("grants", "", shape.List[Grant]{Of: shape.Func[Grant](readGrant)}, &grants))
+	if grants.Present {
+		s.Grants = &Grants{session: map[tool.Name][]*Grant{}}
+		s.Grants.setAlways(grants.Value)
+	}
+	return s, sound
 }
 
-// sets reads rules by source; a list alone is the user's.
-func (r *reader) sets(s *Settings, n *node, key string) {
+// readSets reads rules by source; a list alone is the user's.
+func readSets(r *shape.Reader, n *textfile.Node) (sets []Set, sound bool) {
 	if n.Kind == textfile.List {
-		s.Sets = append(s.Sets, Set{User, r.rules(n, key)})
-		return
+		rules, sound := Rules{}.Read(r, n)
+		return []Set{{User, shape.Values(rules)}}, sound
 	}
-	var known []field
-	for _, source := range Sources() {
-		known = append(known, field{string(source), func(value *node, key string) {
-			s.Sets = append(s.Sets, Set{source, r.rules(value, key)})
-		}})
+	var keys []shape.Field
+	read := make([]shape.Located[[]shape.Located[Rule]], len(Sources()))
+	for i, source := range Sources() {
+		keys = append(keys, shape.KeyAt(string(source), "", Rules{}, &read[i]))
 	}
-	r.fields(n, key, nil, known...)
+	sound = shape.ReadFields(r, n, keys...)
+	for i, source := range Sources() {
+		if read[i].Present {
+			sets = append(sets, Set{source, shape.Values(read[i].Value)})
+		}
+	}
+	return sets, sound
 }
 
-func (r *reader) mode(n *node, key string) Mode {
-	m := Mode(r.word(n, key))
-	if !m.isValid() {
-		r.fault(n, key, fmt.Sprintf("%q is no mode", string(m)), "write default, client, read_only, plan or accept_all")
+func readTools(r *shape.Reader, n *textfile.Node) (map[tool.Name]*describedTool, bool) {
+	all := make(map[tool.Name]*describedTool)
+	members, sound := r.Members(n)
+	for _, m := range members {
+		leave := r.Enter(m.Key)
+		all[tool.Name(m.Key)] = readTool(r, tool.Name(m.Key), m.Value)
+		leave()
 	}
-	return m
+	return all, sound
 }
 
-// describedTool reads the description of a tool. Missing facts are taken for the worst, as of any tool.
-func (r *reader) describedTool(name tool.Name, n *node, key string) *describedTool {
+// readTool reads the description of a tool. Missing facts are taken for the worst, as of any tool.
+func readTool(r *shape.Reader, name tool.Name, n *textfile.Node) *describedTool {
 	server := name.Source()
 	if server == tool.SourceMCP {
 		server, _, _ = strings.Cut(strings.TrimPrefix(string(name), "mcp."), ".")
@@ -118,17 +113,17 @@ func (r *reader) describedTool(name tool.Name, n *node, key string) *describedTo
 	s := &describedTool{tool: &tool.Tool{Name: name, Server: server, Native: string(name[strings.LastIndexByte(string(name), '.')+1:])}}
 	f := &facts.Facts{Tool: name, Server: server, Trusted: name.Source() != tool.SourceMCP,
 		Risk: facts.Fact[string]{Value: facts.RiskMedium, Origin: facts.Configured}}
-	r.fields(n, key, nil,
-		r.fact("read_only", &f.ReadOnly),
-		r.bool("trusted", &f.Trusted),
-		r.fact("destructive", &f.Destructive),
-		r.fact("network", &f.Network),
-		r.fact("filesystem", &f.Filesystem),
-		r.fact("command", &f.Command),
-		r.fact("open_world", &f.OpenWorld),
-		r.texts("tags", &f.Tags),
-		text(r, "risk", &f.Risk.Value),
-		text(r, "schema", &s.tool.SchemaDigest))
+	shape.ReadFields(r, n,
+		fact("read_only", &f.ReadOnly),
+		boolean("trusted", &f.Trusted),
+		fact("destructive", &f.Destructive),
+		fact("network", &f.Network),
+		fact("filesystem", &f.Filesystem),
+		fact("command", &f.Command),
+		fact("open_world", &f.OpenWorld),
+		texts("tags", &f.Tags),
+		text("risk", &f.Risk.Value),
+		text("schema", &s.tool.SchemaDigest))
 	for tag, holds := range map[string]bool{"readonly": f.ReadOnly.Value, "write": !f.ReadOnly.Value, "network": f.Network.Value,
 		"filesystem": f.Filesystem.Value, "command": f.Command.Value} {
 		if holds {
@@ -141,84 +136,73 @@ func (r *reader) describedTool(name tool.Name, n *node, key string) *describedTo
 	return s
 }
 
-func (r *reader) call(n *node, key string) TestCall {
-	c := TestCall{Place: fmt.Sprintf("%s:%d:%d", r.file, n.Line, n.Column)}
+func readCalls(r *shape.Reader, n *textfile.Node) ([]TestCall, bool) {
+	calls, sound := shape.List[TestCall]{Of: shape.Func[TestCall](readCall)}.Read(r, n)
+	if sound && len(calls) == 0 {
+		r.Fault(n.Position, "the table has no calls", "write a list of a call and what is wanted each")
+	}
+	return calls, sound
+}
+
+func readCall(r *shape.Reader, n *textfile.Node) (TestCall, bool) {
+	c := TestCall{Place: r.Place(n.Position)}
 	q := &c.Request
 	q.Actor = tool.Actor{Name: "local", Door: "http"}
-	r.fields(n, key, nil,
-		text(r, "name", &c.Name),
-		text(r, "call", &c.Tool),
-		field{"args", func(value *node, _ string) { q.Input = jsonOf(value) }},
-		field{"meta", func(value *node, _ string) { q.Meta = jsonOf(value) }},
-		field{"targets", func(value *node, key string) {
-			c.targets = true
-			each(r, "", &q.Targets, r.target).read(value, key)
-		}},
-		each(r, "limits", &q.Findings, r.finding),
-		text(r, "as", &q.Actor.Name),
-		text(r, "door", &q.Actor.Door),
-		text(r, "session", &q.Actor.Session),
-		text(r, "client", &q.Actor.Client.Name),
-		text(r, "profile", &q.Profile),
-		text(r, "cwd", &q.CWD),
-		r.time("at", &q.Now),
-		field{"mode", func(value *node, key string) { c.Mode = r.mode(value, key) }},
-		r.behavior("want", &c.Want),
-		text(r, "rule", &c.Rule),
-		text(r, "source", &c.Source))
-	if c.Tool == "" {
-		r.fault(n, key, "the entry names no tool", "write call: and a canonical name")
-	}
-	if c.Want == "" {
-		r.fault(n, key, "the entry does not say what is wanted", "write want: allow, ask, deny or passthrough")
-	}
+	var targets shape.Located[[]target.Target]
+	sound := shape.ReadFields(r, n,
+		text("name", &c.Name),
+		shape.Must(shape.Key("call", "a canonical name", shape.As[tool.Name]{}, &c.Tool)),
+		raw("args", &q.Input),
+		raw("meta", &q.Meta),
+		shape.KeyAt("targets", "", shape.List[target.Target]{Of: shape.Func[target.Target](readTarget)}, &targets),
+		each("limits", &q.Findings, readFinding),
+		text("as", &q.Actor.Name),
+		text("door", &q.Actor.Door),
+		text("session", &q.Actor.Session),
+		text("client", &q.Actor.Client.Name),
+		text("profile", &q.Profile),
+		text("cwd", &q.CWD),
+		instant("at", &q.Now),
+		shape.Key("mode", "", shape.OneOf(Modes()...), &c.Mode),
+		shape.Must(shape.Key("want", "allow, ask, deny or passthrough", behavior(), &c.Want)),
+		text("rule", &c.Rule),
+		text("source", &c.Source))
+	q.Targets, c.targets = targets.Value, targets.Present
 	if q.Now.IsZero() {
 		q.Now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) // a Monday at noon, so that a table says the same every day
 	}
-	return c
+	return c, sound
 }
 
-func (r *reader) behavior(name string, into *tool.Behavior) field {
-	return field{name, func(n *node, key string) {
-		*into = tool.Behavior(r.word(n, key))
-		switch *into {
-		case tool.Allow, tool.Ask, tool.Deny, tool.Passthrough:
-			return
-		}
-		r.fault(n, key, fmt.Sprintf("%q is no behavior", string(*into)), "write allow, ask, deny or passthrough")
-	}}
-}
-
-func (r *reader) target(n *node, key string) target.Target {
-	var t target.Target
+func readTarget(r *shape.Reader, n *textfile.Node) (t target.Target, sound bool) {
 	var notes []string
-	r.fields(n, key, nil,
-		text(r, "kind", &t.Kind),
-		text(r, "argument", &t.Argument),
-		text(r, "resolved", &t.Resolved),
-		text(r, "host", &t.Host),
-		text(r, "executable", &t.Executable),
-		r.bool("write", &t.Write),
-		r.bool("remote", &t.Remote),
-		r.texts("notes", &notes),
-		text(r, "fault", &t.Fault))
+	sound = shape.ReadFields(r, n,
+		text("kind", &t.Kind),
+		text("argument", &t.Argument),
+		text("resolved", &t.Resolved),
+		text("host", &t.Host),
+		text("executable", &t.Executable),
+		boolean("write", &t.Write),
+		boolean("remote", &t.Remote),
+		texts("notes", &notes),
+		text("fault", &t.Fault))
 	t.Given = t.Resolved
 	for _, note := range notes {
 		t.Notes = append(t.Notes, target.Note(note))
 	}
-	return t
+	return t, sound
 }
 
-// finding reads a finding against a target: by default that it is a sensitive path.
-func (r *reader) finding(n *node, key string) target.Finding {
+// readFinding reads a finding against a target: by default that it is a sensitive path.
+func readFinding(r *shape.Reader, n *textfile.Node) (target.Finding, bool) {
 	f := target.Finding{Code: target.Sensitive}
-	r.fields(n, key, nil,
-		r.behavior("then", &f.Behavior),
-		text(r, "code", &f.Code),
-		text(r, "target", &f.Blocked),
-		text(r, "message", &f.Reason))
+	sound := shape.ReadFields(r, n,
+		shape.Key("then", "", behavior(), &f.Behavior),
+		text("code", &f.Code),
+		text("target", &f.Blocked),
+		text("message", &f.Reason))
 	f.Target.Resolved = f.Blocked
-	return f
+	return f, sound
 }
 
 // Lookup fills in what a hub knows of a call: the tool, its facts, the targets of the arguments, and the findings of the limits

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -22,7 +23,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s := &Settings{StateDir: state}
 	s.Upstream.StartParallel = f.hub.startParallel
 	s.Upstream.Memory = f.hub.limits.memory
-	s.Upstream.FirstListWithin = f.hub.firstListWithin.or(5 * time.Second)
+	s.Upstream.FirstListWithin = f.hub.firstListWithin.Or(5 * time.Second)
 	retry, up := f.hub.retry, &s.Upstream
 	up.RetryMin, up.RetryMax = r.span(end{retry.min, "min", defaultRetryMin}, end{retry.max, "max", defaultRetryMax})
 	up.RetryBudget, up.RetryRest = retry.budget, retry.rest
@@ -35,21 +36,21 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Downstream = r.door(&f.hub)
 	s.LogLevel, s.LogFormat = cmp.Or(f.hub.log.level, "info"), cmp.Or(f.hub.log.format, "auto")
 	s.Journal = persist.JournalConfig{
-		Dir:      cmp.Or(r.vars.path(f.journal.dir.value), filepath.Join(state, "journal")),
+		Dir:      cmp.Or(r.vars.path(f.journal.dir.Value), filepath.Join(state, "journal")),
 		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
-		SyncWithin: f.journal.sync.or(5 * time.Millisecond),
+		SyncWithin: f.journal.sync.Or(5 * time.Millisecond),
 	}
 	r.origins = append(s.Upstream.IDs(), toolsets()...)
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = r.deferred(f.deferred)
-	if e := f.deferred.embeddings; e.present {
-		s.Embeddings = embed.Config{URL: e.value.url, Model: e.value.model, Key: e.value.key, Timeout: e.value.timeout,
+	if e := f.deferred.embeddings; e.Present {
+		s.Embeddings = embed.Config{URL: e.Value.url, Model: e.Value.model, Key: e.Value.key, Timeout: e.Value.timeout,
 			Dir: filepath.Join(state, "embeddings")}
 	}
 	s.Deferred.Profiles[namespace.DefaultProfile] = s.Deferred.Default
 	for _, e := range f.profiles {
 		p := r.profile(e)
-		s.Deferred.Profiles[p.Name] = foundByOverrides(r.deferral(e.value.deferred, s.Deferred.Default), p.Tools)
+		s.Deferred.Profiles[p.Name] = foundByOverrides(r.deferral(e.Value.deferred, s.Deferred.Default), p.Tools)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
 		} else {
@@ -59,7 +60,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	permission.strayRules(s)
 	s.Uses = usesOf(f, s)
 	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled && !declares(s) {
-		r.warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
+		r.Warn(root.Position, "no server and no toolset: the hub has nothing to offer", "add a server to mcpServers")
 	}
 	return s
 }
@@ -67,85 +68,85 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 // toolsets are the built-in ones: their names are the first words of canonical names.
 func toolsets() []string { return []string{"code", "declarative", "hub"} }
 
-func (r *reader) code(t located[codeToolset]) code.Config {
-	if !t.present {
+func (r *reader) code(t shape.Located[codeToolset]) code.Config {
+	if !t.Present {
 		return code.Config{}
 	}
 	var paths []string
-	for _, p := range t.value.sensitivePaths {
-		if p.ok && strings.HasPrefix(p.value, "~/") && r.vars.env.home() == "" {
-			faultOf(r, p, "~ is not known", "set HOME (USERPROFILE on Windows), or write the path in full")
+	for _, p := range t.Value.sensitivePaths {
+		if p.OK && strings.HasPrefix(p.Value, "~/") && r.vars.env.home() == "" {
+			shape.FaultOf(r.Reader, p, "~ is not known", "set HOME (USERPROFILE on Windows), or write the path in full")
 		}
-		paths = append(paths, p.value)
+		paths = append(paths, p.Value)
 	}
 	var roots []string
-	for _, p := range t.value.writeRoots {
-		roots = append(roots, r.vars.path(p.value))
+	for _, p := range t.Value.writeRoots {
+		roots = append(roots, r.vars.path(p.Value))
 	}
 	return code.Config{
-		Enabled: t.value.enabled.or(true),
-		Root:    r.vars.path(t.value.root.value), AllowedWriteRoots: roots,
-		SensitivePaths: paths, Home: r.vars.env.home(), Run: r.runCommand(t.value.run),
+		Enabled: t.Value.enabled.Or(true),
+		Root:    r.vars.path(t.Value.root.Value), AllowedWriteRoots: roots,
+		SensitivePaths: paths, Home: r.vars.env.home(), Run: r.runCommand(t.Value.run),
 	}
 }
 
 func (r *reader) door(h *hub) downstream.Config {
 	c := downstream.Config{Name: h.name, Instructions: h.instructions, InputTimeout: h.inputTimeout, HTTP: h.http.HTTPConfig}
-	c.HTTP.Listen = h.http.listen.value
-	c.HTTP.NoDirectViews = !h.http.directViews.or(true)
+	c.HTTP.Listen = h.http.listen.Value
+	c.HTTP.NoDirectViews = !h.http.directViews.Or(true)
 	limitClients(&c, h.limits)
-	once := func(seen map[string]located[string], v located[string], message, hint string) {
-		if first, twice := seen[v.value]; v.ok && twice {
-			faultOf(r, v, message+r.place(first.Position), hint)
-		} else if v.ok {
-			seen[v.value] = v
+	once := func(seen map[string]shape.Located[string], v shape.Located[string], message, hint string) {
+		if first, twice := seen[v.Value]; v.OK && twice {
+			shape.FaultOf(r.Reader, v, message+r.Place(first.Position), hint)
+		} else if v.OK {
+			seen[v.Value] = v
 		}
 	}
-	names, secrets := map[string]located[string]{}, map[string]located[string]{}
+	names, secrets := map[string]shape.Located[string]{}, map[string]shape.Located[string]{}
 	for _, t := range h.tokens {
-		name, secret := t.value.name, t.value.secret
+		name, secret := t.Value.name, t.Value.secret
 		once(names, name, "two tokens of the same name, the first at ", "give each token its own name")
 		once(secrets, secret, "the same token as at ", "give each name a token of its own")
-		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.value, Secret: secret.value})
+		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value})
 	}
-	if l := h.http.listen; l.ok && !loopback(l.value) && len(h.tokens) == 0 {
-		faultOf(r, l, "other machines can reach this address, and there are no tokens",
+	if l := h.http.listen; l.OK && !loopback(l.Value) && len(h.tokens) == 0 {
+		shape.FaultOf(r.Reader, l, "other machines can reach this address, and there are no tokens",
 			"add hub.auth.tokens, or listen on 127.0.0.1")
 	}
 	return c
 }
 
 func (r *reader) place(p textfile.Position) string {
-	return fmt.Sprintf("%s:%d:%d", r.file, p.Line, p.Column)
+	return fmt.Sprintf("%s:%d:%d", r.File, p.Line, p.Column)
 }
 
-func (r *reader) profile(e entry[profile]) namespace.Profile {
-	v, origins := e.value, r.origins
-	p := namespace.Profile{Name: e.name, Style: cmp.Or(namespace.Style(v.style), namespace.StyleAuto)}
+func (r *reader) profile(e shape.Entry[profile]) namespace.Profile {
+	v, origins := e.Value, r.origins
+	p := namespace.Profile{Name: e.Name, Style: cmp.Or(v.style, namespace.StyleAuto)}
 	for _, s := range v.servers {
-		if s.ok && !wildcard(s.value) && !slices.Contains(origins, s.value) {
+		if s.OK && !wildcard(s.Value) && !slices.Contains(origins, s.Value) {
 			known := "the ids are: " + strings.Join(origins, ", ")
-			faultOf(r, s, "no server or toolset has this id", textfile.DidYouMean(s.value, origins, known))
+			shape.FaultOf(r.Reader, s, "no server or toolset has this id", textfile.DidYouMean(s.Value, origins, known))
 		}
-		p.Servers = append(p.Servers, s.value)
+		p.Servers = append(p.Servers, s.Value)
 	}
 	for _, g := range slices.Concat(v.include, v.exclude) {
 		r.canonical(g)
 	}
-	p.Include, p.Exclude = values(v.include), values(v.exclude)
+	p.Include, p.Exclude = shape.Values(v.include), shape.Values(v.exclude)
 	for _, o := range v.tools {
 		r.override(o)
-		p.Tools = append(p.Tools, namespace.Override{Match: o.value.match.value, Name: o.value.name.value,
-			Title: o.value.title.value, Description: o.value.description.value, Hide: o.value.hide.value})
+		p.Tools = append(p.Tools, namespace.Override{Match: o.Value.match.Value, Name: o.Value.name.Value,
+			Title: o.Value.title.Value, Description: o.Value.description.Value, Hide: o.Value.hide.Value})
 	}
 	return p
 }
 
 // canonical notes a pattern over canonical names.
-func (r *reader) canonical(g located[string]) {
-	if g.ok {
-		defer r.at(g.path)()
-		r.pattern(g.Position, "matches no tool", Pattern{r.place(g.Position), g.path, g.value})
+func (r *reader) canonical(g shape.Located[string]) {
+	if g.OK {
+		defer r.At(g.Path)()
+		r.pattern(g.Position, "matches no tool", Pattern{r.Place(g.Position), g.Path, g.Value})
 	}
 }
 
@@ -164,13 +165,13 @@ func (r *reader) pattern(p textfile.Position, warning string, one Pattern) {
 	r.stray(p, warning, hint)
 }
 
-func (r *reader) override(o located[override]) {
-	v := o.value
+func (r *reader) override(o shape.Located[override]) {
+	v := o.Value
 	r.canonical(v.match)
-	if v.name.ok && v.match.ok && wildcard(v.match.value) {
-		faultOf(r, v.name, "one name for a match with wildcards", "let match be the canonical name of one tool")
+	if v.name.OK && v.match.OK && wildcard(v.match.Value) {
+		shape.FaultOf(r.Reader, v.name, "one name for a match with wildcards", "let match be the canonical name of one tool")
 	}
-	if o.ok && !v.name.present && !v.title.present && !v.description.present && !v.hide.present {
-		warnOf(r, o, "changes nothing", "add name, title, description or hide")
+	if o.OK && !v.name.Present && !v.title.Present && !v.description.Present && !v.hide.Present {
+		shape.WarnOf(r.Reader, o, "changes nothing", "add name, title, description or hide")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
@@ -104,14 +105,6 @@ func nameGlob(s string) (string, string) {
 		"not a glob over names", `use * (any characters) and ? (one character): "mcp.github.*"`)
 }
 
-// callerGlob is nameGlob for names of callers. Records call them http/ann: a rule for that would be about nobody, unseen.
-func callerGlob(s string) (string, string) {
-	if at := strings.LastIndexAny(s, "/:"); at >= 0 {
-		return "no caller's name", `callers go by the names of their tokens alone: "` + s[at+1:] + `"; how they come in is actor.door in when`
-	}
-	return nameGlob(s)
-}
-
 func wildcard(s string) bool { return strings.ContainsAny(s, "*?") }
 
 func variableKey(name string) (string, string) {
@@ -146,26 +139,26 @@ const minTokenBytes = 16
 // secret is a string that must come from outside of the file.
 type secret struct{}
 
-func (secret) read(r *reader, n *textfile.Node) (string, bool) {
+func (secret) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 	if n.Kind != textfile.Text {
-		r.expected(n, "a string", "give it by reference: ${env:NAME} or ${file:path}")
+		r.Expected(n, "a string", "give it by reference: ${env:NAME} or ${file:path}")
 		return "", false
 	}
-	e, ok := r.expand(n.Position, n.Text, false)
+	e, ok := r.Expand(n.Position, n.Text, false)
 	switch {
 	case !ok:
-	case e.fromFile || !e.reference:
-		r.fault(n.Position, "a token that stands in the file",
+	case e.FromFile || !e.Reference:
+		r.Fault(n.Position, "a token that stands in the file",
 			"keep it elsewhere and give it by reference: ${env:NAME} or ${file:path}")
-	case len(e.text) < minTokenBytes:
-		r.fault(n.Position, "the token is shorter than 16 bytes", `use a random one, for instance from "openssl rand -hex 32"`)
-	case strings.ContainsFunc(e.text, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
-		r.fault(n.Position, "the token holds a space, line break or other character that no HTTP header can carry",
+	case len(e.Text) < minTokenBytes:
+		r.Fault(n.Position, "the token is shorter than 16 bytes", `use a random one, for instance from "openssl rand -hex 32"`)
+	case strings.ContainsFunc(e.Text, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
+		r.Fault(n.Position, "the token holds a space, line break or other character that no HTTP header can carry",
 			"use letters and digits")
 	default:
-		return e.text, true
+		return e.Text, true
 	}
 	return "", false
 }
 
-func (secret) schema() schema { return schema{"type": "string", "pattern": `\$\{`} }
+func (secret) Schema() shape.Schema { return shape.Schema{"type": "string", "pattern": `\$\{`} }

@@ -6,24 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 )
 
-// clientKey is a key that is accepted with any value, because clients have it.
-func clientKey(name, doc string) field {
-	return field{name: name, doc: doc, client: true, schema: func() schema { return schema{} },
-		read: func(*reader, textfile.Member) bool { return true }}
-}
-
 // ignoredKeys returns keys of client configs that the hub accepts and does not use. Their documentation says why.
-func ignoredKeys(why string, names ...string) []field {
-	fields := make([]field, len(names))
+func ignoredKeys(why string, names ...string) []shape.Field {
+	fields := make([]shape.Field, len(names))
 	for i, name := range names {
-		fields[i] = clientKey(name, "Ignored: "+why+".")
-		fields[i].read = func(r *reader, m textfile.Member) bool {
-			r.warn(m.Position, "ignored", why)
-			return true
-		}
+		fields[i] = shape.Foreign(name, "Ignored: "+why+".", why)
 	}
 	return fields
 }
@@ -37,7 +27,7 @@ const (
 )
 
 // serverClientKeys returns what clients keep in a server's entry.
-func serverClientKeys() []field {
+func serverClientKeys() []shape.Field {
 	return slices.Concat(
 		ignoredKeys(notAsked, "alwaysAllow", "autoApprove"),
 		ignoredKeys(notApplied, "includeTools", "excludeTools", "disabledTools", "enabledTools", "tools"),
@@ -47,7 +37,7 @@ func serverClientKeys() []field {
 }
 
 // topClientKeys returns what clients keep beside their servers.
-func topClientKeys() []field {
+func topClientKeys() []shape.Field {
 	return slices.Concat(
 		ignoredKeys("servers below it are not read: move them to servers at the top", "mcp"),
 		ignoredKeys(noSandbox, "sandbox"),

@@ -135,16 +135,16 @@ func parse(src Source, data []byte, state string) (*Settings, error) {
 	r.note(path, data)
 	root := r.tree(data)
 	if root == nil {
-		return nil, r.faults.Sort()
+		return nil, r.Faults.Sort()
 	}
-	f, _ := fileShape(clientFile(path)).read(r, root)
+	f, _ := fileShape(r, clientFile(path)).Read(r.Reader, root)
 	s := build(r, root, &f, state)
-	if len(r.faults) > 0 {
-		return nil, r.faults.Sort()
+	if len(r.Faults) > 0 {
+		return nil, r.Faults.Sort()
 	}
 	s.Path, s.Read, s.Digests = path, r.read, r.digests
 	s.Upstream.Origin = absolute(path)
-	s.Warnings, s.Strays, s.Patterns = r.warnings.Sort(), r.strays.Sort(), r.patterns
+	s.Warnings, s.Strays, s.Patterns = r.Warnings.Sort(), r.strays.Sort(), r.patterns
 	return s, nil
 }
 

@@ -4,21 +4,23 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 )
 
 var dotenvLine = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)$`)
 
 // envFile reads the file that VS Code and Cursor call envFile: lines of NAME=value, comments with #, values in single
 // quotes as they stand, in double quotes with \n, \t, \" and \\.
-func (r serverReader) envFile(path located[string]) map[string]string {
+func (r serverReader) envFile(path shape.Located[string]) map[string]string {
 	values := map[string]string{}
-	if !path.ok || r.dormant {
+	if !path.OK || r.dormant {
 		return values
 	}
-	file := r.vars.path(path.value)
+	file := r.vars.path(path.Value)
 	data, err := readRegular(file, maxSecretBytes)
 	if err != nil {
-		faultOf(r.reader, path, "cannot read the file", readProblem(err).Error())
+		shape.FaultOf(r.Reader, path, "cannot read the file", readProblem(err).Error())
 		return values
 	}
 	r.note(file, data)
@@ -29,12 +31,12 @@ func (r serverReader) envFile(path located[string]) map[string]string {
 		}
 		m := dotenvLine.FindStringSubmatch(line)
 		if m == nil {
-			faultOf(r.reader, path, fmt.Sprintf("line %d of the file is no NAME=value", i+1), "correct or remove that line")
+			shape.FaultOf(r.Reader, path, fmt.Sprintf("line %d of the file is no NAME=value", i+1), "correct or remove that line")
 			continue
 		}
 		value, ok := dotenvValue(m[2])
 		if !ok {
-			faultOf(r.reader, path, fmt.Sprintf("line %d of the file opens a quote and does not close it", i+1),
+			shape.FaultOf(r.Reader, path, fmt.Sprintf("line %d of the file opens a quote and does not close it", i+1),
 				"write the value on one line, quotes closed")
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
@@ -22,8 +23,8 @@ const maxSecretBytes = 1 << 20
 
 // input is one of VS Code's input variables.
 type input struct {
-	id       located[string]
-	fallback located[string]
+	id       shape.Located[string]
+	fallback shape.Located[string]
 }
 
 // variables hold the values of ${…} in one file.
@@ -90,15 +91,12 @@ type expansion struct {
 	start    textfile.Position // of the string
 	defaults bool              // a default may be suggested
 
-	text      string
-	fromFile  bool // part of the text stands in the configuration file itself, as a default
-	reference bool // part of the text comes from the environment, a file or an input
-	unknown   bool // within a disabled server: a reference had no value, so the text means nothing
+	shape.Expansion // Unknown is for references within a disabled server
 }
 
 // expand replaces each ${…} in s, which stands at p. It does not look at what comes out again. $${ stands for ${ itself.
 // With defaults it suggests a default for a variable that is not set. It returns false after a fault.
-func (r *reader) expand(p textfile.Position, s string, defaults bool) (expansion, bool) {
+func (r *reader) expand(p textfile.Position, s string, defaults bool) (shape.Expansion, bool) {
 	e := expansion{reader: r, start: p, defaults: defaults}
 	var b strings.Builder
 	sound := true
@@ -116,16 +114,16 @@ func (r *reader) expand(p textfile.Position, s string, defaults bool) (expansion
 		b.WriteString(s[:i])
 		end := strings.IndexByte(s[i:], '}')
 		if end < 0 {
-			e.fault(e.start, "${ without a closing }", "close the reference, or write $${ for the characters ${")
-			return e, false
+			e.Fault(e.start, "${ without a closing }", "close the reference, or write $${ for the characters ${")
+			return e.Expansion, false
 		}
 		value, ok := e.resolve(s[i+2 : i+end])
 		sound = sound && ok
 		b.WriteString(value)
 		s = s[i+end+1:]
 	}
-	e.text = b.String()
-	return e, sound
+	e.Text = b.String()
+	return e.Expansion, sound
 }
 
 var (
@@ -143,7 +141,7 @@ const references = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:path}, ${input:i
 // resolve returns what ${body} stands for.
 func (e *expansion) resolve(body string) (string, bool) {
 	if strings.Contains(body, "${") {
-		e.fault(e.start, "a ${…} within another", "one reference cannot hold another: set a variable of its own for it")
+		e.Fault(e.start, "a ${…} within another", "one reference cannot hold another: set a variable of its own for it")
 		return "", false
 	}
 	word, rest, prefixed := strings.Cut(body, ":")
@@ -172,10 +170,10 @@ func (e *expansion) resolve(body string) (string, bool) {
 // missing reports a reference without a value, unless the server is disabled.
 func (e *expansion) missing(message, hint string) (string, bool) {
 	if e.dormant {
-		e.unknown = true
+		e.Unknown = true
 		return "", true
 	}
-	e.fault(e.start, message, hint)
+	e.Fault(e.start, message, hint)
 	return "", false
 }
 
@@ -183,12 +181,12 @@ func (e *expansion) variable(body string, names *regexp.Regexp) (string, bool) {
 	name, fallback, hasFallback := strings.Cut(body, ":-")
 	if !names.MatchString(name) {
 		// The body is not shown: it may be a piece of a secret that happens to hold "${".
-		e.fault(e.start, "a ${…} that is no reference", "known are "+references+"; write $${ for the characters ${")
+		e.Fault(e.start, "a ${…} that is no reference", "known are "+references+"; write $${ for the characters ${")
 		return "", false
 	}
 	value, set := e.vars.env.lookup(name)
 	if hasFallback && value == "" { // as in a shell: :- also stands in for an empty variable
-		e.fromFile = true
+		e.FromFile = true
 		return fallback, true
 	}
 	if !set {
@@ -198,13 +196,13 @@ func (e *expansion) variable(body string, names *regexp.Regexp) (string, bool) {
 		}
 		return e.missing("the variable "+name+" is not set", hint)
 	}
-	e.reference = true
+	e.Reference = true
 	return value, true
 }
 
 func (e *expansion) fileReference(path string) (string, bool) {
 	if path == "" {
-		e.fault(e.start, "${file:} without a path", "write ${file:path}")
+		e.Fault(e.start, "${file:} without a path", "write ${file:path}")
 		return "", false
 	}
 	full := e.vars.tilde(path)
@@ -212,41 +210,41 @@ func (e *expansion) fileReference(path string) (string, bool) {
 		full = filepath.Join(e.vars.dir, full)
 	}
 	if e.dormant {
-		e.unknown = true
+		e.Unknown = true
 		return "", true
 	}
 	data, err := readRegular(full, maxSecretBytes)
 	if err != nil {
-		e.fault(e.start, fmt.Sprintf("cannot read the file %s of ${file:…}", quote(path)), readProblem(err).Error())
+		e.Fault(e.start, fmt.Sprintf("cannot read the file %s of ${file:…}", shape.Quote(path)), readProblem(err).Error())
 		return "", false
 	}
 	e.note(full, data)
-	e.reference = true
+	e.Reference = true
 	return strings.TrimRight(string(data), "\r\n"), true
 }
 
 func (e *expansion) inputReference(id string) (string, bool) {
-	i := slices.IndexFunc(e.vars.inputs, func(in input) bool { return in.id.value == id })
+	i := slices.IndexFunc(e.vars.inputs, func(in input) bool { return in.id.Value == id })
 	if i < 0 && !inputID.MatchString(id) {
-		e.fault(e.start, "a ${input:…} that is no reference", "write ${input:id} with the id of an input")
+		e.Fault(e.start, "a ${input:…} that is no reference", "write ${input:id} with the id of an input")
 		return "", false
 	}
 	if i < 0 {
 		var ids []string
 		for _, in := range e.vars.inputs {
-			ids = append(ids, in.id.value)
+			ids = append(ids, in.id.Value)
 		}
-		e.fault(e.start, "${input:"+clip(id)+"} names no input", textfile.DidYouMean(id, ids, `add the input to "inputs"`))
+		e.Fault(e.start, "${input:"+clip(id)+"} names no input", textfile.DidYouMean(id, ids, `add the input to "inputs"`))
 		return "", false
 	}
 	name := inputVariable(id)
 	if value, set := e.vars.env.lookup(name); set {
-		e.reference = true
+		e.Reference = true
 		return value, true
 	}
-	if fallback := e.vars.inputs[i].fallback; fallback.ok {
-		e.fromFile = true
-		return fallback.value, true
+	if fallback := e.vars.inputs[i].fallback; fallback.OK {
+		e.FromFile = true
+		return fallback.Value, true
 	}
 	return e.missing("the input "+clip(id)+" has no value: the hub cannot ask for it",
 		"set the environment variable "+name)
@@ -254,6 +252,6 @@ func (e *expansion) inputReference(id string) (string, bool) {
 
 // clip makes a name fit for a message.
 func clip(s string) string {
-	q := quote(s)
+	q := shape.Quote(s)
 	return q[1 : len(q)-1]
 }

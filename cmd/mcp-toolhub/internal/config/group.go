@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -22,24 +23,24 @@ const (
 )
 
 // servers makes the configuration of every server, in the order of the file. usual are the limits of all of them.
-func (r *reader) servers(entries []entry[server], usual limits) []upstream.ServerConfig {
+func (r *reader) servers(entries []shape.Entry[server], usual limits) []upstream.ServerConfig {
 	var configs []upstream.ServerConfig
-	ids := map[string]entry[server]{}
+	ids := map[string]shape.Entry[server]{}
 	for _, e := range entries {
-		leave := r.at(e.path)
+		leave := r.At(e.Path)
 		id := r.serverID(e)
 		if first, twice := ids[id]; twice && id != "" {
-			r.fault(e.key, fmt.Sprintf("the server id %s is taken by %s at %s", quote(id), first.path, r.place(first.key)),
+			r.Fault(e.Key, fmt.Sprintf("the server id %s is taken by %s at %s", shape.Quote(id), first.Path, r.Place(first.Key)),
 				"rename one of the two")
 		} else {
 			ids[id] = e
 		}
-		if e.node.Kind == textfile.Mapping || e.node.Kind == textfile.Null { // anything else was reported, and nothing can be added
-			r.dormant = e.value.disabled
+		if e.Node.Kind == textfile.Mapping || e.Node.Kind == textfile.Null { // anything else was reported, and nothing can be added
+			r.dormant = e.Value.disabled
 			c := serverReader{r, e}.config(id)
-			c.Limits = serverLimits(e.value.limits, usual)
+			c.Limits = serverLimits(e.Value.limits, usual)
 			configs = append(configs, c)
-			if names := credentialsOf(e.node); len(names) > 0 {
+			if names := credentialsOf(e.Node); len(names) > 0 {
 				r.credentials[id] = names
 			}
 			r.dormant = false
@@ -50,22 +51,22 @@ func (r *reader) servers(entries []entry[server], usual limits) []upstream.Serve
 }
 
 // serverID is the entry's name where that is an id, otherwise the id made of it: clients take any name.
-func (r *reader) serverID(e entry[server]) string {
-	id := e.name
+func (r *reader) serverID(e shape.Entry[server]) string {
+	id := e.Name
 	if !plainName.MatchString(id) {
-		id = normalise(e.name)
+		id = normalise(e.Name)
 		switch {
 		case id == "":
-			r.fault(e.key, "a server id without a letter or digit", "use lower-case letters, digits, - and _")
+			r.Fault(e.Key, "a server id without a letter or digit", "use lower-case letters, digits, - and _")
 			return ""
 		case len(id) > 64:
-			r.fault(e.key, "a server id of more than 64 characters", "shorten it: it is part of every tool's name")
+			r.Fault(e.Key, "a server id of more than 64 characters", "shorten it: it is part of every tool's name")
 			return ""
 		}
-		r.warn(e.key, "the server is called "+quote(id)+" in the hub", "ids are lower-case letters, digits, - and _")
+		r.Warn(e.Key, "the server is called "+shape.Quote(id)+" in the hub", "ids are lower-case letters, digits, - and _")
 	}
 	if slices.Contains(toolsets(), id) {
-		r.fault(e.key, "the server id "+quote(id)+" is the name of a built-in toolset", "rename the server")
+		r.Fault(e.Key, "the server id "+shape.Quote(id)+" is the name of a built-in toolset", "rename the server")
 	}
 	return id
 }
@@ -81,50 +82,50 @@ func normalise(name string) string {
 // serverReader makes the configuration of one server. The key path is its entry's.
 type serverReader struct {
 	*reader
-	entry entry[server]
+	entry shape.Entry[server]
 }
 
 func (r serverReader) config(id string) upstream.ServerConfig {
-	v := &r.entry.value
+	v := &r.entry.Value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
 		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued,
-		Lazy: v.start == "lazy", IdleStop: v.idleStop.value, HideWhenDown: v.whenDown == "hide",
-		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.value, MaxSessions: v.maxSessions.value}
+		Lazy: v.start == "lazy", IdleStop: v.idleStop.Value, HideWhenDown: v.whenDown == "hide",
+		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.Value, MaxSessions: v.maxSessions.Value}
 	if c.Isolated {
-		pointless(r, v.idleStop, v.idleStop.present, "with isolation: session, session_idle says when a connection ends")
+		pointless(r, v.idleStop, v.idleStop.Present, "with isolation: session, session_idle says when a connection ends")
 	} else {
-		pointless(r, v.sessionIdle, v.sessionIdle.present, "it takes isolation: session")
-		pointless(r, v.maxSessions, v.maxSessions.present, "it takes isolation: session")
+		pointless(r, v.sessionIdle, v.sessionIdle.Present, "it takes isolation: session")
+		pointless(r, v.maxSessions, v.maxSessions.Present, "it takes isolation: session")
 	}
 	address := r.address()
 	c.Transport = r.transport(address)
 	if c.Transport == upstream.Stdio {
-		c.Command, c.Args = r.vars.tilde(v.command.value), v.args.value
-		c.Env, c.Dir = r.childEnv(), r.vars.path(v.cwd.value)
-		pointless(r, v.headers, len(v.headers.value) > 0, "a command takes no headers")
+		c.Command, c.Args = r.vars.tilde(v.command.Value), v.args.Value
+		c.Env, c.Dir = r.childEnv(), r.vars.path(v.cwd.Value)
+		pointless(r, v.headers, len(v.headers.Value) > 0, "a command takes no headers")
 	} else {
-		c.URL, c.Headers = address.value, r.headerMap(v.headers)
-		pointless(r, v.args, len(v.args.value) > 0, "only a command takes args")
-		pointless(r, v.env, len(v.env.value) > 0, "only a command takes env")
-		pointless(r, v.envFile, v.envFile.present, "only a command takes envFile")
-		pointless(r, v.cwd, v.cwd.present, "only a command takes cwd")
+		c.URL, c.Headers = address.Value, r.headerMap(v.headers)
+		pointless(r, v.args, len(v.args.Value) > 0, "only a command takes args")
+		pointless(r, v.env, len(v.env.Value) > 0, "only a command takes env")
+		pointless(r, v.envFile, v.envFile.Present, "only a command takes envFile")
+		pointless(r, v.cwd, v.cwd.Present, "only a command takes cwd")
 	}
 	c.Timeouts, c.Tools = r.timeouts()
 	if !c.Disabled && r.startsItself(&c) {
-		r.fault(r.entry.key, "this entry starts the hub on this very file, so it would start itself without end",
+		r.Fault(r.entry.Key, "this entry starts the hub on this very file, so it would start itself without end",
 			"write the servers that the hub serves into a file of their own, without this entry")
 	}
 	return c
 }
 
 // address is the url under whichever name it has.
-func (r serverReader) address() located[string] {
-	var found located[string]
-	for _, a := range []located[string]{r.entry.value.httpURL, r.entry.value.url, r.entry.value.serverURL} {
+func (r serverReader) address() shape.Located[string] {
+	var found shape.Located[string]
+	for _, a := range []shape.Located[string]{r.entry.Value.httpURL, r.entry.Value.url, r.entry.Value.serverURL} {
 		switch {
-		case !a.present:
-		case found.present:
-			faultOf(r.reader, a, "a second address, the first at "+r.place(found.Position), "keep one of the two")
+		case !a.Present:
+		case found.Present:
+			shape.FaultOf(r.Reader, a, "a second address, the first at "+r.Place(found.Position), "keep one of the two")
 		default:
 			found = a
 		}
@@ -133,31 +134,31 @@ func (r serverReader) address() located[string] {
 }
 
 // transport decides how the server is reached and reports what is missing or too much for that.
-func (r serverReader) transport(address located[string]) upstream.Transport {
-	v := &r.entry.value
-	if v.command.present && address.present {
-		faultOf(r.reader, address, "both a command and a url", "keep command for a program, url for a remote server")
+func (r serverReader) transport(address shape.Located[string]) upstream.Transport {
+	v := &r.entry.Value
+	if v.command.Present && address.Present {
+		shape.FaultOf(r.Reader, address, "both a command and a url", "keep command for a program, url for a remote server")
 		return upstream.Stdio
 	}
-	kind := v.kind.value
+	kind := v.kind.Value
 	switch {
-	case v.kind.present && !v.kind.ok:
+	case v.kind.Present && !v.kind.OK:
 		// Reported already; go by what else is there.
-	case kind == "stdio" && address.present:
-		faultOf(r.reader, v.kind, "a server of type stdio with a url", `write type: http, or a command instead of the url`)
-	case kind == "stdio" && !v.command.present:
+	case kind == "stdio" && address.Present:
+		shape.FaultOf(r.Reader, v.kind, "a server of type stdio with a url", `write type: http, or a command instead of the url`)
+	case kind == "stdio" && !v.command.Present:
 		r.absent("the key command is missing", "add the program that is the server")
-	case kind != "" && kind != "stdio" && v.command.present:
-		faultOf(r.reader, v.kind, "a server of type "+kind+" with a command", "write type: stdio, or a url instead of the command")
-	case !v.command.present && !address.present && kind != "":
+	case kind != "" && kind != "stdio" && v.command.Present:
+		shape.FaultOf(r.Reader, v.kind, "a server of type "+kind+" with a command", "write type: stdio, or a url instead of the command")
+	case !v.command.Present && !address.Present && kind != "":
 		r.absent("the key url is missing", "add the address of the server")
-	case !v.command.present && !address.present:
+	case !v.command.Present && !address.Present:
 		r.absent("neither a command nor a url", "add command for a program, url for a remote server")
 	}
 	switch {
-	case v.command.present || kind == "stdio" || !address.present:
+	case v.command.Present || kind == "stdio" || !address.Present:
 		return upstream.Stdio
-	case kind == "sse" || kind == "" && !v.httpURL.present && endsInSSE(address.value):
+	case kind == "sse" || kind == "" && !v.httpURL.Present && endsInSSE(address.Value):
 		return upstream.SSE
 	}
 	return upstream.StreamableHTTP
@@ -166,12 +167,12 @@ func (r serverReader) transport(address located[string]) upstream.Transport {
 // absent reports that an entry does not say where its server is, unless it tries to: a misspelt command is one fault.
 func (r serverReader) absent(message, hint string) {
 	wanted := []string{"command", "url", "httpUrl", "serverUrl"}
-	for _, m := range r.entry.node.Members {
-		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, serverShape().known())) {
+	for _, m := range r.entry.Node.Members {
+		if !slices.Contains(wanted, m.Key) && slices.Contains(wanted, textfile.Nearest(m.Key, serverShape().Known())) {
 			return
 		}
 	}
-	r.fault(r.entry.key, message, hint)
+	r.Fault(r.entry.Key, message, hint)
 }
 
 func endsInSSE(address string) bool {
@@ -180,17 +181,17 @@ func endsInSSE(address string) bool {
 }
 
 // pointless warns of a key that the server's transport has no use for.
-func pointless[V any](r serverReader, v located[V], there bool, why string) {
+func pointless[V any](r serverReader, v shape.Located[V], there bool, why string) {
 	if there {
-		warnOf(r.reader, v, "ignored", why)
+		shape.WarnOf(r.Reader, v, "ignored", why)
 	}
 }
 
 // childEnv joins envFile and env; env wins.
 func (r serverReader) childEnv() []string {
-	values := r.envFile(r.entry.value.envFile)
-	for _, e := range r.entry.value.env.value {
-		values[e.name] = e.value
+	values := r.envFile(r.entry.Value.envFile)
+	for _, e := range r.entry.Value.env.Value {
+		values[e.Name] = e.Value
 	}
 	var env []string
 	for name, value := range values {
@@ -202,34 +203,34 @@ func (r serverReader) childEnv() []string {
 	return env
 }
 
-func (r serverReader) headerMap(h located[[]entry[string]]) map[string]string {
-	if len(h.value) == 0 {
+func (r serverReader) headerMap(h shape.Located[[]shape.Entry[string]]) map[string]string {
+	if len(h.Value) == 0 {
 		return nil
 	}
 	headers := map[string]string{}
 	first := map[string]textfile.Position{}
-	for _, e := range h.value {
-		name := http.CanonicalHeaderKey(e.name)
+	for _, e := range h.Value {
+		name := http.CanonicalHeaderKey(e.Name)
 		if at, twice := first[name]; twice {
-			leave := r.at(e.path)
-			r.fault(e.key, "the same header as at "+r.place(at), "keep one of the two: case does not count")
+			leave := r.At(e.Path)
+			r.Fault(e.Key, "the same header as at "+r.Place(at), "keep one of the two: case does not count")
 			leave()
 			continue
 		}
-		first[name] = e.key
-		headers[e.name] = e.value
+		first[name] = e.Key
+		headers[e.Name] = e.Value
 	}
 	return headers
 }
 
 // timeouts completes what was given, so that a call's timeout is never above its maximum.
 func (r serverReader) timeouts() (upstream.Timeouts, []upstream.ToolTimeout) {
-	v := &r.entry.value
+	v := &r.entry.Value
 	t := upstream.Timeouts{Connect: v.timeouts.connect, List: v.timeouts.list}
 	call := v.timeouts.call
-	if v.clientTimeout.ok && !call.present {
-		call = located[time.Duration]{Position: v.clientTimeout.Position, path: v.clientTimeout.path, present: true, ok: true,
-			value: r.clientTimeout(v.clientTimeout)}
+	if v.clientTimeout.OK && !call.Present {
+		call = shape.Located[time.Duration]{Position: v.clientTimeout.Position, Path: v.clientTimeout.Path, Present: true, OK: true,
+			Value: r.clientTimeout(v.clientTimeout)}
 	}
 	t.Call, t.CallMax = r.span(end{call, "call", defaultCall}, end{v.timeouts.callMax, "call_max", defaultCallMax})
 	var tools []upstream.ToolTimeout
@@ -243,7 +244,7 @@ func (r serverReader) timeouts() (upstream.Timeouts, []upstream.ToolTimeout) {
 
 // end is one end of a span of time: as it was given, and what it is where it was not.
 type end struct {
-	located[time.Duration]
+	shape.Located[time.Duration]
 	name  string
 	usual time.Duration
 }
@@ -251,13 +252,13 @@ type end struct {
 // span reports a low end above the high one. Where only one of the two is given and the other's default does not fit,
 // the other follows it.
 func (r *reader) span(low, high end) (l, h time.Duration) {
-	l, h = low.value, high.value
+	l, h = low.Value, high.Value
 	switch {
-	case low.ok && high.ok && l > h:
-		faultOf(r, low.located, low.name+" is longer than "+high.name, "raise "+high.name+" or lower "+low.name)
-	case low.ok && !high.present && l > high.usual:
+	case low.OK && high.OK && l > h:
+		shape.FaultOf(r.Reader, low.Located, low.name+" is longer than "+high.name, "raise "+high.name+" or lower "+low.name)
+	case low.OK && !high.Present && l > high.usual:
 		h = l
-	case high.ok && !low.present && h < low.usual:
+	case high.OK && !low.Present && h < low.usual:
 		l = h
 	}
 	return l, h
@@ -265,11 +266,11 @@ func (r *reader) span(low, high end) (l, h time.Duration) {
 
 // clientTimeout reads a number without a unit. Gemini CLI, Claude Code and Amazon Q mean milliseconds, Cline and Roo
 // Code seconds; no call can be meant to end within less than a second, so a small number is seconds.
-func (r serverReader) clientTimeout(v located[int64]) time.Duration {
-	d := time.Duration(v.value) * time.Millisecond
-	if v.value < 1000 {
-		d = time.Duration(v.value) * time.Second
-		warnOf(r.reader, v, "read as seconds", `say it with a unit: timeouts: {call: "`+short(d)+`"}`)
+func (r serverReader) clientTimeout(v shape.Located[int64]) time.Duration {
+	d := time.Duration(v.Value) * time.Millisecond
+	if v.Value < 1000 {
+		d = time.Duration(v.Value) * time.Second
+		shape.WarnOf(r.Reader, v, "read as seconds", `say it with a unit: timeouts: {call: "`+shape.Short(d)+`"}`)
 	}
-	return min(d, timeout.max)
+	return min(d, timeout().Max)
 }

@@ -15,7 +15,7 @@ func (r serverReader) startsItself(c *upstream.ServerConfig) bool {
 	if strings.TrimSuffix(filepath.Base(c.Command), ".exe") != program || !slices.Contains(c.Args, "serve") {
 		return false
 	}
-	own, err := os.Stat(r.file)
+	own, err := os.Stat(r.File)
 	if err != nil {
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 )
 
 // limits bound what one server may send and list. Zero: not given.
@@ -33,30 +35,30 @@ const (
 	maxMemory      = 1 << 40
 )
 
-func limitsKeys(l *limits) []field {
-	return []field{
-		key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
-			"64 MiB over stdio and sse).", size{minMessage, maxMessage}, &l.message),
-		key("pages", "Pages of one list, of tools or resources for instance (default 1000).", number{1, maxPages}, &l.pages),
-		key("catalog", "Size of all pages of one list together (default 64 MiB).", size{minMessage, maxCatalog}, &l.catalog),
-		key("tools", "Tools of a server, and prompts, resources and resource templates, of each as many (default 10000). "+
-			"Further ones are left out.", number{1, maxTools}, &l.tools),
-		key("tool_size", "Size of the declaration of one tool, schemas and all, or of one prompt or resource (default 1 MiB). "+
-			"A larger one is left out.", size{minMessage, upstream.MaxToolSize}, &l.toolSize),
-		key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
-			"{\"type\":\"object\"}.", number{minSchemaDepth, upstream.MaxSchemaDepth}, &l.schemaDepth),
-		key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
+func limitsKeys(l *limits) []shape.Field {
+	return []shape.Field{
+		shape.Key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
+			"64 MiB over stdio and sse).", shape.Size{Min: minMessage, Max: maxMessage}, &l.message),
+		shape.Key("pages", "Pages of one list, of tools or resources for instance (default 1000).", shape.Number{Min: 1, Max: maxPages}, &l.pages),
+		shape.Key("catalog", "Size of all pages of one list together (default 64 MiB).", shape.Size{Min: minMessage, Max: maxCatalog}, &l.catalog),
+		shape.Key("tools", "Tools of a server, and prompts, resources and resource templates, of each as many (default 10000). "+
+			"Further ones are left out.", shape.Number{Min: 1, Max: maxTools}, &l.tools),
+		shape.Key("tool_size", "Size of the declaration of one tool, schemas and all, or of one prompt or resource (default 1 MiB). "+
+			"A larger one is left out.", shape.Size{Min: minMessage, Max: upstream.MaxToolSize}, &l.toolSize),
+		shape.Key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
+			"{\"type\":\"object\"}.", shape.Number{Min: minSchemaDepth, Max: upstream.MaxSchemaDepth}, &l.schemaDepth),
+		shape.Key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
 			"strip them, or refuse what holds them.",
-			oneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.hiddenText),
+			shape.OneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.hiddenText),
 	}
 }
 
-func hubLimitsKeys(l *hubLimits) []field {
+func hubLimitsKeys(l *hubLimits) []shape.Field {
 	return append(limitsKeys(&l.limits),
-		key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
-			"hub.http.max_body_bytes says otherwise for HTTP.", size{minMessage, maxMessage}, &l.clientMessage),
-		key("memory", "Memory for large messages of all servers together (default: a quarter of the memory of the machine or cgroup, "+
-			"at most 2 GiB). A message that finds no room waits, and then its call fails.", size{minMemory, maxMemory}, &l.memory))
+		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
+			"hub.http.max_body_bytes says otherwise for HTTP.", shape.Size{Min: minMessage, Max: maxMessage}, &l.clientMessage),
+		shape.Key("memory", "Memory for large messages of all servers together (default: a quarter of the memory of the machine or cgroup, "+
+			"at most 2 GiB). A message that finds no room waits, and then its call fails.", shape.Size{Min: minMemory, Max: maxMemory}, &l.memory))
 }
 
 // serverLimits are those of a server's entry, and where it is silent those of the hub.

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
-
-// schema is a JSON Schema, or a part of one.
-type schema map[string]any
 
 // SchemaID is the $id of the schema.
 const SchemaID = "https://github.com/mcp-toolhub/mcp-toolhub/blob/main/config.schema.json"
@@ -16,14 +14,14 @@ const SchemaID = "https://github.com/mcp-toolhub/mcp-toolhub/blob/main/config.sc
 // Schema returns the JSON Schema (2020-12) of the configuration file, for editors. It knows keys, types and words; what
 // takes the environment or two values to see, the hub reports itself.
 func Schema() []byte {
-	root := schema{
+	root := shape.Schema{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
 		"$id":         SchemaID,
 		"title":       "mcp-toolhub configuration",
 		"description": "The configuration file of mcp-toolhub: YAML, JSON or JSON with comments.",
 	}
-	maps.Copy(root, fileShape(func(string) bool { return false }).schema())
-	root["$defs"] = schema{"server": serverShape().schema()}
+	maps.Copy(root, fileShape(nil, func(string) bool { return false }).Schema())
+	root["$defs"] = shape.Schema{"server": serverShape().Schema()}
 	data, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic("config: the schema holds strings, numbers and lists only: " + err.Error())
@@ -32,16 +30,19 @@ func Schema() []byte {
 }
 
 // definedServer is a server's entry, which stands in the schema once.
-type definedServer struct{ shape[server] }
-
-// read lets the variables of a disabled server be unset.
-func (s definedServer) read(r *reader, n *textfile.Node) (server, bool) {
-	before := r.dormant
-	defer func() { r.dormant = before }()
-	if d := n.Member("disabled"); d != nil && d.Kind == textfile.Bool {
-		r.dormant, _ = boolean{}.read(r, d)
-	}
-	return s.shape.read(r, n)
+type definedServer struct {
+	shape.Shape[server]
+	of *reader
 }
 
-func (definedServer) schema() schema { return schema{"$ref": "#/$defs/server"} }
+// Read lets the variables of a disabled server be unset.
+func (s definedServer) Read(r *shape.Reader, n *textfile.Node) (server, bool) {
+	before := s.of.dormant
+	defer func() { s.of.dormant = before }()
+	if d := n.Member("disabled"); d != nil && d.Kind == textfile.Bool {
+		s.of.dormant, _ = shape.Boolean{}.Read(r, d)
+	}
+	return s.Shape.Read(r, n)
+}
+
+func (definedServer) Schema() shape.Schema { return shape.Schema{"$ref": "#/$defs/server"} }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -29,15 +30,15 @@ func (r policyReader) strayRules(s *Settings) {
 	for i, set := range s.Policy.Sets {
 		for n, patterns := range RulePatterns(set) {
 			at, where, above := p.Position, set.Rules[n].Place+": ", ""
-			leave := r.at(p.path)
+			leave := r.At(p.Path)
 			if i == 0 { // those of the config itself
-				at, where, above = p.value.rules[n].Position, "", "policy."
-				r.path = p.value.rules[n].path
+				at, where, above = p.Value.rules[n].Position, "", "policy."
+				r.Path = p.Value.rules[n].Path
 			}
 			r.strayRule(at, where, &set.Rules[n], kinds)
 			for _, one := range patterns {
 				one.Key = above + one.Key
-				r.pattern(at, where+"the pattern "+quote(one.Text)+" matches no tool", one)
+				r.pattern(at, where+"the pattern "+shape.Quote(one.Text)+" matches no tool", one)
 			}
 			leave()
 		}
@@ -58,21 +59,21 @@ func RulePatterns(set policy.Set) [][]Pattern {
 
 // policyPatterns notes the patterns of policy besides those of rules.
 func (r policyReader) policyPatterns() {
-	v := &r.permission.value
+	v := &r.permission.Value
 	note := func(path string, n *textfile.Node) {
 		if n != nil && n.Kind == textfile.Text {
-			r.canonical(located[string]{Position: n.Position, path: path, ok: true, value: n.Text})
+			r.canonical(shape.Located[string]{Position: n.Position, Path: path, OK: true, Value: n.Text})
 		}
 	}
-	if tools := v.tools; tools.ok {
-		for i, item := range tools.node.Items {
-			note(fmt.Sprintf("%s[%d].match", tools.path, i), item.Member("match"))
+	if tools := v.tools; tools.OK {
+		for i, item := range tools.Node.Items {
+			note(fmt.Sprintf("%s[%d].match", tools.Path, i), item.Member("match"))
 		}
 	}
-	if c := v.classifier; c.ok {
-		if match := c.node.Member("match"); match != nil {
+	if c := v.classifier; c.OK {
+		if match := c.Node.Member("match"); match != nil {
 			for _, n := range append([]*textfile.Node{match}, match.Items...) {
-				note(c.path+".match", n)
+				note(c.Path+".match", n)
 			}
 		}
 	}
@@ -85,7 +86,7 @@ func (r policyReader) strayRule(at textfile.Position, where string, rule *policy
 		for _, name := range k.of(rule) {
 			known := slices.Contains(k.all, name) || k.glob && slices.ContainsFunc(k.all, func(n string) bool { return glob.Match(name, n) })
 			if !known {
-				r.stray(at, fmt.Sprintf("%sthe rule is about the %s %s, which nothing here has", where, k.kind, quote(name)),
+				r.stray(at, fmt.Sprintf("%sthe rule is about the %s %s, which nothing here has", where, k.kind, shape.Quote(name)),
 					textfile.DidYouMean(name, k.all, k.otherwise))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -17,22 +18,22 @@ import (
 func usesOf(f *file, s *Settings) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	for _, entries := range [][]entry[server]{f.mcpServers, f.servers} {
+	for _, entries := range [][]shape.Entry[server]{f.mcpServers, f.servers} {
 		for _, e := range entries {
-			if !e.value.disabled {
-				add("%s: %s", shown(e.name), useOfServer(&e.value))
+			if !e.Value.disabled {
+				add("%s: %s", shown(e.Name), useOfServer(&e.Value))
 			}
 		}
 	}
-	if c := f.policy.value.classifier; c.present {
-		if command := c.node.Member("command"); command != nil {
+	if c := f.policy.Value.classifier; c.Present {
+		if command := c.Node.Member("command"); command != nil {
 			add("policy.classifier: runs %s", shownNodes(command.Items))
 		} else {
-			add("policy.classifier: sends calls to %s", shownNodes([]*textfile.Node{c.node.Member("url")}))
+			add("policy.classifier: sends calls to %s", shownNodes([]*textfile.Node{c.Node.Member("url")}))
 		}
 	}
-	if e := f.deferred.embeddings; e.present {
-		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*textfile.Node{e.node.Member("url")}))
+	if e := f.deferred.embeddings; e.Present {
+		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*textfile.Node{e.Node.Member("url")}))
 	}
 	if s.Downstream.HTTP.Listen != "" {
 		add("hub.http: listens on %s", shown(s.Downstream.HTTP.Listen))
@@ -47,10 +48,10 @@ func usesOf(f *file, s *Settings) []string {
 		}
 		add("hub.toolsets.code: reads %s; writes %s%s", shown(cmp.Or(s.Code.Root, "the working directory")), writes, runs)
 	}
-	if f.policy.value.tools.present {
+	if f.policy.Value.tools.Present {
 		add("policy.tools: says what tools can do")
 	}
-	if f.policy.value.targets.present {
+	if f.policy.Value.targets.Present {
 		add("policy.targets: says where calls may be aimed at")
 	}
 	allowing := 0
@@ -72,19 +73,19 @@ func usesOf(f *file, s *Settings) []string {
 
 // useOfServer says what a server's entry starts or reaches.
 func useOfServer(v *server) string {
-	if address := cmp.Or(v.serverURL, v.httpURL, v.url); address.present {
-		return "connects to " + shownNodes([]*textfile.Node{address.node}) + withNames("headers", v.headers) + trusted(v)
+	if address := cmp.Or(v.serverURL, v.httpURL, v.url); address.Present {
+		return "connects to " + shownNodes([]*textfile.Node{address.Node}) + withNames("headers", v.headers) + trusted(v)
 	}
-	text := "runs " + shownNodes([]*textfile.Node{v.command.node})
-	if v.args.present && len(v.args.node.Items) > 0 {
-		text += " " + shownNodes(v.args.node.Items)
+	text := "runs " + shownNodes([]*textfile.Node{v.command.Node})
+	if v.args.Present && len(v.args.Node.Items) > 0 {
+		text += " " + shownNodes(v.args.Node.Items)
 	}
-	if v.cwd.present {
-		text += ", in " + shownNodes([]*textfile.Node{v.cwd.node})
+	if v.cwd.Present {
+		text += ", in " + shownNodes([]*textfile.Node{v.cwd.Node})
 	}
 	text += withNames("variables", v.env)
-	if v.envFile.present {
-		text += ", with the variables of " + shownNodes([]*textfile.Node{v.envFile.node})
+	if v.envFile.Present {
+		text += ", with the variables of " + shownNodes([]*textfile.Node{v.envFile.Node})
 	}
 	return text + trusted(v)
 }
@@ -97,10 +98,10 @@ func trusted(v *server) string {
 }
 
 // withNames names variables or headers, and shows no value.
-func withNames(what string, entries located[[]entry[string]]) string {
+func withNames(what string, entries shape.Located[[]shape.Entry[string]]) string {
 	var names []string
-	for _, e := range entries.value {
-		names = append(names, e.name)
+	for _, e := range entries.Value {
+		names = append(names, e.Name)
 	}
 	if len(names) == 0 {
 		return ""
