@@ -1,8 +1,8 @@
 package persist
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,68 +23,113 @@ const (
 	stepBytes = 16 << 10
 )
 
+// callRecord is a line of a call, as it is written and as it is read. docs/records.md specifies it.
+type callRecord struct {
+	Object  tool.Object `json:"object"`
+	Version int         `json:"version"`
+	CallHead
+	Status    tool.Status            `json:"status"`
+	Parent    tool.InvocationID      `json:"parent_invocation_id,omitempty"`
+	EndedUS   *int64                 `json:"ended_us,omitempty"`
+	CallInput                        // in the first line and in the last one
+	Mappings  []tool.ExternalMapping `json:"external_mappings,omitempty"`
+	From      int                    `json:"from,omitempty"`
+	Steps     []json.RawMessage      `json:"steps"`
+	Result    *CallResult            `json:"result,omitempty"`
+	Error     *tool.Error            `json:"error,omitempty"`
+}
+
+// CallHead is what is known of a call when it begins.
+type CallHead struct {
+	Invocation tool.InvocationID `json:"invocation_id"`
+	Tool       tool.Name         `json:"tool_id"` // set once it is resolved
+	Actor      string            `json:"actor_ref,omitempty"`
+	Surface    tool.SurfaceID    `json:"surface_id,omitempty"`
+	Created    time.Time         `json:"created_at"`
+}
+
+// CallInput is what the caller sent, as a record may hold it: masked, and by reference where it is large.
+type CallInput struct {
+	Model      json.RawMessage `json:"model_input,omitempty"`
+	ModelRef   string          `json:"model_input_ref,omitempty"`
+	Observable json.RawMessage `json:"observable_input,omitempty"` // where it differs
+}
+
+// CallResult is what a call brought, as tool.Result has it.
+type CallResult struct {
+	Content    json.RawMessage `json:"content,omitempty"`
+	Structured json.RawMessage `json:"structured_content,omitempty"`
+	ContentRef string          `json:"content_ref,omitempty"`
+}
+
+// CallEnd is how a call ended.
+type CallEnd struct {
+	At time.Time
+	CallResult
+	Error *tool.Error
+}
+
 // Names of the steps that are neither a status of the invocation nor the type of an event. docs/records.md specifies them.
 const (
-	stepDecision   = "decision"
+	stepDecision   = "decision" // with a tool.PermissionDecision
 	stepMutation   = "mutation"
 	stepProgress   = "progress"
-	stepRecord     = "record"
+	stepRecord     = "record" // with a tool.Record
 	stepAnswered   = "answered"
 	stepResumed    = "resumed"
 	stepNotStarted = "not_started"
 )
 
+// What stands in steps, as it is written and as it is read.
+type (
+	approvalStep struct {
+		Approval string `json:"approval_id"`
+	}
+	mutationStep struct {
+		tool.InputMutation
+		Input json.RawMessage `json:"permission_input,omitempty"`
+		Ref   string          `json:"permission_input_ref,omitempty"`
+	}
+	progressStep struct {
+		Message string   `json:"message,omitempty"`
+		Percent *float64 `json:"percent,omitempty"`
+	}
+	resumedStep struct {
+		Surface tool.SurfaceID `json:"surface_id"`
+	}
+)
+
 // Call is the call record of one invocation while it is made: all that the journal keeps of it and that cannot be derived. Read
-// derives the standard's objects from it. Its methods may be called concurrently; the fields of Input are set before the first
-// line is written.
+// derives the standard's objects from it. Its methods may be called concurrently; the fields of CallHead and Input are set before
+// the first line is written.
 type Call struct {
 	CallHead
+	Input CallInput
 
 	mu       sync.Mutex
 	status   tool.Status
 	mappings []tool.ExternalMapping
 	parent   tool.InvocationID
-	steps    []byte // encoded, with commas between them: those from base on
+	steps    []json.RawMessage // encoded: those from base on
 	base     int
-	count    int // of all steps
-	written  int // steps that are in the journal
-	at       int // where in steps the others begin
+	written  int    // steps that are in the journal
+	text     []byte // of steps
+	endedUS  int64
 	ended    bool
 	err      error // of the first step that could not be encoded
 
-	mapping [3]tool.ExternalMapping // room for mappings
-	room    [640]byte               // for steps
-}
-
-// CallHead is what is known of a call when it begins.
-type CallHead struct {
-	Invocation tool.InvocationID
-	Tool       tool.Name // set once it is resolved
-	Surface    tool.SurfaceID
-	Actor      string
-	Created    time.Time
-	Input      CallInput
-}
-
-// CallInput is what the caller sent, as a record may hold it: masked, and by reference where it is large.
-type CallInput struct {
-	Model      json.RawMessage
-	ModelRef   string
-	Observable json.RawMessage // where it differs
-}
-
-// CallEnd is how a call ended.
-type CallEnd struct {
-	At         time.Time
-	Content    json.RawMessage // see tool.Result
-	Structured json.RawMessage
-	ContentRef string
-	Error      *tool.Error
+	line  callRecord // the last one
+	rooms struct {
+		mappings [3]tool.ExternalMapping
+		steps    [16]json.RawMessage
+		text     [640]byte
+	}
 }
 
 // Begin makes c the record of a call with the client's native ids.
 func (c *Call) Begin(head CallHead, client tool.ExternalMapping) {
-	c.CallHead, c.mappings, c.steps = head, append(c.mapping[:0], client), c.room[:0]
+	c.CallHead, c.mappings = head, append(c.rooms.mappings[:0], client)
+	c.steps, c.text = c.rooms.steps[:0], c.rooms.text[:0]
 	c.Move(tool.StatusPlanned, head.Created)
 }
 
@@ -97,220 +142,134 @@ func (c *Call) IsOpen() bool {
 
 // Move adds the step that the invocation has come to a status.
 func (c *Call) Move(s tool.Status, at time.Time) {
-	e := c.begin(string(s), at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.status = s
-	c.end(&e)
+	c.step(string(s), at, nil)
 }
 
 // Ask adds the step that the invocation waits for a person. parent is the invocation that it goes on with; "" for none.
 func (c *Call) Ask(approval string, parent tool.InvocationID, at time.Time) {
-	e := c.begin(string(tool.StatusAwaitingApproval), at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.status, c.parent = tool.StatusAwaitingApproval, parent
-	e.text(`,{"approval_id":`, approval)
-	e.end()
-	c.end(&e)
+	c.step(string(c.status), at, approvalStep{approval})
 }
 
 // Decide adds a decision and returns its id.
 func (c *Call) Decide(d *tool.PermissionDecision, at time.Time) tool.DecisionID {
-	e := c.begin(stepDecision, at)
-	e.out = append(e.out, ',', '{')
-	e.decided(d)
-	e.end()
-	id := c.count
-	c.end(&e)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step(stepDecision, at, d)
 	if d.Behavior != tool.Ask {
 		return "" // which nobody refers to before it is read
 	}
-	return tool.DecisionID(derivedID("dec_", c.Invocation, id))
+	return tool.DecisionID(derivedID("dec_", c.Invocation, c.base+len(c.steps)-1))
 }
 
 // Mutate adds a change of the input, and what is the input since then.
 func (c *Call) Mutate(m *tool.InputMutation, input json.RawMessage, ref string, at time.Time) {
-	e := c.begin(stepMutation, at)
-	e.text(`,{"source_type":`, m.SourceType)
-	e.optText(`,"source_ref":`, m.SourceRef)
-	e.optText(`,"from_input_ref":`, m.FromInputRef)
-	e.optText(`,"to_input_ref":`, m.ToInputRef)
-	optTexts(&e, `,"changed_fields":`, m.ChangedFields)
-	e.optText(`,"reason":`, m.Reason)
-	e.optRaw(`,"permission_input":`, input)
-	e.optText(`,"permission_input_ref":`, ref)
-	e.end()
-	c.end(&e)
+	c.add(stepMutation, at, mutationStep{*m, input, ref})
 }
 
 // Progress adds a report of progress. percent may be nil.
 func (c *Call) Progress(message string, percent *float64, at time.Time) {
-	e := c.begin(stepProgress, at)
-	before := `,{"message":`
-	if message != "" {
-		e.text(before, message)
-		before = `,"percent":`
-	} else {
-		before = `,{"percent":`
-	}
-	if percent != nil {
-		e.any(before, *percent)
-	}
-	if message != "" || percent != nil {
-		e.end()
-	}
-	c.end(&e)
+	c.add(stepProgress, at, progressStep{message, percent})
 }
 
 // Event adds an event that no other step stands for.
 func (c *Call) Event(t tool.EventType, data map[string]any, at time.Time) {
-	e := c.begin(string(t), at)
-	e.optMap(`,`, data)
-	c.end(&e)
+	c.add(string(t), at, data)
 }
 
 // Add adds records of the call that its executor or the loader of deferred tools has made.
 func (c *Call) Add(at time.Time, records ...tool.Record) {
 	for _, r := range records {
-		e := c.begin(stepRecord, at)
-		e.out = append(e.out, ',')
-		line, err := appendRecord(e.out, r)
-		if err != nil {
-			e.fail(err)
-		}
-		e.out = line[:len(line)-1] // without the line break
-		c.end(&e)
+		c.add(stepRecord, at, r)
 	}
 }
 
 // Answered adds the executor's native ids.
 func (c *Call) Answered(m tool.ExternalMapping, at time.Time) {
-	e := c.begin(stepAnswered, at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.mappings = append(c.mappings, m)
-	c.end(&e)
+	c.step(stepAnswered, at, nil)
 }
 
 // Resumed adds that the client has come back with another request, maybe on another surface.
 func (c *Call) Resumed(m tool.ExternalMapping, surface tool.SurfaceID, at time.Time) {
-	e := c.begin(stepResumed, at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.mappings = append(c.mappings, m)
+	var data any
 	if surface != c.Surface {
-		e.text(`,{"surface_id":`, string(surface))
-		e.end()
+		data = resumedStep{surface}
 	}
-	c.end(&e)
+	c.step(stepResumed, at, data)
 }
 
 // NotStarted takes the last step, which was to running, back: it could not be recorded, so nothing ran.
-func (c *Call) NotStarted(at time.Time) {
-	e := c.begin(stepNotStarted, at)
-	c.end(&e)
-}
+func (c *Call) NotStarted(at time.Time) { c.add(stepNotStarted, at, nil) }
 
-// begin begins a step. It returns with mu held, until end.
-func (c *Call) begin(name string, at time.Time) encoder {
+func (c *Call) add(name string, at time.Time, data any) {
 	c.mu.Lock()
-	e := encoder{out: c.steps}
-	if len(e.out) > 0 {
-		e.out = append(e.out, ',')
-	}
-	e.out = append(append(append(e.out, `["`...), name...), `",`...)
-	e.out = strconv.AppendInt(e.out, at.Sub(c.Created).Microseconds(), 10)
-	return e
+	defer c.mu.Unlock()
+	c.step(name, at, data)
 }
 
-func (c *Call) end(e *encoder) {
-	c.steps = append(e.out, ']')
-	c.count++
-	if c.err == nil {
-		c.err = e.err
+// step adds a step; data may be nil. It is called with mu held.
+func (c *Call) step(name string, at time.Time, data any) {
+	start := len(c.text)
+	out := append(append(append(c.text, `["`...), name...), `",`...)
+	out = strconv.AppendInt(out, at.Sub(c.Created).Microseconds(), 10)
+	if data != nil {
+		var err error
+		if out, err = appendChecked(append(out, ','), data); err != nil && c.err == nil {
+			c.err = err
+		}
 	}
-	c.mu.Unlock()
+	c.text = append(out, ']')
+	c.steps = append(c.steps, c.text[start:])
 }
 
-// line adds a line with the steps so far to dst: where end is not nil, the last one. It is called with mu held.
-func (c *Call) line(dst []byte, end *CallEnd) ([]byte, error) {
+// appendLine adds a line with the steps so far to dst: where end is not nil, the last one. It is called with mu held.
+func (c *Call) appendLine(dst []byte, end *CallEnd) ([]byte, error) {
 	if c.err != nil {
 		return dst, c.err
 	}
-	e := encoder{out: dst}
-	e.out = append(append(append(e.out, `{"object":"`...), ObjectCall...), `","version":`...)
-	e.out = strconv.AppendInt(e.out, callVersion, 10)
-	e.text(`,"invocation_id":`, string(c.Invocation))
-	e.text(`,"status":`, string(c.status))
-	e.text(`,"tool_id":`, string(c.Tool))
-	e.optText(`,"actor_ref":`, c.Actor)
-	e.optText(`,"surface_id":`, string(c.Surface))
-	e.optText(`,"parent_invocation_id":`, string(c.parent))
-	e.time(`,"created_at":`, c.Created.UTC())
-	if end != nil {
-		e.int(`,"ended_us":`, end.At.Sub(c.Created).Microseconds())
-	}
+	l := &c.line
+	*l = callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status, Parent: c.parent,
+		Mappings: c.mappings, From: c.written, Steps: c.steps[c.written-c.base:]}
+	l.Created = c.Created.UTC()
 	if c.written == 0 || end != nil {
-		e.optRaw(`,"model_input":`, c.Input.Model)
-		e.optText(`,"model_input_ref":`, c.Input.ModelRef)
-		e.optRaw(`,"observable_input":`, c.Input.Observable)
+		l.CallInput = c.Input
 	}
-	optList(&e, `,"external_mappings":`, c.mappings, (*encoder).mapping)
-	from, steps := c.base, c.steps
-	if end == nil {
-		from, steps = c.written, bytes.TrimPrefix(steps[c.at:], []byte{','})
-	}
-	if from > 0 {
-		e.int(`,"from":`, int64(from))
-	}
-	e.out = append(append(append(e.out, `,"steps":[`...), steps...), ']')
+	var r CallResult
 	if end != nil {
-		e.callEnd(end)
+		r, c.endedUS = end.CallResult, end.At.Sub(c.Created).Microseconds()
+		l.EndedUS, l.From, l.Steps, l.Error = &c.endedUS, c.base, c.steps, end.Error
+		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" {
+			l.Result = &end.CallResult
+		}
 	}
-	e.end()
-	if e.err != nil {
-		return dst, e.err
+	for _, text := range [...]json.RawMessage{l.Model, l.Observable, r.Content, r.Structured} {
+		if len(text) > 0 && !isJSON(text) {
+			return dst, errors.New("an input or a result is no JSON")
+		}
 	}
-	return append(e.out, '\n'), nil
+	out, err := appendJSON(dst, l)
+	if err != nil {
+		return dst, err
+	}
+	return endLine(out, len(dst)), nil
 }
 
 // wrote notes that all steps are in the journal. It is called with mu held.
 func (c *Call) wrote() {
-	c.written, c.at = c.count, len(c.steps)
-	if c.at > stepBytes {
-		c.steps, c.base, c.at = c.steps[:0], c.count, 0
-	}
-}
-
-func (e *encoder) callEnd(end *CallEnd) {
-	if len(end.Content) > 0 || len(end.Structured) > 0 || end.ContentRef != "" {
-		e.out = append(e.out, `,"result":{`...)
-		at := len(e.out)
-		e.optRaw(`,"content":`, end.Content)
-		e.optRaw(`,"structured_content":`, end.Structured)
-		e.optText(`,"content_ref":`, end.ContentRef)
-		e.out = append(e.out[:at], e.out[at+1:]...) // the first comma
-		e.end()
-	}
-	if end.Error != nil {
-		e.out = append(e.out, `,"error":`...)
-		e.failure(end.Error)
-	}
-}
-
-// decided writes the members of a decision that its step has: all but ids and times that are the step's.
-func (e *encoder) decided(r *tool.PermissionDecision) {
-	e.text(`"behavior":`, string(r.Behavior))
-	e.optText(`,"mode":`, r.Mode)
-	e.optText(`,"source":`, r.Source)
-	e.optMap(`,"reason":`, r.Reason)
-	optTexts(e, `,"rule_refs":`, r.RuleRefs)
-	optTexts(e, `,"policy_refs":`, r.PolicyRefs)
-	e.optRaw(`,"updated_input":`, r.UpdatedInput)
-	e.optText(`,"updated_input_ref":`, r.UpdatedInputRef)
-	if r.UserModified {
-		e.bool(`,"user_modified":`, true)
-	}
-	optList(e, `,"suggested_updates":`, r.SuggestedUpdates, func(e *encoder, value *any) { e.any("", *value) })
-	e.optMap(`,"pending_classifier_check":`, r.PendingClassifierCheck)
-	e.optText(`,"blocked_path":`, r.BlockedPath)
-	optList(e, `,"content_blocks":`, r.ContentBlocks, func(e *encoder, value *map[string]any) { e.any("", *value) })
-	e.optText(`,"accept_feedback":`, r.AcceptFeedback)
-	if r.ExpiresAt != nil {
-		e.time(`,"expires_at":`, *r.ExpiresAt)
+	c.written = c.base + len(c.steps)
+	if len(c.text) > stepBytes {
+		c.steps, c.text, c.base = c.steps[:0], c.text[:0], c.written
 	}
 }
 

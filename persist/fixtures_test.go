@@ -20,9 +20,10 @@ func OrdinaryCall() (*Call, *CallEnd) {
 	at := time.Now()
 	c := &Call{}
 	c.Begin(CallHead{Invocation: tool.NewInvocationID(), Tool: "mcp.github.search_issues", Surface: "srf_1", Actor: "actor:stdio/local",
-		Created: at, Input: CallInput{Model: arguments}},
+		Created: at},
 		tool.ExternalMapping{Source: "mcp", Role: "client", ProtocolVersion: "2025-11-25", Method: "tools/call", ToolName: "search_issues",
 			JSONRPCRequestID: "7"})
+	c.Input.Model = arguments
 	c.Move(tool.StatusSelected, at)
 	c.Move(tool.StatusArgumentsReady, at)
 	c.Decide(&tool.PermissionDecision{Behavior: tool.Allow, Mode: "default", Source: "user", RuleRefs: []string{"user:100"},
@@ -30,7 +31,7 @@ func OrdinaryCall() (*Call, *CallEnd) {
 		Reason:     map[string]any{"type": "rule", "message": "a rule allows it"}}, at)
 	c.Move(tool.StatusQueued, at)
 	c.Move(tool.StatusRunning, at)
-	return c, &CallEnd{At: at, Content: content}
+	return c, &CallEnd{At: at, CallResult: CallResult{Content: content}}
 }
 
 // FinishCall adds what happens after it has run.
@@ -63,9 +64,9 @@ func CallRecords() []tool.Record {
 		happened(tool.EventInvocationPlanned, nil),
 		happened(tool.EventInvocationSelected, nil),
 		happened(tool.EventInvocationArgumentsReady, nil),
-		tool.PermissionDecision{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.NewDecisionID(),
-			InvocationID: id, Behavior: tool.Allow, Mode: "default", Source: "default",
-			Reason: map[string]any{"type": "default", "message": "no rule applies: every call is allowed"}, DecidedAt: at},
+		tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.NewDecisionID(), InvocationID: id,
+			PermissionDecision: tool.PermissionDecision{Behavior: tool.Allow, Mode: "default", Source: "default",
+				Reason: map[string]any{"type": "default", "message": "no rule applies: every call is allowed"}}, DecidedAt: at},
 		happened(tool.EventPermissionDecided, map[string]any{"behavior": "allow"}),
 		begun,
 		happened(tool.EventInvocationStarted, nil),

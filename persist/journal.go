@@ -287,9 +287,11 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 	lines := (*buffer)[:0]
 	defer func() { j.giveBack(buffer, lines) }()
 	for _, r := range records {
-		if lines, err = appendRecord(lines, r); err != nil {
+		n := len(lines)
+		if lines, err = appendChecked(lines, r); err != nil {
 			return t, err
 		}
+		lines = endLine(lines, n)
 	}
 	t, err = j.put(ctx.Done(), durable, lines, len(records))
 	return t, becauseOf(ctx, err)
@@ -477,7 +479,7 @@ func (j *Journal) writeOne() (more bool) {
 		j.watch.Stop()
 		j.behind.Stop()
 		if lost, err := j.files.close(); err != nil {
-			j.note(&j.writing, lost, err)
+			j.tell(&j.writing, lost, err)
 		}
 		close(j.stopped)
 	}
@@ -519,7 +521,7 @@ func (j *Journal) carryOut(do writerStep) {
 	}()
 	if do.settled {
 		lost, err := j.files.endSync()
-		j.note(&j.keeping, lost, err)
+		j.tell(&j.keeping, lost, err)
 	}
 	if do.batch != nil {
 		lost, err := j.files.write(do.batch)
@@ -534,7 +536,7 @@ func (j *Journal) carryOut(do writerStep) {
 
 // finish gives back what b held and tells everybody who waits for it how it went.
 func (j *Journal) finish(b *batch, lost int, err error) {
-	j.note(&j.writing, lost, err)
+	j.tell(&j.writing, lost, err)
 	j.mu.Lock()
 	j.queued -= len(b.bytes)
 	if cap(b.bytes) <= keepBytes {
@@ -550,9 +552,9 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	j.mu.Unlock()
 }
 
-// note keeps the outcome of an attempt for Healthy. It logs only the first of several failures, and the recovery: a full
+// tell keeps the outcome of an attempt for Healthy. It logs only the first of several failures, and the recovery: a full
 // disk must not fill the log as well.
-func (j *Journal) note(t *attempt, lost int, err error) {
+func (j *Journal) tell(t *attempt, lost int, err error) {
 	j.mu.Lock()
 	before, total := t.err, t.lost+int64(lost)
 	t.err, t.lost = err, total

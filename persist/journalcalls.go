@@ -8,27 +8,18 @@ import (
 
 // Note appends what is new of a call that has not ended, as Append does.
 func (j *Journal) Note(ctx context.Context, c *Call) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, err := j.putCall(ctx.Done(), c, nil, false)
-	if t.write {
-		go j.write()
-	}
-	return becauseOf(ctx, err)
+	return becauseOf(ctx, j.note(ctx.Done(), c))
 }
 
-// TryNote is Note for whoever must not wait, not even for room. It reports whether nothing is left to note; otherwise the caller
-// tries again later.
-func (j *Journal) TryNote(c *Call) bool {
-	if !c.mu.TryLock() {
-		return false
-	}
-	defer c.mu.Unlock()
-	t, err := j.putCall(j.never, c, nil, false)
+// TryNote is Note for whoever must not wait. It returns false where there is no room.
+func (j *Journal) TryNote(c *Call) bool { return !errors.Is(j.note(j.never, c), errFull) }
+
+func (j *Journal) note(done <-chan struct{}, c *Call) error {
+	t, err := j.putCall(done, c, nil, false)
 	if t.write {
 		go j.write()
 	}
-	return err == nil
+	return err
 }
 
 // Announce is Note for a call that is about to run. Where the journal has failed, it returns when the line is written, as
@@ -39,9 +30,7 @@ func (j *Journal) Announce(ctx context.Context, c *Call) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	c.mu.Lock()
 	t, err := j.putCall(ctx.Done(), c, nil, true)
-	c.mu.Unlock()
 	if t.batch == nil {
 		return becauseOf(ctx, err)
 	}
@@ -51,27 +40,27 @@ func (j *Journal) Announce(ctx context.Context, c *Call) error {
 // End commits the last line of a call, which nothing follows. It waits for a disk that hangs for 10 s. That ctx has ended
 // does not matter.
 func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
-	c.mu.Lock()
 	t, err := j.putCall(j.never, c, end, true)
 	if errors.Is(err, errFull) { // only then is there something to wait for, with a timer
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 		t, err = j.putCall(limited.Done(), c, end, true)
 		cancel()
 	}
-	c.mu.Unlock()
 	if t.batch == nil {
 		return err
 	}
 	return j.wait(nil, t, nil)
 }
 
-// putCall is put for what is new of a call; the ticket has no batch where nothing is. It is called with the call's mu held.
+// putCall is put for what is new of a call; the ticket has no batch where nothing is.
 func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable bool) (t ticket, err error) {
-	if c.ended || end == nil && c.written == c.count {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || end == nil && c.written == c.base+len(c.steps) {
 		return t, nil
 	}
 	buffer := j.lines.Get().(*[]byte)
-	lines, err := c.line((*buffer)[:0], end)
+	lines, err := c.appendLine((*buffer)[:0], end)
 	defer func() { j.giveBack(buffer, lines) }()
 	if err != nil {
 		return t, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)

@@ -86,12 +86,14 @@ func records() []tool.Record {
 		e.Head, e.EventID, e.Source, e.Time = tool.HeadOf(tool.ObjectEvent), tool.NewEventID(), tool.EventSource, at
 		all = append(all, e)
 	}
-	for _, b := range []tool.Behavior{tool.Allow, tool.Ask, tool.Deny, tool.Passthrough} {
-		all = append(all, tool.PermissionDecision{Head: tool.HeadOf(tool.ObjectPermissionDecision),
-			DecisionID: tool.NewDecisionID(), InvocationID: tool.NewInvocationID(), Behavior: b, DecidedAt: at, RuleRefs: []string{"rule"}})
+	decided := func(d tool.PermissionDecision) {
+		all = append(all, tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.NewDecisionID(),
+			InvocationID: tool.NewInvocationID(), PermissionDecision: d, DecidedAt: at})
 	}
-	all = append(all, tool.PermissionDecision{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.NewDecisionID(),
-		InvocationID: tool.NewInvocationID(), Behavior: tool.Ask, DecidedAt: at, PolicyRefs: []string{"policy:sha256:0"},
+	for _, b := range []tool.Behavior{tool.Allow, tool.Ask, tool.Deny, tool.Passthrough} {
+		decided(tool.PermissionDecision{Behavior: b, RuleRefs: []string{"rule"}})
+	}
+	decided(tool.PermissionDecision{Behavior: tool.Ask, PolicyRefs: []string{"policy:sha256:0"},
 		UpdatedInput: json.RawMessage(`{"a":1}`), UpdatedInputRef: "sha256:0;bytes=7", UserModified: true,
 		SuggestedUpdates:       []any{map[string]any{"type": "add_grant"}, struct{ Tool string }{"t"}},
 		PendingClassifierCheck: map[string]any{"classifier": "c"}, BlockedPath: "/p",

@@ -28,16 +28,13 @@ func (s *compiledPolicy) record(r *Request, v *decision) tool.PermissionDecision
 		reason["classifier"] = v.classifier
 	}
 	d := tool.PermissionDecision{
-		Head:         tool.HeadOf(tool.ObjectPermissionDecision),
-		InvocationID: r.Invocation,
-		Behavior:     v.behavior,
-		Mode:         string(v.mode),
-		Source:       v.source,
-		Reason:       reason,
-		RuleRefs:     v.refs,
-		PolicyRefs:   s.refs,
-		BlockedPath:  v.blocked,
-		DecidedAt:    v.now.UTC(),
+		Behavior:    v.behavior,
+		Mode:        string(v.mode),
+		Source:      v.source,
+		Reason:      reason,
+		RuleRefs:    v.refs,
+		PolicyRefs:  s.refs,
+		BlockedPath: v.blocked,
 	}
 	if v.behavior == tool.Allow {
 		d.BlockedPath = ""

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -20,7 +21,8 @@ func checkRecord(t *testing.T, d tool.PermissionDecision) {
 	if schema == nil {
 		return
 	}
-	text, err := json.Marshal(d)
+	text, err := json.Marshal(tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: "dec_1", InvocationID: "inv_1",
+		PermissionDecision: d, DecidedAt: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,8 +105,8 @@ func RecordKinds() []RecordKind {
 		{ObjectSurface, SurfaceRecord{}, "a caller's list of tools is new or changed"},
 		{ObjectDeferredRef, DeferredRef{}, "a deferred tool is found, or its declaration is sent"},
 		{ObjectEvent, Event{}, "at each step"},
-		{ObjectPermissionDecision, PermissionDecision{}, "before the call runs"},
-		{ObjectInputMutation, InputMutation{}, "somebody changed the arguments"},
+		{ObjectPermissionDecision, PermissionDecisionRecord{}, "before the call runs"},
+		{ObjectInputMutation, InputMutationRecord{}, "somebody changed the arguments"},
 		{ObjectProgress, ProgressRecord{}, "the tool reports progress"},
 		{ObjectResult, Result{}, "at the end, exactly once"},
 		{ObjectInvocation, Invocation{}, "before it runs, and at the end"},
@@ -237,17 +237,23 @@ type Event struct {
 // EventSource is the source of all events.
 const EventSource = "mcp-toolhub"
 
-// PermissionDecision is the standard's tool_permission_decision, with every member that the specification names.
-type PermissionDecision struct {
+// PermissionDecisionRecord is the standard's tool_permission_decision.
+type PermissionDecisionRecord struct {
 	Head
-	DecisionID   DecisionID     `json:"decision_id"`
-	InvocationID InvocationID   `json:"invocation_id"`
-	Behavior     Behavior       `json:"behavior"`
-	Mode         string         `json:"mode,omitempty"`
-	Source       string         `json:"source,omitempty"`
-	Reason       map[string]any `json:"reason,omitempty"`
-	RuleRefs     []string       `json:"rule_refs,omitempty"`
-	PolicyRefs   []string       `json:"policy_refs,omitempty"` // the version of the policy that decided
+	DecisionID   DecisionID   `json:"decision_id"`
+	InvocationID InvocationID `json:"invocation_id"`
+	PermissionDecision
+	DecidedAt time.Time `json:"decided_at"`
+}
+
+// PermissionDecision is what a decision says, with every member that the specification names.
+type PermissionDecision struct {
+	Behavior   Behavior       `json:"behavior"`
+	Mode       string         `json:"mode,omitempty"`
+	Source     string         `json:"source,omitempty"`
+	Reason     map[string]any `json:"reason,omitempty"`
+	RuleRefs   []string       `json:"rule_refs,omitempty"`
+	PolicyRefs []string       `json:"policy_refs,omitempty"` // the version of the policy that decided
 
 	// What a person changed while approving: the input that is to be used instead, here or elsewhere.
 	UpdatedInput    json.RawMessage `json:"updated_input,omitempty"`
@@ -259,22 +265,26 @@ type PermissionDecision struct {
 	BlockedPath            string           `json:"blocked_path,omitempty"`             // the path that the decision is about
 	ContentBlocks          []map[string]any `json:"content_blocks,omitempty"`           // what the person says to the model, denying
 	AcceptFeedback         string           `json:"accept_feedback,omitempty"`          // what the person says to the model, allowing
-	DecidedAt              time.Time        `json:"decided_at"`
 	ExpiresAt              *time.Time       `json:"expires_at,omitempty"`
 }
 
-// InputMutation is the standard's tool_input_mutation: somebody changed the input of an invocation on its way.
-type InputMutation struct {
+// InputMutationRecord is the standard's tool_input_mutation.
+type InputMutationRecord struct {
 	Head
-	MutationID    MutationID   `json:"mutation_id"`
-	InvocationID  InvocationID `json:"invocation_id"`
-	SourceType    string       `json:"source_type"` // hook, permission_prompt, adapter, migration or runtime
-	SourceRef     string       `json:"source_ref,omitempty"`
-	FromInputRef  string       `json:"from_input_ref,omitempty"`
-	ToInputRef    string       `json:"to_input_ref,omitempty"`
-	ChangedFields []string     `json:"changed_fields,omitempty"` // names of members of the arguments
-	Reason        string       `json:"reason,omitempty"`
-	CreatedAt     time.Time    `json:"created_at"`
+	MutationID   MutationID   `json:"mutation_id"`
+	InvocationID InvocationID `json:"invocation_id"`
+	InputMutation
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// InputMutation says that somebody changed the input of an invocation on its way.
+type InputMutation struct {
+	SourceType    string   `json:"source_type"` // hook, permission_prompt, adapter, migration or runtime
+	SourceRef     string   `json:"source_ref,omitempty"`
+	FromInputRef  string   `json:"from_input_ref,omitempty"`
+	ToInputRef    string   `json:"to_input_ref,omitempty"`
+	ChangedFields []string `json:"changed_fields,omitempty"` // names of members of the arguments
+	Reason        string   `json:"reason,omitempty"`
 }
 
 // Behavior is the outcome of a permission decision.

@@ -33,6 +33,7 @@ type approvalRequest struct {
 	gate     *gate.Gate
 	request  policy.Request
 	decision *tool.PermissionDecision
+	id       tool.DecisionID // of decision
 	ticket   *approval.Ticket
 	unasked  string // why the client could not be asked, for people; "" where it was, or was not tried
 	yields   bool   // the client's request can wait no longer
@@ -148,7 +149,7 @@ func (a *approver) reach(ctx context.Context, inv *invocation, q *approvalReques
 // forPeople returns the question as the queue shows it.
 func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
-	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.decision.DecisionID, Client: r.Actor.Client.Name,
+	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.id, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
 	out.Suggest, _ = gate.Suggest(r, q.decision)
 	out.Does = gate.DescriptionLine(r.Tool)

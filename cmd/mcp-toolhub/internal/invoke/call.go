@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -197,11 +198,21 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	x := &both.reporter
 	both.Ask, both.Progress, both.Record = x.asker(), x.report, x.record
 	if !inv.record.IsOpen() {
-		p.overdue.enter(inv)
-		defer p.overdue.leave(inv)
+		inv.late.Reset(overdueAfter)
+		defer func() { inv.overdue = !inv.late.Stop() || inv.overdue }()
 	}
 	defer x.close()
 	return ex.Execute(ctx, &both.Execution)
+}
+
+// overdueAfter is how long a call may run before the journal hears of it where it does not wait and cannot have an effect.
+const overdueAfter = time.Second
+
+// noteLate gives the journal the record of a call that has run for long, so that it is found when the hub is killed.
+func (p *Pipeline) noteLate(inv *invocation) {
+	if !p.opts.Journal.TryNote(&inv.record) {
+		inv.late.Reset(overdueAfter)
+	}
 }
 
 // becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.

@@ -27,7 +27,12 @@ type invocation struct {
 	status tool.Status
 	record persist.Call
 
+	decision tool.PermissionDecision // the last one, as it is recorded
+
 	described bool // the record has the input
+
+	late    *time.Timer // calls noteLate while the executor runs and the journal has no line
+	overdue bool        // it has called that, which may go on after the end
 
 	started time.Time // when the executor was about to be called; zero before
 	ended   time.Time // when the executor has answered
@@ -61,6 +66,8 @@ func (p *Pipeline) begin(c *Call) *invocation {
 	inv, ok := p.spare.Get().(*invocation)
 	if !ok {
 		inv = new(invocation)
+		inv.late = time.AfterFunc(time.Hour, func() { p.noteLate(inv) })
+		inv.late.Stop()
 	}
 	inv.call, inv.id, inv.now, inv.inputs.model, inv.status = c, c.Invocation, p.opts.Now, c.Arguments, tool.StatusPlanned
 	if inv.id == "" {

@@ -140,7 +140,6 @@ type Pipeline struct {
 	validator *validator
 	approver  *approver
 	scheduler *scheduler
-	overdue   *overdue
 	phases    [12]phase
 	spare     sync.Pool // of *invocation
 }
@@ -156,8 +155,7 @@ func New(o Options) (*Pipeline, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits), overdue: newOverdue(o.Journal, o.Now),
-		phases: phases()}
+	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits), phases: phases()}
 	p.approver = &approver{opts: &p.opts, arguments: p.validator}
 	return p, nil
 }
@@ -204,8 +202,8 @@ func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome { return p.run(c
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 	defer func() {
-		if inv.release(); out.Suspended == nil {
-			*inv = invocation{}
+		if inv.release(); out.Suspended == nil && !inv.overdue {
+			*inv = invocation{late: inv.late}
 			p.spare.Put(inv)
 		}
 	}()
