@@ -278,9 +278,6 @@ func TestApplyMendsAStuckServer(t *testing.T) {
 	if err := <-answer; err != nil {
 		t.Errorf("the call that waited: %v", err)
 	}
-	if st := h.status("s"); st.Calls != 1 || st.Errors != 0 {
-		t.Errorf("status %+v", st)
-	}
 }
 
 // TestApplyUnderLoad changes one server again and again, and takes another in and out, while ten callers use all.

@@ -158,9 +158,6 @@ func TestForwardEndsAsCallsDo(t *testing.T) {
 			_, err := h.forward(t.Context(), "prompts/get", `{"name":"x"}`)
 			return err == nil
 		})
-		if st := h.status("s"); st.Calls != 0 || st.Errors != 0 {
-			t.Errorf("%d calls, %d errors are counted", st.Calls, st.Errors)
-		}
 	})
 }
 

@@ -64,7 +64,7 @@ func TestLazyServerStartsWhenCalled(t *testing.T) {
 	if n := started() - before; n != 1 {
 		t.Errorf("20 first calls started it %d times", n)
 	}
-	if st := h.ready(t, "s"); st.Restarts != 0 || st.Hint != "" || st.Calls != 20 || st.Errors != 0 {
+	if st := h.ready(t, "s"); st.Restarts != 0 || st.Hint != "" {
 		t.Errorf("status %+v", st)
 	}
 }

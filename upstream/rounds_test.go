@@ -128,9 +128,6 @@ func TestRoundsWithAClientThatIsAsked(t *testing.T) {
 				first[1].Key != "a" || first[1].Method != tool.MethodRoots || first[1].Params != nil || asked[1][0].Method != tool.MethodSample {
 				t.Errorf("asked %+v", asked)
 			}
-			if st := h.status("s"); st.Calls != 1 || st.Errors != 0 {
-				t.Errorf("status %+v", st)
-			}
 		})
 	}
 }

@@ -2,12 +2,10 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -35,9 +33,6 @@ type server struct {
 	// Only keepAlive and what it calls use these.
 	starts starts
 	pause  time.Duration // before the next start
-
-	calls  atomic.Int64
-	errors atomic.Int64
 
 	stop func()        // ends keepAlive
 	over chan struct{} // closed when keepAlive has returned, and that of each server which it came after
@@ -261,32 +256,17 @@ func (s *server) sleep(ctx context.Context) bool {
 
 // execute does what x asks for.
 func (s *server) execute(ctx context.Context, x *clientRequest) (tool.Reply, error) {
-	counts := int64(0) // only calls are counted
-	if x.call != nil {
-		counts = 1
-	}
 	if !s.lifecycle.enter() {
 		if s.lifecycle.isRetired() {
 			return tool.Reply{}, errRetired
 		}
-		s.calls.Add(counts)
 		return tool.Reply{}, s.unavailable()
 	}
 	defer s.lifecycle.leave()
-	s.calls.Add(counts)
-	call := s.caller.call
 	if s.use == useListing {
-		call = s.isolation.execute
+		return s.isolation.execute(ctx, x)
 	}
-	reply, err := call(ctx, x)
-	if errors.Is(err, errRetired) {
-		s.calls.Add(-counts) // it counts where it goes
-		return tool.Reply{}, err
-	}
-	if err != nil {
-		s.errors.Add(counts)
-	}
-	return reply, err
+	return s.caller.call(ctx, x)
 }
 
 // retire ends a server that has left the group, after its calls.

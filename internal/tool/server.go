@@ -40,7 +40,8 @@ type ServerStatus struct {
 	Traffic
 }
 
-// Traffic counts the calls, connections and lost messages of one server since the hub started.
+// Traffic counts the calls, connections and lost messages of one server since the hub started. What is known of calls
+// comes from the pipeline.
 type Traffic struct {
 	Calls        int64   `json:"calls"`
 	Errors       int64   `json:"errors"`
