@@ -170,6 +170,7 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson":                 "reads arguments and what commands print",
 		"internal/schema":                  "refuses files whose schemas do not compile",
 		"internal/textfile":                "reads files",
+		"internal/shape":                   "a table of what these may hold",
 		"cmd/mcp-toolhub/internal/command": "runs commands",
 	},
 	"cmd/mcp-toolhub/internal/demo": {},

@@ -135,7 +135,10 @@ func (Boolean) Read(r *Reader, n *textfile.Node) (bool, bool) {
 func (Boolean) Schema() Schema { return Schema{"type": "boolean"} }
 
 // Integer is a whole number within bounds.
-type Integer struct{ Min, Max int64 }
+type Integer struct {
+	Min, Max int64
+	Why      string // of the bounds, for the message; "" where that needs no reason
+}
 
 func (s Integer) Read(r *Reader, n *textfile.Node) (int64, bool) {
 	if n.Kind != textfile.Integer {
@@ -144,7 +147,11 @@ func (s Integer) Read(r *Reader, n *textfile.Node) (int64, bool) {
 	}
 	v, ok := parseInteger(n.Text)
 	if !ok || v < s.Min || v > s.Max {
-		r.Fault(n.Position, "out of range", fmt.Sprintf("write a number from %d to %d", s.Min, s.Max))
+		hint := fmt.Sprintf("write a number from %d to %d", s.Min, s.Max)
+		if s.Why != "" {
+			hint += ": " + s.Why
+		}
+		r.Fault(n.Position, "out of range", hint)
 		return 0, false
 	}
 	return v, true
@@ -168,11 +175,11 @@ func (s Integer) Schema() Schema {
 type Number struct{ Min, Max int32 }
 
 func (s Number) Read(r *Reader, n *textfile.Node) (int, bool) {
-	v, ok := Integer{int64(s.Min), int64(s.Max)}.Read(r, n)
+	v, ok := Integer{Min: int64(s.Min), Max: int64(s.Max)}.Read(r, n)
 	return int(v), ok
 }
 
-func (s Number) Schema() Schema { return Integer{int64(s.Min), int64(s.Max)}.Schema() }
+func (s Number) Schema() Schema { return Integer{Min: int64(s.Min), Max: int64(s.Max)}.Schema() }
 
 // Duration is a string of a number and a unit.
 type Duration struct {

@@ -130,21 +130,21 @@ func TestRefusals(t *testing.T) {
 		members map[string]any
 		want    string
 	}{
-		"unknown field":            {map[string]any{"cwd": "."}, "cwd: unknown field"},
-		"another case":             {map[string]any{"Name": "y"}, "Name: unknown field"},
-		"no name":                  {map[string]any{"name": nil}, "name: the field is missing"},
+		"unknown field":            {map[string]any{"cwd": "."}, "cwd: unknown key"},
+		"another case":             {map[string]any{"Name": "y"}, `Name: unknown key; did you mean "name"?`},
+		"no name":                  {map[string]any{"name": nil}, "the key name is missing"},
 		"canonical name":           {map[string]any{"name": "declarative.x"}, "name: want small letters"},
 		"name with a dot":          {map[string]any{"name": "a.b"}, "name: want small letters"},
 		"name is no text":          {map[string]any{"name": 1}, "name: want a string"},
 		"no description":           {map[string]any{"description": " "}, "description: is empty"},
-		"no permission":            {map[string]any{"permission": nil}, "permission: the field is missing"},
+		"no permission":            {map[string]any{"permission": nil}, "the key permission is missing"},
 		"permission":               {map[string]any{"permission": "admin"}, `permission: want "readonly" or "write"`},
 		"tag":                      {map[string]any{"tags": []string{"A b"}}, "tags[0]: want small letters"},
 		"tag twice":                {map[string]any{"tags": []string{"a", "a"}}, "tags[1]: the tag is there twice"},
 		"tag contradicts":          {map[string]any{"tags": []string{"readonly"}}, "tags[0]: the tag contradicts"},
 		"tag write of a reader":    {map[string]any{"permission": "readonly", "tags": []string{"write"}}, "tags[0]: the tag contradicts"},
 		"command type":             {map[string]any{"command_type": "python"}, `command_type: want "exec" or "shell"`},
-		"no command":               {map[string]any{"command": nil}, "command: the field is missing"},
+		"no command":               {map[string]any{"command": nil}, "the key command is missing"},
 		"empty command":            {map[string]any{"command": " "}, "command: is empty"},
 		"command is a list":        {map[string]any{"command": []string{"ls"}}, "command: want a string"},
 		"command is a template":    {map[string]any{"command": "{{text}}"}, "command: the program cannot be a value"},
@@ -165,14 +165,14 @@ func TestRefusals(t *testing.T) {
 		"no such directory":        {map[string]any{"working_dir": "nope"}, "working_dir: there is no directory"},
 		"directory of the call":    {map[string]any{"working_dir": "{{text}}"}, "working_dir: the directory cannot be a value"},
 		"variable with value":      {map[string]any{"env_allowlist": []any{"A=b"}}, "env_allowlist[0]: want the name"},
-		"timeout":                  {map[string]any{"timeout_ms": 600001}, "timeout_ms: want a number from 1 to 600000"},
-		"no timeout":               {map[string]any{"timeout_ms": 0}, "timeout_ms: want a number from 1"},
+		"timeout":                  {map[string]any{"timeout_ms": 600001}, "timeout_ms: out of range; write a number from 1 to 600000: hub.toolsets"},
+		"no timeout":               {map[string]any{"timeout_ms": 0}, "timeout_ms: out of range; write a number from 1"},
 		"timeout as text":          {map[string]any{"timeout_ms": "1s"}, "timeout_ms: want a whole number"},
 		"fraction":                 {map[string]any{"timeout_ms": 1.5}, "timeout_ms: want a whole number"},
-		"stdout limit":             {map[string]any{"stdout_limit_bytes": 1 << 30}, "stdout_limit_bytes: want a number from 1"},
-		"stderr limit":             {map[string]any{"stderr_limit_bytes": -1}, "stderr_limit_bytes: want a number from 1"},
+		"stdout limit":             {map[string]any{"stdout_limit_bytes": 1 << 30}, "stdout_limit_bytes: out of range; write a number from 1"},
+		"stderr limit":             {map[string]any{"stderr_limit_bytes": -1}, "stderr_limit_bytes: out of range; write a number from 1"},
 		"schema of a text":         {map[string]any{"input_schema": map[string]any{"type": "string"}}, `input_schema: want "type": "object"`},
-		"no schema":                {map[string]any{"input_schema": nil}, "input_schema: the field is missing"},
+		"no schema":                {map[string]any{"input_schema": nil}, "the key input_schema is missing"},
 		"oneOf":                    {map[string]any{"input_schema": schema(`"a":{"type":"string","oneOf":[{}]}`)}, "input_schema.properties.a.oneOf: this keyword is not supported"},
 		"$ref":                     {map[string]any{"input_schema": schema(`"a":{"type":"object","$ref":"#"}`)}, "$ref: this keyword is not supported"},
 		"conditional":              {map[string]any{"input_schema": json.RawMessage(`{"type":"object","if":{}}`)}, "input_schema.if: this keyword"},
@@ -310,7 +310,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.load(t)
-	want := []string{`a.json:1:`, `b.json:1:`, "e.json:1:", "f.json:1:", "g.json:1:", "h.json:3:3: want an object", "i.json:2:", "j.json: it is larger",
+	want := []string{`a.json:1:`, `b.json:1:`, "e.json:1:", "f.json:1:", "g.json:1:", "h.json:3:3: want a mapping", "i.json:2:", "j.json: it is larger",
 		"k.json: it is a link", "l.json: everybody may write", "m.json: it is no regular file"}
 	problems := r.Problems()
 	if len(problems) != len(want) || len(r.Catalog().Tools) != 0 {

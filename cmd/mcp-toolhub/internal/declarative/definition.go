@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"runtime"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -49,92 +51,137 @@ const (
 	tagDangerous = "dangerous"
 )
 
-// fields are all that a file may hold.
-func fields() []string {
-	return []string{"name", "description", "input_schema", "permission", "tags", "command_type", "command", "args", "working_dir",
-		"env_allowlist", "timeout_ms", "stdout_limit_bytes", "stderr_limit_bytes"}
-}
-
 var (
 	namePattern     = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`)
 	tagPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 	variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_()]{0,127}$`)
 )
 
+// place is a text of the file, with its place there.
+type place = shape.Located[string]
+
+// declared is what a file says, before the checks that look at more than one value.
+type declared struct {
+	name, description, schema, permission, kind, command, dir place
+	tags                                                      []place
+	args                                                      shape.Located[[]place]
+	env                                                       []string
+	timeout, stdout, stderr                                   int64
+}
+
+// keys are all that a file may hold.
+func (d *declared) keys(most time.Duration) []shape.Field {
+	output := shape.Integer{Min: 1, Max: command.MostOutput, Why: "more is not kept of any command"}
+	return []shape.Field{
+		shape.Must(shape.KeyAt("name", "what the tool is called", shape.Text{Pattern: namePattern,
+			Want: `small letters, digits, _ and -, 48 at most, without "` + Name + `." before it, which is added`}, &d.name)),
+		shape.Must(shape.KeyAt("description", "what the tool does", shape.Text{Empty: true, Check: saysSomething}, &d.description)),
+		shape.Must(shape.KeyAt("input_schema", "a JSON Schema of its arguments", shape.Func[string](anything), &d.schema)),
+		shape.Must(shape.KeyAt("permission", "readonly or write", shape.OneOf(readonly, write), &d.permission)),
+		shape.Key("tags", "", shape.ListAt(shape.Text{Pattern: tagPattern, Want: "small letters, digits, _ and -"}), &d.tags),
+		shape.KeyAt("command_type", "", shape.OneOf(exec, shell), &d.kind),
+		shape.Must(shape.KeyAt("command", "a program", shape.Text{Empty: true, Check: namesProgram}, &d.command)),
+		shape.KeyAt("args", "", shape.ListAt(shape.Text{Empty: true}), &d.args),
+		shape.KeyAt("working_dir", "", shape.Text{Empty: true}, &d.dir),
+		shape.Key("env_allowlist", "", shape.List[string]{Of: shape.Text{Pattern: variablePattern,
+			Want: "the name of a variable, without its value"}}, &d.env),
+		shape.Key("timeout_ms", "", shape.Integer{Min: 1, Max: most.Milliseconds(),
+			Why: "hub.toolsets.declarative.max_timeout in the hub's config says so"}, &d.timeout),
+		shape.Key("stdout_limit_bytes", "", output, &d.stdout),
+		shape.Key("stderr_limit_bytes", "", output, &d.stderr),
+	}
+}
+
+func saysSomething(text string) (fault, hint string) {
+	if strings.TrimSpace(text) == "" {
+		return "is empty", "say what the tool does, for the model that is to use it"
+	}
+	return "", ""
+}
+
+func namesProgram(text string) (fault, hint string) {
+	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
+		return "is empty or holds a NUL character", "name a program"
+	}
+	return "", ""
+}
+
+func anything(*shape.Reader, *textfile.Node) (string, bool) { return "", true }
+
 // parsing is a file on its way to a definition.
 type parsing struct {
-	reader
+	*shape.Reader
 	*definition
+	said   declared
 	bounds *command.Bounds
-	have   map[string]member
 	vars   map[string]variable // of the schema
 }
 
 // parse reads a file. It returns its definition, or all its faults.
 func parse(file string, data []byte, bounds *command.Bounds) (*definition, []string) {
-	p := &parsing{reader: reader{file: file}, bounds: bounds, have: make(map[string]member),
-		definition: &definition{path: file, source: data}}
-	root := p.tree(data)
-	if root == nil {
-		return nil, p.texts()
+	p := &parsing{Reader: &shape.Reader{File: file}, bounds: bounds, definition: &definition{path: file, source: data}}
+	if root := p.tree(data); root != nil {
+		p.read(root)
 	}
-	members := p.members(value{root, ""})
+	if len(p.Faults) == 0 {
+		p.tool = p.asTool()
+		return p.definition, nil
+	}
+	var texts []string
+	for _, f := range p.Faults.Sort() {
+		texts = append(texts, f.Error())
+	}
+	return nil, texts
+}
+
+// tree reads the file, which is JSON without comments. It is nil after a fault.
+func (p *parsing) tree(data []byte) *textfile.Node {
+	root, faults := textfile.ParseJSON(data)
+	if len(faults) == 0 && rawjson.Valid(data) {
+		return root
+	}
+	var syntax *json.SyntaxError
+	if errors.As(json.Unmarshal(data, new(json.RawMessage)), &syntax) {
+		p.Fault(textfile.PositionOf(data, int(syntax.Offset)-1), "this is no JSON: "+syntax.Error(), "")
+	} else {
+		p.Fault(textfile.At(1, 1), "this is no JSON, or nests too deep", "simplify it")
+	}
+	return nil
+}
+
+// fault reports what is wrong with a value, and what to do.
+func fault[V any](p *parsing, v shape.Located[V], format string, args ...any) {
+	shape.FaultOf(p.Reader, v, fmt.Sprintf(format, args...), "")
+}
+
+func (p *parsing) read(root *textfile.Node) {
+	d := &p.said
 	if root.Kind != textfile.Mapping {
-		return nil, p.texts()
-	}
-	for _, m := range members {
-		if !slices.Contains(fields(), m.name) {
-			p.fault(m.nameAt, m.name, "unknown field: the fields are %s", strings.Join(fields(), ", "))
-		}
-		p.have[m.name] = m
-	}
-	p.identity()
-	p.input()
-	p.allowance()
-	p.command()
-	p.limits()
-	if len(p.faults) > 0 {
-		return nil, p.texts()
-	}
-	p.tool = p.asTool()
-	return p.definition, nil
-}
-
-// required returns a member that must be there.
-func (p *parsing) required(name string) (value, bool) {
-	m, ok := p.have[name]
-	if !ok {
-		p.fault(textfile.At(1, 1), name, "the field is missing: add it")
-	}
-	return m.value, ok
-}
-
-func (p *parsing) identity() {
-	if v, ok := p.required("name"); ok {
-		p.nameAt = v.Position
-		if p.name, ok = p.text(v); ok && !namePattern.MatchString(p.name) {
-			p.fault(v.Position, v.key, "want small letters, digits, _ and -, 48 at most, without %q before it, which is added", Name+".")
-		}
-	}
-	if v, ok := p.required("description"); ok {
-		if p.description, ok = p.text(v); ok && strings.TrimSpace(p.description) == "" {
-			p.fault(v.Position, v.key, "is empty: say what the tool does, for the model that is to use it")
-		}
-	}
-}
-
-func (p *parsing) input() {
-	v, ok := p.required("input_schema")
-	if !ok {
+		p.Expected(root, "a mapping", "")
 		return
 	}
-	before := len(p.faults)
-	p.vars = p.checkSchema(v)
-	if len(p.faults) > before {
+	shape.ReadFields(p.Reader, root, d.keys(p.bounds.Config().MaxTimeout)...)
+	p.nameAt, p.name, p.description = d.name.Position, d.name.Value, d.description.Value
+	p.permission, p.env = d.permission.Value, d.env
+	p.timeout = time.Duration(d.timeout) * time.Millisecond
+	p.stdout, p.stderr = int(d.stdout), int(d.stderr)
+	if d.schema.Present {
+		p.input(d.schema)
+	}
+	p.takeTags()
+	p.takeCommand()
+	p.takeDir()
+}
+
+func (p *parsing) input(v place) {
+	before := len(p.Faults)
+	defer p.At(v.Path)()
+	p.vars = p.checkSchema(v.Node)
+	if len(p.Faults) > before {
 		return
 	}
 	var compact bytes.Buffer
-	_ = json.Compact(&compact, v.Source)
+	_ = json.Compact(&compact, v.Node.Source)
 	p.schema = compact.Bytes()
 	if _, said := rawjson.Get(p.schema, "additionalProperties"); !said {
 		if closed, err := rawjson.Set(p.schema, "additionalProperties", []byte("false")); err == nil {
@@ -144,101 +191,77 @@ func (p *parsing) input() {
 	p.compile(v)
 }
 
-func (p *parsing) allowance() {
-	if v, ok := p.required("permission"); ok {
-		if p.permission, ok = p.text(v); ok && p.permission != readonly && p.permission != write {
-			p.fault(v.Position, v.key, `want "readonly" or "write"`)
-		}
-	}
-	m, ok := p.have["tags"]
-	if !ok {
-		return
-	}
-	words, at := p.words(m.value)
-	for i, tag := range words {
+func (p *parsing) takeTags() {
+	permission := p.said.permission.Value
+	for i, tag := range p.said.tags {
 		switch {
-		case !tagPattern.MatchString(tag):
-			p.fault(at[i].Position, at[i].key, "want small letters, digits, _ and -")
-		case tag == readonly && p.permission != readonly, tag == write && p.permission == readonly:
-			p.fault(at[i].Position, at[i].key, "the tag contradicts the permission %q: change one of them", p.permission)
-		case slices.Contains(words[:i], tag):
-			p.fault(at[i].Position, at[i].key, "the tag is there twice: remove one")
-		case tag != readonly && tag != write:
-			p.tags = append(p.tags, tag)
+		case !tag.OK:
+		case tag.Value == readonly && permission != readonly, tag.Value == write && permission == readonly:
+			fault(p, tag, "the tag contradicts the permission %q: change one of them", permission)
+		case slices.ContainsFunc(p.said.tags[:i], func(other place) bool { return other.Value == tag.Value }):
+			fault(p, tag, "the tag is there twice: remove one")
+		case tag.Value != readonly && tag.Value != write:
+			p.tags = append(p.tags, tag.Value)
 		}
 	}
 }
 
-func (p *parsing) command() {
-	if m, ok := p.have["command_type"]; ok {
-		kind, ok := p.text(m.value)
-		if ok && kind != exec && kind != shell {
-			p.fault(m.Position, m.key, `want "exec" or "shell"`)
-		}
-		if p.shell = kind == shell; p.shell {
-			p.checkShell(m.value)
-		}
+func (p *parsing) takeCommand() {
+	if p.shell = p.said.kind.Value == shell; p.shell {
+		p.checkShell()
 	}
-	v, ok := p.required("command")
-	text, isText := "", false
-	if ok {
-		text, isText = p.text(v)
-	}
+	text := p.said.command.Value
 	switch {
-	case !isText:
-	case strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0):
-		p.fault(v.Position, v.key, "is empty or holds a NUL character: name a program")
+	case !p.said.command.OK:
 	case p.shell:
-		p.script = p.shellText(v, text)
+		p.script = p.shellText(p.said.command, text)
 	case strings.Contains(text, "{{"):
-		p.fault(v.Position, v.key, "the program cannot be a value of the call: templates stand in args")
+		fault(p, p.said.command, "the program cannot be a value of the call: templates stand in args")
 	default:
 		p.program = text
 	}
-	p.args()
+	p.takeArgs()
 }
 
-func (p *parsing) checkShell(v value) {
-	if p.permission == readonly && !slices.Contains(p.tags, tagDangerous) {
-		p.fault(v.Position, v.key, `a shell command needs the tag "dangerous" or the permission "write": add one, or use exec`)
+func (p *parsing) checkShell() {
+	if p.said.permission.Value == readonly && !slices.Contains(p.tags, tagDangerous) {
+		fault(p, p.said.kind, `a shell command needs the tag "dangerous" or the permission "write": add one, or use exec`)
 	}
 	if runtime.GOOS == "windows" {
-		p.fault(v.Position, v.key, "there is no shell on Windows that takes values safely: use exec")
+		fault(p, p.said.kind, "there is no shell on Windows that takes values safely: use exec")
 	}
 }
 
-func (p *parsing) args() {
-	m, ok := p.have["args"]
-	if !ok {
-		p.judge(nil)
+func (p *parsing) takeArgs() {
+	args := p.said.args
+	if len(args.Value) > maxArguments {
+		fault(p, args, "are over %d: write fewer", maxArguments)
+	}
+	if p.shell && len(args.Value) > 0 && len(p.arguments) > 0 {
+		fault(p, args, "a shell command has its values either in its text or in args: remove the one or the other")
 		return
 	}
 	var given []word
-	words, at := p.words(m.value)
-	if len(words) > maxArguments {
-		p.fault(m.Position, m.key, "are over %d: write fewer", maxArguments)
-	}
-	if p.shell && len(words) > 0 && len(p.arguments) > 0 {
-		p.fault(m.Position, m.key, "a shell command has its values either in its text or in args: remove the one or the other")
-		return
-	}
 	closed := false // after "--" nothing is taken for an option
-	for i, word := range words {
-		t := p.template(at[i], word)
+	for _, arg := range args.Value {
+		if !arg.OK {
+			continue
+		}
+		t := p.template(arg, arg.Value)
 		if p.shell && len(t) > 1 {
-			p.fault(at[i].Position, at[i].key, "an argument of a shell command is one template or none: take the text around it away")
+			fault(p, arg, "an argument of a shell command is one template or none: take the text around it away")
 		}
 		t.guard(closed && !p.shell)
 		p.arguments = append(p.arguments, t)
-		closed = closed || word == "--"
-		given = append(given, t.word(word, at[i]))
+		closed = closed || arg.Value == "--"
+		given = append(given, t.word(arg.Value, arg))
 	}
 	p.judge(given)
 }
 
 // judge judges a program with its arguments, or a shell's text that gets its values as arguments.
 func (p *parsing) judge(given []word) {
-	command := p.have["command"].value
+	command := p.said.command
 	j := judgement{hasValues: slices.ContainsFunc(given, func(w word) bool { return w.value })}
 	switch {
 	case p.program != "":
@@ -248,41 +271,20 @@ func (p *parsing) judge(given []word) {
 	}
 }
 
-func (p *parsing) limits() {
-	if m, ok := p.have["working_dir"]; ok {
-		dir, ok := p.text(m.value)
-		if p.workingDir = dir; ok {
-			var why *command.Problem
-			switch _, err := p.bounds.Dir(dir); {
-			case strings.Contains(dir, "{{"):
-				p.fault(m.Position, m.key, "the directory cannot be a value of the call: write a path")
-			case errors.As(err, &why) && why.Code == command.CodeOutsideRoots:
-				p.fault(m.Position, m.key, "is outside of the directories in which commands may run: name another one, or add it to "+
-					"hub.toolsets.declarative.roots in the hub's config")
-			case err != nil:
-				p.fault(m.Position, m.key, "%s", err)
-			}
-		}
+func (p *parsing) takeDir() {
+	if !p.said.dir.OK {
+		return
 	}
-	if m, ok := p.have["env_allowlist"]; ok {
-		var at []value
-		p.env, at = p.words(m.value)
-		for i, name := range p.env {
-			if !variablePattern.MatchString(name) {
-				p.fault(at[i].Position, at[i].key, "want the name of a variable, without its value")
-			}
-		}
-	}
-	if m, ok := p.have["timeout_ms"]; ok {
-		most := p.bounds.Config().MaxTimeout.Milliseconds()
-		p.timeout = time.Duration(p.integer(m.value, 1, most, "hub.toolsets.declarative.max_timeout in the hub's config says so")) * time.Millisecond
-	}
-	const hint = "more is not kept of any command"
-	if m, ok := p.have["stdout_limit_bytes"]; ok {
-		p.stdout = int(p.integer(m.value, 1, command.MostOutput, hint))
-	}
-	if m, ok := p.have["stderr_limit_bytes"]; ok {
-		p.stderr = int(p.integer(m.value, 1, command.MostOutput, hint))
+	p.workingDir = p.said.dir.Value
+	var why *command.Problem
+	switch _, err := p.bounds.Dir(p.workingDir); {
+	case strings.Contains(p.workingDir, "{{"):
+		fault(p, p.said.dir, "the directory cannot be a value of the call: write a path")
+	case errors.As(err, &why) && why.Code == command.CodeOutsideRoots:
+		fault(p, p.said.dir, "is outside of the directories in which commands may run: name another one, or add it to "+
+			"hub.toolsets.declarative.roots in the hub's config")
+	case err != nil:
+		fault(p, p.said.dir, "%s", err)
 	}
 }
 

@@ -30,7 +30,7 @@ func (v *values) isValue(name string) (is, loose bool) {
 
 // text judges a text for /bin/sh. That is another shell on every system, so the text is judged as POSIX has it and as bash
 // has it.
-func (j *judgement) text(text string, known *values, at value) *refusal {
+func (j *judgement) text(text string, known *values, at place) *refusal {
 	blame := &word{at: at}
 	if j.depth > maxDepth {
 		return refuse(blame, "has texts for a shell in one another, over %d deep: %s", maxDepth, ownScript)
@@ -62,7 +62,7 @@ func (j *judgement) text(text string, known *values, at value) *refusal {
 type textJudgement struct {
 	judgement
 	known *values
-	at    value
+	at    place
 	whole map[*syntax.Word]bool // words that are not split into several, quoted or not
 	named map[string]bool       // programs by whose name the text calls a file elsewhere
 	any   bool                  // the text writes a file that a value names

@@ -21,7 +21,7 @@ type word struct {
 	many  bool   // it may be several words, or none
 	name  string // the program that the word names, without directory and version; "" where that is not known
 	shown string // what a person has written
-	at    value  // where
+	at    place  // where
 }
 
 // isOne reports whether the word is a value that is one word and no option.
@@ -30,7 +30,7 @@ func (w *word) isOne() bool { return w.value && !w.many && (!w.loose || w.text !
 func (w *word) isOption() bool { return len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+') }
 
 // literal is a word that is known.
-func literal(text string, at value) word {
+func literal(text string, at place) word {
 	w := word{text: text, known: true, shown: text, at: at}
 	if programPattern.MatchString(text) {
 		w.name = programName(text)
@@ -55,7 +55,7 @@ func programName(text string) string {
 // refusal says why a command is refused, and which word is to blame.
 type refusal struct {
 	why string
-	at  value
+	at  place
 }
 
 func refuse(w *word, format string, args ...any) *refusal {

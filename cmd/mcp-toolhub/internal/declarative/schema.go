@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 )
 
@@ -39,77 +40,79 @@ func keywords(kind string) []string {
 	return all
 }
 
-// checkSchema checks that v is within the subset of JSON Schema that declared tools can use, and returns its properties.
-func (p *parsing) checkSchema(v value) map[string]variable {
-	if v.Kind != textfile.Mapping {
-		p.fault(v.Position, v.key, "want a JSON Schema of an object")
+// checkSchema checks that n is within the subset of JSON Schema that declared tools can use, and returns its properties.
+func (p *parsing) checkSchema(n *textfile.Node) map[string]variable {
+	if n.Kind != textfile.Mapping {
+		p.Fault(n.Position, "want a JSON Schema of an object", "")
 		return nil
 	}
-	if kind, _ := rawjson.Get(v.Source, "type"); string(kind) != `"object"` {
-		p.fault(v.Position, v.key, `want "type": "object": arguments are an object`)
+	if kind, _ := rawjson.Get(n.Source, "type"); string(kind) != `"object"` {
+		p.Fault(n.Position, `want "type": "object"`, "arguments are an object")
 		return nil
 	}
 	vars := make(map[string]variable)
-	p.subset(v, vars)
+	p.subset(n, vars)
 	return vars
 }
 
 // subset checks one schema and those in it. vars gets the properties of the root; it is nil for the others.
-func (p *parsing) subset(v value, vars map[string]variable) {
-	members := p.members(v)
+func (p *parsing) subset(n *textfile.Node, vars map[string]variable) {
+	members, sound := p.Members(n)
 	kind := ""
-	for _, m := range members {
-		if m.name == "type" {
-			kind, _ = rawjson.String(m.Source)
-			if !slices.Contains(types(), kind) {
-				p.fault(m.Position, m.key, "want one of %s", strings.Join(types(), ", "))
-				return
-			}
+	if t := n.Member("type"); t != nil {
+		if kind = t.Text; t.Kind != textfile.Text || !slices.Contains(types(), kind) {
+			defer p.Enter("type")()
+			p.Fault(t.Position, "want one of "+strings.Join(types(), ", "), "")
+			return
 		}
 	}
 	if kind == "" {
-		if v.Kind == textfile.Mapping {
-			p.fault(v.Position, v.key, "has no type: add one of %s", strings.Join(types(), ", "))
+		if sound {
+			p.Fault(n.Position, "has no type", "add one of "+strings.Join(types(), ", "))
 		}
 		return
 	}
 	names := make(map[string]bool)
 	for _, m := range members {
+		leave := p.Enter(m.Key)
 		switch {
-		case vars != nil && (m.name == "$schema" || m.name == "$comment"):
-		case !slices.Contains(keywords(kind), m.name):
-			p.fault(m.nameAt, m.key, "this keyword is not supported for the type %s here: those that are: %s", kind, strings.Join(keywords(kind), ", "))
-		case m.name == "properties":
-			for _, property := range p.members(m.value) {
-				names[property.name] = true
-				p.subset(property.value, nil)
+		case vars != nil && (m.Key == "$schema" || m.Key == "$comment"):
+		case !slices.Contains(keywords(kind), m.Key):
+			p.Fault(m.Position, "this keyword is not supported for the type "+kind+" here", "those that are: "+strings.Join(keywords(kind), ", "))
+		case m.Key == "properties":
+			properties, _ := p.Members(m.Value)
+			for _, property := range properties {
+				names[property.Key] = true
+				leave := p.Enter(property.Key)
+				p.subset(property.Value, nil)
+				leave()
 				if vars != nil {
-					vars[property.name] = variableOf(property.Source)
+					vars[property.Key] = variableOf(property.Value.Source)
 				}
 			}
-		case m.name == "items":
-			p.subset(m.value, nil)
-		case m.name == "additionalProperties" && string(m.Source) != "true" && string(m.Source) != "false":
-			p.fault(m.Position, m.key, "want true or false")
+		case m.Key == "items":
+			p.subset(m.Value, nil)
+		case m.Key == "additionalProperties" && m.Value.Kind != textfile.Bool:
+			p.Fault(m.Value.Position, "want true or false", "")
 		}
+		leave()
 	}
-	for _, m := range members {
-		if m.name == "required" {
-			p.requiredNames(m.value, names, vars)
-		}
+	if required := n.Member("required"); required != nil {
+		defer p.Enter("required")()
+		p.requiredNames(required, names, vars)
 	}
 }
 
-func (p *parsing) requiredNames(v value, names map[string]bool, vars map[string]variable) {
-	words, at := p.words(v)
-	for i, name := range words {
-		if !names[name] {
-			p.fault(at[i].Position, at[i].key, "names no property: add it to properties, or remove it here")
+func (p *parsing) requiredNames(n *textfile.Node, names map[string]bool, vars map[string]variable) {
+	words, _ := shape.ListAt(shape.Text{}).Read(p.Reader, n)
+	for _, name := range words {
+		if name.OK && !names[name.Value] {
+			fault(p, name, "names no property: add it to properties, or remove it here")
 			continue
 		}
-		if variable, ok := vars[name]; ok {
+		if variable, ok := vars[name.Value]; ok {
 			variable.required = true
-			vars[name] = variable
+			vars[name.Value] = variable
 		}
 	}
 }
@@ -123,13 +126,13 @@ func variableOf(raw json.RawMessage) variable {
 }
 
 // compile makes sure that arguments can be checked by the schema.
-func (p *parsing) compile(v value) {
+func (p *parsing) compile(v place) {
 	s, err := schema.Compile(p.schema)
 	if err != nil {
-		p.fault(v.Position, v.key, "%s", err)
+		fault(p, v, "%s", err)
 		return
 	}
 	for _, ignored := range append(s.Ignored(), s.Broken()...) {
-		p.fault(v.Position, v.key, "arguments could not be checked by it: %s: change that", ignored)
+		fault(p, v, "arguments could not be checked by it: %s: change that", ignored)
 	}
 }

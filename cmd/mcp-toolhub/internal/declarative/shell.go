@@ -14,12 +14,12 @@ import (
 var unclear = regexp.MustCompile(`\$['"]|toolhub_`)
 
 // shellText returns the text for the shell, with variables in the place of templates, and adds those to the arguments.
-func (p *parsing) shellText(v value, text string) string {
+func (p *parsing) shellText(v place, text string) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
 	if found := unclear.FindString(text); found != "" {
-		p.fault(v.Position, v.key, "a text with templates cannot hold %s: write it without", found)
+		fault(p, v, "a text with templates cannot hold %s: write it without", found)
 		return ""
 	}
 	var out strings.Builder
@@ -33,7 +33,7 @@ func (p *parsing) shellText(v value, text string) string {
 		}
 		name, after, found := strings.Cut(after, "}}")
 		if !found {
-			p.fault(v.Position, v.key, `there is "{{" without "}}" after it: a template is {{name}}`)
+			fault(p, v, `there is "{{" without "}}" after it: a template is {{name}}`)
 			return ""
 		}
 		whole := "{{" + name + "}}"
@@ -60,6 +60,6 @@ func (p *parsing) shellText(v value, text string) string {
 // judged takes note of why a command is refused.
 func (p *parsing) judged(r *refusal) {
 	if r != nil {
-		p.fault(r.at.Position, r.at.key, "%s", r.why)
+		fault(p, r.at, "%s", r.why)
 	}
 }

@@ -46,7 +46,7 @@ func (t template) isLoose() bool {
 }
 
 // word describes the argument before a call. text is the template as a person has written it.
-func (t template) word(text string, at value) word {
+func (t template) word(text string, at place) word {
 	if len(t) == 0 {
 		return literal("", at)
 	}
@@ -58,9 +58,9 @@ func (t template) word(text string, at value) word {
 
 // template reads an argument: text with {{name}} in it, name being a property of the input schema that has a value in
 // every call.
-func (p *parsing) template(v value, text string) template {
+func (p *parsing) template(v place, text string) template {
 	if strings.ContainsRune(text, 0) {
-		p.fault(v.Position, v.key, "holds a NUL character, which no argument can: remove it")
+		fault(p, v, "holds a NUL character, which no argument can: remove it")
 		return nil
 	}
 	var t template
@@ -74,7 +74,7 @@ func (p *parsing) template(v value, text string) template {
 		}
 		name, after, found := strings.Cut(after, "}}")
 		if !found {
-			p.fault(v.Position, v.key, `there is "{{" without "}}" after it: a template is {{name}}`)
+			fault(p, v, `there is "{{" without "}}" after it: a template is {{name}}`)
 			return nil
 		}
 		one, ok := p.variable(v, strings.TrimSpace(name))
@@ -87,21 +87,21 @@ func (p *parsing) template(v value, text string) template {
 }
 
 // variable is the piece that stands for a property.
-func (p *parsing) variable(v value, name string) (piece, bool) {
+func (p *parsing) variable(v place, name string) (piece, bool) {
 	variable, ok := p.vars[name]
 	switch {
 	case !ok && p.vars == nil:
 		return piece{}, false // the schema has faults of its own
 	case !ok:
-		p.fault(v.Position, v.key, "{{%s}} names no property of input_schema, and nothing else can stand there: %s", clip(name), p.properties())
+		fault(p, v, "{{%s}} names no property of input_schema, and nothing else can stand there: %s", clip(name), p.properties())
 	case !slices.Contains([]string{"string", "integer", "number", "boolean"}, variable.kind):
-		p.fault(v.Position, v.key, "{{%s}} is of type %s, which is no single value: the command can read it from its standard input", name, variable.kind)
+		fault(p, v, "{{%s}} is of type %s, which is no single value: the command can read it from its standard input", name, variable.kind)
 	case !variable.required && variable.fallback == nil:
-		p.fault(v.Position, v.key, "{{%s}} may be missing in a call: add it to required, or give it a default", name)
+		fault(p, v, "{{%s}} may be missing in a call: add it to required, or give it a default", name)
 	default:
 		one := piece{name: name, variable: variable}
 		if err := one.checkFallback(); err != nil {
-			p.fault(v.Position, v.key, "the default of %s: %s", name, err)
+			fault(p, v, "the default of %s: %s", name, err)
 			return piece{}, false
 		}
 		return one, true
