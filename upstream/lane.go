@@ -254,14 +254,9 @@ func (c *pendingRequest) Append(b []byte) []byte {
 			b = append(append(append(append(b, http.CanonicalHeaderKey(name)...), ": "...), value...), "\r\n"...)
 		})
 	}
-	var room [128]byte
-	id := rawjson.AppendQuote(room[:0], c.id)
-	size := len(jsonrpc.AppendRequest(id, id, c.method, nil)) - len(id) // written behind id, for its length alone
-	if c.params != nil {
-		size += len(`,"params":`) + len(c.params)
-	}
-	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(size), 10)
-	return jsonrpc.AppendRequest(append(b, "\r\n\r\n"...), id, c.method, c.params)
+	body := c.body()
+	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
+	return append(append(b, "\r\n\r\n"...), body...)
 }
 
 // take returns what arrived since the last time, in the order of the wire: first reports, then the answer.

@@ -194,11 +194,7 @@ func InvalidRequest(what string) *tool.RPCError {
 
 // RequestText returns the request method, with params unless they are nil.
 func RequestText(id json.RawMessage, method string, params json.RawMessage) []byte {
-	return AppendRequest(make([]byte, 0, len(params)+len(id)+len(method)+64), id, method, params)
-}
-
-// AppendRequest appends what RequestText returns.
-func AppendRequest(out []byte, id json.RawMessage, method string, params json.RawMessage) []byte {
+	out := make([]byte, 0, len(params)+len(id)+len(method)+64)
 	out = append(append(out, `{"jsonrpc":"2.0","id":`...), id...)
 	return withMethod(append(out, ','), method, params)
 }
