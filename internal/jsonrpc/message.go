@@ -213,11 +213,9 @@ func withMethod(out []byte, method string, params json.RawMessage) []byte {
 }
 
 // ResponseStart returns the response to the request with id up to its result. A nil id becomes null.
-func ResponseStart(id json.RawMessage) []byte { return AppendResponseStart(nil, id) }
-
-// AppendResponseStart appends what ResponseStart returns.
-func AppendResponseStart(out []byte, id json.RawMessage) []byte {
-	return append(append(append(out, `{"jsonrpc":"2.0","id":`...), idOrNull(id)...), `,"result":`...)
+func ResponseStart(id json.RawMessage) []byte {
+	out := append(make([]byte, 0, len(id)+64), `{"jsonrpc":"2.0","id":`...)
+	return append(append(out, idOrNull(id)...), `,"result":`...)
 }
 
 // ErrorText returns the error response to the request with id. A nil id becomes null. An error object that was received stays

@@ -21,7 +21,7 @@ type attempt struct {
 	params   json.RawMessage // as the server gets them
 	server   string
 	reply    replier
-	progress *progressQueue
+	progress progressQueue
 	retries  bool // the client takes a result of type input_required
 
 	requestState json.RawMessage // as the client sent it; nil where it sent none

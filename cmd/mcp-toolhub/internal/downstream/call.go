@@ -57,20 +57,24 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	if l, ok := surface.Resolve(name); ok {
 		server = l.Tool.Server
 	}
-	op := &toolCall{toolCalls: c, call: invoke.Call{
+	state, _ := m.Object.Get("requestState")
+	both := &struct { // in one piece of memory
+		toolCall
+		attempt
+	}{toolCall{c, invoke.Call{
 		Surface: surface, Name: name, Params: to.params, Arguments: to.arguments, Meta: p.meta.onward, Hop: p.hop,
 		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
 		Via: to.via, SelectionRef: to.ref,
-	}}
+	}}, attempt{peer: p, params: to.params, requestState: state, server: server, reply: r,
+		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern}}
+	both.op = &both.toolCall
 	if !p.modern && p.caller != nil {
-		op.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
+		both.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
 	if task, ok := m.Object.Get("task"); ok && rawjson.IsObject(task) && !p.modern {
 		defer c.ownerships.expect(server)()
 	}
-	state, _ := m.Object.Get("requestState")
-	c.suspensions.serve(ctx, &attempt{peer: p, op: op, params: to.params, requestState: state, server: server, reply: r,
-		progress: newProgressQueue(r, p.meta.token), retries: p.modern})
+	c.suspensions.serve(ctx, &both.attempt)
 	return nil
 }
 
@@ -157,12 +161,6 @@ type progressQueue struct {
 // maxQueuedProgress bounds the reports that wait for a client; then the oldest are dropped.
 const maxQueuedProgress = 256
 
-func newProgressQueue(r replier, token json.RawMessage) *progressQueue {
-	q := &progressQueue{replier: r, token: token}
-	q.idle.L = &q.mu
-	return q
-}
-
 // report returns a function that takes reports; nil where the client gave no token.
 func (q *progressQueue) report() func(tool.Progress) {
 	if q.token == nil {
@@ -199,7 +197,7 @@ func (q *progressQueue) add(n note) {
 	}
 	q.waiting.Put(n, queue.Bounds{Items: maxQueuedProgress})
 	if !q.sending {
-		q.sending = true
+		q.sending, q.idle.L = true, &q.mu
 		go q.send()
 	}
 }
@@ -329,12 +327,9 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	if meta, ok := o.Object.Get("_meta"); ok && rawjson.IsObject(meta) {
 		given = meta
 	}
-	kept := false
 	rest, _, err := rawjson.DeleteFunc(given, func(m rawjson.Member) bool {
 		name := m.Name()
-		drop := name == metaInvocation || tool.OfHop(name)
-		kept = kept || !drop
-		return drop
+		return name == metaInvocation || tool.OfHop(name)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
@@ -343,13 +338,10 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	if modern {
 		size += len(c.serverInfo)
 	}
-	out := append(make([]byte, 0, size), rest[:bytes.LastIndexByte(rest, '}')]...)
-	if kept {
-		out = append(out, ',')
-	}
+	out := append(make([]byte, 0, size), bytes.TrimRight(rest[:bytes.LastIndexByte(rest, '}')], " \t\r\n")...)
 	// The hub's own words and ids need no escapes.
-	out = append(append(out, `"`+metaInvocation+`":{"invocation_id":"`...), o.InvocationID...)
-	out = append(append(out, `","status":"`...), o.Status...)
+	out = rawjson.AppendMember(out, metaInvocation, []byte(`{"invocation_id":"`))
+	out = append(append(append(out, o.InvocationID...), `","status":"`...), o.Status...)
 	if o.Class != "" {
 		out = append(append(out, `","error_class":"`...), o.Class...)
 	}
@@ -359,7 +351,7 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	}
 	out = append(out, '}')
 	if modern {
-		out = append(append(out, `,"`+mcp.MetaKeyServerInfo+`":`...), c.serverInfo...)
+		out = rawjson.AppendMember(out, mcp.MetaKeyServerInfo, c.serverInfo)
 	}
 	return append(out, '}'), nil
 }

@@ -72,7 +72,9 @@ func targetAt(t *testing.T, s *tool.Surface, name, params string) callTarget {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return targetOf(s, name, object, metaOf(object).ref)
+	var meta requestMeta
+	meta.read(object)
+	return targetOf(s, name, object, meta.ref)
 }
 
 func FuzzAddressee(f *testing.F) {

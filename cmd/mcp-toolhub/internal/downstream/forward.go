@@ -59,7 +59,7 @@ func (f *forwarder) forward(ctx context.Context, p *peer, m *jsonrpc.Message, r 
 	takesInput := m.Method == methodPromptsGet || m.Method == methodResourcesRead
 	state, _ := m.Object.Get("requestState")
 	f.suspensions.serve(ctx, &attempt{peer: p, op: &forwardedRequest{f, request, to}, params: params, requestState: state, server: to.server,
-		reply: r, progress: newProgressQueue(r, p.meta.token), retries: p.modern && takesInput})
+		reply: r, progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern && takesInput})
 	return nil
 }
 

@@ -19,10 +19,10 @@ import (
 // refuses, and returns ok false for them.
 type guard struct{ config func() *Config }
 
-// entry is an HTTP request that the guard has let in.
+// entry is an HTTP request that the guard has let in, and its sender.
 type entry struct {
 	*http.Request
-	actor tool.Actor
+	peer
 }
 
 // admit lets a client's request in that passes all checks. A browser is told what is here instead.
@@ -159,7 +159,7 @@ func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry,
 	if r.URL.RawQuery != "" {
 		actor.Client.Names = r.URL.Query().Get(namesParameter)
 	}
-	return &entry{r, actor}, true
+	return &entry{r, peer{actor: actor}}, true
 }
 
 // namesParameter in the query of an address asks for a naming style: /mcp?names=safe.

@@ -59,12 +59,11 @@ func (s *Server) Handler() http.Handler {
 		}
 		ps.door.serve(w, in)
 	}
-	first := clients(func(w http.ResponseWriter, in *entry) { s.settings.Load().first.door.serve(w, in) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health/live", s.live)
 	mux.HandleFunc("GET /health/ready", local(s.ready))
 	mux.HandleFunc("GET /{$}", local(tellPerson))
-	mux.HandleFunc(firstPath, first)
+	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) { s.settings.Load().first.door.serve(w, in) }))
 	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
 		name := in.PathValue("profile")
 		if strings.HasPrefix(name, directPrefix) { // an encoded slash
@@ -81,16 +80,9 @@ func (s *Server) Handler() http.Handler {
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limitBody(w, r)
-		if r.URL.Path == firstPath { // the usual one: the mux would find the same
-			first(w, r)
-			return
-		}
 		mux.ServeHTTP(w, r)
 	})
 }
-
-// firstPath is the address of the default profile.
-const firstPath = "/mcp"
 
 // isBrowser reports whether a person looks at an address with a browser: no MCP client wants HTML.
 func isBrowser(r *http.Request) bool {
@@ -128,7 +120,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body []byte, 
 		http.Error(w, "Content-Type must be application/json", http.StatusUnsupportedMediaType)
 		return nil, false
 	}
-	if !accepts(r, "application/json") || !accepts(r, "text/event-stream") {
+	if a := accepted(r.Header); !a.json || !a.stream {
 		http.Error(w, "Accept must contain both application/json and text/event-stream", http.StatusBadRequest)
 		return nil, false
 	}
@@ -169,22 +161,34 @@ func isJSON(contentType string) bool {
 	return err == nil && media == usualType
 }
 
-// accepts reports whether the client takes media, which is one of those of usualAccept.
-func accepts(r *http.Request, media string) bool {
-	if all := r.Header["Accept"]; len(all) == 1 && all[0] == usualAccept {
-		return true
+// acceptable says what a client takes, by its Accept header.
+type acceptable struct {
+	json, stream bool
+	streamFirst  bool // it would rather have an event stream: it names that before JSON
+}
+
+func accepted(h http.Header) (a acceptable) {
+	all := h["Accept"]
+	if len(all) == 1 && all[0] == usualAccept {
+		return acceptable{json: true, stream: true}
 	}
-	kind, _, _ := strings.Cut(media, "/")
-	for _, value := range r.Header.Values("Accept") {
-		for part := range strings.SplitSeq(value, ",") {
-			part, _, _ = strings.Cut(part, ";")
-			switch strings.ToLower(strings.TrimSpace(part)) {
-			case media, kind + "/*", "*/*":
-				return true
-			}
+	named := false
+	for part := range strings.SplitSeq(strings.ToLower(strings.Join(all, ",")), ",") {
+		part, _, _ = strings.Cut(part, ";")
+		switch strings.TrimSpace(part) {
+		case usualType:
+			a.json, a.streamFirst = true, named
+		case "application/*":
+			a.json = true
+		case "text/event-stream":
+			a.stream, named = true, true
+		case "text/*":
+			a.stream = true
+		case "*/*":
+			a.json, a.stream = true, true
 		}
 	}
-	return false
+	return a
 }
 
 // withBody returns r with body to be read again.

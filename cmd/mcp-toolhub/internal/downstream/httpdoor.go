@@ -41,6 +41,7 @@ func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
 
 // serve serves one request that the guard has let in.
 func (d *httpDoor) serve(w http.ResponseWriter, r *entry) {
+	r.profile = d.profile
 	if r.actor.Client.Names != "" {
 		if _, err := d.server.deps.Surfaces.Surface(d.profile, r.actor); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -98,25 +99,19 @@ func (d *httpDoor) post(w http.ResponseWriter, r *entry, body []byte) {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
 		return
 	}
-	p := d.peer(r, m)
-	if r.Header.Get(headerVersion) >= modernVersion || p.meta.version >= modernVersion {
-		d.postModern(w, r, p, m)
+	if m.IsRequest() {
+		r.meta.read(m.Object)
+	}
+	if r.Header.Get(headerVersion) >= modernVersion || r.meta.version >= modernVersion {
+		d.postModern(w, r, m)
 		return
 	}
-	d.postLegacy(w, r, p, m)
-}
-
-// peer returns what a message itself says of its sender.
-func (d *httpDoor) peer(r *entry, m *jsonrpc.Message) *peer {
-	p := &peer{profile: d.profile, actor: r.actor}
-	if m.IsRequest() {
-		p.meta = metaOf(m.Object)
-	}
-	return p
+	d.postLegacy(w, r, m)
 }
 
 // postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
-func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
+func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
+	p := &r.peer
 	p.caller = d.server.callerOf(p.actor)
 	p.session, p.modern = p.caller.session, true
 	if isCustomNote(d.profile, m) {
@@ -149,7 +144,7 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, p *peer, m *jsonr
 }
 
 // postLegacy serves a message of a revision with sessions.
-func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, p *peer, m *jsonrpc.Message) {
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
 	if r.Header.Get(headerSession) == "" {
 		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
@@ -172,6 +167,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, p *peer, m *jsonr
 		return
 	}
 	defer d.server.sessions.release(s)
+	p := &r.peer
 	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller, &s.questions, s.capabilities
 	switch {
 	case m.IsRequest() && d.server.serves(d.profile, m.Method):
@@ -388,7 +384,9 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, refusal)))
 			continue
 		}
-		d.postLegacy(rec, r, d.peer(r, m), m)
+		one := *r
+		one.meta.read(m.Object)
+		d.postLegacy(rec, &one, m)
 		if id := rec.header.Get(headerSession); id != "" {
 			w.Header().Set(headerSession, id)
 		}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,17 +43,7 @@ type httpReply struct {
 }
 
 func newHTTPReply(w http.ResponseWriter, r *http.Request, id json.RawMessage, modern bool) *httpReply {
-	return &httpReply{id: id, modern: modern, inline: !prefersStream(r.Header), from: r, out: w, w: w}
-}
-
-// prefersStream reports whether the client would rather have an event stream: it names that before JSON.
-func prefersStream(h http.Header) bool {
-	if all := h["Accept"]; len(all) == 1 && all[0] == usualAccept {
-		return false
-	}
-	accept := strings.ToLower(strings.Join(h.Values("Accept"), ","))
-	stream, json := strings.Index(accept, "text/event-stream"), strings.Index(accept, "application/json")
-	return stream >= 0 && stream < json
+	return &httpReply{id: id, modern: modern, inline: !accepted(r.Header).streamFirst, from: r, out: w, w: w}
 }
 
 // retryAfter says how many milliseconds a client of the older revisions shall wait before it connects again, should the
@@ -243,7 +232,7 @@ func (r *httpReply) openStream() {
 // event writes one message. A field ends at a line break, so the text must not hold one.
 func (r *httpReply) event(text pieces) (written bool) {
 	text, err := text.line()
-	return err == nil && r.write(text.framed("event: message\ndata: ", "\n\n"))
+	return err == nil && r.write(text.framed([]byte("event: message\ndata: "), "\n\n"))
 }
 
 // write sends text at once. A client that is gone is noticed by the HTTP server; one that does not read loses its
@@ -276,19 +265,12 @@ func endProgress(w http.ResponseWriter) {
 // writeJSON answers a request with one JSON text.
 func writeJSON(w http.ResponseWriter, status int, text []byte) { writePieces(w, status, whole(text)) }
 
-// heldBack is how much of an answer net/http holds back until its handler has returned.
-const heldBack = 2 << 10
-
 // writePieces answers a request with one JSON text. written is false where the client may not have all of it.
 func writePieces(w http.ResponseWriter, status int, text pieces) (written bool) {
 	h, size := w.Header(), text.size()
 	values := [...]string{usualType, "no-cache, no-transform", strconv.Itoa(size)}
 	h["Content-Type"], h["Cache-Control"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3]
 	w.WriteHeader(status)
-	if size <= heldBack && len(text.parts) == 1 { // no deadline would hold for it
-		_, err := w.Write(text.parts[0])
-		return err == nil
-	}
 	defer endProgress(w)
 	return inPieces(w, text) // a client that is gone is noticed by the HTTP server
 }

@@ -1,7 +1,6 @@
 package downstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,22 +72,21 @@ type requestMeta struct {
 	onward                             json.RawMessage // _meta without these and whatever else is of this hop; nil where that is empty
 }
 
-// metaOf reads the _meta of a request.
-func metaOf(params rawjson.Object) (r requestMeta) {
+// read reads the _meta of a request.
+func (r *requestMeta) read(params rawjson.Object) {
 	meta, _ := params.Get("_meta")
 	if !rawjson.IsObject(meta) {
-		return r
+		return
 	}
-	var version json.RawMessage
-	kept, taken := false, false
-	own := func(m rawjson.Member) bool {
+	kept := false
+	onward, _, err := rawjson.DeleteFunc(meta, func(m rawjson.Member) bool {
 		key := m.Key
-		if bytes.IndexByte(key, '\\') >= 0 {
+		if !m.IsPlain() {
 			key = []byte(m.Name())
 		}
 		switch string(key) {
 		case mcp.MetaKeyProtocolVersion:
-			version = m.Value
+			r.version, _ = rawjson.String(m.Value)
 		case mcp.MetaKeyClientInfo:
 			r.clientInfo = m.Value
 		case mcp.MetaKeyClientCapabilities:
@@ -100,27 +98,15 @@ func metaOf(params rawjson.Object) (r requestMeta) {
 		case tool.MetaSelectionRef:
 			r.ref = m.Value
 		default:
-			return tool.OfHop(string(key))
-		}
-		return true
-	}
-	err := rawjson.Members(meta, func(m rawjson.Member) bool {
-		if own(m) {
-			taken = true
-		} else {
-			kept = true
+			own := tool.OfHop(string(key))
+			kept = kept || !own
+			return own
 		}
 		return true
 	})
-	r.version, _ = rawjson.String(version)
-	switch {
-	case err != nil || !kept:
-	case taken:
-		r.onward, _, _ = rawjson.DeleteFunc(meta, own)
-	default:
-		r.onward = meta
+	if err == nil && kept {
+		r.onward = onward
 	}
-	return r
 }
 
 // modernPeer completes p with what the _meta of a request on the sessionless protocol says of its sender. It refuses what the SDK

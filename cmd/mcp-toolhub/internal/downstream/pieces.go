@@ -45,15 +45,12 @@ func (p pieces) appendTo(out []byte) []byte {
 }
 
 // framed returns the text between before and after: in one part unless it is large.
-func (p pieces) framed(before, after string) pieces {
+func (p pieces) framed(before []byte, after string) pieces {
 	if size := p.size() + len(before) + len(after); size <= maxJoined {
 		return whole(append(p.appendTo(append(make([]byte, 0, size), before...)), after...))
 	}
 	out := make([][]byte, 0, len(p.parts)+2)
-	if before != "" {
-		out = append(out, []byte(before))
-	}
-	return pieces{parts: append(append(out, p.parts...), []byte(after))}
+	return pieces{parts: append(append(append(out, before), p.parts...), []byte(after))}
 }
 
 // line returns the text in a form that a line-based wire can carry, as rawjson.Line has it.
@@ -74,17 +71,9 @@ func hasBreak(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
-// responseFrame is more than a response has beside its id and its result.
-const responseFrame = 64
-
 // answerText returns the response with result to the request with id.
 func answerText(id json.RawMessage, result pieces) pieces {
-	var text pieces
-	if size := result.size() + len(id) + responseFrame; size <= maxJoined {
-		text = whole(append(result.appendTo(jsonrpc.AppendResponseStart(make([]byte, 0, size), id)), '}'))
-	} else {
-		text = result.framed(string(jsonrpc.ResponseStart(id)), "}")
-	}
+	text := result.framed(jsonrpc.ResponseStart(id), "}")
 	text.oneLine = result.oneLine && !hasBreak(id)
 	return text
 }

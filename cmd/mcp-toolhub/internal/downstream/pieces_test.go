@@ -15,7 +15,7 @@ func TestPieces(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, maxJoined - 4, maxJoined, 3 * maxJoined} {
 		p := pieces{parts: [][]byte{[]byte("{"), []byte(strings.Repeat(" ", n)), []byte("}")}}
-		framed := p.framed("<", ">")
+		framed := p.framed([]byte("<"), ">")
 		if want := "<{" + strings.Repeat(" ", n) + "}>"; string(framed.joined()) != want || framed.size() != len(want) {
 			t.Errorf("%d bytes: framed %.20q", n, framed.joined())
 		}

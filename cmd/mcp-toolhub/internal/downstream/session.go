@@ -138,7 +138,7 @@ func (d *httpDoor) takeUp(r *entry) error {
 // standing serves GET: the stream on which a session is told what belongs to none of its requests. A newer stream of the
 // session takes the place of an older one, whose client may be long gone.
 func (d *httpDoor) standing(w http.ResponseWriter, r *http.Request, s *httpSession) {
-	if !accepts(r, "text/event-stream") {
+	if !accepted(r.Header).stream {
 		http.Error(w, "Accept must contain text/event-stream", http.StatusNotAcceptable)
 		return
 	}

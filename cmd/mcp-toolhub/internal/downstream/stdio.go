@@ -295,7 +295,8 @@ func stdioActor() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 // peer returns the sender of a request on this connection.
 func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	p := &peer{profile: d.profile, actor: stdioActor(), session: d.session, caller: d.caller, quit: d.inputEnd}
-	p.actor.Session, p.meta = d.session.Key, metaOf(m.Object)
+	p.actor.Session = d.session.Key
+	p.meta.read(m.Object)
 	if p.meta.version >= modernVersion {
 		return p, modernPeer(p)
 	}

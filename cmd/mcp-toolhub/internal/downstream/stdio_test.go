@@ -350,7 +350,7 @@ func (r *stuckReplier) notify(_ string, params json.RawMessage) {
 func TestProgressWaitsForNoClient(t *testing.T) {
 	t.Parallel()
 	r := &stuckReplier{read: make(chan struct{})}
-	q := newProgressQueue(r, json.RawMessage(`"t"`))
+	q := &progressQueue{replier: r, token: json.RawMessage(`"t"`)}
 	report := q.report()
 	for i := range 2 * maxQueuedProgress {
 		report(tool.Progress{Params: json.RawMessage(fmt.Sprintf(`{"progressToken":0,"progress":%d}`, i))})
