@@ -64,7 +64,7 @@ func CallRecords() []tool.Record {
 		happened(tool.EventInvocationPlanned, nil),
 		happened(tool.EventInvocationSelected, nil),
 		happened(tool.EventInvocationArgumentsReady, nil),
-		tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.NewDecisionID(), InvocationID: id,
+		tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: "dec_1", InvocationID: id,
 			PermissionDecision: tool.PermissionDecision{Behavior: tool.Allow, Mode: "default", Source: "default",
 				Reason: map[string]any{"type": "default", "message": "no rule applies: every call is allowed"}}, DecidedAt: at},
 		happened(tool.EventPermissionDecided, map[string]any{"behavior": "allow"}),
@@ -72,7 +72,7 @@ func CallRecords() []tool.Record {
 		happened(tool.EventInvocationStarted, nil),
 		ended,
 		happened(tool.EventInvocationSucceeded, map[string]any{"elapsed_ms": 12, "is_error": false}),
-		tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.NewResultID(), InvocationID: id,
+		tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: "res_1", InvocationID: id,
 			Status: tool.StatusSucceeded, Content: content, CreatedAt: at},
 	}
 }

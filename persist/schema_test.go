@@ -56,7 +56,7 @@ func records() []tool.Record {
 		all = append(all, tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: tool.NewInvocationID(),
 			ToolID: tool.UnknownTool, Status: tool.StatusFailed, ModelInput: raw, ObservableInput: raw, PermissionInput: raw,
 			CallInput: raw, ModelInputRef: persist.Ref(raw), PermissionInputRef: persist.Ref(raw), CallInputRef: persist.Ref(raw), RuntimeRefs: []string{"r"},
-			PolicyRefs: []string{"p"}, PermissionDecisions: []tool.DecisionID{tool.NewDecisionID()},
+			PolicyRefs: []string{"p"}, PermissionDecisions: []tool.DecisionID{"dec_1"},
 			CreatedAt: at, EndedAt: &at,
 			ExternalMappings: []tool.ExternalMapping{{Source: "mcp", SessionID: "s", ServerID: "x"}}})
 	}
@@ -70,14 +70,14 @@ func records() []tool.Record {
 			Message: "m", Recoverability: "retry", RetryAfterMS: 5, OutcomeUnknown: true,
 			NativeErrorRef: json.RawMessage(`{"code":-32603,"message":"m","data":1e400}`)}},
 	} {
-		r.Head, r.ResultID, r.InvocationID = tool.HeadOf(tool.ObjectResult), tool.NewResultID(), tool.NewInvocationID()
+		r.Head, r.ResultID, r.InvocationID = tool.HeadOf(tool.ObjectResult), "res_1", tool.NewInvocationID()
 		r.CreatedAt = at
 		all = append(all, r)
 	}
 	for _, p := range []tool.ProgressRecord{{Sequence: 1},
 		{Sequence: 2, Message: "m", Percent: &half, ElapsedMS: 7},
 		{Sequence: 3, Percent: &zero}} {
-		p.Head, p.ProgressID, p.Status = tool.HeadOf(tool.ObjectProgress), tool.NewProgressID(), tool.StatusRunning
+		p.Head, p.ProgressID, p.Status = tool.HeadOf(tool.ObjectProgress), "prg_1", tool.StatusRunning
 		p.InvocationID, p.Timestamp = tool.NewInvocationID(), at
 		all = append(all, p)
 	}
@@ -87,7 +87,7 @@ func records() []tool.Record {
 		all = append(all, e)
 	}
 	decided := func(d tool.PermissionDecision) {
-		all = append(all, tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.NewDecisionID(),
+		all = append(all, tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: "dec_1",
 			InvocationID: tool.NewInvocationID(), PermissionDecision: d, DecidedAt: at})
 	}
 	for _, b := range []tool.Behavior{tool.Allow, tool.Ask, tool.Deny, tool.Passthrough} {

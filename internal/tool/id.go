@@ -22,20 +22,8 @@ type (
 // NewInvocationID returns a fresh id, "inv_…".
 func NewInvocationID() InvocationID { return InvocationID(newID("inv_")) }
 
-// NewResultID returns a fresh id, "res_…".
-func NewResultID() ResultID { return ResultID(newID("res_")) }
-
 // NewEventID returns a fresh id, "evt_…".
 func NewEventID() EventID { return EventID(newID("evt_")) }
-
-// NewProgressID returns a fresh id, "prg_…".
-func NewProgressID() ProgressID { return ProgressID(newID("prg_")) }
-
-// NewDecisionID returns a fresh id, "dec_…".
-func NewDecisionID() DecisionID { return DecisionID(newID("dec_")) }
-
-// NewMutationID returns a fresh id, "mut_…".
-func NewMutationID() MutationID { return MutationID(newID("mut_")) }
 
 // idEncoding is Crockford's alphabet in lower case: its order is that of the bytes, so ids sort by time.
 var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
