@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
@@ -74,50 +75,27 @@ func raw(name string, at *json.RawMessage) shape.Field {
 	}), at)
 }
 
-// jsonOf is the value as JSON text.
+// jsonOf is the value as JSON text. Numbers that only YAML spells in their way are strings.
 func jsonOf(n *textfile.Node) json.RawMessage {
-	var b strings.Builder
-	writeJSON(&b, n)
-	return json.RawMessage(b.String())
-}
-
-func writeJSON(b *strings.Builder, n *textfile.Node) {
+	var parts []string
 	switch n.Kind {
 	case textfile.Null:
-		b.WriteString("null")
-	case textfile.Bool:
-		b.WriteString(strings.ToLower(n.Text))
-	case textfile.Integer, textfile.Number:
-		if json.Valid([]byte(n.Text)) {
-			b.WriteString(n.Text)
-			return
-		}
-		fallthrough // YAML knows spellings of numbers that JSON does not
-	case textfile.Text:
-		text, err := json.Marshal(n.Text)
-		if err != nil {
-			text = []byte(`""`)
-		}
-		b.Write(text)
+		return json.RawMessage("null")
 	case textfile.List:
-		b.WriteByte('[')
-		for i, item := range n.Items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeJSON(b, item)
+		for _, item := range n.Items {
+			parts = append(parts, string(jsonOf(item)))
 		}
-		b.WriteByte(']')
+		return json.RawMessage("[" + strings.Join(parts, ",") + "]")
 	case textfile.Mapping:
-		b.WriteByte('{')
-		for i, m := range n.Members {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeJSON(b, &textfile.Node{Kind: textfile.Text, Text: m.Key})
-			b.WriteByte(':')
-			writeJSON(b, m.Value)
+		for _, m := range n.Members {
+			parts = append(parts, string(rawjson.Quote(m.Key))+":"+string(jsonOf(m.Value)))
 		}
-		b.WriteByte('}')
+		return json.RawMessage("{" + strings.Join(parts, ",") + "}")
+	case textfile.Bool:
+		return json.RawMessage(strings.ToLower(n.Text))
 	}
+	if n.Kind != textfile.Text && json.Valid([]byte(n.Text)) {
+		return json.RawMessage(n.Text)
+	}
+	return rawjson.Quote(n.Text)
 }

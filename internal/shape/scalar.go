@@ -135,18 +135,18 @@ func (Boolean) Read(r *Reader, n *textfile.Node) (bool, bool) {
 func (Boolean) Schema() Schema { return Schema{"type": "boolean"} }
 
 // Integer is a whole number within bounds.
-type Integer struct {
-	Min, Max int64
+type Integer[N int | int64] struct {
+	Min, Max N
 	Why      string // of the bounds, for the message; "" where that needs no reason
 }
 
-func (s Integer) Read(r *Reader, n *textfile.Node) (int64, bool) {
+func (s Integer[N]) Read(r *Reader, n *textfile.Node) (N, bool) {
 	if n.Kind != textfile.Integer {
 		r.Expected(n, "a whole number", "")
 		return 0, false
 	}
 	v, ok := parseInteger(n.Text)
-	if !ok || v < s.Min || v > s.Max {
+	if !ok || v < int64(s.Min) || v > int64(s.Max) {
 		hint := fmt.Sprintf("write a number from %d to %d", s.Min, s.Max)
 		if s.Why != "" {
 			hint += ": " + s.Why
@@ -154,7 +154,7 @@ func (s Integer) Read(r *Reader, n *textfile.Node) (int64, bool) {
 		r.Fault(n.Position, "out of range", hint)
 		return 0, false
 	}
-	return v, true
+	return N(v), true
 }
 
 // parseInteger reads decimal, and what else the formats call an integer (0x10, 0o17, 1_000).
@@ -167,19 +167,9 @@ func parseInteger(text string) (int64, bool) {
 	return v, err == nil
 }
 
-func (s Integer) Schema() Schema {
+func (s Integer[N]) Schema() Schema {
 	return Schema{"type": "integer", "minimum": s.Min, "maximum": s.Max}
 }
-
-// Number narrows an integer to the int of a settings struct.
-type Number struct{ Min, Max int32 }
-
-func (s Number) Read(r *Reader, n *textfile.Node) (int, bool) {
-	v, ok := Integer{Min: int64(s.Min), Max: int64(s.Max)}.Read(r, n)
-	return int(v), ok
-}
-
-func (s Number) Schema() Schema { return Integer{Min: int64(s.Min), Max: int64(s.Max)}.Schema() }
 
 // Duration is a string of a number and a unit.
 type Duration struct {
@@ -247,11 +237,11 @@ func (s Duration) Schema() Schema {
 }
 
 // Size is a number of bytes: an integer, or a string with a unit.
-type Size struct{ Min, Max int64 }
+type Size[N int | int64] struct{ Min, Max N }
 
 var sizePattern = regexp.MustCompile(`^([0-9]+) ?(B|kB|KB|KiB|MB|MiB|GB|GiB)$`)
 
-func (s Size) Read(r *Reader, n *textfile.Node) (int64, bool) {
+func (s Size[N]) Read(r *Reader, n *textfile.Node) (N, bool) {
 	var v int64
 	ok := false
 	switch n.Kind {
@@ -266,11 +256,11 @@ func (s Size) Read(r *Reader, n *textfile.Node) (int64, bool) {
 		r.Expected(n, "a size", `write bytes, or a number and a unit: 1048576, "64MiB", "10MB"`)
 		return 0, false
 	}
-	if !ok || v < s.Min || v > s.Max {
+	if !ok || v < int64(s.Min) || v > int64(s.Max) {
 		r.Fault(n.Position, "out of range", fmt.Sprintf("write a size from %d to %d bytes", s.Min, s.Max))
 		return 0, false
 	}
-	return v, true
+	return N(v), true
 }
 
 func parseSize(text string) (int64, bool) {
@@ -288,7 +278,7 @@ func parseSize(text string) (int64, bool) {
 	return n * unit, true
 }
 
-func (s Size) Schema() Schema {
+func (s Size[N]) Schema() Schema {
 	return Schema{"anyOf": []Schema{
 		{"type": "integer", "minimum": s.Min, "maximum": s.Max},
 		{"type": "string", "pattern": sizePattern.String()},

@@ -27,7 +27,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	retry, up := f.hub.retry, &s.Upstream
 	up.RetryMin, up.RetryMax = r.span(end{retry.min, "min", defaultRetryMin}, end{retry.max, "max", defaultRetryMax})
 	up.RetryBudget, up.RetryRest = retry.budget, retry.rest
-	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.limits)
+	s.Upstream.Servers = r.servers(slices.Concat(f.mcpServers, f.servers), f.hub.limits.Limits)
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)

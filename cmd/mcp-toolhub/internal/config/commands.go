@@ -20,7 +20,7 @@ type commands struct {
 	roots               []shape.Located[string]
 	env                 []string
 	timeout, maxTimeout shape.Located[time.Duration]
-	stdout, stderr      int64
+	stdout, stderr      int
 }
 
 // commandsKeys returns the keys that both have.
@@ -30,8 +30,8 @@ func commandsKeys(c *commands, what, stdout string) []shape.Field {
 		shape.Key("roots", "Directories in which "+what+" may run, besides the project.", shape.ListAt(expanded), &c.roots),
 		shape.Key("env", "Names of variables that are passed on, besides PATH, HOME, TMPDIR and a few more. Nothing else of the hub's environment is.",
 			shape.List[string]{Of: shape.Text{Check: variableKey}}, &c.env),
-		shape.Key("stdout_limit", "How much of the output is kept (default "+stdout+").", shape.Size{Min: 1, Max: command.MostOutput}, &c.stdout),
-		shape.Key("stderr_limit", "How much of the error output is kept (default 16 KiB).", shape.Size{Min: 1, Max: command.MostOutput}, &c.stderr),
+		shape.Key("stdout_limit", "How much of the output is kept (default "+stdout+").", shape.Size[int]{Min: 1, Max: command.MostOutput}, &c.stdout),
+		shape.Key("stderr_limit", "How much of the error output is kept (default 16 KiB).", shape.Size[int]{Min: 1, Max: command.MostOutput}, &c.stderr),
 	}
 }
 
@@ -52,7 +52,7 @@ func declarativeKeys(c *commands) []shape.Field {
 
 // bounds returns the settings of c, without a root. It reports a timeout over the most.
 func (r *reader) bounds(c *commands) command.Config {
-	out := command.Config{Env: c.env, Timeout: c.timeout.Value, MaxTimeout: c.maxTimeout.Value, StdoutLimit: int(c.stdout), StderrLimit: int(c.stderr)}
+	out := command.Config{Env: c.env, Timeout: c.timeout.Value, MaxTimeout: c.maxTimeout.Value, StdoutLimit: c.stdout, StderrLimit: c.stderr}
 	for _, dir := range c.roots {
 		out.Roots = append(out.Roots, r.vars.path(dir.Value))
 	}

@@ -49,7 +49,7 @@ func deferralKeys(d *deferral) []shape.Field {
 		shape.Key("mode", `"auto" (default): when the tools cost more than budget_tokens, or are more than the client takes; "always" or "never".`,
 			shape.OneOf(deferred.ModeAuto, deferred.ModeAlways, deferred.ModeNever), &d.mode),
 		shape.Key("budget_tokens", "What the listed tools may cost a model, estimated (default 10000).",
-			shape.Number{Min: 1, Max: 10_000_000}, &d.budget),
+			shape.Integer[int]{Min: 1, Max: 10_000_000}, &d.budget),
 		shape.Key("always_load", `Tools that are never held back, as globs over canonical names: "mcp.github.get_*".`,
 			shape.ListAt(shape.Text{Check: nameGlob}), &d.alwaysLoad),
 		shape.Key("tools", "What tools are found by besides what they say themselves. All that match count.",

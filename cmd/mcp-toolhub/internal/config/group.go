@@ -23,7 +23,7 @@ const (
 )
 
 // servers makes the configuration of every server, in the order of the file. usual are the limits of all of them.
-func (r *reader) servers(entries []shape.Entry[server], usual limits) []upstream.ServerConfig {
+func (r *reader) servers(entries []shape.Entry[server], usual upstream.Limits) []upstream.ServerConfig {
 	var configs []upstream.ServerConfig
 	ids := map[string]shape.Entry[server]{}
 	for _, e := range entries {

@@ -9,16 +9,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 )
 
-// limits bound what one server may send and list. Zero: not given.
-type limits struct {
-	message, catalog, toolSize int64
-	pages, tools, schemaDepth  int
-	hiddenText                 string
-}
-
 // hubLimits are those of all servers, and of clients.
 type hubLimits struct {
-	limits
+	upstream.Limits
 	clientMessage int64
 	memory        int64
 }
@@ -35,39 +28,40 @@ const (
 	maxMemory      = 1 << 40
 )
 
-func limitsKeys(l *limits) []shape.Field {
+// limitsKeys bound what one server may send and list.
+func limitsKeys(l *upstream.Limits) []shape.Field {
 	return []shape.Field{
 		shape.Key("message", "Largest message of a server: an answer to a call, most often (default 256 MiB over Streamable HTTP, "+
-			"64 MiB over stdio and sse).", shape.Size{Min: minMessage, Max: maxMessage}, &l.message),
-		shape.Key("pages", "Pages of one list, of tools or resources for instance (default 1000).", shape.Number{Min: 1, Max: maxPages}, &l.pages),
-		shape.Key("catalog", "Size of all pages of one list together (default 64 MiB).", shape.Size{Min: minMessage, Max: maxCatalog}, &l.catalog),
+			"64 MiB over stdio and sse).", shape.Size[int]{Min: minMessage, Max: maxMessage}, &l.Message),
+		shape.Key("pages", "Pages of one list, of tools or resources for instance (default 1000).", shape.Integer[int]{Min: 1, Max: maxPages}, &l.Pages),
+		shape.Key("catalog", "Size of all pages of one list together (default 64 MiB).", shape.Size[int]{Min: minMessage, Max: maxCatalog}, &l.Catalog),
 		shape.Key("tools", "Tools of a server, and prompts, resources and resource templates, of each as many (default 10000). "+
-			"Further ones are left out.", shape.Number{Min: 1, Max: maxTools}, &l.tools),
+			"Further ones are left out.", shape.Integer[int]{Min: 1, Max: maxTools}, &l.Tools),
 		shape.Key("tool_size", "Size of the declaration of one tool, schemas and all, or of one prompt or resource (default 1 MiB). "+
-			"A larger one is left out.", shape.Size{Min: minMessage, Max: upstream.MaxToolSize}, &l.toolSize),
+			"A larger one is left out.", shape.Size[int]{Min: minMessage, Max: upstream.MaxToolSize}, &l.ToolSize),
 		shape.Key("schema_depth", "Levels of objects and arrays in a tool's schema (default 128). A deeper one is replaced by "+
-			"{\"type\":\"object\"}.", shape.Number{Min: minSchemaDepth, Max: upstream.MaxSchemaDepth}, &l.schemaDepth),
+			"{\"type\":\"object\"}.", shape.Integer[int]{Min: minSchemaDepth, Max: upstream.MaxSchemaDepth}, &l.SchemaDepth),
 		shape.Key("hidden_text", "What becomes of characters that nobody sees in descriptions and titles: keep (default) them and tell of them, "+
 			"strip them, or refuse what holds them.",
-			shape.OneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.hiddenText),
+			shape.OneOf(upstream.HiddenKeep, upstream.HiddenStrip, upstream.HiddenRefuse), &l.HiddenText),
 	}
 }
 
 func hubLimitsKeys(l *hubLimits) []shape.Field {
-	return append(limitsKeys(&l.limits),
+	return append(limitsKeys(&l.Limits),
 		shape.Key("client_message", "Largest message of a client (default 64 MiB over stdio, 4 MiB over HTTP). "+
-			"hub.http.max_body_bytes says otherwise for HTTP.", shape.Size{Min: minMessage, Max: maxMessage}, &l.clientMessage),
+			"hub.http.max_body_bytes says otherwise for HTTP.", shape.Size[int64]{Min: minMessage, Max: maxMessage}, &l.clientMessage),
 		shape.Key("memory", "Memory for large messages of all servers together (default: a quarter of the memory of the machine or cgroup, "+
-			"at most 2 GiB). A message that finds no room waits, and then its call fails.", shape.Size{Min: minMemory, Max: maxMemory}, &l.memory))
+			"at most 2 GiB). A message that finds no room waits, and then its call fails.", shape.Size[int64]{Min: minMemory, Max: maxMemory}, &l.memory))
 }
 
 // serverLimits are those of a server's entry, and where it is silent those of the hub.
-func serverLimits(own, hub limits) upstream.Limits {
+func serverLimits(own, hub upstream.Limits) upstream.Limits {
 	return upstream.Limits{
-		Message: int(cmp.Or(own.message, hub.message)), Catalog: int(cmp.Or(own.catalog, hub.catalog)),
-		ToolSize: int(cmp.Or(own.toolSize, hub.toolSize)), Pages: cmp.Or(own.pages, hub.pages),
-		Tools: cmp.Or(own.tools, hub.tools), SchemaDepth: cmp.Or(own.schemaDepth, hub.schemaDepth),
-		HiddenText: cmp.Or(own.hiddenText, hub.hiddenText),
+		Message: cmp.Or(own.Message, hub.Message), Catalog: cmp.Or(own.Catalog, hub.Catalog),
+		ToolSize: cmp.Or(own.ToolSize, hub.ToolSize), Pages: cmp.Or(own.Pages, hub.Pages),
+		Tools: cmp.Or(own.Tools, hub.Tools), SchemaDepth: cmp.Or(own.SchemaDepth, hub.SchemaDepth),
+		HiddenText: cmp.Or(own.HiddenText, hub.HiddenText),
 	}
 }
 

@@ -116,7 +116,7 @@ func classifierKeys(c *classifier) []shape.Field {
 		shape.Key("tags", "Tools with one of these tags.", shape.Words{Of: plainText}, &c.Tags),
 		shape.Key("may_allow", "Whether its allow spares the question (default false: it can only tighten).", shape.Boolean{}, &c.MayAllow),
 		shape.KeyAt("min_confidence_percent", "An allow that is less sure than so many percent means ask.",
-			shape.Number{Min: 0, Max: 100}, &c.percent),
+			shape.Integer[int]{Min: 0, Max: 100}, &c.percent),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
 // server is one entry of mcpServers or servers.
@@ -22,7 +23,7 @@ type server struct {
 	validate                string
 	maxParallel, maxQueued  int
 	start, whenDown         string
-	limits                  limits
+	limits                  upstream.Limits
 	idleStop                shape.Located[time.Duration]
 	isolation               string
 	sessionIdle             shape.Located[time.Duration]
@@ -73,9 +74,9 @@ func serverKeys(s *server) []shape.Field {
 		shape.Key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
 			shape.OneOf("off", "warn", "reject"), &s.validate),
 		shape.Key("max_parallel", "Calls that this server executes at the same time (default 100). Others wait for their turn.",
-			shape.Number{Min: 1, Max: maxCount}, &s.maxParallel),
+			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxParallel),
 		shape.Key("max_queued", "Calls that may wait for this server (default 1000). Further ones are refused.",
-			shape.Number{Min: 1, Max: maxCount}, &s.maxQueued),
+			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxQueued),
 		shape.Key("start", "When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
 			"(lazy), once it is known which tools it has.",
 			shape.OneOf("eager", "lazy"), &s.start),
@@ -88,14 +89,14 @@ func serverKeys(s *server) []shape.Field {
 		shape.KeyAt("session_idle", "With isolation: session, a connection that its session has not called for so long ends (default 10m).",
 			idleTime(), &s.sessionIdle),
 		shape.KeyAt("max_sessions", "With isolation: session, connections at the same time (default 20). Calls of further sessions are refused.",
-			shape.Number{Min: 1, Max: maxCount}, &s.maxSessions),
+			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxSessions),
 		shape.Key("when_down", "Whether the tools of a server that is down stay listed (list, the default) or not (hide).",
 			shape.OneOf("list", "hide"), &s.whenDown),
 		shape.Section("limits", "How much the server may send and list. What is not given here is as in hub.limits.",
 			limitsKeys(&s.limits)...),
 		shape.Section("timeouts", "How long the hub waits for this server.", timeoutsKeys(&s.timeouts)...),
 		shape.KeyAt("timeout", "A client's timeout of a call, in milliseconds (below 1000: in seconds). timeouts.call is the hub's own.",
-			shape.Integer{Min: 1, Max: math.MaxInt32}, &s.clientTimeout),
+			shape.Integer[int64]{Min: 1, Max: math.MaxInt32}, &s.clientTimeout),
 	}, serverClientKeys()...)
 }
 

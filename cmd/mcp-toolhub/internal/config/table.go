@@ -166,7 +166,7 @@ func hubKeys(h *hub) []shape.Field {
 			shape.Key("format", `"auto" (default) is text on a terminal and JSON otherwise.`,
 				shape.OneOf("auto", "text", "json"), &h.log.format)),
 		shape.Key("start_parallel", "How many servers start at the same time while the processors are busy (default 8).",
-			shape.Number{Min: 1, Max: 1000}, &h.startParallel),
+			shape.Integer[int]{Min: 1, Max: 1000}, &h.startParallel),
 		shape.KeyAt("first_list_within", "How long after the start of a server that has never listed its tools a client's list of tools, or its "+
 			"call of an unknown name, waits for it (default 5s). 0s: not at all.",
 			shape.Duration{Min: 0, Max: 10 * time.Minute}, &h.firstListWithin),
@@ -193,7 +193,7 @@ func retryKeys(p *retry) []shape.Field {
 		shape.KeyAt("min", "The first pause (default 1s). It doubles with each failure.", pause, &p.min),
 		shape.KeyAt("max", "The longest pause (default 60s).", pause, &p.max),
 		shape.Key("budget", "How often one server is started within an hour before the hub rests (default 60).",
-			shape.Number{Min: 1, Max: maxCount}, &p.budget),
+			shape.Integer[int]{Min: 1, Max: maxCount}, &p.budget),
 		shape.Key("rest", "The pause once the budget is used up (default 15m).", pause, &p.rest),
 	}
 }
@@ -203,10 +203,10 @@ func httpKeys(h *httpDoor) []shape.Field {
 		shape.KeyAt("listen", `Address to listen on, for instance "127.0.0.1:8808". Without it, serve speaks stdio.`,
 			shape.Text{Expand: true, Check: listenAddress}, &h.listen),
 		shape.Key("max_body_bytes", "Largest request body (default: hub.limits.client_message, otherwise 4 MiB).",
-			shape.Size{Min: 1 << 10, Max: 1 << 30}, &h.MaxBodyBytes),
+			shape.Size[int64]{Min: 1 << 10, Max: 1 << 30}, &h.MaxBodyBytes),
 		shape.Key("max_sessions", "Sessions at the same time, on protocol revisions that have sessions (default 1000). One more ends the "+
 			"session that was idle for longest, of the caller that has most.",
-			shape.Number{Min: 1, Max: maxCount}, &h.MaxSessions),
+			shape.Integer[int]{Min: 1, Max: maxCount}, &h.MaxSessions),
 		shape.Key("session_idle", "A session without a request for so long leaves the hub's memory, and its answers for the session are forgotten "+
 			"(default 30m). It comes back when its client goes on.",
 			idleTime(), &h.SessionIdle),
@@ -278,8 +278,8 @@ var shownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 func journalKeys(j *journal) []shape.Field {
 	return []shape.Field{
 		shape.KeyAt("dir", "Where (default: journal in the state directory). Relative to ${workspaceFolder}.", expanded, &j.dir),
-		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB).", shape.Size{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
-		shape.Key("max_files", "Files kept (default 10).", shape.Number{Min: 1, Max: maxCount}, &j.maxFiles),
+		shape.Key("max_bytes", "A larger file is closed and a new one begun (default 64 MiB).", shape.Size[int64]{Min: 1 << 10, Max: maxBytes}, &j.maxBytes),
+		shape.Key("max_files", "Files kept (default 10).", shape.Integer[int]{Min: 1, Max: maxCount}, &j.maxFiles),
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.maxAge),
 		shape.KeyAt("sync_within", "How long after an answer the sync of its call's records to the disk begins (default 5ms), unless one "+

@@ -66,12 +66,13 @@ type declared struct {
 	tags                                                      []place
 	args                                                      shape.Located[[]place]
 	env                                                       []string
-	timeout, stdout, stderr                                   int64
+	stdout, stderr                                            int
+	timeout                                                   int64 // in milliseconds
 }
 
 // keys are all that a file may hold.
 func (d *declared) keys(most time.Duration) []shape.Field {
-	output := shape.Integer{Min: 1, Max: command.MostOutput, Why: "more is not kept of any command"}
+	output := shape.Integer[int]{Min: 1, Max: command.MostOutput, Why: "more is not kept of any command"}
 	return []shape.Field{
 		shape.Must(shape.KeyAt("name", "what the tool is called", shape.Text{Pattern: namePattern,
 			Want: `small letters, digits, _ and -, 48 at most, without "` + Name + `." before it, which is added`}, &d.name)),
@@ -85,7 +86,7 @@ func (d *declared) keys(most time.Duration) []shape.Field {
 		shape.KeyAt("working_dir", "", shape.Text{Empty: true}, &d.dir),
 		shape.Key("env_allowlist", "", shape.List[string]{Of: shape.Text{Pattern: variablePattern,
 			Want: "the name of a variable, without its value"}}, &d.env),
-		shape.Key("timeout_ms", "", shape.Integer{Min: 1, Max: most.Milliseconds(),
+		shape.Key("timeout_ms", "", shape.Integer[int64]{Min: 1, Max: most.Milliseconds(),
 			Why: "hub.toolsets.declarative.max_timeout in the hub's config says so"}, &d.timeout),
 		shape.Key("stdout_limit_bytes", "", output, &d.stdout),
 		shape.Key("stderr_limit_bytes", "", output, &d.stderr),
@@ -164,7 +165,7 @@ func (p *parsing) read(root *textfile.Node) {
 	p.nameAt, p.name, p.description = d.name.Position, d.name.Value, d.description.Value
 	p.permission, p.env = d.permission.Value, d.env
 	p.timeout = time.Duration(d.timeout) * time.Millisecond
-	p.stdout, p.stderr = int(d.stdout), int(d.stderr)
+	p.stdout, p.stderr = d.stdout, d.stderr
 	if d.schema.Present {
 		p.input(d.schema)
 	}
