@@ -38,7 +38,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Journal = persist.JournalConfig{
 		Dir:      cmp.Or(r.vars.path(f.journal.dir.Value), filepath.Join(state, "journal")),
 		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
-		SyncWithin: f.journal.sync.Or(5 * time.Millisecond),
+		SyncWithin: f.journal.sync.Or(20 * time.Millisecond),
 	}
 	r.origins = append(s.Upstream.IDs(), toolsets()...)
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}

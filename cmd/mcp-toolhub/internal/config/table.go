@@ -282,7 +282,7 @@ func journalKeys(j *journal) []shape.Field {
 		shape.Key("max_files", "Files kept (default 10).", shape.Integer[int]{Min: 1, Max: maxCount}, &j.maxFiles),
 		shape.Key("max_age", `Older files are removed: "720h", "30d" (default never).`,
 			shape.Duration{Min: 0, Max: 100 * 365 * 24 * time.Hour, Days: true}, &j.maxAge),
-		shape.KeyAt("sync_within", "How long after an answer the sync of its call's records to the disk begins (default 5ms), unless one "+
+		shape.KeyAt("sync_within", "How long after an answer the sync of its call's records to the disk begins (default 20ms), unless one "+
 			"is still under way: what a loss of power can cost. 0s: they are there before the answer. They are always written "+
 			"before it, and outlive the hub.",
 			shape.Duration{Min: 0, Max: time.Minute}, &j.sync),
