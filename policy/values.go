@@ -1,12 +1,13 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -26,40 +27,17 @@ func decodeObject(raw json.RawMessage) (map[string]any, error) {
 	if !rawjson.IsObject(raw) {
 		return nil, errors.New("no JSON object")
 	}
+	if _, twice := rawjson.Repeated(raw, compareFold); twice {
+		return nil, errTwice
+	}
 	return decodeMembers(raw)
 }
 
 func decodeMembers(raw []byte) (map[string]any, error) {
-	const few = 8
 	m := make(map[string]any)
 	var fault error
-	var seen map[string]bool // folded names, where there are more than few
 	err := rawjson.Members(raw, func(member rawjson.Member) bool {
-		var v any
-		if v, fault = decodeValue(member.Value); fault != nil {
-			return false
-		}
-		name := member.Name()
-		if len(m) == few && seen == nil {
-			seen = make(map[string]bool)
-			for known := range m {
-				seen[fold(known)] = true
-			}
-		}
-		if seen != nil {
-			folded := fold(name)
-			if seen[folded] {
-				fault = errTwice
-			}
-			seen[folded] = true
-		} else {
-			for known := range m {
-				if strings.EqualFold(known, name) {
-					fault = errTwice
-				}
-			}
-		}
-		m[name] = v
+		m[member.Name()], fault = decodeValue(member.Value)
 		return fault == nil
 	})
 	if fault != nil {
@@ -68,15 +46,26 @@ func decodeMembers(raw []byte) (map[string]any, error) {
 	return m, err
 }
 
-// fold makes two names equal if strings.EqualFold does.
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-			least = min(least, other)
+// compareFold orders names. Two are the same if strings.EqualFold says so.
+func compareFold(a, b []byte) int {
+	for len(a) > 0 && len(b) > 0 {
+		x, n := utf8.DecodeRune(a)
+		y, m := utf8.DecodeRune(b)
+		if c := cmp.Compare(fold(x), fold(y)); c != 0 {
+			return c
 		}
-		return least
-	}, name)
+		a, b = a[n:], b[m:]
+	}
+	return len(a) - len(b)
+}
+
+// fold returns the least of the letters that differ from r in their case alone.
+func fold(r rune) rune {
+	least := r
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		least = min(least, other)
+	}
+	return least
 }
 
 // decodeValue decodes any JSON value: whole numbers are int64 or uint64 where they fit, so that large ids stay exact.

@@ -198,7 +198,7 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 		c.refuse(codeTooLarge, "its declaration has %d bytes, more than %s (%s): shorten it on the server, or %s",
 			len(c.declaration), settings.SizeText(a.cfg.Limits.ToolSize), settings.LimitToolSize, settings.Raise(settings.LimitToolSize))
 	default:
-		if key, ok := rawjson.Repeated(c.declaration); ok {
+		if key, ok := rawjson.Repeated(c.declaration, bytes.Compare); ok {
 			c.refuse(codeInvalidDeclaration, "its declaration is ambiguous: member %q occurs twice in one object: correct it on the server", redact.Truncate(key, maxShown))
 		}
 	}

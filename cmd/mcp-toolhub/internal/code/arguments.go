@@ -1,6 +1,7 @@
 package code
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func (t *Toolset) check(e *tool.Execution) error {
 	if err != nil {
 		return fmt.Errorf("compile the input schema: %w", err)
 	}
-	if name, twice := rawjson.Repeated(e.Arguments); twice {
+	if name, twice := rawjson.Repeated(e.Arguments, bytes.Compare); twice {
 		return invalid("", "argument %q is there twice: send it once", clip(name, 100))
 	}
 	if err := s.Validate(e.Arguments); err != nil {
