@@ -276,12 +276,3 @@ func digits(text []byte, i int) (next int, ok bool) {
 	}
 	return next, next > i
 }
-
-// EndOfString checks the string whose opening quote is at i, as Valid does, and returns the index after its closing quote.
-func EndOfString(text []byte, i int) (next int, ok bool) { return checkString(text, i+1) }
-
-// EndOfNumber checks the number at i, as Valid does, and returns the index after it.
-func EndOfNumber(text []byte, i int) (next int, ok bool) { return checkNumber(text, i) }
-
-// SkipSpace returns the index, from i on, of what is no white space.
-func SkipSpace(text []byte, i int) int { return skipSpace(text, i) }

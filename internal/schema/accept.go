@@ -9,93 +9,75 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
 
-// Bounds of arguments that the checker looks at.
+// Bounds of arguments that are not left to the library.
 const (
 	maxCheckedDepth  = 64
 	maxCheckedNumber = 300 // bytes; none with an exponent
 )
 
-// accepts checks the value at i, and returns the index after it. ok is false where the value is not known to be valid, or no
-// value. It may hold depth levels more.
-func (n *node) accepts(text []byte, i, depth int) (next int, ok bool) {
-	if i >= len(text) || depth == 0 {
-		return i, false
+// accepts reports whether a value, which is valid JSON, is known to satisfy the schema. It may hold depth levels more.
+func (n *node) accepts(value []byte, depth int) (ok bool) {
+	if depth == 0 {
+		return false
 	}
 	if n == nil {
 		free := newNode()
 		n = &free
 	}
 	kind := nulls
-	switch text[i] {
+	switch value[0] {
 	case '{':
-		kind = objects
-		next, ok = n.parts(text, i, depth)
+		kind, ok = objects, n.object(value, depth-1)
 	case '[':
-		kind = arrays
-		next, ok = n.parts(text, i, depth)
+		kind, ok = arrays, n.array(value, depth-1)
 	case '"':
-		kind = texts
-		next, ok = n.text(text, i)
-	case 't', 'f', 'n':
-		for _, word := range [...]string{"null", "true", "false"} {
-			if next = i + len(word); next <= len(text) && string(text[i:next]) == word {
-				ok = true
-				break
-			}
-			kind = booleans
-		}
+		kind, ok = texts, n.text(value[1:len(value)-1])
+	case 't', 'f':
+		kind, ok = booleans, true
+	case 'n':
+		ok = true
 	default:
-		next, kind, ok = n.number(text, i)
+		kind, ok = n.number(value)
 	}
-	return next, ok && n.kinds&kind != 0 && (n.values == nil || n.values[string(text[i:next])]) && n.fitsAny(text, i, depth)
+	return ok && n.kinds&kind != 0 && (n.values == nil || n.values[string(value)]) && n.fitsAny(value, depth)
 }
 
 // plain reports whether the inside of a string stands for itself: no escape, and no byte that decoders replace.
 func plain(inside []byte) bool { return bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) }
 
-// fitsAny checks the value at i against the schemas of which one has to hold.
-func (n *node) fitsAny(text []byte, i, depth int) bool {
+// fitsAny checks a value against the schemas of which one has to hold.
+func (n *node) fitsAny(value []byte, depth int) bool {
 	for _, other := range n.any {
-		if _, ok := other.accepts(text, i, depth); ok {
+		if other.accepts(value, depth) {
 			return true
 		}
 	}
 	return len(n.any) == 0
 }
 
-func (n *node) text(text []byte, i int) (next int, ok bool) {
-	next, ok = rawjson.EndOfString(text, i)
-	if !ok || n.minLength == 0 && n.maxLength == unbounded {
-		return next, ok
-	}
-	inside := text[i+1 : next-1]
-	least, most := 0, len(inside) // code points
-	if len(inside) > 0 {
-		least = 1
-	}
+func (n *node) text(inside []byte) bool {
+	least, most := min(len(inside), 1), len(inside) // code points
 	if (n.minLength > least || n.maxLength < most) && bytes.IndexByte(inside, '\\') < 0 {
 		least = utf8.RuneCount(inside)
 		most = least
 	}
-	return next, n.minLength <= least && most <= n.maxLength
+	return n.minLength <= least && most <= n.maxLength
 }
 
-func (n *node) number(text []byte, i int) (next int, kind kinds, ok bool) {
-	next, ok = rawjson.EndOfNumber(text, i)
-	number := text[i:next]
-	if !ok || len(number) > maxCheckedNumber || bytes.IndexByte(number, 'e') >= 0 || bytes.IndexByte(number, 'E') >= 0 {
-		return next, 0, false
+func (n *node) number(number []byte) (kind kinds, ok bool) {
+	if len(number) > maxCheckedNumber || bytes.IndexByte(number, 'e') >= 0 || bytes.IndexByte(number, 'E') >= 0 {
+		return 0, false
 	}
 	kind = integers
 	if bytes.IndexByte(number, '.') >= 0 {
 		kind = fractions
 	}
 	if math.IsInf(n.floor.at, -1) && math.IsInf(n.ceiling.at, 1) {
-		return next, kind, true
+		return kind, true
 	}
 	value, err := strconv.ParseFloat(string(number), 64)
 	// Rounding keeps the order, so what is on one side of the float next to a bound is on that side of the bound.
-	return next, kind, err == nil && (value > n.floor.at || n.floor.is(value, kind)) && (value < n.ceiling.at || n.ceiling.is(value, kind))
+	return kind, err == nil && (value > n.floor.at || n.floor.is(value, kind)) && (value < n.ceiling.at || n.ceiling.is(value, kind))
 }
 
 // is reports whether the bound, which is allowed, is the number that was read as value.
@@ -103,53 +85,28 @@ func (b bound) is(value float64, kind kinds) bool {
 	return b.closed && value == b.at && kind == integers
 }
 
-// parts checks an object or array and what it holds. Where a member occurs twice, the library looks at the last one alone: here
-// both have to be valid.
-func (n *node) parts(text []byte, i, depth int) (next int, ok bool) {
-	isObject, end := text[i] == '{', text[i]+('}'-'{')
-	missing, part := n.required, member{node: n.items}
-	count := 0
-	for i = rawjson.SkipSpace(text, i+1); i < len(text); i = rawjson.SkipSpace(text, i+1) {
-		if text[i] == end && count == 0 {
-			break
+// object checks the members. Where one occurs twice, the library looks at the last one alone: here both have to be valid. A key
+// that has to be decoded first is left to the library.
+func (n *node) object(value []byte, depth int) bool {
+	missing, ok := n.required, true
+	err := rawjson.Members(value, func(p rawjson.Member) bool {
+		m, declared := n.members[string(p.Key)]
+		if !declared {
+			m.node = n.others
 		}
-		if isObject {
-			if part, i, ok = n.member(text, i); !ok {
-				return i, false
-			}
-			missing &^= part.bit
-		}
-		if i, ok = part.node.accepts(text, i, depth-1); !ok {
-			return i, false
-		}
-		count++
-		if i = rawjson.SkipSpace(text, i); i < len(text) && text[i] == end {
-			break
-		}
-		if i >= len(text) || text[i] != ',' {
-			return i, false
-		}
-	}
-	if isObject {
-		return i + 1, i < len(text) && missing == 0
-	}
-	return i + 1, i < len(text) && n.least <= count && count <= n.most
+		missing &^= m.bit
+		ok = p.IsPlain() && m.node.accepts(p.Value, depth)
+		return ok
+	})
+	return err == nil && ok && missing == 0
 }
 
-// member returns what n says of the member at i, and where its value begins. ok is false for a key that has to be decoded first.
-func (n *node) member(text []byte, i int) (m member, next int, ok bool) {
-	if text[i] != '"' {
-		return m, i, false
-	}
-	if next, ok = rawjson.EndOfString(text, i); !ok || !plain(text[i+1:next-1]) {
-		return m, i, false
-	}
-	m, declared := n.members[string(text[i+1:next-1])]
-	if !declared {
-		m.node = n.others
-	}
-	if next = rawjson.SkipSpace(text, next); next >= len(text) || text[next] != ':' {
-		return m, i, false
-	}
-	return m, rawjson.SkipSpace(text, next+1), true
+func (n *node) array(value []byte, depth int) bool {
+	count, ok := 0, true
+	err := rawjson.Elements(value, func(one []byte) bool {
+		count++
+		ok = n.items.accepts(one, depth)
+		return ok
+	})
+	return err == nil && ok && n.least <= count && count <= n.most
 }

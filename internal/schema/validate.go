@@ -79,8 +79,8 @@ func (s *Schema) accepts(args json.RawMessage) bool {
 	if s.common == nil {
 		return false
 	}
-	i, ok := s.common.accepts(args, rawjson.SkipSpace(args, 0), maxCheckedDepth)
-	return ok && rawjson.SkipSpace(args, i) == len(args)
+	value := bytes.TrimSpace(args)
+	return rawjson.Valid(value) && s.common.accepts(value, maxCheckedDepth)
 }
 
 // decide checks args by the library.
