@@ -13,17 +13,16 @@ import (
 
 // Mask replaces the secrets in the arguments of a call: arguments that f calls sensitive, undeclared ones that are named like a
 // secret, and secrets in addresses. The result may be shown and recorded. Everything else stays as the caller wrote it, repeated
-// keys too, and arguments without a secret are returned unchanged. With nil facts all arguments are undeclared.
+// keys too, but for white space, and arguments without a secret are returned unchanged. With nil facts all arguments are undeclared.
 func Mask(arguments json.RawMessage, f *facts.Facts) json.RawMessage {
-	m := masking{command: f == nil || runs(f)}
-	m.addressed = bytes.ContainsAny(arguments, `@=\`) && m.addresses(arguments)
+	m := masking{command: f == nil || runs(f), addressed: bytes.ContainsAny(arguments, `@=\`)}
 	if f != nil {
 		m.schema, _ = rawjson.Get(f.Schema(), "properties")
 		for _, p := range f.Sensitive {
 			m.sensitive = append(m.sensitive, strings.Split(strings.TrimPrefix(p, "/"), "/"))
 		}
 	}
-	if len(m.sensitive) == 0 && !m.addressed && !m.undeclared(arguments, true) {
+	if len(m.sensitive) == 0 && !m.holds(arguments, true) {
 		return arguments
 	}
 	return m.mask(arguments, m.sensitive, true)
@@ -35,7 +34,7 @@ const masked = `"` + target.Mask + `"`
 type masking struct {
 	sensitive [][]string // steps of pointers
 	schema    []byte     // the properties of the schema
-	addressed bool       // addresses with secrets are somewhere
+	addressed bool       // there may be addresses with secrets
 	command   bool       // any text may be a command
 }
 
@@ -44,32 +43,6 @@ func runs(f *facts.Facts) bool {
 	return f.Command.Value || slices.ContainsFunc(f.Arguments, func(a facts.Argument) bool {
 		return a.Kind == facts.ArgumentCommand || a.Kind == facts.ArgumentCode
 	})
-}
-
-// addresses reports whether value holds an address with a secret anywhere, as a key, too.
-func (m *masking) addresses(value []byte) bool {
-	if text, ok := rawjson.String(value); ok {
-		return target.Masked(text, m.command) != text
-	}
-	return anyIn(value, func(name string, v []byte) bool {
-		return target.Masked(name, m.command) != name || m.addresses(v)
-	})
-}
-
-// anyIn reports whether is holds for a member of an object, or for an element of an array, which has no name.
-func anyIn(value []byte, is func(name string, v []byte) bool) (found bool) {
-	if rawjson.IsObject(value) {
-		_ = rawjson.Members(value, func(m rawjson.Member) bool {
-			found = is(m.Name(), m.Value)
-			return !found
-		})
-		return found
-	}
-	_ = rawjson.Elements(value, func(v []byte) bool {
-		found = is("", v)
-		return !found
-	})
-	return found
 }
 
 // secret reports whether a member holds a secret by its name that the facts do not know. The facts know the properties of the
@@ -86,22 +59,27 @@ func (m *masking) secret(name string, top bool) bool {
 	return true
 }
 
-// undeclared reports whether value holds such a member anywhere.
-func (m *masking) undeclared(value []byte, top bool) (found bool) {
+// holds reports whether value holds such a member anywhere, or an address with a secret, as a key, too.
+func (m *masking) holds(value []byte, top bool) (found bool) {
 	if !rawjson.IsObject(value) {
+		if m.addressed && len(value) > 0 && value[0] == '"' {
+			text, _ := rawjson.String(value)
+			return target.Masked(text, m.command) != text
+		}
 		_ = rawjson.Elements(value, func(v []byte) bool {
-			found = m.undeclared(v, false)
+			found = m.holds(v, false)
 			return !found
 		})
 		return found
 	}
 	_ = rawjson.Members(value, func(member rawjson.Member) bool {
-		if member.IsPlain() {
+		if member.IsPlain() && !m.addressed {
 			found = m.secret(string(member.Key), top) // the usual case, which allocates nothing
 		} else {
-			found = m.secret(member.Name(), top)
+			name := member.Name()
+			found = m.secret(name, top) || target.Masked(name, m.command) != name
 		}
-		found = found || m.undeclared(member.Value, false)
+		found = found || m.holds(member.Value, false)
 		return !found
 	})
 	return found
@@ -109,9 +87,6 @@ func (m *masking) undeclared(value []byte, top bool) (found bool) {
 
 // mask replaces the secrets in value. paths are the sensitive ones of the facts that lead through value.
 func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
-	if len(paths) == 0 && !m.addressed && !m.undeclared(value, top) {
-		return value
-	}
 	out, first := []byte{}, true
 	next := func() {
 		if !first {
@@ -158,7 +133,7 @@ func (m *masking) mask(value []byte, paths [][]string, top bool) []byte {
 			return true
 		})
 		return append(out, ']')
-	case m.addressed && len(value) > 0 && value[0] == '"':
+	case len(value) > 0 && value[0] == '"':
 		text, _ := rawjson.String(value)
 		if shown := target.Masked(text, m.command); shown != text {
 			return rawjson.Quote(shown)
