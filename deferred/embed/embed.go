@@ -12,7 +12,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -57,7 +56,6 @@ type Store struct {
 	tools     map[string]*tool // by ID
 	servers   map[string][]string
 	pending   []string // IDs without a vector, in the order in which they came
-	idle      chan struct{}
 	questions map[string][]float32
 	asked     []string // of questions, oldest first
 	resting   time.Time
@@ -92,10 +90,9 @@ func New(ctx context.Context, c Config) (*Store, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	s := &Store{
-		config: c, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), idle: make(chan struct{}),
+		config: c, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		tools: make(map[string]*tool), servers: make(map[string][]string), questions: make(map[string][]float32),
 	}
-	close(s.idle)
 	go s.work(ctx)
 	return s, nil
 }
@@ -125,14 +122,6 @@ func (s *Store) Put(server search.Server, docs []search.Document) {
 			s.pending = append(s.pending, t.id)
 		}
 	}
-	if len(s.pending) == 0 {
-		return
-	}
-	select {
-	case <-s.idle:
-		s.idle = make(chan struct{})
-	default:
-	}
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -152,19 +141,6 @@ func (s *Store) remove(server string) {
 	}
 	delete(s.servers, server)
 	s.pending = slices.DeleteFunc(s.pending, func(id string) bool { return s.tools[id] == nil })
-}
-
-// Wait returns when every tool has its vector, or ctx ends.
-func (s *Store) Wait(ctx context.Context) error {
-	s.mu.Lock()
-	idle := s.idle
-	s.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("embeddings: wait for vectors: %w", ctx.Err())
-	}
 }
 
 // tool returns a document's text for the endpoint, with its vector if that is on the disk.
@@ -215,7 +191,7 @@ func (s *Store) work(ctx context.Context) {
 	}
 }
 
-// batch returns the next tools to ask for. If none is pending it returns nil and tells Wait.
+// batch returns the next tools to ask for; none if every tool has its vector.
 func (s *Store) batch() []*tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,13 +202,6 @@ func (s *Store) batch() []*tool {
 	})
 	for _, id := range s.pending[:min(len(s.pending), batchSize)] {
 		batch = append(batch, s.tools[id])
-	}
-	if len(batch) == 0 {
-		select {
-		case <-s.idle:
-		default:
-			close(s.idle)
-		}
 	}
 	return batch
 }
