@@ -327,9 +327,12 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	if meta, ok := o.Object.Get("_meta"); ok && rawjson.IsObject(meta) {
 		given = meta
 	}
+	kept := false
 	rest, _, err := rawjson.DeleteFunc(given, func(m rawjson.Member) bool {
 		name := m.Name()
-		return name == metaInvocation || tool.OfHop(name)
+		drop := name == metaInvocation || tool.OfHop(name)
+		kept = kept || !drop
+		return drop
 	})
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
@@ -338,10 +341,13 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	if modern {
 		size += len(c.serverInfo)
 	}
-	out := append(make([]byte, 0, size), bytes.TrimRight(rest[:bytes.LastIndexByte(rest, '}')], " \t\r\n")...)
+	out := append(make([]byte, 0, size), rest[:bytes.LastIndexByte(rest, '}')]...)
+	if kept {
+		out = append(out, ',')
+	}
 	// The hub's own words and ids need no escapes.
-	out = rawjson.AppendMember(out, metaInvocation, []byte(`{"invocation_id":"`))
-	out = append(append(append(out, o.InvocationID...), `","status":"`...), o.Status...)
+	out = append(append(out, `"`+metaInvocation+`":{"invocation_id":"`...), o.InvocationID...)
+	out = append(append(out, `","status":"`...), o.Status...)
 	if o.Class != "" {
 		out = append(append(out, `","error_class":"`...), o.Class...)
 	}
