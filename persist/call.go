@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -225,8 +226,13 @@ func (c *Call) step(name string, at time.Time, data any) {
 	out = strconv.AppendInt(out, at.Sub(c.Created).Microseconds(), 10)
 	if data != nil {
 		var err error
-		if out, err = appendChecked(append(out, ','), data); err != nil && c.err == nil {
+		out = append(out, ',')
+		from := len(out)
+		if out, err = appendChecked(out, data); err != nil && c.err == nil {
 			c.err = err
+		}
+		if bytes.IndexByte(out[from:], '\n') >= 0 {
+			out = append(out[:from], OneLine(out[from:])...)
 		}
 	}
 	c.text = append(out, ']')
@@ -249,7 +255,9 @@ func (c *Call) appendLine(dst []byte, end *CallEnd) ([]byte, error) {
 	if end != nil {
 		r, c.endedUS = end.CallResult, end.At.Sub(c.Created).Microseconds()
 		l.EndedUS, l.From, l.Steps, l.Error = &c.endedUS, c.base, c.steps, end.Error
+		r.Content, r.Structured = OneLine(r.Content), OneLine(r.Structured) // else the inputs lost their white space, too
 		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" {
+			end.CallResult = r
 			l.Result = &end.CallResult
 		}
 	}

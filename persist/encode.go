@@ -34,6 +34,18 @@ func isJSON(text []byte) bool {
 	return rawjson.Valid(text) || stdjson.Valid(text) // which allows more nesting
 }
 
+// OneLine returns raw, which is JSON, as a record holds it: without white space where that has line breaks.
+func OneLine(raw stdjson.RawMessage) stdjson.RawMessage {
+	if bytes.IndexByte(raw, '\n') < 0 {
+		return raw
+	}
+	var compact bytes.Buffer
+	if stdjson.Compact(&compact, raw) != nil {
+		return raw // whoever writes it finds out
+	}
+	return compact.Bytes()
+}
+
 // endLine makes what follows the first n bytes of out, one JSON value, a line.
 func endLine(out []byte, n int) []byte {
 	if bytes.IndexByte(out[n:], '\n') >= 0 { // in white space of a raw text

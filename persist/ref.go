@@ -18,3 +18,9 @@ func Ref(raw json.RawMessage) string { return RefOf(tool.Digest(raw), len(raw)) 
 func RefOf(digest string, size int) string {
 	return "sha256:" + digest + ";bytes=" + strconv.Itoa(size)
 }
+
+// KeyedRef is the reference to size bytes of which a record masks something: "hmac-sha256:<hex>;bytes=<n>". digest is one that
+// takes a key.
+func KeyedRef(digest string, size int) string {
+	return "hmac-sha256:" + digest + ";bytes=" + strconv.Itoa(size)
+}

@@ -178,6 +178,7 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":    "invocations are the vocabulary's objects",
 		"internal/rawjson": "arguments and results stay raw",
 		"internal/schema":  "phase parse_schema",
+		"internal/seal":    "digests of inputs with secrets are keyed",
 		"policy":           "phase permission",
 		"persist":          "the journal comes before the answer",
 		"policy/approval":  "asks people",

@@ -266,9 +266,10 @@ func checkJournal(t testing.TB, dir string, calls int) {
 func checkRecords(t testing.TB, dir string, calls int) {
 	t.Helper()
 	validate := recordSchemas(t)
-	begun, ended, lines := map[string]bool{}, map[string]int{}, 0
+	begun, ended, lines, refs := map[string]bool{}, map[string]int{}, 0, inputRefs{}
 	err := persist.Read(dir, func(line json.RawMessage) bool {
 		lines++
+		refs.take(t, line)
 		var record struct {
 			Object       tool.Object `json:"object"`
 			InvocationID string      `json:"invocation_id"`
@@ -294,6 +295,7 @@ func checkRecords(t testing.TB, dir string, calls int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	refs.check(t)
 	if calls < 0 {
 		return
 	}

@@ -96,20 +96,21 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if err := h.newSurfaces(first, key); err != nil {
 		return nil, err
 	}
-	if err := h.newPipeline(s); err != nil {
+	if err := h.newPipeline(s, key); err != nil {
 		return nil, err
 	}
 	return h, h.newServer(first, key)
 }
 
 // newPipeline makes the pipeline. Gate and limits are those of the settings in force at each call.
-func (h *hub) newPipeline(s *config.Settings) (err error) {
+func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 	own := builtIn{h.surfaces}
 	h.pipeline, err = invoke.New(invoke.Options{
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: own, declarative.Name: own},
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
 		Present: h.surfaces.present, Journal: h.journal, Schemas: schema.NewCache(maxSchemas),
+		Digest: seal.Digest(key, "inputs"),
 		Limits: func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 	})
 	return err

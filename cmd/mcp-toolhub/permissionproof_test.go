@@ -330,7 +330,7 @@ func TestProofWithAPersonElsewhere(t *testing.T) {
 			{`{"text":"yes"}`, control.Reply{Choice: policy.AllowOnce, By: "op"}, `"status":"succeeded"`},
 			{`{"text":"edit","password":"hunter2"}`, control.Reply{Choice: policy.AllowOnce, By: "op", Sentence: "smaller is enough",
 				Arguments: json.RawMessage(`{"text":"edit","n":2,"password":"hunter3"}`)}, `"status":"succeeded"`},
-			{`{"text":"long edit"}`, control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":"` + long + `"}`)}, `"status":"succeeded"`},
+			{`{"text":  "long edit"}`, control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":"` + long + `"}`)}, `"status":"succeeded"`},
 			{`{"n":1,"text":"` + long + `"}`, control.Reply{Choice: policy.AllowOnce, Arguments: json.RawMessage(`{"text":"short"}`)}, `"status":"succeeded"`},
 			{`{"text":"no"}`, control.Reply{Choice: policy.DenyOnce, Sentence: "not today"}, "says: not today"},
 		} {

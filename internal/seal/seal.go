@@ -5,8 +5,11 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,6 +68,23 @@ func (b *Box) Open(text string) ([]byte, error) {
 		return nil, errForged
 	}
 	return plain, nil
+}
+
+// Digest returns a function that makes digests of texts of one purpose, in hex: HMAC-SHA-256 with a key that is derived from key
+// for that purpose. Without the key nobody can tell a text from its digest by trying texts out. A nil key stands for a random one.
+func Digest(key []byte, purpose string) func(text []byte) (hex string) {
+	if key == nil {
+		key = make([]byte, KeySize)
+		_, _ = rand.Read(key) // as in New
+	}
+	own := mac(key, []byte("digest of "+purpose))
+	return func(text []byte) string { return hex.EncodeToString(mac(own, text)) }
+}
+
+func mac(key, text []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write(text)
+	return h.Sum(nil)
 }
 
 // LoadKey returns the key in file, which it makes at the first time, for its owner alone to read.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -404,8 +403,8 @@ func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answ
 	if err := a.arguments.check(inv, answer.Arguments); err != nil {
 		return policy.Request{}, err
 	}
-	m := tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By, FromInputRef: persist.Ref(inv.shown(inv.inputs.permission)),
-		ToInputRef: persist.Ref(inv.shown(answer.Arguments)), Reason: "a person changed the arguments while allowing the call"}
+	m := tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By, FromInputRef: inv.ref(inv.inputs.permission),
+		ToInputRef: inv.ref(answer.Arguments), Reason: "a person changed the arguments while allowing the call"}
 	_ = rawjson.Members(answer.Arguments, func(now rawjson.Member) bool {
 		if before, ok := rawjson.Get(inv.inputs.permission, now.Name()); !ok || string(before) != string(now.Value) {
 			m.ChangedFields = append(m.ChangedFields, now.Name())

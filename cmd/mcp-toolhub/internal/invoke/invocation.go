@@ -10,7 +10,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
-	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // invocation is the state of one call on its way through the phases. One goroutine owns it at a time, apart from what the
@@ -22,7 +21,8 @@ type invocation struct {
 	listed *tool.Listed // nil until resolved
 
 	inputs inputs
-	facts  *facts.Facts // of the tool; nil until resolved
+	facts  *facts.Facts                   // of the tool; nil until resolved
+	keyed  func(text []byte) (hex string) // Options.Digest
 
 	status tool.Status
 	record persist.Call
@@ -73,6 +73,7 @@ func (p *Pipeline) begin(c *Call) *invocation {
 	if inv.id == "" {
 		inv.id = tool.NewInvocationID()
 	}
+	inv.keyed = p.opts.Digest
 	inv.record.Begin(persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
 		Created: inv.now()}, clientSide(inv.call))
 	return inv
@@ -160,20 +161,4 @@ func (inv *invocation) describe() {
 	if rawjson.IsNull(inv.inputs.model) && inv.inputs.observable != nil {
 		in.Observable = inv.inputs.observable
 	}
-}
-
-// shown returns input without its secrets.
-func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
-	if len(input) > persist.InlineLimit {
-		return input // of which no record holds more than the digest
-	}
-	return gate.Mask(input, inv.facts)
-}
-
-// inline returns input as a record holds it: without its secrets, or by reference where it is large.
-func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
-	if len(input) > persist.InlineLimit {
-		return nil, persist.Ref(input)
-	}
-	return inv.shown(input), ""
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
@@ -122,6 +123,9 @@ type Options struct {
 	// change while a question is open.
 	Present func(tool.Name) *tool.Tool
 
+	// Digest makes digests of inputs that hold secrets, in hex, with a key that stays. Default: with a key that ends with the process.
+	Digest func(text []byte) (hex string)
+
 	Limits func(server string) Limits // asked at each call; default: the defaults of Limits
 	Now    func() time.Time           // default time.Now
 }
@@ -154,6 +158,9 @@ func New(o Options) (*Pipeline, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Digest == nil {
+		o.Digest = seal.Digest(nil, "")
 	}
 	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits), phases: phases()}
 	p.approver = &approver{opts: &p.opts, arguments: p.validator}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -52,7 +53,7 @@ func newBench(t testing.TB, validate tool.Validate, ex executorFunc) *bench {
 		InputSchema: input, SchemaDigest: tool.Digest(input)}}}
 	b.surface = tool.NewSurface("srf_x", "default", "canonical", "x", listed, nil, map[string]int{"mcp.s.t": 0, "s__t": 0})
 	b.Pipeline, err = New(Options{Executors: map[string]Executor{"mcp": ex}, Gate: acceptAll(t), Journal: b.journal,
-		Schemas: schema.NewCache(10), Logger: logger})
+		Schemas: schema.NewCache(10), Logger: logger, Digest: seal.Digest(make([]byte, seal.KeySize), "inputs")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,39 @@
+package invoke
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+)
+
+// A ref is the digest of what the record holds. Where that is masked, it is keyed: equal inputs have equal refs, others do not.
+func TestInputRefs(t *testing.T) {
+	t.Parallel()
+	f := facts.Of(&tool.Tool{Name: "mcp.s.t", InputSchema: []byte(`{"properties":{"password":{"type":"string"}}}`)}, facts.Options{})
+	inv := &invocation{facts: f, keyed: seal.Digest(nil, "inputs")}
+	long := strings.Repeat("x", persist.InlineLimit)
+	for _, c := range []struct {
+		input string
+		keyed bool
+	}{
+		{`{"a":1}`, false}, {"{\"a\":\n 1,  \"b\": 2}", false}, {`{ "a" : 1 }`, false}, {`{"a":"` + long + `"}`, false},
+		{`{"a": 1,"password":"hunter2"}`, true}, {`{"a":"` + long + `","password":"hunter2"}`, true},
+	} {
+		input := json.RawMessage(c.input)
+		held, ref := inv.inline(input)
+		got := inv.ref(input)
+		switch {
+		case strings.HasPrefix(got, "hmac-sha256:") != c.keyed, got != inv.ref(input), ref != "" && ref != got:
+			t.Errorf("%.40s: ref %s, %s", c.input, got, ref)
+		case !c.keyed && held != nil && got != persist.Ref(held), strings.Contains(string(held), "\n"):
+			t.Errorf("%.40s: %s is not of %s", c.input, got, held)
+		case c.keyed && got == inv.ref(json.RawMessage(strings.Replace(c.input, "hunter2", "hunter3", 1))):
+			t.Errorf("%.40s: another secret has the same ref", c.input)
+		}
+	}
+}
