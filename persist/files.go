@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,10 @@ type files struct {
 	synced   int64 // of them on the disk for certain
 	unsynced int   // records between the two
 	stuck    bool  // a new file could not be begun, and the log knows
+	locked   bool  // the current file is
+
+	// left are files that this hub has written to before: it holds them until its end, because calls in them may be open.
+	left []leftFile
 
 	settled chan error // gets the outcome of the sync in the background; nil while there is none
 
@@ -32,8 +37,28 @@ type files struct {
 	upToRecords int
 }
 
+// leftFile is a file that is full or has failed.
+type leftFile struct {
+	file *os.File
+	path string
+}
+
+// leave goes on holding a file that nothing more is written to. Everything in it is synced, or has failed.
+func (f *files) leave(file *os.File, path string) {
+	if !f.locked {
+		closeHeld(file)
+		return
+	}
+	f.left = append(f.left, leftFile{file, path})
+	if len(f.left) > f.cfg.MaxFiles { // after many failures of the disk
+		closeHeld(f.left[0].file)
+		f.left = f.left[1:]
+	}
+}
+
 // use makes file the current one.
-func (f *files) use(file *os.File, path string, size int64) {
+func (f *files) use(file *os.File, path string, size int64, locked bool) {
+	f.locked = locked
 	f.current, f.path, f.size, f.synced, f.unsynced, f.settled = file, path, size, size, 0, nil
 }
 
@@ -83,7 +108,7 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	if lost, err := f.sync(); err != nil {
 		return lost, err
 	}
-	full := f.current
+	full, path := f.current, f.path
 	if err := f.begin(); err != nil {
 		if !f.stuck {
 			f.logger.Warn("the journal goes on in a file larger than it should be", "error", err)
@@ -92,7 +117,7 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 		return 0, nil
 	}
 	f.stuck = false
-	closeHeld(full) // everything in it is synced
+	f.leave(full, path)
 	f.clean()
 	return 0, nil
 }
@@ -131,15 +156,19 @@ func (f *files) abandon() {
 	if f.current == nil {
 		return
 	}
-	_ = f.settle()       // the file is synced, or has failed already
-	closeHeld(f.current) // likewise
+	_ = f.settle() // the file is synced, or has failed already
+	f.leave(f.current, f.path)
 	f.current = nil
 }
 
-// close syncs and closes the current file.
+// close syncs the current file, and lets go of all files.
 func (f *files) close() (lost int, err error) {
 	lost, err = f.sync()
 	f.abandon()
+	for _, l := range f.left {
+		closeHeld(l.file)
+	}
+	f.left = nil
 	return lost, err
 }
 
@@ -167,12 +196,13 @@ func (f *files) begin() error {
 		if !locked {
 			f.logger.Warn("the journal's file system knows no locks: old journal files are not removed", "dir", f.cfg.Dir)
 		}
-		f.use(file, path, 0)
+		f.use(file, path, 0, locked)
 		return nil
 	}
 }
 
-// adopt makes the newest closed file that has room the current one, and reports whether there was any.
+// adopt makes the newest closed file that has room the current one, and reports whether there was any. Files in which calls of a
+// killed hub are open are for EndKilled.
 func (f *files) adopt() bool {
 	names, err := journalNames(f.cfg.Dir)
 	if err != nil {
@@ -188,12 +218,12 @@ func (f *files) adopt() bool {
 		if err != nil {
 			continue
 		}
-		if size, err := cutTail(file); err == nil && locked {
+		if size, err := cutTail(file); err == nil && locked && isSettled(f.cfg.Dir, names[i], file, size) {
 			file.Chmod(0o600) // a restored backup may be readable for others; where that stays so, records still matter more
 			if cut := info.Size() - size; cut > 0 {
 				f.logger.Info("cut off a journal line that a crash left unfinished", "file", path, "bytes", cut)
 			}
-			f.use(file, path, size)
+			f.use(file, path, size, true)
 			return true
 		}
 		closeHeld(file) // nothing was written
@@ -241,19 +271,33 @@ func (f *files) clean() {
 		if path == f.path {
 			continue
 		}
+		if at := slices.IndexFunc(f.left, func(l leftFile) bool { return l.path == path }); at >= 0 {
+			info, err := f.left[at].file.Stat()
+			if err != nil || kept < f.cfg.MaxFiles && !f.expired(info) {
+				kept++
+				continue
+			}
+			f.remove(f.left[at].file, path)
+			f.left = slices.Delete(f.left, at, at+1)
+			continue
+		}
 		file, locked, err := openExclusive(path, false)
 		if err != nil {
 			continue // in use, gone, or not ours
 		}
 		info, err := file.Stat()
 		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) {
-			if err := removeHeld(file, path); err != nil {
-				f.logger.Warn("cannot remove an old journal file", "file", path, "error", err)
-			}
+			f.remove(file, path)
 			continue
 		}
 		kept++
 		closeHeld(file) // nothing was written
+	}
+}
+
+func (f *files) remove(file *os.File, path string) {
+	if err := removeHeld(file, path); err != nil {
+		f.logger.Warn("cannot remove an old journal file", "file", path, "error", err)
 	}
 }
 

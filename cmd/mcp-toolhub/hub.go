@@ -40,6 +40,7 @@ type hub struct {
 	pipeline   *invoke.Pipeline
 	server     *downstream.Server
 	meaning    *embed.Store // nil where no embeddings are configured
+	stopEnding func()       // of endKilled
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 }
@@ -99,7 +100,11 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if err := h.newPipeline(s, key); err != nil {
 		return nil, err
 	}
-	return h, h.newServer(first, key)
+	if err := h.newServer(first, key); err != nil {
+		return nil, err
+	}
+	h.stopEnding = h.endKilled(s.Journal.Dir)
+	return h, nil
 }
 
 // newPipeline makes the pipeline. Gate and limits are those of the settings in force at each call.
@@ -190,6 +195,7 @@ func (h *hub) close(kill context.Context) error {
 	if h.meaning != nil {
 		h.meaning.Close()
 	}
+	h.stopEnding()
 	return errors.Join(err, h.journal.Close())
 }
 

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// endKilled writes the last records of calls whose hubs were killed, beside everything else that the hub does. The returned function
+// stops that and waits for it: the next hub goes on.
+func (h *hub) endKilled(dir string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background()) // until close
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ended, err := persist.EndKilled(ctx, dir)
+		switch {
+		case err != nil && !errors.Is(err, context.Canceled):
+			h.logger.Warn("calls of a killed hub may have no last record", "error", err)
+		case ended > 0:
+			h.logger.Warn("a hub was killed during calls: their records say so now", "calls", ended)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

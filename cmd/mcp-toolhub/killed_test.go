@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// sharing are hubs that share a state directory.
+type sharing struct {
+	t           *testing.T
+	dir, config string
+}
+
+func (s *sharing) launch() *runningHub {
+	h, err := launch(s.dir, scratchEnv(s.dir), "--config", s.config, "--state-dir", filepath.Join(s.dir, "state"))
+	if err != nil {
+		s.t.Error(err)
+		return nil
+	}
+	s.t.Cleanup(func() { _ = h.cmd.Process.Kill(); <-h.read; _ = h.cmd.Wait() })
+	return h
+}
+
+// call sends a call that does not end.
+func (s *sharing) call(h *runningHub, name string) {
+	w := wireHTTP(s.t, h.url+"/mcp", rev2026).open()
+	req := w.newRequest(w.call(name, `{}`, ""))
+	go func() {
+		if resp, err := http.DefaultClient.Do(req); err == nil { // it fails when the hub is killed
+			_ = resp.Body.Close()
+		}
+	}()
+}
+
+// results are the results of all calls that are in the journal, by tool and actor; nil of a call that has none.
+func (s *sharing) results() map[tool.InvocationID][]tool.Result {
+	all := make(map[tool.InvocationID][]tool.Result)
+	err := persist.Read(filepath.Join(s.dir, "state", "journal"), func(line json.RawMessage) bool {
+		var r tool.Result
+		mustDecode(s.t, string(line), &r)
+		switch r.Object {
+		case tool.ObjectInvocation:
+			all[r.InvocationID] = append(all[r.InvocationID], []tool.Result{}...)
+		case tool.ObjectResult:
+			all[r.InvocationID] = append(all[r.InvocationID], r)
+		}
+		return true
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+// ended counts the calls with one result: those that had begun to run, and the others.
+func (s *sharing) ended() (ran, waited, open int) {
+	for id, results := range s.results() {
+		switch {
+		case len(results) == 0:
+			open++
+		case len(results) > 1 || results[0].Error == nil || results[0].Error.ErrorCode != persist.CodeHubKilled || results[0].Status != tool.StatusFailed:
+			s.t.Fatalf("%s ended as %s with %+v", id, results[0].Status, results[0].Error)
+		case results[0].Error.OutcomeUnknown:
+			ran++
+		default:
+			waited++
+		}
+	}
+	return ran, waited, open
+}
+
+// When a hub is killed during calls, the next one to start gives each of them its one result. Those of another hub, which shares
+// the state directory and lives, go on.
+func TestKilledHubsCallsEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := &sharing{t, dir, filepath.Join(dir, "hub.json")}
+	writeFile(t, s.config, configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{"policy": map[string]any{
+		"rules": []any{map[string]any{"match": "mcp.s.hang", "then": "allow"}}}}))
+	killed, living := s.launch(), s.launch()
+	for range 3 {
+		s.call(killed, "mcp.s.hang")
+	}
+	s.call(killed, "mcp.s.echo")
+	s.call(living, "mcp.s.hang")
+	eventually(t, "five calls are in the journal", func() bool { return len(s.results()) == 5 })
+	_ = killed.cmd.Process.Kill()
+	<-killed.read
+	var starting sync.WaitGroup
+	for range 2 {
+		starting.Go(func() { s.launch() })
+	}
+	starting.Wait()
+	eventually(t, "the calls of the killed hub have ended", func() bool { ran, waited, _ := s.ended(); return ran == 3 && waited == 1 })
+	if ran, waited, open := s.ended(); ran != 3 || waited != 1 || open != 1 {
+		t.Errorf("%d ran, %d waited, %d are open", ran, waited, open)
+	}
+	_ = living.cmd.Process.Kill()
+	<-living.read
+	s.launch()
+	eventually(t, "the call of the other hub has ended, too", func() bool { ran, _, _ := s.ended(); return ran == 4 })
+	if ran, waited, open := s.ended(); ran != 4 || waited != 1 || open != 0 {
+		t.Errorf("%d ran, %d waited, %d are open", ran, waited, open)
+	}
+	checkRecords(t, filepath.Join(dir, "state", "journal"), 5)
+}
