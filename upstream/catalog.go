@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/paramheader"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -25,6 +26,7 @@ type catalog struct {
 
 	publishing sync.Mutex        // one listing at a time
 	cached     [sha256.Size]byte // digest of the offer in cache; zero where there is none
+	unsaved    *time.Timer       // runs save; nil where the cache is up to the listing
 
 	mu       sync.Mutex
 	unlisted [lists.Count]*fault.Fault // why a list that the server offers was not read when it was last asked for
@@ -34,6 +36,9 @@ type catalog struct {
 	changed  []string                  // the tools that are described otherwise now
 	fresh    freshness                 // of the listing
 }
+
+// saveAfter passes between a listing and its caching: while many servers start, the file would hold up the list that clients wait for.
+const saveAfter = time.Second
 
 // listed holds the lists that a server has just sent.
 type listed struct {
@@ -93,11 +98,16 @@ func (c *catalog) load() (admit.Offer, bool) {
 	return admit.DecodeOffer(data)
 }
 
-// save caches the offer for the next start, unless it is cached already. c.publishing is held.
-func (c *catalog) save(l *admit.Listing) {
-	if c.cache == nil || c.cached == l.Digest {
+// save caches the offer for the next start, unless it is cached already.
+func (c *catalog) save() {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	if c.unsaved == nil {
 		return
 	}
+	c.unsaved.Stop()
+	c.unsaved = nil
+	l, _ := c.current()
 	if err := c.cache.Save(c.identity(), l.Offer.Encode()); err != nil {
 		c.log.Warn("the server's tools will not be listed before it is ready at the next start", "error", err)
 		return
@@ -146,7 +156,9 @@ func (c *catalog) publish(sess *session, got listed) {
 	c.logListing(l, news)
 	c.onChange()
 	c.freshen(sess, got)
-	c.save(l)
+	if c.cache != nil && c.cached != digest && c.unsaved == nil {
+		c.unsaved = time.AfterFunc(saveAfter, c.save)
+	}
 }
 
 // logListing logs what a person should know of a new listing. news are the tools that are described otherwise than before.

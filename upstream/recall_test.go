@@ -217,6 +217,7 @@ func TestCorruptedCatalogIsIgnored(t *testing.T) {
 			if c := h.catalog("s"); len(c.Tools) != 13 || c.Pending {
 				t.Errorf("listed %d tools, pending %v", len(c.Tools), c.Pending)
 			}
+			eventually(t, "what was corrupted is replaced", func() bool { return store.saved() == 2 })
 			for _, data := range store.all() {
 				if !bytes.Equal(data, sound) {
 					t.Errorf("what was corrupted stays: %.100s", data)

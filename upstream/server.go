@@ -164,6 +164,7 @@ func (s *server) keepAlive(ctx context.Context) {
 // finish ends what is left when keepAlive has returned.
 func (s *server) finish() {
 	s.lifecycle.drain()
+	s.catalog.save()
 	if s.connector.http != nil {
 		s.connector.http.Flights.Wait()
 		s.connector.http.Close()

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -45,6 +46,9 @@ type Guard struct {
 	pipe io.WriteCloser // nil where the system needs no guard process, or it could not be started
 	cmd  *exec.Cmd
 	jobs jobs
+	next *scan // has not begun
+
+	scanning sync.Mutex // held while a scan runs
 }
 
 // Start starts the guard process from the program at self. The error says why children would survive a parent that is
@@ -119,12 +123,34 @@ func (g *Guard) Close() error {
 	return nil
 }
 
-// strays returns the processes other than the child itself that descend from it, whatever group they are in now. It
-// knows on Linux only.
-func (c Child) strays() []int {
-	var pids []int
-	for _, pid := range marked(map[string]bool{c.mark: true}) {
-		if pid != c.PID {
+// scan is one look at all processes for what descends from several children.
+type scan struct {
+	marks map[string]bool // of the children; complete once the scan has begun
+	done  bool
+	found map[int]string // the mark of each process that has one of them
+}
+
+// scan looks for the processes that descend from the child, whatever group they are in now. It knows on Linux only. Children
+// that end together share a scan: whoever asks while one runs joins the next, so a scan has always begun after it was asked for.
+func (g *Guard) scan(c Child) (pids []int) {
+	g.mu.Lock()
+	if g.next == nil {
+		g.next = &scan{marks: make(map[string]bool)}
+	}
+	s := g.next
+	s.marks[c.mark] = true
+	g.mu.Unlock()
+
+	g.scanning.Lock()
+	defer g.scanning.Unlock()
+	if !s.done {
+		g.mu.Lock()
+		g.next = nil
+		g.mu.Unlock()
+		s.found, s.done = marked(s.marks), true
+	}
+	for pid, mark := range s.found {
+		if mark == c.mark && pid != c.PID {
 			pids = append(pids, pid)
 		}
 	}
@@ -136,9 +162,9 @@ const maxStrayRounds = 10
 
 // KillStrays kills what descends from the child and has left its group. It looks again until nothing is left: a stray may
 // have started another one while it was looked for.
-func (c Child) KillStrays() {
+func (g *Guard) KillStrays(c Child) {
 	for range maxStrayRounds {
-		pids := c.strays()
+		pids := g.scan(c)
 		if len(pids) == 0 {
 			return
 		}
@@ -199,7 +225,7 @@ func endAll(pids map[int]bool, marks map[string]bool) {
 	for pid := range pids {
 		term(-pid)
 	}
-	strays := marked(marks)
+	strays := slices.Collect(maps.Keys(marked(marks)))
 	for _, pid := range strays {
 		term(pid)
 	}
@@ -211,7 +237,7 @@ func endAll(pids map[int]bool, marks map[string]bool) {
 	for pid := range pids {
 		kill(-pid)
 	}
-	for _, pid := range append(strays, marked(marks)...) {
+	for _, pid := range slices.AppendSeq(strays, maps.Keys(marked(marks))) {
 		kill(pid)
 	}
 }

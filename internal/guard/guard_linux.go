@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marked returns the processes whose environment holds one of the marks. A process that was started with another
+// marked returns the processes whose environment holds one of the marks, with that mark. A process that was started with another
 // environment, or belongs to another user, is not found.
-func marked(marks map[string]bool) []int {
+func marked(marks map[string]bool) map[int]string {
 	if len(marks) == 0 {
 		return nil
 	}
@@ -21,7 +21,7 @@ func marked(marks map[string]bool) []int {
 		return nil
 	}
 	prefix := []byte(markVariable + "=")
-	var pids []int
+	found := make(map[int]string)
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == os.Getpid() {
@@ -33,11 +33,11 @@ func marked(marks map[string]bool) []int {
 		}
 		for v := range bytes.SplitSeq(env, []byte{0}) {
 			if mark, ok := bytes.CutPrefix(v, prefix); ok && marks[string(mark)] {
-				pids = append(pids, pid)
+				found[pid] = string(mark)
 			}
 		}
 	}
-	return pids
+	return found
 }
 
 // Conceal keeps the user's other processes from reading this process's memory and environment, and from tracing it. A

@@ -100,7 +100,7 @@ func (p *Process) wait(stderr *os.File) {
 	// What the child left running has lost its purpose. The group's id cannot belong to somebody else while a process of the
 	// group lives; where none lives, there is nothing to kill.
 	guard.KillGroup(p.cmd)
-	p.guarded.KillStrays()
+	p.guard.KillStrays(p.guarded)
 	p.guard.Remove(p.guarded)
 	// A descendant that left the group may hold stderr open.
 	wait.For(nil, p.read, DrainTime)
