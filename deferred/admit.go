@@ -112,7 +112,7 @@ type finding struct {
 
 // records returns the records of a deferred tool that was found; loaded says that its declaration is sent.
 func (l *Loader) records(f finding, listed *tool.Listed, ref string, loaded bool) []tool.Record {
-	t, now := listed.Tool, l.opts.Now()
+	t, now := listed.Tool, l.opts.Now().UTC()
 	r := tool.DeferredRef{Head: tool.HeadOf(tool.ObjectDeferredRef), ToolID: t.Name, Name: l.reserved.shownName(listed),
 		Namespace: t.Server, SearchHint: annotations(t.Declaration).searchHint, Source: t.Name.Source(), SchemaVisibility: "deferred",
 		LoadingState: tool.LoadingDiscoverable, Reason: tool.ReasonDeferred, SelectionRef: ref, SchemaDigest: t.SchemaDigest,

@@ -128,7 +128,7 @@ func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
 
 // report records a new surface.
 func (l *Loader) report(before, s *split) {
-	now := l.opts.Now()
+	now := l.opts.Now().UTC()
 	s.record.CreatedAt = now
 	kind, data := tool.EventSurfaceCreated, map[string]any{"surface_id": string(s.out.ID), "loaded": len(s.out.Listed),
 		"deferred": len(s.out.Deferred), "excluded": len(s.record.ExcludedTools)}

@@ -45,6 +45,8 @@ type CallHead struct {
 	Invocation tool.InvocationID `json:"invocation_id"`
 	Tool       tool.Name         `json:"tool_id"` // set once it is resolved
 	Actor      string            `json:"actor_ref,omitempty"`
+	Client     *tool.ClientRef   `json:"client,omitempty"` // nil where it has not said what it is
+	Profile    string            `json:"profile,omitempty"`
 	Surface    tool.SurfaceID    `json:"surface_id,omitempty"`
 	Created    time.Time         `json:"created_at"`
 }
@@ -61,6 +63,7 @@ type CallResult struct {
 	Content    json.RawMessage `json:"content,omitempty"`
 	Structured json.RawMessage `json:"structured_content,omitempty"`
 	ContentRef string          `json:"content_ref,omitempty"`
+	Summary    string          `json:"summary,omitempty"` // where the tool says that it has failed: its first words
 }
 
 // CallEnd is how a call ended.
@@ -79,6 +82,8 @@ const (
 	stepAnswered   = "answered"
 	stepResumed    = "resumed"
 	stepNotStarted = "not_started"
+
+	stepAnswerInvalid = "answer_invalid"
 )
 
 // What stands in steps, as it is written and as it is read.
@@ -94,6 +99,9 @@ type (
 	progressStep struct {
 		Message string   `json:"message,omitempty"`
 		Percent *float64 `json:"percent,omitempty"`
+	}
+	answerInvalidStep struct {
+		Problem string `json:"problem"`
 	}
 	resumedStep struct {
 		Surface tool.SurfaceID `json:"surface_id"`
@@ -157,15 +165,19 @@ func (c *Call) Ask(approval string, parent tool.InvocationID, at time.Time) {
 	c.step(string(c.status), at, approvalStep{approval})
 }
 
-// Decide adds a decision and returns its id.
-func (c *Call) Decide(d *tool.PermissionDecision, at time.Time) tool.DecisionID {
+// NextDecision is the id of the decision that Decide adds, where that is the next step.
+func (c *Call) NextDecision() tool.DecisionID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.step(stepDecision, at, d)
-	if d.Behavior != tool.Ask {
-		return "" // which nobody refers to before it is read
-	}
-	return tool.DecisionID(derivedID("dec_", c.Invocation, c.base+len(c.steps)-1))
+	return tool.DecisionID(derivedID("dec_", c.Invocation, c.base+len(c.steps)))
+}
+
+// Decide adds a decision. One that asks is followed by Ask where a person is asked.
+func (c *Call) Decide(d *tool.PermissionDecision, at time.Time) { c.add(stepDecision, at, d) }
+
+// AnswerInvalid adds that an answer to the question about the call was none. problem says why.
+func (c *Call) AnswerInvalid(problem string, at time.Time) {
+	c.add(stepAnswerInvalid, at, answerInvalidStep{problem})
 }
 
 // Mutate adds a change of the input, and what is the input since then.
@@ -256,7 +268,7 @@ func (c *Call) appendLine(dst []byte, end *CallEnd) ([]byte, error) {
 		r, c.endedUS = end.CallResult, end.At.Sub(c.Created).Microseconds()
 		l.EndedUS, l.From, l.Steps, l.Error = &c.endedUS, c.base, c.steps, end.Error
 		r.Content, r.Structured = OneLine(r.Content), OneLine(r.Structured) // else the inputs lost their white space, too
-		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" {
+		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" {
 			end.CallResult = r
 			l.Result = &end.CallResult
 		}

@@ -82,6 +82,9 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 		c.Created = c.Created.Truncate(time.Microsecond).UTC()
 		at := c.Created.Add(time.Millisecond)
 		c.Input = in
+		if d.ExpiresAt != nil {
+			d.ExpiresAt = new(d.ExpiresAt.UTC()) // as all times are when they are read
+		}
 		c.Decide(&d, at)
 		c.Mutate(&m, in.Model, in.ModelRef, at)
 		c.Answered(mapping, at)
@@ -98,7 +101,8 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, got[tool.ObjectPermissionDecision][0], tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision),
-			DecisionID: tool.DecisionID(derivedID("dec_", c.Invocation, 1)), InvocationID: c.Invocation, PermissionDecision: d, DecidedAt: at})
+			DecisionID: tool.DecisionID(derivedID("dec_", c.Invocation, 1)), InvocationID: c.Invocation, ToolID: c.Tool, ActorRef: c.Actor,
+			PermissionDecision: d, DecidedAt: at})
 		same(t, got[tool.ObjectInputMutation][0], tool.InputMutationRecord{Head: tool.HeadOf(tool.ObjectInputMutation),
 			MutationID: tool.MutationID(derivedID("mut_", c.Invocation, 2)), InvocationID: c.Invocation, InputMutation: m, CreatedAt: at})
 		var r tool.Result
@@ -109,7 +113,9 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 		same(t, encoded(t, inv.ExternalMappings[1]), mapping)
 		same(t, encoded(t, CallInput{inv.ModelInput, inv.ModelInputRef, inv.ObservableInput}), in)
 		same(t, encoded(t, CallInput{inv.PermissionInput, inv.PermissionInputRef, nil}), CallInput{in.Model, in.ModelRef, nil})
-		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef}), end.CallResult)
+		want := end.CallResult
+		want.Summary = failure.Message
+		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef, r.Summary}), want)
 	}
 	if refused > 500 {
 		t.Errorf("%d of 1000 are refused: too few are compared", refused)

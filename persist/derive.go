@@ -22,7 +22,8 @@ type derivation struct {
 	next       int
 	moves      []tool.StatusTransition
 	decided    []tool.DecisionID
-	mapped     int // external mappings so far
+	asked      tool.DecisionID // the decision to ask that nothing has answered; "" for none
+	mapped     int             // external mappings so far
 	started    *time.Time
 	reports    int
 	changed    mutationStep // the last one
@@ -74,7 +75,7 @@ func (c *derivation) step(i int) {
 	at := c.time(us)
 	switch name {
 	case stepDecision:
-		c.decision(data, at)
+		c.decision(data, at, c.follows(i, string(tool.StatusAwaitingApproval)))
 	case stepMutation:
 		c.changed = mutationStep{}
 		c.decode(data, &c.changed)
@@ -91,6 +92,10 @@ func (c *derivation) step(i int) {
 		now := resumedStep{c.Surface}
 		c.decode(data, &now)
 		c.Surface = now.Surface
+	case stepAnswerInvalid:
+		var said answerInvalidStep
+		c.decode(data, &said)
+		c.report(progressStep{Message: stepAnswerInvalid + ": " + said.Problem}, at)
 	case stepNotStarted:
 	default:
 		var members map[string]any
@@ -99,9 +104,13 @@ func (c *derivation) step(i int) {
 			c.event(tool.EventType(name), at, members)
 			return
 		}
-		started := len(c.Steps) <= i+1 || !bytes.HasPrefix(c.Steps[i+1], []byte(`["`+stepNotStarted+`"`))
-		c.move(tool.Status(name), at, members, started)
+		c.move(tool.Status(name), at, members, !c.follows(i, stepNotStarted))
 	}
+}
+
+// follows reports whether the line has a step of that name after step i.
+func (c *derivation) follows(i int, name string) bool {
+	return i+1 < len(c.Steps) && bytes.HasPrefix(c.Steps[i+1], []byte(`["`+name+`"`))
 }
 
 // move yields what comes with a status.
@@ -109,12 +118,7 @@ func (c *derivation) move(s tool.Status, at time.Time, data map[string]any, star
 	before := c.status()
 	c.moves = append(c.moves, tool.StatusTransition{Status: s, At: at})
 	switch s {
-	case tool.StatusPlanned:
-		id := c.Tool
-		c.Tool = tool.UnknownTool // as it is not resolved yet
-		c.event(eventOf(s), at, nil)
-		c.Tool = id
-	case tool.StatusSelected, tool.StatusArgumentsReady, tool.StatusQueued:
+	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady, tool.StatusQueued:
 		c.event(eventOf(s), at, nil)
 	case tool.StatusAwaitingApproval:
 		if n := len(c.decided); n > 0 {
@@ -154,31 +158,50 @@ func (c *derivation) status() tool.Status {
 	return c.moves[len(c.moves)-1].Status
 }
 
-func (c *derivation) decision(data json.RawMessage, at time.Time) {
+// decision yields a decision and its event. A decision to ask asks: its event is a request, which awaiting_approval yields where
+// that follows. The next other decision closes it.
+func (c *derivation) decision(data json.RawMessage, at time.Time, awaited bool) {
 	r := tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.DecisionID(c.id("dec_")),
-		InvocationID: c.Invocation, DecidedAt: at}
+		InvocationID: c.Invocation, ToolID: c.Tool, ActorRef: c.Actor, DecidedAt: at}
 	c.decode(data, &r.PermissionDecision)
+	if r.ExpiresAt != nil {
+		r.ExpiresAt = new(r.ExpiresAt.UTC())
+	}
 	c.decided = append(c.decided, r.DecisionID)
+	if r.Behavior == tool.Ask {
+		c.asked = r.DecisionID
+		c.record(r)
+		if !awaited {
+			c.event(tool.EventPermissionRequested, at, map[string]any{"decision_id": r.DecisionID})
+		}
+		return
+	}
+	said := map[string]any{"behavior": r.Behavior, "decision_id": r.DecisionID}
+	if r.Closes, c.asked = c.asked, ""; r.Closes != "" {
+		said["closes_decision_id"] = r.Closes
+	}
 	c.record(r)
-	c.event(tool.EventPermissionDecided, at, map[string]any{"behavior": r.Behavior, "decision_id": r.DecisionID})
+	c.event(tool.EventPermissionDecided, at, said)
 }
 
 func (c *derivation) progress(data json.RawMessage, at time.Time) {
 	var said progressStep
 	c.decode(data, &said)
+	c.report(said, at)
+}
+
+// report yields a report of progress and its event.
+func (c *derivation) report(said progressStep, at time.Time) {
 	c.reports++
 	r := tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.ProgressID(c.id("prg_")), InvocationID: c.Invocation,
 		Sequence: c.reports, Status: tool.StatusRunning, Message: said.Message, Percent: said.Percent, Timestamp: at}
 	since := cmp.Or(c.started, &c.Created)
-	waits := c.status() == tool.StatusAwaitingApproval
-	if waits {
+	if c.status() == tool.StatusAwaitingApproval {
 		r.Status, since = tool.StatusAwaitingApproval, &c.Created
 	}
 	r.ElapsedMS = at.Sub(*since).Milliseconds()
 	c.record(r)
-	if !waits {
-		c.event(tool.EventInvocationProgress, at, map[string]any{"progress_id": r.ProgressID})
-	}
+	c.event(tool.EventInvocationProgress, at, map[string]any{"progress_id": r.ProgressID})
 }
 
 // end yields the objects of the end of the call.
@@ -188,6 +211,7 @@ func (c *derivation) end() {
 		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, CreatedAt: at}
 	if c.Result != nil {
 		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
+		r.Summary = c.Result.Summary
 	}
 	data := map[string]any{}
 	if c.Error != nil {
@@ -208,8 +232,8 @@ func (c *derivation) end() {
 func (c *derivation) invocation(s tool.Status) {
 	r := tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: c.Invocation, ToolID: c.Tool, SurfaceID: c.Surface,
 		Status: s, ModelInput: c.Model, ObservableInput: c.Observable, PermissionInput: c.changed.Input, ModelInputRef: c.ModelRef,
-		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, ActorRef: c.Actor, PermissionDecisions: c.decided,
-		StatusTransitions: c.moves, ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], CreatedAt: c.Created, StartedAt: c.started}
+		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, ActorRef: c.Actor, Client: c.Client, Profile: c.Profile,
+		PermissionDecisions: c.decided, StatusTransitions: c.moves, ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], CreatedAt: c.Created, StartedAt: c.started}
 	for _, m := range r.ExternalMappings {
 		if m.Role == "client" {
 			r.NativeCallID = m.JSONRPCRequestID

@@ -149,7 +149,12 @@ type Invocation struct {
 	// ParentInvocationID is the invocation that ended as yielded and that this one goes on with. The standard has no member for that.
 	ParentInvocationID InvocationID `json:"parent_invocation_id,omitempty"`
 
-	ActorRef            string             `json:"actor_ref,omitempty"`
+	ActorRef string `json:"actor_ref,omitempty"`
+
+	// What the client calls itself, and the profile whose tools it sees. The standard has no members for them.
+	Client  *ClientRef `json:"client,omitempty"`
+	Profile string     `json:"profile,omitempty"`
+
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
 	PolicyRefs          []string           `json:"policy_refs,omitempty"`
 	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`
@@ -242,6 +247,12 @@ type PermissionDecisionRecord struct {
 	Head
 	DecisionID   DecisionID   `json:"decision_id"`
 	InvocationID InvocationID `json:"invocation_id"`
+
+	// What it is about, who called, and the decision to ask that it answers. The standard has no members for them.
+	ToolID   Name       `json:"tool_id,omitempty"`
+	ActorRef string     `json:"actor_ref,omitempty"`
+	Closes   DecisionID `json:"closes_decision_id,omitempty"`
+
 	PermissionDecision
 	DecidedAt time.Time `json:"decided_at"`
 }
@@ -265,7 +276,7 @@ type PermissionDecision struct {
 	BlockedPath            string           `json:"blocked_path,omitempty"`             // the path that the decision is about
 	ContentBlocks          []map[string]any `json:"content_blocks,omitempty"`           // what the person says to the model, denying
 	AcceptFeedback         string           `json:"accept_feedback,omitempty"`          // what the person says to the model, allowing
-	ExpiresAt              *time.Time       `json:"expires_at,omitempty"`
+	ExpiresAt              *time.Time       `json:"expires_at,omitempty"`               // of an ask: no answer until then denies
 }
 
 // InputMutationRecord is the standard's tool_input_mutation.

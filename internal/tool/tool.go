@@ -108,6 +108,12 @@ type Client struct {
 	Names           string // the naming style that it asks for with its address; "" where it asks for none
 }
 
+// ClientRef is what a client calls itself, as records have it.
+type ClientRef struct {
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
 // Is reports whether the client claims to be the program of that name, given in lower case. Its name may go on after a
 // character that ends the word: "zed-nightly" is Zed, "zedtool" is not.
 func (c Client) Is(program string) bool {

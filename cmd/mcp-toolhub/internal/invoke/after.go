@@ -8,8 +8,10 @@ import (
 	"log/slog"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // mapResult makes the one result of the invocation, from the executor's reply or from the failure.
@@ -29,6 +31,7 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 		inv.outcome.Class = tool.ClassExecutionFailed
 		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: tool.ClassExecutionFailed,
 			Message: "the tool answered with isError", Recoverability: recoverFixInput}
+		inv.end.Summary = summaryOf(inv.outcome.Object)
 		return nil
 	}
 	inv.moveTo(tool.StatusSucceeded)
@@ -50,6 +53,9 @@ func (inv *invocation) mapFailure() {
 	if inv.yielded {
 		status = tool.StatusYielded
 	}
+	if status == tool.StatusValidationFailed && !inv.invalid {
+		inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
+	}
 	inv.moveTo(status)
 	inv.outcome.Class = f.Class
 	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
@@ -57,6 +63,7 @@ func (inv *invocation) mapFailure() {
 	if inv.rpcErr != nil {
 		inv.outcome.Err = inv.rpcErr
 		inv.end.Error.NativeErrorRef, _ = json.Marshal(map[string]int64{"jsonrpc_error_code": inv.rpcErr.Code})
+		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
 	}
 	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message))
@@ -72,6 +79,18 @@ func (inv *invocation) setResult(r tool.Reply) {
 	if inv.outcome.Object, read = r.Object.(rawjson.Object); !read {
 		inv.outcome.Object, _ = rawjson.ReadObject(r.Result) // what is no object has no members, and whoever sends it finds out
 	}
+}
+
+// summaryOf returns the first text of the content of a result, without secrets in addresses; "" where there is none.
+func summaryOf(result rawjson.Object) (summary string) {
+	content, _ := result.Get("content")
+	_ = rawjson.Elements(content, func(block []byte) bool {
+		if kind, _ := rawjson.GetString(block, "type"); kind == "text" {
+			summary, _ = rawjson.GetString(block, "text")
+		}
+		return summary == ""
+	})
+	return short(target.Masked(short(summary), false))
 }
 
 // statusOf returns the terminal status for a class of failure.

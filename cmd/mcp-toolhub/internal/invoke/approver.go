@@ -93,13 +93,18 @@ func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool) (l
 // ask puts the question to a person, waits for the answer and makes it the decision that counts.
 func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest) error {
 	if a.opts.Approvals == nil {
+		inv.decided(q.decision)
 		return a.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")
 	}
 	var err error
 	if q.ticket, err = a.opts.Approvals.Ask(a.checked(q, inv.listed.Tool, q.forPeople(a.binding(q.gate, inv, &q.request)))); err != nil {
+		inv.decided(q.decision)
 		return a.deny(inv, q, "nobody", err.Error())
 	}
 	defer q.ticket.Leave()
+	expires := q.ticket.Expires().UTC()
+	q.decision.ExpiresAt = &expires
+	inv.decided(q.decision)
 	inv.status = tool.StatusAwaitingApproval
 	inv.record.Ask(string(q.ticket.ID()), q.ticket.Parent(), inv.now())
 	inv.describe()
@@ -455,7 +460,7 @@ func (a *approver) deny(inv *invocation, q *approvalRequest, kind, why string) e
 		why += ". " + q.wayOut()
 	}
 	d := *q.decision
-	d.Behavior, d.Source, d.SuggestedUpdates = tool.Deny, kind, nil
+	d.Behavior, d.Source, d.SuggestedUpdates, d.ExpiresAt = tool.Deny, kind, nil, nil
 	asked, _ := q.decision.Reason["message"].(string)
 	d.Reason = map[string]any{"type": kind, "message": why, "asked_because": asked}
 	q.sayUnasked(&d)

@@ -78,6 +78,7 @@ func (v *validator) check(inv *invocation, args json.RawMessage) error {
 	if invalid == nil {
 		return err
 	}
+	inv.invalid = true
 	inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": invalid.Problems, "mode": string(t.Validate)}, inv.now())
 	if t.Validate == tool.ValidateWarn {
 		return nil

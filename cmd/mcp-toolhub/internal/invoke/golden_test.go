@@ -151,6 +151,30 @@ func plainStories() []story {
 			return tool.Reply{Result: json.RawMessage(answer), Mapping: upstream}, nil
 		})},
 		{"progress", doing(reportsProgress)},
+		{"progress_at_the_end", doing(func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
+			text := []byte(`{"progress":1,"total":3}`)
+			for i := range 3 {
+				text[len(`{"progress":`)] = byte('1' + i)
+				e.Progress(tool.Progress{Params: text})
+				time.Sleep(10 * time.Millisecond)
+			}
+			return tool.Reply{Result: json.RawMessage(answer), Mapping: upstream}, nil
+		})},
+		{"progress_before_something_else", doing(func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
+			for _, message := range []string{"first", "lost", "before"} {
+				e.Progress(tool.Progress{Params: json.RawMessage(`{}`), Message: message})
+				time.Sleep(10 * time.Millisecond)
+			}
+			e.Record(recordsOf(e.Invocation)...)
+			return tool.Reply{Result: json.RawMessage(answer)}, nil
+		})},
+		{"a_client_with_a_name", func(t *testing.T, b *bench) {
+			c := b.callOf("mcp.s.t", `{"n":1}`)
+			c.Actor.Client = tool.Client{Name: strings.Repeat("é", 120), Version: "1.2"}
+			b.Invoke(t.Context(), c)
+		}},
+		{"large_error", doing(ok(`{"content":[{"type":"image"},{"type":"text","text":"no page https://ann:hush@example.com/ ` +
+			strings.Repeat("x", persist.InlineLimit) + `"}],"isError":true}`))},
 		{"records_of_the_executor", doing(func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 			e.Record(recordsOf(e.Invocation)...)
 			return tool.Reply{Result: json.RawMessage(answer)}, nil

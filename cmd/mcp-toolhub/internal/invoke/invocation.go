@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -26,10 +27,12 @@ type invocation struct {
 
 	status tool.Status
 	record persist.Call
+	client tool.ClientRef // as the record has it
 
 	decision tool.PermissionDecision // the last one, as it is recorded
 
 	described bool // the record has the input
+	invalid   bool // the record says what is wrong with the arguments
 
 	late    *time.Timer // calls noteLate while the executor runs and the journal has no line
 	overdue bool        // it has called that, which may go on after the end
@@ -74,9 +77,24 @@ func (p *Pipeline) begin(c *Call) *invocation {
 		inv.id = tool.NewInvocationID()
 	}
 	inv.keyed = p.opts.Digest
-	inv.record.Begin(persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
-		Created: inv.now()}, clientSide(inv.call))
+	head := persist.CallHead{Invocation: inv.id, Tool: tool.UnknownTool, Surface: c.Surface.ID, Actor: c.Actor.Ref(),
+		Profile: c.Surface.Profile, Created: inv.now()}
+	if inv.client = (tool.ClientRef{Name: short(c.Actor.Client.Name), Version: short(c.Actor.Client.Version)}); inv.client != (tool.ClientRef{}) {
+		head.Client = &inv.client
+	}
+	inv.record.Begin(head, clientSide(inv.call))
 	return inv
+}
+
+// maxSaid bounds the bytes of a text of strangers that each call's record repeats.
+const maxSaid = 200
+
+// short is the beginning of a text of strangers.
+func short(text string) string {
+	if len(text) <= maxSaid {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
 }
 
 // clientSide returns the native ids of a call on the client's side.

@@ -40,14 +40,15 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.approver.binding(g, inv, &r) {
 		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by}) // nothing is remembered, so nothing can fail
 	}
-	id := inv.decided(&d)
+	if d.Behavior == tool.Ask {
+		asked := d // which stays, and so d, that most calls have, need not
+		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked, id: inv.record.NextDecision()})
+	}
+	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
 		inv.permitted = permitted{aims(&r), gate.Command(&r)}
 		return nil
-	case tool.Ask:
-		asked := d // which stays, and so d, that most calls have, need not
-		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked, id: id})
 	}
 	return denied(&d)
 }
@@ -97,12 +98,12 @@ func aims(r *policy.Request) []tool.Aim {
 }
 
 // decided records a decision.
-func (inv *invocation) decided(d *tool.PermissionDecision) tool.DecisionID {
+func (inv *invocation) decided(d *tool.PermissionDecision) {
 	written := &inv.decision
 	if *written = *d; written.UpdatedInput != nil {
 		written.UpdatedInput, written.UpdatedInputRef = inv.inline(written.UpdatedInput)
 	}
-	return inv.record.Decide(written, inv.now())
+	inv.record.Decide(written, inv.now())
 }
 
 // denied returns the failure of a call that d denies: what the model is told, and what it can do.

@@ -15,6 +15,7 @@ func (x *reporter) record(records ...tool.Record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.closed {
+		x.catchUp()
 		x.inv.record.Add(x.inv.now(), records...)
 	}
 }
@@ -29,11 +30,15 @@ type reporter struct {
 	mu       sync.Mutex
 	closed   bool
 	recorded time.Time
+	pending  bool // the last report is not recorded: it is last, of lastAt
+	last     tool.Progress
+	lastAt   time.Time
 	asking   int // questions that wait for the client
 	waits    int // how often the call has begun to wait for it
 }
 
-// recordEvery bounds the journal lines of a chatty tool; every report still reaches the client.
+// recordEvery bounds the journal lines of a chatty tool. Every report still reaches the client, and the last one before anything
+// else happens is always recorded.
 const recordEvery = 100 * time.Millisecond
 
 // maxWaits bounds the journal lines of a server that asks without end; every question still reaches the client.
@@ -61,6 +66,7 @@ func (x *reporter) waiting(change int) {
 	if x.closed || before > 0 && x.asking > 0 || x.waits > maxWaits {
 		return
 	}
+	x.catchUp()
 	if x.asking == 0 {
 		x.inv.moveTo(tool.StatusRunning)
 		return
@@ -80,14 +86,25 @@ func (x *reporter) report(update tool.Progress) {
 		return
 	}
 	if now := x.inv.now(); x.recorded.IsZero() || now.Sub(x.recorded) >= recordEvery {
-		x.recorded = now
+		x.recorded, x.pending = now, false
 		x.progress(update, now)
 		if x.inv.record.IsOpen() { // otherwise it is soon, or the call ends
 			x.note("progress is not in the journal")
 		}
+	} else {
+		x.pending, x.lastAt, x.last.Message = true, now, update.Message
+		x.last.Params = append(x.last.Params[:0], update.Params...)
 	}
 	if x.inv.call.Progress != nil {
 		x.inv.call.Progress(update)
+	}
+}
+
+// catchUp records the last report, where it came too soon after the one before. x.mu is held.
+func (x *reporter) catchUp() {
+	if x.pending {
+		x.pending = false
+		x.progress(x.last, x.lastAt)
 	}
 }
 
@@ -108,6 +125,7 @@ func (x *reporter) progress(update tool.Progress, now time.Time) {
 func (x *reporter) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.catchUp()
 	x.closed = true
 	if x.inv.status == tool.StatusNeedsInput { // the call ended with a question open
 		x.inv.moveTo(tool.StatusRunning)
