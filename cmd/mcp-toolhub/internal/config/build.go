@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -114,10 +113,6 @@ func (r *reader) door(h *hub) downstream.Config {
 			"add hub.auth.tokens, or listen on 127.0.0.1")
 	}
 	return c
-}
-
-func (r *reader) place(p textfile.Position) string {
-	return fmt.Sprintf("%s:%d:%d", r.File, p.Line, p.Column)
 }
 
 func (r *reader) profile(e shape.Entry[profile]) namespace.Profile {
