@@ -52,6 +52,7 @@ type split struct {
 // surface is returned as long as nothing changes. A direct view is returned as it is.
 func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if strings.HasPrefix(full.Profile, directPrefix) {
+		l.reportDirect(full)
 		return full
 	}
 	key := splitKey{full.Profile, full.Style, full.Audience, ruleOf(l.rules, client), client.Apps}
@@ -137,6 +138,32 @@ func (l *Loader) report(before, s *split) {
 	}
 	l.opts.Record(s.record, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
 		Source: tool.EventSource, Subject: string(s.out.ID), Time: now, Data: data})
+}
+
+// reportDirect records a direct view that is new or changed.
+func (l *Loader) reportDirect(full *tool.Surface) {
+	key := splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
+	l.mu.Lock()
+	known := l.direct[key]
+	if len(l.direct) >= maxSplits {
+		clear(l.direct) // most are of audiences that no longer exist
+	}
+	l.direct[key] = full
+	l.mu.Unlock()
+	if known == full || known != nil && known.ID == full.ID {
+		return
+	}
+	p := splitting{full: full, settings: Settings{Mode: ModeNever}, costs: make(map[*byte]int)}
+	reasons := make(map[tool.Name]string)
+	for _, t := range full.Listed {
+		p.tokens += p.cost(t)
+		reasons[t.Tool.Name] = reasonAll
+	}
+	var before *split
+	if known != nil {
+		before = &split{out: known}
+	}
+	l.report(before, &split{out: full, record: p.record(full, "", reasons)})
 }
 
 // splitting makes one split.
@@ -330,10 +357,19 @@ func (p *splitting) aliases() map[string]*tool.Listed {
 const maxRecorded = 1000
 
 func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]string) tool.SurfaceRecord {
-	r := tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: s.ID, Scope: "profile:" + s.Profile,
+	scope := "profile:" + s.Profile
+	if server, direct := strings.CutPrefix(s.Profile, directPrefix); direct {
+		scope = "server:" + server
+	}
+	r := tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: s.ID, Scope: scope,
 		Producer: tool.EventSource, LoadedTools: make([]tool.SurfaceTool, 0, len(s.Listed)),
 		DeferredTools: make([]tool.Name, 0, len(s.Deferred)), BlockedTools: []tool.SurfaceTool{},
-		ExcludedTools: []tool.Exclusion{}, SurfaceReason: cmp.Or(why, reasonAll), Digest: s.Digest}
+		ExcludedTools: []tool.Exclusion{}, SurfaceReason: cmp.Or(why, reasonAll), Digest: s.Digest,
+		ToolRefs: make([]tool.Name, 0, len(s.Listed)+min(len(s.Deferred), maxRecorded)), ToolChoice: "auto", Requirements: []string{},
+		Model: map[string]any{}, Roles: map[string]any{}, PolicyRefs: []string{}, RuntimeRefs: []string{}}
+	if s.Audience != "" {
+		r.Roles["audience"] = s.Audience
+	}
 	for _, e := range s.Excluded {
 		if e.Code == tool.CodePolicyBlocked {
 			r.BlockedTools = append(r.BlockedTools, tool.SurfaceTool{ToolID: tool.Name(e.Tool), Name: e.Tool, Reason: e.Code})
@@ -343,6 +379,7 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 	}
 	loaded := 0
 	for _, t := range s.Listed {
+		r.ToolRefs = append(r.ToolRefs, t.Tool.Name)
 		r.LoadedTools = append(r.LoadedTools, tool.SurfaceTool{ToolID: t.Tool.Name, Name: t.Name, Reason: reasons[t.Tool.Name]})
 		loaded += p.cost(t)
 	}
@@ -357,11 +394,12 @@ func (p *splitting) record(s *tool.Surface, why string, reasons map[tool.Name]st
 		}
 		r.DeferredTools = append(r.DeferredTools, name)
 	}
+	r.ToolRefs = append(r.ToolRefs, r.DeferredTools...)
 	r.SelectionPolicy = map[string]any{"mode": string(p.settings.Mode), "budget_tokens": p.budget(), "style": s.Style,
 		"estimated_tokens": p.tokens, "loaded_tokens": loaded, "deferred_reason": tool.ReasonDeferred,
 		"deferred_total": len(s.Deferred)}
 	if p.rule.name != "" {
-		r.Model = map[string]any{"client": p.rule.name}
+		r.Model["client"] = p.rule.name
 		if p.rule.cap > 0 {
 			r.Model["max_tools"] = p.rule.cap
 		}

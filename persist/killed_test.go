@@ -159,7 +159,10 @@ func TestSettledFilesAreNotReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(text), "\n")
-	writeFile(t, path, strings.Repeat(" ", len(text)-1)+"\n"+lines[0]) // as if only the first line were there, again
+	open := lines[0] + strings.Repeat(" ", len(text)-len(lines[0])-1) + "\n" // as if the last line were not there
+	writeFile(t, path, open)
+	endKilled(t, dir, 0)
+	writeFile(t, path, open+lines[0])
 	endKilled(t, dir, 1)
 	endKilled(t, dir, 0)
 }

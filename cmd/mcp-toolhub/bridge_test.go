@@ -266,10 +266,11 @@ func checkJournal(t testing.TB, dir string, calls int) {
 func checkRecords(t testing.TB, dir string, calls int) {
 	t.Helper()
 	validate := recordSchemas(t)
-	begun, ended, lines, refs := map[string]bool{}, map[string]int{}, 0, inputRefs{}
+	begun, ended, lines, refs, surfaces := map[string]bool{}, map[string]int{}, 0, inputRefs{}, surfaceRefs{}
 	err := persist.Read(dir, func(line json.RawMessage) bool {
 		lines++
 		refs.take(t, line)
+		surfaces.take(t, line)
 		var record struct {
 			Object       tool.Object `json:"object"`
 			InvocationID string      `json:"invocation_id"`
@@ -296,6 +297,7 @@ func checkRecords(t testing.TB, dir string, calls int) {
 		t.Fatal(err)
 	}
 	refs.check(t)
+	surfaces.check(t)
 	if calls < 0 {
 		return
 	}

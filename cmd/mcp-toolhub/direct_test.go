@@ -58,6 +58,7 @@ func TestDirectViews(t *testing.T) {
 	if status, _, got := two.post(rawRequest{id: "9", method: "tools/list", params: "{}"}); status != http.StatusNotFound {
 		t.Errorf("the view of a server that is gone: %d %v", status, got)
 	}
+	checkRecordsBeneath(t, hub.cmd.Dir) // each view has a record, too
 }
 
 // TestDirectViewOverStdio holds that a client that starts the hub can have one server alone.

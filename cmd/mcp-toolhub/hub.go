@@ -182,6 +182,13 @@ func (h *hub) newSurfaces(first *configured, key []byte) error {
 
 // recordSurface writes a new surface to the journal. The request that brought it about does not wait for that.
 func (h *hub) recordSurface(records ...tool.Record) {
+	for i, r := range records {
+		if s, ok := r.(tool.SurfaceRecord); ok {
+			s.PolicyRefs = []string{"policy:" + h.surfaces.now().gate.Engine().Version()}
+			s.RuntimeRefs = []string{"mcp-toolhub/" + version()}
+			records[i] = s
+		}
+	}
 	if err := h.journal.Append(context.Background(), records...); err != nil {
 		h.logger.Warn("a surface is not in the journal", "error", err)
 	}

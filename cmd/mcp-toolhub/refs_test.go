@@ -44,6 +44,41 @@ func (r inputRefs) take(t testing.TB, line json.RawMessage) {
 	}
 }
 
+// surfaceRefs are the surfaces that records name; true of those that have a record of their own.
+type surfaceRefs map[tool.SurfaceID]bool
+
+func (r surfaceRefs) take(t testing.TB, line json.RawMessage) {
+	t.Helper()
+	var named struct {
+		Object  tool.Object    `json:"object"`
+		Surface tool.SurfaceID `json:"surface_id"`
+	}
+	mustDecode(t, string(line), &named)
+	r[named.Surface] = r[named.Surface] || named.Object == tool.ObjectSurface
+	if named.Object != tool.ObjectSurface {
+		return
+	}
+	var members map[string]any
+	mustDecode(t, string(line), &members)
+	for _, name := range []string{"surface_id", "scope", "created_at", "producer", "tool_refs", "loaded_tools", "deferred_tools", "blocked_tools",
+		"excluded_tools", "selection_policy", "default_tool_choice", "capability_requirements", "model_capabilities", "role_constraints",
+		"policy_refs", "runtime_refs", "surface_reason"} {
+		if members[name] == nil {
+			t.Errorf("the surface %s says nothing of %s", named.Surface, name)
+		}
+	}
+}
+
+// check: every surface that a record names has a record.
+func (r surfaceRefs) check(t testing.TB) {
+	t.Helper()
+	for id, recorded := range r {
+		if id != "" && !recorded {
+			t.Errorf("the surface %s has no record", id)
+		}
+	}
+}
+
 // check: a ref is the digest of bytes that a record holds; of an input that is masked there, it is a keyed one.
 func (r inputRefs) check(t testing.TB) {
 	t.Helper()

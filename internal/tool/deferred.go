@@ -59,19 +59,26 @@ type DeferredRef struct {
 	CreatedAt        time.Time    `json:"created_at"`
 }
 
-// SurfaceRecord is the standard's tool_surface: the tools that one kind of caller sees from now on.
+// SurfaceRecord is the standard's tool_surface: the tools that one kind of caller sees from now on. All members that the standard
+// names are always there.
 type SurfaceRecord struct {
 	Head
 	SurfaceID       SurfaceID      `json:"surface_id"`
-	Scope           string         `json:"scope"` // "profile:<name>"
+	Scope           string         `json:"scope"` // "profile:<name>", "server:<id>" for a direct view
 	CreatedAt       time.Time      `json:"created_at"`
 	Producer        string         `json:"producer"`
+	ToolRefs        []Name         `json:"tool_refs"` // the loaded and the deferred tools, as these members name them
 	LoadedTools     []SurfaceTool  `json:"loaded_tools"`
 	DeferredTools   []Name         `json:"deferred_tools"` // or, of very many, globs over names; reason of all: ReasonDeferred
 	BlockedTools    []SurfaceTool  `json:"blocked_tools"`
 	ExcludedTools   []Exclusion    `json:"excluded_tools"`
 	SelectionPolicy map[string]any `json:"selection_policy"`
-	Model           map[string]any `json:"model_capabilities,omitempty"`
+	ToolChoice      string         `json:"default_tool_choice"`     // always "auto": the client's model chooses
+	Requirements    []string       `json:"capability_requirements"` // always empty: every client can call every tool of its surface
+	Model           map[string]any `json:"model_capabilities"`      // what is known of the client
+	Roles           map[string]any `json:"role_constraints"`        // audience: the digest of the tools that the policy hides from the caller
+	PolicyRefs      []string       `json:"policy_refs"`
+	RuntimeRefs     []string       `json:"runtime_refs"` // the program that made it
 	SurfaceReason   string         `json:"surface_reason"`
 	Digest          string         `json:"digest"`
 }
