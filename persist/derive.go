@@ -32,9 +32,12 @@ type derivation struct {
 	err        error
 }
 
+// callPrefix begins the lines of calls.
+const callPrefix = `{"object":"` + string(ObjectCall) + `"`
+
 // line yields the objects of a line: the line itself where it is no call record.
 func (d *deriver) line(line json.RawMessage, yield func(json.RawMessage) bool) (more bool, err error) {
-	if !bytes.HasPrefix(line, []byte(`{"object":"`+ObjectCall+`"`)) {
+	if !bytes.HasPrefix(line, []byte(callPrefix)) {
 		return yield(line), nil
 	}
 	var l callRecord
