@@ -206,6 +206,13 @@ var mayImport = map[string]map[string]string{
 		"policy":          "remembered answers",
 		"policy/approval": "questions and answers",
 	},
+	"cmd/mcp-toolhub/internal/events": {
+		"internal/tool":    "events are the vocabulary's",
+		"internal/rawjson": "objects of the journal stay raw",
+		"persist":          "reads the journal",
+		"policy":           "options of a question are its choices",
+		"policy/facts":     "the journal has them of each tool",
+	},
 	"cmd/mcp-toolhub/internal/config": {
 		"upstream":                             "its Config",
 		"namespace":                            "its Profile",

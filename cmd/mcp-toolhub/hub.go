@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/embed"
@@ -41,6 +42,7 @@ type hub struct {
 	server     *downstream.Server
 	meaning    *embed.Store // nil where no embeddings are configured
 	stopEnding func()       // of endKilled
+	events     events.Server
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 }
@@ -90,6 +92,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
 		return nil, err
 	}
+	h.events.Dir, h.events.Logger, h.events.Facts = s.Journal.Dir, logger, h.factsNamed
 	key, err := seal.LoadKey(filepath.Join(s.StateDir, stateKey))
 	if err != nil {
 		return nil, err
@@ -127,7 +130,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 	h.server, err = downstream.New(s.Downstream, first.views(), downstream.Deps{Surfaces: h.surfaces, Pipeline: h.pipeline,
 		Servers: h.group, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
-		SessionEnded: h.permission.grants.EndSession,
+		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve,
 		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
 			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
 		}})

@@ -23,7 +23,7 @@ const (
 // mayImportOthers says which packages may import a module that shapes what it touches. Anything else goes through them.
 var mayImportOthers = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk":   {"upstream", "upstream/internal/transport", "upstream/internal/hop", "cmd/mcp-toolhub/internal/downstream", "cmd/mcp-toolhub/internal/demo"},
-	"github.com/google/cel-go":                 {"policy"},
+	"github.com/google/cel-go":                 {"policy", "cmd/mcp-toolhub/internal/events"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/schema"},
 	"github.com/spf13/cobra":                   {"cmd/mcp-toolhub"},
 	"github.com/goccy/go-yaml":                 {"internal/textfile"},

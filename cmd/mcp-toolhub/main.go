@@ -196,6 +196,7 @@ func commands() []func(*app) *cobra.Command {
 		approvalsCommand,
 		policyCommand,
 		journalCommand,
+		eventsCommand,
 		evalCommand,
 		demoServerCommand,
 		versionCommand,

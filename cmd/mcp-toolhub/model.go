@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -108,6 +109,10 @@ func (m model) Watch(ctx context.Context) <-chan approval.Event {
 }
 
 func (m model) Grants() []control.Grant { return control.Grants(m.permission.grants.List()) }
+
+func (m model) Events(w http.ResponseWriter, r *http.Request) {
+	m.events.Serve(w, r, func() bool { return true })
+}
 
 // inState returns the servers that are in that state.
 func (m model) inState(state tool.ServerState) (ids []string) {

@@ -30,6 +30,14 @@ type factsRecord struct {
 // commands themselves see every tool, deferred or not.
 func stranger() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
+// factsNamed returns the facts of a tool by its canonical name; nil where there is none.
+func (h *hub) factsNamed(name tool.Name) *facts.Facts {
+	if t := (*h.surfaces.offered.Load())[name]; t != nil {
+		return h.surfaces.now().gate.Facts(t)
+	}
+	return nil
+}
+
 // factsOf returns the facts of a tool as it stands on the surface of a stranger.
 func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 	surface, err := o.hub.surfaces.Surface(o.profile, stranger())

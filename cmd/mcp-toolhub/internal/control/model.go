@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -34,6 +35,9 @@ type Model interface {
 
 	// Grants returns the remembered answers: those for good, and those for sessions of this hub.
 	Grants() []Grant
+
+	// Events answers with a stream of what is recorded of calls.
+	Events(http.ResponseWriter, *http.Request)
 }
 
 // Tool says where a tool stands on a surface, and why.

@@ -115,12 +115,13 @@ func (s *Server) handler(address string) http.Handler {
 		reply(w, v, err)
 	})
 	mux.HandleFunc("POST /approvals/{id}", s.answer)
+	mux.HandleFunc("GET /events", s.model.Events)
 	mux.HandleFunc("GET /grants", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.model.Grants(), nil) })
 	mux.HandleFunc("DELETE /grants/{id}", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, map[string]bool{"revoked": true}, s.grants.Revoke(r.PathValue("id")))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /grants or /grants/ID")
+		say(w, http.StatusNotFound, "there is nothing here: use /approvals, /approvals/watch, /approvals/ID, /events, /grants or /grants/ID")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -132,12 +133,45 @@ func (s *Server) handler(address string) http.Handler {
 	})
 }
 
-// Reply is a person's answer to an approval.
+// Reply is a person's answer to an approval: a choice, or an outcome.
 type Reply struct {
-	Choice    policy.Choice   `json:"choice"`
+	Choice    policy.Choice   `json:"choice,omitempty"`
 	Sentence  string          `json:"sentence,omitempty"`
 	By        string          `json:"by,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // in the place of the call's
+
+	// Outcome is that of a client of the Agent Client Protocol, as it answers session/request_permission.
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Outcome is the RequestPermissionOutcome of the Agent Client Protocol.
+type Outcome struct {
+	Outcome string        `json:"outcome"`            // selected or cancelled
+	Option  policy.Choice `json:"optionId,omitempty"` // the one selected: the options of a request are choices
+}
+
+// answer is the reply as it settles the approval. A request that was cancelled is a question that nobody has answered, which denies once.
+func (r *Reply) answer() (approval.Answer, error) {
+	a := approval.Answer{Choice: r.Choice, Sentence: r.Sentence, By: "queue/" + r.By, Arguments: r.Arguments}
+	if string(r.Arguments) == "null" {
+		a.Arguments = nil
+	}
+	switch o := r.Outcome; {
+	case o == nil:
+		return a, nil
+	case r.Choice != "":
+		return a, errors.New("the answer has a choice and an outcome: send one of them")
+	case o.Outcome == "selected":
+		a.Choice = o.Option
+	case o.Outcome == "cancelled":
+		a.Choice, a.Dismissed = policy.DenyOnce, true
+	default:
+		return a, errors.New("the outcome is neither selected nor cancelled")
+	}
+	if r.By == "" {
+		a.By += "acp"
+	}
+	return a, nil
 }
 
 // maxReply bounds an answer, whose arguments may be as large as a call's.
@@ -148,15 +182,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	dec := json.NewDecoder(io.LimitReader(r.Body, maxReply))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&given); err != nil || dec.More() {
-		reply(w, nil, errors.New("the answer is no JSON object of choice, sentence, by and arguments"))
+		reply(w, nil, errors.New("the answer is no JSON object of choice or outcome, sentence, by and arguments"))
 		return
 	}
 	id := approval.ID(r.PathValue("id"))
-	if string(given.Arguments) == "null" {
-		given.Arguments = nil
+	a, err := given.answer()
+	if err == nil {
+		err = s.approvals.Answer(id, a)
 	}
-	a := approval.Answer{Choice: given.Choice, Sentence: given.Sentence, By: "queue/" + given.By, Arguments: given.Arguments}
-	if err := s.approvals.Answer(id, a); err != nil {
+	if err != nil {
 		reply(w, nil, err)
 		return
 	}

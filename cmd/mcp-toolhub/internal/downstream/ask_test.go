@@ -211,7 +211,7 @@ func TestLabels(t *testing.T) {
 func TestAnswersOfOthersAreDropped(t *testing.T) {
 	t.Parallel()
 	ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
-	s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{"ann", ann}, {"bob", bob}}}},
+	s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann}, {Name: "bob", Secret: bob}}}},
 		&far{execute: asking(tool.Question{Method: tool.MethodRoots})})
 	url := serve(t, s) + "/mcp"
 	first := openCapable(t, url, allCapabilities, "Authorization", "Bearer "+ann)

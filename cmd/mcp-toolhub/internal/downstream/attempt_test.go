@@ -195,7 +195,7 @@ func TestRequestStateOfForwardedIsBound(t *testing.T) {
 			ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
 			f := behind(&servers{forward: forward})
 			f.execute = needing(`{"resultType":"input_required","inputRequests":{"q1":{"method":"roots/list"}}}`)
-			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{"ann", ann}, {"bob", bob}}}}, f)
+			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann}, {Name: "bob", Secret: bob}}}}, f)
 			base := serve(t, s)
 			as := func(path, secret string) *asker { return overHTTP(t, base+path, "Authorization", "Bearer "+secret) }
 			c := as("/mcp", ann)

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -57,6 +58,12 @@ func (c AuthConfig) secretOf(name string) (secret string, known bool) {
 type Token struct {
 	Name   string
 	Secret string // never printed
+	Events bool   // its holder may read the events of all callers
+}
+
+// readsEvents reports whether name may read the events of all callers, with the token of earlier.
+func (c AuthConfig) readsEvents(name string, earlier AuthConfig) bool {
+	return c.lets(name, earlier) && slices.ContainsFunc(c.Tokens, func(t Token) bool { return t.Name == name && t.Events })
 }
 
 func (c Config) withDefaults() Config {

@@ -162,6 +162,19 @@ func (g *guard) authenticate(w http.ResponseWriter, r *http.Request) (in *entry,
 	return &entry{r, peer{actor: actor}}, true
 }
 
+// events serves the events of all callers to whoever has a token with that right, as long as it has.
+func (g *guard) events(serve func(http.ResponseWriter, *http.Request, func() bool)) func(http.ResponseWriter, *entry) {
+	return func(w http.ResponseWriter, in *entry) {
+		auth := g.config().Auth
+		may := func() bool { return g.config().Auth.readsEvents(in.actor.Name, auth) }
+		if !may() {
+			http.Error(w, "reading events takes a token with that right: add events: read to one in hub.auth.tokens", http.StatusForbidden)
+			return
+		}
+		serve(w, in.Request, may)
+	}
+}
+
 // namesParameter in the query of an address asks for a naming style: /mcp?names=safe.
 const namesParameter = "names"
 

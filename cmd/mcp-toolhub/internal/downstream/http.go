@@ -33,6 +33,7 @@ const directPrefix = "s/"
 //	/mcp/p/NAME     profile NAME
 //	/mcp/s/SERVER   the direct view of SERVER
 //	…?names=STYLE   the same, with names in that style
+//	/events         server-sent events: what happens to the calls of all callers
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
 func (s *Server) Handler() http.Handler {
@@ -63,6 +64,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /health/live", s.live)
 	mux.HandleFunc("GET /health/ready", local(s.ready))
 	mux.HandleFunc("GET /{$}", local(tellPerson))
+	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
 	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) { s.settings.Load().first.door.serve(w, in) }))
 	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
 		name := in.PathValue("profile")

@@ -22,7 +22,7 @@ func TestRequestStateIsBound(t *testing.T) {
 			t.Parallel()
 			ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
 			f := &far{execute: execute}
-			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{"ann", ann}, {"bob", bob}}}}, f)
+			s := newServer(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann}, {Name: "bob", Secret: bob}}}}, f)
 			base := serve(t, s)
 			as := func(path, secret string) *asker { return overHTTP(t, base+path, "Authorization", "Bearer "+secret) }
 			c := as("/mcp", ann)

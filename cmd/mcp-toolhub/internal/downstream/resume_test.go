@@ -109,11 +109,11 @@ func TestAnotherHubTakesASessionUp(t *testing.T) {
 func TestNobodyElseTakesASessionUp(t *testing.T) {
 	t.Parallel()
 	hubs := newReplicas(t)
-	cfg := Config{Auth: AuthConfig{Tokens: []Token{{"ann", "secret-of-ann-0123"}, {"bob", "secret-of-bob-0123"}}}}
+	cfg := Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: "secret-of-ann-0123"}, {Name: "bob", Secret: "secret-of-bob-0123"}}}}
 	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"}, []string{"Authorization", "Bearer secret-of-bob-0123"}
 	_, first := hubs.start(t, cfg)
 	id := open(t, first+"/mcp", "2025-11-25", ann...)
-	renewed := Config{Auth: AuthConfig{Tokens: []Token{{"ann", "secret-of-ann-4567"}}}}
+	renewed := Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: "secret-of-ann-4567"}}}}
 	foreign := newReplicas(t)
 	foreign.key = bytes.Repeat([]byte{2}, seal.KeySize)
 	_, restarted := hubs.start(t, cfg)

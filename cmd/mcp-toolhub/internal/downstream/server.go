@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,6 +68,9 @@ type Deps struct {
 	// Refuse returns why a request besides tools/call, which the pipeline decides about, may not reach its server; nil lets it
 	// pass. Where Refuse itself is nil, everything passes.
 	Refuse func(context.Context, Forwarded) *tool.Failure
+
+	// Events answers with a stream of the events of all callers, which ends when may returns false.
+	Events func(w http.ResponseWriter, r *http.Request, may func() bool)
 
 	Logger *slog.Logger
 

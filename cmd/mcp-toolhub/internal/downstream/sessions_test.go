@@ -38,7 +38,7 @@ func isOver(t *testing.T, s tool.Session) {
 func TestCallsBelongToSessions(t *testing.T) {
 	t.Parallel()
 	ann, bob := strings.Repeat("a", 16), strings.Repeat("b", 16)
-	s, seen := sessionsOf(t, Config{Auth: AuthConfig{Tokens: []Token{{"ann", ann}, {"bob", bob}}}})
+	s, seen := sessionsOf(t, Config{Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann}, {Name: "bob", Secret: bob}}}})
 	url := serve(t, s) + "/mcp"
 	as := func(secret string) []string { return []string{"Authorization", "Bearer " + secret} }
 	legacy := func(secret, id string) tool.Session {

@@ -16,7 +16,7 @@ const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 func TestOneCallerLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"}, []string{"Authorization", "Bearer secret-of-bob-0123"}
-	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 5}, Auth: AuthConfig{Tokens: []Token{{"ann", ann[1][7:]}, {"bob", bob[1][7:]}}}},
+	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 5}, Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann[1][7:]}, {Name: "bob", Secret: bob[1][7:]}}}},
 		&far{ended: t.TempDir()})
 	url := serve(t, s) + "/mcp"
 	alive := func(id string, as []string) bool {
@@ -58,7 +58,7 @@ func TestBusySessionsLockNobodyOut(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan string, 10), make(chan error, 10)
 	ann, bob := []string{"Authorization", "Bearer secret-of-ann-0123"}, []string{"Authorization", "Bearer secret-of-bob-0123"}
-	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 2}, Auth: AuthConfig{Tokens: []Token{{"ann", ann[1][7:]}, {"bob", bob[1][7:]}}}},
+	s := newServer(t, Config{HTTP: HTTPConfig{MaxSessions: 2}, Auth: AuthConfig{Tokens: []Token{{Name: "ann", Secret: ann[1][7:]}, {Name: "bob", Secret: bob[1][7:]}}}},
 		&far{execute: blocking(began, ended)})
 	url := serve(t, s) + "/mcp"
 	cut, cancel := context.WithCancel(t.Context())
