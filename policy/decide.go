@@ -246,6 +246,24 @@ func (e *Engine) Hides(t *tool.Tool, f *facts.Facts, profile string, actor tool.
 	return "", false
 }
 
+// Hidden returns the decision about a call of a tool that by keeps from the caller, as Hides has named it. It looks at no other
+// rule, so that it takes no longer than a call of a tool that does not exist.
+func (e *Engine) Hidden(by string, r Request) tool.PermissionDecision {
+	s := e.current.Load()
+	v := decision{behavior: tool.Deny, source: sourceLifecycle, kind: "lifecycle", message: "the tool is out of use",
+		refs: []string{by}, mode: s.settings.Mode.Of(r.Actor.Door)}
+	if by == "mode/"+string(v.mode) {
+		v.source, v.kind, v.message = sourceMode, "mode", "the mode of the hub forbids writing"
+	}
+	for _, c := range s.strict[:s.asks] {
+		if c.ref == by {
+			v.rule(c, nil)
+			break
+		}
+	}
+	return s.record(&r, &v)
+}
+
 // MayHide reports whether Hides may hide a tool from callers at the door that is not out of use.
 func (e *Engine) MayHide(door string) bool {
 	s := e.current.Load()

@@ -112,7 +112,7 @@ func answerWith(choice, message string) func(int, asked) string {
 }
 
 // The client behind a call is asked, on every revision that knows elicitation, and its person's answer counts. What comes at
-// once and is no answer counts as if nobody had been asked.
+// once and is no answer counts as if nobody had been asked. The client is asked again where its answer cannot be read.
 func TestPermissionAskedOfTheClient(t *testing.T) {
 	t.Parallel()
 	p := startPermitted(t, map[string]any{"ask": map[string]any{"channels": []string{"client"}}}, nil)
@@ -134,14 +134,18 @@ func TestPermissionAskedOfTheClient(t *testing.T) {
 			if !strings.Contains(response, c.want) {
 				t.Errorf("%s %s: %s", version, c.name, response)
 			}
-			if len(x.asked) != 1 || x.asked[0].method != "elicitation/create" {
+			asked := 1
+			if c.want == unanswered {
+				asked = 3
+			}
+			if len(x.asked) != asked || x.asked[0].method != "elicitation/create" {
 				t.Fatalf("%s %s: asked %v", version, c.name, x.asked)
 			}
 			checkQuestion(t, x.asked[0].params)
 		}
 	}
 	log := p.journal()
-	for _, word := range []string{`"approval_rejected"`, `"awaiting_approval"`, `"approved"`, `"tool.permission.requested"`, `"suggested_updates"`} {
+	for _, word := range []string{`"approval_rejected"`, `"awaiting_approval"`, `"approved"`, `"answer_invalid: `, `"tool.permission.requested"`, `"suggested_updates"`} {
 		if !strings.Contains(log, word) {
 			t.Errorf("the journal does not hold %s", word)
 		}

@@ -31,6 +31,9 @@ type Question struct {
 type Answer struct {
 	Result json.RawMessage // the result object, byte for byte
 	Err    *RPCError       // the client's refusal, or why it was not asked
+
+	// Malformed says that the client has answered with what is neither a result nor an error, as Err tells.
+	Malformed bool
 }
 
 // Asker puts questions of one server to the client behind a call and returns the answers in their order. It is called

@@ -41,7 +41,9 @@ type Surface struct {
 	MaxTools int
 
 	names    map[string]*Listed
-	withheld map[Name]bool      // the hub's own tools that the policy leaves out
+	withheld map[Name]*Tool     // the hub's own tools that the policy leaves out
+	full     *Surface           // before the policy left tools out; nil where it leaves none out
+	hidden   map[Name]string    // what keeps each of those out
 	own      map[string]*Listed // the hub's own tools
 	ownFirst bool               // own goes before names
 	aliases  map[string]*Listed
@@ -93,7 +95,7 @@ func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out.texts = new(listTexts)
 	out.Listed = make([]Listed, 0, len(s.Listed))
 	out.Excluded = append([]Exclusion(nil), s.Excluded...)
-	out.withheld = make(map[Name]bool)
+	out.withheld, out.full, out.hidden = make(map[Name]*Tool), s, hidden
 	at := make(map[Name]int, len(s.Listed))
 	text, names := []byte(s.Digest), []byte(nil)
 	hide := func(name Name, origin string) {
@@ -111,7 +113,7 @@ func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	}
 	for _, t := range own {
 		if _, ok := hidden[t.Name]; ok {
-			out.withheld[t.Name] = true
+			out.withheld[t.Name] = &Tool{Name: t.Name, Server: OwnServer, Native: string(t.Name), Hub: t}
 			hide(t.Name, OwnServer)
 		}
 	}
@@ -200,7 +202,20 @@ func (s *Surface) Give() {
 func (s *Surface) IsGiven() bool { return s.given != nil && s.given.Load() }
 
 // Withholds reports whether the policy leaves out that tool of the hub's own.
-func (s *Surface) Withholds(name Name) bool { return s.withheld[name] }
+func (s *Surface) Withholds(name Name) bool { return s.withheld[name] != nil }
+
+// Hidden returns the tool that name stands for where the policy leaves it out, and what keeps it out. Only records say so.
+func (s *Surface) Hidden(name string) (t *Tool, by string, ok bool) {
+	if s.full == nil {
+		return nil, "", false
+	}
+	if l, there := s.full.Resolve(name); there {
+		by, ok = s.hidden[l.Tool.Name]
+		return l.Tool, by, ok
+	}
+	t = s.withheld[Name(name)]
+	return t, s.hidden[Name(name)], t != nil
+}
 
 // IsDeferred reports whether the tool of that canonical name is one of Deferred.
 func (s *Surface) IsDeferred(name Name) bool { return s.deferred[name] != nil }

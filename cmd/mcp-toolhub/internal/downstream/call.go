@@ -30,11 +30,11 @@ type toolCalls struct {
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
 func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
 	if !rawjson.IsObject(m.Params) {
-		return invalidParams("params are missing")
+		return c.refuse(ctx, p, m, "", invalidParams("params are missing"))
 	}
 	name, refusal := textParam(m, "name")
 	if refusal != nil {
-		return refusal
+		return c.refuse(ctx, p, m, "", refusal)
 	}
 	surface, refusal := c.surfaces.forCall(ctx, p, name)
 	if refusal != nil {
@@ -43,7 +43,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	to := targetOf(surface, name, m.Object, p.meta.ref)
 	if p.headers != nil {
 		if refusal := checkParams(surface, name, to.given, p.headers); refusal != nil {
-			return refusal
+			return c.refuse(ctx, p, m, name, refusal)
 		}
 		p.headers = nil
 	}
@@ -76,6 +76,17 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	}
 	c.suspensions.serve(ctx, &both.attempt)
 	return nil
+}
+
+// refuse records a malformed tools/call, and returns what the client gets. name is "" where there is none.
+func (c *toolCalls) refuse(ctx context.Context, p *peer, m *jsonrpc.Message, name string, why *tool.RPCError) *tool.RPCError {
+	surface, refusal := c.surfaces.of(p)
+	if refusal != nil {
+		return refusal
+	}
+	arguments, _ := m.Object.Get("arguments")
+	return c.deps.Pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: name, Arguments: arguments, NativeCallID: m.ID, Method: m.Method,
+		Actor: p.actor, Session: p.session, Refused: why}).Err
 }
 
 // toolCall is the operation of a tools/call.

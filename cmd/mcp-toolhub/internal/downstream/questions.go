@@ -106,7 +106,8 @@ func answerOf(m *jsonrpc.Message) tool.Answer {
 	case hasResult && !hasFault && rawjson.IsObject(result):
 		return tool.Answer{Result: result}
 	}
-	return tool.Answer{Err: &tool.RPCError{Code: tool.CodeInternalError, Message: "the client's answer is neither a result nor an error"}}
+	return tool.Answer{Malformed: true,
+		Err: &tool.RPCError{Code: tool.CodeInternalError, Message: "the client's answer is neither a result nor an error"}}
 }
 
 // takeResponse takes a client's response. One that answers no open question of that client is dropped.

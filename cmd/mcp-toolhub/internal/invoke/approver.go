@@ -229,12 +229,32 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 		case <-stop:
 		}
 	}()
+	for n := 1; ; n++ {
+		invalid := false
+		if problem, invalid, denial = a.elicit(ctx, asking, inv, q); !invalid {
+			return problem, denial
+		}
+		inv.record.AnswerInvalid(problem, inv.now())
+		a.opts.note(ctx, inv, "an answer that cannot be read is not in the journal")
+		if n == maxForms {
+			return fmt.Sprintf("%s, %d times", problem, n), nil
+		}
+	}
+}
+
+// maxForms is how often a client gets one question whose answers cannot be read.
+const maxForms = 3
+
+// elicit puts the form to the client once, until asking is done; ctx is the call's own. See askClient for the other results. With
+// invalid, problem says why the answer is none: it is nobody's no, and the question can be put again.
+func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *approvalRequest) (problem string, invalid bool, denial error) {
+	retries := inv.call.InputByRetry
 	params, err := rawjson.Set([]byte(`{}`), "message", rawjson.Quote(gate.Message(&q.request, q.decision)))
 	if err == nil {
 		params, err = rawjson.Set(params, "requestedSchema", gate.Form(gate.Choices(q.decision), inv.call.Actor.Client.ProtocolVersion))
 	}
 	if err != nil {
-		return "the question cannot be written", nil
+		return "the question cannot be written", false, nil
 	}
 	shown := time.Now()
 	answers, err := inv.call.Ask(asking, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true,
@@ -242,15 +262,15 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 	after := time.Since(shown)
 	switch {
 	case err != nil && ctx.Err() == nil && retries && a.elicited(q):
-		return "", a.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
+		return "", false, a.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")
 	case err != nil: // the call has ended, or the question is settled
-		return "", nil
-	case len(answers) != 1 || answers[0].Err != nil:
-		return "the client cannot be asked", nil
+		return "", false, nil
+	case len(answers) != 1 || answers[0].Err != nil && !answers[0].Malformed:
+		return "the client cannot be asked", false, nil
 	}
-	answer, problem := answerOf(answers[0].Result, after)
+	answer, problem, invalid := answerOf(answers[0].Result, after)
 	if problem != "" {
-		return problem, nil
+		return problem, invalid, nil
 	}
 	answer.By = byElicitation + inv.call.Actor.Name
 	if inv.call.Actor.Door == "cli" {
@@ -258,15 +278,15 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 	}
 	err = a.opts.Approvals.Answer(q.ticket.ID(), answer)
 	if errors.Is(err, approval.ErrChoice) {
-		return noAnswer, nil
+		return noAnswer, true, nil
 	}
 	if errors.Is(err, approval.ErrAnswered) && !answer.Choice.Allows() { // by another call's client, and yet not this one's
 		d, _ := q.gate.Engine().Settle(q.request, policy.Settlement{Choice: policy.DenyOnce, Sentence: answer.Sentence, By: answer.By,
 			Dismissed: answer.Dismissed})
 		inv.decided(&d)
-		return "", denied(&d)
+		return "", false, denied(&d)
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // elicited reports whether the client of a call answered the question. A call with retries whose own client was given the
@@ -283,13 +303,16 @@ const byElicitation = "elicitation/"
 // than 50 ms.
 const atOnce = 300 * time.Millisecond
 
-// noAnswer says why the client counts as not asked: it accepts the question without an answer that was offered.
-const noAnswer = "the client accepted the question without one of its answers"
+// What is wrong with an answer that counts as none.
+const (
+	noAnswer   = "the client accepted the question without one of its answers"
+	unreadable = "the client's answer cannot be read"
+)
 
 // answerOf reads the result of an elicitation that came so long after the question. A problem says why it is nobody's answer:
 // then the question stays open. Clients decline where a person says no, and cancel where a person dismisses the question.
 // Clients without a person do either at once.
-func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answer, problem string) {
+func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answer, problem string, invalid bool) {
 	var said struct {
 		Action  string `json:"action"`
 		Content struct {
@@ -298,20 +321,20 @@ func answerOf(result json.RawMessage, after time.Duration) (answer approval.Answ
 		} `json:"content"`
 	}
 	if json.Unmarshal(result, &said) != nil {
-		return answer, "the client's answer cannot be read"
+		return answer, unreadable, true
 	}
 	refused := said.Action == "decline" || said.Action == "cancel"
 	switch {
 	case said.Action == "accept" && said.Content.Answer.IsValid():
-		return approval.Answer{Choice: said.Content.Answer, Sentence: said.Content.Message}, ""
+		return approval.Answer{Choice: said.Content.Answer, Sentence: said.Content.Message}, "", false
 	case said.Action == "accept":
-		return answer, noAnswer
+		return answer, noAnswer, true
 	case refused && after < atOnce:
-		return answer, fmt.Sprintf("the client refused the question after %d ms, as one does that has no person to ask", after.Milliseconds())
+		return answer, fmt.Sprintf("the client refused the question after %d ms, as one does that has no person to ask", after.Milliseconds()), false
 	case refused:
-		return approval.Answer{Choice: policy.DenyOnce, Dismissed: said.Action == "cancel"}, ""
+		return approval.Answer{Choice: policy.DenyOnce, Dismissed: said.Action == "cancel"}, "", false
 	}
-	return answer, "the client's answer cannot be read"
+	return answer, unreadable, true
 }
 
 // waitingEvery is the time between two reports of a call that waits. Clients wait longer without progress.

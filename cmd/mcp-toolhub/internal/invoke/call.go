@@ -11,18 +11,30 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
 // resolveTool finds the tool among those that the caller sees, by any of its names. A name that is hidden from the
 // caller and one that never was get the same bytes.
 func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
+	if refused := inv.call.Refused; refused != nil {
+		if ok {
+			inv.record.Tool, inv.facts = l.Tool.Name, p.opts.Gate().Facts(l.Tool)
+		}
+		inv.rpcErr = refused
+		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: refused.Message}
+	}
 	if !ok {
 		what := "list the tools and use a name from there"
 		if finder := inv.call.Surface.Finder(); finder != "" && len(inv.call.Surface.Deferred) > 0 {
 			what = "find one with " + string(finder)
 		}
+		hidden := p.concealed(inv)
 		inv.rpcErr = &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q: %s", inv.call.Name, what)}
+		if hidden != nil {
+			return hidden
+		}
 		return &tool.Failure{Class: tool.ClassUnknownTool, Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
 	}
 	if inv.resumed {
@@ -36,6 +48,21 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	inv.record.Tool = l.Tool.Name
 	inv.moveTo(tool.StatusSelected)
 	return p.admit(inv)
+}
+
+// concealed records the refusal of a call of a tool that the policy hides from the caller; nil where there is no such tool. The
+// caller gets what an unknown name gets.
+func (p *Pipeline) concealed(inv *invocation) error {
+	t, by, hidden := inv.call.Surface.Hidden(inv.call.Name)
+	if !hidden {
+		return nil
+	}
+	g := p.opts.Gate()
+	inv.record.Tool, inv.facts = t.Name, g.Facts(t)
+	d := g.Engine().Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
+		Profile: inv.call.Surface.Profile})
+	inv.decided(&d)
+	return denied(&d)
 }
 
 // admit refuses a call of a deferred tool whose declaration the caller has not got.

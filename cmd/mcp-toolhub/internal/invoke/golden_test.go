@@ -110,6 +110,16 @@ func plainStories() []story {
 		{"masked", one("mcp.s.t", `{"n":1,"password":"hush","url":"https://u:p@example.com/"}`)},
 		{"large_arguments", one("mcp.s.t", `{"n":1,"x":"`+strings.Repeat("x", persist.InlineLimit)+`"}`)},
 		{"unknown_tool", one("mcp.s.other", `{"n":1,"token":"hush"}`)},
+		{"malformed", func(t *testing.T, b *bench) {
+			c := b.callOf("", `"hush"`)
+			c.Refused = &tool.RPCError{Code: tool.CodeInvalidParams, Message: "invalid params: \"name\" must be a non-empty string"}
+			b.Invoke(t.Context(), c)
+		}},
+		{"hidden", func(t *testing.T, b *bench) {
+			now := b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Deny, Reason: "not today"})
+			b.surface = now.Load().Surface(b.surface, tool.Actor{Name: "ann", Door: "http"})
+			b.call(t.Context(), "mcp.s.t", `{"n":1,"password":"hush"}`)
+		}},
 		{"no_object", one("mcp.s.t", `[1]`)},
 		{"no_arguments", one("mcp.s.t", ``)},
 		{"null_arguments", one("mcp.s.t", `null`)},
@@ -282,6 +292,21 @@ func permissionStories() []story {
 		{"asked_and_dismissed", asked(`{"action":"cancel"}`, time.Second)},
 		{"asked_a_program", asked(`{"action":"decline"}`, time.Millisecond)},
 		{"asked_in_vain", asked(`{}`, time.Hour)},
+		{"answered_with_nothing_three_times", asked(`{"action":"accept","content":{"answer":"perhaps"}}`, time.Second)},
+		{"answered_at_the_second_time", func(t *testing.T, b *bench) {
+			b.guarded(t)
+			c := b.asks(t, "", 0)
+			n := 0
+			c.Ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
+				tool.Sent(q)
+				time.Sleep(time.Second)
+				if n++; n == 1 {
+					return []tool.Answer{{Malformed: true, Err: &tool.RPCError{Code: tool.CodeInternalError}}}, nil
+				}
+				return []tool.Answer{{Result: json.RawMessage(accept)}}, nil
+			}
+			b.Invoke(t.Context(), c)
+		}},
 		{"canceled_while_asked", func(t *testing.T, b *bench) {
 			b.guarded(t)
 			b.Invoke(canceled(t.Context(), time.Second, nil), b.asks(t, accept, time.Hour))

@@ -140,12 +140,7 @@ func classOfRPC(code int64) tool.ErrorClass {
 	return tool.ClassExecutionFailed
 }
 
-func (inv *invocation) toolID() tool.Name {
-	if inv.listed == nil {
-		return tool.UnknownTool
-	}
-	return inv.listed.Tool.Name
-}
+func (inv *invocation) toolID() tool.Name { return inv.record.Tool }
 
 // moveTo changes the invocation's status; every status that it had stays in its record.
 func (inv *invocation) moveTo(s tool.Status) {

@@ -49,6 +49,9 @@ type Call struct {
 	// Via is the name that the caller wrote where that was one of a hub tool that forwards, and Name is what it stands for.
 	Via string
 
+	// Refused is why the request is no call, where it is malformed: the invocation ends with that. Nil where it is one.
+	Refused *tool.RPCError
+
 	SelectionRef string      // see tool.DeferredCall
 	Loaded       tool.Loaded // see tool.Execution
 

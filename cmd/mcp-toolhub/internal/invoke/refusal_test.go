@@ -64,7 +64,7 @@ func (c refusalCase) test(t *testing.T, rounds bool) {
 	call := b.callInRounds(t.Context(), `{"name":"x"}`)
 	call.InputByRetry, call.Progress = rounds, func(tool.Progress) {}
 	call.Ask = func(_ context.Context, q []tool.Question) ([]tool.Answer, error) {
-		time.Sleep(time.Minute) // until the wire takes the question
+		time.Sleep(10 * time.Second) // until the wire takes the question
 		tool.Sent(q)
 		time.Sleep(c.after)
 		return []tool.Answer{{Result: json.RawMessage(c.result)}}, nil
@@ -72,7 +72,7 @@ func (c refusalCase) test(t *testing.T, rounds bool) {
 	ended := make(chan Outcome, 1)
 	go func() { ended <- b.Invoke(t.Context(), call) }()
 	synctest.Wait()
-	time.Sleep(2*time.Minute + c.after) // the client has answered
+	time.Sleep(time.Minute + maxForms*c.after) // the client has answered, as often as it is asked
 	synctest.Wait()
 	if open := b.opts.Approvals.List(); c.queue != "none" && len(open) > 0 {
 		if err := b.opts.Approvals.Answer(open[0].ID, approval.Answer{Choice: c.queue, By: "queue/op"}); err != nil {

@@ -138,7 +138,7 @@ func TestYieldingWhileTheClientAsks(t *testing.T) {
 			c.Ask = func(ctx context.Context, q []tool.Question) ([]tool.Answer, error) {
 				tool.Sent(q)
 				select {
-				case <-time.After(2 * time.Minute):
+				case <-time.After(time.Minute):
 					return []tool.Answer{{Result: json.RawMessage(`{"action":"accept"}`)}}, nil // which is no answer
 				case <-ctx.Done():
 					taken = true
@@ -149,7 +149,7 @@ func TestYieldingWhileTheClientAsks(t *testing.T) {
 			o := b.Invoke(t.Context(), c)
 			want := 50 * time.Second
 			if rounds {
-				want += 2 * time.Minute
+				want += maxForms * time.Minute
 			}
 			if took := time.Since(begin); o.Status != tool.StatusYielded || took != want || taken == rounds {
 				t.Errorf("in rounds %t: after %v: %s %s", rounds, took, o.Status, o.Result)
