@@ -2,6 +2,7 @@ package persist
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -30,7 +31,6 @@ type callRecord struct {
 	Version int         `json:"version"`
 	CallHead
 	Status    tool.Status            `json:"status"`
-	Parent    tool.InvocationID      `json:"parent_invocation_id,omitempty"`
 	EndedUS   *int64                 `json:"ended_us,omitempty"`
 	CallInput                        // in the first line and in the last one
 	Mappings  []tool.ExternalMapping `json:"external_mappings,omitempty"`
@@ -48,6 +48,8 @@ type CallHead struct {
 	Client     *tool.ClientRef   `json:"client,omitempty"` // nil where it has not said what it is
 	Profile    string            `json:"profile,omitempty"`
 	Surface    tool.SurfaceID    `json:"surface_id,omitempty"`
+	Parent     tool.InvocationID `json:"parent_invocation_id,omitempty"`
+	Batch      string            `json:"batch_id,omitempty"` // as the client calls it
 	Created    time.Time         `json:"created_at"`
 }
 
@@ -118,7 +120,6 @@ type Call struct {
 	mu       sync.Mutex
 	status   tool.Status
 	mappings []tool.ExternalMapping
-	parent   tool.InvocationID
 	steps    []json.RawMessage // encoded: those from base on
 	base     int
 	written  int    // steps that are in the journal
@@ -161,7 +162,7 @@ func (c *Call) Move(s tool.Status, at time.Time) {
 func (c *Call) Ask(approval string, parent tool.InvocationID, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status, c.parent = tool.StatusAwaitingApproval, parent
+	c.status, c.Parent = tool.StatusAwaitingApproval, cmp.Or(parent, c.Parent)
 	c.step(string(c.status), at, approvalStep{approval})
 }
 
@@ -257,7 +258,7 @@ func (c *Call) appendLine(dst []byte, end *CallEnd) ([]byte, error) {
 		return dst, c.err
 	}
 	l := &c.line
-	*l = callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status, Parent: c.parent,
+	*l = callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status,
 		Mappings: c.mappings, From: c.written, Steps: c.steps[c.written-c.base:]}
 	l.Created = c.Created.UTC()
 	if c.written == 0 || end != nil {

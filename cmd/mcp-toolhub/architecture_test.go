@@ -186,6 +186,11 @@ var mayImport = map[string]map[string]string{
 		"policy/facts":     "which arguments are recorded masked",
 		"policy/target":    "tells executors which paths were permitted",
 	},
+	"cmd/mcp-toolhub/internal/batch": {
+		"internal/tool":                   "is a tool of the hub",
+		"internal/rawjson":                "arguments and results stay raw",
+		"cmd/mcp-toolhub/internal/invoke": "its calls go through the pipeline",
+	},
 	"cmd/mcp-toolhub/internal/downstream": {
 		"internal/queue":                  "holds what waits for a slow reader",
 		"internal/jsonrpc":                "reads, writes and frames messages",

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"context"
 	"slices"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/batch"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // hubTools returns the table of the hub's own tools. A new tool is implemented in a package and added here.
 func hubTools(h *hub) []*tool.HubTool {
-	return deferred.HubTools(func() *deferred.Loader { return h.surfaces.loader })
+	return append(deferred.HubTools(func() *deferred.Loader { return h.surfaces.loader }), batch.HubTool(batch.Options{
+		Invoke: func(ctx context.Context, c *invoke.Call) invoke.Outcome { return h.pipeline.Invoke(ctx, c) },
+		Reads:  func(t *tool.Tool) bool { return h.surfaces.now().gate.Facts(t).ReadOnly.Value },
+		Listed: func(defers bool) bool { return defers || h.settings().BatchListed },
+	}))
 }
 
 // hubTool returns the entry of that name; nil if there is none.

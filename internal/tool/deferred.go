@@ -5,6 +5,10 @@ import "time"
 // MetaSelectionRef is the key of a call's _meta under which a client gives the selection_ref of a deferred tool.
 const MetaSelectionRef = "toolhub/selectionRef"
 
+// MetaBatch is the key of a call's _meta by which a client groups parallel calls: an id, or an object with id and
+// sibling_failure_policy.
+const MetaBatch = "toolhub/batch"
+
 // Loaded holds the deferred tools whose declarations one client session has: it has loaded them, or they were listed to it
 // before they were deferred. It is safe for concurrent use.
 type Loaded interface {

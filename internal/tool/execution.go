@@ -39,6 +39,9 @@ type Execution struct {
 	// Ask puts what the server asks to the client. Nil where the client cannot be asked.
 	Ask Asker
 
+	// Hears is that of the call: see invoke.Call. Nil: the client hears progress.
+	Hears func() bool
+
 	// InputByRetry says that the client takes a result of type input_required (2026-07-28). Questions of a server of that
 	// revision go to it in that result, and not through Ask.
 	InputByRetry bool
@@ -102,6 +105,9 @@ type Reply struct {
 	// Free, where it is not nil, says that nobody reads Result any more, so that its part of the memory for large messages
 	// can go to another one. Without the call that part is free once Result is garbage.
 	Free func()
+
+	// Class is the class of a Result of the hub's own with isError; "" means execution_failed.
+	Class ErrorClass
 
 	// NeedsInput says that Result is of type input_required: the call goes on with the client's next request.
 	NeedsInput bool
@@ -202,6 +208,7 @@ type Failure struct {
 
 	RetryAfter     time.Duration // 0: not known
 	OutcomeUnknown bool          // the call may have run: it is never sent again unless its tool is idempotent
+	AbortReason    string        // why a call that did nothing wrong did not run, or not to its end; "" for all others
 	Detail         string        // a second text block of the result: JSON that the next call needs; "" for none
 	Cause          error         // for the log only; never sent to a client
 }

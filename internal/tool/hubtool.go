@@ -27,6 +27,7 @@ type HubTool struct {
 
 	Finds    bool   // it finds deferred tools: a client that sees it needs not wait for servers that still start
 	Forwards bool   // its call is a call of the tool that its arguments name, and needs no permission of its own
+	Batches  bool   // its arguments hold calls, each an invocation of its own: it needs neither permission nor a place of its own
 	Kind     string // its execution kind among the facts; "": that of any tool of the hub
 }
 

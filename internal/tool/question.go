@@ -19,6 +19,9 @@ type Question struct {
 	Method string          // one of the three
 	Params json.RawMessage // as the server sent them; nil where it sent none
 
+	// Server is the server that asks. "" is that of the call.
+	Server string `json:"-"`
+
 	// Own says that the hub itself asks, and not the server of the call: nothing is to say otherwise.
 	Own bool
 

@@ -146,8 +146,10 @@ type Invocation struct {
 	PermissionInputRef string `json:"permission_input_ref,omitempty"`
 	CallInputRef       string `json:"call_input_ref,omitempty"`
 
-	// ParentInvocationID is the invocation that ended as yielded and that this one goes on with. The standard has no member for that.
+	// ParentInvocationID is the batch that made this call, or the invocation that ended as yielded and that this one goes on with.
+	// The standard has no member for that, nor for the batch by which a client has grouped its calls.
 	ParentInvocationID InvocationID `json:"parent_invocation_id,omitempty"`
+	Batch              string       `json:"batch_id,omitempty"`
 
 	ActorRef string `json:"actor_ref,omitempty"`
 
@@ -210,6 +212,7 @@ type Error struct {
 	Recoverability string          `json:"recoverability,omitempty"` // "retry", "fix_input", "ask_operator" or "none"
 	RetryAfterMS   int64           `json:"retry_after_ms,omitempty"`
 	OutcomeUnknown bool            `json:"outcome_unknown,omitempty"` // the call may have run
+	AbortReason    string          `json:"abort_reason,omitempty"`    // see Failure
 	NativeErrorRef json.RawMessage `json:"native_error_ref,omitempty"`
 }
 

@@ -176,7 +176,11 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 	if c := g.Channels(); len(c) > 0 {
 		channel = string(c[0])
 	}
-	f := facts.Of(t, facts.Options{Trust: g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel})
+	judged := t
+	if t.Hub != nil && t.Hub.Batches { // what it does is what its calls do, and each of those is judged
+		judged = ownTools([]*tool.HubTool{t.Hub})[0]
+	}
+	f := facts.Of(judged, facts.Options{Trust: g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel})
 	k, _ := g.known.LoadOrStore(t, &toolEntry{f, target.Find(f)})
 	return k.(*toolEntry)
 }
@@ -213,6 +217,9 @@ func (g *Gate) Request(ctx context.Context, c Call) (policy.Request, error) {
 	r := policy.Request{Invocation: c.Invocation, Tool: c.Tool, Input: c.Input, Meta: c.Meta, Actor: c.Actor, Profile: c.Profile}
 	k, root := g.of(c.Tool), g.root(c.Tool)
 	r.Facts, r.CWD, r.Env = k.facts, root.Dir, g.options.Sources[c.Tool.Server].Env[c.Tool.Name]
+	if c.Tool.Hub != nil && c.Tool.Hub.Batches {
+		return r, nil
+	}
 	var err error
 	if r.Targets, err = k.plan.Resolve(ctx, c.Input, root); err != nil {
 		return r, err

@@ -95,14 +95,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 		line("Why", Plain(message, maxShownWords))
 	}
 	if f := r.Facts; f != nil {
-		effect := "it may change things"
-		if f.ReadOnly.Value {
-			effect = "it only reads"
-		}
-		if f.Destructive.Value {
-			effect = "it may remove or replace what is there"
-		}
-		line("Risk", f.Risk.Value+"; "+effect+" ("+string(f.ReadOnly.Origin)+")")
+		line("Risk", f.Risk.Value+"; "+effect(f))
 	}
 	if suggested := Suggested(r, d); suggested != "" {
 		line("Suggested", suggested)
@@ -313,19 +306,9 @@ func isBlank(c rune) bool {
 func Form(choices []policy.Choice, revision string) json.RawMessage {
 	titles := map[policy.Choice]string{policy.AllowOnce: "Allow once", policy.AllowSession: "Allow for this session",
 		policy.AllowAlways: "Always allow in this scope", policy.DenyOnce: "Deny once", policy.DenyAlways: "Always deny in this scope"}
-	answer := map[string]any{"type": "string", "title": "Answer"}
-	names, options := make([]string, len(choices)), make([]map[string]string, len(choices))
+	all := make([]choice, len(choices))
 	for i, c := range choices {
-		names[i], options[i] = titles[c], map[string]string{"const": string(c), "title": titles[c]}
+		all[i] = choice{string(c), titles[c]}
 	}
-	if revision >= "2025-11-25" {
-		answer["oneOf"] = options
-	} else {
-		answer["enum"], answer["enumNames"] = choices, names
-	}
-	form, err := json.Marshal(map[string]any{"type": "object", "required": []string{"answer"}, "properties": map[string]any{"answer": answer}})
-	if err != nil {
-		return nil // cannot be: nothing in it but strings
-	}
-	return form
+	return form(revision, all)
 }

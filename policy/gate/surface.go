@@ -61,7 +61,7 @@ func (g *Gate) Surface(full *tool.Surface, actor tool.Actor) *tool.Surface {
 func (g *Gate) hideOwn(hidden map[tool.Name]string, profile string, actor tool.Actor) {
 	for _, t := range g.own {
 		f := *g.Facts(t)
-		if t.Hub.Forwards {
+		if t.Hub.Forwards || t.Hub.Batches {
 			f.Tags = nil
 		}
 		if by, hide := g.engine.Hides(t, &f, profile, actor); hide {
@@ -75,7 +75,7 @@ func ownTools(table []*tool.HubTool) []*tool.Tool {
 	own := make([]*tool.Tool, 0, len(table))
 	for _, t := range table {
 		annotations := t.Annotations
-		if t.Forwards {
+		if t.Forwards || t.Batches {
 			annotations = `{"readOnlyHint":true,"openWorldHint":false}`
 		}
 		own = append(own, &tool.Tool{Name: t.Name, Server: tool.OwnServer, Native: string(t.Name), Hub: t,

@@ -30,6 +30,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	s.Credentials = r.credentials
 	s.Code = r.code(f.hub.code)
 	s.Declarative = r.declarative(&f.hub.declarative, s.Code.Root)
+	s.BatchListed = f.hub.batch == "listed"
 	permission := policyReader{r, f.policy}
 	s.Policy, s.RuleFiles = permission.config()
 	s.Downstream = r.door(&f.hub)

@@ -43,6 +43,7 @@ type Settings struct {
 	Deferred    deferred.Config     // of every profile
 	Embeddings  embed.Config        // without a URL: none
 	Journal     persist.JournalConfig
+	BatchListed bool               // the tool for several calls is listed also where nothing is deferred
 	Code        code.Config        // Run.Runner is left to cmd
 	Declarative declarative.Config // Runner and Logger are left to cmd
 	Policy      gate.Config

@@ -32,6 +32,7 @@ type hub struct {
 	tokens             []shape.Located[bearer]    // auth.tokens
 	code               shape.Located[codeToolset] // toolsets.code
 	declarative        commands                   // toolsets.declarative
+	batch              string                     // tools.batch
 }
 
 type retry struct {
@@ -180,6 +181,10 @@ func hubKeys(h *hub) []shape.Field {
 		shape.Section("auth", "Who may come in over HTTP.",
 			shape.Key("tokens", "Bearer tokens. Without any, only loopback addresses can be listened on.",
 				shape.ListAt(shape.ObjectOf(tokenKeys)), &h.tokens)),
+		shape.Section("tools", "The hub's own tools on clients' lists.",
+			shape.Key("batch", `The tool for several calls in one request: "auto" (default) lists it where tools are deferred, "listed" everywhere. `+
+				"It can always be called.",
+				shape.OneOf("auto", "listed"), &h.batch)),
 		shape.Section("toolsets", "The built-in tools.",
 			shape.KeyAt("code", "Works with files: code.read_file, code.list_dir, code.search, and code.write_file and code.edit_file where "+
 				"allowed_write_roots allows them. Off where this key is absent.", shape.ObjectOf(codeKeys), &h.code),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -68,6 +69,11 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	}}, attempt{peer: p, params: to.params, requestState: state, server: server, reply: r,
 		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern}}
 	both.op = &both.toolCall
+	if p.meta.batch != nil {
+		if both.call.Member, refusal = groupOf(p.meta.batch); refusal != nil {
+			return refusal
+		}
+	}
 	if !p.modern && p.caller != nil {
 		both.call.Loaded = p.caller // on 2026-07-28 no session knows anything: there a selection_ref says it
 	}
@@ -284,6 +290,26 @@ func targetOf(surface *tool.Surface, name string, params rawjson.Object, metaRef
 	}
 	return c
 }
+
+// groupOf reads the group of calls that a client puts a call into.
+func groupOf(batch json.RawMessage) (*invoke.Member, *tool.RPCError) {
+	g := invoke.Group{Policy: invoke.IgnoreSiblings}
+	var isText bool
+	if g.ID, isText = rawjson.String(batch); !isText && rawjson.IsObject(batch) {
+		g.ID, _ = rawjson.GetString(batch, "id")
+		if policy, ok := rawjson.Get(batch, "sibling_failure_policy"); ok {
+			text, _ := rawjson.String(policy)
+			g.Policy = invoke.SiblingFailure(text)
+		}
+	}
+	if g.ID == "" || len(g.ID) > maxGroupID || !slices.Contains(invoke.SiblingFailures(), g.Policy) {
+		return nil, invalidParams(fmt.Sprintf("_meta[%q] groups calls: write an id of 1 to %d bytes, or an object with that id and "+
+			"sibling_failure_policy (ignore, cancel_siblings or cancel_dependent)", tool.MetaBatch, maxGroupID))
+	}
+	return &invoke.Member{Group: g}, nil
+}
+
+const maxGroupID = 200 // bytes: it stands in each record
 
 // innerArguments returns the arguments for the tool that is called through another. Some models write the object as a string.
 func innerArguments(args json.RawMessage) (json.RawMessage, bool) {

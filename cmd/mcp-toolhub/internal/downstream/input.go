@@ -162,6 +162,7 @@ func missingCapabilities(lacks []*lack) *tool.RPCError {
 // labelled returns question as the client gets it: an elicitation tells the person which server asks, the rest stays byte for
 // byte. It does so on a direct view, too: there the hub's own questions must not be mistaken for the server's.
 func labelled(server string, question tool.Question) tool.Question {
+	server = cmp.Or(question.Server, server)
 	if question.Method != tool.MethodElicit || question.Own {
 		return question
 	}

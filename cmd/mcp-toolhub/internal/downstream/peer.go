@@ -69,6 +69,7 @@ type requestMeta struct {
 	clientInfo, capabilities, logLevel json.RawMessage
 	token                              json.RawMessage // of progress
 	ref                                json.RawMessage // a selection_ref: it is for the hub alone
+	batch                              json.RawMessage // how the client groups calls: likewise
 	onward                             json.RawMessage // _meta without these and whatever else is of this hop; nil where that is empty
 }
 
@@ -97,6 +98,8 @@ func (r *requestMeta) read(params rawjson.Object) {
 			r.token = m.Value
 		case tool.MetaSelectionRef:
 			r.ref = m.Value
+		case tool.MetaBatch:
+			r.batch = m.Value
 		default:
 			own := tool.OfHop(string(key))
 			kept = kept || !own

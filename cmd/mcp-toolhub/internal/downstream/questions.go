@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -194,7 +195,7 @@ func (a *clientAsker) send(question tool.Question) (sentQuestion, *tool.RPCError
 	if a.peer.questions == nil || a.peer.questions.isOver() {
 		return sentQuestion{}, unreachable()
 	}
-	a.ownerships.elicits(a.peer, a.server, question.Params)
+	a.ownerships.elicits(a.peer, cmp.Or(question.Server, a.server), question.Params)
 	id, answered, ok := a.peer.questions.add()
 	if !ok {
 		return sentQuestion{}, &tool.RPCError{Code: tool.CodeInternalError,

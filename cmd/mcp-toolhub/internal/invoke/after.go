@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,8 +29,8 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 	inv.outcome.RequestID, inv.outcome.Revision = inv.reply.Mapping.JSONRPCRequestID, inv.reply.Mapping.ProtocolVersion
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.moveTo(tool.StatusFailed)
-		inv.outcome.Class = tool.ClassExecutionFailed
-		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: tool.ClassExecutionFailed,
+		inv.outcome.Class = cmp.Or(inv.reply.Class, tool.ClassExecutionFailed)
+		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class,
 			Message: "the tool answered with isError", Recoverability: recoverFixInput}
 		inv.end.Summary = summaryOf(inv.outcome.Object)
 		return nil
@@ -57,9 +58,9 @@ func (inv *invocation) mapFailure() {
 		inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
 	}
 	inv.moveTo(status)
-	inv.outcome.Class = f.Class
+	inv.outcome.Class, inv.outcome.Aborted = f.Class, f.AbortReason
 	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
-		Recoverability: recoverability(f.Class), RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown}
+		Recoverability: recoverability(f.Class), RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
 	if inv.rpcErr != nil {
 		inv.outcome.Err = inv.rpcErr
 		inv.end.Error.NativeErrorRef, _ = json.Marshal(map[string]int64{"jsonrpc_error_code": inv.rpcErr.Code})

@@ -47,7 +47,8 @@ type askers struct {
 
 // enter returns when the caller may ask the client. leave lets the next one ask; it is nil where the question is settled or
 // ctx is done. A call with retries does not wait for ever: a client that was given the question may never come back.
-func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool) (leave func()) {
+// waits is called before enter waits.
+func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool, waits func()) (leave func()) {
 	var enough <-chan time.Time
 	if retries {
 		timer := time.NewTimer(cmp.Or(a.patience, 15*time.Second))
@@ -78,6 +79,7 @@ func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool) (l
 			}
 		}
 		a.mu.Unlock()
+		waits()
 		select {
 		case <-other:
 		case <-enough:
@@ -210,8 +212,8 @@ func (a *approver) askClient(ctx context.Context, inv *invocation, q *approvalRe
 	if inv.call.Ask == nil {
 		return "the client cannot be asked", nil
 	}
-	retries := inv.call.InputByRetry // a retry makes another call of inv
-	leave := a.asking.enter(ctx, q.ticket, retries)
+	retries := inv.call.suspends() // a retry makes another call of inv
+	leave := a.asking.enter(ctx, q.ticket, retries, inv.call.Member.decided)
 	if leave == nil {
 		return "", nil
 	}
@@ -257,8 +259,8 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 		return "the question cannot be written", false, nil
 	}
 	shown := time.Now()
-	answers, err := inv.call.Ask(asking, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true,
-		Sent: func() { shown = time.Now() }}})
+	answers, err := inv.call.ask(asking, gate.Asked{Request: &q.request, Decision: q.decision},
+		tool.Question{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true, Sent: func() { shown = time.Now() }})
 	after := time.Since(shown)
 	switch {
 	case err != nil && ctx.Err() == nil && retries && a.elicited(q):
@@ -342,6 +344,7 @@ const waitingEvery = 5 * time.Second
 
 // waitInQueue returns when the question is settled or the call has ended. The client hears that the call waits.
 func (a *approver) waitInQueue(ctx context.Context, inv *invocation, q *approvalRequest) {
+	inv.call.Member.decided()
 	a.opts.Logger.Info("a call waits until a person allows it", "tool", inv.toolID(), "actor", inv.call.Actor.Ref(), "invocation", inv.id,
 		"answer", a.answerWith(q), "until", q.ticket.Expires().UTC(), "because", q.unasked)
 	ticker := time.NewTicker(waitingEvery)

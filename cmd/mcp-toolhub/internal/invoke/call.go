@@ -47,6 +47,9 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	inv.listed, inv.facts = l, p.opts.Gate().Facts(l.Tool)
 	inv.record.Tool = l.Tool.Name
 	inv.moveTo(tool.StatusSelected)
+	if m := inv.call.Member; m != nil && m.Aborted != nil {
+		return m.Aborted
+	}
 	return p.admit(inv)
 }
 
@@ -156,10 +159,16 @@ func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
 // schedule waits until it is this caller's turn at the tool's server.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	inv.moveTo(tool.StatusQueued)
+	if hub := inv.listed.Tool.Hub; hub != nil && hub.Batches {
+		return nil // its calls take places, and it must not keep them from one
+	}
+	if err := inv.call.Member.turn(ctx); err != nil {
+		return becauseOf(ctx, err)
+	}
 	actor := &inv.call.Actor
 	var err error
 	inv.place, err = p.scheduler.enter(ctx, inv.listed.Tool.Server, caller{actor.Door, actor.Name, actor.Session})
-	return err
+	return becauseOf(ctx, err)
 }
 
 // execute calls the executor. The journal gets the record of a call that may have an effect before that, so that a crash leaves
@@ -173,7 +182,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		return fmt.Errorf("execute %q: no executor for source %q", t.Name, t.Name.Source())
 	}
 	if ctx.Err() != nil {
-		return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began"}
+		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled before it began"})
 	}
 	inv.moveTo(tool.StatusRunning)
 	inv.describe()
@@ -196,7 +205,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return becauseOf(ctx, err)
 	}
-	if reply.NeedsInput && !inv.call.InputByRetry {
+	if reply.NeedsInput && !inv.call.suspends() {
 		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request", t.Name)
 	}
 	inv.reply = reply
@@ -221,7 +230,7 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 	}{reporter{inv: inv, note: func(failure string) { p.opts.note(ctx, inv, failure) }}, tool.Execution{
 		Invocation: inv.id, Tool: inv.listed.Tool, Params: c.Params, Arguments: inv.inputs.call, Command: inv.permitted.command,
 		Aims: inv.permitted.aims, Meta: c.Meta, Hop: c.Hop, Session: c.Session, Actor: c.Actor, Surface: c.Surface, Loaded: c.Loaded,
-		InputByRetry: c.InputByRetry, Notify: c.Notify,
+		InputByRetry: c.suspends(), Notify: c.Notify, Hears: c.Hears,
 	}}
 	x := &both.reporter
 	both.Ask, both.Progress, both.Record = x.asker(), x.report, x.record
@@ -246,7 +255,7 @@ func (p *Pipeline) noteLate(inv *invocation) {
 // becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.
 func becauseOf(ctx context.Context, err error) error {
 	var why, f *tool.Failure
-	if ctx.Err() == nil || !errors.As(context.Cause(ctx), &why) {
+	if err == nil || ctx.Err() == nil || !errors.As(context.Cause(ctx), &why) {
 		return err
 	}
 	reason := *why

@@ -82,6 +82,9 @@ func (p *Pipeline) begin(c *Call) *invocation {
 	if inv.client = (tool.ClientRef{Name: short(c.Actor.Client.Name), Version: short(c.Actor.Client.Version)}); inv.client != (tool.ClientRef{}) {
 		head.Client = &inv.client
 	}
+	if m := c.Member; m != nil {
+		head.Parent, head.Batch = m.Parent, m.Group.ID
+	}
 	inv.record.Begin(head, clientSide(inv.call))
 	return inv
 }

@@ -66,6 +66,9 @@ type Call struct {
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)
 
+	// Member is what the call has to do with its siblings; nil: it has none.
+	Member *Member
+
 	// Hears reports whether the client's present request takes progress. Nil: it does where Progress is set.
 	Hears func() bool
 }
@@ -75,6 +78,7 @@ type Outcome struct {
 	InvocationID tool.InvocationID
 	Status       tool.Status
 	Class        tool.ErrorClass // "" where the tool answered without isError
+	Aborted      string          // the abort_reason of tool.Failure; "" for none
 	Result       json.RawMessage // a tools/call result object: the executor's bytes, or the hub's own for a failure
 	Object       rawjson.Object  // Result, read; the zero value where it is no JSON object
 	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
@@ -148,6 +152,7 @@ type Pipeline struct {
 	approver  *approver
 	scheduler *scheduler
 	phases    [12]phase
+	groups    groups
 	spare     sync.Pool // of *invocation
 }
 
@@ -207,7 +212,12 @@ func phases() [12]phase {
 
 // Invoke runs c through the pipeline and returns how it ended, or for a call with retries, what it waits for. It always
 // returns an outcome: also for a tool that does not exist, a canceled context or a panic in an executor.
-func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome { return p.run(ctx, p.begin(c)) }
+func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome {
+	if c.Member != nil && c.Member.Group.ID != "" {
+		return p.grouped(ctx, c)
+	}
+	return p.run(ctx, p.begin(c))
+}
 
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {

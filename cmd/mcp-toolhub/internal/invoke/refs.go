@@ -10,6 +10,9 @@ import (
 
 // inline returns input as a record holds it: without its secrets and without line breaks, or by reference where it is large.
 func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
+	if inv.listed != nil && inv.listed.Tool.Hub != nil && inv.listed.Tool.Hub.Batches {
+		input = withoutArguments(input)
+	}
 	if len(input) > persist.InlineLimit {
 		return nil, inv.ref(input)
 	}

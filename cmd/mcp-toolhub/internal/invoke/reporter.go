@@ -53,6 +53,11 @@ func (x *reporter) asker() tool.Asker {
 	return func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
 		x.waiting(1)
 		defer x.waiting(-1)
+		for i := range questions {
+			if q := &questions[i]; q.Server == "" {
+				q.Server = x.inv.listed.Tool.Server // a batch passes on questions of several
+			}
+		}
 		return ask(ctx, questions)
 	}
 }

@@ -1,0 +1,287 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// batch is a batch that runs.
+type batch struct {
+	Options
+	*request
+	execution *tool.Execution
+	members   []*member
+	asks      invoke.Asks
+	places    chan struct{} // holds one token for each call that runs
+	reporting reporting
+
+	mu     sync.Mutex
+	failed *tool.Failure // ends all other calls; nil unless a call has failed and the policy says so
+	filled int           // bytes of arguments that were filled in
+}
+
+// member is one call of a batch.
+type member struct {
+	*call
+	index  int
+	reads  bool // it is known to read only
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when outcome is set
+	invoke.Outcome
+}
+
+// failed reports whether the call has not succeeded. It is called after done.
+func (m *member) failed() bool { return m.Status != tool.StatusSucceeded }
+
+func newBatch(o Options, e *tool.Execution, r *request) *batch {
+	b := &batch{Options: o, request: r, execution: e, places: make(chan struct{}, r.MaxParallel)}
+	b.reporting = reporting{total: len(r.Calls), send: e.Progress}
+	for i := range r.Calls {
+		m := &member{call: &r.Calls[i], index: i, done: make(chan struct{})}
+		if l, ok := e.Surface.Resolve(m.Name); ok {
+			m.reads = o.Reads(l.Tool)
+		}
+		b.members = append(b.members, m)
+	}
+	return b
+}
+
+// run runs the calls, and returns when all have ended.
+func (b *batch) run(ctx context.Context) {
+	var all sync.WaitGroup
+	contexts := make([]context.Context, len(b.members))
+	for i, m := range b.members {
+		contexts[i], m.cancel = context.WithCancelCause(ctx)
+		if b.beginsAtOnce(m) {
+			b.asks.Begin()
+		}
+	}
+	for i, m := range b.members {
+		all.Go(func() {
+			defer m.cancel(nil)
+			b.runMember(contexts[i], m)
+		})
+	}
+	all.Wait()
+}
+
+// beginsAtOnce reports whether a call waits for no other one before it is checked and permitted.
+func (b *batch) beginsAtOnce(m *member) bool {
+	return len(m.DependsOn) == 0 && (b.Ordering != serial || m.index == 0)
+}
+
+// runMember runs one call through the pipeline, once it may begin.
+func (b *batch) runMember(ctx context.Context, m *member) {
+	if b.Ordering == serial && m.index > 0 {
+		<-b.members[m.index-1].done
+	}
+	aborted := b.awaitDependencies(m)
+	if !b.beginsAtOnce(m) {
+		b.asks.Begin()
+	}
+	arguments := m.Arguments
+	if aborted == nil {
+		aborted = b.barred(ctx, m)
+	}
+	if aborted == nil {
+		arguments, aborted = b.fill(m)
+	}
+	e, holds := b.execution, false
+	sibling := &invoke.Member{Parent: e.Invocation, Aborted: aborted, Asks: &b.asks, Turn: func(ctx context.Context) error {
+		err := b.turn(ctx, m)
+		holds = err == nil
+		return err
+	}}
+	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments), Arguments: arguments,
+		Meta: e.Meta, Hop: e.Hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
+		Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling})
+	b.asks.Ended(sibling)
+	if holds {
+		<-b.places
+	}
+	if m.failed() && b.Failure == invoke.CancelSiblings && m.Class != tool.ClassSiblingCanceled {
+		b.endOthers(m)
+	}
+	b.reporting.ended()
+	close(m.done)
+}
+
+// awaitDependencies waits for the calls that m depends on. It returns why m is not to run.
+func (b *batch) awaitDependencies(m *member) (why *tool.Failure) {
+	for _, other := range b.members[:m.index] {
+		if !slices.Contains(m.DependsOn, other.ID) {
+			continue
+		}
+		<-other.done
+		if other.failed() && b.Failure != invoke.IgnoreSiblings && why == nil {
+			why = &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: invoke.AbortDependencyFailed,
+				Message: fmt.Sprintf("did not run, because it depends on the call %q, which ended as %s: make both again once that is mended",
+					other.ID, other.Status)}
+		}
+	}
+	return why
+}
+
+// barred returns why m is not to begin, whatever it depends on.
+func (b *batch) barred(ctx context.Context, m *member) *tool.Failure {
+	if ctx.Err() != nil && b.ending() == nil {
+		return &tool.Failure{Class: tool.ClassCanceled, AbortReason: invoke.AbortBatchCanceled, Cause: context.Cause(ctx),
+			Message: "did not run, because the batch was canceled before"}
+	}
+	if failed := b.ending(); failed != nil {
+		return failed
+	}
+	if b.Ordering == serial {
+		return b.afterFailedWrite(m)
+	}
+	return nil
+}
+
+// turn waits until a permitted call may run: until those have ended that it must not overtake, and there is a place.
+func (b *batch) turn(ctx context.Context, m *member) error {
+	if b.Ordering == preserveOrder {
+		for _, other := range b.members[:m.index] {
+			if !m.reads || !other.reads {
+				<-other.done // it ends soon where the batch is canceled
+			}
+		}
+		if failed := b.afterFailedWrite(m); failed != nil {
+			return failed
+		}
+	}
+	select {
+	case b.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &tool.Failure{Class: tool.ClassCanceled, AbortReason: invoke.AbortBatchCanceled,
+			Message: "did not run, because the batch was canceled before"}
+	}
+}
+
+// afterFailedWrite returns why m does not run if an earlier call failed that may have been to write something.
+func (b *batch) afterFailedWrite(m *member) *tool.Failure {
+	for _, other := range b.members[:m.index] {
+		if other.reads {
+			continue // which may still run
+		}
+		if other.failed() {
+			return &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: invoke.AbortEarlierWriteFailed,
+				Message: fmt.Sprintf("did not run, because the call %q before it may write and ended as %s: later calls of an ordered batch "+
+					"do not run then", other.ID, other.Status)}
+		}
+	}
+	return nil
+}
+
+// endOthers ends all calls that have not ended, because m has failed.
+func (b *batch) endOthers(m *member) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed != nil {
+		return
+	}
+	b.failed = invoke.SiblingFailed(m.ID, m.Outcome)
+	for _, other := range b.members {
+		if other != m {
+			other.cancel(b.failed)
+		}
+	}
+}
+
+// ending returns why no call is to begin; nil where they may.
+func (b *batch) ending() *tool.Failure {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failed
+}
+
+// fill returns the arguments of m, with those from results of calls that have ended.
+func (b *batch) fill(m *member) (json.RawMessage, *tool.Failure) {
+	arguments := m.Arguments
+	for _, argument := range slices.Sorted(maps.Keys(m.ArgumentsFrom)) {
+		from := m.ArgumentsFrom[argument]
+		source := b.members[slices.IndexFunc(b.members, func(o *member) bool { return o.ID == from.Call })]
+		missing := func(why string) *tool.Failure {
+			return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "argument_missing",
+				Message: fmt.Sprintf("did not run: arguments_from.%s takes a value from the call %q, and %s", argument, from.Call, why)}
+		}
+		if source.failed() {
+			return m.Arguments, missing("that ended as " + string(source.Status))
+		}
+		result, ok := structured(source.Object)
+		if !ok {
+			return m.Arguments, missing("that has no structured result")
+		}
+		value, err := at(result, from.Pointer)
+		if err != nil {
+			return m.Arguments, missing("in its structured result " + err.Error())
+		}
+		if !b.room(len(value)) {
+			return m.Arguments, missing(fmt.Sprintf("the arguments of the batch are larger than %d bytes with it", maxArguments))
+		}
+		if arguments, err = rawjson.Set(arguments, argument, value); err != nil {
+			return m.Arguments, missing("it cannot be set: " + err.Error())
+		}
+	}
+	return arguments, nil
+}
+
+// room takes some of the bytes for arguments that are filled in, if there are as many.
+func (b *batch) room(bytes int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.filled += bytes
+	return b.filled <= maxArguments
+}
+
+// params returns the params of a tools/call.
+func params(name string, arguments json.RawMessage) json.RawMessage {
+	out := rawjson.AppendMember([]byte("{"), "name", rawjson.Quote(name))
+	return append(rawjson.AppendMember(out, "arguments", arguments), '}')
+}
+
+// reporting passes the progress of the calls on as that of the batch.
+type reporting struct {
+	total int
+	send  func(tool.Progress)
+
+	mu    sync.Mutex
+	done  int // calls that have ended
+	since int // reports since the last one did
+}
+
+// of returns the progress function of the call of that id.
+func (r *reporting) of(id string) func(tool.Progress) {
+	return func(p tool.Progress) {
+		said := rawjson.Text(p.Params, "message")
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.since++
+		r.report(id + ": " + said)
+	}
+}
+
+// ended reports that a call more has ended.
+func (r *reporting) ended() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	r.since = 0
+	r.report(fmt.Sprintf("%d of %d calls have ended", r.done, r.total))
+}
+
+// report sends a report: "The progress value MUST increase with each notification". Between two ends of calls it comes ever nearer
+// to the next whole number. r.mu is held.
+func (r *reporting) report(message string) {
+	progress := float64(r.done) + 1 - 1/float64(r.since+1)
+	r.send(tool.Progress{Message: message, Params: fmt.Appendf(nil, `{"progress":%g,"total":%d,"message":%s}`, progress, r.total,
+		rawjson.Quote(message))})
+}

@@ -1,0 +1,149 @@
+package invoke
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// Asks gathers the questions about the calls of one batch, so that a person gets one list in the place of many questions that
+// differ in their arguments only. It is safe for concurrent use. The zero value is ready.
+type Asks struct {
+	mu        sync.Mutex
+	undecided int           // calls of which it is not known whether they are going to be asked about
+	all       chan struct{} // closed when there are none
+	open      map[string]*list
+}
+
+// list is one question about several calls.
+type list struct {
+	calls  []*listedCall
+	cancel context.CancelFunc
+}
+
+// listedCall is a call that waits for the answer.
+type listedCall struct {
+	about  gate.Asked
+	sent   func()
+	answer chan listAnswer
+}
+
+// listAnswer is the answer for one call.
+type listAnswer struct {
+	answer tool.Answer
+	err    error
+	each   bool // the person wants to be asked about each call
+}
+
+// gatherFor bounds the time for which a question waits for more of its kind.
+const gatherFor = 250 * time.Millisecond
+
+// Begin notes a call that may be asked about. It is called before the call begins.
+func (a *Asks) Begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.undecided++; a.undecided == 1 {
+		a.all = make(chan struct{})
+	}
+}
+
+// Ended notes that the call of m has ended.
+func (a *Asks) Ended(m *Member) { m.decided() }
+
+func (a *Asks) decide() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.undecided--; a.undecided == 0 {
+		close(a.all)
+	}
+}
+
+// ask puts the question about c to the client, with others that come within a moment and ask the same about other arguments.
+func (a *Asks) ask(ctx context.Context, c *Call, about gate.Asked, alone tool.Question) ([]tool.Answer, error) {
+	mine := &listedCall{about, alone.Sent, make(chan listAnswer, 1)}
+	key := about.Alike()
+	a.mu.Lock()
+	l := a.open[key]
+	if l == nil {
+		var listing context.Context
+		l = &list{}
+		listing, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		if a.open == nil {
+			a.open = make(map[string]*list)
+		}
+		a.open[key] = l
+		go a.put(listing, c, key, l, a.all)
+	}
+	l.calls = append(l.calls, mine)
+	a.mu.Unlock()
+	c.Member.decided()
+	select {
+	case got := <-mine.answer:
+		if got.each {
+			return c.Ask(ctx, []tool.Question{alone})
+		}
+		return []tool.Answer{got.answer}, got.err
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l.calls = slices.DeleteFunc(l.calls, func(c *listedCall) bool { return c == mine }); len(l.calls) == 0 {
+		l.cancel() // nobody waits for it
+	}
+	return nil, ctx.Err()
+}
+
+// put asks about the calls of l, once no other one can come to them. It ends when they have their answer, or none of them waits.
+func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan struct{}) {
+	defer l.cancel()
+	more := time.NewTimer(gatherFor)
+	defer more.Stop()
+	select {
+	case <-all:
+	case <-more.C:
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	delete(a.open, key)
+	calls := slices.Clone(l.calls)
+	a.mu.Unlock()
+	if len(calls) == 1 {
+		calls[0].answer <- listAnswer{each: true}
+		return
+	}
+	got := askAbout(ctx, c, calls)
+	for _, call := range calls {
+		call.answer <- got
+	}
+}
+
+// askAbout puts one question about calls, by way of the client of c.
+func askAbout(ctx context.Context, c *Call, calls []*listedCall) listAnswer {
+	about := make([]gate.Asked, len(calls))
+	for i, call := range calls {
+		about[i] = call.about
+	}
+	params, err := rawjson.Set([]byte(`{}`), "message", rawjson.Quote(gate.ListMessage(about)))
+	if err == nil {
+		params, err = rawjson.Set(params, "requestedSchema", gate.ListForm(c.Actor.Client.ProtocolVersion))
+	}
+	if err != nil {
+		return listAnswer{err: err}
+	}
+	answers, err := c.Ask(ctx, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true, Sent: func() {
+		for _, call := range calls {
+			call.sent()
+		}
+	}}})
+	if err != nil || len(answers) != 1 {
+		return listAnswer{err: errors.Join(errors.New("ask about a batch: no answer"), err)}
+	}
+	content := rawjson.GetObject(answers[0].Result, "content")
+	return listAnswer{answer: answers[0], each: rawjson.Text(content, "answer") == gate.AskEach}
+}

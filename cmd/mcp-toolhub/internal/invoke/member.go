@@ -1,0 +1,164 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// SiblingFailure says what the failure of one call does to its siblings.
+type SiblingFailure string
+
+// The standard's sibling_failure_policy.
+const (
+	IgnoreSiblings  SiblingFailure = "ignore"
+	CancelSiblings  SiblingFailure = "cancel_siblings"
+	CancelDependent SiblingFailure = "cancel_dependent"
+)
+
+// SiblingFailures are all of them.
+func SiblingFailures() []SiblingFailure {
+	return []SiblingFailure{IgnoreSiblings, CancelSiblings, CancelDependent}
+}
+
+// Why a call that did nothing wrong did not run, or not to its end: the abort_reason of its error.
+const (
+	AbortSiblingFailed      = "sibling_failed"       // with cancel_siblings
+	AbortDependencyFailed   = "dependency_failed"    // a call that it depends on
+	AbortEarlierWriteFailed = "earlier_write_failed" // in an ordered batch
+	AbortBatchCanceled      = "batch_canceled"       // by the caller of the batch
+)
+
+// Member is what a call has to do with its siblings: the other calls of a batch (Parent is set), or those that a client has grouped
+// (Group is set). A nil Member has no siblings.
+type Member struct {
+	Parent tool.InvocationID // the batch
+	Group  Group
+
+	// Aborted is why the call is not to run. It passes no phase but the first, and gets its terminal result.
+	Aborted *tool.Failure
+
+	// Turn waits until the call may run, once it is permitted, or returns the *tool.Failure that says why it may not.
+	Turn func(context.Context) error
+
+	// Asks gathers the questions to the client about the calls of one batch; nil: each is asked alone.
+	Asks *Asks
+
+	once sync.Once // of decided
+}
+
+// turn waits until the call may run.
+func (m *Member) turn(ctx context.Context) error {
+	m.decided()
+	if m == nil || m.Turn == nil {
+		return nil
+	}
+	return m.Turn(ctx)
+}
+
+// decided notes that the call is going to be asked about no more, or waits for that. Nothing happens when it is called again.
+func (m *Member) decided() {
+	if m != nil && m.Asks != nil {
+		m.once.Do(m.Asks.decide)
+	}
+}
+
+// suspends reports whether the call's client gives input by another request, which goes on with this very call. The one of a batch
+// goes on with the batch: questions of its calls leave through Ask.
+func (c *Call) suspends() bool {
+	return c.InputByRetry && (c.Member == nil || c.Member.Parent == "")
+}
+
+// ask puts the question about a call to its client: with those about its siblings where they are alike.
+func (c *Call) ask(ctx context.Context, about gate.Asked, alone tool.Question) ([]tool.Answer, error) {
+	if c.Member == nil || c.Member.Asks == nil {
+		return c.Ask(ctx, []tool.Question{alone})
+	}
+	return c.Member.Asks.ask(ctx, c, about, alone)
+}
+
+// withoutArguments returns the input of a batch without the arguments of its calls: their own records have those, masked by what is
+// known of their tools.
+func withoutArguments(input json.RawMessage) json.RawMessage {
+	list, ok := rawjson.Get(input, "calls")
+	if !ok {
+		return input
+	}
+	out := []byte("[")
+	err := rawjson.Elements(list, func(call []byte) bool {
+		if short, _, err := rawjson.Delete(call, "arguments"); err == nil {
+			call = short
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, call...)
+		return true
+	})
+	short, setErr := rawjson.Set(input, "calls", append(out, ']'))
+	if err != nil || setErr != nil {
+		return json.RawMessage(`{}`)
+	}
+	return short
+}
+
+// Group is how a client groups parallel calls.
+type Group struct {
+	ID     string // of the client's choice; "" for none
+	Policy SiblingFailure
+}
+
+// groups holds the groups of calls that are running. A group ends with the last of them.
+type groups struct {
+	mu   sync.Mutex
+	open map[[2]string]*runningGroup // by session and id
+}
+
+type runningGroup struct {
+	calls  map[*Call]context.CancelCauseFunc
+	failed *tool.Failure // what ends its calls; nil as long as none has failed
+}
+
+// grouped runs a call of a group. Where one fails whose policy says so, the others of its group end that still run.
+func (p *Pipeline) grouped(ctx context.Context, c *Call) Outcome {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	key := [2]string{c.Session.Key, c.Member.Group.ID}
+	p.groups.mu.Lock()
+	g := p.groups.open[key]
+	if g == nil {
+		g = &runningGroup{calls: make(map[*Call]context.CancelCauseFunc)}
+		if p.groups.open == nil {
+			p.groups.open = make(map[[2]string]*runningGroup)
+		}
+		p.groups.open[key] = g
+	}
+	g.calls[c] = cancel
+	c.Member.Aborted = g.failed
+	p.groups.mu.Unlock()
+	out := p.run(ctx, p.begin(c))
+	p.groups.mu.Lock()
+	defer p.groups.mu.Unlock()
+	if delete(g.calls, c); len(g.calls) == 0 {
+		delete(p.groups.open, key)
+	}
+	if c.Member.Group.Policy == CancelSiblings && out.Suspended == nil && out.Status != tool.StatusSucceeded && g.failed == nil {
+		g.failed = SiblingFailed(c.Name, out)
+		for _, end := range g.calls {
+			end(g.failed)
+		}
+	}
+	return out
+}
+
+// SiblingFailed is the end of calls whose sibling, the call of that name or id, has failed.
+func SiblingFailed(name string, out Outcome) *tool.Failure {
+	return &tool.Failure{Class: tool.ClassSiblingCanceled, AbortReason: AbortSiblingFailed,
+		Message: fmt.Sprintf("ended because another call of the batch, %q, ended as %s: see why that failed, then make this call again",
+			name, out.Status)}
+}
