@@ -236,7 +236,8 @@ func (c *derivation) invocation(s tool.Status) {
 	r := tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: c.Invocation, ToolID: c.Tool, SurfaceID: c.Surface,
 		Status: s, ModelInput: c.Model, ObservableInput: c.Observable, PermissionInput: c.changed.Input, ModelInputRef: c.ModelRef,
 		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
-		Profile: c.Profile, PermissionDecisions: c.decided, StatusTransitions: c.moves, ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], CreatedAt: c.Created, StartedAt: c.started}
+		Profile: c.Profile, PermissionDecisions: c.decided, StatusTransitions: c.moves,
+		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], CreatedAt: c.Created, StartedAt: c.started}
 	for _, m := range r.ExternalMappings {
 		if m.Role == "client" {
 			r.NativeCallID = m.JSONRPCRequestID

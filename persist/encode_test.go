@@ -104,7 +104,7 @@ func fill(random *rand.Rand, v reflect.Value) {
 		}
 		return
 	case time.Time:
-		zone := time.FixedZone("", random.IntN(86_000)-43_000)
+		zone := time.FixedZone("", 60*(random.IntN(1400)-700)) // whole minutes: a zone of less is written as +00:00 and read as Z
 		v.Set(reflect.ValueOf(time.Unix(random.Int64N(4e9), random.Int64N(1e9)/1000*1000).In(zone)))
 		return
 	case map[string]any:

@@ -50,12 +50,13 @@ func (x *reporter) asker() tool.Asker {
 	if ask == nil {
 		return nil
 	}
+	server := x.inv.listed.Tool.Server // now: a late question finds the invocation ended
 	return func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
 		x.waiting(1)
 		defer x.waiting(-1)
 		for i := range questions {
 			if q := &questions[i]; q.Server == "" {
-				q.Server = x.inv.listed.Tool.Server // a batch passes on questions of several
+				q.Server = server // a batch passes on questions of several
 			}
 		}
 		return ask(ctx, questions)
