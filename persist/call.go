@@ -158,6 +158,27 @@ func (c *Call) Move(s tool.Status, at time.Time) {
 	c.step(string(s), at, nil)
 }
 
+// Scheduling says how a call may run beside others.
+type Scheduling struct {
+	Concurrency string `json:"concurrency"`     // safe, by_target or exclusive
+	Because     string `json:"because"`         // the rule that says so
+	Locks       []Lock `json:"locks,omitempty"` // what the call has for itself while it runs
+}
+
+// Lock is one of the standard's resource locks.
+type Lock struct {
+	Resource string `json:"resource"` // "server", "caller" (its other calls to the server) or a target: its kind, a colon, and its one spelling
+	Mode     string `json:"mode"`     // "exclusive" or "shared"
+}
+
+// Queue adds the step that the invocation is queued, and how it is scheduled.
+func (c *Call) Queue(s *Scheduling, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = tool.StatusQueued
+	c.step(string(c.status), at, s)
+}
+
 // Ask adds the step that the invocation waits for a person. parent is the invocation that it goes on with; "" for none.
 func (c *Call) Ask(approval string, parent tool.InvocationID, at time.Time) {
 	c.mu.Lock()

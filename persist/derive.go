@@ -199,8 +199,8 @@ func (c *derivation) report(said progressStep, at time.Time) {
 	r := tool.ProgressRecord{Head: tool.HeadOf(tool.ObjectProgress), ProgressID: tool.ProgressID(c.id("prg_")), InvocationID: c.Invocation,
 		Sequence: c.reports, Status: tool.StatusRunning, Message: said.Message, Percent: said.Percent, Timestamp: at}
 	since := cmp.Or(c.started, &c.Created)
-	if c.status() == tool.StatusAwaitingApproval {
-		r.Status, since = tool.StatusAwaitingApproval, &c.Created
+	if s := c.status(); s == tool.StatusAwaitingApproval || s == tool.StatusQueued {
+		r.Status, since = s, &c.Created
 	}
 	r.ElapsedMS = at.Sub(*since).Milliseconds()
 	c.record(r)

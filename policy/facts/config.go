@@ -25,7 +25,9 @@ type Override struct {
 	Filesystem  *bool `yaml:"filesystem"`
 	Command     *bool `yaml:"command"`
 	Interactive *bool `yaml:"interactive"`
-	Concurrent  *bool `yaml:"concurrency_safe"`
+
+	Concurrency string `yaml:"concurrency"` // safe, by_target or exclusive: see Facts.Concurrency
+	Interrupt   string `yaml:"interrupt"`   // cancel or block: see Facts.Interrupt
 
 	Risk         string   `yaml:"risk"`          // low, medium, high or critical
 	Access       []string `yaml:"access"`        // replaces the access kinds
@@ -86,6 +88,8 @@ func (o Override) check(fault func(key, format string, args ...any)) {
 	}
 	oneOf("risk", o.Risk, []string{RiskLow, RiskMedium, RiskHigh, RiskCritical})
 	oneOf("kind", o.Kind, toolKinds())
+	oneOf("concurrency", o.Concurrency, []string{ConcurrencySafe, ConcurrencyByTarget, ConcurrencyExclusive})
+	oneOf("interrupt", o.Interrupt, []string{InterruptCancel, InterruptBlock})
 	oneOf("lifecycle", o.Lifecycle, []string{Draft, Available, Disabled, RequiresSetup, Deprecated, Retired})
 	for i, v := range o.Access {
 		oneOf(fmt.Sprintf("access[%d]", i), v,

@@ -121,7 +121,9 @@ func (d *derivation) derive(f *Facts) {
 	f.OpenWorld = d.configuredBool(d.openWorld(f), func(o *Override) *bool { return o.OpenWorld })
 	f.Interactive = d.configuredBool(Fact[bool]{false, Inferred, "nothing says that it needs a person"},
 		func(o *Override) *bool { return o.Interactive })
-	f.Concurrent = d.configuredBool(d.concurrent(f), func(o *Override) *bool { return o.Concurrent })
+	f.Concurrency = configuredText(d, d.concurrency(f), func(o *Override) string { return o.Concurrency })
+	f.Interrupt = configuredText(d, Fact[string]{InterruptCancel, Inferred, "a cancellation is sent on"},
+		func(o *Override) string { return o.Interrupt })
 	f.Sensitive = d.schema.sensitive
 	f.Risk = configuredText(d, d.risk(f), func(o *Override) string { return o.Risk })
 	f.Access = configuredText(d, d.access(f), func(o *Override) []string { return o.Access })
@@ -265,12 +267,12 @@ func (d *derivation) idempotent(f *Facts) Fact[bool] {
 	return Fact[bool]{false, Inferred, "nothing says that a second call changes nothing"}
 }
 
-// concurrent: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
-func (d *derivation) concurrent(f *Facts) Fact[bool] {
+// concurrency: "Concurrency-safe is not the same as read-only." A reader with a browser or a program text shares state.
+func (d *derivation) concurrency(f *Facts) Fact[string] {
 	if f.ReadOnly.Value && !f.Command.Value && !f.Interactive.Value && !d.name.browser && !d.description.browser {
-		return Fact[bool]{true, f.ReadOnly.Origin, "it is read-only"}
+		return Fact[string]{ConcurrencySafe, f.ReadOnly.Origin, "it is read-only"}
 	}
-	return Fact[bool]{false, Inferred, "nothing says that two calls can run side by side"}
+	return Fact[string]{ConcurrencyByTarget, Inferred, "nothing says that two calls can run side by side"}
 }
 
 func (d *derivation) has(kind string) bool {

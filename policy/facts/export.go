@@ -138,17 +138,26 @@ func (f *Facts) approval() (bool, string) {
 	return false, "a read-only tool of a trusted origin"
 }
 
-// SchedulerPolicy is the tool's tool_scheduler_policy: readers share their server, writers have it alone.
+// SchedulerPolicy is the tool's tool_scheduler_policy: see Concurrency and Interrupt.
 func (f *Facts) SchedulerPolicy() SchedulerPolicy {
 	p := SchedulerPolicy{
 		Head: tool.HeadOf(tool.ObjectSchedulerPolicy), ID: f.ref("scheduler"), Scope: f.namespace(),
-		ConcurrencySafe: f.Concurrent.Value, MaxParallel: 1, Ordering: "serial", Yield: "progress_immediate_results_ordered",
-		Interrupt: "block", SiblingFailure: "cancel_dependent", ContextModifier: "forbid",
-		Locks: []ResourceLock{{Resource: f.namespace(), Mode: "exclusive"}},
+		ConcurrencySafe: f.Concurrency.Value == ConcurrencySafe, Ordering: "preserve_terminal_order",
+		Yield: "progress_immediate_results_ordered", Interrupt: f.Interrupt.Value, SiblingFailure: "ignore", ContextModifier: "forbid",
+		Locks: []ResourceLock{},
 	}
-	if f.Concurrent.Value {
-		p.MaxParallel, p.Ordering, p.SiblingFailure = 0, "preserve_terminal_order", "ignore"
-		p.Locks[0].Mode = "shared"
+	switch f.Concurrency.Value {
+	case ConcurrencyExclusive:
+		p.MaxParallel, p.Ordering = 1, "serial"
+		p.Locks = append(p.Locks, ResourceLock{Resource: f.namespace(), Mode: "exclusive"})
+	case ConcurrencyByTarget:
+		for _, a := range f.Arguments {
+			p.Locks = append(p.Locks, ResourceLock{Resource: a.Kind + ":{" + a.Pointer + "}", Mode: "exclusive"})
+		}
+		if len(p.Locks) == 0 {
+			p.Ordering = "serial"
+			p.Locks = append(p.Locks, ResourceLock{Resource: f.namespace() + "/{caller}", Mode: "exclusive"})
+		}
 	}
 	return p
 }
@@ -193,7 +202,7 @@ func (f *Facts) Interface() Interface {
 		},
 		InterfaceSafety: InterfaceSafety{
 			IsReadOnly: f.ReadOnly.Value, IsDestructive: f.Destructive.Value, IsOpenWorld: f.OpenWorld.Value,
-			IsConcurrencySafe: f.Concurrent.Value, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
+			IsConcurrencySafe: f.Concurrency.Value == ConcurrencySafe, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
 			ClassifierInput: f.ClassifierInput(), Origins: f.Origins(),
 		},
 		InterfacePermission: InterfacePermission{
@@ -227,7 +236,7 @@ func (f *Facts) Origins() map[string]FactOrigin {
 	of := func(f Fact[bool]) FactOrigin { return FactOrigin{f.Origin, f.Why} }
 	return map[string]FactOrigin{
 		"is_read_only": of(f.ReadOnly), "is_destructive": of(f.Destructive), "is_idempotent": of(f.Idempotent),
-		"is_open_world": of(f.OpenWorld), "is_concurrency_safe": of(f.Concurrent),
+		"is_open_world": of(f.OpenWorld), "is_concurrency_safe": {f.Concurrency.Origin, f.Concurrency.Why},
 		"requires_user_interaction": of(f.Interactive), "network": of(f.Network), "filesystem": of(f.Filesystem),
 		"command": of(f.Command), "risk_level": {f.Risk.Origin, f.Risk.Why}, "access_kinds": {f.Access.Origin, f.Access.Why},
 		"write_effects": {f.WriteEffects.Origin, f.WriteEffects.Why}, "tool_kind": {f.Kind.Origin, f.Kind.Why},

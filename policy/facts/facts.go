@@ -50,6 +50,19 @@ const (
 	Retired       = "retired"
 )
 
+// Values of Facts.Concurrency.
+const (
+	ConcurrencySafe      = "safe"      // calls run beside each other
+	ConcurrencyByTarget  = "by_target" // a call has its targets alone; where they are not known, one call of each caller runs
+	ConcurrencyExclusive = "exclusive" // a call has its server alone
+)
+
+// Values of Facts.Interrupt: the standard's interrupt behaviour.
+const (
+	InterruptCancel = "cancel" // the client's cancellation reaches the server
+	InterruptBlock  = "block"  // the call is let finish: what ends is the client's wait
+)
+
 // Facts are all that is known about one tool. They are immutable, and safe to read concurrently.
 type Facts struct {
 	Tool    tool.Name
@@ -65,7 +78,8 @@ type Facts struct {
 	Command     Fact[bool] // runs commands, code or queries that the caller writes
 	Interactive Fact[bool] // needs a person at a screen to go on
 
-	Concurrent Fact[bool] // two calls can run side by side
+	Concurrency Fact[string] // how its calls run beside others
+	Interrupt   Fact[string] // what a cancellation of the client does
 
 	Risk         Fact[string]
 	Access       Fact[[]string] // access kinds: read write delete execute network filesystem browser message

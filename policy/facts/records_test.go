@@ -146,12 +146,17 @@ func TestResultBounds(t *testing.T) {
 func TestSchedulerPolicy(t *testing.T) {
 	t.Parallel()
 	reader := facts.Of(made(t, "get_thing", "", "", ""), facts.Options{}).SchedulerPolicy()
-	if !reader.ConcurrencySafe || reader.Locks[0].Mode != "shared" || reader.SiblingFailure != "ignore" {
+	if !reader.ConcurrencySafe || len(reader.Locks) != 0 || reader.SiblingFailure != "ignore" || reader.Interrupt != "cancel" {
 		t.Errorf("%+v", reader)
 	}
 	writer := facts.Of(made(t, "set_thing", "", "", ""), facts.Options{}).SchedulerPolicy()
-	if writer.ConcurrencySafe || writer.Locks[0].Mode != "exclusive" || writer.MaxParallel != 1 || writer.Interrupt != "block" {
+	if writer.ConcurrencySafe || writer.Locks[0].Mode != "exclusive" || writer.Ordering != "serial" || writer.MaxParallel != 0 {
 		t.Errorf("%+v", writer)
+	}
+	alone := facts.Of(made(t, "set_thing", "", "", ""), facts.Options{Overrides: []facts.Override{
+		{Match: "*", Concurrency: facts.ConcurrencyExclusive, Interrupt: facts.InterruptBlock}}}).SchedulerPolicy()
+	if alone.ConcurrencySafe || alone.MaxParallel != 1 || alone.Locks[0].Mode != "exclusive" || alone.Interrupt != "block" {
+		t.Errorf("%+v", alone)
 	}
 	if p := facts.Of(made(t, "browser_get_text", "", "", ""), facts.Options{}).SchedulerPolicy(); p.ConcurrencySafe {
 		t.Errorf("two readers share a browser: %+v", p)

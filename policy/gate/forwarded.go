@@ -56,6 +56,6 @@ func (g *Gate) Refuse(ctx context.Context, f *Forwarded) *tool.Failure {
 // reads returns the facts of a method that only reads by the protocol.
 func reads(t *tool.Tool) *facts.Facts {
 	yes := facts.Fact[bool]{Value: true, Origin: facts.Declared, Why: "the protocol says so"}
-	return &facts.Facts{Tool: t.Name, Server: t.Server, ReadOnly: yes, Idempotent: yes, Concurrent: yes,
+	return &facts.Facts{Tool: t.Name, Server: t.Server, ReadOnly: yes, Idempotent: yes,
 		Risk: facts.Fact[string]{Value: facts.RiskLow, Origin: facts.Declared, Why: yes.Why}, Tags: []string{"mcp", "readonly"}}
 }

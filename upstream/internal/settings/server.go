@@ -44,8 +44,9 @@ type Server struct {
 	SessionIdle time.Duration // such a connection that no call has needed for so long ends; default 10m
 	MaxSessions int           // such connections at the same time; default 20
 
-	MaxParallel int // calls that this server executes at the same time; for whoever schedules them
-	MaxQueued   int // calls that may wait for it
+	MaxParallel int  // calls that this server executes at the same time; for whoever schedules them
+	MaxQueued   int  // calls that may wait for it
+	Strict      bool // calls that are not known to be safe run alone; for whoever schedules them
 
 	Limits   Limits
 	Timeouts Timeouts

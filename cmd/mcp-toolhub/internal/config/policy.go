@@ -141,7 +141,10 @@ func factsKeys(f *factsOf) []shape.Field {
 		shape.Key("filesystem", "Whether it reads or writes files.", optional{}, &f.Filesystem),
 		shape.Key("command", "Whether it runs what its caller writes.", optional{}, &f.Command),
 		shape.Key("interactive", "Whether it needs a person at a screen.", optional{}, &f.Interactive),
-		shape.Key("concurrency_safe", "Whether two calls can run side by side.", optional{}, &f.Concurrent),
+		shape.Key("concurrency", "How calls run beside others: safe (together), by_target (one at a time for each target; where those are not known, "+
+			"for each caller) or exclusive (alone at the server).", plainText, &f.Concurrency),
+		shape.Key("interrupt", "What a client's cancellation does: cancel (default; it is sent on) or block (the call is let finish).",
+			plainText, &f.Interrupt),
 	}
 }
 

@@ -25,7 +25,7 @@ type server struct {
 	start, whenDown         string
 	limits                  upstream.Limits
 	idleStop                shape.Located[time.Duration]
-	isolation               string
+	isolation, scheduling   string
 	sessionIdle             shape.Located[time.Duration]
 	maxSessions             shape.Located[int]
 	timeouts                timeouts
@@ -45,7 +45,7 @@ type toolTimeout struct {
 // serverShape is an entry of mcpServers or servers.
 func serverShape() shape.Object[server] {
 	return shape.Object[server]{Fields: serverKeys, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"trust, tags, timeouts, validate, max_parallel, max_queued, start, idle_stop, isolation, session_idle, max_sessions, when_down, limits",
+		"trust, tags, timeouts, validate, max_parallel, max_queued, scheduling, start, idle_stop, isolation, session_idle, max_sessions, when_down, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
@@ -77,6 +77,9 @@ func serverKeys(s *server) []shape.Field {
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxParallel),
 		shape.Key("max_queued", "Calls that may wait for this server (default 1000). Further ones are refused.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxQueued),
+		shape.Key("scheduling", "Whether calls that are not known to be safe run one at a time where they concern the same thing (targets, the default), "+
+			"or always alone (strict), as Agent Tool has it for tools that say nothing.",
+			shape.OneOf("targets", "strict"), &s.scheduling),
 		shape.Key("start", "When the server is started: with the hub (eager, the default), or by the first call to one of its tools "+
 			"(lazy), once it is known which tools it has.",
 			shape.OneOf("eager", "lazy"), &s.start),

@@ -420,7 +420,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 		return denied(&d)
 	}
 	inv.approved = &consent{a.binding(g, inv, &r), answer.By, answer.Sentence}
-	inv.permitted = permitted{aims(&r), gate.Command(&r)}
+	inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
 	inv.moveTo(tool.StatusApproved)
 	return nil
 }

@@ -156,21 +156,6 @@ func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) er
 // again, because the phases that validate have passed.
 func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
 
-// schedule waits until it is this caller's turn at the tool's server.
-func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
-	inv.moveTo(tool.StatusQueued)
-	if hub := inv.listed.Tool.Hub; hub != nil && hub.Batches {
-		return nil // its calls take places, and it must not keep them from one
-	}
-	if err := inv.call.Member.turn(ctx); err != nil {
-		return becauseOf(ctx, err)
-	}
-	actor := &inv.call.Actor
-	var err error
-	inv.place, err = p.scheduler.enter(ctx, inv.listed.Tool.Server, caller{actor.Door, actor.Name, actor.Session})
-	return becauseOf(ctx, err)
-}
-
 // execute calls the executor. The journal gets the record of a call that may have an effect before that, so that a crash leaves
 // a trace of what may have run. A crash within the moment for which the journal holds records that nobody waits for leaves none.
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
@@ -239,7 +224,7 @@ func (p *Pipeline) callExecutor(ctx context.Context, ex Executor, inv *invocatio
 		defer func() { inv.overdue = !inv.late.Stop() || inv.overdue }()
 	}
 	defer x.close()
-	return ex.Execute(ctx, &both.Execution)
+	return ex.Execute(inv.patient(ctx), &both.Execution)
 }
 
 // overdueAfter is how long a call may run before the journal hears of it where it does not wait and cannot have an effect.

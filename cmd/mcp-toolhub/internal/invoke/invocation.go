@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
 // invocation is the state of one call on its way through the phases. One goroutine owns it at a time, apart from what the
@@ -51,6 +52,7 @@ type invocation struct {
 
 	end     persist.CallEnd // as the journal keeps it
 	outcome Outcome
+	how     scheduling
 	place   place // at the server
 }
 
@@ -63,6 +65,7 @@ type inputs struct {
 type permitted struct {
 	aims    []tool.Aim
 	command *tool.Command
+	targets []target.Target
 }
 
 func (p *Pipeline) begin(c *Call) *invocation {

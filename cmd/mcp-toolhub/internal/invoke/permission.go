@@ -47,7 +47,7 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 	inv.decided(&d)
 	switch d.Behavior {
 	case tool.Allow, tool.Passthrough:
-		inv.permitted = permitted{aims(&r), gate.Command(&r)}
+		inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
 		return nil
 	}
 	return denied(&d)

@@ -53,7 +53,14 @@ func (x *reporter) asker() tool.Asker {
 	server := x.inv.listed.Tool.Server // now: a late question finds the invocation ended
 	return func(ctx context.Context, questions []tool.Question) ([]tool.Answer, error) {
 		x.waiting(1)
-		defer x.waiting(-1)
+		defer func() {
+			if locked := x.waiting(-1); locked != nil {
+				select { // the server goes on once the call has its locks again
+				case <-locked:
+				case <-ctx.Done():
+				}
+			}
+		}()
 		for i := range questions {
 			if q := &questions[i]; q.Server == "" {
 				q.Server = server // a batch passes on questions of several
@@ -63,25 +70,30 @@ func (x *reporter) asker() tool.Asker {
 	}
 }
 
-// waiting notes that a question more, or less, waits for the client.
-func (x *reporter) waiting(change int) {
+// waiting notes that a question more, or less, waits for the client. Meanwhile the call holds no lock. The channel, where there is
+// one, is closed when it has its locks again.
+func (x *reporter) waiting(change int) (locked <-chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before := x.asking
 	x.asking += change
-	if x.closed || before > 0 && x.asking > 0 || x.waits > maxWaits {
-		return
+	if x.closed || before > 0 && x.asking > 0 {
+		return nil
 	}
 	x.catchUp()
 	if x.asking == 0 {
-		x.inv.moveTo(tool.StatusRunning)
-		return
+		if x.waits <= maxWaits {
+			x.inv.moveTo(tool.StatusRunning)
+		}
+		return x.inv.place.relock()
 	}
+	x.inv.place.unlock()
 	if x.waits++; x.waits > maxWaits {
-		return
+		return nil
 	}
 	x.inv.moveTo(tool.StatusNeedsInput)
 	x.note("a wait for input is not in the journal")
+	return nil
 }
 
 // report hands one report to the client.

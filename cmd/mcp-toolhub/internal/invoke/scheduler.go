@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +14,9 @@ import (
 type Limits struct {
 	MaxParallel int // calls executing at the same time; default 100
 	MaxQueued   int // calls waiting for one of those places; default 1000
+
+	PerSession bool // each client session has a connection of its own: MaxParallel holds for each, and they share no lock
+	Strict     bool // a call that is not known to be safe has its connection alone
 }
 
 func (l Limits) withDefaults() Limits {
@@ -38,8 +40,9 @@ type ServerLoad struct {
 	P95     time.Duration
 }
 
-// scheduler bounds the calls that each server runs at the same time. Servers share nothing: a slow one holds up only its own
-// calls. The callers of one server take turns: one with a thousand calls does not keep another waiting for all of them.
+// scheduler decides when calls run. Servers share nothing: a slow one holds up only its own calls. The callers of one connection
+// take turns: one with a thousand calls does not keep another waiting for all of them. Calls that conflict (see claim) run in
+// the order in which they came.
 type scheduler struct {
 	limits func(server string) Limits
 
@@ -50,9 +53,9 @@ type scheduler struct {
 // serverQueue holds the running and waiting calls of one server.
 type serverQueue struct {
 	mu      sync.Mutex
-	running int
 	queued  int
-	turn    []*callerQueue // of callers with waiting calls, in the order of their turns
+	came    int64            // calls so far: the number of the last one
+	lanes   map[string]*lane // by the key of the session; "" is the connection that all share
 	load    ServerLoad
 	latency [64]int64 // calls by how long they took: see bucket
 }
@@ -60,22 +63,74 @@ type serverQueue struct {
 // caller is who takes turns with others at a server.
 type caller struct{ door, name, session string }
 
-// place is what a running call holds of its server: one of its places. The zero value is none.
+// place is what a call holds of its server: a place in its queue, and then one of its connection's places and the locks of its
+// claim. The zero value is none. It does not move while it is held. The queue's mutex guards it.
 type place struct {
 	scheduler *scheduler
 	server    string
+	session   string // key of the lane
 	queue     *serverQueue
+	by        caller
+	claim     claim
+	came      int64         // its number in the order of arrival
+	admitted  chan struct{} // closed when the call may run; nil where it never waited
+	prev, nxt *place        // among those that run
+
+	unlocked bool          // the call waits for input and holds no lock
+	relocks  chan struct{} // closed when it has its locks again; nil where it does not wait for them
 }
 
 // leave gives the place back. took says how long the call ran, failed whether it failed.
 func (p *place) leave(took time.Duration, failed bool) {
-	p.queue.leave(p.scheduler.limits(p.server).withDefaults(), took, failed)
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.load.Calls++
+	if failed {
+		q.load.Errors++
+	}
+	q.latency[bucket(took)]++
+	p.vacate()
 }
 
-// callerQueue holds the waiting calls of one caller, first come first served. A call's channel is closed when it is admitted.
-type callerQueue struct {
-	caller  caller
-	waiting []chan struct{}
+// vacate gives the place back and lets others in. The queue's mutex is held.
+func (p *place) vacate() {
+	q := p.queue
+	l := q.lanes[p.session]
+	l.stopRelocking(p)
+	l.remove(p)
+	q.queued -= l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+	q.tidy(p.session, l)
+}
+
+// unlock gives the locks of a running call back for as long as it waits for input. It keeps its place.
+func (p *place) unlock() {
+	q := p.queue
+	if q == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[p.session]
+	l.stopRelocking(p)
+	p.unlocked = true
+	q.queued -= l.admit(p.scheduler.limits(p.server).withDefaults().MaxParallel)
+}
+
+// relock takes the locks again. It returns nil, or a channel that is closed when the call has them.
+func (p *place) relock() <-chan struct{} {
+	q := p.queue
+	if q == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lanes[p.session]
+	p.relocks = make(chan struct{})
+	l.back = append(l.back, p)
+	wait := p.relocks
+	l.relockAll()
+	return wait
 }
 
 func newScheduler(limits func(string) Limits) *scheduler {
@@ -89,105 +144,94 @@ func (s *scheduler) queue(server string) *serverQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.queues[server] == nil {
-		s.queues[server] = &serverQueue{}
+		s.queues[server] = &serverQueue{lanes: map[string]*lane{"": {}}}
 	}
 	return s.queues[server]
 }
 
-// enter waits until a call of by may go to server. Its place is given back when it has ended.
-func (s *scheduler) enter(ctx context.Context, server string, by caller) (place, error) {
-	q := s.queue(server)
-	limits := s.limits(server).withDefaults()
-	entered := place{s, server, q}
+// Waiting is reported after queuedAfter, and then every queuedEvery.
+const (
+	queuedAfter = 100 * time.Millisecond
+	queuedEvery = 15 * time.Second
+)
+
+// enter waits until the call of p may run. p says whose call it is, at which server, and what it claims; its other fields are
+// set here. report is called for a call that waits for long, with 1, 2 and so on. The place is given back with leave, and none is
+// held where there is an error.
+func (s *scheduler) enter(ctx context.Context, p *place, report func(n int)) error {
+	q := s.queue(p.server)
+	limits := s.limits(p.server).withDefaults()
+	p.scheduler, p.queue = s, q
+	if !limits.PerSession {
+		p.session = ""
+	}
 	q.mu.Lock()
-	if q.running < limits.MaxParallel && q.queued == 0 {
-		q.running++
+	l := q.lanes[p.session]
+	if l == nil {
+		l = &lane{}
+		q.lanes[p.session] = l
+	}
+	q.came++
+	p.came = q.came
+	if l.count < limits.MaxParallel && l.isFree(p) {
+		l.add(p)
+		l.start(p)
 		q.mu.Unlock()
-		return entered, nil
+		return nil
 	}
 	if q.queued >= limits.MaxQueued {
+		q.tidy(p.session, l)
 		q.mu.Unlock()
-		return place{}, &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
+		server := p.server
+		*p = place{}
+		return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
 			"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel", limits.MaxQueued, server)}
 	}
-	admitted := q.join(by)
-	q.mu.Unlock()
-	began := time.Now()
-	select {
-	case <-admitted:
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.load.Waited += time.Since(began)
-		return entered, nil
-	case <-ctx.Done():
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	select {
-	case <-admitted: // at the same moment: the place goes to the next one
-		q.running--
-		q.admit(limits)
-	default:
-		q.giveUp(by, admitted)
-	}
-	return place{}, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
-}
-
-// join puts a call of by at the end of the caller's line. q.mu is held.
-func (q *serverQueue) join(by caller) (admitted chan struct{}) {
-	admitted = make(chan struct{})
-	i := q.find(by)
-	if i < 0 {
-		i = len(q.turn)
-		q.turn = append(q.turn, &callerQueue{caller: by})
-	}
-	q.turn[i].waiting = append(q.turn[i].waiting, admitted)
 	q.queued++
-	return admitted
+	l.add(p)
+	l.join(p)
+	q.mu.Unlock()
+	return s.await(ctx, p, report)
 }
 
-// giveUp takes a waiting call of by out of its line. q.mu is held.
-func (q *serverQueue) giveUp(by caller, admitted chan struct{}) {
-	i := q.find(by)
-	l := q.turn[i]
-	l.waiting = slices.DeleteFunc(l.waiting, func(c chan struct{}) bool { return c == admitted })
-	q.queued--
-	if len(l.waiting) == 0 {
-		q.turn = slices.Delete(q.turn, i, i+1)
-	}
-}
-
-// find returns the index of a caller in turn; -1 where none of its calls waits. q.mu is held.
-func (q *serverQueue) find(by caller) int {
-	return slices.IndexFunc(q.turn, func(l *callerQueue) bool { return l.caller == by })
-}
-
-// admit lets waiting calls in as long as there is room. q.mu is held.
-func (q *serverQueue) admit(limits Limits) {
-	for q.running < limits.MaxParallel && len(q.turn) > 0 {
-		l := q.turn[0]
-		q.turn = q.turn[1:]
-		close(l.waiting[0])
-		l.waiting = l.waiting[1:]
-		if len(l.waiting) > 0 {
-			q.turn = append(q.turn, l)
+// await waits until a queued call is admitted, or its caller gives it up.
+func (s *scheduler) await(ctx context.Context, p *place, report func(n int)) error {
+	q, began := p.queue, time.Now()
+	timer := time.NewTimer(queuedAfter)
+	defer timer.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-p.admitted:
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.load.Waited += time.Since(began)
+			return nil
+		case <-timer.C:
+			report(n)
+			timer.Reset(queuedEvery)
+			continue
+		case <-ctx.Done():
 		}
-		q.queued--
-		q.running++
+		break
 	}
-}
-
-// leave ends a call and lets the next one in.
-func (q *serverQueue) leave(limits Limits, took time.Duration, failed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.running--
-	q.load.Calls++
-	if failed {
-		q.load.Errors++
+	select {
+	case <-p.admitted: // at the same moment: the place goes to the next one
+	default:
+		q.lanes[p.session].giveUp(p)
+		q.queued--
 	}
-	q.latency[bucket(took)]++
-	q.admit(limits)
+	p.vacate()
+	*p = place{}
+	return &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for its turn"}
+}
+
+// tidy forgets the lane of a session that has no calls. q.mu is held.
+func (q *serverQueue) tidy(session string, l *lane) {
+	if session != "" && l.first == nil && len(l.turn) == 0 {
+		delete(q.lanes, session)
+	}
 }
 
 // bucket returns the index of d's bucket. There are two for each power of two of microseconds.
@@ -230,7 +274,10 @@ func (s *scheduler) load(server string) ServerLoad {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.load
-	l.Running, l.Queued = q.running, q.queued
+	l.Queued = q.queued
+	for _, one := range q.lanes {
+		l.Running += one.count
+	}
 	l.P50, l.P95 = q.percentile(0.5), q.percentile(0.95)
 	return l
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 func narrow(parallel, queued int) func(string) Limits {
@@ -20,7 +21,7 @@ func TestTurnsGoRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScheduler(narrow(1, 100))
-		held, err := s.enter(t.Context(), "s", by("holder"))
+		held, err := enter(t.Context(), s, "s", "holder")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,7 @@ func TestTurnsGoRound(t *testing.T) {
 		queue := func(caller string, calls int) {
 			for i := range calls {
 				go func() {
-					held, err := s.enter(t.Context(), "s", by(caller))
+					held, err := enter(t.Context(), s, "s", caller)
 					if err != nil {
 						t.Error(err)
 						return
@@ -59,16 +60,16 @@ func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScheduler(narrow(1, 1))
-		held, _ := s.enter(t.Context(), "slow", by("a"))
+		held, _ := enter(t.Context(), s, "slow", "a")
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = s.enter(ctx, "slow", by("a")) }()
+		go func() { _, _ = enter(ctx, s, "slow", "a") }()
 		synctest.Wait()
-		_, err := s.enter(t.Context(), "slow", by("b"))
+		_, err := enter(t.Context(), s, "slow", "b")
 		var f *tool.Failure
 		if !errors.As(err, &f) || f.Class != tool.ClassRateLimited || f.RetryAfter == 0 {
 			t.Errorf("a call too many: %v", err)
 		}
-		if other, err := s.enter(t.Context(), "other", by("b")); err != nil {
+		if other, err := enter(t.Context(), s, "other", "b"); err != nil {
 			t.Errorf("another server is held up: %v", err)
 		} else {
 			other.leave(0, false)
@@ -79,7 +80,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 			t.Errorf("after the waiting call gave up: %+v", l)
 		}
 		held.leave(time.Second, true)
-		if again, err := s.enter(t.Context(), "slow", by("b")); err != nil {
+		if again, err := enter(t.Context(), s, "slow", "b"); err != nil {
 			t.Errorf("the place was not given back: %v", err)
 		} else {
 			again.leave(0, false)
@@ -99,7 +100,7 @@ func TestNothingIsLostWhenCallersGiveUp(t *testing.T) {
 				go cancel()
 			}
 			defer cancel()
-			if held, err := s.enter(ctx, "s", by(fmt.Sprint(i%7))); err == nil {
+			if held, err := enter(ctx, s, "s", fmt.Sprint(i%7)); err == nil {
 				held.leave(time.Microsecond, false)
 			}
 		}()
@@ -107,8 +108,8 @@ func TestNothingIsLostWhenCallersGiveUp(t *testing.T) {
 	for range 200 {
 		<-done
 	}
-	if l := s.load("s"); l.Running != 0 || l.Queued != 0 || len(s.queue("s").turn) != 0 {
-		t.Errorf("left behind: %+v, %d lines", l, len(s.queue("s").turn))
+	if l := s.load("s"); l.Running != 0 || l.Queued != 0 || len(s.queue("s").lanes[""].turn) != 0 {
+		t.Errorf("left behind: %+v, %d lines", l, len(s.queue("s").lanes[""].turn))
 	}
 }
 
@@ -116,11 +117,11 @@ func TestLatency(t *testing.T) {
 	t.Parallel()
 	s := newScheduler(nil)
 	for range 100 {
-		held, _ := s.enter(t.Context(), "s", by("a"))
+		held, _ := enter(t.Context(), s, "s", "a")
 		held.leave(10*time.Millisecond, false)
 	}
 	for range 10 {
-		held, _ := s.enter(t.Context(), "s", by("a"))
+		held, _ := enter(t.Context(), s, "s", "a")
 		held.leave(time.Second, true)
 	}
 	l := s.load("s")
@@ -134,5 +135,12 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// by is a caller of that name.
-func by(name string) caller { return caller{name: name} }
+// enter is a safe call of that caller, and does not report that it waits.
+func enter(ctx context.Context, s *scheduler, server, caller string) (*place, error) {
+	return enterWith(ctx, s, server, caller, claim{mode: facts.ConcurrencySafe})
+}
+
+func enterWith(ctx context.Context, s *scheduler, server, by string, c claim) (*place, error) {
+	p := &place{server: server, session: by, by: caller{name: by}, claim: c}
+	return p, s.enter(ctx, p, func(int) {})
+}

@@ -1,0 +1,229 @@
+package invoke
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
+)
+
+// claim is what a call needs for itself while it runs. Two calls of one connection conflict where one of them is not safe and
+//
+//   - one of them has the server alone, or
+//   - both have known targets, and one writes where the other one works: /repo conflicts with /repo/a, whoever calls, or
+//   - the targets of one are not known, and both are calls of one caller.
+//
+// Of two calls that conflict, the later one waits for the earlier one.
+type claim struct {
+	mode    string          // of facts.Facts.Concurrency
+	targets []target.Target // empty where they are not known
+}
+
+// claimOf returns the claim of a call with these targets. A target that has no one spelling, or that may be anything, leaves all
+// of them unknown.
+func claimOf(mode string, targets []target.Target) claim {
+	unknown := slices.ContainsFunc(targets, func(t target.Target) bool { return t.Fault != "" || t.Kind == target.Command })
+	if mode == facts.ConcurrencyExclusive || unknown {
+		targets = nil
+	}
+	return claim{mode, targets}
+}
+
+// conflicts reports whether two calls must not run at the same time.
+func (p *place) conflicts(with *place) bool {
+	a, b := &p.claim, &with.claim
+	switch {
+	case a.mode == facts.ConcurrencySafe && b.mode == facts.ConcurrencySafe:
+		return false
+	case a.mode == facts.ConcurrencyExclusive || b.mode == facts.ConcurrencyExclusive:
+		return true
+	case len(a.targets) == 0 || len(b.targets) == 0:
+		return p.by == with.by
+	}
+	for i := range a.targets {
+		for j := range b.targets {
+			x, y := &a.targets[i], &b.targets[j]
+			writes := x.Write && a.mode != facts.ConcurrencySafe || y.Write && b.mode != facts.ConcurrencySafe
+			if writes && x.Kind == y.Kind && (isBeneath(x.Resolved, y.Resolved) || isBeneath(y.Resolved, x.Resolved)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isBeneath reports whether b is a, or something in it.
+func isBeneath(a, b string) bool {
+	rest, ok := strings.CutPrefix(b, a)
+	return ok && (rest == "" || a == "" || rest[0] == '/' || os.IsPathSeparator(rest[0]) || strings.HasSuffix(a, "/") ||
+		os.IsPathSeparator(a[len(a)-1]))
+}
+
+// lane holds the calls of one connection to a server. The mutex of its queue guards it.
+type lane struct {
+	count     int            // calls that run
+	first     *place         // of those that run
+	turn      []*callerQueue // of callers with waiting calls, in the order of their turns
+	back      []*place       // running calls that want their locks again, first come first served
+	exclusive int            // calls that run or wait and are not safe
+}
+
+// callerQueue holds the waiting calls of one caller, in the order in which they came.
+type callerQueue struct {
+	caller  caller
+	waiting []*place
+}
+
+// add counts a call that comes.
+func (l *lane) add(p *place) {
+	if p.claim.mode != facts.ConcurrencySafe {
+		l.exclusive++
+	}
+}
+
+// start puts a call among those that run.
+func (l *lane) start(p *place) {
+	l.count++
+	if p.nxt = l.first; p.nxt != nil {
+		p.nxt.prev = p
+	}
+	l.first = p
+}
+
+// remove takes a call out: one that runs, or one that has left its line.
+func (l *lane) remove(p *place) {
+	if p.claim.mode != facts.ConcurrencySafe {
+		l.exclusive--
+	}
+	if l.first != p && p.prev == nil {
+		return // it did not run
+	}
+	l.count--
+	if p.prev != nil {
+		p.prev.nxt = p.nxt
+	} else {
+		l.first = p.nxt
+	}
+	if p.nxt != nil {
+		p.nxt.prev = p.prev
+	}
+	p.prev, p.nxt = nil, nil
+}
+
+// join puts a call at the end of its caller's line.
+func (l *lane) join(p *place) {
+	p.admitted = make(chan struct{})
+	i := l.find(p.by)
+	if i < 0 {
+		i = len(l.turn)
+		l.turn = append(l.turn, &callerQueue{caller: p.by})
+	}
+	l.turn[i].waiting = append(l.turn[i].waiting, p)
+}
+
+// giveUp takes a waiting call out of its line.
+func (l *lane) giveUp(p *place) {
+	i := l.find(p.by)
+	q := l.turn[i]
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *place) bool { return w == p })
+	if len(q.waiting) == 0 {
+		l.turn = slices.Delete(l.turn, i, i+1)
+	}
+}
+
+// find returns the index of a caller in turn; -1 where none of its calls waits.
+func (l *lane) find(by caller) int {
+	return slices.IndexFunc(l.turn, func(q *callerQueue) bool { return q.caller == by })
+}
+
+// isFree reports whether a call that has come conflicts with none that runs, and none that came before it.
+func (l *lane) isFree(p *place) bool {
+	if l.exclusive == 0 && p.claim.mode == facts.ConcurrencySafe {
+		return true
+	}
+	if !l.isUnlocked(p) {
+		return false
+	}
+	for _, b := range l.back {
+		if b.conflicts(p) {
+			return false
+		}
+	}
+	for _, q := range l.turn {
+		for _, w := range q.waiting {
+			if w.came >= p.came {
+				break
+			}
+			if w.conflicts(p) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isUnlocked reports whether a call conflicts with no other one that runs.
+func (l *lane) isUnlocked(p *place) bool {
+	for r := l.first; r != nil; r = r.nxt {
+		if r != p && !r.unlocked && r.conflicts(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// admit lets waiting calls in as long as there is room, and returns how many.
+func (l *lane) admit(parallel int) (n int) {
+	for l.relockAll(); l.count < parallel; n++ {
+		p := l.next()
+		if p == nil {
+			break
+		}
+		l.start(p)
+		close(p.admitted)
+	}
+	return n
+}
+
+// next takes the call out of its line that may run now: of the first caller that has one. It returns nil where there is none.
+func (l *lane) next() *place {
+	for i, q := range l.turn {
+		j := slices.IndexFunc(q.waiting, l.isFree)
+		if j < 0 {
+			continue
+		}
+		p := q.waiting[j]
+		q.waiting = slices.Delete(q.waiting, j, j+1)
+		l.turn = slices.Delete(l.turn, i, i+1)
+		if len(q.waiting) > 0 {
+			l.turn = append(l.turn, q)
+		}
+		return p
+	}
+	return nil
+}
+
+// relockAll gives calls that have waited for input their locks again. They come before those that have not begun.
+func (l *lane) relockAll() {
+	for i := 0; i < len(l.back); {
+		p := l.back[i]
+		if !l.isUnlocked(p) || slices.ContainsFunc(l.back[:i], p.conflicts) {
+			i++
+			continue
+		}
+		p.unlocked = false
+		l.stopRelocking(p)
+	}
+}
+
+// stopRelocking ends a call's wait for its locks.
+func (l *lane) stopRelocking(p *place) {
+	if p.relocks == nil {
+		return
+	}
+	close(p.relocks)
+	p.relocks = nil
+	l.back = slices.DeleteFunc(l.back, func(b *place) bool { return b == p })
+}

@@ -1,0 +1,92 @@
+package invoke
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+)
+
+// schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it.
+func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
+	t, actor := inv.listed.Tool, &inv.call.Actor
+	how := &inv.how
+	how.Concurrency, how.Because = facts.ConcurrencySafe, "hub_tool"
+	if t.Hub == nil { // a tool of the hub that calls others waits for those, and each of them has its own turn
+		how.Concurrency, how.Because = p.concurrency(inv)
+	}
+	claimed := claimOf(how.Concurrency, inv.permitted.targets)
+	how.lock(claimed)
+	inv.status = tool.StatusQueued
+	inv.record.Queue(&how.Scheduling, inv.now())
+	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: caller{actor.Door, actor.Name, actor.Session}, claim: claimed}
+	return p.scheduler.enter(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) })
+}
+
+// concurrency says how the call may run beside others, and which rule says so.
+func (p *Pipeline) concurrency(inv *invocation) (mode, because string) {
+	c := inv.facts.Concurrency
+	if because = string(c.Origin); c.Origin == facts.Configured {
+		because = "policy.tools"
+	}
+	if c.Value != facts.ConcurrencySafe && p.scheduler.limits(inv.listed.Tool.Server).Strict {
+		return facts.ConcurrencyExclusive, "scheduling: strict"
+	}
+	return c.Value, because
+}
+
+// maxLocks bounds the locks that a record names.
+const maxLocks = 8
+
+// scheduling is how a call is scheduled, as its record has it.
+type scheduling struct {
+	persist.Scheduling
+	room [1]persist.Lock
+}
+
+// lock notes the locks of a claim.
+func (s *scheduling) lock(c claim) {
+	const exclusive, shared = "exclusive", "shared"
+	s.Locks = nil
+	switch {
+	case c.mode == facts.ConcurrencySafe:
+	case c.mode == facts.ConcurrencyExclusive:
+		s.Locks = append(s.room[:0], persist.Lock{Resource: "server", Mode: exclusive})
+	case len(c.targets) == 0:
+		s.Locks = append(s.room[:0], persist.Lock{Resource: "caller", Mode: exclusive})
+	default:
+		s.Locks = s.room[:0]
+		for i := range c.targets[:min(len(c.targets), maxLocks)] {
+			t, mode := c.targets[i].Shown(), shared
+			if t.Write {
+				mode = exclusive
+			}
+			s.Locks = append(s.Locks, persist.Lock{Resource: string(t.Kind) + ":" + t.Resolved, Mode: mode})
+		}
+	}
+}
+
+// reportQueued tells the client that the call waits for its turn, for the nth time. The numbers are small: see reportWaiting.
+func (p *Pipeline) reportQueued(ctx context.Context, inv *invocation, n int) {
+	message := fmt.Sprintf("queued: waits for its turn at server %q", inv.listed.Tool.Server)
+	if n == 1 {
+		inv.record.Progress(message, nil, inv.now())
+		p.opts.note(ctx, inv, "a wait in the queue is not in the journal")
+	}
+	if inv.call.Progress != nil {
+		inv.call.Progress(tool.Progress{
+			Params: fmt.Appendf(nil, `{"progress":%.6f,"message":%s}`, 0.01+float64(n)/1e6, rawjson.Quote(message))})
+	}
+}
+
+// patient returns the context in which the call is executed. Where the tool's interrupt behaviour is to block, it does not end with
+// the client's request: the call is let finish, and what ended is the client's wait.
+func (inv *invocation) patient(ctx context.Context) context.Context {
+	if inv.facts != nil && inv.facts.Interrupt.Value == facts.InterruptBlock {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
