@@ -175,6 +175,7 @@ var mayImport = map[string]map[string]string{
 	},
 	"cmd/mcp-toolhub/internal/demo": {},
 	"cmd/mcp-toolhub/internal/invoke": {
+		"internal/glob":    "patterns of rates",
 		"internal/tool":    "invocations are the vocabulary's objects",
 		"internal/rawjson": "arguments and results stay raw",
 		"internal/schema":  "phase parse_schema",

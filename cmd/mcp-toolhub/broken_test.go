@@ -260,7 +260,8 @@ func TestStopAnswersOpenCalls(t *testing.T) {
 		t.Run("stdio "+version, func(t *testing.T) {
 			t.Parallel()
 			g := newTurnstile(t)
-			w := wireHub(t, configText(t, map[string]any{"g": g.entry()}, nil), version).open()
+			side := map[string]any{"policy": map[string]any{"mode": "accept_all", "tools": []any{map[string]any{"match": "*", "concurrency": "safe"}}}}
+			w := wireHub(t, configText(t, map[string]any{"g": g.entry()}, side), version).open()
 			w.ready("mcp.g.gate")
 			open := w.call("mcp.g.gate", `{"who":"x"}`, "")
 			w.write(open.text())

@@ -40,6 +40,8 @@ type Config struct {
 	Limits     target.Config
 	Classifier *policy.ClassifierConfig // nil: none
 
+	Rates []policy.Rate // how often tools may be called
+
 	Channels   []Channel     // in the order in which they are tried; nil: Channels
 	AskTimeout time.Duration // no answer until then denies; default 4 min 30 s
 
@@ -136,6 +138,9 @@ func New(c Config, o Options) (*Gate, error) {
 	}
 	return g, nil
 }
+
+// Rates bound how often tools are called.
+func (g *Gate) Rates() []policy.Rate { return g.config.Rates }
 
 // Engine decides.
 func (g *Gate) Engine() *policy.Engine { return g.engine }

@@ -89,7 +89,7 @@ func TestWritingIsOptIn(t *testing.T) {
 		}
 		f := facts.Of(tl, facts.Options{Trust: true})
 		if f.ReadOnly.Value || !f.Has("write") || !f.Has("filesystem") || f.Has("dangerous") || f.Has("readonly") || f.Network.Value ||
-			f.Kind.Value != "file_operation" || f.Concurrent.Value {
+			f.Kind.Value != "file_operation" || f.Concurrency.Value != facts.ConcurrencyByTarget {
 			t.Errorf("%s: facts %+v", tl.Name, f)
 		}
 		if len(f.Arguments) != 1 || f.Arguments[0].Pointer != "/path" || f.Arguments[0].Kind != facts.ArgumentPath || !f.Arguments[0].Write {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,13 @@ type permission struct {
 	targets    shape.Located[target.Config]
 	classifier shape.Located[classifier]
 	ask        ask
+	rates      []rateOf
+}
+
+// rateOf is an entry of rates.
+type rateOf struct {
+	policy.Rate
+	per []string
 }
 
 type ruleFiles struct{ managed, user, project shape.Located[string] }
@@ -56,6 +64,8 @@ func policyKeys(p *permission) []shape.Field {
 			ruleFilesKeys(&p.files)...),
 		shape.KeyAt("tools", "What tools can do, where it is otherwise than they say or the hub infers. The first entry that says something counts.",
 			shape.List[factsOf]{Of: shape.ObjectOf(factsKeys)}, &p.tools),
+		shape.Key("rates", "How often tools may be called. Every entry that matches counts. A call too many fails with rate_limited and says when to "+
+			"come back.", shape.List[rateOf]{Of: shape.ObjectOf(rateKeys)}, &p.rates),
 		shape.KeyAt("targets", "Which paths and hosts calls may be aimed at.", shape.ObjectOf(targetsKeys), &p.targets),
 		shape.KeyAt("classifier", "A program or address that is asked for its opinion of calls. Off where this key is absent.",
 			shape.ObjectOf(classifierKeys), &p.classifier),
@@ -148,6 +158,16 @@ func factsKeys(f *factsOf) []shape.Field {
 	}
 }
 
+func rateKeys(r *rateOf) []shape.Field {
+	return []shape.Field{
+		shape.Key("match", "Which tools, as a glob over canonical names (default all).", shape.Text{Check: nameGlob}, &r.Match),
+		shape.Must(shape.Key("calls", "So many calls.", shape.Integer[int]{Min: 1, Max: maxCount}, &r.Calls)),
+		shape.Must(shape.Key("every", "Within this time: \"1m\".", shape.Duration{Min: time.Second, Max: 24 * time.Hour}, &r.Every)),
+		shape.Key("per", "What each has a count of its own: actor, tool, server (default: one for all).",
+			shape.List[string]{Of: shape.OneOf("actor", "tool", "server")}, &r.per),
+	}
+}
+
 // optional is true or false for a setting that is nil where neither is said.
 type optional struct{ shape.Boolean }
 
@@ -193,6 +213,10 @@ func (r policyReader) config() (c gate.Config, files []string) {
 		checkedBy(r.reader, v.targets, "", c.Limits.Validate())
 	}
 	c.Classifier = r.classifier(v.classifier)
+	for _, one := range v.rates {
+		one.PerActor, one.PerTool, one.PerServer = slices.Contains(one.per, "actor"), slices.Contains(one.per, "tool"), slices.Contains(one.per, "server")
+		c.Rates = append(c.Rates, one.Rate)
+	}
 	return c, files
 }
 

@@ -151,6 +151,7 @@ type Pipeline struct {
 	validator *validator
 	approver  *approver
 	scheduler *scheduler
+	rates     rates
 	phases    [12]phase
 	groups    groups
 	spare     sync.Pool // of *invocation

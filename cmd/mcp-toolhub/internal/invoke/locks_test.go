@@ -59,6 +59,18 @@ func TestWhichCallsConflict(t *testing.T) {
 	}
 }
 
+// TestRequestsWithoutASessionHaveNoOrder: one client's endless call must not stop all others of 2026-07-28.
+func TestRequestsWithoutASessionHaveNoOrder(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[caller]bool{{door: "http", name: "local"}: false, {door: "http", name: "local", session: "s"}: true,
+		{door: "stdio", name: "local"}: true} {
+		a, b := &place{by: by, claim: claim{mode: facts.ConcurrencyByTarget}}, &place{by: by, claim: claim{mode: facts.ConcurrencyByTarget}}
+		if a.conflicts(b) != want {
+			t.Errorf("calls of %+v conflict: %t", by, !want)
+		}
+	}
+}
+
 // course runs calls that take a minute each, in the order in which they come, and notes when they ran.
 type course struct {
 	t     *testing.T
@@ -84,6 +96,7 @@ func (c *course) call(name, by string, what claim) {
 func (c *course) want(want ...string) {
 	c.t.Helper()
 	time.Sleep(time.Hour)
+	synctest.Wait()
 	if slices.Sort(c.log); !slices.Equal(c.log, want) {
 		c.t.Errorf("ran %v, want %v", c.log, want)
 	}
@@ -179,6 +192,7 @@ func TestOrderUnder64Callers(t *testing.T) {
 		}
 		began := time.Now()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		for by, order := range ran {
 			if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
 				t.Errorf("caller %d: %v", by, order)

@@ -12,6 +12,11 @@ import (
 
 // schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
+	if !inv.resumed {
+		if err := p.rates.take(p.opts.Gate().Rates(), inv); err != nil {
+			return err
+		}
+	}
 	t, actor := inv.listed.Tool, &inv.call.Actor
 	how := &inv.how
 	how.Concurrency, how.Because = facts.ConcurrencySafe, "hub_tool"
@@ -19,10 +24,11 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 		how.Concurrency, how.Because = p.concurrency(inv)
 	}
 	claimed := claimOf(how.Concurrency, inv.permitted.targets)
-	how.lock(claimed)
+	by := caller{actor.Door, actor.Name, actor.Session}
+	how.lock(claimed, by)
 	inv.status = tool.StatusQueued
 	inv.record.Queue(&how.Scheduling, inv.now())
-	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: caller{actor.Door, actor.Name, actor.Session}, claim: claimed}
+	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
 	return p.scheduler.enter(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) })
 }
 
@@ -47,14 +53,15 @@ type scheduling struct {
 	room [1]persist.Lock
 }
 
-// lock notes the locks of a claim.
-func (s *scheduling) lock(c claim) {
+// lock notes the locks of a claim of that caller.
+func (s *scheduling) lock(c claim, by caller) {
 	const exclusive, shared = "exclusive", "shared"
 	s.Locks = nil
 	switch {
 	case c.mode == facts.ConcurrencySafe:
 	case c.mode == facts.ConcurrencyExclusive:
 		s.Locks = append(s.room[:0], persist.Lock{Resource: "server", Mode: exclusive})
+	case len(c.targets) == 0 && !by.hasOrder():
 	case len(c.targets) == 0:
 		s.Locks = append(s.room[:0], persist.Lock{Resource: "caller", Mode: exclusive})
 	default:

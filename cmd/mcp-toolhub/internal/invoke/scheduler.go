@@ -151,7 +151,7 @@ func (s *scheduler) queue(server string) *serverQueue {
 
 // Waiting is reported after queuedAfter, and then every queuedEvery.
 const (
-	queuedAfter = 100 * time.Millisecond
+	queuedAfter = 200 * time.Millisecond
 	queuedEvery = 15 * time.Second
 )
 

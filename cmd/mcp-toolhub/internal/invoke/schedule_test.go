@@ -1,0 +1,118 @@
+package invoke
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+)
+
+// says makes the gate know this of all tools.
+func (b *bench) says(t testing.TB, o facts.Override) {
+	t.Helper()
+	o.Match = "*"
+	g, err := gate.New(gate.Config{Mode: policy.ModeAcceptAll, Tools: facts.Config{Tools: []facts.Override{o}}}, gate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.opts.Gate = func() *gate.Gate { return g }
+}
+
+// TestACallThatWaitsSaysSo: as progress with the status queued, in numbers that grow and stay below those of the tool.
+func TestACallThatWaitsSaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, tool.ValidateReject, func(context.Context, *tool.Execution) (tool.Reply, error) {
+			time.Sleep(40 * time.Second)
+			return tool.Reply{Result: []byte(answer)}, nil
+		})
+		b.says(t, facts.Override{Concurrency: facts.ConcurrencyExclusive})
+		go b.call(t.Context(), "mcp.s.t", `{"n":1}`)
+		synctest.Wait()
+		var said []string
+		c := b.callOf("mcp.s.t", `{"n":2}`)
+		c.Progress = func(p tool.Progress) { said = append(said, string(p.Params)) }
+		if o := b.Invoke(t.Context(), c); o.Status != tool.StatusSucceeded {
+			t.Errorf("%s: %s", o.Status, o.Result)
+		}
+		if all := strings.Join(said, " "); len(said) != 3 || !strings.Contains(said[0], `"progress":0.010001,"message":"queued: `) ||
+			!strings.Contains(said[2], `"progress":0.010003`) {
+			t.Errorf("the client heard %s", all)
+		}
+		reports := 0
+		for _, r := range b.records(t) {
+			if r["object"] == string(tool.ObjectProgress) {
+				validateRecord(t, r)
+				if reports++; r["status"] != "queued" {
+					t.Errorf("a wait is recorded as %v", r)
+				}
+			}
+		}
+		if reports != 1 {
+			t.Errorf("%d reports are recorded", reports)
+		}
+	})
+}
+
+// TestInterruptBehaviour: a cancellation reaches the executor, or the call is let finish and its record says that it did.
+func TestInterruptBehaviour(t *testing.T) {
+	t.Parallel()
+	for interrupt, want := range map[string]tool.Status{facts.InterruptCancel: tool.StatusCanceled, facts.InterruptBlock: tool.StatusSucceeded} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, tool.ValidateReject, func(ctx context.Context, _ *tool.Execution) (tool.Reply, error) {
+				select {
+				case <-ctx.Done():
+					return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "canceled"}
+				case <-time.After(time.Minute):
+					return tool.Reply{Result: []byte(answer)}, nil
+				}
+			})
+			b.says(t, facts.Override{Interrupt: interrupt})
+			if o := b.call(canceled(t.Context(), time.Second, nil), "mcp.s.t", `{"n":1}`); o.Status != want {
+				t.Errorf("%s: %s", interrupt, o.Status)
+			}
+		})
+	}
+}
+
+// TestMemoryOfAThousandQueuedCalls: they take less than 20 MB.
+func TestMemoryOfAThousandQueuedCalls(t *testing.T) { // not parallel: it measures the whole process
+	release := make(chan struct{})
+	b := newBench(t, tool.ValidateReject, func(context.Context, *tool.Execution) (tool.Reply, error) {
+		<-release
+		return tool.Reply{Result: []byte(answer)}, nil
+	})
+	b.says(t, facts.Override{Concurrency: facts.ConcurrencyExclusive})
+	memory := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	var calling sync.WaitGroup
+	before := memory()
+	for range 1001 {
+		calling.Go(func() { b.call(t.Context(), "mcp.s.t", `{"n":1}`) })
+	}
+	for b.Load("s").Queued < 1000 {
+		runtime.Gosched()
+	}
+	if took := memory() - before; took > 20<<20 {
+		t.Errorf("1000 queued calls take %d bytes", took)
+	} else {
+		t.Logf("1000 queued calls take %d bytes", took)
+	}
+	close(release)
+	calling.Wait()
+	if l := b.Load("s"); l.Queued != 0 || l.Running != 0 || l.Calls != 1001 {
+		t.Errorf("%+v", l)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// overlapServer measures which of its calls overlap. Its reads answer when want of them run at the same time.
+type overlapServer struct {
+	want int
+
+	mu      sync.Mutex
+	writing map[string]int // calls that write, by path
+	most    map[string]int
+	order   map[string][]int
+	reading int
+	all     chan struct{} // closed when want reads run
+}
+
+type overlapInput struct {
+	Path    string `json:"path" jsonschema:"path of the file"`
+	Content string `json:"content,omitempty" jsonschema:"what to write"`
+	N       int    `json:"n,omitempty" jsonschema:"the number of the call"`
+}
+
+func (o *overlapServer) write(_ context.Context, _ *mcp.CallToolRequest, in overlapInput) (*mcp.CallToolResult, any, error) {
+	o.mu.Lock()
+	o.writing[in.Path]++
+	o.most[in.Path] = max(o.most[in.Path], o.writing[in.Path])
+	o.order[in.Path] = append(o.order[in.Path], in.N)
+	o.mu.Unlock()
+	<-time.After(20 * time.Millisecond) // so that another one would be seen
+	o.mu.Lock()
+	o.writing[in.Path]--
+	o.mu.Unlock()
+	return &mcp.CallToolResult{}, nil, nil
+}
+
+func (o *overlapServer) read(ctx context.Context, _ *mcp.CallToolRequest, _ overlapInput) (*mcp.CallToolResult, any, error) {
+	o.mu.Lock()
+	if o.reading++; o.reading == o.want {
+		close(o.all)
+	}
+	o.mu.Unlock()
+	select {
+	case <-o.all:
+	case <-time.After(20 * time.Second):
+	case <-ctx.Done():
+	}
+	return &mcp.CallToolResult{}, nil, nil
+}
+
+// start serves o, and returns the entry of its config.
+func (o *overlapServer) start(t *testing.T) map[string]any {
+	o.writing, o.most, o.order, o.all = map[string]int{}, map[string]int{}, map[string][]int{}, make(chan struct{})
+	s := mcp.NewServer(&mcp.Implementation{Name: "overlap", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "write_file", Description: "Writes a file."}, o.write)
+	mcp.AddTool(s, &mcp.Tool{Name: "read_file", Description: "Reads a file."}, o.read)
+	far := httptest.NewServer(sdkHandler(s, benchSpec{}))
+	t.Cleanup(far.Close)
+	return map[string]any{"type": "http", "url": far.URL}
+}
+
+// TestOverlapMeasuredByTheServer: writes to one file never overlap, whoever calls, those to two files do not wait for each other, and
+// 20 reads run at the same time.
+func TestOverlapMeasuredByTheServer(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			o := &overlapServer{want: 20}
+			hub := startHub(t, "hub.json", configText(t, map[string]any{"far": o.start(t)}, nil))
+			var calling sync.WaitGroup
+			for i := range 10 {
+				w := wireHTTP(t, hub.url+"/mcp", version).open()
+				calling.Go(func() {
+					for _, path := range []string{"/tmp/a", "/tmp/b"} {
+						if got := w.result("mcp.far.write_file", fmt.Sprintf(`{"path":%q,"content":"x","n":%d}`, path, i), ""); strings.Contains(got, "isError") {
+							t.Errorf("%s", got)
+						}
+					}
+				})
+			}
+			calling.Wait()
+			if o.most["/tmp/a"] != 1 || o.most["/tmp/b"] != 1 || len(o.order["/tmp/a"]) != 10 {
+				t.Errorf("so many writes overlapped: %v, of %v", o.most, o.order)
+			}
+			for range 20 {
+				w := wireHTTP(t, hub.url+"/mcp", version).open()
+				calling.Go(func() { w.result("mcp.far.read_file", `{"path":"/tmp/a"}`, "") })
+			}
+			calling.Wait()
+			if o.reading != 20 {
+				t.Errorf("%d reads", o.reading)
+			}
+			select {
+			case <-o.all:
+			default:
+				t.Error("20 reads did not run at the same time")
+			}
+			if journal := readJournal(t, hub.cmd.Dir); !strings.Contains(journal, `"locks":[{"resource":"path:/tmp/a","mode":"exclusive"}]`) ||
+				!strings.Contains(journal, `{"concurrency":"safe","because":"inferred"}`) {
+				t.Error("the records do not say which rule applied")
+			}
+		})
+	}
+}
+
+// TestRateThroughTheHub: a call too many is answered at once, and says when to call again.
+func TestRateThroughTheHub(t *testing.T) {
+	t.Parallel()
+	o := &overlapServer{want: 1}
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": o.start(t)}, map[string]any{"policy": map[string]any{"mode": "accept_all",
+		"rates": []any{map[string]any{"match": "mcp.far.*", "calls": 2, "every": "1h", "per": []any{"actor"}}}}}))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	for n := range 3 {
+		got := w.result("mcp.far.read_file", `{"path":"/tmp/a"}`, "")
+		if refused := strings.Contains(got, "no more than 2 calls within 1h0m0s") && strings.Contains(got, "call again in 30m0s"); refused != (n == 2) {
+			t.Errorf("call %d: %s", n, got)
+		}
+	}
+	if journal := readJournal(t, hub.cmd.Dir); !strings.Contains(journal, `"rate_limited"`) || !strings.Contains(journal, `"retry_after_ms":1800000`) {
+		t.Error("the record does not say when to call again")
+	}
+}
+
+// readJournal returns the lines that the hub has written.
+func readJournal(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	if err := persist.ReadLines(filepath.Join(dir, "state", "journal"), func(line json.RawMessage) bool {
+		all.Write(append(line, '\n'))
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
