@@ -139,7 +139,7 @@ func TestRateThroughTheHub(t *testing.T) {
 func readJournal(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	if err := persist.ReadLines(filepath.Join(dir, "state", "journal"), func(line json.RawMessage) bool {
+	if err := persist.ReadLines(filepath.Join(dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) bool {
 		all.Write(append(line, '\n'))
 		return true
 	}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +77,7 @@ type course struct {
 	t     *testing.T
 	s     *scheduler
 	began time.Time
+	mu    sync.Mutex
 	log   []string // name, and the minutes since the beginning at which it started
 }
 
@@ -86,7 +88,9 @@ func (c *course) call(name, by string, what claim) {
 			c.t.Error(err)
 			return
 		}
+		c.mu.Lock()
 		c.log = append(c.log, fmt.Sprintf("%s@%d", name, int(time.Since(c.began).Minutes())))
+		c.mu.Unlock()
 		time.Sleep(time.Minute)
 		p.leave(time.Minute, false)
 	}()
