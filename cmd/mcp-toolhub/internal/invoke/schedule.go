@@ -28,8 +28,14 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	how.lock(claimed, by)
 	inv.status = tool.StatusQueued
 	inv.record.Queue(&how.Scheduling, inv.now())
+	if t.Hub != nil && t.Hub.Batches {
+		return nil // its calls take places, and it must not keep them from one
+	}
+	if err := inv.call.Member.turn(ctx); err != nil {
+		return becauseOf(ctx, err)
+	}
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
-	return p.scheduler.enter(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) })
+	return becauseOf(ctx, p.scheduler.enter(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
 }
 
 // concurrency says how the call may run beside others, and which rule says so.
