@@ -95,7 +95,7 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 		arguments, aborted = b.fill(m)
 	}
 	e, holds := b.execution, false
-	sibling := &invoke.Member{Parent: e.Invocation, Aborted: aborted, Asks: &b.asks, Turn: func(ctx context.Context) error {
+	sibling := &invoke.Member{Parent: e.Invocation, Index: m.index, Aborted: aborted, Asks: &b.asks, Turn: func(ctx context.Context) error {
 		err := b.turn(ctx, m)
 		holds = err == nil
 		return err

@@ -29,6 +29,7 @@ type list struct {
 
 // listedCall is a call that waits for the answer.
 type listedCall struct {
+	index  int
 	about  gate.Asked
 	sent   func()
 	answer chan listAnswer
@@ -66,7 +67,7 @@ func (a *Asks) decide() {
 
 // ask puts the question about c to the client, with others that come within a moment and ask the same about other arguments.
 func (a *Asks) ask(ctx context.Context, c *Call, about gate.Asked, alone tool.Question) ([]tool.Answer, error) {
-	mine := &listedCall{about, alone.Sent, make(chan listAnswer, 1)}
+	mine := &listedCall{c.Member.Index, about, alone.Sent, make(chan listAnswer, 1)}
 	key := about.Alike()
 	a.mu.Lock()
 	l := a.open[key]
@@ -112,6 +113,7 @@ func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan
 	a.mu.Lock()
 	delete(a.open, key)
 	calls := slices.Clone(l.calls)
+	slices.SortFunc(calls, func(a, b *listedCall) int { return a.index - b.index })
 	a.mu.Unlock()
 	if len(calls) == 1 {
 		calls[0].answer <- listAnswer{each: true}

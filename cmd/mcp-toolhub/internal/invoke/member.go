@@ -38,6 +38,7 @@ const (
 // (Group is set). A nil Member has no siblings.
 type Member struct {
 	Parent tool.InvocationID // the batch
+	Index  int               // among the calls of the batch
 	Group  Group
 
 	// Aborted is why the call is not to run. It passes no phase but the first, and gets its terminal result.
