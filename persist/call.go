@@ -84,6 +84,8 @@ const (
 	stepAnswered   = "answered"
 	stepResumed    = "resumed"
 	stepNotStarted = "not_started"
+	stepHookStart  = "hook_started"
+	stepHook       = "hook"
 
 	stepAnswerInvalid = "answer_invalid"
 )
@@ -104,6 +106,14 @@ type (
 	}
 	answerInvalidStep struct {
 		Problem string `json:"problem"`
+	}
+	hookStep struct {
+		Hook     string `json:"hook"`
+		Event    string `json:"event"`
+		Before   bool   `json:"before,omitempty"`   // the tool has not run yet
+		Started  int    `json:"started,omitempty"`  // the step with which the run began
+		Modified bool   `json:"modified,omitempty"` // it has changed the result
+		tool.HookRun
 	}
 	resumedStep struct {
 		Surface tool.SurfaceID `json:"surface_id"`
@@ -222,6 +232,19 @@ func (c *Call) Add(at time.Time, records ...tool.Record) {
 	for _, r := range records {
 		c.add(stepRecord, at, r)
 	}
+}
+
+// HookStarted adds that a hook begins to run, and returns the number of the step for Hook. before says that the tool has not run yet.
+func (c *Call) HookStarted(hook, event string, before bool, at time.Time) (step int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.step(stepHookStart, at, hookStep{Hook: hook, Event: event, Before: before})
+	return c.base + len(c.steps) - 1
+}
+
+// HookEnded adds what a run that began with the step started has brought, and whether it has changed the result.
+func (c *Call) HookEnded(hook, event string, before bool, started int, run *tool.HookRun, modified bool, at time.Time) {
+	c.add(stepHook, at, hookStep{hook, event, before, started, modified, *run})
 }
 
 // Answered adds the executor's native ids.

@@ -26,7 +26,10 @@ type derivation struct {
 	mapped     int             // external mappings so far
 	started    *time.Time
 	reports    int
-	changed    mutationStep // the last one
+	changed    mutationStep      // the last one
+	hooks      map[int]time.Time // when runs of hooks began, by step
+	ran        []tool.HookID
+	modified   []tool.HookID
 	yield      func(json.RawMessage) bool
 	more       bool // yield wants more
 	err        error
@@ -100,6 +103,8 @@ func (c *derivation) step(i int) {
 		c.decode(data, &said)
 		c.report(progressStep{Message: stepAnswerInvalid + ": " + said.Problem}, at)
 	case stepNotStarted:
+	case stepHookStart, stepHook:
+		c.hook(name == stepHook, data, at)
 	default:
 		var members map[string]any
 		c.decode(data, &members)
@@ -187,6 +192,35 @@ func (c *derivation) decision(data json.RawMessage, at time.Time, awaited bool) 
 	c.event(tool.EventPermissionDecided, at, said)
 }
 
+// hook yields the event of a run of a hook that begins or has ended, and the record of one that has ended.
+func (c *derivation) hook(ended bool, data json.RawMessage, at time.Time) {
+	var run hookStep
+	c.decode(data, &run)
+	started, completed := tool.EventHookPostStarted, tool.EventHookPostCompleted
+	if run.Before {
+		started, completed = tool.EventHookPreStarted, tool.EventHookPreCompleted
+	}
+	if !ended {
+		if c.hooks == nil {
+			c.hooks = make(map[int]time.Time)
+		}
+		c.hooks[c.next-1] = at
+		c.event(started, at, map[string]any{"hook": run.Hook, "hook_event": run.Event})
+		return
+	}
+	r := tool.HookRecord{Head: tool.HeadOf(tool.ObjectHook), HookID: tool.HookID(c.id("hook_")), Event: run.Event, InvocationID: c.Invocation,
+		ToolID: c.Tool, HookRun: run.HookRun, StartedAt: at, EndedAt: at}
+	if began, ok := c.hooks[run.Started]; ok {
+		r.StartedAt = began
+	}
+	c.ran = append(c.ran, r.HookID)
+	if run.Modified {
+		c.modified = append(c.modified, r.HookID)
+	}
+	c.record(r)
+	c.event(completed, at, map[string]any{"hook": run.Hook, "hook_event": run.Event, "hook_id": r.HookID})
+}
+
 func (c *derivation) progress(data json.RawMessage, at time.Time) {
 	var said progressStep
 	c.decode(data, &said)
@@ -211,7 +245,7 @@ func (c *derivation) report(said progressStep, at time.Time) {
 func (c *derivation) end() {
 	at := c.time(*c.EndedUS)
 	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultID("res_" + strings.TrimPrefix(string(c.Invocation), "inv_")),
-		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, CreatedAt: at}
+		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified, CreatedAt: at}
 	if c.Result != nil {
 		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
 		r.Summary = c.Result.Summary
@@ -236,7 +270,7 @@ func (c *derivation) invocation(s tool.Status) {
 	r := tool.Invocation{Head: tool.HeadOf(tool.ObjectInvocation), InvocationID: c.Invocation, ToolID: c.Tool, SurfaceID: c.Surface,
 		Status: s, ModelInput: c.Model, ObservableInput: c.Observable, PermissionInput: c.changed.Input, ModelInputRef: c.ModelRef,
 		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
-		Profile: c.Profile, PermissionDecisions: c.decided, StatusTransitions: c.moves,
+		Profile: c.Profile, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
 		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], CreatedAt: c.Created, StartedAt: c.started}
 	for _, m := range r.ExternalMappings {
 		if m.Role == "client" {

@@ -71,24 +71,24 @@ func each[V any](name string, at *[]V, of shape.Func[V]) shape.Field {
 // raw is a key that holds any value, which becomes JSON.
 func raw(name string, at *json.RawMessage) shape.Field {
 	return shape.Key(name, "", shape.Func[json.RawMessage](func(_ *shape.Reader, n *textfile.Node) (json.RawMessage, bool) {
-		return jsonOf(n), true
+		return JSONOf(n), true
 	}), at)
 }
 
-// jsonOf is the value as JSON text. Numbers that only YAML spells in their way are strings.
-func jsonOf(n *textfile.Node) json.RawMessage {
+// JSONOf is the value as JSON text. Numbers that only YAML spells in their way are strings.
+func JSONOf(n *textfile.Node) json.RawMessage {
 	var parts []string
 	switch n.Kind {
 	case textfile.Null:
 		return json.RawMessage("null")
 	case textfile.List:
 		for _, item := range n.Items {
-			parts = append(parts, string(jsonOf(item)))
+			parts = append(parts, string(JSONOf(item)))
 		}
 		return json.RawMessage("[" + strings.Join(parts, ",") + "]")
 	case textfile.Mapping:
 		for _, m := range n.Members {
-			parts = append(parts, string(rawjson.Quote(m.Key))+":"+string(jsonOf(m.Value)))
+			parts = append(parts, string(rawjson.Quote(m.Key))+":"+string(JSONOf(m.Value)))
 		}
 		return json.RawMessage("{" + strings.Join(parts, ",") + "}")
 	case textfile.Bool:

@@ -133,6 +133,11 @@ var mayImport = map[string]map[string]string{
 		"policy/facts":     "of tools",
 		"policy/target":    "of calls",
 	},
+	"policy/hook": {
+		"internal/tool":    "what is known of calls",
+		"internal/rawjson": "arguments and results stay raw",
+		"policy":           "hooks match like rules, and have expressions over calls",
+	},
 	"policy/facts": {
 		"internal/glob":    "patterns of overrides",
 		"internal/tool":    "facts are about tools, and become records",
@@ -184,6 +189,7 @@ var mayImport = map[string]map[string]string{
 		"persist":          "the journal comes before the answer",
 		"policy/approval":  "asks people",
 		"policy/gate":      "what a decision is about",
+		"policy/hook":      "phases pre_hooks and post_hooks",
 		"policy/facts":     "which arguments are recorded masked",
 		"policy/target":    "tells executors which paths were permitted",
 	},
@@ -239,6 +245,7 @@ var mayImport = map[string]map[string]string{
 		"policy/facts":                         "its overrides",
 		"policy/target":                        "its limits",
 		"policy/gate":                          "its Config",
+		"policy/hook":                          "its Config",
 	},
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -26,6 +27,7 @@ type configured struct {
 	own      *builtins
 	names    *namespace.Namespace
 	gate     *gate.Gate
+	hooks    *hook.Set                // nil where there are none
 	limits   map[string]invoke.Limits // by server
 }
 
@@ -42,7 +44,9 @@ func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool,
 	}
 	c.gate, gateErr = c.newGate(grants, table)
 	c.names, namesErr = namespace.New(s.Profiles)
-	return c, errors.Join(ownErr, gateErr, namesErr, s.Deferred.Check())
+	var hooksErr error
+	c.hooks, hooksErr = newHooks(s, runner)
+	return c, errors.Join(ownErr, gateErr, namesErr, hooksErr, s.Deferred.Check())
 }
 
 // checkSettings reports what a hub of these settings would refuse.

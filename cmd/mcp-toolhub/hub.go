@@ -25,6 +25,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -117,7 +118,7 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: own, declarative.Name: own},
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
-		Present: h.surfaces.present, Journal: h.journal, Schemas: schema.NewCache(maxSchemas),
+		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Schemas: schema.NewCache(maxSchemas),
 		Digest: seal.Digest(key, "inputs"),
 		Limits: func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 	})

@@ -16,6 +16,7 @@ type (
 	ProgressID   string
 	DecisionID   string
 	MutationID   string
+	HookID       string
 	SurfaceID    string
 )
 

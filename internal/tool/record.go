@@ -86,6 +86,7 @@ const (
 	ObjectInputContract      Object = "tool_input_contract"
 	ObjectOutputContract     Object = "tool_output_contract"
 	ObjectSchedulerPolicy    Object = "tool_scheduler_policy"
+	ObjectHook               Object = "tool_hook"
 )
 
 // Record is one of the standard's objects, ready to be encoded as one JSON object: a struct with a Head. Its fields are not
@@ -107,6 +108,7 @@ func RecordKinds() []RecordKind {
 		{ObjectEvent, Event{}, "at each step"},
 		{ObjectPermissionDecision, PermissionDecisionRecord{}, "before the call runs"},
 		{ObjectInputMutation, InputMutationRecord{}, "somebody changed the arguments"},
+		{ObjectHook, HookRecord{}, "a hook has run"},
 		{ObjectProgress, ProgressRecord{}, "the tool reports progress"},
 		{ObjectResult, Result{}, "at the end, exactly once"},
 		{ObjectInvocation, Invocation{}, "before it runs, and at the end"},
@@ -160,6 +162,7 @@ type Invocation struct {
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
 	PolicyRefs          []string           `json:"policy_refs,omitempty"`
 	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`
+	HookRefs            []HookID           `json:"hook_refs,omitempty"`
 	StatusTransitions   []StatusTransition `json:"status_transitions,omitempty"`
 	ExternalMappings    []ExternalMapping  `json:"external_mappings,omitempty"`
 	CreatedAt           time.Time          `json:"created_at"`
@@ -197,8 +200,13 @@ type Result struct {
 	StructuredContent json.RawMessage `json:"structured_content,omitempty"` // any JSON
 	ContentRef        string          `json:"content_ref,omitempty"`        // of a native result too large to stand here: "sha256:<hex>;bytes=<n>"
 	Summary           string          `json:"summary,omitempty"`
-	Error             *Error          `json:"error,omitempty"`
-	CreatedAt         time.Time       `json:"created_at"`
+
+	// ModifiedBy are the hooks that have changed the result, or added to it: then it is not what the tool sent, byte for byte. The
+	// standard has no member for that.
+	ModifiedBy []HookID `json:"modified_by,omitempty"`
+
+	Error     *Error    `json:"error,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // CodeToolError is the error_code of a tool's own answer that says isError.
@@ -299,6 +307,29 @@ type InputMutation struct {
 	ToInputRef    string   `json:"to_input_ref,omitempty"`
 	ChangedFields []string `json:"changed_fields,omitempty"` // names of members of the arguments
 	Reason        string   `json:"reason,omitempty"`
+}
+
+// HookRecord is the standard's tool_hook: one run of a hook.
+type HookRecord struct {
+	Head
+	HookID       HookID       `json:"hook_id"`
+	Event        string       `json:"hook_event"`
+	InvocationID InvocationID `json:"invocation_id"`
+	ToolID       Name         `json:"tool_id"`
+	HookRun
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at"`
+}
+
+// HookRun is what a run of a hook has brought.
+type HookRun struct {
+	Matcher    map[string]any   `json:"matcher,omitempty"` // the name of the hook in the config
+	Outputs    []map[string]any `json:"outputs,omitempty"` // messages, progress, what was ignored, and why the hook failed
+	Permission map[string]any   `json:"permission_result,omitempty"`
+	Input      json.RawMessage  `json:"updated_input,omitempty"` // masked, or a string: digest and size where it is large
+	Context    []map[string]any `json:"additional_context,omitempty"`
+	Stop       map[string]any   `json:"stop,omitempty"`
+	Output     json.RawMessage  `json:"updated_output,omitempty"` // a string: digest and size
 }
 
 // Behavior is the outcome of a permission decision.

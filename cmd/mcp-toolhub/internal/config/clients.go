@@ -46,7 +46,7 @@ func topClientKeys() []shape.Field {
 			"globalShortcut", "preferences", "locale", "scale", "userThemeMode", "isDxtAutoUpdatesEnabled", // Claude Desktop
 			"numStartups", "installMethod", "autoUpdates", "theme", "verbose", "tipsHistory", "userID", "oauthAccount", // Claude Code
 			"hasCompletedOnboarding", "lastOnboardingVersion", "firstStartTime", "permissions", "enableAllProjectMcpServers",
-			"enabledMcpjsonServers", "disabledMcpjsonServers", "env", "model", "hooks",
+			"enabledMcpjsonServers", "disabledMcpjsonServers", "env", "model",
 			"general", "ui", "ide", "privacy", "context", "tools", "security", "advanced", "experimental", "telemetry", // Gemini CLI
 			"selectedAuthType", "preferredEditor", "contextFileName", "usageStatisticsEnabled", "excludeTools", "coreTools"))
 }
@@ -57,7 +57,7 @@ var editorSetting = regexp.MustCompile(`^\[|^[a-zA-Z][a-zA-Z0-9_-]*\.`)
 // isEditorSetting leaves out slips such as "hub.name": nothing of the hub's own is written with a dot.
 func isEditorSetting(key string) bool {
 	word, _, _ := strings.Cut(key, ".")
-	own := []string{"mcpServers", "servers", "inputs", "hub", "profiles", "policy", "deferred", "persist"}
+	own := []string{"mcpServers", "servers", "inputs", "hub", "profiles", "policy", "hooks", "deferred", "persist"}
 	return editorSetting.MatchString(key) && !slices.Contains(own, word)
 }
 

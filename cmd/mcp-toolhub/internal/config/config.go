@@ -29,6 +29,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -47,6 +48,8 @@ type Settings struct {
 	Code        code.Config        // Run.Runner is left to cmd
 	Declarative declarative.Config // Runner and Logger are left to cmd
 	Policy      gate.Config
+	Hooks       []hook.Config
+	HookDir     string            // where commands of hooks run, absolute
 	RuleFiles   []string          // absolute: files besides this one whose rules Policy holds
 	Downstream  downstream.Config // Version is left to cmd
 	LogLevel    string            // debug, info (default), warn or error

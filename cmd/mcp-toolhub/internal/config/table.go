@@ -17,6 +17,7 @@ type file struct {
 	profiles            []shape.Entry[profile]
 	deferred            deferral
 	policy              shape.Located[permission]
+	hooks               []shape.Located[configuredHook]
 	journal             journal
 }
 
@@ -64,6 +65,7 @@ type profile struct {
 	servers, include, exclude []shape.Located[string]
 	tools                     []shape.Located[override]
 	deferred                  deferral
+	hooks                     []shape.Located[configuredHook]
 }
 
 type override struct {
@@ -96,7 +98,7 @@ var (
 func fileShape(r *reader, foreign func(key string) bool) shape.Object[file] {
 	return shape.Object[file]{Fields: func(f *file) []shape.Field { return fileKeys(r, f) },
 		Lenient: func(key string) bool { return isEditorSetting(key) || foreign(key) },
-		Unknown: "known here: mcpServers, servers, inputs, hub, profiles, policy, deferred, persist",
+		Unknown: "known here: mcpServers, servers, inputs, hub, profiles, policy, hooks, deferred, persist",
 		Extra: shape.Schema{"patternProperties": shape.Schema{
 			editorSetting.String(): shape.Schema{"description": "A setting of VS Code, ignored."}}}}
 }
@@ -117,6 +119,7 @@ func fileKeys(r *reader, f *file) []shape.Field {
 		shape.KeyAt("policy", "Which calls may run, and which a person is asked about. Without this key tools that only read run where they are "+
 			"the hub's or their server has trust: true; others are asked about, on stdio by the client.",
 			shape.ObjectOf(policyKeys), &f.policy),
+		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.", hooksOf(), &f.hooks),
 		shape.Section("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.",
 			deferredKeys(&f.deferred)...),
 		shape.Section("persist", "What the hub keeps on disk.",
@@ -267,6 +270,7 @@ func profileKeys(p *profile) []shape.Field {
 			shape.ListAt(shape.ObjectOf(overrideKeys)), &p.tools),
 		shape.Section("deferred", "Which tools are held back until they are searched for, where it is otherwise than in deferred.",
 			deferralKeys(&p.deferred)...),
+		shape.Key("hooks", "Hooks of calls through this profile. They run after those at the top.", hooksOf(), &p.hooks),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,18 @@ func usesOf(f *file, s *Settings) []string {
 		} else {
 			add("policy.classifier: sends calls to %s", shownNodes([]*textfile.Node{c.Node.Member("url")}))
 		}
+	}
+	hooks := slices.Clone(f.hooks)
+	for _, p := range f.profiles {
+		hooks = append(hooks, p.Value.hooks...)
+	}
+	for i, h := range hooks {
+		if use := useOfHook(&h.Value.Config, h.Node); use != "" {
+			add("hook %s: %s", shown(cmp.Or(h.Value.Name, fmt.Sprintf("hook-%d", i+1))), use)
+		}
+	}
+	if len(hooks) > 0 {
+		add("hooks: see and may change calls: %d", len(hooks))
 	}
 	if e := f.deferred.embeddings; e.Present {
 		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*textfile.Node{e.Node.Member("url")}))

@@ -28,14 +28,14 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 	inv.outcome.Free, inv.outcome.Task, inv.outcome.Session = inv.reply.Free, inv.reply.Task, inv.reply.Session
 	inv.outcome.RequestID, inv.outcome.Revision = inv.reply.Mapping.JSONRPCRequestID, inv.reply.Mapping.ProtocolVersion
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
-		inv.moveTo(tool.StatusFailed)
+		inv.final = tool.StatusFailed
 		inv.outcome.Class = cmp.Or(inv.reply.Class, tool.ClassExecutionFailed)
 		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class,
 			Message: "the tool answered with isError", Recoverability: recoverFixInput}
 		inv.end.Summary = summaryOf(inv.outcome.Object)
 		return nil
 	}
-	inv.moveTo(tool.StatusSucceeded)
+	inv.final = tool.StatusSucceeded
 	return nil
 }
 
@@ -50,14 +50,12 @@ const (
 // mapFailure turns the failure into what the caller sees and the journal keeps.
 func (inv *invocation) mapFailure() {
 	f := inv.failure
-	status := statusOf(f.Class)
-	if inv.yielded {
-		status = tool.StatusYielded
+	if inv.final = statusOf(f.Class); inv.yielded {
+		inv.final = tool.StatusYielded
 	}
-	if status == tool.StatusValidationFailed && !inv.invalid {
+	if inv.final == tool.StatusValidationFailed && !inv.invalid {
 		inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
 	}
-	inv.moveTo(status)
 	inv.outcome.Class, inv.outcome.Aborted = f.Class, f.AbortReason
 	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
 		Recoverability: recoverability(f.Class), RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
@@ -125,12 +123,9 @@ func recoverability(c tool.ErrorClass) string {
 	return recoverNone
 }
 
-// postHooks is the place of post_tool_use and post_tool_use_failure hooks; none can be configured.
-func (p *Pipeline) postHooks(context.Context, *invocation) error { return nil }
-
 // persistResult decides what of the result stands in the journal: small results whole, large ones by reference.
-func (p *Pipeline) persistResult(_ context.Context, inv *invocation) error {
-	r := inv.outcome.Result
+func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
+	r, object := p.keptResult(ctx, inv)
 	if r == nil {
 		return nil
 	}
@@ -139,10 +134,10 @@ func (p *Pipeline) persistResult(_ context.Context, inv *invocation) error {
 		return nil
 	}
 	inv.outcome.Free = nil // the record that is about to be written reads it
-	if content, ok := inv.outcome.Object.Get("content"); ok {
+	if content, ok := object.Get("content"); ok {
 		inv.end.Content = objects(content)
 	}
-	if structured, ok := inv.outcome.Object.Get("structuredContent"); ok && rawjson.Valid(structured) {
+	if structured, ok := object.Get("structuredContent"); ok && rawjson.Valid(structured) {
 		inv.end.Structured = structured
 	}
 	return nil
@@ -218,18 +213,22 @@ func (p *Pipeline) log(ctx context.Context, inv *invocation) {
 // of _meta that holds the text.
 const metaFeedback = "toolhub/feedback"
 
-// speak adds the words of the person who allowed the call to the result: as a text block after the tool's own content, or in
-// _meta where there is no content, as in the result of a task.
+// speak adds the words of the person who allowed the call to the result.
 func (inv *invocation) speak() {
-	if inv.approved == nil || inv.approved.says == "" {
-		return
+	if inv.approved != nil && inv.approved.says != "" {
+		inv.addText(metaFeedback, []byte("true"), "The person who allowed this call says: ", inv.approved.says)
 	}
+}
+
+// addText adds a text for the model to the result: as a text block after the tool's own content, which mark below key in its _meta
+// tells from that. Where there is no content, as in the result of a task, key of the result's _meta holds the text.
+func (inv *invocation) addText(key string, mark []byte, prefix, text string) {
 	result, err := inv.outcome.Result, error(nil)
 	if content, ok := rawjson.Get(result, "content"); ok && isArray(content) {
-		result, err = rawjson.Set(result, "content", withBlock(content, inv.approved.says))
+		result, err = rawjson.Set(result, "content", withBlock(content, key, mark, prefix+text))
 	} else {
 		var meta []byte
-		if meta, err = rawjson.Set(rawjson.GetObject(result, "_meta"), metaFeedback, rawjson.Quote(inv.approved.says)); err == nil {
+		if meta, err = rawjson.Set(rawjson.GetObject(result, "_meta"), key, rawjson.Quote(text)); err == nil {
 			result, err = rawjson.Set(result, "_meta", meta)
 		}
 	}
@@ -240,15 +239,16 @@ func (inv *invocation) speak() {
 }
 
 // withBlock is an array of content blocks with one more.
-func withBlock(content []byte, says string) json.RawMessage {
+func withBlock(content []byte, key string, mark []byte, text string) json.RawMessage {
 	content = bytes.TrimSpace(content)
 	inside := content[:len(content)-1]
-	out := append(make([]byte, 0, len(content)+len(says)+128), inside...)
+	out := append(make([]byte, 0, len(content)+len(text)+128), inside...)
 	if len(bytes.TrimSpace(inside)) > 1 {
 		out = append(out, ',')
 	}
-	out = append(append(out, `{"type":"text","text":`...), rawjson.Quote("The person who allowed this call says: "+says)...)
-	return append(append(append(out, `,"_meta":{`...), rawjson.Quote(metaFeedback)...), ":true}}]"...)
+	out = append(append(out, `{"type":"text","text":`...), rawjson.Quote(text)...)
+	out = append(append(append(out, `,"_meta":{`...), rawjson.Quote(key)...), ':')
+	return append(append(out, mark...), "}}]"...)
 }
 
 func isArray(value []byte) bool {

@@ -434,23 +434,8 @@ func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answ
 	if err := a.arguments.check(inv, answer.Arguments); err != nil {
 		return policy.Request{}, err
 	}
-	m := tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By, FromInputRef: inv.ref(inv.inputs.permission),
-		ToInputRef: inv.ref(answer.Arguments), Reason: "a person changed the arguments while allowing the call"}
-	_ = rawjson.Members(answer.Arguments, func(now rawjson.Member) bool {
-		if before, ok := rawjson.Get(inv.inputs.permission, now.Name()); !ok || string(before) != string(now.Value) {
-			m.ChangedFields = append(m.ChangedFields, now.Name())
-		}
-		return true
-	})
-	_ = rawjson.Members(inv.inputs.permission, func(before rawjson.Member) bool {
-		if _, ok := rawjson.Get(answer.Arguments, before.Name()); !ok {
-			m.ChangedFields = append(m.ChangedFields, before.Name())
-		}
-		return true
-	})
-	input, ref := inv.inline(answer.Arguments)
-	inv.record.Mutate(&m, input, ref, inv.now())
-	inv.inputs.permission, inv.inputs.call = answer.Arguments, answer.Arguments
+	inv.mutate(&tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By,
+		Reason: "a person changed the arguments while allowing the call"}, answer.Arguments)
 	return requestOf(ctx, g, inv, answer.Arguments)
 }
 

@@ -152,10 +152,6 @@ func (p *Pipeline) prepareObservableInput(_ context.Context, inv *invocation) er
 	return nil
 }
 
-// preHooks is the place of pre_tool_use hooks; none can be configured. A hook that changes an input must have it validated
-// again, because the phases that validate have passed.
-func (p *Pipeline) preHooks(context.Context, *invocation) error { return nil }
-
 // execute calls the executor. The journal gets the record of a call that may have an effect before that, so that a crash leaves
 // a trace of what may have run. A crash within the moment for which the journal holds records that nobody waits for leaves none.
 func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {

@@ -45,7 +45,8 @@ type invocation struct {
 	permitted permitted
 	yielded   bool // it ends before a person has answered: its client is to call again
 
-	resumed bool // it was suspended before
+	hooks   *hooked // nil where no hook can match
+	resumed bool    // it was suspended before
 	reply   tool.Reply
 	failure *tool.Failure  // why the invocation failed, in the hub's words
 	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
@@ -53,7 +54,8 @@ type invocation struct {
 	end     persist.CallEnd // as the journal keeps it
 	outcome Outcome
 	how     scheduling
-	place   place // at the server
+	place   place       // at the server
+	final   tool.Status // the last one, which it comes to when its hooks have ended
 }
 
 // inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.

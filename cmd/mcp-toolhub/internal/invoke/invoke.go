@@ -23,6 +23,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 )
 
 // Executor runs the tools of one source. Execute is called concurrently. It returns a *tool.RPCError where the tool's
@@ -103,14 +104,17 @@ type Outcome struct {
 
 // Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
 //
-// What is configured for a phase belongs here. Hooks and a store for large results have no field, because neither can be
-// configured: preHooks and postHooks would run the hooks, and persistResult would fill the store.
+// What is configured for a phase belongs here. A store for large results has no field, because it cannot be configured:
+// persistResult would fill it.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
 	Gate      func() *gate.Gate   // the permission settings in force
 	Journal   *persist.Journal
 	Schemas   *schema.Cache
 	Logger    *slog.Logger
+
+	// Hooks returns the hooks in force; nil for none. Default: none.
+	Hooks func() *hook.Set
 
 	// Admit decides about calls of deferred tools: it returns nil, or the *tool.Failure that carries what the next call
 	// needs, and the records of that. Default: all are let through.
@@ -242,6 +246,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 	}
 	if inv.outcome.Result == nil && inv.outcome.Err == nil { // the finish itself failed
 		inv.mapFailure()
+		inv.moveTo(inv.final)
 	}
 	return inv.outcome
 }

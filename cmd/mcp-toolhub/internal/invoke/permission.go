@@ -24,6 +24,15 @@ type consent struct {
 // permission decides whether the call may run: by the rules, and where those ask, by a person. It runs again after a
 // suspension. A rule that denies then denies. An answer of a person holds as long as tool, policy and targets are the same.
 func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
+	err := p.decidePermission(ctx, inv)
+	if inv.hooks == nil {
+		return err
+	}
+	return p.afterDeciding(ctx, inv, err)
+}
+
+// decidePermission is permission without the hooks of permission_decision.
+func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error {
 	g := p.opts.Gate()
 	if err := plainParams(inv.call.Params); err != nil {
 		return err
@@ -37,10 +46,18 @@ func (p *Pipeline) permission(ctx context.Context, inv *invocation) error {
 		inv.decided(&d)
 		d = g.Engine().Classify(ctx, r)
 	}
+	if inv.hooks != nil {
+		d = inv.hooks.decide(d)
+	}
 	if a := inv.approved; d.Behavior == tool.Ask && a != nil && a.binding == p.approver.binding(g, inv, &r) {
 		d, _ = g.Engine().Settle(r, policy.Settlement{Choice: policy.AllowOnce, By: a.by}) // nothing is remembered, so nothing can fail
 	}
 	if d.Behavior == tool.Ask {
+		if changed, err := p.beforeAsking(ctx, inv, &d); err != nil {
+			return err
+		} else if changed {
+			return p.decidePermission(ctx, inv) // what is decided about is another call by now
+		}
 		asked := d // which stays, and so d, that most calls have, need not
 		return p.approver.ask(ctx, inv, &approvalRequest{gate: g, request: r, decision: &asked, id: inv.record.NextDecision()})
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
@@ -36,4 +38,25 @@ func compact(input json.RawMessage) []byte {
 	var b bytes.Buffer
 	_ = json.Compact(&b, input) // it is valid
 	return b.Bytes()
+}
+
+// mutate puts other arguments in the place of the present ones, and records that as m, which says who did it and why.
+func (inv *invocation) mutate(m *tool.InputMutation, to json.RawMessage) {
+	from := inv.inputs.permission
+	m.FromInputRef, m.ToInputRef = inv.ref(from), inv.ref(to)
+	_ = rawjson.Members(to, func(now rawjson.Member) bool {
+		if before, ok := rawjson.Get(from, now.Name()); !ok || string(before) != string(now.Value) {
+			m.ChangedFields = append(m.ChangedFields, now.Name())
+		}
+		return true
+	})
+	_ = rawjson.Members(from, func(before rawjson.Member) bool {
+		if _, ok := rawjson.Get(to, before.Name()); !ok {
+			m.ChangedFields = append(m.ChangedFields, before.Name())
+		}
+		return true
+	})
+	input, ref := inv.inline(to)
+	inv.record.Mutate(m, input, ref, inv.now())
+	inv.inputs.permission, inv.inputs.call = to, to
 }

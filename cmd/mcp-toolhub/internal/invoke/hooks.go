@@ -1,0 +1,386 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
+)
+
+// hooked is what hooks have to do with an invocation. An invocation that no hook can match has none.
+type hooked struct {
+	plan *hook.Plan
+
+	permission *hook.Permission // the strictest that hooks have said so far
+	by         string           // the hook that said it
+	context    []hookContext    // for the model
+	reports    int              // of progress, so far
+
+	asked   bool // hooks of permission_request have run
+	decided bool // hooks of permission_decision have run
+
+	kept json.RawMessage // the result as the journal is to keep it; nil for the result itself
+}
+
+// hookContext is a text of a hook for the model.
+type hookContext struct{ hook, text string }
+
+// preHooks runs the hooks of pre_tool_use. What they change is checked as the caller's arguments were, and permission looks at it
+// afterwards.
+func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
+	if p.opts.Hooks == nil {
+		return nil
+	}
+	set := p.opts.Hooks()
+	if set == nil {
+		return nil
+	}
+	c := inv.call
+	plan := set.Plan(inv.listed.Tool, c.Surface.Profile, &c.Actor, func() policy.Request {
+		return policy.Request{Tool: inv.listed.Tool, Facts: inv.facts, Profile: c.Surface.Profile, Actor: c.Actor}
+	})
+	if plan == nil {
+		return nil
+	}
+	inv.hooks = &hooked{plan: plan}
+	return p.runHooks(ctx, inv, hook.PreToolUse)
+}
+
+// runHooks runs the hooks of e. The error ends the call.
+func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) error {
+	if !inv.hooks.plan.Has(e) {
+		return nil
+	}
+	inv.describe()
+	if !inv.record.IsOpen() {
+		inv.late.Reset(overdueAfter)
+		defer func() { inv.overdue = !inv.late.Stop() || inv.overdue }()
+	}
+	var started []int // steps of runs that have not ended
+	return inv.hooks.plan.Run(ctx, e, hook.Moment{
+		Input: func() (hook.Input, error) { return p.hookInput(ctx, inv, e) },
+		Started: func(name string) {
+			switch e {
+			case hook.PreToolUse:
+				inv.moveOnce(tool.StatusPreHooksRunning)
+			case hook.PostToolUse, hook.PostToolUseFailure:
+				inv.moveOnce(tool.StatusPostHooksRunning)
+			}
+			started = append(started, inv.record.HookStarted(name, string(e), e.Before(), inv.now()))
+		},
+		Ended: func(r *hook.Report) error {
+			modified := r.Output.Result != nil || len(r.Output.Context) > 0
+			inv.record.HookEnded(r.Hook, string(e), e.Before(), started[0], inv.hookRun(r), modified, inv.now())
+			started = started[1:]
+			return p.applyHook(ctx, inv, r)
+		},
+	})
+}
+
+func (inv *invocation) moveOnce(s tool.Status) {
+	if inv.status != s {
+		inv.moveTo(s)
+	}
+}
+
+// hookInput returns the call as a hook of e is to see it now.
+func (p *Pipeline) hookInput(ctx context.Context, inv *invocation, e hook.Event) (in hook.Input, err error) {
+	r, err := requestOf(ctx, p.opts.Gate(), inv, inv.inputs.permission)
+	if err != nil {
+		return in, err
+	}
+	in = hook.Input{Request: &r, CallID: string(inv.call.NativeCallID), Via: inv.call.Via}
+	if e == hook.PermissionRequest || e == hook.PermissionDecision {
+		d := inv.decision
+		in.Decision = &d
+	}
+	if !e.Before() {
+		in.Result, in.Class = inv.outcome.Result, inv.outcome.Class
+		if inv.end.Error != nil {
+			in.Error = inv.end.Error.Message
+		}
+	}
+	if e == hook.ResultPersistence && inv.hooks.kept != nil {
+		in.Result = inv.hooks.kept
+	}
+	return in, nil
+}
+
+// applyHook does what a hook has said. The error ends the call.
+func (p *Pipeline) applyHook(ctx context.Context, inv *invocation, r *hook.Report) error {
+	h, o := inv.hooks, &r.Output
+	if r.Err != nil {
+		return p.hookFailed(ctx, inv, r)
+	}
+	for _, m := range o.Messages {
+		p.opts.Logger.Info("a hook says", "hook", r.Hook, "message", m, "invocation", inv.id, "tool", inv.toolID())
+	}
+	for _, progress := range o.Progress {
+		h.reports++
+		inv.record.Progress(progress.Message, progress.Percent, inv.now())
+		if inv.call.Progress != nil && r.Event.Before() { // smaller than all that comes later: progress must increase
+			inv.call.Progress(tool.Progress{
+				Params: fmt.Appendf(nil, `{"progress":%.7f,"message":%s}`, float64(h.reports)/1e7, rawjson.Quote(progress.Message))})
+		}
+	}
+	for _, text := range o.Context {
+		h.context = append(h.context, hookContext{r.Hook, text})
+	}
+	if o.Stop != nil {
+		f := &tool.Failure{Class: tool.ClassHookBlocked, Message: fmt.Sprintf("the hook %q stopped this call, and nothing ran: %s", r.Hook, o.Stop.Reason)}
+		if !r.Event.Before() {
+			f.Message = fmt.Sprintf("the tool has run, and the hook %q withholds its result: %s", r.Hook, o.Stop.Reason)
+		}
+		return f
+	}
+	if q := o.Permission; q != nil && (h.permission == nil || strictness(q.Behavior) > strictness(h.permission.Behavior)) {
+		h.permission, h.by = q, r.Hook
+	}
+	if o.Input != nil {
+		return p.changeInput(inv, r.Hook, o.Input)
+	}
+	if o.Result != nil {
+		inv.changeResult(r.Event, o.Result)
+	}
+	return nil
+}
+
+func strictness(b tool.Behavior) int {
+	switch b {
+	case tool.Deny:
+		return 2
+	case tool.Ask:
+		return 1
+	}
+	return 0
+}
+
+// hookFailed logs that a hook has failed. The error ends the call, where the hook is closed.
+func (p *Pipeline) hookFailed(ctx context.Context, inv *invocation, r *hook.Report) error {
+	level := slog.LevelWarn
+	if ctx.Err() != nil {
+		level = slog.LevelDebug
+	}
+	p.opts.Logger.Log(ctx, level, "a hook failed", "hook", r.Hook, "event", r.Event, "error", r.Err, "closed", r.Closed, "invocation", inv.id,
+		"tool", inv.toolID())
+	if ctx.Err() != nil {
+		return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while a hook ran", Cause: r.Err})
+	}
+	if !r.Closed {
+		return nil
+	}
+	f := &tool.Failure{Class: tool.ClassHookBlocked, Code: "hook_failed", Cause: r.Err,
+		Message: fmt.Sprintf("the hook %q failed, and nothing ran. The person who runs the hub has to mend it: its log says what is wrong", r.Hook)}
+	if !r.Event.Before() {
+		f.Code, f.Message = "post_hook_failed", fmt.Sprintf("the tool has run, but the hook %q failed, and so its result is withheld. The person "+
+			"who runs the hub has to mend it: its log says what is wrong", r.Hook)
+	}
+	return f
+}
+
+// changeInput puts arguments of a hook in the place of the present ones: validated again, and recorded.
+func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessage) error {
+	input, err := rawjson.Line(input)
+	if err != nil {
+		return fmt.Errorf("read the arguments of the hook %q: %w", name, err)
+	}
+	if err := p.validator.check(inv, input); err != nil {
+		var f *tool.Failure
+		if errors.As(err, &f) {
+			f.Code = "input_mutation_failed"
+			f.Message = fmt.Sprintf("the hook %q changed the arguments so that they do not fit the tool, and nothing ran: %s", name, f.Message)
+		}
+		return err
+	}
+	inv.mutate(&tool.InputMutation{SourceType: "hook", SourceRef: "hook/" + name, Reason: "a hook changed the arguments"}, input)
+	return nil
+}
+
+// changeResult puts a result of a hook in the place of the present one. An error stays one, unless the hook says otherwise.
+func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
+	if e == hook.ResultPersistence {
+		inv.hooks.kept = result
+		return
+	}
+	if inv.outcome.Result == nil { // it is a JSON-RPC error of the server
+		return
+	}
+	if _, says := rawjson.Get(result, "isError"); !says {
+		if was, _ := inv.outcome.Object.Get("isError"); string(was) == "true" {
+			if marked, err := rawjson.Set(result, "isError", []byte("true")); err == nil {
+				result = marked
+			}
+		}
+	}
+	if line, err := rawjson.Line(result); err == nil {
+		result = line
+	}
+	inv.setResult(tool.Reply{Result: result})
+}
+
+// decide is d with what hooks say of permission. They can tighten every decision. They can spare a question only where no rule,
+// limit or classifier asks it.
+func (h *hooked) decide(d tool.PermissionDecision) tool.PermissionDecision {
+	q := h.permission
+	if q == nil {
+		return d
+	}
+	asksByDefault := d.Behavior == tool.Ask && d.Reason["type"] == "default"
+	switch q.Behavior {
+	case tool.Deny:
+		if d.Behavior == tool.Deny {
+			return d
+		}
+	case tool.Ask:
+		if d.Behavior != tool.Allow && d.Behavior != tool.Passthrough {
+			return d
+		}
+	case tool.Allow:
+		if !asksByDefault {
+			return d
+		}
+	}
+	message := q.Reason
+	if message == "" {
+		message = fmt.Sprintf("the hook %q says %s", h.by, q.Behavior)
+	}
+	if d.Behavior, d.Source, d.PendingClassifierCheck = q.Behavior, "hook", nil; d.Behavior != tool.Ask {
+		d.SuggestedUpdates = nil
+	}
+	d.Reason = map[string]any{"type": "hook", "message": message}
+	d.RuleRefs = append([]string{"hook/" + h.by}, d.RuleRefs...)
+	return d
+}
+
+// beforeAsking runs the hooks of permission_request, once. It reports whether they have changed what is to be decided.
+func (p *Pipeline) beforeAsking(ctx context.Context, inv *invocation, d *tool.PermissionDecision) (changed bool, err error) {
+	h := inv.hooks
+	if h == nil || h.asked {
+		return false, nil
+	}
+	h.asked, inv.decision = true, *d
+	input, said := string(inv.inputs.permission), h.permission
+	if err := p.runHooks(ctx, inv, hook.PermissionRequest); err != nil {
+		return false, err
+	}
+	return said != h.permission || input != string(inv.inputs.permission), nil
+}
+
+// afterDeciding runs the hooks of permission_decision, once. They can deny what was allowed.
+func (p *Pipeline) afterDeciding(ctx context.Context, inv *invocation, decided error) error {
+	h := inv.hooks
+	if h.decided || ctx.Err() != nil || (decided == nil) == (inv.decision.Behavior == tool.Deny) || inv.decision.Behavior == tool.Ask {
+		return decided // or there is no decision yet
+	}
+	h.decided, h.permission = true, nil
+	if err := p.runHooks(ctx, inv, hook.PermissionDecision); err != nil && decided == nil {
+		return err
+	}
+	if h.permission == nil || decided != nil {
+		return decided
+	}
+	d := h.decide(inv.decision)
+	inv.decided(&d)
+	return denied(&d)
+}
+
+// postHooks runs the hooks of post_tool_use, or of post_tool_use_failure, where the tool has run, and brings the invocation to its
+// last status. A call that was canceled meanwhile does not keep them from running: they may keep a secret from being recorded.
+func (p *Pipeline) postHooks(ctx context.Context, inv *invocation) error {
+	defer func() { inv.moveTo(inv.final) }()
+	if inv.hooks == nil {
+		return nil
+	}
+	if !inv.started.IsZero() {
+		e := hook.PostToolUse
+		if inv.outcome.Class != "" {
+			e = hook.PostToolUseFailure
+		}
+		if err := p.runHooks(context.WithoutCancel(ctx), inv, e); err != nil {
+			inv.failure = nil
+			inv.fail(err)
+			inv.rpcErr, inv.outcome.Err = nil, nil
+			inv.mapFailure()
+		}
+	}
+	inv.addContext()
+	return nil
+}
+
+// metaHook marks the content block in which a hook speaks to the model. Where a result has no content, it is the member of _meta that
+// holds the text.
+const metaHook = "toolhub/hook"
+
+// addContext adds the texts of hooks for the model to the result.
+func (inv *invocation) addContext() {
+	if inv.outcome.Result == nil {
+		return
+	}
+	for _, c := range inv.hooks.context {
+		inv.addText(metaHook, rawjson.Quote(c.hook), "", c.text)
+	}
+}
+
+// keptResult runs the hooks of result_persistence, and returns what the journal is to keep of the result; nil for nothing.
+func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMessage, rawjson.Object) {
+	h := inv.hooks
+	if h == nil || inv.outcome.Result == nil {
+		return inv.outcome.Result, inv.outcome.Object
+	}
+	if err := p.runHooks(context.WithoutCancel(ctx), inv, hook.ResultPersistence); err != nil {
+		return nil, rawjson.Object{}
+	}
+	if h.kept == nil {
+		return inv.outcome.Result, inv.outcome.Object
+	}
+	o, _ := rawjson.ReadObject(h.kept)
+	return h.kept, o
+}
+
+// hookRun is what the record says of a run.
+func (inv *invocation) hookRun(r *hook.Report) *tool.HookRun {
+	o := &r.Output
+	run := &tool.HookRun{Matcher: map[string]any{"hook": r.Hook, "kind": r.Kind}}
+	for _, m := range o.Messages {
+		run.Outputs = append(run.Outputs, map[string]any{"type": "message", "text": m})
+	}
+	for _, progress := range o.Progress {
+		run.Outputs = append(run.Outputs, map[string]any{"type": "progress", "message": progress.Message})
+	}
+	if len(r.Ignored) > 0 {
+		run.Outputs = append(run.Outputs, map[string]any{"type": "ignored", "outputs": r.Ignored})
+	}
+	if r.Err != nil {
+		fail := hook.FailOpen
+		if r.Closed {
+			fail = hook.FailClosed
+		}
+		run.Outputs = append(run.Outputs, map[string]any{"type": "failure", "message": r.Err.Error(), "fail": fail})
+	}
+	if o.Permission != nil {
+		run.Permission = map[string]any{"behavior": o.Permission.Behavior, "reason": o.Permission.Reason}
+	}
+	if o.Input != nil {
+		whole, ref := inv.inline(o.Input)
+		if run.Input = whole; whole == nil {
+			run.Input = rawjson.Quote(ref)
+		}
+	}
+	for _, text := range o.Context {
+		run.Context = append(run.Context, map[string]any{"type": "text", "text": text})
+	}
+	if o.Stop != nil {
+		run.Stop = map[string]any{"reason": o.Stop.Reason}
+	}
+	if o.Result != nil {
+		run.Output = rawjson.Quote(persist.Ref(o.Result))
+	}
+	return run
+}

@@ -1,0 +1,187 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+// Config is one hook as it is configured. It is exactly one of Command, Shell, URL, Require, Rewrite, Redact and AddContext.
+type Config struct {
+	Name   string  // unique; "" becomes hook-<number>
+	Events []Event // at least one
+	Rule   policy.Rule
+
+	Command []string // program and arguments; no shell reads them
+	Shell   string   // a text for sh -c
+	Env     []string // names of variables of the hub that a command gets besides the usual ones
+	URL     string   // an address that the call is posted to
+	Headers map[string]string
+
+	Require    string      // a CEL expression that must be true
+	Reason     string      // what the model is told where it is not
+	Rewrite    []Operation // a JSON Patch of the arguments; after the call of the result
+	Redact     []string    // regular expressions; what they match in texts is replaced
+	AddContext string      // a text for the model
+
+	Timeout  time.Duration // default 60 s, at most 10 min
+	Fail     string        // "closed" or "open"; "" is closed before the call and open after it
+	Observes bool          // it only looks: it changes nothing, and runs beside its neighbours that only look, too
+
+	Place string // file:line:column, for people
+}
+
+// Operation is one operation of a JSON Patch (RFC 6902). CEL, where it is not "", makes the value.
+type Operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	From  string          `json:"from,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+	CEL   string          `json:"-"`
+}
+
+// The words for Config.Fail.
+const (
+	FailClosed = "closed"
+	FailOpen   = "open"
+)
+
+const (
+	// DefaultTimeout is how long a hook may run that does not say. Claude Code's is the same.
+	DefaultTimeout = time.Minute
+	// MaxTimeout is the longest time that a hook may be given.
+	MaxTimeout = 10 * time.Minute
+
+	// places is how many commands and requests of hooks run at the same time. Others wait for their turn.
+	places = 32
+	// observers is how many hooks that only look run beside each other for one call.
+	observers = 8
+	// maxOutput bounds what a hook answers, in bytes.
+	maxOutput = 1 << 20
+)
+
+// Problem is one thing that is wrong with a hook.
+type Problem struct {
+	Hook int // index in the list
+	policy.Problem
+}
+
+// Options are what hooks need of the program.
+type Options struct {
+	Run    RunFunc      // runs commands; nil: hooks that are commands fail
+	Client *http.Client // default: a client that follows no redirect
+	Dir    string       // where commands run
+}
+
+// checker compiles one hook and collects what is wrong with it.
+type checker struct {
+	compiler *policy.Compiler
+	options  *Options
+	index    int
+	problems *[]Problem
+}
+
+func (c *checker) fault(key, message, hint string) {
+	*c.problems = append(*c.problems, Problem{c.index, policy.Problem{Rule: c.index, Key: key, Message: message, Hint: hint}})
+}
+
+var hookName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// compile checks h and makes it ready to run.
+func (c *checker) compile(h Config) *compiled {
+	if h.Name == "" {
+		h.Name = fmt.Sprintf("hook-%d", c.index+1)
+	}
+	if !hookName.MatchString(h.Name) {
+		c.fault("name", fmt.Sprintf("%q is no name for a hook", h.Name), "write letters, digits, dots, dashes and underscores, at most 64")
+	}
+	if len(h.Events) == 0 {
+		c.fault("event", "the hook does not say when it runs", "write event: pre_tool_use, or another event")
+	}
+	for _, e := range h.Events {
+		if !slices.Contains(Events(), e) {
+			c.fault("event", fmt.Sprintf("%q is no event", string(e)), fmt.Sprint("there are ", Events()))
+		}
+	}
+	if h.Fail != "" && h.Fail != FailClosed && h.Fail != FailOpen {
+		c.fault("fail", fmt.Sprintf("%q is not known", h.Fail), "write closed or open")
+	}
+	if h.Timeout < 0 || h.Timeout > MaxTimeout {
+		c.fault("timeout", "out of bounds", "write a time of up to 10m")
+	}
+	if h.Timeout == 0 {
+		h.Timeout = DefaultTimeout
+	}
+	m, problems := c.compiler.Matcher(h.Rule)
+	for _, p := range problems {
+		c.fault(p.Key, p.Message, p.Hint)
+	}
+	out := &compiled{Config: h, matcher: m}
+	c.implement(out)
+	return out
+}
+
+// implement finds the one implementation of h.
+func (c *checker) implement(h *compiled) {
+	var said []string
+	kind := func(name string, given bool, make func() Hook) {
+		if given {
+			said = append(said, name)
+			h.kind, h.hook = name, make()
+		}
+	}
+	kind("command", len(h.Command) > 0, func() Hook {
+		if h.Command[0] == "" {
+			c.fault("command", "the program is empty", "write its name or path")
+		}
+		return &command{argv: h.Command, env: h.Env, run: c.options.Run, dir: c.options.Dir}
+	})
+	kind("shell", h.Shell != "", func() Hook {
+		return &command{argv: []string{"sh", "-c", h.Shell}, env: h.Env, run: c.options.Run, dir: c.options.Dir}
+	})
+	kind("url", h.URL != "", func() Hook {
+		if u, err := url.Parse(h.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			c.fault("url", "this is no address of http or https", "write it like https://host/path")
+		}
+		return &endpoint{url: h.URL, headers: h.Headers, client: c.options.Client}
+	})
+	kind("require", h.Require != "", func() Hook { return c.require(h) })
+	kind("rewrite", len(h.Rewrite) > 0, func() Hook { return c.rewrite(h) })
+	kind("redact", len(h.Redact) > 0, func() Hook { return c.redact(h) })
+	kind("add_context", h.AddContext != "", func() Hook { return addContext{h.AddContext} })
+	switch {
+	case len(said) == 0:
+		c.fault("", "the hook does nothing", "write command, shell, url, require, rewrite, redact or add_context")
+	case len(said) > 1:
+		c.fault(said[1], fmt.Sprintf("the hook is %s already", said[0]), "write two hooks")
+	}
+	if h.Reason != "" && h.Require == "" {
+		c.fault("reason", "only require has a reason of its own", "remove it: other hooks give their reasons when they run")
+	}
+}
+
+// closed reports whether a failure of the hook at e ends the call.
+func (h *Config) closed(e Event) bool {
+	if h.Fail == "" {
+		return e.Before()
+	}
+	return h.Fail == FailClosed
+}
+
+// Usable reports whether an output means something at e.
+func usable(e Event) (input, result bool, behaviors []tool.Behavior) {
+	switch e {
+	case PreToolUse, PermissionRequest:
+		return true, false, []tool.Behavior{tool.Allow, tool.Ask, tool.Deny}
+	case PermissionDecision:
+		return false, false, []tool.Behavior{tool.Deny}
+	}
+	return false, true, nil
+}

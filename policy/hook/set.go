@@ -1,0 +1,273 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/policy"
+)
+
+// compiled is one hook, ready to run.
+type compiled struct {
+	Config
+	matcher *policy.Matcher
+	hook    Hook
+	kind    string
+}
+
+// Set is all hooks of one version of the settings. It is safe for concurrent use.
+type Set struct {
+	hooks  []*compiled
+	places chan struct{} // one for each command and request that may run at the same time
+
+	plans sync.Map // planKey -> *Plan
+	kept  atomic.Int64
+}
+
+// planKey is all that the choice of hooks depends on besides the arguments of a call.
+type planKey struct {
+	tool                *tool.Tool
+	profile, door, name string
+}
+
+// maxPlans bounds what is kept: one plan for each tool and kind of caller.
+const maxPlans = 10_000
+
+// New compiles hooks. Nil and no problem are returned where there are none. The set counts only where there is no problem.
+func New(configs []Config, o Options) (*Set, []Problem) {
+	if len(configs) == 0 {
+		return nil, nil
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	s := &Set{places: make(chan struct{}, places)}
+	var compiler policy.Compiler
+	var problems []Problem
+	names := make(map[string]bool)
+	for i, h := range configs {
+		c := checker{compiler: &compiler, options: &o, index: i, problems: &problems}
+		next := c.compile(h)
+		if names[next.Name] {
+			c.fault("name", fmt.Sprintf("another hook has the name %q", next.Name), "give each hook its own, or none")
+		}
+		names[next.Name] = true
+		s.hooks = append(s.hooks, next)
+	}
+	return s, problems
+}
+
+// Plan is the hooks that can match the calls of one caller to one tool. It is safe for concurrent use.
+type Plan struct {
+	set    *Set
+	hooks  []*compiled
+	varies bool // which of them match depends on the arguments
+}
+
+// Plan returns the hooks that can match calls like r, nil where none can. It is made once for each tool, profile and caller.
+func (s *Set) Plan(t *tool.Tool, profile string, actor *tool.Actor, request func() policy.Request) *Plan {
+	key := planKey{t, profile, actor.Door, actor.Name}
+	if p, ok := s.plans.Load(key); ok {
+		return p.(*Plan)
+	}
+	sub := policy.NewSubject(request())
+	p := &Plan{set: s}
+	for _, h := range s.hooks {
+		if h.matcher.CanMatch(sub) {
+			p.hooks = append(p.hooks, h)
+			p.varies = p.varies || h.matcher.Varies()
+		}
+	}
+	if len(p.hooks) == 0 {
+		p = nil
+	}
+	if s.kept.Add(1) > maxPlans {
+		s.plans.Clear()
+		s.kept.Store(1)
+	}
+	s.plans.Store(key, p)
+	return p
+}
+
+// Has reports whether a hook of the plan may run at e.
+func (p *Plan) Has(e Event) bool {
+	return p != nil && slices.ContainsFunc(p.hooks, func(h *compiled) bool { return slices.Contains(h.Events, e) })
+}
+
+// Moment is what Run needs of a call.
+type Moment struct {
+	Input   func() (Input, error) // the call as it is now: asked before each hook
+	Started func(hook string)     // a run begins
+	Ended   func(*Report) error   // a run has ended; an error ends the call, and no further hook runs
+}
+
+// Run runs the hooks of e that match, in the order of the config. Hooks that only look run beside each other where nothing stands
+// between them. The error is that of the moment.
+func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
+	var together []*compiled
+	flush := func() error {
+		defer func() { together = nil }()
+		return p.runTogether(ctx, e, m, together)
+	}
+	for _, h := range p.hooks {
+		if !slices.Contains(h.Events, e) {
+			continue
+		}
+		if h.Observes && len(together) < observers {
+			together = append(together, h)
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+		if together = append(together, h); h.Observes {
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	return flush()
+}
+
+// runTogether runs hooks beside each other, and reports them in order.
+func (p *Plan) runTogether(ctx context.Context, e Event, m Moment, hooks []*compiled) error {
+	if len(hooks) == 0 {
+		return nil
+	}
+	in, err := m.Input()
+	if err != nil {
+		return err
+	}
+	in.Event = e
+	sub := policy.NewSubject(*in.Request)
+	hooks = slices.DeleteFunc(hooks, func(h *compiled) bool { return h.matcher.Varies() && !h.matcher.Matches(sub) })
+	reports := make([]Report, len(hooks))
+	var running sync.WaitGroup
+	for i, h := range hooks {
+		m.Started(h.Name)
+		running.Go(func() { reports[i] = h.run(ctx, in, p.set.places) })
+	}
+	running.Wait()
+	for i := range reports {
+		if err := m.Ended(&reports[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs one hook within its time. A panic of a hook is a failure of it.
+func (h *compiled) run(ctx context.Context, in Input, places chan struct{}) (r Report) {
+	in.hook = h.Name
+	r = Report{Hook: h.Name, Event: in.Event, Kind: h.kind, Closed: h.closed(in.Event)}
+	defer func() {
+		if p := recover(); p != nil {
+			r.Err = fmt.Errorf("the hook panicked: %v", p)
+		}
+	}()
+	if _, outside := h.hook.(interface{ leavesTheHub() }); outside {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-ctx.Done():
+			r.Err = ctx.Err()
+			return r
+		}
+	}
+	began := time.Now()
+	ctx, stop := context.WithTimeoutCause(ctx, h.Timeout, errTimeout)
+	defer stop()
+	r.Output, r.Err = h.hook.Run(ctx, &in)
+	r.Took = time.Since(began)
+	if r.Err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		r.Err = fmt.Errorf("the hook has not answered within %v", h.Timeout)
+	}
+	if r.Err == nil {
+		r.Err = r.settle(h.Observes)
+	}
+	if r.Err != nil {
+		r.Output = Output{}
+	}
+	return r
+}
+
+var errTimeout = errors.New("the time of the hook is over")
+
+// settle takes out what means nothing at the event, and refuses what cannot be used.
+func (r *Report) settle(observes bool) error {
+	o := &r.Output
+	input, result, behaviors := usable(r.Event)
+	ignore := func(given bool, name string, drop func()) {
+		if given {
+			r.Ignored = append(r.Ignored, name)
+			drop()
+		}
+	}
+	ignore(o.Input != nil && (observes || !input), "updated_input", func() { o.Input = nil })
+	ignore(o.Result != nil && (observes || !result), "updated_output", func() { o.Result = nil })
+	ignore(o.Permission != nil && (observes || !slices.Contains(behaviors, o.Permission.Behavior)), "permission_result",
+		func() { o.Permission = nil })
+	ignore(o.Stop != nil && observes, "stop", func() { o.Stop = nil })
+	ignore(len(o.Context) > 0 && (observes || r.Event == ResultPersistence), "additional_context", func() { o.Context = nil })
+	return checkOutput(o)
+}
+
+// Info describes a hook for people.
+type Info struct {
+	Name     string   `json:"name"`
+	Events   []Event  `json:"events"`
+	Kind     string   `json:"kind"`
+	Does     string   `json:"does"`
+	Match    []string `json:"match,omitempty"`
+	When     string   `json:"when,omitempty"`
+	Profile  []string `json:"profile,omitempty"`
+	Timeout  string   `json:"timeout"`
+	Fail     string   `json:"fail,omitempty"` // "" is closed before the call and open after it
+	Observes bool     `json:"observes,omitempty"`
+	Place    string   `json:"place,omitempty"`
+}
+
+// List describes all hooks, in the order in which they run.
+func (s *Set) List() []Info {
+	if s == nil {
+		return nil
+	}
+	all := make([]Info, len(s.hooks))
+	for i, h := range s.hooks {
+		all[i] = Info{h.Name, h.Events, h.kind, h.does(), h.Rule.Match, h.Rule.When, h.Rule.Profile, h.Timeout.String(), h.Fail,
+			h.Observes, h.Place}
+	}
+	return all
+}
+
+// Test runs the hook of that name on in, and says whether it matches such a call. ok is false where there is none.
+func (s *Set) Test(ctx context.Context, name string, in Input) (r Report, matches, ok bool) {
+	if s != nil {
+		for _, h := range s.hooks {
+			if h.Name == name {
+				return h.run(ctx, in, s.places), h.matcher.Matches(policy.NewSubject(*in.Request)), true
+			}
+		}
+	}
+	return r, false, false
+}
+
+// EventOf returns the first event of the hook of that name.
+func (s *Set) EventOf(name string) (Event, bool) {
+	if s != nil {
+		for _, h := range s.hooks {
+			if h.Name == name && len(h.Events) > 0 {
+				return h.Events[0], true
+			}
+		}
+	}
+	return "", false
+}
