@@ -195,6 +195,7 @@ func commands() []func(*app) *cobra.Command {
 		doctorCommand,
 		approvalsCommand,
 		policyCommand,
+		hooksCommand,
 		journalCommand,
 		eventsCommand,
 		evalCommand,
