@@ -57,7 +57,9 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 			s.Profiles = append(s.Profiles, p)
 		}
 	}
-	s.Hooks, s.HookDir = r.hooks(f), r.vars.workspace
+	if s.Hooks = r.hooks(f); len(s.Hooks) > 0 {
+		s.HookDir = r.vars.workspace
+	}
 	permission.strayRules(s)
 	s.Uses = usesOf(f, s)
 	if len(f.mcpServers)+len(f.servers) == 0 && !s.Code.Enabled && !declares(s) {

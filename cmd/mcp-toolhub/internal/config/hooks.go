@@ -127,6 +127,9 @@ func (r *reader) hooks(f *file) []hook.Config {
 			all = append(all, given{h, p.Name})
 		}
 	}
+	if len(all) == 0 {
+		return nil
+	}
 	configs := make([]hook.Config, len(all))
 	for i, g := range all {
 		c := g.Value.Config
