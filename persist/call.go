@@ -51,6 +51,7 @@ type CallHead struct {
 	Parent     tool.InvocationID `json:"parent_invocation_id,omitempty"`
 	Batch      string            `json:"batch_id,omitempty"` // as the client calls it
 	Created    time.Time         `json:"created_at"`
+	Agent      *tool.Agent       `json:"agent,omitempty"` // what the caller says of itself
 }
 
 // CallInput is what the caller sent, as a record may hold it: masked, and by reference where it is large.
@@ -88,6 +89,7 @@ const (
 	stepHook       = "hook"
 
 	stepAnswerInvalid = "answer_invalid"
+	stepCancel        = "cancel" // with a tool.Cancellation
 )
 
 // What stands in steps, as it is written and as it is read.
@@ -269,6 +271,9 @@ func (c *Call) Resumed(m tool.ExternalMapping, surface tool.SurfaceID, at time.T
 
 // NotStarted takes the last step, which was to running, back: it could not be recorded, so nothing ran.
 func (c *Call) NotStarted(at time.Time) { c.add(stepNotStarted, at, nil) }
+
+// Cancel adds what is known of a cancellation once the call has ended by it, or in spite of it.
+func (c *Call) Cancel(facts *tool.Cancellation, at time.Time) { c.add(stepCancel, at, facts) }
 
 func (c *Call) add(name string, at time.Time, data any) {
 	c.mu.Lock()

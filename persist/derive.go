@@ -30,6 +30,7 @@ type derivation struct {
 	hooks      map[int]time.Time // when runs of hooks began, by step
 	ran        []tool.HookID
 	modified   []tool.HookID
+	canceled   *tool.Cancellation
 	yield      func(json.RawMessage) bool
 	more       bool // yield wants more
 	err        error
@@ -105,6 +106,8 @@ func (c *derivation) step(i int) {
 	case stepNotStarted:
 	case stepHookStart, stepHook:
 		c.hook(name == stepHook, data, at)
+	case stepCancel:
+		c.cancel(data, at)
 	default:
 		var members map[string]any
 		c.decode(data, &members)
@@ -241,11 +244,21 @@ func (c *derivation) report(said progressStep, at time.Time) {
 	c.event(tool.EventInvocationProgress, at, map[string]any{"progress_id": r.ProgressID})
 }
 
+// cancel yields the event of a cancellation: "A cancellation request should still create an event".
+func (c *derivation) cancel(data json.RawMessage, at time.Time) {
+	facts := map[string]any{}
+	c.canceled = &tool.Cancellation{}
+	c.decode(data, c.canceled)
+	c.decode(data, &facts)
+	c.event(tool.EventCancelRequested, at, facts)
+}
+
 // end yields the objects of the end of the call.
 func (c *derivation) end() {
 	at := c.time(*c.EndedUS)
 	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultID("res_" + strings.TrimPrefix(string(c.Invocation), "inv_")),
-		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified, CreatedAt: at}
+		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified,
+		Cancellation: c.canceled, CreatedAt: at}
 	if c.Result != nil {
 		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
 		r.Summary = c.Result.Summary
@@ -271,7 +284,11 @@ func (c *derivation) invocation(s tool.Status) {
 		Status: s, ModelInput: c.Model, ObservableInput: c.Observable, PermissionInput: c.changed.Input, ModelInputRef: c.ModelRef,
 		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
 		Profile: c.Profile, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
-		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], CreatedAt: c.Created, StartedAt: c.started}
+		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], Cancellation: c.canceled,
+		Agent: c.Agent, CreatedAt: c.Created, StartedAt: c.started}
+	if c.Agent != nil && c.Agent.Run != "" {
+		r.RuntimeRefs = []string{"toolhub/run:" + c.Agent.Run}
+	}
 	for _, m := range r.ExternalMappings {
 		if m.Role == "client" {
 			r.NativeCallID = m.JSONRPCRequestID

@@ -13,6 +13,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
@@ -55,6 +56,13 @@ type (
 		ClientVersion string `cel:"client_version"`
 	}
 
+	celAgent struct {
+		Run    string `cel:"run"`
+		Name   string `cel:"name"`
+		Parent string `cel:"parent"`
+		Role   string `cel:"role"`
+	}
+
 	celTarget struct {
 		Kind       string `cel:"kind"`
 		Argument   string `cel:"argument"`
@@ -71,17 +79,19 @@ type (
 const (
 	celToolName   = "policy.celTool"
 	celActorName  = "policy.celActor"
+	celAgentName  = "policy.celAgent"
 	celTargetName = "policy.celTarget"
 )
 
-// celTypes are the types that conditions know: the basic ones and the three above.
+// celTypes are the types that conditions know: the basic ones and the four above.
 type celTypes struct{ *types.Registry }
 
 func newCelTypes() (celTypes, error) {
 	t := celTypes{types.NewEmptyRegistry()}
 	err := t.RegisterType(types.BoolType, types.BytesType, types.DoubleType, types.DurationType, types.IntType, types.ListType,
 		types.MapType, types.NullType, types.StringType, types.TimestampType, types.TypeType, types.UintType, types.OptionalType)
-	for _, record := range []reflect.Type{reflect.TypeFor[celTool](), reflect.TypeFor[celActor](), reflect.TypeFor[celTarget]()} {
+	for _, record := range []reflect.Type{reflect.TypeFor[celTool](), reflect.TypeFor[celActor](), reflect.TypeFor[celAgent](),
+		reflect.TypeFor[celTarget]()} {
 		native, fault := types.NewNativeType(record, types.ParseStructTags(true))
 		err = errors.Join(err, fault)
 		if fault == nil {
@@ -140,6 +150,7 @@ func (c *conditions) prepare() error {
 		cel.Variable("targets", cel.ListType(cel.ObjectType(celTargetName))),
 		cel.Variable("tool", cel.ObjectType(celToolName)),
 		cel.Variable("actor", cel.ObjectType(celActorName)),
+		cel.Variable("agent", cel.ObjectType(celAgentName)),
 		cel.Variable("time", cel.TimestampType),
 		cel.Variable("profile", cel.StringType),
 		cel.Variable("cwd", cel.StringType),
@@ -209,7 +220,7 @@ func (unknownSizes) EstimateCallCost(_, _ string, _ *celchecker.AstNode, _ []cel
 
 // conditionFaults are faults of the library, one line each: its own text draws the expression with a caret.
 func conditionFaults(issues *cel.Issues) []error {
-	named := strings.NewReplacer(celActorName, "actor", celToolName, "tool", celTargetName, "target")
+	named := strings.NewReplacer(celActorName, "actor", celAgentName, "agent", celToolName, "tool", celTargetName, "target")
 	var errs []error
 	for _, one := range issues.Errors() {
 		message := named.Replace(strings.Join(strings.Fields(one.Message), " "))
@@ -220,11 +231,13 @@ func conditionFaults(issues *cel.Issues) []error {
 		hint := "mend it, as docs/permission.md says what conditions are"
 		switch {
 		case strings.HasPrefix(message, "undeclared reference to"):
-			hint = "there are arguments, _meta, targets, actor, tool, time, profile and cwd"
+			hint = "there are arguments, _meta, targets, actor, agent, tool, time, profile and cwd"
 		case strings.HasPrefix(message, "undefined field"):
 			hint = "docs/permission.md says which there are"
 		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, celActorName):
 			hint = "actor has several fields: use actor.name"
+		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, celAgentName):
+			hint = "agent has several fields: use agent.role"
 		case strings.Contains(message, "no matching overload") && strings.Contains(one.Message, celToolName):
 			hint = "tool has several fields: use tool.name"
 		}
@@ -240,7 +253,7 @@ func isStatic(e celast.Expr) bool {
 		switch e.Kind() {
 		case celast.IdentKind:
 			switch strings.TrimPrefix(e.AsIdent(), ".") {
-			case "arguments", "_meta", "targets", "time", "cwd":
+			case "arguments", "_meta", "agent", "targets", "time", "cwd":
 				static = false
 			case "actor":
 				actors++
@@ -277,6 +290,7 @@ type subject struct {
 	arguments, meta object
 	tool            *celTool
 	actor           *celActor
+	agent           *celAgent
 	targets         []celTarget
 }
 
@@ -319,6 +333,18 @@ func (s *subject) ResolveName(name string) (any, bool) {
 			s.actor = &celActor{Name: a.Name, Door: a.Door, Session: a.Session, Client: a.Client.Name, ClientVersion: a.Client.Version}
 		}
 		return s.actor, true
+	case "agent":
+		if s.agent == nil {
+			a, err := tool.AgentOf(s.Meta)
+			if err != nil {
+				return types.NewErr("agent: %v", err), true
+			}
+			s.agent = &celAgent{}
+			if a != nil {
+				s.agent = &celAgent{Run: a.Run, Name: a.Name, Parent: a.Parent, Role: a.Role}
+			}
+		}
+		return s.agent, true
 	case "targets":
 		if s.targets == nil {
 			s.targets = targetsOf(s.Targets)

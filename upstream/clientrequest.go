@@ -204,13 +204,13 @@ func (c *executor) listenFor(ctx context.Context, sess *session, x *clientReques
 				return *done
 			}
 		case <-c.lifecycle.retired: // whoever takes its place is asked
-			sess.lane.cancel(ctx, lc, "renewed")
+			sess.lane.withdraw(ctx, lc, "renewed").over()
 			return response{err: errRetired}
 		case <-c.lifecycle.stopping:
-			sess.lane.cancel(ctx, lc, "the client is stopping")
+			sess.lane.withdraw(ctx, lc, "the client is stopping").over()
 			return endedFailure(lc, transport.ErrClosed)
 		case <-ctx.Done():
-			sess.lane.cancel(ctx, lc, "nobody listens any more")
+			sess.lane.withdraw(ctx, lc, "nobody listens any more").over()
 			return response{err: canceled(ctx, true)}
 		}
 	}

@@ -430,7 +430,7 @@ func (l *httpLane) respond(ctx context.Context, body []byte) {
 	}
 	l.server.Flights.Go(func() {
 		defer l.responses.Add(-1)
-		l.deliver(ctx, body, responsePatience)
+		_ = l.deliver(ctx, body, responsePatience) // which logs it
 	})
 }
 
@@ -441,20 +441,31 @@ func (l *httpLane) say(ctx context.Context, body []byte) { l.respond(ctx, body) 
 func (l *httpLane) serverRequests() *serverRequests { return l.asked }
 
 // deliver is post with nobody who waits for it.
-func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) {
+func (l *httpLane) deliver(ctx context.Context, body []byte, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if err := l.post(ctx, "", body); err != nil {
+	err := l.post(ctx, "", body)
+	if err != nil {
 		l.log.Debug("message to the server failed", "error", fault.Plain(err))
 	}
+	return err
 }
 
-// cancel implements lane. On 2026-07-28 closing the request is how a call is cancelled.
-func (l *httpLane) cancel(ctx context.Context, c *pendingRequest, reason string) {
-	if c.drop() && l.hop == nil {
-		l.background.Go(func() { l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
+// withdraw implements lane. On 2026-07-28 closing the request is how a call is cancelled.
+func (l *httpLane) withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal {
+	w := withdrawal{support: tool.SupportClosedStream, needed: c.drop(), over: c.abort}
+	switch {
+	case l.hop != nil:
+		c.abort()
+		w.closed = true
+	case w.needed:
+		sent := make(chan error, 1)
+		w.support, w.sent = tool.SupportNotification, sent
+		l.background.Go(func() { sent <- l.deliver(ctx, cancelBody(c.id, reason), transport.CancelPatience) })
+	default:
+		w.support = tool.SupportNotification
 	}
-	c.abort()
+	return w
 }
 
 func (l *httpLane) newPing() *pendingRequest {

@@ -27,8 +27,9 @@ type lane interface {
 	// finished, whatever happens, at the latest when the session ends.
 	send(ctx context.Context, c *pendingRequest)
 
-	// cancel tells the server that nobody waits for c any more, drops c and returns at once.
-	cancel(ctx context.Context, c *pendingRequest, reason string)
+	// withdraw tells the server that nobody waits for c any more, and returns at once. c is dropped when the withdrawal is
+	// over, which follows.
+	withdraw(ctx context.Context, c *pendingRequest, reason string) withdrawal
 
 	// tell sends a notification of a client, and returns once the server has it or will not. params are nil where it has none.
 	tell(ctx context.Context, method string, params []byte) error
@@ -277,7 +278,7 @@ func await(ctx context.Context, l lane, c *pendingRequest) response {
 				return *done
 			}
 		case <-ctx.Done():
-			l.cancel(ctx, c, "timeout")
+			l.withdraw(ctx, c, "timeout").over()
 			return response{err: ctx.Err()}
 		}
 	}

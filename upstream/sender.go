@@ -106,16 +106,11 @@ func (s *sender) attend(
 				timer.Reset(left)
 				continue
 			}
-			l.cancel(ctx, c, "timeout")
-			if c.sent() {
-				return response{err: s.timedOut(orText(c.name, c.method), "may have taken effect: check before calling again", true, limits)}
-			}
-			return response{err: s.timedOut(orText(c.name, c.method), "had not been sent: nothing ran", false, limits)}
+			return response{err: s.late(c, limits, l.withdraw(ctx, c, "timeout").settle(c))}
 		case <-ctx.Done():
-			l.cancel(ctx, c, "canceled by the client")
-			return response{err: canceled(ctx, c.sent())}
+			return response{err: ended(ctx, c, l.withdraw(ctx, c, reasonOf(ctx)).settle(c))}
 		case <-s.stopping:
-			l.cancel(ctx, c, "the client is stopping")
+			l.withdraw(ctx, c, "the client is stopping").over()
 			return endedFailure(c, transport.ErrClosed)
 		}
 	}

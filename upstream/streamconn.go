@@ -387,12 +387,16 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 	}
 }
 
-// cancel implements lane.
-func (c *streamConn) cancel(_ context.Context, call *pendingRequest, reason string) {
-	c.remove(call.id)
-	if call.drop() {
-		_ = c.wire.Post(transport.Outgoing{Data: cancelBody(call.id, reason)}) // best effort: the caller has gone
+// withdraw implements lane.
+func (c *streamConn) withdraw(_ context.Context, call *pendingRequest, reason string) withdrawal {
+	w := withdrawal{support: tool.SupportNotification, over: func() { c.remove(call.id) }}
+	if w.needed = call.drop(); w.needed {
+		out := transport.Outgoing{Data: cancelBody(call.id, reason), Done: make(chan error, 1)}
+		if c.wire.Post(out) == nil { // best effort: the caller has gone
+			w.sent = out.Done
+		}
 	}
+	return w
 }
 
 // tell implements lane.

@@ -172,6 +172,7 @@ func (c approvalsCmd) show(ctx context.Context, id string) error {
 		}
 		line("caller", v.Binding.Actor)
 		line("client", v.Client)
+		line("says it is", gate.AgentLine(v.Agent))
 		line("why", v.Reason)
 		line("risk", v.Risk)
 		line("tags", strings.Join(v.Tags, " "))

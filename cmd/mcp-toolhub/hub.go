@@ -119,7 +119,7 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Schemas: schema.NewCache(maxSchemas),
-		Digest: seal.Digest(key, "inputs"),
+		Digest: seal.Digest(key, "inputs"), CancelSupport: h.group.CancelSupport,
 		Limits: func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 	})
 	return err

@@ -182,8 +182,8 @@ func (h *hub) serveStdio(ctx, kill context.Context, std streams, profile string)
 
 // serveHTTP serves clients on l until a signal comes.
 func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
-	base, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
 	server := &http.Server{
 		Handler:           h.server.Handler(),
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -202,7 +202,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 	}
 	h.logger.Info("stopping: open calls may end", "limit", h.server.DrainTimeout().String())
 	h.drain(kill)
-	stop() // standing streams end with it
+	stop(downstream.HubStops()) // standing streams end with it, and calls that are cut off
 	closing, cancel := context.WithTimeout(kill, time.Second)
 	defer cancel()
 	if err := server.Shutdown(closing); err != nil {

@@ -144,6 +144,9 @@ type RPCError struct {
 
 	// Shown is a server's Message as people and records may see it: short and without secrets. "" for a message of the hub.
 	Shown string `json:"-"`
+
+	// ShownRaw is Raw without the secrets of the server's entry, for records.
+	ShownRaw json.RawMessage `json:"-"`
 }
 
 // Error returns the error as people and the log may see it.
@@ -211,6 +214,10 @@ type Failure struct {
 	AbortReason    string        // why a call that did nothing wrong did not run, or not to its end; "" for all others
 	Detail         string        // a second text block of the result: JSON that the next call needs; "" for none
 	Cause          error         // for the log only; never sent to a client
+
+	// Cancel holds what is known of a cancellation, where the call ended by one: who asked for it, at a door; what became of
+	// it, at an executor. Nil for other failures.
+	Cancel *Cancellation
 }
 
 func (f *Failure) Error() string {

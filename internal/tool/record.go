@@ -62,6 +62,7 @@ const (
 	EventInvocationFailed           EventType = "tool.invocation.failed"
 	EventInvocationCanceled         EventType = "tool.invocation.canceled"
 	EventInvocationTimedOut         EventType = "tool.invocation.timed_out"
+	EventCancelRequested            EventType = "tool.invocation.cancel_requested" // none of the standard's, which wants one: "a cancellation request should still create an event"
 	EventResultCreated              EventType = "tool.result.created"
 	EventResultRedacted             EventType = "tool.result.redacted"
 )
@@ -159,12 +160,14 @@ type Invocation struct {
 	Client  *ClientRef `json:"client,omitempty"`
 	Profile string     `json:"profile,omitempty"`
 
+	Agent               *Agent             `json:"agent,omitempty"` // what the caller says of itself; the standard has no member for it
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
 	PolicyRefs          []string           `json:"policy_refs,omitempty"`
 	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`
 	HookRefs            []HookID           `json:"hook_refs,omitempty"`
 	StatusTransitions   []StatusTransition `json:"status_transitions,omitempty"`
 	ExternalMappings    []ExternalMapping  `json:"external_mappings,omitempty"`
+	Cancellation        *Cancellation      `json:"cancellation,omitempty"` // the standard has no member for it
 	CreatedAt           time.Time          `json:"created_at"`
 	StartedAt           *time.Time         `json:"started_at,omitempty"`
 	EndedAt             *time.Time         `json:"ended_at,omitempty"`
@@ -205,8 +208,9 @@ type Result struct {
 	// standard has no member for that.
 	ModifiedBy []HookID `json:"modified_by,omitempty"`
 
-	Error     *Error    `json:"error,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
+	Error        *Error        `json:"error,omitempty"`
+	Cancellation *Cancellation `json:"cancellation,omitempty"` // the standard has no member for it
+	CreatedAt    time.Time     `json:"created_at"`
 }
 
 // CodeToolError is the error_code of a tool's own answer that says isError.

@@ -51,6 +51,7 @@ type Question struct {
 	Tags      []string        // of the tool's facts
 	Env       []string        // names of the variables that the call's command gets; the first 32
 	Client    string          // what the client calls itself
+	Agent     *tool.Agent     // what the caller says of itself; it is not changed any more
 	Shown     []byte          // arguments as JSON with secrets masked; cut after 8 KiB
 	Targets   []string        // what the call is aimed at, for people; the first 32
 	Suggest   policy.Choice   // the answer that the hub itself would give; "" where it would give none
@@ -88,7 +89,8 @@ type View struct {
 	Tags        []string          `json:"tags,omitempty"`
 	Env         []string          `json:"env,omitempty"` // names of the variables that the call's command gets
 	Client      string            `json:"client,omitempty"`
-	Arguments   string            `json:"arguments_text"` // JSON text, cut where Cut says so
+	Agent       *tool.Agent       `json:"agent,omitempty"` // what the first caller says of itself: a claim, never who calls
+	Arguments   string            `json:"arguments_text"`  // JSON text, cut where Cut says so
 	Cut         bool              `json:"cut,omitempty"`
 	Targets     []string          `json:"targets,omitempty"`
 	MoreTargets int               `json:"more_targets,omitempty"`
@@ -233,7 +235,7 @@ func (a *Approvals) Ask(q Question) (*Ticket, error) {
 // viewOf copies what is kept of a question: never more than a bounded part of it, and nothing of the caller's memory.
 func viewOf(q *Question) View {
 	v := View{ID: newID(), State: Pending, Binding: q.Binding, Invocation: q.Invocation, Decision: q.Decision,
-		Reason: cut(q.Reason, maxText), Does: cut(q.Does, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Waiting: 1,
+		Reason: cut(q.Reason, maxText), Does: cut(q.Does, maxText), Risk: cut(q.Risk, maxText), Client: cut(q.Client, maxText), Agent: q.Agent, Waiting: 1,
 		Arguments: cut(string(q.Shown[:min(len(q.Shown), maxShown)]), maxShown), Cut: len(q.Shown) > maxShown,
 		Suggest: q.Suggest, Suggested: slices.Clone(q.Suggested), Covers: cut(q.Covers, maxCovers), Choices: slices.Clone(q.Choices)}
 	if v.Choices == nil {

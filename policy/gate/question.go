@@ -100,6 +100,9 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 	if suggested := Suggested(r, d); suggested != "" {
 		line("Suggested", suggested)
 	}
+	if a, _ := tool.AgentOf(r.Meta); a != nil {
+		line("The caller's own words of itself, which nobody has checked", AgentLine(a))
+	}
 	for _, t := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
 		t.Twins()
 		line("Aimed at", TargetLine(&t))
@@ -193,6 +196,20 @@ func DescriptionLine(t *tool.Tool) string {
 		return ""
 	}
 	return quoted(t.Description, maxShownWords)
+}
+
+// AgentLine is what a caller says of itself, for people; "" where it says nothing.
+func AgentLine(a *tool.Agent) string {
+	if a == nil {
+		return ""
+	}
+	var said []string
+	for _, one := range [...]struct{ label, text string }{{"role", a.Role}, {"agent", a.Name}, {"run", a.Run}, {"parent", a.Parent}} {
+		if one.text != "" {
+			said = append(said, one.label+" "+quoted(one.text, maxShownDoes))
+		}
+	}
+	return strings.Join(said, ", ")
 }
 
 // ToolName is the name of a tool for people: between quotes where it holds more than names usually do, because the server has

@@ -108,7 +108,7 @@ func (r *Redactor) Error(err error) error {
 		return &safe
 	case errors.As(err, &rpc):
 		safe := *rpc
-		safe.Shown = r.Text(rpc.Message)
+		safe.Shown, safe.ShownRaw = r.Text(rpc.Message), []byte(r.Secrets(string(rpc.Raw)))
 		return &safe
 	}
 	return err

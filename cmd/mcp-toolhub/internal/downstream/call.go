@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -389,6 +390,7 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 		out = append(append(out, `","error_class":"`...), o.Class...)
 	}
 	out = append(out, '"')
+	out = appendError(out, o.Error)
 	if o.JournalFailed {
 		out = append(out, `,"journal_failed":true`...)
 	}
@@ -397,6 +399,22 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 		out = rawjson.AppendMember(out, mcp.MetaKeyServerInfo, c.serverInfo)
 	}
 	return append(out, '}'), nil
+}
+
+// appendError appends what a program or a model can do about a failed call, besides its class.
+func appendError(out []byte, e *tool.Error) []byte {
+	if e == nil {
+		return out
+	}
+	out = append(append(append(out, `,"error_code":`...), rawjson.Quote(e.ErrorCode)...), `,"recoverability":"`...)
+	out = append(append(out, e.Recoverability...), '"')
+	if e.RetryAfterMS > 0 {
+		out = strconv.AppendInt(append(out, `,"retry_after_ms":`...), e.RetryAfterMS, 10)
+	}
+	if e.OutcomeUnknown {
+		out = append(out, `,"outcome_unknown":true`...)
+	}
+	return append(append(out, `,"next":`...), rawjson.Quote(invoke.Next(e.ErrorClass))...)
 }
 
 // asksForInput reports whether a result type is input_required. A server up to 2025-11-25 has no result types: the hub has

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -201,8 +202,30 @@ func (f *inflight) add(ctx context.Context, id json.RawMessage) (_ context.Conte
 	}, nil
 }
 
-// errWithdrawn is the cause with which a call ends that its client has cancelled.
+// errWithdrawn is within the cause with which a call ends that its client has cancelled.
 var errWithdrawn = errors.New("cancelled by its client")
+
+// withdrawn returns that cause. reason is the client's.
+func withdrawn(reason string) *tool.Failure {
+	f := tool.CanceledBy(tool.CanceledByClient, clip(strings.ToValidUTF8(reason, "�")), "the client canceled the call: call again if it is still wanted")
+	f.Cause = errWithdrawn
+	return f
+}
+
+// goneClient returns the cause with which the calls end of a client that is gone without a word.
+func goneClient() *tool.Failure {
+	return tool.CanceledBy(tool.CanceledByLostClient, "", "the client has gone: call again if it is still wanted")
+}
+
+// HubStops returns the cause with which the calls end that run when the hub stops.
+func HubStops() *tool.Failure {
+	return tool.CanceledBy(tool.CanceledByHubStop, "", "the hub is stopping: call again from the start in a moment")
+}
+
+// endedSession returns the cause with which the calls of a session end.
+func endedSession() *tool.Failure {
+	return tool.CanceledBy(tool.CanceledBySessionEnd, "", "the session that the call belongs to has ended: open a new one and call again")
+}
 
 // cancel ends the call that a notifications/cancelled names, and reports whether there was one.
 func (f *inflight) cancel(params json.RawMessage) bool {
@@ -214,17 +237,26 @@ func (f *inflight) cancel(params json.RawMessage) bool {
 	defer f.mu.Unlock()
 	call, ok := f.calls[string(id)]
 	if ok {
-		call.cancel(errWithdrawn)
+		reason, _ := rawjson.GetString(params, "reason")
+		call.cancel(withdrawn(reason))
 	}
 	return ok
 }
 
-// cancelAll ends every open call.
-func (f *inflight) cancelAll() {
+// causeOf returns the cause with which a context of a door has ended.
+func causeOf(ctx context.Context) *tool.Failure {
+	if why := (*tool.Failure)(nil); errors.As(context.Cause(ctx), &why) {
+		return why
+	}
+	return goneClient()
+}
+
+// cancelAll ends every open call, because of why.
+func (f *inflight) cancelAll(why *tool.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, call := range f.calls {
-		call.cancel(nil)
+		call.cancel(why)
 	}
 }
 

@@ -234,7 +234,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.listeners.stop()
 	s.levels.stop()
 	ended := finished(func() {
-		s.suspensions.table.Close(&tool.Failure{Class: tool.ClassCanceled, Message: "the hub is stopping: call again from the start in a moment"})
+		s.suspensions.table.Close(HubStops())
 		s.calls.Wait()
 	})
 	select {

@@ -247,7 +247,11 @@ func (t *sessions) closeWhere(match func(*httpSession) bool) {
 
 // close ends what belongs to a session that has left the table.
 func (t *sessions) close(sess *httpSession) {
-	sess.inflight.cancelAll()
+	why := endedSession()
+	if t.isDraining() {
+		why = HubStops()
+	}
+	sess.inflight.cancelAll(why)
 	close(sess.ended)
 	sess.leave()
 	t.over(sess.actor.Session)

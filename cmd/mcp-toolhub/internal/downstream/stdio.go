@@ -65,7 +65,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 		backlog: newBacklog(), inputEnd: make(chan struct{}), workers: newWorkers()}
 	d.single = d.write
 	d.out = newLineWriter(out, d.backlog, func() {
-		d.inflight.cancelAll()
+		d.inflight.cancelAll(goneClient())
 		d.sdk.close()
 	})
 	d.sdk = newSDKConn(d.out, d.initAnswered)
@@ -74,8 +74,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 	if err != nil {
 		return fmt.Errorf("serve stdio: %w", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	hub := ctx
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(hub))
+	defer cancel(nil)
+	defer context.AfterFunc(hub, func() { cancel(HubStops()) })()
 	defer d.part()
 	ended := make(chan error, 1)
 	go func() { ended <- d.readAll(ctx, in) }()
@@ -87,8 +89,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, pr
 		d.finish(ctx)
 	case <-ctx.Done():
 	}
-	cancel()
-	s.suspensions.endOf(session.Key)
+	cancel(goneClient())
+	s.suspensions.endOf(session.Key, causeOf(ctx))
 	d.settle()
 	d.sdk.close()
 	closed := finished(func() {

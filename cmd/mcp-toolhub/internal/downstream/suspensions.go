@@ -85,7 +85,7 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 	if state != want {
 		return false
 	}
-	s.table.End(state.ID, &tool.Failure{Class: tool.ClassCanceled, Message: "the tool is not offered any more"})
+	s.table.End(state.ID, tool.CanceledBy(tool.CanceledByHub, "the tool is not offered any more", "the tool is not offered any more: list the tools"))
 	return true
 }
 
@@ -231,11 +231,10 @@ func (s *suspensions) repeated(ctx context.Context, a *attempt, r attemptResult)
 	}
 }
 
-// endOf ends the suspended calls of a session that is over, and waits for them as long as a stop waits for calls.
-func (s *suspensions) endOf(session string) {
+// endOf ends the suspended calls of a session that is over because of why, and waits for them as long as a stop waits for calls.
+func (s *suspensions) endOf(session string, why *tool.Failure) {
 	ended := finished(func() {
-		s.table.EndWhere(func(caller string) bool { return caller == session }, &tool.Failure{Class: tool.ClassCanceled,
-			Message: "the client has gone"})
+		s.table.EndWhere(func(caller string) bool { return caller == session }, why)
 	})
 	select {
 	case <-ended:

@@ -16,14 +16,21 @@ import (
 )
 
 // mapResult makes the one result of the invocation, from the executor's reply or from the failure.
-func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
+func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	inv.outcome = Outcome{InvocationID: inv.id}
+	p.recordCancellation(ctx, inv)
 	defer inv.release() // the next call need not wait for this one's records
 	if inv.failure != nil {
 		inv.mapFailure()
 		return nil
 	}
 	inv.setResult(inv.reply)
+	if inv.outcome.Object.Text() == nil {
+		inv.fail(&tool.Failure{Class: tool.ClassExecutionFailed, Code: "result_mapping_failed", OutcomeUnknown: true,
+			Message: "the tool ran, and its result is no JSON object, so it cannot be shown: check what it did before calling again, and report this"})
+		inv.mapFailure()
+		return nil
+	}
 	inv.speak()
 	inv.outcome.Free, inv.outcome.Task, inv.outcome.Session = inv.reply.Free, inv.reply.Task, inv.reply.Session
 	inv.outcome.RequestID, inv.outcome.Revision = inv.reply.Mapping.JSONRPCRequestID, inv.reply.Mapping.ProtocolVersion
@@ -33,24 +40,18 @@ func (p *Pipeline) mapResult(_ context.Context, inv *invocation) error {
 		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class,
 			Message: "the tool answered with isError", Recoverability: recoverFixInput}
 		inv.end.Summary = summaryOf(inv.outcome.Object)
+		inv.outcome.Error = inv.end.Error
 		return nil
 	}
 	inv.final = tool.StatusSucceeded
 	return nil
 }
 
-// The recoverability of an error.
-const (
-	recoverRetry    = "retry"
-	recoverFixInput = "fix_input"
-	recoverOperator = "ask_operator"
-	recoverNone     = "none"
-)
-
 // mapFailure turns the failure into what the caller sees and the journal keeps.
 func (inv *invocation) mapFailure() {
 	f := inv.failure
-	if inv.final = statusOf(f.Class); inv.yielded {
+	c := classOf(f.Class)
+	if inv.final = c.status; inv.yielded {
 		inv.final = tool.StatusYielded
 	}
 	if inv.final == tool.StatusValidationFailed && !inv.invalid {
@@ -58,10 +59,11 @@ func (inv *invocation) mapFailure() {
 	}
 	inv.outcome.Class, inv.outcome.Aborted = f.Class, f.AbortReason
 	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
-		Recoverability: recoverability(f.Class), RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
+		Recoverability: c.recoverability, RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
+	inv.outcome.Error = inv.end.Error
 	if inv.rpcErr != nil {
 		inv.outcome.Err = inv.rpcErr
-		inv.end.Error.NativeErrorRef, _ = json.Marshal(map[string]int64{"jsonrpc_error_code": inv.rpcErr.Code})
+		inv.end.Error.NativeErrorRef = nativeError(inv.rpcErr)
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
 	}
@@ -90,37 +92,6 @@ func summaryOf(result rawjson.Object) (summary string) {
 		return summary == ""
 	})
 	return short(target.Masked(short(summary), false))
-}
-
-// statusOf returns the terminal status for a class of failure.
-func statusOf(c tool.ErrorClass) tool.Status {
-	switch c {
-	case tool.ClassCanceled, tool.ClassSiblingCanceled, tool.ClassStreamingDiscarded:
-		return tool.StatusCanceled
-	case tool.ClassTimeout:
-		return tool.StatusTimedOut
-	case tool.ClassPermissionDenied, tool.ClassApprovalRejected:
-		return tool.StatusDenied
-	case tool.ClassPolicyBlocked, tool.ClassHookBlocked, tool.ClassSchemaNotLoaded:
-		return tool.StatusBlocked
-	case tool.ClassSchemaValidationFailed, tool.ClassInvalidArguments:
-		return tool.StatusValidationFailed
-	}
-	return tool.StatusFailed
-}
-
-func recoverability(c tool.ErrorClass) string {
-	switch c {
-	case tool.ClassUnknownTool, tool.ClassInvalidArguments, tool.ClassSchemaValidationFailed, tool.ClassSchemaNotLoaded,
-		tool.ClassSandboxViolation, tool.ClassExecutionFailed:
-		return recoverFixInput
-	case tool.ClassTimeout, tool.ClassRateLimited, tool.ClassDependencyUnavailable:
-		return recoverRetry
-	case tool.ClassSetupRequired, tool.ClassCredentialMissing, tool.ClassPermissionDenied, tool.ClassPolicyBlocked,
-		tool.ClassCapabilityGap:
-		return recoverOperator
-	}
-	return recoverNone
 }
 
 // persistResult decides what of the result stands in the journal: small results whole, large ones by reference.

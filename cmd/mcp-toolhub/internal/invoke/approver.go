@@ -157,6 +157,7 @@ func (q *approvalRequest) forPeople(b approval.Binding) approval.Question {
 	r := &q.request
 	out := approval.Question{Binding: b, Invocation: r.Invocation, Decision: q.id, Client: r.Actor.Client.Name,
 		Suggested: q.decision.SuggestedUpdates, Covers: gate.Remembered(q.decision), Choices: gate.Choices(q.decision), Timeout: q.gate.AskTimeout()}
+	out.Agent, _ = tool.AgentOf(r.Meta)
 	out.Suggest, _ = gate.Suggest(r, q.decision)
 	out.Does = gate.DescriptionLine(r.Tool)
 	out.Reason, _ = q.decision.Reason["message"].(string)

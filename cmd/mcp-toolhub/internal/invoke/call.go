@@ -17,6 +17,7 @@ import (
 // resolveTool finds the tool among those that the caller sees, by any of its names. A name that is hidden from the
 // caller and one that never was get the same bytes.
 func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
+	faulty := inv.readAgent()
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if refused := inv.call.Refused; refused != nil {
 		if ok {
@@ -50,6 +51,9 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	if m := inv.call.Member; m != nil && m.Aborted != nil {
 		return m.Aborted
 	}
+	if faulty != nil {
+		return faulty
+	}
 	return p.admit(inv)
 }
 
@@ -66,6 +70,17 @@ func (p *Pipeline) concealed(inv *invocation) error {
 		Profile: inv.call.Surface.Profile})
 	inv.decided(&d)
 	return denied(&d)
+}
+
+// readAgent notes what the caller says of itself.
+func (inv *invocation) readAgent() (err error) {
+	if inv.call.Meta == nil || inv.resumed {
+		return nil
+	}
+	if inv.record.Agent, err = tool.AgentOf(inv.call.Meta); err != nil {
+		return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "invalid_meta", Message: err.Error()}
+	}
+	return nil
 }
 
 // admit refuses a call of a deferred tool whose declaration the caller has not got.
@@ -241,7 +256,7 @@ func becauseOf(ctx context.Context, err error) error {
 	}
 	reason := *why
 	if errors.As(err, &f) {
-		reason.OutcomeUnknown = reason.OutcomeUnknown || f.OutcomeUnknown
+		reason.OutcomeUnknown, reason.Cancel = reason.OutcomeUnknown || f.OutcomeUnknown, f.Cancel
 	}
 	reason.Cause = err
 	return &reason

@@ -82,6 +82,7 @@ type Outcome struct {
 	Aborted      string          // the abort_reason of tool.Failure; "" for none
 	Result       json.RawMessage // a tools/call result object: the executor's bytes, or the hub's own for a failure
 	Object       rawjson.Object  // Result, read; the zero value where it is no JSON object
+	Error        *tool.Error     // what the records say of the failure; nil where the call has not failed
 	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
 
 	// Task is the id of the task that the server has made of the call, as Result tells: the invocation ends with that, and the
@@ -136,6 +137,9 @@ type Options struct {
 
 	// Digest makes digests of inputs that hold secrets, in hex, with a key that stays. Default: with a key that ends with the process.
 	Digest func(text []byte) (hex string)
+
+	// CancelSupport says how a cancellation reaches the tools of a server of MCP. Nil: nobody knows.
+	CancelSupport func(server string) tool.CancelSupport
 
 	Limits func(server string) Limits // asked at each call; default: the defaults of Limits
 	Now    func() time.Time           // default time.Now
