@@ -40,16 +40,23 @@ func (w withdrawal) settle(c *pendingRequest) *tool.Cancellation {
 	}
 	timer := time.NewTimer(settleWithin)
 	defer timer.Stop()
+	over := false // the server says no more
 	for {
 		select {
 		case err := <-w.sent:
 			if err == nil {
 				facts.Delivery = tool.DeliverySent
 			}
-			w.sent = nil
+			if w.sent = nil; over {
+				return facts
+			}
 		case <-c.ready:
-			if _, done := c.take(); done != nil { // progress is nobody's any more
-				answered(facts, done)
+			_, done := c.take() // progress is nobody's any more
+			if done == nil || over {
+				continue
+			}
+			over = true
+			if answered(facts, done); w.sent == nil || facts.Delivery == tool.DeliveryAcknowledged {
 				return facts
 			}
 		case <-timer.C:

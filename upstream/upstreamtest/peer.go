@@ -271,8 +271,7 @@ func (p *peer) result(m message, gone <-chan struct{}, send func([]byte)) (resul
 	case "rounds":
 		return p.round(m), true
 	case "hang":
-		p.sleep(m.ID, time.Hour, gone)
-		return nil, false
+		return p.hang(m, gone, send)
 	case "die":
 		p.die()
 		return nil, false
@@ -342,6 +341,21 @@ func (p *peer) cancelable(id json.RawMessage) <-chan struct{} {
 	p.waiting[string(id)] = c
 	p.mu.Unlock()
 	return c
+}
+
+// hang never ends by itself. Once it was canceled, it may answer all the same.
+func (p *peer) hang(m message, gone <-chan struct{}, send func([]byte)) (result []byte, ok bool) {
+	if string(m.Params.Arguments["begin"]) == "true" {
+		send(m.progress(`"progress":1`))
+	}
+	p.sleep(m.ID, time.Hour, gone)
+	switch text(m.Params.Arguments["then"]) {
+	case "finish":
+		return []byte(okResult), true
+	case "fail":
+		send(response(m.ID, "error", []byte(`{"code":0,"message":"Request cancelled"}`)))
+	}
+	return nil, false
 }
 
 // sleep waits for d, and reports false if the request was canceled or the client went meanwhile.

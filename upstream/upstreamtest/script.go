@@ -9,7 +9,8 @@
 //	          and $LONG by more than a megabyte of text
 //	progress  {"n": N}: N progress reports {"progressToken","progress","total","message","x"}, then a result
 //	sleep     {"ms": M}: a result after M milliseconds, unless canceled
-//	hang      no answer
+//	hang      no answer;
+//	          {"begin": true} reports progress first; {"then": "finish" or "fail"} answers so once it was canceled
 //	die       ends the process, or breaks the connection
 //	big       {"bytes": B}: a result with a text of B bytes
 //	grow      {"name": T}: adds the tool T, tells of it, answers

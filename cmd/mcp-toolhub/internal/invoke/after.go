@@ -40,7 +40,6 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		inv.end.Error = &tool.Error{ErrorCode: tool.CodeToolError, ErrorClass: inv.outcome.Class,
 			Message: "the tool answered with isError", Recoverability: recoverFixInput}
 		inv.end.Summary = summaryOf(inv.outcome.Object)
-		inv.outcome.Error = inv.end.Error
 		return nil
 	}
 	inv.final = tool.StatusSucceeded

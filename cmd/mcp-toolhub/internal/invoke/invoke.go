@@ -82,7 +82,7 @@ type Outcome struct {
 	Aborted      string          // the abort_reason of tool.Failure; "" for none
 	Result       json.RawMessage // a tools/call result object: the executor's bytes, or the hub's own for a failure
 	Object       rawjson.Object  // Result, read; the zero value where it is no JSON object
-	Error        *tool.Error     // what the records say of the failure; nil where the call has not failed
+	Error        *tool.Error     // what the records say of a failure; nil where the tool has answered, be it with isError
 	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
 
 	// Task is the id of the task that the server has made of the call, as Result tells: the invocation ends with that, and the
