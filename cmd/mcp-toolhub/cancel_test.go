@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// cancelServers are the ways to a server: both generations over all transports.
+func cancelServers(t *testing.T) map[string]map[string]any {
+	script := upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("echo"), upstreamtest.Tool("hang")}}
+	modern := script
+	modern.Modern = true
+	over := func(o upstreamtest.Options) map[string]any {
+		entry := map[string]any{"url": fakeHTTP(t, o)}
+		if o.SSE {
+			entry["type"] = "sse"
+		}
+		return entry
+	}
+	return map[string]map[string]any{
+		"stdio2025": child(script), "stdio2026": child(modern),
+		"http2025": over(upstreamtest.Options{Script: script}),
+		"http2026": over(upstreamtest.Options{Script: modern}), "sse": over(upstreamtest.Options{Script: script, SSE: true}),
+	}
+}
+
+// canceling is a client of a hub that cancels calls, and what the hub recorded.
+type canceling struct {
+	t     *testing.T
+	w     *wire
+	state string
+	hub   *runningHub // over HTTP
+}
+
+// overCancelingClients runs test for clients of both generations over both transports.
+func overCancelingClients(t *testing.T, config string, tools []string, test func(*canceling)) {
+	t.Helper()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version+" stdio", func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c := &canceling{t: t, state: filepath.Join(dir, "state")}
+			c.w = wireHubIn(t, dir, config, version, "--state-dir", c.state)
+			c.w.open().awaitTools(tools...)
+			test(c)
+		})
+		t.Run(version+" http", func(t *testing.T) {
+			t.Parallel()
+			c := &canceling{t: t, state: filepath.Join(t.TempDir(), "state")}
+			c.hub = startHub(t, "hub.json", config, "--state-dir", c.state)
+			c.w = wireHTTP(t, c.hub.url+"/mcp", version)
+			c.w.open().awaitTools(tools...)
+			test(c)
+		})
+	}
+}
+
+// closes reports whether the client cancels by closing the stream of its request.
+func (c *canceling) closes() bool { return c.w.stdin == nil && c.w.modern() }
+
+// begin sends a request, and returns when it has reported progress.
+func (c *canceling) begin(r rawRequest) (end func()) {
+	c.t.Helper()
+	next, end := c.w.begin(r)
+	for !strings.Contains(next(), `"notifications/progress"`) {
+	}
+	return end
+}
+
+// cancel cancels the request r that was begun, and end closes its stream.
+func (c *canceling) cancel(r rawRequest, end func()) {
+	c.t.Helper()
+	if c.closes() {
+		end()
+		return
+	}
+	note := rawRequest{method: "notifications/cancelled", params: `{"requestId":` + r.id + `,"reason":"the user pressed escape"}`}
+	if c.w.stdin != nil {
+		c.w.write(note.text())
+	} else {
+		c.w.post(note)
+	}
+}
+
+// records are the records of the last invocation of a tool, by kind; the last of each kind counts.
+func (c *canceling) records(name string) (last map[string]map[string]any, results, requests int) {
+	last, id := map[string]map[string]any{}, ""
+	var all []map[string]any
+	_ = persist.Read(filepath.Join(c.state, "journal"), func(line json.RawMessage) bool { // a line may be written just now
+		var r map[string]any
+		mustDecode(c.t, string(line), &r)
+		if r["object"] == "tool_event" && r["event_type"] == "tool.invocation.selected" && r["tool_id"] == name {
+			id, _ = r["invocation_id"].(string)
+		}
+		all = append(all, r)
+		return true
+	})
+	for _, r := range all {
+		if r["invocation_id"] != id || id == "" {
+			continue
+		}
+		kind, _ := r["object"].(string)
+		last[kind] = r
+		if kind == "tool_result" {
+			results++
+		}
+		if r["event_type"] == "tool.invocation.cancel_requested" {
+			requests++
+		}
+	}
+	return last, results, requests
+}
+
+// ended waits for the end of the last invocation of a tool, and checks its facts.
+func (c *canceling) ended(name, support, delivery, outcome string) {
+	c.t.Helper()
+	eventually(c.t, "the call has ended", func() bool { _, n, _ := c.records(name); return n > 0 })
+	last, results, requests := c.records(name)
+	if results != 1 || requests != 1 || last["tool_result"]["status"] != "canceled" {
+		c.t.Errorf("%d results and %d requests; the result is %v", results, requests, last["tool_result"])
+	}
+	by, reason := "client", "the user pressed escape"
+	if c.closes() {
+		by, reason = "closed_stream", ""
+	}
+	for _, kind := range []string{"tool_result", "tool_invocation"} {
+		facts, _ := last[kind]["cancellation"].(map[string]any)
+		got := fmt.Sprint(facts["declared_support"], " ", facts["requested_by"], " ", facts["delivery"], " ", facts["outcome"])
+		want, late := fmt.Sprint(support, " ", by, " ", delivery, " ", outcome), fmt.Sprint(support, " ", by, " sent unknown")
+		if delivery == "acknowledged" && got == late { // the machine was too busy for the server to answer in time
+			c.t.Logf("%s of %s says %s", kind, name, got)
+		} else if got != want || facts["requested_at"] == nil {
+			c.t.Errorf("%s of %s says %s, want %s", kind, name, got, want)
+		}
+		if got, _ := facts["reason"].(string); got != reason {
+			c.t.Errorf("the reason is %q, want %q", got, reason)
+		}
+	}
+}
+
+// TestCancelWhileItRuns cancels calls that run, on both generations and all transports on both sides: one terminal record, the
+// four facts right, and the place at the server free for the next call.
+func TestCancelWhileItRuns(t *testing.T) {
+	t.Parallel()
+	servers, entries, tools := cancelServers(t), map[string]any{}, []string{}
+	for name, entry := range servers {
+		entries[name] = with(entry, "max_parallel", 1)
+		tools = append(tools, "mcp."+name+".hang")
+	}
+	overCancelingClients(t, configText(t, entries, nil), tools, func(c *canceling) {
+		for name := range servers {
+			support, answers := "notification", true
+			if name == "http2026" {
+				support, answers = "closed_stream", false
+			}
+			for then, want := range map[string][2]string{"": {"sent", "unknown"}, "finish": {"acknowledged", "finished_anyway"},
+				"fail": {"acknowledged", "stopped_partly"}} {
+				if !answers {
+					want = [2]string{"sent", "unknown"}
+				}
+				r := c.w.call("mcp."+name+".hang", `{"begin":true,"then":"`+then+`"}`, `"progressToken":"p"`)
+				before := c.results()
+				end := c.begin(r)
+				c.cancel(r, end)
+				eventually(c.t, "the call has ended", func() bool { return c.results() > before })
+				c.ended("mcp."+name+".hang", support, want[0], want[1])
+				if !c.closes() {
+					end()
+				}
+				c.w.result("mcp."+name+".echo", `{}`, "") // which has to wait for a place
+			}
+		}
+	})
+}
+
+// results counts the results in the journal.
+func (c *canceling) results() (n int) {
+	_ = persist.Read(filepath.Join(c.state, "journal"), func(line json.RawMessage) bool {
+		var r struct{ Object string }
+		mustDecode(c.t, string(line), &r)
+		if r.Object == "tool_result" {
+			n++
+		}
+		return true
+	})
+	return n
+}
+
+// TestCancelBeforeItRuns cancels calls that wait in the queue of their server, and for a person: nothing of them runs.
+func TestCancelBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	script := upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("hang"), upstreamtest.Tool("echo"), upstreamtest.Tool("raw")}}
+	config := configText(t, map[string]any{"s": with(child(script), "max_parallel", 1)}, map[string]any{"policy": map[string]any{
+		"rules": []any{map[string]any{"match": "mcp.s.raw", "then": "ask"}, map[string]any{"match": "mcp.s.*", "then": "allow"}}, "ask": map[string]any{"channels": []string{"queue"}}}})
+	overCancelingClients(t, config, []string{"mcp.s.hang", "mcp.s.echo", "mcp.s.raw"}, func(c *canceling) {
+		if c.hub != nil {
+			asks := c.w.call("mcp.s.raw", `{"result":{}}`, `"progressToken":"p"`)
+			end := c.begin(asks) // it waits for a person
+			c.cancel(asks, end)
+			c.ended("mcp.s.raw", "notification", "not_needed", "stopped_before_effect")
+			if !c.closes() {
+				end()
+			}
+		}
+
+		runs := c.w.call("mcp.s.hang", `{"begin":true}`, `"progressToken":"p"`)
+		stop := c.begin(runs) // it holds the only place
+		waits := c.w.call("mcp.s.echo", `{}`, "")
+		giveUp := c.send(waits)
+		if c.hub != nil { // over stdio the cancellation comes behind the call, and finds it in the queue or before it
+			eventually(c.t, "the call is queued", func() bool { return c.hub.server(c.t, "s").Queued == 1 })
+		}
+		c.cancel(waits, giveUp)
+		c.ended("mcp.s.echo", "notification", "not_needed", "stopped_before_effect")
+		c.cancel(runs, stop)
+		c.ended("mcp.s.hang", "notification", "sent", "unknown")
+		if c.hub != nil {
+			eventually(c.t, "nothing is left of the calls", func() bool { st := c.hub.server(c.t, "s"); return st.InFlight+st.Queued == 0 })
+		}
+	})
+}
+
+// send sends a request that nothing comes back of before its end. giveUp closes its stream.
+func (c *canceling) send(r rawRequest) (giveUp func()) {
+	c.t.Helper()
+	if c.w.stdin != nil {
+		c.w.write(r.text())
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(c.t.Context())
+	request := c.w.newRequest(r).WithContext(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if resp, err := http.DefaultClient.Do(request); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	c.t.Cleanup(func() { cancel(); <-done })
+	return cancel
+}
