@@ -44,6 +44,7 @@ func TestDeepTools(t *testing.T) {
 			h.ready(t, "s")
 			check(h)
 			h.mustCall(t, "s", "echo", `{}`)
+			eventually(t, "the catalog is kept", func() bool { return len(kept.all()) == 1 })
 			cfg.Lazy = true // it is known what it offers, so nothing is asked
 			check(startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, Catalogs: kept}))
 		})

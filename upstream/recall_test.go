@@ -284,11 +284,10 @@ func TestChangedServerIsRememberedUnderItsNewIdentity(t *testing.T) {
 	first := stdio("s", upstreamtest.Script{})
 	h := startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{first}, Catalogs: store})
 	h.ready(t, "s")
+	eventually(t, "the catalog is kept", func() bool { return len(store.all()) == 1 })
 	h.apply(t, changed(first, 1))
 	h.ready(t, "s")
-	if n := len(store.all()); n != 2 {
-		t.Errorf("%d catalogs kept, want one for each identity", n)
-	}
+	eventually(t, "a catalog is kept for each identity", func() bool { return len(store.all()) == 2 })
 }
 
 // TestBackToAnEarlierEntry checks that the tools of the entry count, not those of the one before, where both are known.

@@ -44,7 +44,7 @@ func errorClasses() [22]errorClass {
 		{tool.ClassPolicyBlocked, tool.StatusBlocked, recoverOperator, "Do not call again as it is: stay within the limits, or ask the person you work for.",
 			"The permission mode, or a limit on paths and hosts, denies the call.", ""},
 		{tool.ClassHookBlocked, tool.StatusBlocked, recoverNone, "Do what the hook's reason says; the same call is blocked again.",
-			"", "There are no hooks yet."},
+			"A hook refuses the call, or fails where the config says that its failure counts (`fail: closed`).", ""},
 		{tool.ClassCapabilityGap, tool.StatusFailed, recoverOperator, "Use another tool: the client or the server cannot do what this one needs.",
 			"A server asks the client for what it cannot do; a server answers with JSON-RPC error -32601 or -32021; tasks that a server does not have.", ""},
 		{tool.ClassSetupRequired, tool.StatusFailed, recoverOperator, "Ask the person you work for to set up what the message names.",
