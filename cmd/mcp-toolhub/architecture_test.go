@@ -16,7 +16,7 @@ const modulePath = "github.com/mcp-toolhub/mcp-toolhub"
 // mayImport is the direction of imports: package to the packages of this module that its code may import, with the
 // reason. Tests may import more, but for packages above their own.
 var mayImport = map[string]map[string]string{
-	"internal/tool":        {},
+	"internal/tool":        {"internal/rawjson": "reads what an agent says of itself"},
 	"internal/glob":        {},
 	"internal/rawjson":     {},
 	"internal/hidden":      {},

@@ -364,7 +364,7 @@ func TestTwoThousandTools(t *testing.T) {
 	eventually(t, "all tools are known", func() bool { return ann.load("mcp.plant0.echo").Total == 2000 })
 	for _, version := range []string{rev2025, rev2026} {
 		w := v.person(t, version, annToken)
-		if tools := w.tools(); len(tools) != 2 || len(tools["tool_search"])+len(tools["tool_call"]) > 4500 {
+		if tools := w.tools(); len(tools) != 3 || len(tools["tool_search"])+len(tools["tool_call"]) > 4500 {
 			t.Errorf("%d tools are listed: %d and %d bytes", len(tools), len(tools["tool_search"]), len(tools["tool_call"]))
 		}
 		found := foundBy(t, w.result("tool_search", `{"query":"make widget 7 42","limit":3}`, ""))

@@ -403,6 +403,7 @@ func TestFidelityOfDeclarations(t *testing.T) {
 		if client.refs != nil {
 			delete(got, "tool_search")
 			delete(got, "tool_call")
+			delete(got, "tool_batch")
 		}
 		for name, declaration := range want {
 			if got[name] != declaration {

@@ -82,7 +82,7 @@ func TestNamesOfHubTools(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		bare := strings.ReplaceAll(string(text), "tool_search_result", "")
+		bare := strings.NewReplacer("tool_search_result", "", "tool_call_update", "", `"tool_call"`, "").Replace(string(text)) // words of others
 		for _, name := range hubTools(&hub{}) {
 			if strings.Contains(bare, string(name.Name)) && !slices.Contains(files, path) {
 				files = append(files, path)

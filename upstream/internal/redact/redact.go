@@ -3,6 +3,7 @@
 package redact
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
 )
@@ -62,7 +64,7 @@ func (r *Redactor) Beginning(s string, n int) string {
 func (r *Redactor) Show(s string, whole bool, n int) string {
 	s = Clean(s) // first: a character that is left out must not divide a secret
 	s = r.secrets.Replace(urlCredentials.ReplaceAllString(s, "$1$2"))
-	for _, mark := range []string{"...", "…"} { // the server may have cut the text itself
+	for _, mark := range []string{"...", "…", `\u2026`} { // the server may have cut the text itself
 		for at := strings.Index(s, mark); at >= 0 && at < len(s); {
 			kept := r.withoutPart(s[:at])
 			s = kept + s[at:]
@@ -108,7 +110,7 @@ func (r *Redactor) Error(err error) error {
 		return &safe
 	case errors.As(err, &rpc):
 		safe := *rpc
-		safe.Shown, safe.ShownRaw = r.Text(rpc.Message), []byte(r.Secrets(string(rpc.Raw)))
+		safe.Shown, safe.ShownRaw = r.Text(rpc.Message), r.JSON(rpc.Raw)
 		return &safe
 	}
 	return err
@@ -196,6 +198,30 @@ func (l logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (l logHandler) WithGroup(name string) slog.Handler {
 	return logHandler{l.Handler.WithGroup(name), l.redact}
+}
+
+// JSON returns raw with each string in it, keys among them, as Text shows it, but not cut; nil where raw is no JSON.
+func (r *Redactor) JSON(raw []byte) []byte {
+	if !rawjson.Valid(raw) {
+		return nil
+	}
+	var out []byte
+	for len(raw) > 0 {
+		at := bytes.IndexByte(raw, '"')
+		if at < 0 {
+			break
+		}
+		end := at + 1
+		for ; raw[end] != '"'; end++ {
+			if raw[end] == '\\' {
+				end++
+			}
+		}
+		text, _ := rawjson.String(raw[at : end+1])
+		out = rawjson.AppendQuote(append(out, raw[:at]...), r.Show(text, true, len(text)+len(raw)))
+		raw = raw[end+1:]
+	}
+	return append(out, raw...)
 }
 
 // Secrets returns s with each secret replaced, and all else as it stands.

@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
@@ -300,11 +301,18 @@ const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.m
 const serverInfoMember = `"io.modelcontextprotocol/serverInfo":{"name":"mcp-toolhub","title":"MCP Toolhub","version":"v"}`
 
 // acceptAll is a gate that allows every call, as the mode of that name does.
-func acceptAll(t testing.TB) func() *gate.Gate {
+func acceptAll(t testing.TB, said ...facts.Override) func() *gate.Gate {
 	t.Helper()
-	g, err := gate.New(gate.Config{Mode: policy.ModeAcceptAll}, gate.Options{})
+	g, err := gate.New(gate.Config{Mode: policy.ModeAcceptAll, Tools: facts.Config{Tools: said}}, gate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func() *gate.Gate { return g }
+}
+
+// together lets the calls of one session run at the same time.
+func together(t testing.TB) func(*invoke.Options) {
+	return func(o *invoke.Options) {
+		o.Gate = acceptAll(t, facts.Override{Match: "*", Concurrency: facts.ConcurrencySafe})
+	}
 }

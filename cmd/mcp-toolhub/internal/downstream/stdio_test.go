@@ -252,7 +252,7 @@ func TestACallThatIsCutOffIsAnswered(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			began, ended := make(chan string, 2), make(chan error, 2)
-			w := dial(t, newServer(t, Config{HTTP: HTTPConfig{DrainTimeout: time.Millisecond}}, &far{execute: blocking(began, ended)}))
+			w := dial(t, newServer(t, Config{HTTP: HTTPConfig{DrainTimeout: time.Millisecond}}, &far{execute: blocking(began, ended), options: together(t)}))
 			w.handshake("2025-11-25")
 			for _, id := range []string{"1", "2"} {
 				w.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"mcp.s.slow"}}`)
