@@ -151,6 +151,10 @@ func TestStart(t *testing.T) { // not parallel: it measures
 		}
 		busy := alone > slowestStart*13/10 // then the hub rightly starts no more than start_parallel at a time
 		fits := complete <= slowest*12/10 && (busy || complete <= alone*12/10)
+		eventually(t, "the catalogs are kept", func() bool {
+			kept, _ := filepath.Glob(filepath.Join(dir, "state", "mcp-toolhub", "catalogs", "*"))
+			return len(kept) >= honestServers
+		})
 		hub.kill(t, mark)
 		if fits {
 			break
