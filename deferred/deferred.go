@@ -54,9 +54,9 @@ type Loader struct {
 	generation int // counts changes of all that splits depend on besides their surface
 	origins    map[string]*origin
 	splits     map[splitKey]*split
-	direct     map[splitKey]*tool.Surface // direct views that are recorded
-	indexes    map[string]*index          // by profile whose hints they hold; "" is the default's
-	meant      bool                       // the Meaning has been given all tools
+	direct     map[splitKey]directView
+	indexes    map[string]*index // by profile whose hints they hold; "" is the default's
+	meant      bool              // the Meaning has been given all tools
 	history    history
 }
 
@@ -79,7 +79,7 @@ func New(cfg Config, o Options) (*Loader, error) {
 		_, _ = rand.Read(key) // "Read fills b with cryptographically secure random bytes. It never returns an error"
 		o.Keys = [][]byte{key}
 	}
-	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split), direct: make(map[splitKey]*tool.Surface),
+	l := &Loader{rules: clientRules(), origins: make(map[string]*origin), splits: make(map[splitKey]*split), direct: make(map[splitKey]directView),
 		indexes: make(map[string]*index), history: newHistory()}
 	if o.HubTools == nil {
 		o.HubTools = HubTools(func() *Loader { return l })

@@ -49,11 +49,10 @@ type split struct {
 }
 
 // Surface returns full as client sees it: split if its tools cost too much, and always with the hub's own tools. The same
-// surface is returned as long as nothing changes. A direct view is returned as it is.
+// surface is returned as long as nothing changes. A direct view stays listed as it is.
 func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if strings.HasPrefix(full.Profile, directPrefix) {
-		l.reportDirect(full)
-		return full
+		return l.directView(full)
 	}
 	key := splitKey{full.Profile, full.Style, full.Audience, ruleOf(l.rules, client), client.Apps}
 	l.mu.Lock()
@@ -140,30 +139,42 @@ func (l *Loader) report(before, s *split) {
 		Source: tool.EventSource, Subject: string(s.out.ID), Time: now, Data: data})
 }
 
-// reportDirect records a direct view that is new or changed.
-func (l *Loader) reportDirect(full *tool.Surface) {
+// directView is a direct view as clients get it.
+type directView struct{ full, out *tool.Surface }
+
+// directView returns a direct view with tool_batch, which can be called there and is not listed. It records a view that is new or
+// changed.
+func (l *Loader) directView(full *tool.Surface) *tool.Surface {
 	key := splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
 	l.mu.Lock()
 	known := l.direct[key]
+	if known.full == full {
+		l.mu.Unlock()
+		return known.out
+	}
+	p := splitting{full: full, settings: Settings{Mode: ModeNever}, costs: make(map[*byte]int), hubTools: l.opts.HubTools}
+	own := p.ownTools(nil)
+	maps.DeleteFunc(own, func(_ string, t *tool.Listed) bool { return !t.Tool.Hub.Batches })
+	out := full.With(tool.Split{ID: full.ID, Digest: full.Digest, Listed: full.Listed, Own: own})
 	if len(l.direct) >= maxSplits {
 		clear(l.direct) // most are of audiences that no longer exist
 	}
-	l.direct[key] = full
+	l.direct[key] = directView{full, out}
 	l.mu.Unlock()
-	if known == full || known != nil && known.ID == full.ID {
-		return
+	if known.full != nil && known.full.ID == full.ID {
+		return out
 	}
-	p := splitting{full: full, settings: Settings{Mode: ModeNever}, costs: make(map[*byte]int)}
 	reasons := make(map[tool.Name]string)
 	for _, t := range full.Listed {
 		p.tokens += p.cost(t)
 		reasons[t.Tool.Name] = reasonAll
 	}
 	var before *split
-	if known != nil {
-		before = &split{out: known}
+	if known.full != nil {
+		before = &split{out: known.full}
 	}
-	l.report(before, &split{out: full, record: p.record(full, "", reasons)})
+	l.report(before, &split{out: out, record: p.record(out, "", reasons)})
+	return out
 }
 
 // splitting makes one split.
