@@ -129,8 +129,10 @@ func (c *derivation) move(s tool.Status, at time.Time, data map[string]any, star
 	before := c.status()
 	c.moves = append(c.moves, tool.StatusTransition{Status: s, At: at})
 	switch s {
-	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady, tool.StatusQueued:
+	case tool.StatusPlanned, tool.StatusSelected, tool.StatusArgumentsReady:
 		c.event(eventOf(s), at, nil)
+	case tool.StatusQueued:
+		c.event(eventOf(s), at, data) // its concurrency and locks
 	case tool.StatusAwaitingApproval:
 		if n := len(c.decided); n > 0 {
 			data["decision_id"] = c.decided[n-1]

@@ -61,7 +61,7 @@ func (r *rates) take(all []policy.Rate, inv *invocation) error {
 		for _, r := range taken { // a refused call counts nowhere
 			r.CancelAt(now)
 		}
-		wait = max(wait.Round(time.Second), time.Second)
+		wait = (wait + time.Second - 1).Truncate(time.Second) // no call is refused that comes back then
 		return &tool.Failure{Class: tool.ClassRateLimited, Code: "rate_limited", RetryAfter: wait, Message: fmt.Sprintf(
 			"no more than %d calls within %s are allowed here: nothing ran; call again in %s", one.Calls, one.Every, wait)}
 	}

@@ -52,6 +52,15 @@ func TestRates(t *testing.T) {
 		t.Errorf("a refused call was counted: wait %s", wait)
 	}
 	now = now.Add(24 * time.Hour)
+	if call("cid", "a", "x", perActor); call("cid", "a", "x", perActor) != 0 {
+		t.Error("the second call is refused")
+	}
+	now = now.Add(28700 * time.Millisecond)
+	wait := call("cid", "a", "x", perActor)
+	if now = now.Add(wait); wait != 2*time.Second || call("cid", "a", "x", perActor) != 0 {
+		t.Errorf("told to come back after %s, and refused then", wait)
+	}
+	now = now.Add(24 * time.Hour)
 	for i := range 3 * maxBuckets {
 		call(fmt.Sprint(i), "a", "x", perActor)
 		now = now.Add(time.Minute)

@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,11 @@ func TestACallThatWaitsSaysSo(t *testing.T) {
 		}
 		reports := 0
 		for _, r := range b.records(t) {
+			if r["event_type"] == string(tool.EventInvocationQueued) {
+				if got := fmt.Sprint(r["data"]); got != "map[because:policy.tools concurrency:exclusive locks:[map[mode:exclusive resource:server]]]" {
+					t.Errorf("the event says %s", got)
+				}
+			}
 			if r["object"] == string(tool.ObjectProgress) {
 				validateRecord(t, r)
 				if reports++; r["status"] != "queued" {
