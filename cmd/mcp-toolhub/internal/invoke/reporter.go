@@ -3,6 +3,7 @@ package invoke
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,7 @@ func (x *reporter) asker() tool.Asker {
 				}
 			}
 		}()
+		questions = slices.Clone(questions) // the executor's own stay as they are
 		for i := range questions {
 			if q := &questions[i]; q.Server == "" {
 				q.Server = server // a batch passes on questions of several
