@@ -30,8 +30,12 @@ type Options struct {
 	// with the loader.
 	Keys [][]byte
 
-	// Record takes the records of surfaces. It is called from the requests that bring them about. Nil: nobody wants them.
-	Record func(...tool.Record)
+	// Describe completes the record of a new surface. Nil: it is complete.
+	Describe func(*tool.SurfaceRecord)
+
+	// Record takes the events of surfaces, which have their records. It is called from the requests that bring them about. Nil:
+	// nobody wants them.
+	Record func(*tool.Surface, tool.Event)
 
 	// HubTools is the table of the hub's own tools, HubTools among them. Nil: these alone.
 	HubTools []*tool.HubTool
@@ -72,7 +76,7 @@ func New(cfg Config, o Options) (*Loader, error) {
 		o.Now = time.Now
 	}
 	if o.Record == nil {
-		o.Record = func(...tool.Record) {}
+		o.Record = func(*tool.Surface, tool.Event) {}
 	}
 	if len(o.Keys) == 0 {
 		key := make([]byte, 32)

@@ -62,6 +62,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 		return p.before.out
 	}
 	s := p.split()
+	l.keepRecord(s)
 	if p.before != nil && p.settings.Mode != ModeNever && !p.rule.whole {
 		s.given = p.before.handedOut()
 	}
@@ -126,17 +127,24 @@ func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
 	return known.record, ok
 }
 
-// report records a new surface.
+// keepRecord gives a new surface its record.
+func (l *Loader) keepRecord(s *split) {
+	s.record.CreatedAt = l.opts.Now().UTC()
+	if l.opts.Describe != nil {
+		l.opts.Describe(&s.record)
+	}
+	s.out.KeepRecord(&s.record)
+}
+
+// report tells of a new surface.
 func (l *Loader) report(before, s *split) {
-	now := l.opts.Now().UTC()
-	s.record.CreatedAt = now
 	kind, data := tool.EventSurfaceCreated, map[string]any{"surface_id": string(s.out.ID), "loaded": len(s.out.Listed),
 		"deferred": len(s.out.Deferred), "excluded": len(s.record.ExcludedTools)}
 	if before != nil {
 		kind, data["previous"] = tool.EventSurfaceUpdated, string(before.out.ID)
 	}
-	l.opts.Record(s.record, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
-		Source: tool.EventSource, Subject: string(s.out.ID), Time: now, Data: data})
+	l.opts.Record(s.out, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: kind,
+		Source: tool.EventSource, Subject: string(s.out.ID), Time: s.record.CreatedAt, Data: data})
 }
 
 // directView is a direct view as clients get it.
@@ -148,32 +156,38 @@ func (l *Loader) directView(full *tool.Surface) *tool.Surface {
 	key := splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
 	l.mu.Lock()
 	known := l.direct[key]
+	l.mu.Unlock()
 	if known.full == full {
-		l.mu.Unlock()
 		return known.out
 	}
 	p := splitting{full: full, settings: Settings{Mode: ModeNever}, costs: make(map[*byte]int), hubTools: l.opts.HubTools}
 	own := p.ownTools(nil)
 	maps.DeleteFunc(own, func(_ string, t *tool.Listed) bool { return !t.Tool.Hub.Batches })
 	out := full.With(tool.Split{ID: full.ID, Digest: full.Digest, Listed: full.Listed, Own: own})
-	if len(l.direct) >= maxSplits {
-		clear(l.direct) // most are of audiences that no longer exist
-	}
-	l.direct[key] = directView{full, out}
-	l.mu.Unlock()
-	if known.full != nil && known.full.ID == full.ID {
-		return out
-	}
 	reasons := make(map[tool.Name]string)
 	for _, t := range full.Listed {
 		p.tokens += p.cost(t)
 		reasons[t.Tool.Name] = reasonAll
 	}
-	var before *split
-	if known.full != nil {
-		before = &split{out: known.full}
+	s := &split{out: out, record: p.record(out, "", reasons)}
+	l.keepRecord(s)
+	l.mu.Lock()
+	known = l.direct[key]
+	if known.full == full {
+		l.mu.Unlock()
+		return known.out // another request was quicker
 	}
-	l.report(before, &split{out: out, record: p.record(out, "", reasons)})
+	if len(l.direct) >= maxSplits {
+		clear(l.direct) // most are of audiences that no longer exist
+	}
+	l.direct[key] = directView{full, out}
+	l.mu.Unlock()
+	switch {
+	case known.full == nil:
+		l.report(nil, s)
+	case known.full.ID != full.ID:
+		l.report(&split{out: known.full}, s)
+	}
 	return out
 }
 

@@ -64,7 +64,7 @@ func TestSplit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var j journal
-			l := newLoader(t, Config{Default: c.settings}, Options{Record: j.record}, c.tools)
+			l := newLoader(t, Config{Default: c.settings}, Options{Record: j.surface}, c.tools)
 			full := surfaceOf("p", c.tools, nil)
 			s := l.Surface(full, tool.Client{Name: c.client, Apps: true})
 			if got := namesOf(s.Listed); got != c.want {
@@ -111,7 +111,7 @@ func TestSplitBeforeServersAnswer(t *testing.T) {
 	t.Parallel()
 	var j journal
 	mail := newTool("mail", "send", "Sends mail.", "", "")
-	l := newLoader(t, always(), Options{Record: j.record}, nil)
+	l := newLoader(t, always(), Options{Record: j.surface}, nil)
 	list := func(pending bool, tools ...*tool.Tool) string {
 		l.Update([]tool.Catalog{{Server: "mail", Source: tool.SourceMCP, Pending: pending, Tools: tools}})
 		full := surfaceOf("p", tools, nil)
@@ -140,7 +140,7 @@ func TestSplitFollows(t *testing.T) {
 	t.Parallel()
 	var j journal
 	tools := shop()
-	l := newLoader(t, always(), Options{Record: j.record}, tools)
+	l := newLoader(t, always(), Options{Record: j.surface}, tools)
 	first := l.Surface(surfaceOf("p", tools, nil), tool.Client{})
 	if got := l.Surface(surfaceOf("p", tools, nil), tool.Client{}); got.Digest != first.Digest || got.ID != first.ID {
 		t.Error("a surface that shows the same has another digest")
@@ -210,7 +210,7 @@ func TestLargeRecord(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{maxRecorded: maxRecorded, maxRecorded + 100: 11} { // 100 tools a server
 		var j journal
-		l := newLoader(t, Config{}, Options{Record: j.record}, manyTools(n))
+		l := newLoader(t, Config{}, Options{Record: j.surface}, manyTools(n))
 		l.Surface(surfaceOf("p", manyTools(n), nil), tool.Client{})
 		r := j.all[0].(tool.SurfaceRecord)
 		if len(r.DeferredTools) != want || r.SelectionPolicy["deferred_total"] != n || want == 11 && r.DeferredTools[10] != "mcp.server10.*" {

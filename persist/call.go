@@ -132,6 +132,7 @@ type Call struct {
 	mu       sync.Mutex
 	status   tool.Status
 	mappings []tool.ExternalMapping
+	names    []tool.Standing
 	steps    []json.RawMessage // encoded: those from base on
 	base     int
 	written  int    // steps that are in the journal
@@ -143,6 +144,7 @@ type Call struct {
 	line  callRecord // the last one
 	rooms struct {
 		mappings [3]tool.ExternalMapping
+		names    [3]tool.Standing
 		steps    [16]json.RawMessage
 		text     [640]byte
 	}
@@ -151,8 +153,15 @@ type Call struct {
 // Begin makes c the record of a call with the client's native ids.
 func (c *Call) Begin(head CallHead, client tool.ExternalMapping) {
 	c.CallHead, c.mappings = head, append(c.rooms.mappings[:0], client)
-	c.steps, c.text = c.rooms.steps[:0], c.rooms.text[:0]
+	c.steps, c.text, c.names = c.rooms.steps[:0], c.rooms.text[:0], c.rooms.names[:0]
 	c.Move(tool.StatusPlanned, head.Created)
+}
+
+// Name notes that the lines of the call name s from now on.
+func (c *Call) Name(s tool.Standing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names = append(c.names, s)
 }
 
 // IsOpen reports whether the journal has a line of the call.

@@ -13,7 +13,8 @@ import (
 
 // deriver derives the standard's objects from the lines of a journal.
 type deriver struct {
-	open map[tool.InvocationID]*derivation // calls whose last line has not come
+	open  map[tool.InvocationID]*derivation // calls whose last line has not come
+	stood map[string]bool                   // keys of standing records
 }
 
 // derivation is what is known of a call from the steps so far.
@@ -41,6 +42,9 @@ const callPrefix = `{"object":"` + string(ObjectCall) + `"`
 
 // line yields the objects of a line: the line itself where it is no call record.
 func (d *deriver) line(line json.RawMessage, yield func(json.RawMessage) bool) (more bool, err error) {
+	if isStanding(line) {
+		return d.standing(line, yield)
+	}
 	if !bytes.HasPrefix(line, []byte(callPrefix)) {
 		return yield(line), nil
 	}

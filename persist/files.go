@@ -27,6 +27,8 @@ type files struct {
 	stuck    bool  // a new file could not be begun, and the log knows
 	locked   bool  // the current file is
 
+	held map[string]bool // the keys of the standing records in the current file
+
 	// left are files that this hub has written to before: it holds them until its end, because calls in them may be open.
 	left []leftFile
 
@@ -60,6 +62,7 @@ func (f *files) leave(file *os.File, path string) {
 func (f *files) use(file *os.File, path string, size int64, locked bool) {
 	f.locked = locked
 	f.current, f.path, f.size, f.synced, f.unsynced, f.settled = file, path, size, size, 0, nil
+	f.held = nil
 }
 
 // openFirst goes on with a closed file that has room, or begins a new one.
@@ -76,18 +79,29 @@ func (f *files) openFirst() error {
 // write puts b at the end of the journal, and on the disk if it is to be durable. When it fails, it returns how many
 // records were lost: those of b, and after a failed sync those written since the last good one.
 func (f *files) write(b *batch) (lost int, err error) {
-	if lost, err := f.makeReady(int64(len(b.bytes))); err != nil {
+	before := f.path
+	standing, keys := f.standing(b)
+	if lost, err := f.makeReady(int64(len(standing) + len(b.bytes))); err != nil {
+		f.forget(keys)
 		return lost + b.records, err
 	}
+	if f.path != before {
+		standing, keys = f.standing(b)
+	}
 	if len(b.bytes) > 0 {
-		if _, err := f.current.WriteAt(b.bytes, f.size); err != nil {
+		text := b.bytes
+		if len(standing) > 0 {
+			text = append(standing, text...)
+		}
+		if _, err := f.current.WriteAt(text, f.size); err != nil {
+			f.forget(keys)
 			lost := b.records
 			if f.cutBack(f.size); f.current == nil {
 				lost += f.unsynced
 			}
 			return lost, &JournalError{Op: "write journal", Path: f.path, Err: err}
 		}
-		f.size += int64(len(b.bytes))
+		f.size += int64(len(text))
 		f.unsynced += b.records
 	}
 	if b.durable && f.cfg.SyncWithin == 0 {

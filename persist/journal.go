@@ -57,10 +57,11 @@ type Journal struct {
 	current *batch      // being written
 	watch   *time.Timer // runs while watched, which is while somebody waits
 	watched bool
-	spare   []byte        // buffer for the batch after that
-	queued  int           // bytes in next and in the batch being written
-	room    chan struct{} // closed when queued shrinks; nil while nobody waits for that
-	hold    *time.Timer   // runs while held, which is while next may hold records that nobody waits for
+	spare   []byte          // buffer for the batch after that
+	listed  []tool.Standing // the same, for names
+	queued  int             // bytes in next and in the batch being written
+	room    chan struct{}   // closed when queued shrinks; nil while nobody waits for that
+	hold    *time.Timer     // runs while held, which is while next may hold records that nobody waits for
 	held    bool
 	since   time.Time // of the oldest of those records
 	writer  bool      // somebody is writing, and looks for more before ending
@@ -88,8 +89,9 @@ type attempt struct {
 type batch struct {
 	bytes   []byte
 	records int
-	durable bool // somebody waits for it, or is about to write it
-	due     bool // it was held for long enough, or is large enough
+	names   []tool.Standing // what the records name
+	durable bool            // somebody waits for it, or is about to write it
+	due     bool            // it was held for long enough, or is large enough
 
 	// done is closed when err is final. A value makes who receives it the writer. It is nil while nobody waits.
 	done    chan struct{}
@@ -126,7 +128,7 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 }
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
-	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil),
+	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil, nil),
 		never: make(chan struct{})}
 	close(j.never)
 	j.lines.New = func() any { return new([]byte) }
@@ -150,8 +152,8 @@ func makeDir(dir string) error {
 	return syncDir(filepath.Dir(dir))
 }
 
-func newBatch(buffer []byte) *batch {
-	return &batch{bytes: buffer[:0]}
+func newBatch(buffer []byte, names []tool.Standing) *batch {
+	return &batch{bytes: buffer[:0], names: names[:0]}
 }
 
 // Append queues records, in their order and next to each other, and does not wait until they are written: that begins
@@ -282,7 +284,7 @@ func (b *batch) finish(err error) {
 }
 
 // enqueue encodes records and adds them to the batch that is being collected.
-func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record) (t ticket, err error) {
+func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record, names ...tool.Standing) (t ticket, err error) {
 	buffer := j.lines.Get().(*[]byte)
 	lines := (*buffer)[:0]
 	defer func() { j.giveBack(buffer, lines) }()
@@ -293,7 +295,7 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 		}
 		lines = endLine(lines, n)
 	}
-	t, err = j.put(ctx.Done(), durable, lines, len(records))
+	t, err = j.put(ctx.Done(), durable, entry{lines, len(records), names})
 	return t, becauseOf(ctx, err)
 }
 
@@ -305,23 +307,31 @@ func (j *Journal) giveBack(buffer *[]byte, lines []byte) {
 	}
 }
 
-// put adds the lines of that many records to the batch that is being collected. It waits for room until done. Where
-// durable is set, the caller waits for the batch after that.
-func (j *Journal) put(done <-chan struct{}, durable bool, lines []byte, records int) (t ticket, err error) {
+// entry is what goes into a batch: the lines of records, and what these name.
+type entry struct {
+	lines   []byte
+	records int
+	names   []tool.Standing
+}
+
+// put adds an entry to the batch that is being collected. It waits for room until done. Where durable is set, the caller waits
+// for the batch after that.
+func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.waitForRoom(done, len(lines)); err != nil {
+	if err := j.waitForRoom(done, len(e.lines)); err != nil {
 		return t, err
 	}
 	b := j.next
 	if !durable && len(b.bytes) == 0 {
 		j.holdBack()
 	}
-	b.bytes = append(b.bytes, lines...)
-	b.records += records
+	b.bytes = append(b.bytes, e.lines...)
+	b.records += e.records
+	b.names = append(b.names, e.names...)
 	b.durable = b.durable || durable
 	b.due = b.due || len(b.bytes) >= holdBytes
-	j.queued += len(lines)
+	j.queued += len(e.lines)
 	t = ticket{batch: b, write: j.claim()}
 	if t.wait = durable && (!t.write || j.slow); t.wait {
 		j.join(b)
@@ -500,8 +510,8 @@ func (j *Journal) take() (do writerStep) {
 	}
 	if j.hasBatch() {
 		do.batch = j.next
-		j.current, j.next = j.next, newBatch(j.spare)
-		j.spare = nil
+		j.current, j.next = j.next, newBatch(j.spare, j.listed)
+		j.spare, j.listed = nil, nil
 	}
 	if j.wantSync && !j.syncing {
 		j.wantSync, j.syncing, do.sync = false, true, true
@@ -541,6 +551,8 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	j.queued -= len(b.bytes)
 	if cap(b.bytes) <= keepBytes {
 		j.spare = b.bytes
+		clear(b.names)
+		j.listed = b.names
 	}
 	if within := j.files.cfg.SyncWithin; within > 0 && err == nil && !j.trailing {
 		j.trailing = true

@@ -65,7 +65,7 @@ func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable b
 	if err != nil {
 		return t, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
 	}
-	if t, err = j.put(done, durable, lines, 1); err == nil {
+	if t, err = j.put(done, durable, entry{lines, 1, c.names}); err == nil {
 		c.wrote()
 		c.ended = end != nil
 	}

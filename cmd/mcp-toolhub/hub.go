@@ -174,7 +174,7 @@ func (h *hub) newSurfaces(first *configured, key []byte) error {
 		}
 		h.meaning, options.Meaning = store, store
 	}
-	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Record: h.recordSurface, Search: options, HubTools: h.hubTools})
+	loader, err := deferred.New(s.Deferred, deferred.Options{Keys: keys, Describe: h.describeSurface, Record: h.recordSurface, Search: options, HubTools: h.hubTools})
 	if err != nil {
 		return err
 	}
@@ -184,16 +184,15 @@ func (h *hub) newSurfaces(first *configured, key []byte) error {
 	return nil
 }
 
+// describeSurface completes the record of a new surface.
+func (h *hub) describeSurface(r *tool.SurfaceRecord) {
+	r.PolicyRefs = []string{"policy:" + h.surfaces.now().gate.Engine().Version()}
+	r.RuntimeRefs = []string{"mcp-toolhub/" + version()}
+}
+
 // recordSurface writes a new surface to the journal. The request that brought it about does not wait for that.
-func (h *hub) recordSurface(records ...tool.Record) {
-	for i, r := range records {
-		if s, ok := r.(tool.SurfaceRecord); ok {
-			s.PolicyRefs = []string{"policy:" + h.surfaces.now().gate.Engine().Version()}
-			s.RuntimeRefs = []string{"mcp-toolhub/" + version()}
-			records[i] = s
-		}
-	}
-	if err := h.journal.Append(context.Background(), records...); err != nil {
+func (h *hub) recordSurface(s *tool.Surface, event tool.Event) {
+	if err := h.journal.AppendNaming(context.Background(), s, event); err != nil {
 		h.logger.Warn("a surface is not in the journal", "error", err)
 	}
 }

@@ -94,6 +94,13 @@ const (
 // changed once it was handed to a journal.
 type Record interface{ RecordObject() Object }
 
+// Standing is what records name by an id, such as a surface. A journal holds its records in each file that names it. It is
+// safe for concurrent use.
+type Standing interface {
+	StandingKey() string       // its id, of this version
+	StandingRecords() []Record // the same whenever it is called; none of what has no record
+}
+
 // RecordKind is a kind of records in the journal.
 type RecordKind struct {
 	Object Object

@@ -50,7 +50,22 @@ type Surface struct {
 	deferred map[Name]*Listed
 	given    *atomic.Bool // nil where nothing was split from it
 	texts    *listTexts
+	record   *atomic.Pointer[SurfaceRecord]
 }
+
+// StandingKey implements Standing.
+func (s *Surface) StandingKey() string { return string(s.ID) }
+
+// StandingRecords implements Standing.
+func (s *Surface) StandingRecords() []Record {
+	if s.record == nil || s.record.Load() == nil {
+		return nil
+	}
+	return []Record{*s.record.Load()}
+}
+
+// KeepRecord keeps the record of the surface, for those that name it.
+func (s *Surface) KeepRecord(r *SurfaceRecord) { s.record.Store(r) }
 
 // listTexts are texts of Listed: for clients of revisions before 2026-07-28, and for those of that revision.
 type listTexts [2]atomic.Pointer[[]byte]
@@ -78,7 +93,7 @@ func (s *Surface) KeepListText(modern bool, text []byte) { s.texts.of(modern).St
 // those of the other styles) to an index in listed; a name that stands for two tools is left out of it.
 func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion, names map[string]int) *Surface {
 	s := &Surface{ID: id, Profile: profile, Style: style, Digest: digest, Listed: listed, Excluded: excluded,
-		names: make(map[string]*Listed, len(names)), texts: new(listTexts)}
+		names: make(map[string]*Listed, len(names)), texts: new(listTexts), record: new(atomic.Pointer[SurfaceRecord])}
 	for name, i := range names {
 		s.names[name] = &listed[i]
 	}
@@ -92,7 +107,7 @@ const CodePolicyBlocked = "policy_blocked"
 // hidden says by canonical name what keeps each out: the reason stands in Excluded, which no client sees.
 func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out := *s
-	out.texts = new(listTexts)
+	out.texts, out.record = new(listTexts), new(atomic.Pointer[SurfaceRecord])
 	out.Listed = make([]Listed, 0, len(s.Listed))
 	out.Excluded = append([]Exclusion(nil), s.Excluded...)
 	out.withheld, out.full, out.hidden = make(map[Name]*Tool), s, hidden
@@ -183,7 +198,7 @@ func (s *Surface) With(split Split) *Surface {
 	out := *s
 	out.ID, out.Digest, out.Listed, out.Deferred = split.ID, split.Digest, split.Listed, split.Deferred
 	out.aliases, out.MaxTools = split.Aliases, split.MaxTools
-	out.given, out.texts = new(atomic.Bool), new(listTexts)
+	out.given, out.texts, out.record = new(atomic.Bool), new(listTexts), new(atomic.Pointer[SurfaceRecord])
 	out.own, out.ownFirst, out.deferred = split.Own, split.OwnFirst, make(map[Name]*Listed, len(split.Deferred))
 	for i := range split.Deferred {
 		out.deferred[split.Deferred[i].Tool.Name] = &split.Deferred[i]

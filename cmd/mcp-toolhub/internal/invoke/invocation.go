@@ -91,6 +91,7 @@ func (p *Pipeline) begin(c *Call) *invocation {
 		head.Parent, head.Batch = m.Parent, m.Group.ID
 	}
 	inv.record.Begin(head, clientSide(inv.call))
+	inv.record.Name(c.Surface)
 	return inv
 }
 

@@ -293,6 +293,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 // must still be there under c.Name, and allowed.
 func (w *Suspended) Resume(ctx context.Context, c *Call) Outcome {
 	w.inv.call = c
+	w.inv.record.Name(c.Surface)
 	w.inv.record.Resumed(clientSide(c), c.Surface.ID, w.inv.now())
 	return w.pipeline.run(ctx, w.inv)
 }

@@ -1,0 +1,93 @@
+package persist
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+const (
+	// ObjectStanding is the member object of lines with records that others name by an id. Each file has one before the first of
+	// those, so that nothing is missing when older files are removed. Readers yield its records once.
+	ObjectStanding tool.Object = "standing_records"
+
+	standingVersion = 1
+	standingPrefix  = `{"object":"` + string(ObjectStanding) + `"`
+)
+
+// standingLine is such a line, as it is written and as it is read.
+type standingLine[R any] struct {
+	Object  tool.Object `json:"object"`
+	Version int         `json:"version"`
+	Key     string      `json:"key"`
+	Records []R         `json:"records"`
+}
+
+// AppendNaming is Append for records that name s.
+func (j *Journal) AppendNaming(ctx context.Context, s tool.Standing, records ...tool.Record) error {
+	t, err := j.enqueue(ctx, false, records, s)
+	if t.write {
+		go j.write()
+	}
+	return err
+}
+
+// standing returns lines with what b names and the current file does not hold, and their keys.
+func (f *files) standing(b *batch) (lines []byte, keys []string) {
+	for i, s := range b.names {
+		if i > 0 && s == b.names[i-1] || f.held[s.StandingKey()] {
+			continue
+		}
+		l := standingLine[tool.Record]{ObjectStanding, standingVersion, s.StandingKey(), s.StandingRecords()}
+		if len(l.Records) == 0 {
+			continue
+		}
+		if f.held == nil {
+			f.held = make(map[string]bool)
+		}
+		f.held[l.Key] = true // so that it comes once; written takes back what fails
+		start := len(lines)
+		next, err := appendChecked(lines, l)
+		if err != nil {
+			f.logger.Warn("a record that others name is not in the journal", "id", l.Key, "error", err)
+			continue
+		}
+		lines, keys = endLine(next, start), append(keys, l.Key)
+	}
+	return lines, keys
+}
+
+// forget takes back that the current file holds what has these keys.
+func (f *files) forget(keys []string) {
+	for _, key := range keys {
+		delete(f.held, key)
+	}
+}
+
+// standing yields the records of such a line, unless an earlier one had them.
+func (d *deriver) standing(line json.RawMessage, yield func(json.RawMessage) bool) (more bool, err error) {
+	key := rawjson.Text(line, "key")
+	if d.stood[key] {
+		return true, nil
+	}
+	var l standingLine[json.RawMessage]
+	if err := json.Unmarshal(line, &l); err != nil || l.Version != standingVersion {
+		return true, fmt.Errorf("holds standing records of version %d, which cannot be read: %w", l.Version, err)
+	}
+	if d.stood == nil {
+		d.stood = make(map[string]bool)
+	}
+	d.stood[key] = true
+	for _, r := range l.Records {
+		if !yield(r) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func isStanding(line []byte) bool { return bytes.HasPrefix(line, []byte(standingPrefix)) }
