@@ -81,7 +81,7 @@ func (c hooksCmd) list(ctx context.Context) error {
 		for _, e := range h.Events {
 			events = append(events, string(e))
 		}
-		match, fail := strings.Join(h.Match, " "), h.Fail
+		match, fail := strings.TrimSpace(strings.Join(h.Match, " ")+" "+h.Matcher), h.Fail
 		if match == "" {
 			match = "*"
 		}

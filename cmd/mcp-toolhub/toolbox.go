@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -22,7 +23,8 @@ import (
 type ownTools struct {
 	hub     *hub
 	profile string
-	ask     tool.Asker // puts the hub's questions to whoever sits at the terminal; nil where nobody does
+	ask     tool.Asker      // puts the hub's questions to whoever sits at the terminal; nil where nobody does
+	meta    json.RawMessage // of its calls
 }
 
 // localActor returns the caller of the commands: the user who runs this process.
@@ -91,7 +93,7 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err := o.hub.permission.serve(ctx, o.hub.settings()); err != nil {
 		return nil, err
 	}
-	outcome := o.hub.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: name, Params: callParams(name, args), Arguments: args,
+	outcome := o.hub.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: name, Params: callParams(name, args, o.meta), Arguments: args, Meta: o.meta,
 		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
 	if outcome.Err != nil {
 		if _, ok := surface.Resolve(name); !ok {
@@ -103,16 +105,29 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	return outcome.Result, nil
 }
 
-func callParams(name string, args json.RawMessage) json.RawMessage {
+// callMeta is the _meta of calls of a command that a hook has started: it says so. Nil for other commands.
+func (a *app) callMeta() json.RawMessage {
+	names, ok := a.std.getenv(hook.Variable)
+	if !ok || names == "" {
+		return nil
+	}
+	return fmt.Appendf(nil, `{%s:%s}`, rawjson.Quote(hook.MetaKey), rawjson.Quote(names))
+}
+
+func callParams(name string, args, meta json.RawMessage) json.RawMessage {
 	out := append([]byte(`{"name":`), rawjson.Quote(name)...)
 	out = append(append(out, `,"arguments":`...), args...)
+	if meta != nil {
+		out = append(append(out, `,"_meta":`...), meta...)
+	}
 	return append(out, '}')
 }
 
 // remoteTools is the toolbox of a hub that runs elsewhere, reached as one upstream server.
 type remoteTools struct {
 	group *upstream.Group
-	ask   tool.Asker // puts that hub's questions to whoever sits at the terminal; nil where nobody does
+	ask   tool.Asker      // puts that hub's questions to whoever sits at the terminal; nil where nobody does
+	meta  json.RawMessage // of its calls
 }
 
 // remoteID names the running hub in messages about the connection to it.
@@ -158,7 +173,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 		case st.State != tool.ServerReady:
 			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)}
 		}
-		return do(remoteTools{g, c.asker()})
+		return do(remoteTools{g, c.asker(), c.callMeta()})
 	}()
 	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
 		err = failed(closeErr)
@@ -185,7 +200,7 @@ func (r remoteTools) call(ctx context.Context, name string, args json.RawMessage
 	}
 	reply, err := r.group.Execute(ctx, &tool.Execution{
 		Tool:   &tool.Tool{Name: tool.MCPName(remoteID, name), Server: remoteID, Native: name}, // it knows all its names
-		Params: callParams(name, args), Arguments: args, Progress: progress, Ask: r.ask, Hop: hop,
+		Params: callParams(name, args, r.meta), Arguments: args, Meta: r.meta, Progress: progress, Ask: r.ask, Hop: hop,
 	})
 	var rpc *tool.RPCError
 	if surface, _ := r.surface(); errors.As(err, &rpc) && rpc.Code == tool.CodeInvalidParams {

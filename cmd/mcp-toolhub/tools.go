@@ -96,7 +96,7 @@ func (c *toolsCmd) with(ctx context.Context, name string, do func(toolbox) error
 		return c.withRemote(ctx, do)
 	}
 	return c.withHub(ctx, want{all: c.connect, tool: name, profile: c.profile}, func(h *hub) error {
-		return do(ownTools{hub: h, profile: c.profile, ask: c.asker()})
+		return do(ownTools{hub: h, profile: c.profile, ask: c.asker(), meta: c.callMeta()})
 	})
 }
 

@@ -19,6 +19,10 @@ type Config struct {
 	Events []Event // at least one
 	Rule   policy.Rule
 
+	// Matcher is a matcher of Claude Code over names like mcp__server__tool: an exact name, several with | between them, or a regular
+	// expression. "" and "*" are all.
+	Matcher string
+
 	Command []string // program and arguments; no shell reads them
 	Shell   string   // a text for sh -c
 	Env     []string // names of variables of the hub that a command gets besides the usual ones
@@ -123,9 +127,26 @@ func (c *checker) compile(h Config) *compiled {
 	for _, p := range problems {
 		c.fault(p.Key, p.Message, p.Hint)
 	}
-	out := &compiled{Config: h, matcher: m}
+	out := &compiled{Config: h, matcher: m, names: c.names(h.Matcher)}
 	c.implement(out)
 	return out
+}
+
+var plainNames = regexp.MustCompile(`^[A-Za-z0-9_|-]+$`)
+
+// names compiles a matcher of Claude Code; nil for all names.
+func (c *checker) names(text string) *regexp.Regexp {
+	if text == "" || text == "*" {
+		return nil
+	}
+	if plainNames.MatchString(text) { // it names tools, and is no expression
+		text = `^(?:` + text + `)$`
+	}
+	p, err := regexp.Compile(text)
+	if err != nil {
+		c.fault("matcher", "this is no regular expression of RE2", "write names like mcp__server__tool, an expression, or use match")
+	}
+	return p
 }
 
 // implement finds the one implementation of h.

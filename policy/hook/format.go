@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -23,6 +24,7 @@ type nativeInput struct {
 	Input      json.RawMessage `json:"tool_input"`
 	Response   json.RawMessage `json:"tool_response,omitempty"`
 	Error      string          `json:"error,omitempty"`
+	Interrupt  bool            `json:"is_interrupt,omitempty"` // the call was canceled
 	UseID      string          `json:"tool_use_id"`
 	Hub        hubFacts        `json:"toolhub"`
 }
@@ -31,6 +33,7 @@ type nativeInput struct {
 type hubFacts struct {
 	Event         Event                    `json:"event"`
 	Hook          string                   `json:"hook"`
+	Hooks         string                   `json:"hooks"` // see MetaKey
 	Invocation    tool.InvocationID        `json:"invocation_id"`
 	Tool          tool.Name                `json:"tool_id"`
 	Server        string                   `json:"server"`
@@ -55,8 +58,8 @@ type hubFacts struct {
 func (in *Input) JSON() ([]byte, error) {
 	r := in.Request
 	n := nativeInput{Session: r.Actor.Session, CWD: r.CWD, Mode: "default", Event: in.Event.native(), Tool: ToolName(r.Tool),
-		Input: r.Input, Response: in.Result, Error: in.Error, UseID: string(r.Invocation),
-		Hub: hubFacts{Event: in.Event, Hook: in.hook, Invocation: r.Invocation, Tool: r.Tool.Name, Server: r.Tool.Server, Native: r.Tool.Native,
+		Input: r.Input, Response: in.Result, Error: in.Error, Interrupt: in.Class == tool.ClassCanceled, UseID: string(r.Invocation),
+		Hub: hubFacts{Event: in.Event, Hook: in.hook, Hooks: in.mark(), Invocation: r.Invocation, Tool: r.Tool.Name, Server: r.Tool.Server, Native: r.Tool.Native,
 			Profile: r.Profile, Actor: r.Actor.Name, Door: r.Actor.Door, Client: r.Actor.Client.Name, ClientVersion: r.Actor.Client.Version,
 			CallID: in.CallID, Via: in.Via, Meta: r.Meta, Decision: in.Decision, Class: in.Class}}
 	if f := r.Facts; f != nil {
@@ -74,8 +77,17 @@ func (in *Input) JSON() ([]byte, error) {
 	return rawjson.Encode(n)
 }
 
-// ToolName is the name of a tool as hooks see it: mcp__<server>__<tool>.
-func ToolName(t *tool.Tool) string { return "mcp__" + t.Server + "__" + t.Native }
+// ToolName is the name of a tool as hooks see it: mcp__<server>__<tool>, where _ stands for all but letters, digits, _ and -.
+func ToolName(t *tool.Tool) string { return "mcp__" + plain(t.Server) + "__" + plain(t.Native) }
+
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, name)
+}
 
 // nativeOutput is what a hook writes, in the words of Claude Code, and toolhub.
 type nativeOutput struct {

@@ -11,8 +11,10 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
@@ -76,6 +78,22 @@ type Input struct {
 
 	hook string
 }
+
+// MetaKey is the member of a call's _meta that names the hook that has made the call, after those that this one's call came from, with
+// spaces between. Variable holds it for commands. A hook does not run for a call that it has made itself: such a call is refused.
+const (
+	MetaKey  = "toolhub/hooks"
+	Variable = "MCP_TOOLHUB_HOOKS"
+)
+
+// origin are the hooks that the call comes from.
+func (in *Input) origin() string {
+	names, _ := rawjson.GetString(in.Request.Meta, MetaKey)
+	return names
+}
+
+// mark is what the hook sends with calls of its own.
+func (in *Input) mark() string { return strings.TrimSpace(in.origin() + " " + in.hook) }
 
 // Output is what a hook says. The zero value says nothing.
 type Output struct {

@@ -2,14 +2,18 @@ package hook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
@@ -18,6 +22,7 @@ import (
 type compiled struct {
 	Config
 	matcher *policy.Matcher
+	names   *regexp.Regexp // nil: all
 	hook    Hook
 	kind    string
 }
@@ -80,7 +85,7 @@ func (s *Set) Plan(t *tool.Tool, profile string, actor *tool.Actor, request func
 	sub := policy.NewSubject(request())
 	p := &Plan{set: s}
 	for _, h := range s.hooks {
-		if h.matcher.CanMatch(sub) {
+		if h.isFor(t) && h.matcher.CanMatch(sub) {
 			p.hooks = append(p.hooks, h)
 			p.varies = p.varies || h.matcher.Varies()
 		}
@@ -96,9 +101,47 @@ func (s *Set) Plan(t *tool.Tool, profile string, actor *tool.Actor, request func
 	return p
 }
 
+// isFor reports whether the matcher of Claude Code, where there is one, takes the tool.
+func (h *compiled) isFor(t *tool.Tool) bool {
+	return h.names == nil || h.names.MatchString(ToolName(t))
+}
+
 // Has reports whether a hook of the plan may run at e.
 func (p *Plan) Has(e Event) bool {
 	return p != nil && slices.ContainsFunc(p.hooks, func(h *compiled) bool { return slices.Contains(h.Events, e) })
+}
+
+// Again returns the first hook that matches the call and has made it itself; "" where there is none. It looks at hooks of all events,
+// so that such a call is refused before anything has run. input is asked where hooks have made the call.
+func (p *Plan) Again(meta json.RawMessage, input func() (Input, error)) (string, error) {
+	if len(meta) == 0 {
+		return "", nil
+	}
+	if _, marked := rawjson.Get(meta, MetaKey); !marked {
+		return "", nil
+	}
+	in, err := input()
+	if err != nil {
+		return "", err
+	}
+	sub := policy.NewSubject(*in.Request)
+	for _, h := range p.hooks {
+		if h.hasMade(&in) && (!h.matcher.Varies() || h.matcher.Matches(sub)) {
+			return h.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// hasMade reports whether the call comes from h itself. Built-in hooks make no calls.
+func (h *compiled) hasMade(in *Input) bool {
+	return h.isOutside() && slices.Contains(strings.Fields(in.origin()), h.Name)
+}
+
+// isOutside reports whether h is more than a function of the hub.
+func (h *compiled) isOutside() bool {
+	_, outside := h.hook.(interface{ leavesTheHub() })
+	return outside
 }
 
 // Moment is what Run needs of a call.
@@ -173,7 +216,11 @@ func (h *compiled) run(ctx context.Context, in Input, places chan struct{}) (r R
 			r.Err = fmt.Errorf("the hook panicked: %v", p)
 		}
 	}()
-	if _, outside := h.hook.(interface{ leavesTheHub() }); outside {
+	if h.hasMade(&in) {
+		r.Err, r.Closed = errAgain, true // whatever fail says: who marks a call passes no hook by that
+		return r
+	}
+	if h.isOutside() {
 		select {
 		case places <- struct{}{}:
 			defer func() { <-places }()
@@ -199,7 +246,10 @@ func (h *compiled) run(ctx context.Context, in Input, places chan struct{}) (r R
 	return r
 }
 
-var errTimeout = errors.New("the time of the hook is over")
+var (
+	errTimeout = errors.New("the time of the hook is over")
+	errAgain   = errors.New("the call comes from this hook itself: leave such calls out with match or when")
+)
 
 // settle takes out what means nothing at the event, and refuses what cannot be used.
 func (r *Report) settle(observes bool) error {
@@ -227,6 +277,7 @@ type Info struct {
 	Kind     string   `json:"kind"`
 	Does     string   `json:"does"`
 	Match    []string `json:"match,omitempty"`
+	Matcher  string   `json:"matcher,omitempty"`
 	When     string   `json:"when,omitempty"`
 	Profile  []string `json:"profile,omitempty"`
 	Timeout  string   `json:"timeout"`
@@ -242,7 +293,7 @@ func (s *Set) List() []Info {
 	}
 	all := make([]Info, len(s.hooks))
 	for i, h := range s.hooks {
-		all[i] = Info{h.Name, h.Events, h.kind, h.does(), h.Rule.Match, h.Rule.When, h.Rule.Profile, h.Timeout.String(), h.Fail,
+		all[i] = Info{h.Name, h.Events, h.kind, h.does(), h.Rule.Match, h.Matcher, h.Rule.When, h.Rule.Profile, h.Timeout.String(), h.Fail,
 			h.Observes, h.Place}
 	}
 	return all
@@ -253,7 +304,7 @@ func (s *Set) Test(ctx context.Context, name string, in Input) (r Report, matche
 	if s != nil {
 		for _, h := range s.hooks {
 			if h.Name == name {
-				return h.run(ctx, in, s.places), h.matcher.Matches(policy.NewSubject(*in.Request)), true
+				return h.run(ctx, in, s.places), h.isFor(in.Request.Tool) && h.matcher.Matches(policy.NewSubject(*in.Request)), true
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type hooksShape struct {
 
 func hooksOf() hooksShape {
 	return hooksShape{shape.ListAt(shape.Object[configuredHook]{Fields: hookKeys,
-		Meant: map[string]string{"matcher": "match", "tool": "match", "tools": "match", "if": "when", "condition": "when", "events": "event",
+		Meant: map[string]string{"tool": "match", "tools": "match", "if": "when", "condition": "when", "events": "event",
 			"http": "url", "exec": "command", "run": "command", "patch": "rewrite"},
 		Extra: shape.Schema{"type": "object", "required": []string{"event"}}})}
 }
@@ -45,6 +45,8 @@ func hookKeys(h *configuredHook) []shape.Field {
 		shape.Must(shape.Key("event", "When it runs: pre_tool_use, post_tool_use, post_tool_use_failure, permission_request, permission_decision or "+
 			"result_persistence; several as a list.", hookEvents{}, &h.Events)),
 		shape.Key("match", `Tools, as globs over canonical names: "mcp.github.*" (default all).`, words, &h.Rule.Match),
+		shape.Key("matcher", "Or a matcher of Claude Code, over names like mcp__server__tool: names with | between them, or a regular expression.",
+			shape.Text{Empty: true}, &h.Matcher),
 		shape.Key("tags", "Tools with one of these tags, as tools show prints them.", words, &h.Rule.Tags),
 		shape.Key("server", "Tools of these servers or toolsets, as globs.", words, &h.Rule.Server),
 		shape.Key("profile", "Calls through these profiles, as globs.", words, &h.Rule.Profile),

@@ -49,6 +49,14 @@ func (p *Pipeline) preHooks(ctx context.Context, inv *invocation) error {
 	if plan == nil {
 		return nil
 	}
+	again, err := plan.Again(c.Meta, func() (hook.Input, error) { return p.hookInput(ctx, inv, hook.PreToolUse) })
+	if err != nil {
+		return err
+	}
+	if again != "" {
+		return &tool.Failure{Class: tool.ClassHookBlocked, Code: "hook_recursion", Message: fmt.Sprintf("the hook %q has made this call, which "+
+			"would run it again, and so nothing ran. The person who runs the hub can leave such calls out with match or when", again)}
+	}
 	inv.hooks = &hooked{plan: plan}
 	return p.runHooks(ctx, inv, hook.PreToolUse)
 }
