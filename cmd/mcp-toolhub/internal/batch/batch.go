@@ -5,6 +5,7 @@ package batch
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -76,7 +77,8 @@ func (o Options) run(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 	b := newBatch(o, e, r)
 	b.run(ctx)
 	if ctx.Err() != nil {
-		return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "the batch was canceled", Cause: context.Cause(ctx)}
+		return tool.Reply{}, &tool.Failure{Class: tool.ClassCanceled, Message: "the batch was canceled", Cause: context.Cause(ctx),
+			OutcomeUnknown: slices.ContainsFunc(b.members, (*member).mayHaveWritten)}
 	}
 	return b.reply(), nil
 }

@@ -41,6 +41,11 @@ type member struct {
 // failed reports whether the call has not succeeded. It is called after done.
 func (m *member) failed() bool { return m.Status != tool.StatusSucceeded }
 
+// mayHaveWritten reports whether the call may have had an effect. It is called after done.
+func (m *member) mayHaveWritten() bool {
+	return !m.reads && (!m.failed() || m.Class == tool.ClassExecutionFailed || m.Error != nil && m.Error.OutcomeUnknown)
+}
+
 func newBatch(o Options, e *tool.Execution, r *request) *batch {
 	b := &batch{Options: o, request: r, execution: e, places: make(chan struct{}, r.MaxParallel)}
 	b.reporting = reporting{total: len(r.Calls), send: e.Progress}

@@ -106,5 +106,8 @@ func (inv *invocation) withoutServer() (tool.CancelDelivery, tool.CancelOutcome)
 	return tool.DeliveryAcknowledged, tool.OutcomeBeforeEffect // a tool of the hub that it has ended
 }
 
-// onlyReads reports whether the invocation's tool is known to have no effect.
-func (inv *invocation) onlyReads() bool { return inv.facts != nil && inv.facts.ReadOnly.Value }
+// onlyReads reports whether the invocation's tool is known to have no effect. The facts of a batch are without those of its calls.
+func (inv *invocation) onlyReads() bool {
+	batches := inv.listed != nil && inv.listed.Tool.Hub != nil && inv.listed.Tool.Hub.Batches
+	return inv.facts != nil && inv.facts.ReadOnly.Value && !batches
+}
