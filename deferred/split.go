@@ -150,8 +150,8 @@ func (l *Loader) report(before, s *split) {
 // directView is a direct view as clients get it.
 type directView struct{ full, out *tool.Surface }
 
-// directView returns a direct view with tool_batch, which can be called there and is not listed. It records a view that is new or
-// changed.
+// directView returns a direct view with the hub's batch tool, which can be called there and is not listed. It records a view that is
+// new or changed.
 func (l *Loader) directView(full *tool.Surface) *tool.Surface {
 	key := splitKey{profile: full.Profile, style: full.Style, audience: full.Audience}
 	l.mu.Lock()
