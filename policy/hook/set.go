@@ -154,21 +154,25 @@ type Moment struct {
 // Run runs the hooks of e that match, in the order of the config. Hooks that only look run beside each other where nothing stands
 // between them. The error is that of the moment.
 func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
+	now := present{event: e, moment: m}
 	var together []*compiled
 	flush := func() error {
 		defer func() { together = nil }()
-		return p.runTogether(ctx, e, m, together)
+		return p.runTogether(ctx, &now, together)
 	}
 	for _, h := range p.hooks {
 		if !slices.Contains(h.Events, e) {
 			continue
 		}
-		if h.Observes && len(together) < observers {
-			together = append(together, h)
+		if matches, err := now.matches(h); err != nil {
+			return err
+		} else if !matches {
 			continue
 		}
-		if err := flush(); err != nil {
-			return err
+		if !h.Observes || len(together) == observers {
+			if err := flush(); err != nil {
+				return err
+			}
 		}
 		if together = append(together, h); h.Observes {
 			continue
@@ -180,27 +184,55 @@ func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
 	return flush()
 }
 
-// runTogether runs hooks beside each other, and reports them in order.
-func (p *Plan) runTogether(ctx context.Context, e Event, m Moment, hooks []*compiled) error {
-	if len(hooks) == 0 {
+// present is the call as it is now. It is looked at once for all hooks between two that run.
+type present struct {
+	event   Event
+	moment  Moment
+	input   *Input // nil: nobody has looked yet
+	subject *policy.Subject
+}
+
+func (n *present) look() error {
+	if n.input != nil {
 		return nil
 	}
-	in, err := m.Input()
+	in, err := n.moment.Input()
 	if err != nil {
 		return err
 	}
-	in.Event = e
-	sub := policy.NewSubject(*in.Request)
-	hooks = slices.DeleteFunc(hooks, func(h *compiled) bool { return h.matcher.Varies() && !h.matcher.Matches(sub) })
+	in.Event = n.event
+	n.input, n.subject = &in, policy.NewSubject(*in.Request)
+	return nil
+}
+
+// matches reports whether h, of a plan for such calls, is for this one.
+func (n *present) matches(h *compiled) (bool, error) {
+	if !h.matcher.Varies() {
+		return true, nil
+	}
+	err := n.look()
+	return err == nil && h.matcher.Matches(n.subject), err
+}
+
+// runTogether runs hooks beside each other, and reports them in order.
+func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled) error {
+	if len(hooks) == 0 {
+		return nil
+	}
+	if err := now.look(); err != nil {
+		return err
+	}
+	in := *now.input
+	now.input = nil // it may be another one afterwards
 	reports := make([]Report, len(hooks))
 	var running sync.WaitGroup
 	for i, h := range hooks {
-		m.Started(h.Name)
+		now.moment.Started(h.Name)
 		running.Go(func() { reports[i] = h.run(ctx, in, p.set.places) })
 	}
 	running.Wait()
 	for i := range reports {
-		if err := m.Ended(&reports[i]); err != nil {
+		if err := now.moment.Ended(&reports[i]); err != nil {
 			return err
 		}
 	}

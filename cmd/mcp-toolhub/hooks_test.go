@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// hookEndpoint is a hook behind HTTP. It keeps what it is sent, and answers with what answer makes of that.
+type hookEndpoint struct {
+	url    string
+	answer func(r *http.Request, call hookCall) string
+
+	mu    sync.Mutex
+	calls []hookCall
+}
+
+// hookCall is what a hook is sent, as far as the tests look at it.
+type hookCall struct {
+	Event     string          `json:"hook_event_name"`
+	Tool      string          `json:"tool_name"`
+	Input     map[string]any  `json:"tool_input"`
+	Response  json.RawMessage `json:"tool_response"`
+	Interrupt bool            `json:"is_interrupt"`
+	Hub       struct {
+		Class string `json:"error_class"`
+	} `json:"toolhub"`
+}
+
+func startHookEndpoint(t *testing.T, answer func(*http.Request, hookCall) string) *hookEndpoint {
+	e := &hookEndpoint{answer: answer}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var call hookCall
+		if err == nil {
+			err = json.Unmarshal(body, &call)
+		}
+		if err != nil || r.Header.Get("Authorization") != "Bearer 12" {
+			t.Errorf("a hook is sent %s with %v, %v", body, r.Header, err)
+		}
+		e.mu.Lock()
+		e.calls = append(e.calls, call)
+		e.mu.Unlock()
+		_, _ = io.WriteString(w, e.answer(r, call))
+	}))
+	t.Cleanup(s.Close)
+	e.url = s.URL
+	return e
+}
+
+// count is how many calls of a tool have come at the event.
+func (e *hookEndpoint) count(event, tool string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.calls {
+		if c.Event == event && c.Tool == tool {
+			n++
+		}
+	}
+	return n
+}
+
+// hooked is a config of the server s with the hook e at these events.
+func (e *hookEndpoint) hooked(t *testing.T, tools []string, events ...string) string {
+	var list []json.RawMessage
+	for _, name := range tools {
+		list = append(list, upstreamtest.Tool(name))
+	}
+	return configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: list})}, map[string]any{"hooks": []any{
+		map[string]any{"event": events, "url": e.url, "headers": map[string]any{"Authorization": "Bearer 12"}}}})
+}
+
+// TestHooksOfManyCalls: a hook behind HTTP speaks to the client and the model, and each of 100 calls at once has its own runs of it.
+func TestHooksOfManyCalls(t *testing.T) {
+	t.Parallel()
+	e := startHookEndpoint(t, func(_ *http.Request, c hookCall) string {
+		if c.Event == "PreToolUse" {
+			return fmt.Sprintf(`{"systemMessage":"a message for people","toolhub":{"progress":[{"message":"looking at %s"}]}}`, c.Input["text"])
+		}
+		if !strings.Contains(string(c.Response), fmt.Sprint(c.Input["text"])+`"`) {
+			t.Errorf("the hook for %v sees %s", c.Input, c.Response)
+		}
+		return fmt.Sprintf(`{"hookSpecificOutput":{"additionalContext":"seen %s"}}`, c.Input["text"])
+	})
+	h := startHub(t, "hub.json", e.hooked(t, []string{"echo"}, "pre_tool_use", "post_tool_use"))
+	w := wireHTTP(t, h.url+"/mcp", rev2025)
+	w.open().awaitTools("mcp.s.echo")
+	messages := strings.Join(w.send(w.call("mcp.s.echo", `{"text":"one"}`, `"progressToken":"p"`)), "\n")
+	for _, want := range []string{`"method":"notifications/progress"`, `"progressToken":"p"`, `"message":"looking at one"`, `"text":"seen one"`} {
+		if !strings.Contains(messages, want) {
+			t.Errorf("the client gets no %s:\n%s", want, messages)
+		}
+	}
+	if strings.Contains(messages, "for people") {
+		t.Errorf("the client gets what is for people:\n%s", messages)
+	}
+	var all sync.WaitGroup
+	for i := range 100 {
+		text := fmt.Sprintf("call %d", i)
+		request := w.newRequest(w.call("mcp.s.echo", `{"text":"`+text+`"}`, ""))
+		all.Go(func() {
+			resp, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || strings.Count(string(body), `"text":"seen `) != 1 || !strings.Contains(string(body), `"text":"seen `+text+`"`) {
+				t.Errorf("%s answers %s, %v", text, body, err)
+			}
+		})
+	}
+	all.Wait()
+	if pre, post := e.count("PreToolUse", "mcp__s__echo"), e.count("PostToolUse", "mcp__s__echo"); pre != 101 || post != 101 {
+		t.Errorf("101 calls have %d runs before and %d after them", pre, post)
+	}
+}
+
+// TestHooksOfCanceledCalls: the hooks of a failure run for a call that is canceled while its tool runs, once. A call that is canceled
+// while a hook runs ends at once, the hook with it, and its tool does not run.
+func TestHooksOfCanceledCalls(t *testing.T) {
+	t.Parallel()
+	e := startHookEndpoint(t, func(r *http.Request, c hookCall) string {
+		if c.Event == "PreToolUse" && c.Tool == "mcp__s__echo" {
+			<-r.Context().Done()
+		}
+		if c.Event == "PostToolUseFailure" && (!c.Interrupt || c.Hub.Class != "canceled") {
+			t.Errorf("the hook of a canceled call sees %+v", c)
+		}
+		return ""
+	})
+	config := e.hooked(t, []string{"echo", "hang"}, "pre_tool_use", "post_tool_use", "post_tool_use_failure")
+	overCancelingClients(t, config, []string{"mcp.s.echo", "mcp.s.hang"}, func(c *canceling) {
+		runs := c.w.call("mcp.s.hang", `{"begin":true}`, `"progressToken":"p"`)
+		before := e.count("PostToolUseFailure", "mcp__s__hang")
+		stop := c.begin(runs)
+		c.cancel(runs, stop)
+		c.ended("mcp.s.hang", "notification", "sent", "unknown")
+		if e.count("PostToolUseFailure", "mcp__s__hang") <= before {
+			t.Error("the hook of the failure has not run")
+		}
+		waits, asked := c.w.call("mcp.s.echo", `{}`, ""), e.count("PreToolUse", "mcp__s__echo")
+		giveUp := c.send(waits)
+		eventually(c.t, "the hook runs", func() bool { return e.count("PreToolUse", "mcp__s__echo") > asked })
+		c.cancel(waits, giveUp)
+		c.ended("mcp.s.echo", "notification", "not_needed", "stopped_before_effect")
+	})
+	t.Cleanup(func() { // after the four clients
+		if hang, echo := e.count("PostToolUseFailure", "mcp__s__hang"), e.count("PostToolUse", "mcp__s__echo"); hang != 4 || echo != 0 {
+			t.Errorf("the four calls that ran have %d runs after them, and those that did not %d", hang, echo)
+		}
+	})
+}
