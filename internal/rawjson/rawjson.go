@@ -8,9 +8,11 @@ package rawjson
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -59,6 +61,9 @@ type Member struct {
 
 // Is reports whether the member's key is name once its escapes are decoded.
 func (m Member) Is(name string) bool {
+	if len(m.Key) > 0 && len(name) > 0 && m.Key[0] != name[0] && m.Key[0] != '\\' && m.Key[0] < utf8.RuneSelf {
+		return false // as it stands for itself, whatever follows
+	}
 	if plain(m.Key) {
 		return string(m.Key) == name
 	}
@@ -421,7 +426,16 @@ func skipSpace(text []byte, i int) int {
 
 // skipString returns the index after the string that begins at i, or len(text) where it does not end.
 func skipString(text []byte, i int) int {
-	for i++; i < len(text); i++ {
+	i++
+	for few := i + 32; i < few && len(text)-i >= 8; i += 8 { // nearly all strings are short
+		if found := special(binary.LittleEndian.Uint64(text[i:])); found != 0 {
+			if at := i + bits.TrailingZeros64(found)/8; text[at] == '"' {
+				return at + 1
+			}
+			break
+		}
+	}
+	for ; i < len(text); i++ {
 		n := bytes.IndexByte(text[i:], '"')
 		if n < 0 {
 			return len(text)
@@ -453,11 +467,13 @@ func skipValue(text []byte, i int) int {
 	case '{', '[':
 		return skipNested(text, i)
 	}
-	for start := i; ; i++ {
-		if i == len(text) || bytes.IndexByte([]byte(",]} \t\r\n:\"{["), text[i]) >= 0 {
-			return max(i, start)
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case ',', ']', '}', ' ', '\t', '\r', '\n', ':', '"', '{', '[':
+			return i
 		}
 	}
+	return i
 }
 
 // skipNested returns the index after the object or array that begins at i, or i where it does not end.
