@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -224,8 +225,13 @@ func (p *splitting) made(s *split) bool {
 // split copies p, so that only a call that splits allocates.
 func (p splitting) split() *split {
 	p.costs = make(map[*byte]int, len(p.full.Listed))
-	for _, t := range p.full.Listed {
-		p.tokens += p.cost(t)
+	costs := make([]int, len(p.full.Listed))
+	parallel.Do(len(costs), func(i int) { costs[i] = p.estimated(p.full.Listed[i].Declaration) })
+	for i, t := range p.full.Listed {
+		p.tokens += costs[i]
+		if len(t.Declaration) > 0 {
+			p.costs[&t.Declaration[0]] = costs[i]
+		}
 	}
 	why := p.reason()
 	var listed, deferred []tool.Listed
@@ -332,21 +338,28 @@ func (p *splitting) pinned(t tool.Listed) string {
 // client pays for them, whatever it works on.
 const declaredShare = 10
 
-// cost estimates what a tool costs. What was estimated before is not estimated again.
+// cost is what a tool costs.
 func (p *splitting) cost(t tool.Listed) int {
 	if len(t.Declaration) == 0 {
 		return 0
 	}
 	at := &t.Declaration[0]
 	cost, known := p.costs[at]
-	if !known && p.before != nil {
-		cost, known = p.before.costs[at]
-	}
 	if !known {
-		cost = estimate(t.Declaration)
+		cost = p.estimated(t.Declaration)
+		p.costs[at] = cost
 	}
-	p.costs[at] = cost
 	return cost
+}
+
+// estimated estimates what a declaration costs. What was estimated before is not estimated again.
+func (p *splitting) estimated(declaration json.RawMessage) int {
+	if len(declaration) > 0 && p.before != nil {
+		if cost, known := p.before.costs[&declaration[0]]; known {
+			return cost
+		}
+	}
+	return estimate(declaration)
 }
 
 // renamed shows a tool under its canonical name: the name that it would have is the hub's own on this surface.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -91,27 +92,29 @@ type space struct {
 	entries  []*entry          // admitted, in the order of lists
 	owners   map[string]*entry // by canonical, safe and short name; of two of the same name, as twins may have, one
 	twins    []*entry          // refused because of one another
-	refusals []refusal
-	cache    map[any]*entry // of every tool or prompt, by its pointer; refused ones too
+	refusals []refusal         // by catalogs, then by admit
+	judged   []*entry          // by admit: all
+	found    []refusal         // by admit
+	cache    map[any]*entry    // of every tool or prompt, by its pointer; refused ones too
 }
 
-// newSpace returns an empty space that holds up to size subjects.
-func newSpace(size int) *space {
-	return &space{owners: make(map[string]*entry, 3*size), cache: make(map[any]*entry, size)}
-}
-
-// enter returns the entry of s, which is at key in its catalog. What old, the space of before, knows of the same
-// subject is not computed again.
-func (sp *space) enter(key any, s func() subject, old *space) *entry {
-	if sp.cache[key] != nil {
-		return newEntry(s()) // listed twice: each occurrence is an entry of its own, so that they are found to collide
+// enter returns the entries of n subjects, with their keys: where they are in their catalog. What old, the space of before, knows
+// of the same subject is not computed again.
+func (sp *space) enter(n int, key func(i int) any, subject func(i int) subject, old *space) []*entry {
+	all := make([]*entry, n)
+	parallel.Do(n, func(i int) {
+		if all[i] = old.cache[key(i)]; all[i] == nil {
+			all[i] = newEntry(subject(i))
+		}
+	})
+	for i, e := range all {
+		if sp.cache[key(i)] == nil {
+			sp.cache[key(i)] = e
+		} else if sp.cache[key(i)] == e { // listed twice: each occurrence is an entry of its own, so that they are found to collide
+			all[i] = newEntry(subject(i))
+		}
 	}
-	e := old.cache[key]
-	if e == nil {
-		e = newEntry(s())
-	}
-	sp.cache[key] = e
-	return e
+	return all
 }
 
 // pair is the first two of the entries that share a key, and the first whose origin differs from the first one's.
@@ -204,12 +207,18 @@ func (r rivals) of(e *entry) (twin *entry, code string) {
 }
 
 // admit refuses the entries with a fault. Of the others it admits those that cannot be taken for one another, and
-// refuses all that can: to keep the first of two would let whoever comes first decide.
-func (sp *space) admit(all []*entry) {
+// refuses all that can: to keep the first of two would let whoever comes first decide. Where old has judged the same, so it stays.
+func (sp *space) admit(all []*entry, old *space) {
+	if sp.judged = all; slices.Equal(all, old.judged) && old.owners != nil {
+		sp.entries, sp.owners, sp.twins, sp.found = old.entries, old.owners, old.twins, old.found
+		sp.refusals = append(sp.refusals, sp.found...)
+		return
+	}
+	sp.owners = make(map[string]*entry, 3*len(all))
 	candidates := make([]*entry, 0, len(all))
 	for _, e := range all {
 		if e.fault != nil {
-			sp.refusals = append(sp.refusals, refusal{e.server, string(e.name), true, *e.fault})
+			sp.found = append(sp.found, refusal{e.server, string(e.name), true, *e.fault})
 			continue
 		}
 		candidates = append(candidates, e)
@@ -217,7 +226,7 @@ func (sp *space) admit(all []*entry) {
 	r := findRivals(candidates)
 	for _, e := range candidates {
 		if twin, code := r.of(e); twin != nil {
-			sp.refusals = append(sp.refusals, refusal{e.server, string(e.name), true, conflictExclusion(e, twin, code)})
+			sp.found = append(sp.found, refusal{e.server, string(e.name), true, conflictExclusion(e, twin, code)})
 			sp.twins = append(sp.twins, e)
 			continue
 		}
@@ -229,6 +238,7 @@ func (sp *space) admit(all []*entry) {
 			sp.owners[name] = e
 		}
 	}
+	sp.refusals = append(sp.refusals, sp.found...)
 }
 
 // conflictExclusion says that e is not offered because of twin.

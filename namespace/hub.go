@@ -54,7 +54,7 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 	for _, c := range catalogs {
 		tools, prompts, links = tools+len(c.Tools), prompts+len(c.Prompts), links+len(c.Resources)+len(c.Templates)
 	}
-	h := &hub{tools: newSpace(tools), prompts: newSpace(prompts),
+	h := &hub{tools: &space{cache: make(map[any]*entry, tools)}, prompts: &space{cache: make(map[any]*entry, prompts)},
 		said: make(map[string]string), links: make(map[*tool.Offer]*link, links)}
 	allTools, allPrompts := make([]*entry, 0, tools), make([]*entry, 0, prompts)
 	for _, c := range catalogs {
@@ -69,8 +69,8 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 			h.tools.refusals = append(h.tools.refusals, r)
 		}
 	}
-	h.tools.admit(allTools)
-	h.prompts.admit(allPrompts)
+	h.tools.admit(allTools, old.tools)
+	h.prompts.admit(allPrompts, old.prompts)
 	return h
 }
 
@@ -82,17 +82,14 @@ func (h *hub) take(c tool.Catalog, old *hub) *origin {
 	}
 	h.said[c.Instructions] = said
 	o := &origin{server: c.Server, source: c.Source, instructions: said, pending: c.Pending, abilities: c.Abilities}
-	for _, t := range c.Tools {
-		o.tools = append(o.tools, h.tools.enter(t, func() subject {
-			return subject{name: t.Name, server: t.Server, native: t.Native, declaration: t.Declaration, tool: t}
-		}, old.tools))
-	}
-	for i := range c.Prompts {
+	o.tools = h.tools.enter(len(c.Tools), func(i int) any { return c.Tools[i] }, func(i int) subject {
+		t := c.Tools[i]
+		return subject{name: t.Name, server: t.Server, native: t.Native, declaration: t.Declaration, tool: t}
+	}, old.tools)
+	o.prompts = h.prompts.enter(len(c.Prompts), func(i int) any { return &c.Prompts[i] }, func(i int) subject {
 		p := &c.Prompts[i]
-		o.prompts = append(o.prompts, h.prompts.enter(p, func() subject {
-			return subject{name: o.name(p.Native), server: c.Server, native: p.Native, declaration: p.Declaration}
-		}, old.prompts))
-	}
+		return subject{name: o.name(p.Native), server: c.Server, native: p.Native, declaration: p.Declaration}
+	}, old.prompts)
 	for i := range c.Resources {
 		o.resources = append(o.resources, h.link(c.Server, &c.Resources[i], newResource, old))
 	}

@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -113,6 +114,9 @@ func repaged(declaration json.RawMessage, page string) (json.RawMessage, error) 
 
 // pageOf returns the URI of the resource that a tool's declaration names as its user interface (MCP Apps), or "".
 func pageOf(declaration json.RawMessage) string {
+	if !bytes.Contains(declaration, []byte(`"_meta"`)) && !bytes.Contains(declaration, []byte(`\u`)) {
+		return "" // as nearly always; an escape may write the key otherwise
+	}
 	meta := rawjson.GetObject(declaration, "_meta")
 	value, _ := rawjson.Get(meta, metaPage)
 	if v, ok := rawjson.Get(rawjson.GetObject(meta, metaUI), "resourceUri"); ok {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -55,8 +56,10 @@ func (s *selection) take(sp *space, offers func(server string) bool, selects fun
 // sum computes the digest.
 func (s *selection) sum() {
 	sum := sha256.New()
+	var name []byte
 	for _, e := range s.visible {
-		fmt.Fprintf(sum, "%q", e.name)
+		name = strconv.AppendQuote(name[:0], string(e.name))
+		sum.Write(name)
 		sum.Write(e.digest[:])
 	}
 	for _, e := range s.twins { // in style native they keep others from being listed
@@ -107,7 +110,7 @@ type styledSelection struct {
 	entries  []*entry
 	rows     []row // of entries, by index
 	excluded []tool.Exclusion
-	names    naming
+	names    func() map[string]int // the names that resolve
 	digest   string
 }
 
@@ -127,41 +130,47 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 		shown[i] = s.shownIn(style, i, e)
 	}
 	refused := s.refuse(style, shown)
-	l := styledSelection{excluded: append([]tool.Exclusion(nil), s.excluded...), names: newNaming(len(s.visible)),
+	at := make([]int, len(s.visible)) // in the list
+	l := styledSelection{excluded: append([]tool.Exclusion(nil), s.excluded...), names: func() map[string]int { return s.named(shown, at) },
 		entries: make([]*entry, 0, len(s.visible)), rows: make([]row, 0, len(s.visible))}
+	made, faults := make([]row, len(s.visible)), make([]error, len(s.visible))
+	parallel.Do(len(s.visible), func(i int) {
+		if _, ok := refused[i]; !ok {
+			made[i], faults[i] = s.row(i, shown[i], rows)
+		}
+	})
 	sum := sha256.New()
 	for i, e := range s.visible {
 		if x, ok := refused[i]; ok {
-			l.excluded = append(l.excluded, x)
-			l.names.add(nobody, e, string(e.name), toolOverride{})
+			l.excluded, at[i] = append(l.excluded, x), nobody
 			continue
 		}
-		r, ok := rows[e]
-		if page := s.pageIn(e); !ok || r.shown != shown[i] || r.page != page {
-			declaration, err := declare(e.declaration, shown[i], s.overrides[i])
-			if err == nil && page != "" {
-				declaration, err = repaged(declaration, page)
-			}
-			if err != nil {
-				l.excluded = append(l.excluded, tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: codeDeclaration,
-					Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
-				continue
-			}
-			r = row{shown: shown[i], page: page, declaration: declaration, digest: sha256.Sum256(declaration)}
+		if err := faults[i]; err != nil {
+			l.excluded = append(l.excluded, tool.Exclusion{Tool: string(e.name), Origin: e.server, Code: codeDeclaration,
+				Reason: fmt.Sprintf("the declaration cannot be written (%v): have the server's author mend it", err)})
+			at[i] = nameless
+			continue
 		}
-		l.names.add(len(l.entries), e, shown[i], s.overrides[i])
-		if s.direct {
-			l.names.claim(len(l.entries), byListing, shown[i])
-		}
-		l.entries, l.rows = append(l.entries, e), append(l.rows, r)
+		at[i], l.entries, l.rows = len(l.entries), append(l.entries, e), append(l.rows, made[i])
 		// The declaration holds the shown name, so its digest covers both.
-		sum.Write(r.digest[:])
-	}
-	for _, e := range s.twins {
-		l.names.add(nobody, e, string(e.name), toolOverride{})
+		sum.Write(made[i].digest[:])
 	}
 	l.digest = hex.EncodeToString(sum.Sum(nil))
 	return l
+}
+
+// row returns how visible[i] is listed under the name shown. rows are those of the previous styledSelection.
+func (s *selection) row(i int, shown string, rows map[*entry]row) (row, error) {
+	e := s.visible[i]
+	page := s.pageIn(e)
+	if r, ok := rows[e]; ok && r.shown == shown && r.page == page {
+		return r, nil
+	}
+	declaration, err := declare(e.declaration, shown, s.overrides[i])
+	if err == nil && page != "" {
+		declaration, err = repaged(declaration, page)
+	}
+	return row{shown: shown, page: page, declaration: declaration, digest: sha256.Sum256(declaration)}, err
 }
 
 // shownIn returns the name under which visible[i] would be listed.
@@ -331,10 +340,31 @@ const (
 	byBare                   // the origin's own name, or the profile's, with nothing before it
 )
 
-// nobody is the index of what is not on the surface: a name that it claims stands for nothing.
-const nobody = -1
+// Indexes of what is not on the surface: a name that nobody claims stands for nothing, and the nameless claim none.
+const (
+	nobody   = -1
+	nameless = -2
+)
 
-func newNaming(subjects int) naming { return naming{make(map[string]claim, 4*subjects)} }
+// named returns the names that resolve where visible is shown under these names, at these places.
+func (s *selection) named(shown []string, at []int) map[string]int {
+	n := naming{make(map[string]claim, 4*len(s.visible))}
+	for i, e := range s.visible {
+		switch {
+		case at[i] == nobody:
+			n.add(nobody, e, string(e.name), toolOverride{})
+		case at[i] >= 0:
+			n.add(at[i], e, shown[i], s.overrides[i])
+			if s.direct {
+				n.claim(at[i], byListing, shown[i])
+			}
+		}
+	}
+	for _, e := range s.twins {
+		n.add(nobody, e, string(e.name), toolOverride{})
+	}
+	return n.resolvable()
+}
 
 // add enters the names of the tool at index.
 func (n naming) add(index int, e *entry, shown string, d toolOverride) {

@@ -35,7 +35,7 @@ type view struct {
 // built is a surface, with what the next one can take over.
 type built struct {
 	surface        *tool.Surface
-	tools, prompts map[*entry]row
+	tools, prompts styledSelection
 }
 
 // newView selects what p shows of h.
@@ -203,16 +203,16 @@ func (v *view) build(style Style, old *built) *built {
 	if old == nil {
 		old = &built{}
 	}
-	tools := v.tools.inStyle(style, old.tools)
+	tools := v.tools.inStyle(style, old.tools.byEntry())
 	listed := make([]tool.Listed, 0, len(tools.entries))
 	for i, e := range tools.entries {
 		listed = append(listed, tool.Listed{Name: tools.rows[i].shown, Tool: e.tool, Declaration: tools.rows[i].declaration,
 			Page: tools.rows[i].page})
 	}
-	prompts := v.prompts.inStyle(style, old.prompts)
-	b := &built{tools: tools.byEntry(), prompts: prompts.byEntry()}
+	prompts := v.prompts.inStyle(style, old.prompts.byEntry())
+	b := &built{tools: tools, prompts: prompts}
 	id := tool.SurfaceID("srf_" + tools.digest[:26])
-	b.surface = tool.NewSurface(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names.resolvable())
+	b.surface = tool.NewSurfaceNamed(id, v.profile.Name, string(style), tools.digest, listed, tools.excluded, tools.names)
 	b.surface.Features = v.features(prompts)
 	b.surface.ForClient = v.profile.Style == StyleAuto
 	return b
@@ -241,5 +241,5 @@ func (v *view) features(prompts styledSelection) *tool.Features {
 	}
 	f.Abilities.Prompts = f.Abilities.Prompts || len(f.Prompts) > 0
 	f.Abilities.Resources = f.Abilities.Resources || len(f.Resources)+len(f.Templates) > 0
-	return tool.NewFeatures(f, prompts.names.resolvable(), s.owner)
+	return tool.NewFeatures(f, prompts.names(), s.owner)
 }

@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -40,12 +41,12 @@ type Surface struct {
 	// MaxTools bounds how many tools the client is known to take at once; 0 where that is not known.
 	MaxTools int
 
-	names    map[string]*Listed
-	withheld map[Name]*Tool     // the hub's own tools that the policy leaves out
-	full     *Surface           // before the policy left tools out; nil where it leaves none out
-	hidden   map[Name]string    // what keeps each of those out
-	own      map[string]*Listed // the hub's own tools
-	ownFirst bool               // own goes before names
+	names    func() map[string]*Listed // made when first asked for: nobody resolves a name of most surfaces
+	withheld map[Name]*Tool            // the hub's own tools that the policy leaves out
+	full     *Surface                  // before the policy left tools out; nil where it leaves none out
+	hidden   map[Name]string           // what keeps each of those out
+	own      map[string]*Listed        // the hub's own tools
+	ownFirst bool                      // own goes before names
 	aliases  map[string]*Listed
 	deferred map[Name]*Listed
 	given    *atomic.Bool // nil where nothing was split from it
@@ -92,12 +93,21 @@ func (s *Surface) KeepListText(modern bool, text []byte) { s.texts.of(modern).St
 // NewSurface returns the surface of listed, which it keeps. names maps every name that resolves (shown, canonical and
 // those of the other styles) to an index in listed; a name that stands for two tools is left out of it.
 func NewSurface(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion, names map[string]int) *Surface {
-	s := &Surface{ID: id, Profile: profile, Style: style, Digest: digest, Listed: listed, Excluded: excluded,
-		names: make(map[string]*Listed, len(names)), texts: new(listTexts), record: new(atomic.Pointer[SurfaceRecord])}
-	for name, i := range names {
-		s.names[name] = &listed[i]
+	return NewSurfaceNamed(id, profile, style, digest, listed, excluded, func() map[string]int { return names })
+}
+
+// NewSurfaceNamed is NewSurface with names that are made when the first of them is resolved, at most once.
+func NewSurfaceNamed(id SurfaceID, profile, style, digest string, listed []Listed, excluded []Exclusion, names func() map[string]int) *Surface {
+	resolve := func() map[string]*Listed {
+		indexes := names()
+		all := make(map[string]*Listed, len(indexes))
+		for name, i := range indexes {
+			all[name] = &listed[i]
+		}
+		return all
 	}
-	return s
+	return &Surface{ID: id, Profile: profile, Style: style, Digest: digest, Listed: listed, Excluded: excluded,
+		names: sync.OnceValue(resolve), texts: new(listTexts), record: new(atomic.Pointer[SurfaceRecord])}
 }
 
 // CodePolicyBlocked is the Exclusion.Code of tools that the policy leaves out.
@@ -135,12 +145,16 @@ func (s *Surface) Without(hidden map[Name]string, own ...*HubTool) *Surface {
 	out.Digest = Digest(append(text, names...))
 	out.Audience = Digest(names) // the same while other tools come and go
 	out.ID = SurfaceID("srf_" + out.Digest[:26])
-	out.names = make(map[string]*Listed, len(s.names))
-	for name, l := range s.names {
-		if i, ok := at[l.Tool.Name]; ok {
-			out.names[name] = &out.Listed[i]
+	listed := out.Listed
+	out.names = sync.OnceValue(func() map[string]*Listed {
+		names := make(map[string]*Listed, len(s.names()))
+		for name, l := range s.names() {
+			if i, ok := at[l.Tool.Name]; ok {
+				names[name] = &listed[i]
+			}
 		}
-	}
+		return names
+	})
 	return &out
 }
 
@@ -150,7 +164,7 @@ func (s *Surface) Resolve(name string) (*Listed, bool) {
 	if isOwn && s.ownFirst {
 		return own, true
 	}
-	if l, ok := s.names[name]; ok {
+	if l, ok := s.names()[name]; ok {
 		return l, true
 	}
 	if isOwn {
@@ -163,7 +177,7 @@ func (s *Surface) Resolve(name string) (*Listed, bool) {
 // NamesOf returns all names of the tool of that canonical name on this surface, sorted.
 func (s *Surface) NamesOf(tool Name) []string {
 	var names []string
-	for _, known := range []map[string]*Listed{s.names, s.aliases} {
+	for _, known := range []map[string]*Listed{s.names(), s.aliases} {
 		for name, l := range known {
 			if l.Tool.Name == tool {
 				names = append(names, name)
