@@ -75,7 +75,7 @@ func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 		c.generation = generation{older: older, slowProbe: older}
 		return nil, f
 	}
-	c.slowProbe = c.slowProbe && c.skipsProbe() || sess.unanswered
+	c.slowProbe = c.slowProbe && c.skipsProbe() || sess.undiscovered
 	c.older, c.inferred = sess.version < hop.Modern, false
 	return sess, nil
 }
@@ -97,7 +97,7 @@ func (c *connector) handshake(ctx context.Context, sess *session, conn *streamCo
 		return sdk, err
 	}
 	sess.established(sdk, &conn.declared, c.hubVersion, c.redact)
-	sess.unanswered = conn.probe.isUnanswered()
+	sess.undiscovered = conn.probe.isUnanswered()
 	conn.hop = sess.hop
 	c.useLane(sess, conn)
 	return sdk, nil
@@ -313,7 +313,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	}
 	sess := newSession()
 	sess.established(sdk, control.Settle(), c.hubVersion, c.redact)
-	sess.unanswered = control.Unanswered.Load()
+	sess.undiscovered = control.Unanswered.Load()
 	l := &httpLane{
 		server: c.http, calls: c.http.Client(c.http.Pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,

@@ -79,6 +79,7 @@ func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callL
 		}
 		var a response
 		reply, a = c.callOver(ctx, sess, x, limits)
+		sess.heard(a)
 		if stale != nil || !a.lost && !a.unsent() || ctx.Err() != nil {
 			return reply, a.err
 		}

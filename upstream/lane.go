@@ -68,6 +68,8 @@ type response struct {
 	// status is the HTTP status with which the request was refused, or 0.
 	status int
 
+	silent bool // the server let the time of a request without progress pass, and did not answer when that was cancelled
+
 	// lost says that the session is gone and the server refused the request for that reason alone, so that it was not
 	// executed and may be sent again over the next session.
 	lost bool

@@ -56,7 +56,8 @@ type lifecycle struct {
 	nextTry  time.Time
 	restarts int
 	pid      int
-	session  *session      // not nil exactly while ready
+	session  *session // not nil exactly while ready
+	rest     rest
 	previous *session      // the last one that was ready
 	moved    chan struct{} // closed and replaced at each change of state
 }
@@ -86,7 +87,8 @@ func (l *lifecycle) beginning() time.Time {
 	return l.began
 }
 
-// setState is the one place where the state changes. f is nil where nothing went wrong.
+// setState is the one place where the state changes. f is nil where nothing went wrong. sess is the session of a server that is ready,
+// or in backoff because it rests.
 func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fault, nextTry time.Time) {
 	l.mu.Lock()
 	if l.state != state {
@@ -95,7 +97,7 @@ func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fau
 	if state == tool.ServerStarting && l.state != tool.ServerStopped && l.state != state {
 		l.restarts++
 	}
-	l.state, l.session, l.nextTry = state, sess, nextTry
+	l.state, l.session, l.rest.session, l.nextTry = state, sess, nil, nextTry
 	switch state {
 	case tool.ServerStarting:
 		l.asleep = false
@@ -103,10 +105,11 @@ func (l *lifecycle) setState(state tool.ServerState, sess *session, f *fault.Fau
 		l.asleep, l.up, l.lastUsed = false, true, time.Now()
 	case tool.ServerBackoff, tool.ServerNeedsAuth:
 		l.asleep, l.up = false, false
+		l.session, l.rest.session = nil, sess
 	case tool.ServerStopped:
 	}
 	switch {
-	case sess != nil:
+	case state == tool.ServerReady:
 		l.lastErr, l.hint, l.previous, l.pid = "", "", sess, sess.pid
 	case f != nil:
 		l.lastErr, l.hint = f.What, f.Hint
@@ -237,7 +240,7 @@ func (l *lifecycle) stopIfIdle() bool {
 	if l.inFlight > 0 || !l.isUnused() {
 		return false
 	}
-	l.session = nil
+	l.session, l.rest.session = nil, nil
 	l.asleep = l.use != useSession
 	if l.use == useSession {
 		l.retireNow()
@@ -268,8 +271,12 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 	for {
 		l.mu.Lock()
 		sess, state, moved := l.session, l.state, l.moved
-		wakes := l.asleep || state == tool.ServerBackoff && !time.Now().Before(l.nextWake)
-		restarts := state == tool.ServerBackoff && l.died && time.Until(l.nextTry) <= restartWithin
+		if sess == nil {
+			sess = l.trial(stale)
+		}
+		backs := state == tool.ServerBackoff && l.rest.session == nil
+		wakes := l.asleep || backs && !time.Now().Before(l.nextWake)
+		restarts := backs && l.died && time.Until(l.nextTry) <= restartWithin
 		l.mu.Unlock()
 		if sess != nil && sess != stale && !sess.isOver() {
 			return sess, nil

@@ -44,7 +44,7 @@ func (s *sender) wait(
 	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
 ) response {
 	limits.start()
-	attend := func() response { return s.attend(ctx, sess.lane, c, progress, limits) }
+	attend := func() response { return s.attend(ctx, sess, c, progress, limits) }
 	l, here := sess.lane.(*httpLane)
 	if here = here && l.isDirect(c); here {
 		c.attend = attend
@@ -68,8 +68,9 @@ func (s *sender) wait(
 
 // attend waits for the answer of c, or cancels it when a limit is reached, the caller goes, or the hub stops.
 func (s *sender) attend(
-	ctx context.Context, l lane, c *pendingRequest, progress func(tool.Progress), limits callLimits,
+	ctx context.Context, sess *session, c *pendingRequest, progress func(tool.Progress), limits callLimits,
 ) response {
+	l := sess.lane
 	requests, wasHeld := l.serverRequests(), false
 	var ask func(*serverRequest) // nil before the first question
 	over := func() {}
@@ -91,6 +92,9 @@ func (s *sender) attend(
 			if done != nil {
 				return *done
 			}
+			if len(reports)+len(questions) > 0 {
+				sess.spoke()
+			}
 			for _, q := range questions {
 				if ask == nil {
 					ask, over = requests.asking(ctx)
@@ -106,7 +110,12 @@ func (s *sender) attend(
 				timer.Reset(left)
 				continue
 			}
-			return response{err: s.late(c, limits, l.withdraw(ctx, c, "timeout").settle(c))}
+			facts := l.withdraw(ctx, c, "timeout").settle(c)
+			finished := facts.Outcome == tool.OutcomeFinishedAnyway
+			if finished {
+				sess.spoke()
+			}
+			return response{err: s.late(c, limits, facts), silent: !finished && time.Since(limits.began) < limits.most}
 		case <-ctx.Done():
 			return response{err: ended(ctx, c, l.withdraw(ctx, c, reasonOf(ctx)).settle(c))}
 		case <-s.stopping:

@@ -366,6 +366,10 @@ func (s *server) serve(ctx context.Context, sess *session) *fault.Fault {
 			if f := s.verify(ctx, sess); f != nil {
 				return f
 			}
+		case <-sess.turned:
+			if f := s.turn(ctx, sess); f != nil {
+				return f
+			}
 		}
 	}
 }

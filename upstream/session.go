@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,17 +23,20 @@ type session struct {
 	version string   // negotiated
 	hop     *hop.Hop // nil below 2026-07-28
 
-	unanswered bool   // the server did not answer server/discover in time
-	id         string // Mcp-Session-Id, or ""
-	shownID    string // id, fit for records
-	info       mcp.InitializeResult
-	declared   []byte // the capabilities as the server wrote them; nil where that is not known
-	callsTasks bool   // the server makes tasks of calls, up to 2025-11-25
-	taskTokens *taskTokens
-	pid        int
+	undiscovered bool   // the server did not answer server/discover in time
+	id           string // Mcp-Session-Id, or ""
+	shownID      string // id, fit for records
+	info         mcp.InitializeResult
+	declared     []byte // the capabilities as the server wrote them; nil where that is not known
+	callsTasks   bool   // the server makes tasks of calls, up to 2025-11-25
+	taskTokens   *taskTokens
+	pid          int
 
 	changed [lists.Kinds]chan struct{} // each has room for one: the server's tools, say, have changed
 	suspect chan struct{}              // has room for one: the server could not be reached
+
+	unanswered atomic.Int32  // requests since the last sign of life that got no answer
+	turned     chan struct{} // has room for one: too many have, or the server has spoken after that
 
 	watch      *watch // what the standing stream is for, on 2026-07-28
 	subscribed *subscriptionState
@@ -47,7 +51,7 @@ type session struct {
 }
 
 func newSession() *session {
-	s := &session{taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
+	s := &session{taskTokens: &taskTokens{}, suspect: make(chan struct{}, 1), turned: make(chan struct{}, 1), ended: make(chan struct{}), subscribed: newSubscriptionState()}
 	s.watch = newWatch(s.missed)
 	for k := range lists.Kinds {
 		s.changed[k] = make(chan struct{}, 1)

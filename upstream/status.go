@@ -33,7 +33,7 @@ func (s *server) unavailable() *tool.Failure {
 	switch st.State {
 	case tool.ServerBackoff:
 		if st.NextTry != nil {
-			f.RetryAfter = max(time.Until(*st.NextTry).Round(time.Second), time.Second)
+			f.RetryAfter = max((time.Until(*st.NextTry) + time.Second - 1).Truncate(time.Second), time.Second)
 			f.Message += fmt.Sprintf("; the hub tries again in %s", f.RetryAfter)
 		}
 	case tool.ServerNeedsAuth:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type overlapServer struct {
 	order   map[string][]int
 	reading int
 	all     chan struct{} // closed when want reads run
+
+	frozen atomic.Bool // status says nothing
 }
 
 type overlapInput struct {
@@ -61,12 +64,20 @@ func (o *overlapServer) read(ctx context.Context, _ *mcp.CallToolRequest, _ over
 	return &mcp.CallToolResult{}, nil, nil
 }
 
+func (o *overlapServer) status(ctx context.Context, _ *mcp.CallToolRequest, _ overlapInput) (*mcp.CallToolResult, any, error) {
+	if o.frozen.Load() {
+		<-ctx.Done()
+	}
+	return &mcp.CallToolResult{}, nil, ctx.Err()
+}
+
 // start serves o, and returns the entry of its config.
 func (o *overlapServer) start(t *testing.T) map[string]any {
 	o.writing, o.most, o.order, o.all = map[string]int{}, map[string]int{}, map[string][]int{}, make(chan struct{})
 	s := mcp.NewServer(&mcp.Implementation{Name: "overlap", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "write_file", Description: "Writes a file."}, o.write)
 	mcp.AddTool(s, &mcp.Tool{Name: "read_file", Description: "Reads a file."}, o.read)
+	mcp.AddTool(s, &mcp.Tool{Name: "get_status", Description: "Reads the status. Read-only."}, o.status)
 	far := httptest.NewServer(sdkHandler(s, benchSpec{}))
 	t.Cleanup(far.Close)
 	return map[string]any{"type": "http", "url": far.URL}
@@ -115,6 +126,34 @@ func TestOverlapMeasuredByTheServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBreakerThroughTheHub: a server that hangs is left alone, which people see, and used again once it answers.
+func TestBreakerThroughTheHub(t *testing.T) {
+	t.Parallel()
+	o := &overlapServer{want: 1}
+	entry := o.start(t)
+	entry["timeouts"] = map[string]any{"tools": []any{map[string]any{"match": "get_status", "call": "50ms"}}}
+	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": entry}, nil))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	o.frozen.Store(true)
+	for range 3 {
+		if got := w.result("mcp.far.get_status", `{"path":"a"}`, ""); !strings.Contains(got, `"error_class":"timeout"`) {
+			t.Errorf("%s", got)
+		}
+	}
+	eventually(t, "the server rests", func() bool { return hub.server(t, "far").State == "backoff" })
+	if s := hub.server(t, "far"); !strings.Contains(s.LastError, "3 requests in a row got no answer") || s.NextTry == nil {
+		t.Errorf("people see %+v", s)
+	}
+	if got := w.result("mcp.far.read_file", `{"path":"a"}`, ""); !strings.Contains(got, `"error_class":"dependency_unavailable"`) ||
+		!strings.Contains(got, `"retry_after_ms":`) || o.reading != 0 {
+		t.Errorf("%d calls reached the server: %s", o.reading, got)
+	}
+	o.frozen.Store(false)
+	eventually(t, "the server works again", func() bool {
+		return !strings.Contains(w.result("mcp.far.read_file", `{"path":"a"}`, ""), "isError") && hub.server(t, "far").State == "ready"
+	})
 }
 
 // TestRateThroughTheHub: a call too many is answered at once, and says when to call again.

@@ -1,0 +1,88 @@
+package upstream_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// hasty runs a test with a server of each transport that does not wait for its tool hang, and whose rests are long enough to be seen.
+func hasty(t *testing.T, run func(*testing.T, *harness)) {
+	for name, cfg := range map[string]func(*testing.T) upstream.ServerConfig{
+		"stdio": func(*testing.T) upstream.ServerConfig { return stdio("s", upstreamtest.Script{}) },
+		"http": func(t *testing.T) upstream.ServerConfig {
+			cfg, _ := overHTTP(t, "s", upstreamtest.Options{})
+			return cfg
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := cfg(t)
+			cfg.Tools = []upstream.ToolTimeout{{Pattern: "hang", Call: 50 * time.Millisecond}}
+			run(t, startConfig(t, upstream.Config{Servers: []upstream.ServerConfig{cfg}, RetryMin: time.Second, RetryMax: 2 * time.Second}))
+		})
+	}
+}
+
+// TestSilentServer: after three requests in a row without an answer a connected server is asked no more, and works again by itself.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	hasty(t, func(t *testing.T, h *harness) {
+		before := h.ready(t, "s")
+		for range 3 {
+			if _, err := h.call(t.Context(), "s", "hang", `{}`); failure(t, err).Class != tool.ClassTimeout {
+				t.Errorf("%v", err)
+			}
+		}
+		st := h.reaches(t, "s", tool.ServerBackoff)
+		if !strings.Contains(st.LastError, "3 requests in a row got no answer") || st.NextTry == nil || h.catalog("s").Needs == "" {
+			t.Errorf("status %+v", st)
+		}
+		_, err := h.call(t.Context(), "s", "echo", `{}`)
+		if f := failure(t, err); f.Class != tool.ClassDependencyUnavailable || f.RetryAfter < time.Second || f.OutcomeUnknown ||
+			!strings.Contains(f.Message, "raise timeouts.call") {
+			t.Errorf("failure %+v", f)
+		}
+		eventually(t, "the server is tried again", func() bool { _, err := h.call(t.Context(), "s", "echo", `{}`); return err == nil })
+		h.mustCall(t, "s", "echo", `{}`) // at once
+		if st := h.ready(t, "s"); st.PID != before.PID || st.Restarts != before.Restarts || st.LastError != "" {
+			t.Errorf("it was started anew: %+v", st)
+		}
+	})
+}
+
+// TestServersThatAreNotSilent: failed calls are answers, and so are late ones; one answer ends a row.
+func TestServersThatAreNotSilent(t *testing.T) {
+	t.Parallel()
+	hasty(t, func(t *testing.T, h *harness) {
+		h.ready(t, "s")
+		hang := func(arguments string) {
+			if _, err := h.call(t.Context(), "s", "hang", arguments); failure(t, err).Class != tool.ClassTimeout {
+				t.Errorf("%v", err)
+			}
+		}
+		for range 2 {
+			hang(`{}`)
+			hang(`{}`)
+			h.mustCall(t, "s", "raw", `{"result":{"isError":true,"content":[]}}`)
+		}
+		for range 4 {
+			_, _ = h.call(t.Context(), "s", "fail", `{"error":{"code":-32603,"message":"broken"}}`)
+		}
+		if h.status("s").Transport == "stdio" { // over HTTP a cancellation ends the stream
+			for range 4 {
+				hang(`{"then":"finish"}`)
+			}
+		}
+		hang(`{}`)
+		hang(`{}`)
+		h.mustCall(t, "s", "echo", `{}`)
+		if log := h.log.String(); strings.Contains(log, "in a row") {
+			t.Error("the server rested")
+		}
+	})
+}
