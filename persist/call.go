@@ -144,7 +144,7 @@ type Call struct {
 	line  callRecord // the last one
 	rooms struct {
 		mappings [3]tool.ExternalMapping
-		names    [3]tool.Standing
+		names    [4]tool.Standing
 		steps    [16]json.RawMessage
 		text     [640]byte
 	}

@@ -38,27 +38,34 @@ func (j *Journal) AppendNaming(ctx context.Context, s tool.Standing, records ...
 
 // standing returns lines with what b names and the current file does not hold, and their keys.
 func (f *files) standing(b *batch) (lines []byte, keys []string) {
-	for i, s := range b.names {
-		if i > 0 && s == b.names[i-1] || f.held[s.StandingKey()] {
-			continue
+	for _, s := range b.names {
+		if !f.held[s.StandingKey()] {
+			lines, keys = f.hold(s, lines, keys)
 		}
-		l := standingLine[tool.Record]{ObjectStanding, standingVersion, s.StandingKey(), s.StandingRecords()}
-		if len(l.Records) == 0 {
-			continue
-		}
-		if f.held == nil {
-			f.held = make(map[string]bool)
-		}
-		f.held[l.Key] = true // so that it comes once; written takes back what fails
-		start := len(lines)
-		next, err := appendChecked(lines, l)
-		if err != nil {
-			f.logger.Warn("a record that others name is not in the journal", "id", l.Key, "error", err)
-			continue
-		}
-		lines, keys = endLine(next, start), append(keys, l.Key)
 	}
 	return lines, keys
+}
+
+// hold adds the line of s to lines, and its key to keys. What s names comes before.
+func (f *files) hold(s tool.Standing, lines []byte, keys []string) ([]byte, []string) {
+	if on, ok := s.(tool.StandingOn); ok && !f.held[on.StandsOn().StandingKey()] {
+		lines, keys = f.hold(on.StandsOn(), lines, keys)
+	}
+	l := standingLine[tool.Record]{ObjectStanding, standingVersion, s.StandingKey(), s.StandingRecords()}
+	if len(l.Records) == 0 {
+		return lines, keys
+	}
+	if f.held == nil {
+		f.held = make(map[string]bool)
+	}
+	f.held[l.Key] = true // so that it comes once; forget takes that back
+	start := len(lines)
+	next, err := appendChecked(lines, l)
+	if err != nil {
+		f.logger.Warn("a record that others name is not in the journal", "id", l.Key, "error", err)
+		return lines, keys
+	}
+	return endLine(next, start), append(keys, l.Key)
 }
 
 // forget takes back that the current file holds what has these keys.

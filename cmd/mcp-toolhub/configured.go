@@ -72,7 +72,8 @@ func (c *configured) newGate(grants *policy.Grants, table []*tool.HubTool) (*gat
 	if err != nil {
 		return nil, err
 	}
-	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Sources: c.own.sources(s), Grants: grants, HubTools: table}
+	o := gate.Options{Dir: wd, Home: home, Temp: os.TempDir(), State: s.StateDir, Own: files, Sources: c.own.sources(s), Grants: grants, HubTools: table,
+		ToolState: c.state}
 	for _, server := range s.Upstream.Servers {
 		dir := server.Dir
 		if dir != "" && !filepath.IsAbs(dir) {

@@ -131,7 +131,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 	h.server, err = downstream.New(s.Downstream, first.views(), downstream.Deps{Surfaces: h.surfaces, Pipeline: h.pipeline,
 		Servers: h.group, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
-		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve,
+		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool,
 		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
 			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
 		}})

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/user"
 	"strconv"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
@@ -128,6 +132,35 @@ type remoteTools struct {
 	group *upstream.Group
 	ask   tool.Asker      // puts that hub's questions to whoever sits at the terminal; nil where nobody does
 	meta  json.RawMessage // of its calls
+
+	url     *url.URL // of a profile
+	headers map[string]string
+}
+
+// shown is what that hub prints of a tool; nil where it does not tell.
+func (r remoteTools) shown(ctx context.Context, name string, asJSON bool) []byte {
+	base, profile, _ := strings.Cut(r.url.Path, "/mcp")
+	u := *r.url
+	u.Path = base + downstream.ShowPath
+	u.RawQuery = url.Values{"name": {name}, "profile": {strings.TrimPrefix(strings.Trim(profile, "/"), "p/")},
+		"json": {strconv.FormatBool(asJSON)}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil
+	}
+	for header, value := range r.headers {
+		req.Header.Set(header, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	return text
 }
 
 // remoteID names the running hub in messages about the connection to it.
@@ -173,7 +206,7 @@ func (c *toolsCmd) withRemote(ctx context.Context, do func(toolbox) error) error
 		case st.State != tool.ServerReady:
 			return &exitError{exitNotReady, fmt.Errorf("the hub at %s is not ready: %s: %s", u.Host, st.LastError, st.Hint)}
 		}
-		return do(remoteTools{g, c.asker(), c.callMeta()})
+		return do(remoteTools{g, c.asker(), c.callMeta(), u, headers})
 	}()
 	if closeErr := g.Close(untilKilled(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
 		err = failed(closeErr)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -46,7 +44,8 @@ func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 	}
 	record, _ := o.hub.surfaces.loader.Record(surface)
 	_, offered := surface.Resolve(string(t.Name))
-	state := facts.State{Deferred: surface.IsDeferred(t.Name), Hidden: !offered}
+	state := o.hub.surfaces.now().state(t)
+	state.Deferred, state.Hidden = surface.IsDeferred(t.Name), !offered
 	for _, name := range surface.NamesOf(t.Name) {
 		if name != t.Native && name != string(t.Name) {
 			state.Aliases = append(state.Aliases, name)
@@ -60,13 +59,12 @@ func (o ownTools) factsOf(t *tool.Tool) (*facts.Facts, error) {
 			state.Server = st.State
 		}
 	}
-	o.bound(t, &state)
 	return o.hub.surfaces.now().gate.Facts(t).In(state), nil
 }
 
-// bound completes the state by what bounds calls of the tool, and by what its origin is given to sign in with.
-func (o ownTools) bound(t *tool.Tool, state *facts.State) {
-	settings, own := o.hub.settings(), o.hub.surfaces.now().own
+// state is what holds of a tool for every caller: what bounds its calls, and what its origin is given to sign in with.
+func (c *configured) state(t *tool.Tool) (state facts.State) {
+	settings, own := c.settings, c.own
 	var env []string
 	switch source := t.Name.Source(); {
 	case source == code.Name && own.code != nil:
@@ -92,6 +90,7 @@ func (o ownTools) bound(t *tool.Tool, state *facts.State) {
 			state.Credentials = append(state.Credentials, "env:"+name)
 		}
 	}
+	return state
 }
 
 // find returns the tool of that name, also one that the policy hides from clients.
@@ -103,26 +102,31 @@ func (o ownTools) find(name string) (*tool.Listed, bool) {
 	return &tool.Listed{Name: string(t.Name), Tool: t, Declaration: t.Declaration}, true
 }
 
-func (c *toolsCmd) printFacts(o ownTools, l *tool.Listed) error {
+// shown is what tools show prints of a tool.
+func (o ownTools) shown(l *tool.Listed, asJSON bool) ([]byte, error) {
 	f, err := o.factsOf(l.Tool)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
-	return c.printJSON(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
+	if !asJSON {
+		return shownText(l, f)
+	}
+	return json.MarshalIndent(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
 		PermissionProfile: f.PermissionProfile(), InputContract: f.InputContract(), OutputContract: f.OutputContract(),
-		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings()})
+		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings()}, "", "  ")
 }
 
-// summarizeFacts prints what matters of the facts for people.
-func (c *toolsCmd) summarizeFacts(o ownTools, t *tool.Tool) error {
-	f, err := o.factsOf(t)
+// showTool answers a "tools show" of another process. It is nil where the caller sees no tool of that name in the profile.
+func (h *hub) showTool(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error) {
+	surface, err := h.surfaces.Surface(profile, caller)
 	if err != nil {
-		return failed(err)
+		return nil, err
 	}
-	fmt.Fprintf(c.std.out, "lifecycle: %s (%s: %s)\ntags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", f.Lifecycle.Value, f.Lifecycle.Origin,
-		printable(f.Lifecycle.Why), printable(strings.Join(f.Tags, " ")), f.Risk.Value, f.Risk.Origin,
-		f.ReadOnly.Value, f.ReadOnly.Origin, printable(f.ReadOnly.Why))
-	return nil
+	l, ok := surface.Resolve(name)
+	if !ok {
+		return nil, nil
+	}
+	return ownTools{hub: h, profile: profile}.shown(l, asJSON)
 }
 
 func (c *toolsCmd) printPlaces(all []control.Tool) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
 const toolsHelp = `List, show, search and call tools: of a running hub with --url, otherwise of the servers in the
@@ -47,7 +48,7 @@ func toolsCommand(a *app) *cobra.Command {
 		Use: "show NAME", Short: "Show one tool, by any of its names", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: a.complete(&c.profile, toolNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.with(cmd.Context(), args[0], func(t toolbox) error { return c.show(t, args[0]) })
+			return c.with(cmd.Context(), args[0], func(t toolbox) error { return c.show(cmd.Context(), t, args[0]) })
 		},
 	}, c.callCommand(), searchCommand(c))
 	flags := cmd.PersistentFlags()
@@ -166,7 +167,12 @@ func described(l tool.Listed) string {
 	return text
 }
 
-func (c *toolsCmd) show(t toolbox, name string) error {
+func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
+	if remote, ok := t.(remoteTools); ok {
+		if text := remote.shown(ctx, name, c.json()); text != nil {
+			return c.print(text)
+		}
+	}
 	surface, err := t.surface()
 	if err != nil {
 		return failed(err)
@@ -182,34 +188,45 @@ func (c *toolsCmd) show(t toolbox, name string) error {
 	case !ok:
 		return failed(fmt.Errorf("no tool %q: %s", name, toolMeant(name, surface, "mcp-toolhub tools list --url names them")))
 	}
-	if c.json() {
-		if isOwn {
-			return c.printFacts(own, l)
-		}
-		return c.print(l.Declaration) // what a running hub tells its clients, and it tells no more
+	text, err := l.Declaration, error(nil) // what every hub tells its clients
+	switch {
+	case isOwn:
+		text, err = own.shown(l, c.json())
+	case !c.json():
+		text, err = shownText(l, nil)
 	}
-	fmt.Fprintf(c.std.out, "%s\n", printable(l.Name))
-	if string(l.Tool.Name) != l.Name {
-		fmt.Fprintf(c.std.out, "canonical: %s\n", printable(string(l.Tool.Name)))
-	}
-	fmt.Fprintf(c.std.out, "server: %s\n", l.Tool.Server)
-	for _, r := range l.Tool.Repairs {
-		fmt.Fprintf(c.std.out, "repaired: %s: %s\n", r.Part, printable(r.Reason))
-	}
-	if l.Page != "" {
-		fmt.Fprintf(c.std.out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
-	}
-	if isOwn {
-		if err := c.summarizeFacts(own, l.Tool); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(c.std.out, "\n%s\n\ninput schema:\n", printable(described(*l)))
-	var schema bytes.Buffer
-	if err := json.Indent(&schema, l.Tool.InputSchema, "", "  "); err != nil {
+	if err != nil {
 		return failed(fmt.Errorf("show %q: %w", name, err))
 	}
-	return c.print([]byte(printable(schema.String())))
+	return c.print(text)
+}
+
+// shownText is a tool for people to read. Of one whose hub is too old to tell, the facts are nil.
+func shownText(l *tool.Listed, f *facts.Facts) ([]byte, error) {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s\n", printable(l.Name))
+	if string(l.Tool.Name) != l.Name {
+		fmt.Fprintf(&out, "canonical: %s\n", printable(string(l.Tool.Name)))
+	}
+	fmt.Fprintf(&out, "server: %s\n", l.Tool.Server)
+	for _, r := range l.Tool.Repairs {
+		fmt.Fprintf(&out, "repaired: %s: %s\n", r.Part, printable(r.Reason))
+	}
+	if l.Page != "" {
+		fmt.Fprintf(&out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
+	}
+	if f != nil {
+		fmt.Fprintf(&out, "lifecycle: %s (%s: %s)\ntags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", f.Lifecycle.Value, f.Lifecycle.Origin,
+			printable(f.Lifecycle.Why), printable(strings.Join(f.Tags, " ")), f.Risk.Value, f.Risk.Origin,
+			f.ReadOnly.Value, f.ReadOnly.Origin, printable(f.ReadOnly.Why))
+	}
+	fmt.Fprintf(&out, "\n%s\n\ninput schema:\n", printable(described(*l)))
+	var schema bytes.Buffer
+	if err := json.Indent(&schema, l.Tool.InputSchema, "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteString(printable(schema.String()))
+	return out.Bytes(), nil
 }
 
 func (c *toolsCmd) call(ctx context.Context, t toolbox, name string, args json.RawMessage) error {

@@ -80,6 +80,7 @@ const (
 	ObjectInputMutation      Object = "tool_input_mutation"
 	ObjectSurface            Object = "tool_surface"
 	ObjectDeferredRef        Object = "deferred_tool_ref"
+	ObjectNamespace          Object = "tool_namespace"
 	ObjectDeclaration        Object = "tool_declaration"
 	ObjectInterface          Object = "tool_interface"
 	ObjectExecutionProfile   Object = "tool_execution_profile"
@@ -99,6 +100,12 @@ type Record interface{ RecordObject() Object }
 type Standing interface {
 	StandingKey() string       // its id, of this version
 	StandingRecords() []Record // the same whenever it is called; none of what has no record
+}
+
+// StandingOn is a Standing whose records name another one.
+type StandingOn interface {
+	Standing
+	StandsOn() Standing
 }
 
 // RecordKind is a kind of records in the journal.

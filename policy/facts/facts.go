@@ -11,6 +11,7 @@ package facts
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -93,7 +94,8 @@ type Facts struct {
 
 	declared *tool.Tool
 	options  Options
-	state    State           // of In
+	state    State // of Options, or of In
+	stands   *standing
 	pointers map[string]bool // of the schema's properties, and of those that the operator speaks of
 }
 
@@ -123,13 +125,14 @@ type Options struct {
 	Overrides []Override // of Config.Tools; the first that sets a fact counts for that fact
 
 	Channel string // for the records alone: how a person is asked, "client", "queue" …; "" where nobody is
+	State   State  // for the records alone: what holds of the tool for every caller
 }
 
 // Of derives the facts of t, and keeps t and o. It never fails: of a declaration that cannot be read nothing is known.
 func Of(t *tool.Tool, o Options) *Facts {
 	d := &derivation{tool: t, options: o, trusted: o.Trust || t.Name.Source() != tool.SourceMCP}
 	d.read()
-	f := &Facts{Tool: t.Name, Server: t.Server, Trusted: d.trusted, declared: t, options: o}
+	f := &Facts{Tool: t.Name, Server: t.Server, Trusted: d.trusted, declared: t, options: o, state: o.State, stands: &standing{since: time.Now().UTC()}}
 	d.derive(f)
 	return f
 }

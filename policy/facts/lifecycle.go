@@ -59,7 +59,7 @@ func (f *Facts) IsOutOfUse() bool {
 func (f *Facts) In(s State) *Facts {
 	out := *f
 	out.Lifecycle = f.in(s)
-	out.state = s
+	out.state, out.stands = s, &standing{since: f.stands.since}
 	return &out
 }
 

@@ -77,7 +77,9 @@ type Options struct {
 	Temp     string                // the directory for temporary files
 	State    string                // the hub's own directory: calls that are aimed at it are denied, whatever rules allow
 	HubTools []*tool.HubTool       // the table of the hub's own tools
-	Own      []string              // config and rule files, absolute: calls that may write there are asked about
+
+	ToolState func(*tool.Tool) facts.State // see facts.Options; nil: nothing is known
+	Own       []string                     // config and rule files, absolute: calls that may write there are asked about
 }
 
 // Gate is one version of permission. It is safe for concurrent use.
@@ -185,7 +187,11 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 	if t.Hub != nil && t.Hub.Batches { // what it does is what its calls do, and each of those is judged
 		judged = ownTools([]*tool.HubTool{t.Hub})[0]
 	}
-	f := facts.Of(judged, facts.Options{Trust: g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel})
+	o := facts.Options{Trust: g.options.Sources[t.Server].Trust, Overrides: g.config.Tools.Tools, Channel: channel}
+	if g.options.ToolState != nil {
+		o.State = g.options.ToolState(t)
+	}
+	f := facts.Of(judged, o)
 	k, _ := g.known.LoadOrStore(t, &toolEntry{f, target.Find(f)})
 	return k.(*toolEntry)
 }

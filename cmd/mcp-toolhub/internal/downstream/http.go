@@ -33,6 +33,7 @@ const directPrefix = "s/"
 //	/mcp/p/NAME     profile NAME
 //	/mcp/s/SERVER   the direct view of SERVER
 //	…?names=STYLE   the same, with names in that style
+//	/tools          what a person is told of one tool that the caller sees
 //	/events         server-sent events: what happens to the calls of all callers
 //	/health/live    200 as long as the process serves
 //	/health/ready   JSON: state of the hub and of each upstream server
@@ -65,6 +66,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /health/ready", local(s.ready))
 	mux.HandleFunc("GET /{$}", local(tellPerson))
 	mux.HandleFunc("GET /events", clients(g.events(s.deps.Events)))
+	mux.HandleFunc("GET "+ShowPath, clients(s.show))
 	mux.HandleFunc("/mcp", clients(func(w http.ResponseWriter, in *entry) { s.settings.Load().first.door.serve(w, in) }))
 	mux.HandleFunc("/mcp/p/{profile}", clients(func(w http.ResponseWriter, in *entry) {
 		name := in.PathValue("profile")
@@ -84,6 +86,29 @@ func (s *Server) Handler() http.Handler {
 		limitBody(w, r)
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// ShowPath is the address of what a person is told of a tool. Its parameters are name, profile (default: the first one) and json.
+const ShowPath = "/tools"
+
+// show answers a request for ShowPath.
+func (s *Server) show(w http.ResponseWriter, in *entry) {
+	q := in.URL.Query()
+	ps := s.settings.Load().first
+	if name := q.Get("profile"); name != "" {
+		ps = s.settings.Load().profiles[name]
+	}
+	if ps == nil || strings.HasPrefix(ps.name, directPrefix) || s.deps.Show == nil {
+		http.Error(w, "no such profile: the hub's config names its profiles", http.StatusNotFound)
+		return
+	}
+	text, err := s.deps.Show(ps.name, in.actor, q.Get("name"), q.Get("json") == "true")
+	if err != nil || text == nil {
+		http.Error(w, "no such tool here", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(text)
 }
 
 // isBrowser reports whether a person looks at an address with a browser: no MCP client wants HTML.

@@ -69,6 +69,9 @@ type Deps struct {
 	// pass. Where Refuse itself is nil, everything passes.
 	Refuse func(context.Context, Forwarded) *tool.Failure
 
+	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the caller sees none of that name.
+	Show func(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error)
+
 	// Events answers with a stream of the events of all callers, which ends when may returns false.
 	Events func(w http.ResponseWriter, r *http.Request, may func() bool)
 

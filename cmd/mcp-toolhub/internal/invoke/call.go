@@ -21,7 +21,7 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	l, ok := inv.call.Surface.Resolve(inv.call.Name)
 	if refused := inv.call.Refused; refused != nil {
 		if ok {
-			inv.record.Tool, inv.facts = l.Tool.Name, p.opts.Gate().Facts(l.Tool)
+			p.found(inv, l.Tool)
 		}
 		inv.rpcErr = refused
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: refused.Message}
@@ -45,8 +45,8 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 		inv.listed = l
 		return nil
 	}
-	inv.listed, inv.facts = l, p.opts.Gate().Facts(l.Tool)
-	inv.record.Tool = l.Tool.Name
+	inv.listed = l
+	p.found(inv, l.Tool)
 	inv.moveTo(tool.StatusSelected)
 	if m := inv.call.Member; m != nil && m.Aborted != nil {
 		return m.Aborted
@@ -57,6 +57,12 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 	return p.admit(inv)
 }
 
+// found notes which tool the call is of.
+func (p *Pipeline) found(inv *invocation, t *tool.Tool) {
+	inv.record.Tool, inv.facts = t.Name, p.opts.Gate().Facts(t)
+	inv.record.Name(inv.facts)
+}
+
 // concealed records the refusal of a call of a tool that the policy hides from the caller; nil where there is no such tool. The
 // caller gets what an unknown name gets.
 func (p *Pipeline) concealed(inv *invocation) error {
@@ -65,7 +71,7 @@ func (p *Pipeline) concealed(inv *invocation) error {
 		return nil
 	}
 	g := p.opts.Gate()
-	inv.record.Tool, inv.facts = t.Name, g.Facts(t)
+	p.found(inv, t)
 	d := g.Engine().Hidden(by, policy.Request{Invocation: inv.id, Tool: t, Facts: inv.facts, Actor: inv.call.Actor,
 		Profile: inv.call.Surface.Profile})
 	inv.decided(&d)

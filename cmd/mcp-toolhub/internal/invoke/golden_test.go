@@ -477,7 +477,9 @@ func lines(t testing.TB, dir string) string {
 	t.Helper()
 	var all strings.Builder
 	if err := persist.Read(dir, func(line json.RawMessage) bool {
-		all.Write(append(line, '\n'))
+		if !ofTool(line) {
+			all.Write(append(line, '\n'))
+		}
 		return true
 	}); err != nil {
 		t.Fatal(err)

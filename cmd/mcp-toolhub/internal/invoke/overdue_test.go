@@ -14,7 +14,7 @@ import (
 // written counts the lines of the journal so far.
 func (b *bench) written(t testing.TB) (n int) {
 	t.Helper()
-	if err := persist.ReadLines(b.dir, func(json.RawMessage) bool { n++; return true }); err != nil {
+	if err := persist.ReadLines(b.dir, func(line json.RawMessage) bool { n += ofCalls(line); return true }); err != nil {
 		t.Fatal(err)
 	}
 	return n
