@@ -67,19 +67,22 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 	settings, own := c.settings, c.own
 	var env []string
 	switch source := t.Name.Source(); {
+	case t.Hub != nil:
+		state.Progress = t.Hub.Batches // that of its calls
 	case source == code.Name && own.code != nil:
 		state.Timeout, state.MaxInlineChars = own.code.Bounds(t.Native)
-		state.Excess = facts.ExcessCut
+		state.Excess, state.Progress = facts.ExcessCut, own.code.Reports(t.Native)
 		if own.code.RunsCommands() && t.Name == runCommand {
 			env = own.code.Env()
 		}
 	case source == declarative.Name && own.declared != nil:
 		state.Timeout, state.MaxInlineChars = own.declared.Bounds(t.Native)
-		state.Excess = facts.ExcessRefused
+		state.Excess, state.Progress = facts.ExcessRefused, true
 		env = own.declared.Env()[t.Name]
 	case source == tool.SourceMCP:
 		for _, sc := range settings.Upstream.Servers {
 			if sc.ID == t.Server {
+				state.Strict, state.Apart = sc.Strict, sc.Isolated
 				state.Timeout, state.MaxInlineChars, state.Excess = sc.CallTimeout(t.Native), sc.MessageLimit(), facts.ExcessRefused
 			}
 		}

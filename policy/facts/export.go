@@ -94,8 +94,11 @@ func (f *Facts) ExecutionProfile() ExecutionProfile {
 	}
 	support, _ := rawjson.String(member(member(f.declared.Declaration, "execution"), "taskSupport"))
 	return ExecutionProfile{
-		Head: tool.HeadOf(tool.ObjectExecutionProfile), ID: f.ref("execution"), Kind: kind, Progress: mcp, Cancel: true,
-		Retries: f.Idempotent.Value, Background: support == "optional" || support == "required", SandboxProfile: noSandbox,
+		Head: tool.HeadOf(tool.ObjectExecutionProfile), ID: f.ref("execution"), Kind: kind,
+		Progress:   mcp || f.state.Progress, // what a server reports is passed on
+		Cancel:     f.Interrupt.Value != InterruptBlock,
+		Retries:    false, // the hub calls a tool once, also one that is idempotent
+		Background: support == "optional" || support == "required", SandboxProfile: noSandbox,
 		TimeoutMS: f.state.Timeout.Milliseconds(), ExternalMappings: f.ExternalMappings(),
 	}
 }
@@ -146,13 +149,26 @@ func (f *Facts) SchedulerPolicy() SchedulerPolicy {
 		Yield: "progress_immediate_results_ordered", Interrupt: f.Interrupt.Value, SiblingFailure: "ignore", ContextModifier: "forbid",
 		Locks: []ResourceLock{},
 	}
-	switch f.Concurrency.Value {
-	case ConcurrencyExclusive:
-		p.MaxParallel, p.Ordering = 1, "serial"
-		p.Locks = append(p.Locks, ResourceLock{Resource: f.namespace(), Mode: "exclusive"})
-	case ConcurrencyByTarget:
-		for _, a := range f.Arguments {
-			p.Locks = append(p.Locks, ResourceLock{Resource: a.Kind + ":{" + a.Pointer + "}", Mode: "exclusive"})
+	switch {
+	case p.ConcurrencySafe:
+	case f.Concurrency.Value == ConcurrencyExclusive || f.state.Strict:
+		p.Ordering = "serial"
+		server := f.namespace()
+		if f.state.Apart { // no two sessions share the lock
+			server += "/{session}"
+		} else {
+			p.MaxParallel = 1
+		}
+		p.Locks = append(p.Locks, ResourceLock{Resource: server, Mode: "exclusive"})
+	default:
+		if !f.hasArgument(ArgumentCommand) { // which may be aimed at anything
+			for _, a := range f.Arguments {
+				mode := "shared"
+				if a.Write {
+					mode = "exclusive"
+				}
+				p.Locks = append(p.Locks, ResourceLock{Resource: a.Kind + ":{" + a.Pointer + "}", Mode: mode})
+			}
 		}
 		if len(p.Locks) == 0 {
 			p.Ordering = "serial"
@@ -209,7 +225,7 @@ func (f *Facts) Interface() Interface {
 			PermissionProfile: f.ref("permission"), PermissionMatcher: string(f.Tool), PermissionChannel: f.options.Channel,
 		},
 		InterfaceExecution: InterfaceExecution{
-			ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(), AbortSemantics: "cancel_requested",
+			ExecutionProfile: f.ref("execution"), TimeoutMS: f.state.Timeout.Milliseconds(), AbortSemantics: f.abortSemantics(),
 			ProgressSchema: json.RawMessage(progressSchema), ContextModifierPolicy: "forbid",
 		},
 		InterfaceResult: InterfaceResult{
@@ -220,6 +236,13 @@ func (f *Facts) Interface() Interface {
 			RejectedHint: "reason", ErrorHint: "message", SearchText: title + " " + string(f.Tool)},
 		ExternalMappings: f.ExternalMappings(),
 	}
+}
+
+func (f *Facts) abortSemantics() string {
+	if f.Interrupt.Value == InterruptBlock {
+		return "runs_to_its_end"
+	}
+	return "cancel_requested"
 }
 
 // ClassifierInput describes the tool to a classifier. The standard wants it of every tool that matters for safety, so only

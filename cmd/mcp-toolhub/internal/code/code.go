@@ -104,6 +104,9 @@ func New(cfg Config) (*Toolset, error) {
 // Catalog lists the tools of the toolset. It is the same at every call; the caller does not change it.
 func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
 
+// Reports reports whether calls of the tool report progress.
+func (t *Toolset) Reports(native string) bool { return native == search || native == runCommand }
+
 // Bounds are the longest time of a call of the tool, and the most characters of text in its result before it is cut; each 0
 // where it is not bounded by itself.
 func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
