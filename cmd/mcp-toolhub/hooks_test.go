@@ -6,10 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -158,4 +161,47 @@ func TestHooksOfCanceledCalls(t *testing.T) {
 			t.Errorf("the four calls that ran have %d runs after them, and those that did not %d", hang, echo)
 		}
 	})
+}
+
+// TestInternalArguments: an argument with "visibility":"internal" is in no list that a model sees, a caller that sends it is refused, and
+// a hook sets it, which the records say. The server gets it.
+func TestInternalArguments(t *testing.T) {
+	t.Parallel()
+	declared := json.RawMessage(`{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"},` +
+		`"tenant":{"type":"string","visibility":"internal"}},"required":["tenant","text"],"additionalProperties":false}}`)
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{declared}})}, map[string]any{"hooks": []any{
+		map[string]any{"event": "pre_tool_use", "rewrite": []any{map[string]any{"op": "add", "path": "/tenant", "value": "acme"}}}}})
+	state := filepath.Join(t.TempDir(), "state")
+	h := startHub(t, "hub.json", config, "--state-dir", state)
+	for _, version := range []string{rev2025, rev2026} {
+		w := wireHTTP(t, h.url+"/mcp", version)
+		w.open().awaitTools("mcp.s.echo")
+		if got := w.tools()["mcp.s.echo"]; strings.Contains(got, "tenant") || !strings.Contains(got, `"required":["text"]`) {
+			t.Errorf("a model sees %s", got)
+		}
+		for _, arguments := range []string{`{"text":"a","tenant":"evil"}`, `{"text":"a","Tenant":"evil"}`} {
+			if got := w.result("mcp.s.echo", arguments, ""); !strings.Contains(got, "is not for callers: leave it out") {
+				t.Errorf("a call with %s answers %s", arguments, got)
+			}
+		}
+		if got := w.result("mcp.s.echo", `{"text":"a"}`, ""); !strings.Contains(got, `"arguments":{"text":"a","tenant":"acme"}`) {
+			t.Errorf("the server gets %s", got)
+		}
+	}
+	eventually(t, "the records say what the hook has set", func() (found bool) {
+		_ = persist.Read(filepath.Join(state, "journal"), func(line json.RawMessage) bool {
+			found = strings.Contains(string(line), `"source_ref":"hook/hook-1"`) && strings.Contains(string(line), `"changed_fields":["tenant"]`)
+			return !found
+		})
+		return found
+	})
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "hub.json"), config)
+	show := exec.Command("mcp-toolhub", "tools", "show", "mcp.s.echo", "-o", "json", "--config", filepath.Join(dir, "hub.json"))
+	show.Env = scratchEnv(dir)
+	facts, err := show.Output()
+	contract := strings.Join(strings.Fields(string(facts)), "")
+	if err != nil || !strings.Contains(contract, `"internal_only_fields":["tenant"]`) {
+		t.Errorf("the contract is %s, %v", facts, err)
+	}
 }

@@ -54,6 +54,12 @@ type Tool struct {
 	OutputSchema json.RawMessage
 	SchemaDigest string // Digest of InputSchema
 
+	// Internal are the arguments that hooks and people may set and models neither see nor send; Runtime is InputSchema with them, nil
+	// where there are none.
+	Internal      []string
+	Runtime       json.RawMessage
+	RuntimeDigest string
+
 	Title       string // decoded, for people
 	Description string // decoded, for people and search
 	Tags        []string
@@ -61,6 +67,14 @@ type Tool struct {
 	Repairs     []Repair
 
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
+}
+
+// RuntimeSchema returns the schema of the arguments that the tool is called with, and its digest.
+func (t *Tool) RuntimeSchema() (schema json.RawMessage, digest string) {
+	if t.Runtime == nil {
+		return t.InputSchema, t.SchemaDigest
+	}
+	return t.Runtime, t.RuntimeDigest
 }
 
 // Repair is a change that admission made to a declaration so that it breaks neither the hub nor a client.

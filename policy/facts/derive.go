@@ -35,7 +35,8 @@ func (d *derivation) read() {
 	d.annotations()
 	d.name = readName(d.tool.Native, d.tool.Server)
 	d.description = readDescription(d.tool.Description, d.name.lead == reads || d.name.lead == inspects)
-	d.schema = readSchema(d.tool.InputSchema)
+	schema, _ := d.tool.RuntimeSchema()
+	d.schema = readSchema(schema)
 	if d.name.readLast && (d.description.lead.effect == reads || d.description.saysReadOnly) {
 		d.name.soft, d.name.lead = 0, reads
 	}

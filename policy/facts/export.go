@@ -41,18 +41,19 @@ func (f *Facts) Declaration() Declaration {
 	}
 }
 
-// InputContract is the tool's tool_input_contract. Hooks and prompts may change values, and add no members of their own: the
-// schema at run time is the model's.
+// InputContract is the tool's tool_input_contract. Hooks and prompts may change values, and set the internal arguments, which the
+// model's schema has not.
 func (f *Facts) InputContract() InputContract {
 	t := f.declared
+	runtime, _ := t.RuntimeSchema()
 	targets := make([]TargetField, len(f.Arguments))
 	for i, a := range f.Arguments {
 		targets[i] = TargetField(a)
 	}
 	return InputContract{
 		Head: tool.HeadOf(tool.ObjectInputContract), ModelSchema: objectOnly(t.InputSchema),
-		RuntimeSchema: objectOnly(t.InputSchema), SchemaDigest: t.SchemaDigest, Strict: f.strict(), ArgumentMode: "json_object",
-		Validation: f.validation(), Sensitive: list(f.Sensitive), InternalOnly: []string{},
+		RuntimeSchema: objectOnly(runtime), SchemaDigest: t.SchemaDigest, Strict: f.strict(), ArgumentMode: "json_object",
+		Validation: f.validation(), Sensitive: list(f.Sensitive), InternalOnly: list(t.Internal),
 		MutationPolicy: "recorded_copies", Targets: targets,
 	}
 }
@@ -190,6 +191,7 @@ func (f *Facts) ExternalMappings() []tool.ExternalMapping {
 // Interface is the tool's tool_interface.
 func (f *Facts) Interface() Interface {
 	t := f.declared
+	runtime, _ := t.RuntimeSchema()
 	title := cmp.Or(t.Title, t.Native)
 	visibility := "loaded"
 	if f.Lifecycle.Value == Deferred {
@@ -206,7 +208,7 @@ func (f *Facts) Interface() Interface {
 			ShouldDefer: f.Lifecycle.Value == Deferred, AlwaysLoad: f.state.AlwaysLoad,
 		},
 		InterfaceSchemas: InterfaceSchemas{
-			ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(t.InputSchema),
+			ModelSchema: objectOnly(t.InputSchema), RuntimeSchema: objectOnly(runtime),
 			OutputSchema: objectOnly(t.OutputSchema), Strict: f.strict(),
 		},
 		InterfaceAvailability: InterfaceAvailability{

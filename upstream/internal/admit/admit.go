@@ -52,7 +52,7 @@ type admission struct {
 }
 
 // rules is the version of the checks. Whoever makes a check stricter has to change it: otherwise what passed before still passes.
-const rules = "1"
+const rules = "2"
 
 func newAdmission(cfg settings.Server, known map[string]bool) *admission {
 	a := &admission{cfg: cfg.WithDefaults(), tags: slices.Clone(cfg.Tags)}
@@ -136,6 +136,8 @@ type candidate struct {
 	name        string
 	declaration []byte
 	repairs     []tool.Repair
+	internal    []string // see tool.Tool
+	runtime     []byte
 	refused     *refusal
 }
 
@@ -312,6 +314,9 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 	}
 	t.InputSchema, t.OutputSchema = get("inputSchema"), get("outputSchema")
 	t.SchemaDigest = tool.Digest(t.InputSchema)
+	if c.runtime != nil {
+		t.Internal, t.Runtime, t.RuntimeDigest = c.internal, c.runtime, tool.Digest(c.runtime)
+	}
 	t.Title, _ = rawjson.String(get("title"))
 	if t.Title == "" { // MCP's order of precedence: title, annotations.title, name
 		t.Title = rawjson.Text(get("annotations"), "title")

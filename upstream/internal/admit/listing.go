@@ -55,7 +55,8 @@ func (o Offer) Admit(cfg settings.Server, r *redact.Redactor) *Listing {
 		if len(t.Repairs) > 0 {
 			l.Repaired++
 		}
-		if b := paramheader.Of(t.InputSchema); b != nil {
+		schema, _ := t.RuntimeSchema()
+		if b := paramheader.Of(schema); b != nil {
 			l.Bindings[t.Native] = b
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -113,7 +115,25 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: "arguments must be a JSON object"}
 	}
 	inv.inputs.observable = args
+	if name := internalIn(inv.listed.Tool, args); name != "" {
+		inv.moveTo(tool.StatusSchemaParseFailed)
+		return &tool.Failure{Class: tool.ClassInvalidArguments, Message: fmt.Sprintf("the argument %q is not for callers: leave it out", name)}
+	}
 	return p.validator.check(inv, args)
+}
+
+// internalIn returns the first argument that only hooks and people may set; "" where there is none. Some servers do not tell letter case.
+func internalIn(t *tool.Tool, args json.RawMessage) (found string) {
+	if len(t.Internal) == 0 {
+		return ""
+	}
+	_ = rawjson.Members(args, func(m rawjson.Member) bool {
+		if slices.ContainsFunc(t.Internal, func(name string) bool { return strings.EqualFold(name, m.Name()) }) {
+			found = m.Name()
+		}
+		return found == ""
+	})
+	return found
 }
 
 // validator checks arguments against the input schemas of tools.
@@ -143,7 +163,8 @@ func (v *validator) invalid(t *tool.Tool, args json.RawMessage) (*schema.Invalid
 	if t.Validate == tool.ValidateOff {
 		return nil, nil
 	}
-	s, err := v.schemas.Get(t.SchemaDigest, t.InputSchema)
+	text, digest := t.RuntimeSchema()
+	s, err := v.schemas.Get(digest, text)
 	if err != nil {
 		// Admission replaces schemas that do not compile, so this is a fault of the hub; the server checks for itself.
 		v.logger.Warn("input schema does not compile: arguments are not checked", "tool", t.Name, "error", err)
