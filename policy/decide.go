@@ -26,7 +26,7 @@ const (
 type decision struct {
 	behavior tool.Behavior
 	source   string
-	kind     string        // type of the reason: rule, default, mode, lifecycle, limit, grant, classifier, approval
+	kind     string        // type of the reason: rule, default, mode, lifecycle, limit, sandbox, grant, classifier, approval
 	message  string        // one sentence
 	note     string        // what the mode made of it
 	refs     []string      // rules and grants behind it, the deciding one first
@@ -185,7 +185,9 @@ func (v *decision) limit(f *target.Finding, then tool.Behavior) {
 		return
 	}
 	v.behavior, v.source, v.kind, v.message = then, sourceLimit, "limit", f.Reason
-	v.blocked = f.Blocked
+	if v.blocked = f.Blocked; f.Code == target.Outside {
+		v.kind = "sandbox"
+	}
 }
 
 // grant sets the decision of grant g.

@@ -97,7 +97,7 @@ func (c *canceling) records(name string) (last map[string]map[string]any, result
 	_ = persist.Read(filepath.Join(c.state, "journal"), func(line json.RawMessage) bool { // a line may be written just now
 		var r map[string]any
 		mustDecode(c.t, string(line), &r)
-		if r["object"] == "tool_event" && r["event_type"] == "tool.invocation.selected" && r["tool_id"] == name {
+		if (r["object"] == "tool_invocation" || r["event_type"] == "tool.invocation.selected") && r["tool_id"] == name {
 			id, _ = r["invocation_id"].(string)
 		}
 		all = append(all, r)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -47,6 +48,9 @@ func (g *Gate) findCommands(r *policy.Request, find Commands) {
 		}
 		if dirErr != nil {
 			t.Fault = "cannot be run: " + dirErr.Error()
+			if is := (interface{ Outside() bool })(nil); errors.As(dirErr, &is) && is.Outside() {
+				t.Notes = append(t.Notes, target.OutOfBounds)
+			}
 			continue
 		}
 		path, err := find.Find(t.Executable, dir)

@@ -175,6 +175,7 @@ const (
 	Sensitive    = "sensitive_path"
 	HubSecret    = "hub_secret"
 	OutsideRoots = "outside_write_roots"
+	Outside      = "outside_roots" // of the directories in which commands may run
 	OtherNames   = "hard_link"
 	HostDenied   = "host_denied"
 	HostUnlisted = "host_not_allowed"
@@ -199,7 +200,11 @@ func (l *Limits) Judge(targets []Target, root Root) []Finding {
 				Reason: Masked(fmt.Sprintf(format, args...), t.Kind == Command)})
 		}
 		if t.Fault != "" {
-			add(tool.Deny, Unresolved, t.Resolved, "argument %s %s", t.Argument, t.Fault)
+			code := Unresolved
+			if t.Has(OutOfBounds) {
+				code = Outside
+			}
+			add(tool.Deny, code, t.Resolved, "argument %s %s", t.Argument, t.Fault)
 		}
 		switch t.Kind {
 		case Path:

@@ -57,17 +57,18 @@ func (t *Target) Has(n Note) bool { return slices.Contains(t.Notes, n) }
 type Note string
 
 const (
-	Symlink     Note = "symlink"      // a link was followed
-	Lexical     Note = "lexical"      // what the path is for programs that take ".." before they follow links
-	Trimmed     Note = "trimmed"      // what the path is for programs that take white space away, stop at a NUL character, or read file URLs
-	Missing     Note = "missing"      // does not exist yet
-	HardLink    Note = "hard_link"    // the file has other names, which may lie anywhere
-	Special     Note = "special_file" // a device, pipe or socket
-	CaseTwin    Note = "case_twin"    // a name that differs in letter case only is there
-	UnicodeTwin Note = "unicode_twin" // a name that is the same text in other code points is there
-	Wildcard    Note = "wildcard"     // may stand for several paths
-	Unseen      Note = "unseen"       // the hub may not look there
-	Home        Note = "home"         // "~" was expanded, which not every program does
+	Symlink     Note = "symlink"       // a link was followed
+	Lexical     Note = "lexical"       // what the path is for programs that take ".." before they follow links
+	Trimmed     Note = "trimmed"       // what the path is for programs that take white space away, stop at a NUL character, or read file URLs
+	Missing     Note = "missing"       // does not exist yet
+	HardLink    Note = "hard_link"     // the file has other names, which may lie anywhere
+	Special     Note = "special_file"  // a device, pipe or socket
+	CaseTwin    Note = "case_twin"     // a name that differs in letter case only is there
+	UnicodeTwin Note = "unicode_twin"  // a name that is the same text in other code points is there
+	Wildcard    Note = "wildcard"      // may stand for several paths
+	Unseen      Note = "unseen"        // the hub may not look there
+	OutOfBounds Note = "out_of_bounds" // a command that is to run outside of the directories in which commands may run
+	Home        Note = "home"          // "~" was expanded, which not every program does
 
 	UserInfo   Note = "userinfo"     // the URL holds a user name or password
 	OddIP      Note = "odd_ip"       // an IP address in an unusual spelling

@@ -47,12 +47,15 @@ type Problem struct{ Code, Message string }
 
 func (p *Problem) Error() string { return p.Message }
 
+// Outside reports whether it is outside of the directories in which commands may run.
+func (p *Problem) Outside() bool { return p.Code == CodeOutsideRoots }
+
 // Refusal is err, of Dir or Find, as a failure of the class, unless err says that something is outside of the roots.
 func Refusal(class tool.ErrorClass, message string, err error) *tool.Failure {
 	f := &tool.Failure{Class: class, Message: message}
 	var p *Problem
 	if errors.As(err, &p) {
-		if f.Code = p.Code; p.Code == CodeOutsideRoots {
+		if f.Code = p.Code; p.Outside() {
 			f.Class = tool.ClassSandboxViolation
 		}
 	}

@@ -137,6 +137,8 @@ func denied(d *tool.PermissionDecision) *tool.Failure {
 		f.Message = "nothing ran: " + message
 	case "limit", "mode":
 		f.Class = tool.ClassPolicyBlocked
+	case "sandbox":
+		f.Class = tool.ClassSandboxViolation
 	case "approval":
 		f.Class = tool.ClassApprovalRejected
 		if said := sentence(d); said != "" {
