@@ -143,9 +143,9 @@ type Call struct {
 
 	line  callRecord // the last one
 	rooms struct {
-		mappings [3]tool.ExternalMapping
+		mappings [2]tool.ExternalMapping
 		names    [4]tool.Standing
-		steps    [16]json.RawMessage
+		steps    [10]json.RawMessage
 		text     [640]byte
 	}
 }

@@ -57,6 +57,20 @@ func BenchmarkHeld(b *testing.B) {
 		b.Run("connection", func(sub *testing.B) { h.report(sub, pending, "connection", func() { all = h.connect(b, pending) }) })
 		b.Run("small", func(sub *testing.B) { h.report(sub, pending, "call", func() { h.leaveWaiting(b, "hang", all, 2) }) })
 	})
+	b.Run("queued-call", func(b *testing.B) {
+		const queued = 1000
+		entry := child(upstreamtest.Script{})
+		entry["max_parallel"] = 1
+		h := startHeld(b, map[string]any{"up": entry})
+		var all []*httpClient
+		b.Run("connection", func(sub *testing.B) { h.report(sub, queued, "connection", func() { all = h.connect(b, queued) }) })
+		b.Run("small", func(sub *testing.B) {
+			h.report(sub, queued, "call", func() {
+				h.leaveWaiting(b, "hang", all, 2)
+				eventually(b, "all calls wait", func() bool { return h.server(b, "up").Queued == queued-1 })
+			})
+		})
+	})
 	b.Run("waiting-large-call", func(b *testing.B) {
 		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
 		all := h.connect(b, pending)

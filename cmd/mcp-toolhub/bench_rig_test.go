@@ -326,12 +326,16 @@ func serverEntries(tb testing.TB, spec benchSpec) map[string]any {
 }
 
 // hubArgs writes the hub's config and returns its command line. All but the policy is as a user has it without touching a
-// setting.
+// setting. The policy says that the tools can run at the same time: nothing is known of them, and one session's calls of such tools
+// run one by one.
 func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 	tb.Helper()
 	servers := serverEntries(tb, spec)
 	if policy == nil {
 		policy = map[string]any{"mode": "accept_all"} // nobody answers questions here
+	}
+	if len(spec.Program) == 0 || !slices.Equal(spec.Program, programOf(viaBefore)) { // which may not know the setting
+		policy["tools"] = []any{map[string]any{"match": "*", "concurrency": "safe"}}
 	}
 	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"], "policy": policy} // lists are measured whole
 	if within := os.Getenv(benchSyncWithin); within != "" {

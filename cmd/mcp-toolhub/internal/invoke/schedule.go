@@ -10,8 +10,23 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it.
+// schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it. Its frame is small:
+// it lies on the stack of each call that waits.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
+	if err := p.queue(inv); err != nil {
+		return err
+	}
+	if h := inv.listed.Tool.Hub; h != nil && h.Batches {
+		return nil // its calls take places, and it must not keep them from one
+	}
+	if err := inv.call.Member.turn(ctx); err != nil {
+		return becauseOf(ctx, err)
+	}
+	return becauseOf(ctx, p.scheduler.enter(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
+}
+
+// queue says what the call claims, and has it recorded.
+func (p *Pipeline) queue(inv *invocation) error {
 	if !inv.resumed {
 		if err := p.rates.take(p.opts.Gate().Rates(), inv); err != nil {
 			return err
@@ -28,14 +43,8 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	how.lock(claimed, by)
 	inv.status = tool.StatusQueued
 	inv.record.Queue(&how.Scheduling, inv.now())
-	if t.Hub != nil && t.Hub.Batches {
-		return nil // its calls take places, and it must not keep them from one
-	}
-	if err := inv.call.Member.turn(ctx); err != nil {
-		return becauseOf(ctx, err)
-	}
 	inv.place = place{server: t.Server, session: inv.call.Session.Key, by: by, claim: claimed}
-	return becauseOf(ctx, p.scheduler.enter(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
+	return nil
 }
 
 // concurrency says how the call may run beside others, and which rule says so.
