@@ -100,11 +100,11 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 	reply.Session = c.client.Key
 	params, asTask, err := c.asTask(x, sess)
 	if err != nil {
-		return reply, response{err: err}
+		return tool.Reply{}, response{err: err} // without a mapping: nothing was sent
 	}
 	params, err = x.params(params, id, sess.hop)
 	if err != nil {
-		return reply, response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+		return tool.Reply{}, response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	lc := newLaneCall(id, x.Method, params)

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -249,86 +244,4 @@ func (x *exchange) transcript(server string) string {
 		}
 		return ids[id]
 	})
-}
-
-// checkJournal holds that the journal beneath dir is the standard's, and that each invocation has one terminal result.
-// calls is how many invocations there are; 0 where that is not known.
-func checkJournal(t testing.TB, dir string, calls int) {
-	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(dir, "*", "journal"))
-	if err != nil || len(dirs) != 1 {
-		t.Fatalf("journals: %q, %v", dirs, err)
-	}
-	checkRecords(t, dirs[0], calls)
-}
-
-// checkRecords is checkJournal for the journal in dir. calls below 0: some may have no result, because their hub was killed.
-func checkRecords(t testing.TB, dir string, calls int) {
-	t.Helper()
-	validate := recordSchemas(t)
-	begun, ended, lines, refs, surfaces := map[string]bool{}, map[string]int{}, 0, inputRefs{}, surfaceRefs{}
-	err := persist.Read(dir, func(line json.RawMessage) bool {
-		lines++
-		refs.take(t, line)
-		surfaces.take(t, line)
-		var record struct {
-			Object       tool.Object `json:"object"`
-			InvocationID string      `json:"invocation_id"`
-		}
-		mustDecode(t, string(line), &record)
-		switch record.Object {
-		case tool.ObjectInvocation:
-			begun[record.InvocationID] = true
-		case tool.ObjectResult:
-			ended[record.InvocationID]++
-		}
-		if schema := validate[record.Object]; schema != nil {
-			value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(line)))
-			if err == nil {
-				err = schema.Validate(value)
-			}
-			if err != nil {
-				t.Errorf("%.500s\n%v", line, err)
-			}
-		}
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	refs.check(t)
-	surfaces.check(t)
-	if calls < 0 {
-		return
-	}
-	for id := range begun {
-		if ended[id] != 1 {
-			t.Errorf("the invocation %s has %d results", id, ended[id])
-		}
-	}
-	if len(begun) == 0 || len(begun) != len(ended) || calls > 0 && len(begun) != calls {
-		t.Errorf("%d invocations of %d, and %d with results", len(begun), calls, len(ended))
-	}
-}
-
-// recordSchemas are the standard's schemas of the records of calls, where the standard is at hand.
-func recordSchemas(t testing.TB) map[tool.Object]*jsonschema.Schema {
-	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "agenttool", "schemas")
-	all := map[tool.Object]*jsonschema.Schema{}
-	if _, err := os.Stat(dir); err != nil {
-		return all
-	}
-	for kind, name := range map[tool.Object]string{tool.ObjectInvocation: "invocation", tool.ObjectResult: "result",
-		tool.ObjectProgress: "progress", tool.ObjectEvent: "event", tool.ObjectPermissionDecision: "permission-decision",
-		tool.ObjectSurface: "tool-surface", tool.ObjectDeferredRef: "deferred-tool", tool.ObjectInputMutation: "input-mutation",
-		tool.ObjectDeclaration: "tool-declaration", tool.ObjectInterface: "tool-interface", tool.ObjectExecutionProfile: "execution-profile",
-		tool.ObjectPermissionProfile: "permission-profile", tool.ObjectSchedulerPolicy: "scheduler-policy"} {
-		schema, err := jsonschema.NewCompiler().Compile(filepath.Join(dir, "agenttool-"+name+".schema.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[kind] = schema
-	}
-	return all
 }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if _, ok := os.LookupEnv("GORACE"); !ok { // under the race detector every process would wait for a second at its end
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(collecting{m}, map[string]func(){
 		"mcp-toolhub": func() {
 			mountSmallDisk()
 			serveProbe()

@@ -47,10 +47,6 @@ func startPermitted(t *testing.T, policy map[string]any, more map[string]any) *p
 func (p *permitted) cleanUp(h *runningHub) {
 	p.t.Cleanup(func() {
 		_ = h.stop()
-		if len(recordSchemas(p.t)) == 0 {
-			p.t.Log("the standard's schemas are not at hand: ../shared/agenttool/schemas is missing, so the records are not validated")
-			return
-		}
 		checkRecords(p.t, filepath.Join(p.state, "journal"), -1)
 	})
 }

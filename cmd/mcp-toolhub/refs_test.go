@@ -10,26 +10,21 @@ import (
 )
 
 // inputRefs holds the refs of input mutations against the inputs that the records hold.
-type inputRefs map[string]*inputsOfCall
+type inputRefs map[tool.InvocationID]*inputsOfCall
 
 type inputsOfCall struct {
 	held, refs map[string]bool // inputs that a record holds, and refs of larger ones
 	mutations  []tool.InputMutationRecord
 }
 
-func (r inputRefs) take(t testing.TB, line json.RawMessage) {
+func (r inputRefs) take(t testing.TB, read *anyRecord, line json.RawMessage) {
 	t.Helper()
-	var head struct {
-		Object       tool.Object `json:"object"`
-		InvocationID string      `json:"invocation_id"`
-	}
-	mustDecode(t, string(line), &head)
-	c := r[head.InvocationID]
+	c := r[read.Invocation]
 	if c == nil {
 		c = &inputsOfCall{held: map[string]bool{}, refs: map[string]bool{}}
-		r[head.InvocationID] = c
+		r[read.Invocation] = c
 	}
-	switch head.Object {
+	switch read.Object {
 	case tool.ObjectInputMutation:
 		var m tool.InputMutationRecord
 		mustDecode(t, string(line), &m)
@@ -41,41 +36,6 @@ func (r inputRefs) take(t testing.TB, line json.RawMessage) {
 			c.held[string(held)] = true
 		}
 		c.refs[inv.ModelInputRef], c.refs[inv.PermissionInputRef], c.refs[inv.CallInputRef] = true, true, true
-	}
-}
-
-// surfaceRefs are the surfaces that records name; true of those that have a record of their own.
-type surfaceRefs map[tool.SurfaceID]bool
-
-func (r surfaceRefs) take(t testing.TB, line json.RawMessage) {
-	t.Helper()
-	var named struct {
-		Object  tool.Object    `json:"object"`
-		Surface tool.SurfaceID `json:"surface_id"`
-	}
-	mustDecode(t, string(line), &named)
-	r[named.Surface] = r[named.Surface] || named.Object == tool.ObjectSurface
-	if named.Object != tool.ObjectSurface {
-		return
-	}
-	var members map[string]any
-	mustDecode(t, string(line), &members)
-	for _, name := range []string{"surface_id", "scope", "created_at", "producer", "tool_refs", "loaded_tools", "deferred_tools", "blocked_tools",
-		"excluded_tools", "selection_policy", "default_tool_choice", "capability_requirements", "model_capabilities", "role_constraints",
-		"policy_refs", "runtime_refs", "surface_reason"} {
-		if members[name] == nil {
-			t.Errorf("the surface %s says nothing of %s", named.Surface, name)
-		}
-	}
-}
-
-// check: every surface that a record names has a record.
-func (r surfaceRefs) check(t testing.TB) {
-	t.Helper()
-	for id, recorded := range r {
-		if id != "" && !recorded {
-			t.Errorf("the surface %s has no record", id)
-		}
 	}
 }
 

@@ -33,7 +33,7 @@ func (s scriptTB) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args.
 // scriptTalk: talk REVISION FILE [TOKEN] is a client that sends the requests in FILE to the hub, one a line, and prints
 // the responses: "list", or "call NAME ARGUMENTS [META]". $REF stands for the first selection_ref that came so far, and
 // "forget" makes the next one count. A file with "answer RESULT" steps is a client that can be asked: what it is asked during
-// calls is printed, and answered with the latest of them.
+// calls is printed, and answered with the latest of them. "cancel NAME ARGUMENTS" calls, and cancels when the call has reported progress.
 func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: talk REVISION FILE [TOKEN]")
@@ -72,6 +72,10 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 		case "answer":
 			answer = rest
 			continue
+		case "cancel":
+			name, arguments, _ := strings.Cut(rest, " ")
+			talkCancel(ts, w, w.call(name, arguments, `"progressToken":"p"`))
+			continue
 		case "forget":
 			ref = ""
 			continue
@@ -83,7 +87,25 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 		if found := refPattern.FindStringSubmatch(response); found != nil && ref == "" {
 			ref = found[1]
 		}
+		for _, note := range messages[:len(messages)-1] {
+			fmt.Fprintln(ts.Stdout(), "<", note)
+		}
 		fmt.Fprintln(ts.Stdout(), response)
+	}
+}
+
+// talkCancel sends a request, waits for its first report of progress, and cancels it as its revision does over HTTP: on 2026-07-28 by closing
+// its stream.
+func talkCancel(ts *testscript.TestScript, w *wire, r rawRequest) {
+	next, end := w.begin(r)
+	defer end()
+	note := next()
+	fmt.Fprintln(ts.Stdout(), "<", note)
+	if !strings.Contains(note, "notifications/progress") {
+		ts.Fatalf("the call reports no progress")
+	}
+	if !w.modern() {
+		w.post(rawRequest{method: "notifications/cancelled", params: `{"requestId":` + r.id + `,"reason":"the user pressed escape"}`})
 	}
 }
 

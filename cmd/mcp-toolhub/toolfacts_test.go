@@ -97,7 +97,10 @@ func toolRecords(t *testing.T, dir, name string, args ...string) map[string]boun
 	}
 	var raw map[string]json.RawMessage
 	mustDecode(t, out.String(), &raw)
-	schemas := recordSchemas(t)
+	schemas, err := recordSchemas()
+	if err != nil {
+		t.Fatal(err)
+	}
 	records := make(map[string]bounded)
 	for object, text := range raw {
 		if !strings.HasPrefix(object, "tool_") {
@@ -108,7 +111,7 @@ func toolRecords(t *testing.T, dir, name string, args ...string) map[string]boun
 		records[object] = b
 		schema := schemas[tool.Object(object)]
 		if schema == nil {
-			continue // the contracts are parts of the declaration
+			continue // the standard is not at hand
 		}
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 		if err == nil {
