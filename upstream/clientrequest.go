@@ -26,6 +26,10 @@ type clientRequest struct {
 
 	// over does it over a session, where it is more than one request. Nil otherwise.
 	over func(ctx context.Context, c *executor, sess *session, limits callLimits) response
+
+	// reply is what the server has answered. It stands here because its size counts in each frame that hands it on: calls that
+	// wait are many.
+	reply tool.Reply
 }
 
 // callRequest is the request for a tools/call.
@@ -79,7 +83,8 @@ func (g *Group) Forward(ctx context.Context, r *tool.Request) (tool.Reply, error
 	if r.Unknown {
 		x.name = r.Name
 	}
-	return g.dispatch(ctx, x)
+	err := g.dispatch(ctx, x)
+	return x.reply, err
 }
 
 // tellPatience bounds the sending of a notification.
@@ -118,8 +123,7 @@ func (g *Group) Notify(ctx context.Context, r *tool.Request) error {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "not_told", Cause: err,
 			Message: fmt.Sprintf("server %q did not take in the notification", c.cfg.ID)}}
 	}
-	_, err := g.dispatch(ctx, x)
-	return err
+	return g.dispatch(ctx, x)
 }
 
 // maxMethod bounds the names of methods that the hub does not know, in bytes.
@@ -161,7 +165,7 @@ func (g *Group) Listen(
 				}
 			})
 		}
-		_, err := g.dispatch(ctx, x)
+		err := g.dispatch(ctx, x)
 		var rpc *tool.RPCError
 		var f *tool.Failure
 		switch {

@@ -124,7 +124,7 @@ func (g *Group) Subscribe(ctx context.Context, id, uri string, who tool.Session,
 	x.over = func(ctx context.Context, c *executor, sess *session, limits callLimits) response {
 		return c.subscriptions.subscribe(ctx, sess, uri, limits)
 	}
-	_, err := g.dispatch(ctx, x)
+	err := g.dispatch(ctx, x)
 	if err != nil {
 		g.subscriptions.remove(id, who.Key, uri)
 	}

@@ -25,86 +25,99 @@ type executor struct {
 
 // call sends a call, and again with the client's answers for as long as the server asks for input. A client that takes the
 // input requests itself is given them, once they are known to be well-formed.
-func (c *executor) call(ctx context.Context, x *clientRequest) (tool.Reply, error) {
+func (c *executor) call(ctx context.Context, x *clientRequest) error {
 	limits := c.limitsOf(x)
 	if x.over != nil || x.Unknown {
 		return c.callOnce(ctx, x, &limits, 0)
 	}
 	attempt := x
 	for answered := 0; ; answered++ {
-		reply, err := c.callOnce(ctx, attempt, &limits, answered)
+		err := c.callOnce(ctx, attempt, &limits, answered)
+		if attempt != x {
+			x.reply = attempt.reply
+		}
 		if errors.Is(err, errRetired) && answered > 0 {
-			return reply, replacedWhileAsking(err) // whoever takes its place knows nothing of the call
+			return replacedWhileAsking(err) // whoever takes its place knows nothing of the call
 		}
-		if err != nil || reply.Mapping.ProtocolVersion < hop.Modern || resultType(reply) != "input_required" {
-			return reply, err
+		if err != nil || x.reply.Mapping.ProtocolVersion < hop.Modern || resultType(&x.reply) != "input_required" {
+			return err
 		}
-		none := tool.Reply{Mapping: reply.Mapping}
-		requests, err := readInputRequests(reply.Result)
-		if err != nil {
-			return none, err
+		if attempt, err = c.next(ctx, x, &limits, answered); attempt == nil {
+			return err
 		}
-		if x.InputByRetry {
-			reply.NeedsInput = true
-			return reply, nil
-		}
-		if answered+1 >= maxInputRequired {
-			return none, invalidAnswer(fmt.Sprintf("asks for input for the %dth time in one call", maxInputRequired)).err
-		}
-		answers, err := c.askFor(ctx, x, &limits, requests)
-		if err != nil {
-			return none, err
-		}
-		again := *x
-		if again.Params, err = requests.retryParams(x.Params, answers); err != nil {
-			return none, err
-		}
-		attempt = &again
 	}
+}
+
+// next asks the client for the input that the reply to x wants, and returns the request that says it; nil where the call has ended.
+//
+//go:noinline // so that its frame is not a part of that of calls that wait
+func (c *executor) next(ctx context.Context, x *clientRequest, limits *callLimits, answered int) (*clientRequest, error) {
+	requests, err := readInputRequests(x.reply.Result)
+	if err == nil && x.InputByRetry {
+		x.reply.NeedsInput = true
+		return nil, nil
+	}
+	x.reply = tool.Reply{Mapping: x.reply.Mapping}
+	if err != nil {
+		return nil, err
+	}
+	if answered+1 >= maxInputRequired {
+		return nil, invalidAnswer(fmt.Sprintf("asks for input for the %dth time in one call", maxInputRequired)).err
+	}
+	answers, err := c.askFor(ctx, x, limits, requests)
+	if err != nil {
+		return nil, err
+	}
+	again := *x
+	if again.Params, err = requests.retryParams(x.Params, answers); err != nil {
+		return nil, err
+	}
+	return &again, nil
 }
 
 // callOnce sends the call, and sends it once more if the server refused it for a forgotten session alone, or was found gone
 // before the call was sent. answered counts how often the client has given input to the server.
-func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) (reply tool.Reply, err error) {
+func (c *executor) callOnce(ctx context.Context, x *clientRequest, limits *callLimits, answered int) error {
 	var stale *session
 	for {
 		sess, err := c.lifecycle.acquire(ctx, stale, limits.idle)
 		switch {
 		case errors.Is(err, errNotReady):
-			return reply, c.unavailable()
+			return c.unavailable()
 		case err != nil:
-			return reply, err
+			return err
 		case answered > 0 && sess.hop == nil:
-			return reply, replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
+			return replacedWhileAsking(transport.ErrClosed) // it would start from the beginning
 		}
-		var a response
-		reply, a = c.callOver(ctx, sess, x, limits)
+		a := c.callOver(ctx, sess, x, limits)
 		sess.heard(a)
 		if stale != nil || !a.lost && !a.unsent() || ctx.Err() != nil {
-			return reply, a.err
+			return a.err
 		}
 		stale = sess
 	}
 }
 
 // callOver sends the call over sess and waits for its answer.
-func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) (tool.Reply, response) {
+func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest, limits *callLimits) response {
 	if x.over != nil {
-		return tool.Reply{}, x.over(ctx, c, sess, *limits)
+		return x.over(ctx, c, sess, *limits)
 	}
-	id := c.nextID()
-	reply := tool.Reply{Mapping: tool.ExternalMapping{
+	id, reply := c.nextID(), &x.reply
+	*reply = tool.Reply{Mapping: tool.ExternalMapping{
 		Source: tool.SourceMCP, Role: "upstream", ServerID: c.cfg.ID, SessionID: sess.shownID, ProtocolVersion: sess.version,
 		Method: x.Method, JSONRPCRequestID: `"` + id + `"`,
 	}}
 	reply.Session = c.client.Key
 	params, asTask, err := c.asTask(x, sess)
 	if err != nil {
-		return tool.Reply{}, response{err: err} // without a mapping: nothing was sent
+		*reply = tool.Reply{} // without a mapping: nothing was sent
+		return response{err: err}
 	}
 	params, err = x.params(params, id, sess.hop)
 	if err != nil {
-		return tool.Reply{}, response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
+		*reply = tool.Reply{}
+		return response{err: &tool.Failure{Class: tool.ClassInvalidArguments, Cause: err,
 			Message: "params of the request are no JSON object: send them as the protocol demands"}}
 	}
 	lc := newLaneCall(id, x.Method, params)
@@ -126,18 +139,15 @@ func (c *executor) callOver(ctx context.Context, sess *session, x *clientRequest
 		reply.Object = a.object
 	}
 	if a.err == nil {
-		reply, a.err = c.withTask(x, reply, asTask)
+		a.err = c.withTask(x, asTask)
 	}
 	if asTask && reply.Task == "" {
 		sess.taskTokens.remove(id)
 	}
-	if a.err != nil {
-		return reply, a
-	}
-	if a.memory != nil {
+	if a.err == nil && a.memory != nil {
 		reply.Free = a.memory.Free
 	}
-	return reply, a
+	return a
 }
 
 // callLimits bound one call: idle without progress, most in all since it began.

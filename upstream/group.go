@@ -373,20 +373,22 @@ func (g *Group) Close(ctx context.Context) error {
 // the server itself returned, or a *tool.Failure. What its Error says is fit to be shown. A call that may have been executed is never sent again. When ctx ends,
 // the server is told and Execute returns at once.
 func (g *Group) Execute(ctx context.Context, x *tool.Execution) (tool.Reply, error) {
-	return g.dispatch(ctx, callRequest(x))
+	r := callRequest(x)
+	err := g.dispatch(ctx, r)
+	return r.reply, err
 }
 
 // dispatch hands x to its server.
-func (g *Group) dispatch(ctx context.Context, x *clientRequest) (tool.Reply, error) {
+func (g *Group) dispatch(ctx context.Context, x *clientRequest) error {
 	for {
+		x.reply = tool.Reply{}
 		s := g.roster.Load().byID[x.Server]
 		if s == nil {
-			return tool.Reply{}, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
+			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "unknown_server",
 				Message: fmt.Sprintf("there is no server %q: list again what there is", x.Server)}
 		}
-		reply, err := s.execute(ctx, x)
-		if !errors.Is(err, errRetired) {
-			return reply, s.redact.Error(err)
+		if err := s.execute(ctx, x); !errors.Is(err, errRetired) {
+			return s.redact.Error(err)
 		}
 		// Nothing was sent. The roster does not hold s any more: what Apply has put in its place takes the call.
 	}

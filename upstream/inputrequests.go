@@ -23,7 +23,7 @@ func replacedWhileAsking(cause error) *tool.Failure {
 }
 
 // resultType returns what a result of 2026-07-28 says that it is.
-func resultType(r tool.Reply) string {
+func resultType(r *tool.Reply) string {
 	object, read := r.Object.(rawjson.Object)
 	if !read {
 		return rawjson.Text(r.Result, "resultType")

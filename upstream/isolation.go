@@ -78,15 +78,15 @@ func (i *isolation) close() {
 }
 
 // execute sends x over the connection of its session.
-func (i *isolation) execute(ctx context.Context, x *clientRequest) (tool.Reply, error) {
+func (i *isolation) execute(ctx context.Context, x *clientRequest) error {
 	for {
+		x.reply = tool.Reply{}
 		one, err := i.connection(ctx, x.Session, x.Hop)
 		if err != nil {
-			return tool.Reply{}, err
+			return err
 		}
-		reply, err := one.execute(ctx, x)
-		if !errors.Is(err, errRetired) {
-			return reply, err
+		if err := one.execute(ctx, x); !errors.Is(err, errRetired) {
+			return err
 		}
 		// Nothing was sent. That connection has just ended: the session gets another one, if it still lives.
 	}

@@ -256,12 +256,12 @@ func (s *server) sleep(ctx context.Context) bool {
 }
 
 // execute does what x asks for.
-func (s *server) execute(ctx context.Context, x *clientRequest) (tool.Reply, error) {
+func (s *server) execute(ctx context.Context, x *clientRequest) error {
 	if !s.lifecycle.enter() {
 		if s.lifecycle.isRetired() {
-			return tool.Reply{}, errRetired
+			return errRetired
 		}
-		return tool.Reply{}, s.unavailable()
+		return s.unavailable()
 	}
 	defer s.lifecycle.leave()
 	if s.use == useListing {

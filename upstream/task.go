@@ -82,35 +82,37 @@ func (c *executor) asTask(x *clientRequest, sess *session) (params json.RawMessa
 	return params, false, nil
 }
 
-// withTask notes in the reply to a call which task the server has made of it. asked says that the client asked for one, as on
+// withTask notes in the reply to x which task the server has made of it. asked says that the client asked for one, as on
 // 2025-11-25.
-func (c *executor) withTask(x *clientRequest, reply tool.Reply, asked bool) (tool.Reply, error) {
+func (c *executor) withTask(x *clientRequest, asked bool) error {
+	reply := &x.reply
 	modern := reply.Mapping.ProtocolVersion >= hop.Modern
 	if x.call == nil || reply.Result == nil || !modern && !asked {
-		return reply, nil
+		return nil
 	}
 	at := reply.Result
 	if !modern {
 		var has bool
 		if at, has = hop.Ability(reply.Result, "task"); !has {
-			return reply, nil
+			return nil
 		}
 	} else if resultType(reply) != "task" {
-		return reply, nil
+		return nil
 	}
-	none := tool.Reply{Mapping: reply.Mapping}
 	id := rawjson.Text(at, "taskId")
 	switch {
 	case id == "" || len(id) > maxTaskID:
-		return none, invalidAnswer(fmt.Sprintf("tells of a task that has no id of 1 to %d bytes", maxTaskID)).err
+		*reply = tool.Reply{Mapping: reply.Mapping}
+		return invalidAnswer(fmt.Sprintf("tells of a task that has no id of 1 to %d bytes", maxTaskID)).err
 	case modern && !declaresTasks(x.Hop):
 		// "A server MUST NOT return CreateTaskResult to a client that did not include the extension capability".
-		return none, &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true, Message: fmt.Sprintf(
+		*reply = tool.Reply{Mapping: reply.Mapping}
+		return &tool.Failure{Class: tool.ClassCapabilityGap, Code: "unasked_task", OutcomeUnknown: true, Message: fmt.Sprintf(
 			"server %q made a task of %q, and this client did not say that it can follow one: it may have taken effect. "+
 				"Report this to whoever maintains the server", c.cfg.ID, x.name)}
 	}
 	reply.Task = id
-	return reply, nil
+	return nil
 }
 
 // declaresTasks reports whether a client has said in its request that it can follow tasks of 2026-07-28.

@@ -51,8 +51,14 @@ func BenchmarkHeld(b *testing.B) {
 		h.report(b, 1, "all", func() { h.apply(b, all); h.visit(b, 1) })
 	})
 	const pending = 200 // of one caller, who may have a quarter of 1,000 questions
+	together := map[string]any{"mode": "accept_all", "tools": []any{map[string]any{"match": "*", "concurrency": "safe"}}}
+	roomy := func() map[string]any { // so that no call waits for another
+		entry := child(upstreamtest.Script{})
+		entry["max_parallel"] = 2 * pending
+		return entry
+	}
 	b.Run("waiting-call", func(b *testing.B) {
-		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
+		h := startHeldWith(b, map[string]any{"up": roomy()}, together)
 		var all []*httpClient
 		b.Run("connection", func(sub *testing.B) { h.report(sub, pending, "connection", func() { all = h.connect(b, pending) }) })
 		b.Run("small", func(sub *testing.B) { h.report(sub, pending, "call", func() { h.leaveWaiting(b, "hang", all, 2) }) })
@@ -72,7 +78,7 @@ func BenchmarkHeld(b *testing.B) {
 		})
 	})
 	b.Run("waiting-large-call", func(b *testing.B) {
-		h := startHeld(b, map[string]any{"up": child(upstreamtest.Script{})})
+		h := startHeldWith(b, map[string]any{"up": roomy()}, together)
 		all := h.connect(b, pending)
 		h.report(b, pending, "call", func() { h.leaveWaiting(b, "hang", all, 500) })
 	})
