@@ -64,7 +64,7 @@ func TestFirstListWaitsForServers(t *testing.T) {
 				line := w.next()
 				if rest, ok := strings.CutPrefix(line, `{"jsonrpc":"2.0","id":"`); ok {
 					id, answer, _ := strings.Cut(rest, `",`)
-					answers[id] = answer
+					answers[id] = invocationID.ReplaceAllString(answer, "inv_ID")
 				}
 			}
 			if !strings.Contains(answers["list"], `"mcp.slow.echo"`) {

@@ -359,6 +359,16 @@ func TestPermissionAttacks(t *testing.T) {
 	})
 }
 
+// recordHas reports whether a line of the journal names the invocation and holds the text.
+func recordHas(journal, id, text string) bool {
+	for line := range strings.Lines(journal) {
+		if strings.Contains(line, id) && strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
 // Tools that the policy never allows cannot be told from tools that do not exist.
 func TestPermissionHides(t *testing.T) {
 	t.Parallel()
@@ -370,8 +380,15 @@ func TestPermissionHides(t *testing.T) {
 		}
 		hidden := w.send(rawRequest{id: "1", method: "tools/call", params: w.params(`"name":"mcp.s.hidden"`, ""), name: "mcp.s.hidden"})
 		unknown := w.send(rawRequest{id: "1", method: "tools/call", params: w.params(`"name":"mcp.s.absent"`, ""), name: "mcp.s.absent"})
-		if strings.Replace(hidden[0], "hidden", "absent", 1) != unknown[0] {
+		anonymous := func(answer string) string { return invocationID.ReplaceAllString(answer, "inv_ID") }
+		if strings.Replace(anonymous(hidden[0]), "hidden", "absent", 1) != anonymous(unknown[0]) {
 			t.Errorf("hidden: %s\nunknown: %s", hidden, unknown)
+		}
+		for answer, want := range map[string]string{hidden[0]: `"status":"denied"`, unknown[0]: `"error_class":"unknown_tool"`} {
+			id := invocationID.FindString(answer)
+			if id == "" || !recordHas(objectsBeneath(t, p.state), id, want) {
+				t.Errorf("%s names %q, which did not end with %s", answer, id, want)
+			}
 		}
 		for _, query := range []string{"select:mcp.s.hidden", "hidden", "regex:hid"} {
 			found := w.result("tool_search", `{"query":"`+query+`"}`, "")

@@ -146,7 +146,7 @@ func (f *Facts) approval() (bool, string) {
 func (f *Facts) SchedulerPolicy() SchedulerPolicy {
 	p := SchedulerPolicy{
 		Head: tool.HeadOf(tool.ObjectSchedulerPolicy), ID: f.ref("scheduler"), Scope: f.namespace(),
-		ConcurrencySafe: f.Concurrency.Value == ConcurrencySafe, Ordering: "preserve_terminal_order",
+		ConcurrencySafe: f.isSafe(), Ordering: "preserve_terminal_order",
 		Yield: "progress_immediate_results_ordered", Interrupt: f.Interrupt.Value, SiblingFailure: "ignore", ContextModifier: "forbid",
 		Locks: []ResourceLock{},
 	}
@@ -220,7 +220,7 @@ func (f *Facts) Interface() Interface {
 		},
 		InterfaceSafety: InterfaceSafety{
 			IsReadOnly: f.ReadOnly.Value, IsDestructive: f.Destructive.Value, IsOpenWorld: f.OpenWorld.Value,
-			IsConcurrencySafe: f.Concurrency.Value == ConcurrencySafe, RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
+			IsConcurrencySafe: f.isSafe(), RequiresUserInteraction: f.Interactive.Value, SandboxProfile: noSandbox,
 			ClassifierInput: f.ClassifierInput(), Origins: f.Origins(),
 		},
 		InterfacePermission: InterfacePermission{
@@ -239,6 +239,10 @@ func (f *Facts) Interface() Interface {
 		ExternalMappings: f.ExternalMappings(),
 	}
 }
+
+// isSafe reports whether calls run beside each other: those of the hub's own tools that call others do, and each of the calls has its
+// own turn.
+func (f *Facts) isSafe() bool { return f.Concurrency.Value == ConcurrencySafe || f.declared.Hub != nil }
 
 func (f *Facts) abortSemantics() string {
 	if f.Interrupt.Value == InterruptBlock {

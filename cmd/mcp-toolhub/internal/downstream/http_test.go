@@ -38,7 +38,7 @@ func TestHTTPTranscript(t *testing.T) {
 				t.Errorf("a lone result came as %q", h.Get("Content-Type"))
 			}
 			status, _, got = post(t, url, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nope"}}`, in...)
-			wantHTTP(t, status, got, 200, `{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there"}}`)
+			wantHTTP(t, status, got, 200, `{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`)
 			status, _, got = post(t, url, `{"jsonrpc":"2.0","id":1e3,"method":"ping"}`, in...)
 			wantHTTP(t, status, got, 200, `{"jsonrpc":"2.0","id":1e3,"result":{}}`)
 		})
@@ -73,7 +73,7 @@ func TestHTTPModernTranscript(t *testing.T) {
 		`{"jsonrpc":"2.0","id":12345678901234567890,"result":{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],"arguments":{},"meta":{"x":[1]},`+
 			`"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"},`+serverInfoMember+`},"resultType":"complete"}}`)
 	status, got = modernCall(t, url, "1", "nope", "")
-	wantHTTP(t, status, got, 400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there"}}`)
+	wantHTTP(t, status, got, 400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`)
 	status, got = modernCall(t, url, "1", "mcp.s.echo", "", headerName, "=?base64?bWNwLnMuZWNobw==?=")
 	if status != 200 {
 		t.Errorf("an encoded name was answered with %d %v", status, got)

@@ -99,8 +99,8 @@ func TestWhatCannotPassThrough(t *testing.T) {
 	for _, c := range []struct{ result, capabilities, want string }{
 		{ask(`{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url"}}}`), `{"elicitation":{}}`,
 			`"code":-32021,"message":"the server has to ask something first: client does not support roots, or did not declare it in this request",` +
-				`"data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}}`},
-		{ask(`{"a":{"method":"sampling/createMessage","params":{"tools":[]}}}`), `{"sampling":{}}`, `"data":{"requiredCapabilities":{"sampling":{"tools":{}}}}`},
+				`"data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}},"toolhub/invocation":{"invocation_id":`},
+		{ask(`{"a":{"method":"sampling/createMessage","params":{"tools":[]}}}`), `{"sampling":{}}`, `"data":{"requiredCapabilities":{"sampling":{"tools":{}}},"toolhub/invocation"`},
 		{ask(`{"a":{"method":"no/such"}}`), allCapabilities, `"isError":true`},
 		{ask(`{"a":{"method":"elicitation/create","params":{"mode":"telepathy"}}}`), allCapabilities, `"isError":true`},
 		{ask(`{"a":{"method":"roots/list"},"a":{"method":"sampling/createMessage"}}`), allCapabilities, `two members`},

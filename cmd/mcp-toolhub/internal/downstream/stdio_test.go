@@ -39,7 +39,7 @@ func TestStdioTranscript(t *testing.T) {
 				`{"jsonrpc":"2.0","id":2,"result":{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],`+
 					`"arguments":{"b":1.0,"a":"\u0061"},"meta":{"mine":1},`+metaOK+`}}`)
 			w.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"nope"}}`)
-			w.want(`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there"}}`)
+			w.want(`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`)
 			w.send(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
 			w.want(`{"jsonrpc":"2.0","id":4,"result":{}}`)
 		})
@@ -218,7 +218,7 @@ func TestStdioCancel(t *testing.T) {
 		t.Error("the tool was not canceled")
 	}
 	w.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nope"}}`)
-	w.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there"}}`) // and no answer to the other
+	w.want(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool \"nope\": list the tools and use a name from there","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`) // and no answer to the other
 }
 
 func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {

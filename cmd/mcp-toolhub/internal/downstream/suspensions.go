@@ -36,18 +36,27 @@ func (s *suspensions) serve(ctx context.Context, a *attempt) {
 	text, ok := rawjson.String(a.requestState)
 	switch {
 	case retry && !ok:
-		a.reply.refuse(suspended.Refused("must be a string"))
+		s.refuse(ctx, a, suspended.Refused("must be a string"))
 	case !retry, s.endIfGone(a, text): // inputResponses without requestState are for the server to judge; an unknown tool is refused
 		a.invocation = tool.NewInvocationID()
 		s.begin(ctx, a)
 	default:
 		call, serverState, refusal := s.table.Take(text, a.state())
 		if refusal != nil {
-			a.reply.refuse(refusal)
+			s.refuse(ctx, a, refusal)
 			return
 		}
 		call.Resume(ctx, a, serverState)
 	}
+}
+
+// refuse answers a retry that continues nothing. Of a tools/call that is an invocation, too.
+func (s *suspensions) refuse(ctx context.Context, a *attempt, why *tool.RPCError) {
+	if c, ok := a.op.(*toolCall); ok {
+		c.call.Refused, c.call.Member = why, nil
+		why = s.deps.Pipeline.Invoke(ctx, &c.call).Err
+	}
+	a.reply.refuse(why)
 }
 
 // serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask the client meanwhile.

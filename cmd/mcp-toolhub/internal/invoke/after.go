@@ -61,7 +61,7 @@ func (inv *invocation) mapFailure() {
 		Recoverability: c.recoverability, RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
 	inv.outcome.Error = inv.end.Error
 	if inv.rpcErr != nil {
-		inv.outcome.Err = inv.rpcErr
+		inv.outcome.Err = inv.named(inv.rpcErr)
 		inv.end.Error.NativeErrorRef = nativeError(inv.rpcErr)
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
@@ -71,6 +71,25 @@ func (inv *invocation) mapFailure() {
 		content = fmt.Appendf(content, `,{"type":"text","text":%s}`, rawjson.Quote(f.Detail))
 	}
 	inv.setResult(tool.Reply{Result: fmt.Appendf(nil, `{"content":[%s],"isError":true}`, content)})
+}
+
+// metaInvocation is the member of data that names the invocation, as _meta of a result does.
+const metaInvocation = "toolhub/invocation"
+
+// named returns an error of the hub's own with the invocation in its data; one of a server as it is. Whether a name is unknown or
+// hidden, the id is all that it says.
+func (inv *invocation) named(e *tool.RPCError) *tool.RPCError {
+	if e.Raw != nil || inv.failure.Code == codeUpstreamError {
+		return e
+	}
+	data := cmp.Or(string(e.Data), "{}")
+	named, err := rawjson.Set([]byte(data), metaInvocation, fmt.Appendf(nil, `{"invocation_id":%q}`, inv.id))
+	if err != nil {
+		return e // its data are no object
+	}
+	out := *e
+	out.Data = named
+	return &out
 }
 
 func (inv *invocation) setResult(r tool.Reply) {

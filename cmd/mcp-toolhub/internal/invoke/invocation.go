@@ -128,7 +128,7 @@ func (inv *invocation) fail(err error) {
 		inv.failure = f
 	case errors.As(err, &rpc):
 		inv.rpcErr = rpc
-		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: "upstream_error", Message: rpc.Text(), Cause: err}
+		inv.failure = &tool.Failure{Class: classOfRPC(rpc.Code), Code: codeUpstreamError, Message: rpc.Text(), Cause: err}
 		if rpc.Code == tool.CodeMissingCapabilities {
 			inv.failure.Code = "missing_client_capability"
 		}
@@ -137,6 +137,9 @@ func (inv *invocation) fail(err error) {
 			Message: "the hub failed while it handled this call; its log says why. Try again, and report it if it stays"}
 	}
 }
+
+// codeUpstreamError is the error_code of a JSON-RPC error of a server.
+const codeUpstreamError = "upstream_error"
 
 // classOfRPC returns the standard's class for a JSON-RPC error of a server.
 func classOfRPC(code int64) tool.ErrorClass {
