@@ -81,14 +81,11 @@ func (c hooksCmd) list(ctx context.Context) error {
 		for _, e := range h.Events {
 			events = append(events, string(e))
 		}
-		match, fail := strings.TrimSpace(strings.Join(h.Match, " ")+" "+h.Matcher), h.Fail
+		match := strings.TrimSpace(strings.Join(h.Match, " ") + " " + h.Matcher)
 		if match == "" {
 			match = "*"
 		}
-		if fail == "" {
-			fail = "usual"
-		}
-		t.add(h.Name, strings.Join(events, " "), match, h.Kind, summary(h.Does, 40), h.Timeout, fail)
+		t.add(h.Name, strings.Join(events, " "), match, h.Kind, summary(h.Does, 40), h.Timeout, strings.Join(h.Fail, " "))
 	}
 	return c.printTable(t)
 }

@@ -196,6 +196,21 @@ func (h *Config) closed(e Event) bool {
 	return h.Fail == FailClosed
 }
 
+// failing is what a failure of the hook does at its events: closed, open, or both.
+func (h *Config) failing() []string {
+	var all []string
+	for _, e := range h.Events {
+		word := FailOpen
+		if h.closed(e) {
+			word = FailClosed
+		}
+		if !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return all
+}
+
 // Usable reports whether an output means something at e.
 func usable(e Event) (input, result bool, behaviors []tool.Behavior) {
 	switch e {

@@ -313,7 +313,7 @@ type Info struct {
 	When     string   `json:"when,omitempty"`
 	Profile  []string `json:"profile,omitempty"`
 	Timeout  string   `json:"timeout"`
-	Fail     string   `json:"fail,omitempty"` // "" is closed before the call and open after it
+	Fail     []string `json:"fail"` // closed, open, or both where it runs before and after calls
 	Observes bool     `json:"observes,omitempty"`
 	Place    string   `json:"place,omitempty"`
 }
@@ -325,7 +325,7 @@ func (s *Set) List() []Info {
 	}
 	all := make([]Info, len(s.hooks))
 	for i, h := range s.hooks {
-		all[i] = Info{h.Name, h.Events, h.kind, h.does(), h.Rule.Match, h.Matcher, h.Rule.When, h.Rule.Profile, h.Timeout.String(), h.Fail,
+		all[i] = Info{h.Name, h.Events, h.kind, h.does(), h.Rule.Match, h.Matcher, h.Rule.When, h.Rule.Profile, h.Timeout.String(), h.failing(),
 			h.Observes, h.Place}
 	}
 	return all
