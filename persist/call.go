@@ -238,9 +238,14 @@ func (c *Call) Event(t tool.EventType, data map[string]any, at time.Time) {
 	c.add(string(t), at, data)
 }
 
-// Add adds records of the call that its executor or the loader of deferred tools has made.
+// Add adds records of the call that its executor or the loader of deferred tools has made. Events get the time of the call's own
+// clock: by another one they could come after the end of the call.
 func (c *Call) Add(at time.Time, records ...tool.Record) {
 	for _, r := range records {
+		if e, ok := r.(tool.Event); ok {
+			e.Time = c.Created.Add(at.Sub(c.Created).Truncate(time.Microsecond)).UTC()
+			r = e
+		}
 		c.add(stepRecord, at, r)
 	}
 }

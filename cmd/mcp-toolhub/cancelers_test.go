@@ -130,7 +130,8 @@ func (row canceler) test(t *testing.T, version, door string) {
 	if row.tool == "tool_batch" {
 		name, id = row.tool, "mcp.old.hang"
 	}
-	r, end := c.w.call(name, strings.ReplaceAll(row.args, "$FILE", c.file()), `"progressToken":"p"`), func() {}
+	r := c.w.call(name, strings.ReplaceAll(row.args, "$FILE", c.file()), `"progressToken":"p"`)
+	var end func()
 	switch row.begun {
 	case "$FILE":
 		end = c.send(r)
