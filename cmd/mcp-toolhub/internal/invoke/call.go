@@ -277,12 +277,15 @@ func (p *Pipeline) noteLate(inv *invocation) {
 
 // becauseOf returns err, or why the call was canceled where its door has given a reason: a *tool.Failure as the cause of ctx.
 func becauseOf(ctx context.Context, err error) error {
-	var why, f *tool.Failure
-	if err == nil || ctx.Err() == nil || !errors.As(context.Cause(ctx), &why) {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	why, ok := errors.AsType[*tool.Failure](context.Cause(ctx))
+	if !ok {
 		return err
 	}
 	reason := *why
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*tool.Failure](err); ok {
 		reason.OutcomeUnknown, reason.Cancel = reason.OutcomeUnknown || f.OutcomeUnknown, f.Cancel
 	}
 	reason.Cause = err
