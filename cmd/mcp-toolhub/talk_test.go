@@ -64,7 +64,7 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 		case "call":
 			name, more, _ := strings.Cut(rest, " ")
 			arguments, meta, _ := strings.Cut(more, " META ")
-			if answer != "" {
+			if x.meta = meta; answer != "" {
 				fmt.Fprintln(ts.Stdout(), x.call(name, arguments))
 				continue
 			}
