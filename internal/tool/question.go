@@ -35,6 +35,9 @@ type Answer struct {
 	Result json.RawMessage // the result object, byte for byte
 	Err    *RPCError       // the client's refusal, or why it was not asked
 
+	// Request is the native id of the request that has brought the answer, where that is another one than the call's; else nil.
+	Request json.RawMessage
+
 	// Malformed says that the client has answered with what is neither a result nor an error, as Err tells.
 	Malformed bool
 }

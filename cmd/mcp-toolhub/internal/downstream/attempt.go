@@ -172,8 +172,13 @@ func (r *runningCall) ask(ctx context.Context, all []tool.Question) ([]tool.Answ
 	return answers, nil
 }
 
-// answerWith gives the answers to the input requests that they name. The others stay open.
-func (r *runningCall) answerWith(inputResponses json.RawMessage) {
+// answerWith gives the answers of a retry to the input requests that they name. The others stay open.
+func (r *runningCall) answerWith(retry *attempt) {
+	inputResponses, _ := rawjson.Get(retry.params, "inputResponses")
+	var id json.RawMessage
+	if c, ok := retry.op.(*toolCall); ok {
+		id = slices.Clone(c.call.NativeCallID) // the call may note it when the retry has ended
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.open = slices.DeleteFunc(r.open, func(q *inputRequest) bool {
@@ -181,7 +186,7 @@ func (r *runningCall) answerWith(inputResponses json.RawMessage) {
 		if !rawjson.IsObject(result) {
 			return false
 		}
-		q.answered <- tool.Answer{Result: result}
+		q.answered <- tool.Answer{Result: result, Request: id}
 		return true
 	})
 }

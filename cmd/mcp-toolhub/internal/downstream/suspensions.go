@@ -168,14 +168,13 @@ func (s *suspensions) suspend(ctx context.Context, a *attempt, r *runningCall, s
 	a.progress.flush()
 	text, failure := s.table.Add(ctx, a.state(), s.config().InputTimeout, nil, &suspended.Call[*attempt]{
 		Resume: func(ctx context.Context, retry *attempt, _ json.RawMessage) {
-			responses, _ := rawjson.Get(retry.params, "inputResponses")
 			retry.invocation = r.invocation
 			lost := r.attach(retry) // first: the server may go on at once, and what it says then is for this attempt
 			if s.lost.Add(lost); lost > 0 {
 				s.deps.Logger.Warn("a server said more than is kept while its call waited for the client: the oldest of it is lost",
 					"server", retry.server, "lost", lost)
 			}
-			r.answerWith(responses)
+			r.answerWith(retry)
 			signal(r.asked)
 			s.await(ctx, retry, r)
 		},

@@ -263,6 +263,7 @@ func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *appro
 	answers, err := inv.call.ask(asking, gate.Asked{Request: &q.request, Decision: q.decision},
 		tool.Question{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true, Sent: func() { shown = time.Now() }})
 	after := time.Since(shown)
+	inv.answeredBy(answers)
 	switch {
 	case err != nil && ctx.Err() == nil && retries && a.elicited(q):
 		return "", false, a.deny(inv, q, "timeout", "another call like it was answered, and for this one nobody came back in time")

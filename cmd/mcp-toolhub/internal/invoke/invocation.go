@@ -1,9 +1,11 @@
 package invoke
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,6 +113,18 @@ func clientSide(c *Call) tool.ExternalMapping {
 	return tool.ExternalMapping{Source: tool.SourceMCP, Role: "client", SessionID: c.Actor.Session,
 		ProtocolVersion: c.Actor.Client.ProtocolVersion, Method: c.Method, ToolName: cmp.Or(c.Via, c.Name),
 		JSONRPCRequestID: string(c.NativeCallID)}
+}
+
+// answeredBy notes the requests that have brought answers, where the client came back with another one than the call's.
+func (inv *invocation) answeredBy(answers []tool.Answer) {
+	for i, a := range answers {
+		noted := slices.ContainsFunc(answers[:i], func(b tool.Answer) bool { return bytes.Equal(a.Request, b.Request) })
+		if a.Request != nil && !noted {
+			m := clientSide(inv.call)
+			m.JSONRPCRequestID = string(a.Request)
+			inv.record.Resumed(m, inv.call.Surface.ID, inv.now())
+		}
+	}
 }
 
 func (inv *invocation) failed() bool { return inv.failure != nil }

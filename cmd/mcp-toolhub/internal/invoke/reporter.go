@@ -68,7 +68,13 @@ func (x *reporter) asker() tool.Asker {
 				q.Server = server // a batch passes on questions of several
 			}
 		}
-		return ask(ctx, questions)
+		answers, err := ask(ctx, questions)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if !x.closed {
+			x.inv.answeredBy(answers)
+		}
+		return answers, err
 	}
 }
 
