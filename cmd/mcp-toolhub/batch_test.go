@@ -230,7 +230,7 @@ func TestGroupedCalls(t *testing.T) {
 				t.Errorf("%s: a call of no group, or of another session: %s", version, got)
 			}
 		}
-		if m := w.send(w.call("mcp.s.echo", `{}`, `"toolhub/batch":7`)); !strings.Contains(m[len(m)-1], "-32602") {
+		if m := w.send(w.call("mcp.s.echo", `{}`, `"toolhub/batch":7`)); !strings.Contains(m[len(m)-1], `"code":-32602`) || !invocationID.MatchString(m[len(m)-1]) {
 			t.Errorf("%s: a malformed group: %s", version, m)
 		}
 		journal := objectsBeneath(t, hub.cmd.Dir)

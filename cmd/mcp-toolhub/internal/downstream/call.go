@@ -72,7 +72,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	both.op = &both.toolCall
 	if p.meta.batch != nil {
 		if both.call.Member, refusal = groupOf(p.meta.batch); refusal != nil {
-			return refusal
+			return c.refuse(ctx, p, m, name, refusal)
 		}
 	}
 	if !p.modern && p.caller != nil {
