@@ -53,9 +53,8 @@ type httpLane struct {
 	onSuspect     func()             // the server could not be reached: the session may be over
 
 	asked      *serverRequests
-	background sync.WaitGroup                // notifications and the listener
-	standing   atomic.Pointer[chan struct{}] // closed when the standing stream was first answered; nil where nobody waits
-	responses  atomic.Int32                  // under way
+	background sync.WaitGroup // notifications and the listener
+	responses  atomic.Int32   // under way
 	pings      atomic.Int64
 	redirected atomic.Bool // the server redirects, which only net/http follows
 	readers    sync.Pool   // of *jsonrpc.EventReader, for calls

@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/fault"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
-	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
 )
 
 const (
@@ -22,7 +21,8 @@ const (
 	// listenPatience bounds how long a renewed subscription may go without an answer before the next one is sent.
 	listenPatience = 5 * time.Second
 
-	// standingPatience bounds how long the first call of a session waits for the stream on which it may be asked something.
+	// standingPatience bounds how long a new session waits for the stream on which its server tells of changes and asks: some
+	// servers send nothing on it, not even the head of their answer, before there is something to tell.
 	standingPatience = time.Second
 )
 
@@ -41,15 +41,6 @@ func (l *httpLane) listen(ctx context.Context, w *watch) {
 			return supported
 		})
 	})
-}
-
-// listenFirst is listen, and waits until the server has answered the request for the standing stream of older revisions, but
-// not for long: some send nothing before there is something to tell. Without a stream many a server drops what it asks.
-func (l *httpLane) listenFirst(ctx context.Context, w *watch) {
-	answered := make(chan struct{})
-	l.standing.Store(&answered)
-	l.listen(ctx, w)
-	wait.For(ctx.Done(), answered, standingPatience)
 }
 
 // listenPause says how long to wait before a stream that has ended is opened again: longer each time, and short again after one
@@ -217,9 +208,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 		req.Header.Set("Last-Event-ID", lastID)
 	}
 	resp, err := l.control.Do(req)
-	if answered := l.standing.Swap(nil); answered != nil {
-		close(*answered)
-	}
+	w.answered(1, nil, nil)
 	if err != nil {
 		return lastID, true
 	}
@@ -233,6 +222,7 @@ func (l *httpLane) listenOnce(ctx context.Context, w *watch, lastID string, agai
 	case resp.StatusCode != http.StatusOK || !transport.IsEventStream(resp):
 		return "", false // "or else return HTTP 405 Method Not Allowed"
 	}
+	w.standsAgain()
 	if again && lastID == "" {
 		w.missed()
 		w.lapsed()

@@ -3,8 +3,10 @@
 package upstream_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +92,34 @@ func TestNotificationsOfNoCall(t *testing.T) {
 		}
 		eventually(t, "it is counted", func() bool { return strings.Contains(h.log.String(), "dropped a notification") })
 	})
+}
+
+// TestChangesBeforeTheStreamStandsAreSeen checks that a tool is listed that was added after the first list, and before the
+// server took the request for the stream on which it tells of that.
+func TestChangesBeforeTheStreamStandsAreSeen(t *testing.T) {
+	t.Parallel()
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprint("modern ", modern), func(t *testing.T) {
+			t.Parallel()
+			slow := make(chan struct{})
+			cfg, far := overHTTP(t, "s", upstreamtest.Options{
+				Script: upstreamtest.Script{Modern: modern},
+				Intercept: func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
+					if r.Method == http.MethodGet || bytes.Contains(body, []byte("subscriptions/listen")) {
+						<-slow
+					}
+					return false
+				},
+			})
+			hasten := sync.OnceFunc(func() { close(slow) })
+			t.Cleanup(hasten)
+			h := start(t, cfg)
+			h.ready(t, "s")
+			far.AddTool(upstreamtest.Tool("later"))
+			hasten()
+			eventually(t, "the new tool is listed", func() bool { return strings.HasSuffix(h.names("s"), " later") })
+		})
+	}
 }
 
 // TestWhatIsDroppedIsCounted checks the count that an operator sees: of what is malformed or too large, and of nothing else.

@@ -313,10 +313,9 @@ func (s *server) start(ctx context.Context) (*session, *fault.Fault) {
 			stop()
 			shut(kill)
 		}
-		if l, ok := sess.lane.(*httpLane); ok && s.listensForRequests(sess) {
-			l.listenFirst(listening, sess.watch)
-		} else {
-			sess.lane.listen(listening, sess.watch)
+		sess.lane.listen(listening, sess.watch)
+		if _, ok := sess.lane.(*httpLane); ok && (s.use != useSession || s.listensForRequests(sess)) {
+			sess.watch.stands(ctx.Done())
 		}
 	}
 	if s.use == useSession {

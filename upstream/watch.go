@@ -64,6 +64,19 @@ func (w *watch) renewing() {
 	w.renewed = true
 }
 
+// stands waits until the server has answered the first request to listen, but not for long. What changes before an answer that
+// comes later counts as missed.
+func (w *watch) stands(stop <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if moved := w.moved; w.settled == 0 {
+		w.mu.Unlock()
+		wait.For(stop, moved, standingPatience)
+		w.mu.Lock()
+	}
+	w.renewed = w.settled == 0
+}
+
 // standsAgain tells of what may have been missed between two streams, once the server has taken the second: what was listed
 // before that could change once more with nobody listening.
 func (w *watch) standsAgain() {

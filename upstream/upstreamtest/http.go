@@ -262,11 +262,11 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) {
 	}
 	out := newEventWriter(w, h.options.EventIDs, "get")
 	defer out.close()
-	out.raw(": hello\n\n")
 	defer h.peer.listen(listener{send: out.event})()
 	session := r.Header.Get("Mcp-Session-Id")
 	h.peer.asking.listens(session, out.event)
 	defer h.peer.asking.listens(session, nil)
+	out.raw(": hello\n\n") // only now: from here on whoever reads it may count on being told
 	<-h.goneWith(r)
 }
 

@@ -59,6 +59,7 @@ type peer struct {
 	history    []string                 // of resources/subscribe and unsubscribe
 	levels     []string                 // of logging/setLevel
 	next       int
+	listened   chan struct{} // closed when somebody listens for the first time
 	deaf       bool
 	asking     asking
 	tasks      tasks
@@ -71,14 +72,16 @@ func newPeer(s Script) *peer {
 		lists["tools"] = append(lists["tools"], fill(string(declaration), message{}))
 	}
 	return &peer{script: s, lists: lists, arrived: map[string]int{}, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
-		subscribed: map[string]int{}, asking: newAsking(), tasks: tasks{modern: s.Modern, moved: make(chan struct{})}}
+		subscribed: map[string]int{}, asking: newAsking(), tasks: tasks{modern: s.Modern, moved: make(chan struct{})}, listened: make(chan struct{})}
 }
 
 // listen adds a place that notifications go to, until the function it returns is called.
 func (p *peer) listen(l listener) (stop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next++
+	if p.next++; p.next == 1 {
+		close(p.listened)
+	}
 	n := p.next
 	p.listeners[n] = l
 	return func() {
@@ -236,7 +239,7 @@ func (p *peer) result(m message, gone <-chan struct{}, send func([]byte)) (resul
 	case "echo":
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"params":%s}}`, m.params), true
 	case "task":
-		p.newTask(m, send)
+		p.newTask(m, gone, send)
 		return nil, false
 	case "raw":
 		return args["result"], true

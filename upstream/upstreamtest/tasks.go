@@ -73,7 +73,7 @@ func (t *task) result(meta string) string {
 }
 
 // newTask answers a call of the tool task.
-func (p *peer) newTask(m message, send func([]byte)) {
+func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 	var params struct {
 		Task json.RawMessage `json:"task"`
 	}
@@ -101,6 +101,10 @@ func (p *peer) newTask(m message, send func([]byte)) {
 		return
 	}
 	send(response(m.ID, "result", []byte(`{"task":{`+object+`},"_meta":{"io.modelcontextprotocol/model-immediate-response":"soon"}}`)))
+	select { // a hub opens the stream that it listens to on the side
+	case <-p.listened:
+	case <-gone:
+	}
 	p.toListeners([]byte(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{` + object + `}}`))
 }
 
