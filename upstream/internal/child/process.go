@@ -22,6 +22,7 @@ type Process struct {
 	Exited chan struct{} // closed once the child was waited for and all that it started is killed
 
 	cmd    *exec.Cmd
+	reaped chan struct{} // closed once the child was waited for: from then on its id can be somebody else's
 	stderr *stderrLog
 	read   chan struct{} // closed once stderr is read to its end
 	state  string        // how it exited; set before exited is closed
@@ -79,6 +80,7 @@ func (l *Launcher) run(cfg settings.Server, log *slog.Logger, redact *redact.Red
 		guard:   guardian,
 		guarded: guardian.Add(cmd.Process, mark),
 		cmd:     cmd,
+		reaped:  make(chan struct{}),
 		Stdin:   ends[1],
 		Stdout:  ends[3],
 		stderr:  newStderrLog(log, cmd.Process.Pid, redact),
@@ -97,8 +99,9 @@ func (l *Launcher) run(cfg settings.Server, log *slog.Logger, redact *redact.Red
 func (p *Process) wait(stderr *os.File) {
 	err := p.cmd.Wait() // the error says no more than the state
 	p.state = exitText(p.cmd.ProcessState, err)
+	close(p.reaped)
 	// What the child left running has lost its purpose. The group's id cannot belong to somebody else while a process of the
-	// group lives; where none lives, there is nothing to kill.
+	// group lives; where none lives, it takes a while until the id is given away again.
 	guard.KillGroup(p.cmd)
 	p.guard.KillStrays(p.guarded)
 	p.guard.Remove(p.guarded)
@@ -123,15 +126,23 @@ func (p *Process) Stop(kill <-chan struct{}) {
 		case <-p.Exited:
 			return
 		case <-kill:
-			guard.KillGroup(p.cmd)
+			p.signal(guard.KillGroup)
 			<-p.Exited
 			return
 		case <-timer.C:
-			step(p.cmd)
+			p.signal(step)
 			timer.Reset(stopPatience)
 		}
 	}
 	<-p.Exited
+}
+
+// signal sends to the child's group, unless the child is gone: what is left of its group then was killed, and all that is
+// waited for may take seconds on a busy machine.
+func (p *Process) signal(send func(*exec.Cmd)) {
+	if !wait.IsClosed(p.reaped) {
+		send(p.cmd)
+	}
 }
 
 // PID returns the id of the process.

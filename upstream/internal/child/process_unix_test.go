@@ -1,0 +1,41 @@
+//go:build unix
+
+package child
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+)
+
+// TestNoSignalAfterTheEnd checks that a child that was waited for gets no signal any more: the id of its group can be somebody
+// else's by then, for whom a process that lives stands here.
+func TestNoSignalAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	other := exec.Command("sleep", "600")
+	other.SysProcAttr = guard.OwnGroup()
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{cmd: other, reaped: make(chan struct{}), Exited: make(chan struct{})}
+	close(p.reaped)
+	kill := make(chan struct{})
+	close(kill)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.Stop(kill)
+	}()
+	close(p.Exited)
+	<-stopped
+	p.signal(guard.TermGroup)
+	if err := other.Process.Signal(syscall.SIGINT); err != nil { // the first that it gets
+		t.Error(err)
+	}
+	_ = other.Wait()
+	if status := other.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGINT {
+		t.Errorf("ended by %v", status.Signal())
+	}
+}
