@@ -274,8 +274,10 @@ func (h *Handler) openSSE(w http.ResponseWriter, r *http.Request) {
 	out := newEventWriter(w, false, "")
 	id := h.newSession(func(line []byte) { out.event(h.shape(line)) })
 	defer out.close()
+	greeted := make(chan struct{})
+	defer h.peer.listen(listener{send: func(line []byte) { <-greeted; out.event(line) }})() // before somebody counts on being told
 	out.raw("event: endpoint\ndata: " + r.URL.Path + "?session=" + id + "\n\n")
-	defer h.peer.listen(listener{send: out.event})()
+	close(greeted)
 	<-h.goneWith(r)
 }
 
