@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -339,5 +340,68 @@ func TestGivingUpAsTheWriter(t *testing.T) {
 				t.Errorf("%v, the journal holds %v", err, objects(t, dir))
 			}
 		})
+	}
+}
+
+// An ask that nothing has answered is closed by the next decision, or by the end of its call, however that ended. A call that asked nobody has
+// no such decision.
+func TestAsksAreClosed(t *testing.T) {
+	t.Parallel()
+	ask, allow := &tool.PermissionDecision{Behavior: tool.Ask, Mode: "default"}, &tool.PermissionDecision{Behavior: tool.Allow}
+	for _, c := range []struct {
+		decisions []*tool.PermissionDecision
+		want      string // behaviors, and the step of the decision that each closes
+	}{
+		{nil, ""},
+		{[]*tool.PermissionDecision{allow}, "allow"},
+		{[]*tool.PermissionDecision{ask, allow}, "ask allow 1"},
+		{[]*tool.PermissionDecision{ask}, "ask deny 1"},
+		{[]*tool.PermissionDecision{ask, ask}, "ask ask 1 deny 2"}, // a classifier did not know, either
+		{[]*tool.PermissionDecision{ask, allow, ask}, "ask allow 1 ask deny 3"},
+	} {
+		for _, ended := range []tool.Status{tool.StatusCanceled, tool.StatusYielded, tool.StatusFailed, tool.StatusTimedOut} {
+			call, at := begun(), time.Now()
+			for _, d := range c.decisions {
+				call.Decide(d, at)
+			}
+			call.Move(ended, at)
+			line, err := call.appendLine(nil, &CallEnd{At: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got, said []string
+			var decided []tool.DecisionID
+			var inv tool.Invocation
+			reader := deriver{open: map[tool.InvocationID]*derivation{}}
+			_, err = reader.line(line, func(o json.RawMessage) bool {
+				var r tool.PermissionDecisionRecord
+				var e tool.Event
+				var head tool.Head
+				switch decodeInto(t, o, &head); head.Object {
+				case tool.ObjectPermissionDecision:
+					decodeInto(t, o, &r)
+					decided, got = append(decided, r.DecisionID), append(got, string(r.Behavior))
+					if _, step, ok := strings.Cut(string(r.Closes), "."); ok {
+						got = append(got, step)
+					}
+					if r.Source == sourceCallEnded && (r.ExpiresAt != nil || r.Mode != "default" || r.DecidedAt.IsZero()) {
+						t.Errorf("the closing decision is %s", o)
+					}
+				case tool.ObjectEvent:
+					if decodeInto(t, o, &e); strings.HasPrefix(string(e.EventType), "tool.permission.") {
+						said = append(said, fmt.Sprint(e.Data["decision_id"]))
+					}
+				case tool.ObjectInvocation:
+					decodeInto(t, o, &inv)
+				}
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(got, " "); text != c.want || !reflect.DeepEqual(inv.PermissionDecisions, decided) || len(said) != len(decided) {
+				t.Errorf("%s: decisions %q, want %q; the invocation names %v of %v, events %v", ended, text, c.want, inv.PermissionDecisions, decided, said)
+			}
+		}
 	}
 }

@@ -23,8 +23,8 @@ type derivation struct {
 	next       int
 	moves      []tool.StatusTransition
 	decided    []tool.DecisionID
-	asked      tool.DecisionID // the decision to ask that nothing has answered; "" for none
-	mapped     int             // external mappings so far
+	asked      *tool.PermissionDecisionRecord // the decision to ask that nothing has answered; nil for none
+	mapped     int                            // external mappings so far
 	started    *time.Time
 	reports    int
 	changed    mutationStep      // the last one
@@ -175,30 +175,56 @@ func (c *derivation) status() tool.Status {
 	return c.moves[len(c.moves)-1].Status
 }
 
-// decision yields a decision and its event. A decision to ask asks: its event is a request, which awaiting_approval yields where
-// that follows. The next other decision closes it.
+// decision yields a decision that a step holds, and its event.
 func (c *derivation) decision(data json.RawMessage, at time.Time, awaited bool) {
+	var d tool.PermissionDecision
+	c.decode(data, &d)
+	if d.ExpiresAt != nil {
+		d.ExpiresAt = new(d.ExpiresAt.UTC())
+	}
+	c.decide(d, at, awaited)
+}
+
+// decide yields a decision and its event. A decision to ask asks: its event is a request, which awaiting_approval yields where that
+// follows (awaited). The next decision closes it.
+func (c *derivation) decide(d tool.PermissionDecision, at time.Time, awaited bool) {
 	r := tool.PermissionDecisionRecord{Head: tool.HeadOf(tool.ObjectPermissionDecision), DecisionID: tool.DecisionID(c.id("dec_")),
-		InvocationID: c.Invocation, ToolID: c.Tool, ActorRef: c.Actor, DecidedAt: at}
-	c.decode(data, &r.PermissionDecision)
-	if r.ExpiresAt != nil {
-		r.ExpiresAt = new(r.ExpiresAt.UTC())
+		InvocationID: c.Invocation, ToolID: c.Tool, ActorRef: c.Actor, PermissionDecision: d, DecidedAt: at}
+	said := map[string]any{"decision_id": r.DecisionID}
+	if c.asked != nil {
+		r.Closes = c.asked.DecisionID
+		said["closes_decision_id"] = r.Closes
+		c.asked = nil
 	}
 	c.decided = append(c.decided, r.DecisionID)
-	if r.Behavior == tool.Ask {
-		c.asked = r.DecisionID
-		c.record(r)
-		if !awaited {
-			c.event(tool.EventPermissionRequested, at, map[string]any{"decision_id": r.DecisionID})
-		}
+	c.record(r)
+	if r.Behavior != tool.Ask {
+		said["behavior"] = r.Behavior
+		c.event(tool.EventPermissionDecided, at, said)
 		return
 	}
-	said := map[string]any{"behavior": r.Behavior, "decision_id": r.DecisionID}
-	if r.Closes, c.asked = c.asked, ""; r.Closes != "" {
-		said["closes_decision_id"] = r.Closes
+	asked := r
+	if c.asked = &asked; !awaited {
+		c.event(tool.EventPermissionRequested, at, said)
 	}
-	c.record(r)
-	c.event(tool.EventPermissionDecided, at, said)
+}
+
+// sourceCallEnded is the source of a decision that the end of a call makes.
+const sourceCallEnded = "call_ended"
+
+// unanswered is the decision about an ask that the end of the call leaves without an answer: it has allowed nothing, and nothing can.
+func (c *derivation) unanswered() tool.PermissionDecision {
+	d := c.asked.PermissionDecision
+	why := fmt.Sprintf("the call ended as %s before it was allowed", c.Status)
+	if c.Status == tool.StatusYielded {
+		why += ": the next call like it takes the answer"
+	}
+	reason := map[string]any{"type": sourceCallEnded, "message": why}
+	if because, ok := d.Reason["message"]; ok {
+		reason["asked_because"] = because
+	}
+	return tool.PermissionDecision{Behavior: tool.Deny, Mode: d.Mode, Source: sourceCallEnded, Reason: reason,
+		RuleRefs: d.RuleRefs, PolicyRefs: d.PolicyRefs, BlockedPath: d.BlockedPath}
 }
 
 // hook yields the event of a run of a hook that begins or has ended, and the record of one that has ended.
@@ -277,6 +303,10 @@ func (c *derivation) end() {
 		}
 	}
 	c.next++
+	if c.asked != nil {
+		c.decide(c.unanswered(), at, false)
+		c.next++
+	}
 	c.event(eventOf(c.Status), at, data)
 	c.next++
 	c.event(tool.EventResultCreated, at, map[string]any{"result_id": r.ResultID})

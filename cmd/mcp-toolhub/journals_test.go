@@ -269,6 +269,7 @@ type callCheck struct {
 	results     []anyRecord
 	tools       []tool.Name // that records name as the one called
 	asked       map[string]bool
+	open        map[string]bool // those of asked that no decision has closed
 	reports     int
 	hooks       int // that have begun, and not ended
 	number      int // of the step of the last event
@@ -297,6 +298,7 @@ func (c *callCheck) take(r *anyRecord, line json.RawMessage) {
 		if r.Closes != "" && !c.asked[r.Closes] {
 			c.j.wrong(line, "it closes %s, which has asked nothing before", r.Closes)
 		}
+		delete(c.open, r.Closes)
 	case tool.ObjectEvent:
 		c.event(r, line)
 	}
@@ -326,9 +328,9 @@ func (c *callCheck) event(r *anyRecord, line json.RawMessage) {
 	switch r.Event {
 	case tool.EventPermissionRequested:
 		if c.asked == nil {
-			c.asked = map[string]bool{}
+			c.asked, c.open = map[string]bool{}, map[string]bool{}
 		}
-		c.asked[r.Data.Decision] = true
+		c.asked[r.Data.Decision], c.open[r.Data.Decision] = true, true
 	case tool.EventPermissionDecided:
 		if r.Data.Closes != "" && !c.asked[r.Data.Closes] {
 			c.j.wrong(line, "the question %s is answered, and was not asked", r.Data.Closes)
@@ -370,6 +372,9 @@ func (c *callCheck) check() {
 	r, inv := c.results[0], c.invocations[len(c.invocations)-1]
 	if inv.Ended == nil || inv.Status != r.Status || c.hooks != 0 {
 		c.j.wrong(c.last, "the result is %s, the invocation is %s, has the end %v, and runs %d hooks", r.Status, inv.Status, inv.Ended, c.hooks)
+	}
+	if len(c.open) > 0 {
+		c.j.wrong(c.last, "the call has ended, and nothing closes its questions %v", c.open)
 	}
 	if last := c.events[len(c.events)-1]; last.Event != tool.EventResultCreated || last.Data.Result != r.Result {
 		c.j.wrong(c.last, "the last event is %s of %s", last.Event, last.Data.Result)
