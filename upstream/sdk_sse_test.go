@@ -63,7 +63,7 @@ func readOverSSE(t *testing.T, events string) (jsonrpc.Message, error) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(srv.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	conn, err := (&mcp.SSEClientTransport{Endpoint: srv.URL, MaxEventSize: 1000}).Connect(ctx)
 	if err != nil {
