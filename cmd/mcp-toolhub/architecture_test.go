@@ -162,6 +162,7 @@ var mayImport = map[string]map[string]string{
 	"deferred/embed":  {"deferred/search": "is its Meaning", "internal/statefile": "keeps vectors"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"persist":         {"internal/tool": "the journal holds records", "internal/rawjson": "checks raw members", "internal/statefile": "writes catalogs"},
+	"persist/payload": {"internal/tool": "ids and digests of results", "internal/statefile": "writes entries"},
 	"cmd/mcp-toolhub/internal/code": {
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads raw arguments",

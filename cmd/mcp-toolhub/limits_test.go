@@ -27,6 +27,7 @@ var mayImportOthers = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/schema"},
 	"github.com/spf13/cobra":                   {"cmd/mcp-toolhub"},
 	"github.com/goccy/go-yaml":                 {"internal/textfile"},
+	"github.com/klauspost/compress":            {"persist/payload"},
 	"github.com/tailscale/hujson":              {"internal/textfile"},
 	"github.com/lmittmann/tint":                {"cmd/mcp-toolhub"},
 }

@@ -1,0 +1,154 @@
+package payload
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// The header of a payload's file: what it is, and how the rest is written.
+const (
+	plainHeader  = "thp1z" // zstd
+	sealedHeader = "thp1s" // zstd, sealed
+)
+
+// window bounds the memory of an encoder and of a decoder, in bytes.
+const window = 1 << 20
+
+// newEncoder makes an encoder. They are reused: a new one takes more memory than most payloads.
+func newEncoder() any {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(window),
+		zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return e
+}
+
+// write writes raw to path in one step, and returns how much that takes on the disk, where it is then.
+func (s *Store) write(path, digest string, raw []byte) (stored int64, err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, err
+	}
+	f, err := os.CreateTemp(dir, statefile.Unfinished+"*") // with mode 0600
+	if err != nil {
+		return 0, err
+	}
+	stored, err = s.encode(f, digest, raw)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return 0, errors.Join(err, os.Remove(f.Name()))
+	}
+	// The directory itself may be new, too.
+	return stored, errors.Join(syncDir(dir), syncDir(s.bytes()))
+}
+
+// encode writes the file of raw to f.
+func (s *Store) encode(f io.Writer, digest string, raw []byte) (size int64, err error) {
+	count := &counter{to: f}
+	out := bufio.NewWriterSize(count, 64<<10)
+	header, to := plainHeader, io.Writer(out)
+	var sealed *sealer
+	if s.seal != nil {
+		sealed = &sealer{aead: s.seal, digest: digest, to: out}
+		header, to = sealedHeader, sealed
+	}
+	if _, err := out.WriteString(header); err != nil {
+		return 0, err
+	}
+	e := s.encoders.Get().(*zstd.Encoder)
+	defer s.encoders.Put(e)
+	e.Reset(to)
+	defer e.Reset(nil)
+	_, err = e.Write(raw)
+	if closeErr := e.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil && sealed != nil {
+		err = sealed.close()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	return count.size, err
+}
+
+// counter counts what is written.
+type counter struct {
+	to   io.Writer
+	size int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	c.size += int64(n)
+	return n, err
+}
+
+// load returns the payload of e, or a *CorruptError.
+func (s *Store) load(e Entry) ([]byte, error) {
+	path := s.payloadFile(e.Digest)
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &CorruptError{path, errors.New("the file is gone")}
+		}
+		return nil, fmt.Errorf("read a stored result: %w", err)
+	}
+	defer f.Close()
+	raw, err := s.decode(f, e)
+	if err != nil {
+		return nil, &CorruptError{path, err}
+	}
+	return raw, nil
+}
+
+// decode reads the file of e. It takes no more memory than e.Size and the window, whatever the file says.
+func (s *Store) decode(f io.Reader, e Entry) ([]byte, error) {
+	in := bufio.NewReaderSize(f, 64<<10)
+	header := make([]byte, len(plainHeader))
+	if _, err := io.ReadFull(in, header); err != nil {
+		return nil, err
+	}
+	from := io.Reader(in)
+	switch {
+	case string(header) == sealedHeader && s.seal != nil:
+		from = &opener{aead: s.seal, digest: e.Digest, from: in}
+	case string(header) == sealedHeader:
+		return nil, errors.New("it is sealed with a key that is not configured")
+	case string(header) != plainHeader:
+		return nil, errors.New("it is no stored result")
+	}
+	d, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	raw := bytes.NewBuffer(make([]byte, 0, int(e.Size)+bytes.MinRead)) // so that it does not grow
+	n, err := raw.ReadFrom(io.LimitReader(d, e.Size+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case n != e.Size:
+		return nil, fmt.Errorf("it has not the %d bytes that were stored", e.Size)
+	case tool.Digest(raw.Bytes()) != e.Digest:
+		return nil, errors.New("its digest is another one")
+	}
+	return raw.Bytes(), nil
+}
