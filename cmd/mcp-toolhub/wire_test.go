@@ -230,7 +230,7 @@ func join(parts ...string) string {
 type rawRequest struct {
 	id     string // as JSON; "" for a notification
 	method string
-	params string
+	params string // "" for none
 	name   string // of the tool, for tools/call
 }
 
@@ -238,6 +238,9 @@ func (r rawRequest) text() string {
 	id := ""
 	if r.id != "" {
 		id = `"id":` + r.id + `,`
+	}
+	if r.params == "" {
+		return `{"jsonrpc":"2.0",` + id + `"method":"` + r.method + `"}`
 	}
 	return `{"jsonrpc":"2.0",` + id + `"method":"` + r.method + `","params":` + r.params + `}`
 }

@@ -26,6 +26,9 @@ type Message struct {
 
 	// Object is Result of a message of Read, and Params of one of Parse, as it was read; the zero value where that is no object.
 	Object rawjson.Object
+
+	// Fault is set by who has parsed a request that is going to be refused, and goes its way all the same. Nil: there is none.
+	Fault *tool.RPCError
 }
 
 // Kind tells requests, notifications and responses apart.
@@ -128,7 +131,8 @@ func Read(text []byte) (m Message) {
 	return m
 }
 
-// Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is none.
+// Parse reads a message strictly. The error is the answer that JSON-RPC wants to a text that is none. The message then holds what could
+// be read.
 func Parse(text []byte) (*Message, *tool.RPCError) {
 	m := &Message{}
 	found := m.read(text, "params")

@@ -55,7 +55,7 @@ func (d *stdioDoor) receiveBatch(ctx context.Context, text []byte) {
 	}
 	b := &batch{send: d.write, waiting: 1}
 	for _, part := range parts {
-		m, refusal := jsonrpc.Parse(part)
+		m, refusal := parse(part)
 		switch {
 		case refusal != nil:
 			b.expect()(whole(jsonrpc.ErrorText(m.ID, refusal)))

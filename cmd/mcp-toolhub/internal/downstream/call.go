@@ -29,14 +29,33 @@ type toolCalls struct {
 	ownerships  *ownerships
 }
 
+// parse reads a message of a client. A tools/call that is malformed goes on, with its Fault: it is an invocation, too.
+func parse(text []byte) (*jsonrpc.Message, *tool.RPCError) {
+	m, refusal := jsonrpc.Parse(text)
+	if refusal != nil && isCall(m) {
+		m.Fault, refusal = refusal, nil
+	}
+	return m, refusal
+}
+
+// isCall reports whether m is a tools/call, well-formed or not.
+func isCall(m *jsonrpc.Message) bool { return m.Method == methodToolsCall && m.IsRequest() }
+
 // serve reads what the pipeline needs out of the raw request, and writes the outcome back.
 func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
-	if !rawjson.IsObject(m.Params) {
+	switch {
+	case m.Fault != nil:
+		name, _ := textParam(m, "name")
+		return c.refuse(ctx, p, m, name, m.Fault)
+	case !rawjson.IsObject(m.Params):
 		return c.refuse(ctx, p, m, "", invalidParams("params are missing"))
 	}
 	name, refusal := textParam(m, "name")
 	if refusal != nil {
 		return c.refuse(ctx, p, m, "", refusal)
+	}
+	if p.meta.malformed {
+		return c.refuse(ctx, p, m, name, invalidParams(`"_meta" must be an object`))
 	}
 	surface, refusal := c.surfaces.forCall(ctx, p, name)
 	if refusal != nil {

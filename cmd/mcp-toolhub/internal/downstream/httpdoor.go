@@ -94,7 +94,7 @@ func (d *httpDoor) post(w http.ResponseWriter, r *entry, body []byte) {
 		d.postBatch(w, r, text)
 		return
 	}
-	m, refusal := jsonrpc.Parse(body)
+	m, refusal := parse(body)
 	if refusal != nil {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
 		return
@@ -128,16 +128,19 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		return
 	}
 	reply := newHTTPReply(w, r.Request, m.ID, true)
-	if refusal := checkHeaders(r.Header, m, p.meta.version); refusal != nil {
-		reply.refuse(refusal)
-		return
+	refusal := checkHeaders(r.Header, m, p.meta.version)
+	if refusal == nil {
+		refusal = modernPeer(p)
 	}
-	if refusal := modernPeer(p); refusal != nil {
-		reply.refuse(refusal)
-		return
-	}
-	if m.Method == methodToolsCall {
+	switch {
+	case refusal == nil && m.Method == methodToolsCall:
 		p.headers = r.Header
+	case refusal == nil:
+	case !isCall(m):
+		reply.refuse(refusal)
+		return
+	case m.Fault == nil:
+		m.Fault = refusal
 	}
 	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
 	d.serveLane(r.Context(), p, m, reply)
@@ -146,6 +149,10 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 // postLegacy serves a message of a revision with sessions.
 func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
 	if r.Header.Get(headerSession) == "" {
+		if m.Fault != nil {
+			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, m.Fault))
+			return
+		}
 		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.Method, headerSession))))
@@ -379,7 +386,7 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 	var answers []pieces
 	for _, part := range parts {
 		rec := &recorder{header: make(http.Header)}
-		m, refusal := jsonrpc.Parse(part)
+		m, refusal := parse(part)
 		if refusal != nil {
 			answers = append(answers, whole(jsonrpc.ErrorText(m.ID, refusal)))
 			continue

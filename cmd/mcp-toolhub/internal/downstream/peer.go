@@ -72,12 +72,14 @@ type requestMeta struct {
 	ref                                json.RawMessage // a selection_ref: it is for the hub alone
 	batch                              json.RawMessage // how the client groups calls: likewise
 	onward                             json.RawMessage // _meta without these and whatever else is of this hop; nil where that is empty
+	malformed                          bool            // there is a _meta that is neither an object nor null
 }
 
 // read reads the _meta of a request.
 func (r *requestMeta) read(params rawjson.Object) {
 	meta, _ := params.Get("_meta")
 	if !rawjson.IsObject(meta) {
+		r.malformed = !rawjson.IsNull(meta)
 		return
 	}
 	kept := false

@@ -189,7 +189,7 @@ func (d *stdioDoor) receive(ctx context.Context, line []byte) {
 		d.receiveBatch(ctx, line)
 		return
 	}
-	m, refusal := jsonrpc.Parse(line)
+	m, refusal := parse(line)
 	if refusal != nil {
 		_ = d.out.line(jsonrpc.ErrorText(m.ID, refusal))
 		return
@@ -207,9 +207,13 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func
 	switch {
 	case m.IsRequest() && d.server.serves(d.profile, m.Method):
 		p, refusal := d.peer(m)
-		if refusal != nil {
+		switch {
+		case refusal == nil:
+		case !isCall(m):
 			reply(whole(jsonrpc.ErrorText(m.ID, refusal)))
 			return
+		case m.Fault == nil: // which comes first
+			m.Fault = refusal
 		}
 		if !d.server.enter() {
 			reply(whole(jsonrpc.ErrorText(m.ID, errDraining())))

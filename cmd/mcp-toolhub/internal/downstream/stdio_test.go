@@ -62,7 +62,7 @@ func TestStdioModernTranscript(t *testing.T) {
 	w.want(`{"jsonrpc":"2.0","id":3,"result":{"z":1e400,"content":[{"type":"text","text":"\u003c<"}],"arguments":{},"meta":{"x":[1]},` +
 		`"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"},` + serverInfoMember + `},"resultType":"complete"}}`)
 	w.send(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"mcp.s.echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
-	w.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid params: missing or invalid _meta field \"io.modelcontextprotocol/clientCapabilities\""}}`)
+	w.want(`{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"invalid params: missing or invalid _meta field \"io.modelcontextprotocol/clientCapabilities\"","data":{"toolhub/invocation":{"invocation_id":"INV"}}}}`)
 }
 
 // A client that writes everything at once is served as if it had waited for each answer.
