@@ -163,6 +163,11 @@ var mayImport = map[string]map[string]string{
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"persist":         {"internal/tool": "the journal holds records", "internal/rawjson": "checks raw members", "internal/statefile": "writes catalogs"},
 	"persist/payload": {"internal/tool": "ids and digests of results", "internal/statefile": "writes entries"},
+	"persist/preview": {"internal/rawjson": "reads results as they are written"},
+	"persist/slice": {
+		"internal/rawjson": "reads results as they are written",
+		"persist/preview":  "content blocks, sizes and shapes are those of previews",
+	},
 	"cmd/mcp-toolhub/internal/code": {
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads raw arguments",

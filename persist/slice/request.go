@@ -1,0 +1,161 @@
+package slice
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// InputSchema is what a request may hold, as JSON Schema: the input schema of a tool.
+const InputSchema = `{"type":"object","properties":{` +
+	`"id":{"type":"string","description":"The id of the stored result."},` +
+	`"block":{"type":"integer","minimum":0,"description":"The number of a content block, from 1, to read its text or decoded bytes; ` +
+	`0 for the whole result as JSON. Default: the content block if there is only one, otherwise 0."},` +
+	`"pointer":{"type":"string","description":"A JSON pointer, such as /items/3, to read one value. With lines, bytes or grep, ` +
+	`a string is read as the text that it holds."},` +
+	`"lines":{"type":"string","description":"Lines to read, from 1: 41-80, 41- or, for the last twenty, -20."},` +
+	`"bytes":{"type":"string","description":"Bytes to read, from 0: 0-4095, 4096- or, for the last hundred, -100."},` +
+	`"path":{"type":"string","description":"A JSONPath (RFC 9535), such as $.items[?@.state=='open'].name: the values that it selects, ` +
+	`each after its JSON pointer."},` +
+	`"grep":{"type":"string","description":"A regular expression (RE2): the lines that it matches, with their numbers."},` +
+	`"context":{"type":"integer","minimum":0,"maximum":100,"description":"Lines around each match of grep. Default: 0."},` +
+	`"count":{"type":"boolean","description":"Only counts: bytes, characters, lines and elements; with grep or path, what matches."},` +
+	`"describe":{"type":"boolean","description":"Only the shape: names and counts, with the first items."},` +
+	`"cursor":{"type":"string","description":"The cursor of the answer before, to read on: repeat its other arguments."}},` +
+	`"required":["id"],"additionalProperties":false}`
+
+// Request says which part of a stored result to read. At most one of Lines, Bytes, Path, Grep and Describe is set; Count goes
+// alone, or with Path or Grep.
+type Request struct {
+	ID      string // of the stored result
+	Block   int    // of the content block, from 1; 0 for the whole result; -1 where the request does not say
+	Pointer string // JSON pointer; the value to read is at it
+	Pointed bool   // Pointer was given, perhaps as ""
+
+	Lines    string
+	Bytes    string
+	Path     string
+	Grep     string
+	Context  int
+	Count    bool
+	Describe bool
+
+	Cursor string
+}
+
+// InputError is a fault of a request, in a sentence that says what to do.
+type InputError string
+
+func (e InputError) Error() string { return string(e) }
+
+func faultf(format string, args ...any) error { return InputError(fmt.Sprintf(format, args...)) }
+
+// Parse reads the arguments of a call: a JSON object of InputSchema.
+func Parse(arguments []byte) (Request, error) {
+	var in struct {
+		ID       string  `json:"id"`
+		Block    *int    `json:"block"`
+		Pointer  *string `json:"pointer"`
+		Lines    string  `json:"lines"`
+		Bytes    string  `json:"bytes"`
+		Path     string  `json:"path"`
+		Grep     string  `json:"grep"`
+		Context  int     `json:"context"`
+		Count    bool    `json:"count"`
+		Describe bool    `json:"describe"`
+		Cursor   string  `json:"cursor"`
+	}
+	if err := json.Unmarshal(arguments, &in); err != nil {
+		return Request{}, faultf("The arguments are not as the input schema says (%v): correct them.", err)
+	}
+	r := Request{ID: in.ID, Block: -1, Lines: in.Lines, Bytes: in.Bytes, Path: in.Path, Grep: in.Grep, Context: in.Context,
+		Count: in.Count, Describe: in.Describe, Cursor: in.Cursor}
+	if in.Block != nil {
+		r.Block = max(-2, *in.Block)
+	}
+	if in.Pointer != nil {
+		r.Pointer, r.Pointed = *in.Pointer, true
+	}
+	return r, r.check()
+}
+
+// Bounds of what a request may hold.
+const (
+	maxExpression = 2000 // bytes of a pattern or path
+	maxContext    = 100
+)
+
+func (r *Request) check() error {
+	if r.ID == "" {
+		return InputError("Give id: the id of the stored result, as its preview says.")
+	}
+	var views []string
+	for _, v := range []struct {
+		name string
+		set  bool
+	}{{"lines", r.Lines != ""}, {"bytes", r.Bytes != ""}, {"path", r.Path != ""}, {"grep", r.Grep != ""}, {"describe", r.Describe}} {
+		if v.set {
+			views = append(views, v.name)
+		}
+	}
+	switch {
+	case len(views) > 1:
+		return faultf("Give only one of lines, bytes, path, grep and describe; these are %s.", strings.Join(views, " and "))
+	case r.Count && len(views) == 1 && r.Path == "" && r.Grep == "":
+		return faultf("count goes alone, or with path or grep, not with %s: leave one of them out.", views[0])
+	case r.Block < -1:
+		return InputError("block is the number of a content block, from 1, or 0 for the whole result.")
+	case r.Context < 0 || r.Context > maxContext:
+		return faultf("context is a number of lines from 0 to %d.", maxContext)
+	case r.Context > 0 && r.Grep == "":
+		return InputError("context goes with grep: leave it out, or give grep.")
+	case len(r.Path) > maxExpression || len(r.Grep) > maxExpression:
+		return faultf("grep and path have at most %d bytes: use a shorter expression.", maxExpression)
+	}
+	return nil
+}
+
+// key is all that the request asks for, the cursor aside.
+func (r *Request) key() []byte {
+	var b []byte
+	for _, s := range []string{r.ID, r.Pointer, r.Lines, r.Bytes, r.Path, r.Grep} {
+		b = append(rawjson.AppendQuote(b, s), ' ')
+	}
+	for _, n := range []int{r.Block, r.Context} {
+		b = append(strconv.AppendInt(b, int64(n), 10), ' ')
+	}
+	for _, is := range []bool{r.Pointed, r.Count, r.Describe} {
+		b = append(strconv.AppendBool(b, is), ' ')
+	}
+	return b
+}
+
+// span reads a range such as 41-80, 41-, -20 or 41. The first of all is base; it returns the first, and the one after the last, both
+// counted from 0 and within all. name is what the range is of.
+func span(text, name string, base, all int) (from, to int, err error) {
+	wrong := faultf("%s takes a range such as %d-%d, %d- or, for the last twenty, -20; it does not take %q.", name, base, base+39, base, text)
+	first, last, ranged := strings.Cut(strings.TrimSpace(text), "-")
+	first, last = strings.TrimSpace(first), strings.TrimSpace(last)
+	a, err1 := strconv.Atoi(first)
+	b, err2 := strconv.Atoi(last)
+	switch {
+	case !ranged && err1 == nil:
+		b = a
+	case ranged && first == "" && err2 == nil && b > 0:
+		return max(0, all-b), all, nil
+	case ranged && last == "" && err1 == nil:
+		b = max(a, all-1+base)
+	case !ranged || err1 != nil || err2 != nil:
+		return 0, 0, wrong
+	}
+	if a < base || b < a {
+		return 0, 0, wrong
+	}
+	if a-base >= all {
+		return 0, 0, faultf("There are only %d %s here: %s begins behind them.", all, name, text)
+	}
+	return a - base, min(b-base, all-1) + 1, nil
+}
