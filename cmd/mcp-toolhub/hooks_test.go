@@ -163,45 +163,78 @@ func TestHooksOfCanceledCalls(t *testing.T) {
 	})
 }
 
-// TestInternalArguments: an argument with "visibility":"internal" is in no list that a model sees, a caller that sends it is refused, and
-// a hook sets it, which the records say. The server gets it.
+// TestInternalArguments: an argument with "visibility":"internal", however deep, is in no list that a model sees, a caller that sends it is
+// refused, and a hook sets it, which the records say. The server gets it. Where the hub cannot tell which argument it is, there is no tool.
 func TestInternalArguments(t *testing.T) {
 	t.Parallel()
-	declared := json.RawMessage(`{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"},` +
-		`"tenant":{"type":"string","visibility":"internal"}},"required":["tenant","text"],"additionalProperties":false}}`)
-	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: []json.RawMessage{declared}})}, map[string]any{"hooks": []any{
-		map[string]any{"event": "pre_tool_use", "rewrite": []any{map[string]any{"op": "add", "path": "/tenant", "value": "acme"}}}}})
+	const secret = `{"type":"string","visibility":"internal"}`
+	declared := json.RawMessage(`{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"tenant":` + secret + `,` +
+		`"filter":{"type":"object","properties":{"owner":` + secret + `,"visibility":{"type":"string","default":"internal"}},"required":["owner"]},` +
+		`"rows":{"type":"array","items":{"type":"object","properties":{"a/b":{"type":"object","properties":{"key":` + secret + `}}}}}},` +
+		`"required":["tenant","text"],"additionalProperties":false}}`)
+	tools := []json.RawMessage{declared}
+	refused := map[string]string{ // input schema of a tool that is not there to why
+		`"anyOf":[{"properties":{"tenant":` + secret + `}}]`:                                       `it stands beneath the keyword anyOf`,
+		`"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":` + secret + `}`:                     `it stands beneath the keyword $defs`,
+		`"properties":{"a":{"type":"array","items":` + secret + `}}`:                               `it is at "/a/*", which is no property of an object`,
+		`"properties":{"tenant":` + secret + `},"anyOf":[{"required":["tenant"]}]`:                 `its keyword anyOf names "tenant"`,
+		`"properties":{"tenant":` + secret + `,"a":{"$ref":"#/properties/tenant"}}`:                `without it the schema does not compile`,
+		`"properties":{"a":{"properties":{"tenant":` + secret + `}}},"default":{"a":{"tenant":1}}`: `its keyword default names "tenant"`,
+	}
+	for schema := range refused {
+		tools = append(tools, json.RawMessage(fmt.Sprintf(`{"name":"no%d","inputSchema":{"type":"object",%s}}`, len(tools), schema)))
+	}
+	op := func(path string) any { return map[string]any{"op": "add", "path": path, "value": "acme"} }
+	config := configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: tools})}, map[string]any{"hooks": []any{
+		map[string]any{"event": "pre_tool_use", "rewrite": []any{op("/tenant"), op("/filter/owner"), op("/rows/0/a~1b/key")}}}})
 	state := filepath.Join(t.TempDir(), "state")
 	h := startHub(t, "hub.json", config, "--state-dir", state)
 	for _, version := range []string{rev2025, rev2026} {
 		w := wireHTTP(t, h.url+"/mcp", version)
 		w.open().awaitTools("mcp.s.echo")
-		if got := w.tools()["mcp.s.echo"]; strings.Contains(got, "tenant") || !strings.Contains(got, `"required":["text"]`) {
-			t.Errorf("a model sees %s", got)
+		want := `"inputSchema":{"type":"object","properties":{"text":{"type":"string"},"filter":{"type":"object","properties":{` +
+			`"visibility":{"type":"string","default":"internal"}},"required":[]},"rows":{"type":"array","items":{"type":"object","properties":{` +
+			`"a/b":{"type":"object","properties":{}}}}}},"required":["text"],"additionalProperties":false}`
+		if got := w.tools()["mcp.s.echo"]; !strings.Contains(got, want) {
+			t.Errorf("a model sees %s, want %s", got, want)
 		}
-		for _, arguments := range []string{`{"text":"a","tenant":"evil"}`, `{"text":"a","Tenant":"evil"}`} {
-			if got := w.result("mcp.s.echo", arguments, ""); !strings.Contains(got, "is not for callers: leave it out") {
-				t.Errorf("a call with %s answers %s", arguments, got)
+		for _, more := range []string{`"tenant":"evil"`, `"Tenant":"evil"`, `"filter":{"owner":1}`, `"FILTER":{"owner":1}`, `"filter":{},"filter":{"Owner":1}`,
+			`"rows":[{},{"a/b":{"KEY":1}}]`} {
+			if got := w.result("mcp.s.echo", `{"text":"a",`+more+`}`, ""); !strings.Contains(got, "is not for callers: leave it out") {
+				t.Errorf("a call with %s answers %s", more, got)
 			}
 		}
-		if got := w.result("mcp.s.echo", `{"text":"a"}`, ""); !strings.Contains(got, `"arguments":{"text":"a","tenant":"acme"}`) {
+		want = `"arguments":{"text":"a","filter":{"owner":"acme"},"rows":[{"a/b":{"key":"acme"}}],"tenant":"acme"}`
+		if got := w.result("mcp.s.echo", `{"text":"a","filter":{},"rows":[{"a/b":{}}]}`, ""); !strings.Contains(got, want) {
 			t.Errorf("the server gets %s", got)
 		}
 	}
 	eventually(t, "the records say what the hook has set", func() (found bool) {
 		_ = persist.Read(filepath.Join(state, "journal"), func(line json.RawMessage) bool {
-			found = strings.Contains(string(line), `"source_ref":"hook/hook-1"`) && strings.Contains(string(line), `"changed_fields":["tenant"]`)
+			found = strings.Contains(string(line), `"source_ref":"hook/hook-1"`) &&
+				strings.Contains(string(line), `"changed_fields":["filter","rows","tenant"]`)
 			return !found
 		})
 		return found
 	})
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "hub.json"), config)
-	show := exec.Command("mcp-toolhub", "tools", "show", "mcp.s.echo", "-o", "json", "--config", filepath.Join(dir, "hub.json"))
-	show.Env = scratchEnv(dir)
-	facts, err := show.Output()
-	contract := strings.Join(strings.Fields(string(facts)), "")
-	if err != nil || !strings.Contains(contract, `"internal_only_fields":["tenant"]`) {
-		t.Errorf("the contract is %s, %v", facts, err)
+	run := func(args ...string) string {
+		command := exec.Command("mcp-toolhub", append(args, "--config", filepath.Join(dir, "hub.json"))...)
+		command.Env = scratchEnv(dir)
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v ends with %v", args, err)
+		}
+		return strings.Join(strings.Fields(string(out)), " ")
+	}
+	if facts := run("tools", "show", "mcp.s.echo", "-o", "json"); !strings.Contains(facts, `"internal_only_fields": [ "/tenant", "/filter/owner", "/rows/*/a~1b/key" ]`) {
+		t.Errorf("the contract is %s", facts)
+	}
+	list := run("tools", "list")
+	for schema, why := range refused {
+		if !strings.Contains(list, why) {
+			t.Errorf("the list does not say why there is no tool with %s: %s in\n%s", schema, why, list)
+		}
 	}
 }

@@ -54,8 +54,8 @@ type Tool struct {
 	OutputSchema json.RawMessage
 	SchemaDigest string // Digest of InputSchema
 
-	// Internal are the arguments that hooks and people may set and models neither see nor send; Runtime is InputSchema with them, nil
-	// where there are none.
+	// Internal are the arguments that hooks and people may set and models neither see nor send, as JSON pointers where "*" stands for every
+	// element of an array. Runtime is InputSchema with them, nil where there are none.
 	Internal      []string
 	Runtime       json.RawMessage
 	RuntimeDigest string

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
@@ -77,49 +76,6 @@ func (c *candidate) checkInputSchema() {
 		return
 	}
 	c.hideInternal(value)
-}
-
-// hideInternal takes the arguments that Agent Tool calls internal, those with "visibility":"internal", out of the input schema that models
-// see. Hooks and people may set them, and need not.
-func (c *candidate) hideInternal(value []byte) {
-	if !bytes.Contains(value, []byte(`"visibility"`)) { // nearly always
-		return
-	}
-	const part = "inputSchema"
-	properties, hidden, err := rawjson.DeleteFunc(rawjson.GetObject(value, "properties"), func(m rawjson.Member) bool {
-		visibility, _ := rawjson.GetString(m.Value, "visibility")
-		if visibility == "internal" {
-			c.internal = append(c.internal, m.Name())
-		}
-		return visibility == "internal"
-	})
-	if err != nil || !hidden {
-		return
-	}
-	c.runtime = value
-	if required, ok := rawjson.Get(value, "required"); ok {
-		left := []string{}
-		_ = rawjson.Elements(required, func(e []byte) bool {
-			if name, _ := rawjson.String(e); !slices.Contains(c.internal, name) {
-				left = append(left, string(e))
-			}
-			return true
-		})
-		if c.runtime, err = rawjson.Set(value, "required", []byte("["+strings.Join(left, ",")+"]")); err != nil {
-			c.refuse(codeInvalidDeclaration, "its input schema cannot be read: correct it on the server")
-			return
-		}
-	}
-	shown, err := rawjson.Set(c.runtime, "properties", properties)
-	if err == nil {
-		_, err = schema.Compile(shown)
-	}
-	if err != nil {
-		c.refuse(codeInvalidSchema, "its input schema does not compile without its internal arguments: keep the others apart from them")
-		return
-	}
-	c.set(part, string(shown))
-	c.repaired(part, "its arguments %q are internal, and models do not see them", c.internal)
 }
 
 // checkOutputSchema removes an output schema that does not compile: the TypeScript client compiles all of them when it

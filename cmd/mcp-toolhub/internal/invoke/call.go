@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -122,17 +121,34 @@ func (p *Pipeline) parseSchema(_ context.Context, inv *invocation) error {
 	return p.validator.check(inv, args)
 }
 
-// internalIn returns the first argument that only hooks and people may set; "" where there is none. Some servers do not tell letter case.
-func internalIn(t *tool.Tool, args json.RawMessage) (found string) {
-	if len(t.Internal) == 0 {
-		return ""
-	}
-	_ = rawjson.Members(args, func(m rawjson.Member) bool {
-		if slices.ContainsFunc(t.Internal, func(name string) bool { return strings.EqualFold(name, m.Name()) }) {
-			found = m.Name()
+// internalIn returns an argument that only hooks and people may set; "" where there is none.
+func internalIn(t *tool.Tool, args json.RawMessage) string {
+	for _, pointer := range t.Internal {
+		if steps := strings.Split(pointer[1:], "/"); holdsAt(args, steps) {
+			return pointer[1:]
 		}
-		return found == ""
-	})
+	}
+	return ""
+}
+
+// holdsAt reports whether value has something at the end of a JSON pointer, where * stands for every element of an array. Some servers do
+// not tell letter case.
+func holdsAt(value []byte, steps []string) (found bool) {
+	if len(steps) == 0 {
+		return true
+	}
+	if rawjson.IsObject(value) {
+		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[0])
+		_ = rawjson.Members(value, func(m rawjson.Member) bool {
+			found = strings.EqualFold(m.Name(), name) && holdsAt(m.Value, steps[1:])
+			return !found
+		})
+	} else if steps[0] == "*" && value[0] == '[' {
+		_ = rawjson.Elements(value, func(e []byte) bool {
+			found = holdsAt(e, steps[1:])
+			return !found
+		})
+	}
 	return found
 }
 
