@@ -175,7 +175,8 @@ func underValues(path, dir ref.Val) ref.Val {
 // condition is a compiled one. It is safe for concurrent use.
 type condition struct {
 	program cel.Program
-	static  bool // depends on the tool, the profile and who calls alone: the same for every call
+	quick   quick // nil for an Expression
+	static  bool  // depends on the tool, the profile and who calls alone: the same for every call
 }
 
 // compile compiles the text of a condition. It returns every error, each with its place in the text; of text that is no
@@ -206,7 +207,8 @@ func (c *conditions) compile(text string) (*condition, []error) {
 	if err != nil {
 		return nil, []error{fmt.Errorf("the condition cannot be planned: %w", err)}
 	}
-	return &condition{program: program, static: isStatic(checked.NativeRep().Expr())}, nil
+	e := checked.NativeRep().Expr()
+	return &condition{program: program, quick: quickOf(e), static: isStatic(e)}, nil
 }
 
 // unknownSizes estimates for values of any size, so that an estimate holds for every call.
@@ -271,6 +273,11 @@ func isStatic(e celast.Expr) bool {
 
 // holds evaluates the condition over s. An error counts against the call.
 func (c *condition) holds(s *subject) (bool, error) {
+	if c.quick != nil {
+		if known := c.quick(s); known != unknown {
+			return known == yes, nil
+		}
+	}
 	out, _, err := c.program.Eval(s)
 	if err != nil {
 		return false, errors.New(oneLine(err.Error()))
@@ -300,14 +307,21 @@ type object struct {
 	err     error
 }
 
-func (o *object) value(raw []byte, what string) (any, bool) {
+// decoded returns the members, nil where raw is no such object.
+func (o *object) decoded(raw []byte) map[string]any {
 	if o.members == nil && o.err == nil {
-		o.members, o.err = decodeObject(raw)
+		if o.members, o.err = decodeObject(raw); o.err != nil {
+			o.members = nil
+		}
 	}
-	if o.err != nil {
-		return types.NewErr("%s: %v", what, o.err), true
+	return o.members
+}
+
+func (o *object) value(raw []byte, what string) (any, bool) {
+	if members := o.decoded(raw); o.err == nil {
+		return members, true
 	}
-	return o.members, true
+	return types.NewErr("%s: %v", what, o.err), true
 }
 
 var _ cel.Activation = (*subject)(nil)

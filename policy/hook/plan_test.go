@@ -89,6 +89,34 @@ func TestMatching(t *testing.T) {
 	}
 }
 
+// TestConditionsAreLookedAtOnce: whether a condition over arguments holds is found out once for all events of a call, until somebody
+// changes the arguments.
+func TestConditionsAreLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	in := moment(hook.PreToolUse, `{"text":"a"}`)
+	p := plan(t, nil, in, hook.Config{Name: "h", Events: []hook.Event{hook.PreToolUse, hook.PostToolUse, hook.PostToolUse}, AddContext: "x",
+		Rule: policy.Rule{When: `arguments.text == "b"`}})
+	var found hook.Found
+	looks, runs := 0, 0
+	run := func(e hook.Event) {
+		err := p.Run(t.Context(), e, hook.Moment{Found: &found, Started: func(string) {},
+			Input: func() (hook.Input, error) { looks++; return in, nil },
+			Ended: func(*hook.Report) error { runs++; return nil }})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	run(hook.PreToolUse)
+	run(hook.PostToolUse)
+	if looks != 1 || runs != 0 {
+		t.Errorf("two events looked %d times at the call, and ran the hook %d times; want 1 and 0", looks, runs)
+	}
+	in.Request.Input, found = json.RawMessage(`{"text":"b"}`), nil
+	if run(hook.PostToolUse); runs != 1 {
+		t.Errorf("after a change the hook ran %d times", runs)
+	}
+}
+
 // TestOrder: hooks run in the order of the config. Those that only look run beside their neighbours, eight at a time, and are reported in
 // order. In the whole set 32 run at a time, and the time of one that waits for its turn has not begun.
 func TestOrder(t *testing.T) {

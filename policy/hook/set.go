@@ -71,9 +71,17 @@ func New(configs []Config, o Options) (*Set, []Problem) {
 
 // Plan is the hooks that can match the calls of one caller to one tool. It is safe for concurrent use.
 type Plan struct {
-	set    *Set
-	hooks  []*compiled
-	varies bool // which of them match depends on the arguments
+	set   *Set
+	hooks []*compiled
+	at    map[Event][]planned
+}
+
+// planned is a hook of a plan, with what each call needs to know of it.
+type planned struct {
+	*compiled
+	number int // index in Plan.hooks
+	varies bool
+	when   policy.Condition // where it varies whether the hook matches a call of the plan
 }
 
 // Plan returns the hooks that can match calls like r, nil where none can. It is made once for each tool, profile and caller.
@@ -83,12 +91,19 @@ func (s *Set) Plan(t *tool.Tool, profile string, actor *tool.Actor, request func
 		return p.(*Plan)
 	}
 	sub := policy.NewSubject(request())
-	p := &Plan{set: s}
+	p := &Plan{set: s, at: make(map[Event][]planned)}
 	for _, h := range s.hooks {
-		if h.isFor(t) && h.matcher.CanMatch(sub) {
-			p.hooks = append(p.hooks, h)
-			p.varies = p.varies || h.matcher.Varies()
+		if !h.isFor(t) || !h.matcher.CanMatch(sub) {
+			continue
 		}
+		for i, e := range h.Events {
+			if slices.Index(h.Events, e) != i { // it runs once, however often it says when
+				continue
+			}
+			when, varies := h.matcher.Condition()
+			p.at[e] = append(p.at[e], planned{h, len(p.hooks), varies, when})
+		}
+		p.hooks = append(p.hooks, h)
 	}
 	if len(p.hooks) == 0 {
 		p = nil
@@ -108,7 +123,7 @@ func (h *compiled) isFor(t *tool.Tool) bool {
 
 // Has reports whether a hook of the plan may run at e.
 func (p *Plan) Has(e Event) bool {
-	return p != nil && slices.ContainsFunc(p.hooks, func(h *compiled) bool { return slices.Contains(h.Events, e) })
+	return p != nil && len(p.at[e]) > 0
 }
 
 // Again returns the first hook that matches the call and has made it itself; "" where there is none. It looks at hooks of all events,
@@ -149,24 +164,36 @@ type Moment struct {
 	Input   func() (Input, error) // the call as it is now: asked before each hook
 	Started func(hook string)     // a run begins
 	Ended   func(*Report) error   // a run has ended; an error ends the call, and no further hook runs
+	Found   *Found                // what earlier events of the call have found out; nil for nothing
 }
+
+// Found is which hooks of a plan match a call. It is found out once: whoever changes the arguments makes it nil, which is that nothing has
+// been found out.
+type Found []finding
+
+type finding uint8
+
+const (
+	matches finding = iota + 1
+	differs
+)
 
 // Run runs the hooks of e that match, in the order of the config. Hooks that only look run beside each other where nothing stands
 // between them. The error is that of the moment.
 func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
-	now := present{event: e, moment: m}
+	if m.Found == nil {
+		m.Found = new(Found)
+	}
+	now := present{plan: p, event: e, moment: m}
 	var together []*compiled
 	flush := func() error {
 		defer func() { together = nil }()
 		return p.runTogether(ctx, &now, together)
 	}
-	for _, h := range p.hooks {
-		if !slices.Contains(h.Events, e) {
-			continue
-		}
-		if matches, err := now.matches(h); err != nil {
+	for _, h := range p.at[e] {
+		if found, err := now.find(h); err != nil {
 			return err
-		} else if !matches {
+		} else if found == differs {
 			continue
 		}
 		if !h.Observes || len(together) == observers {
@@ -174,7 +201,7 @@ func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
 				return err
 			}
 		}
-		if together = append(together, h); h.Observes {
+		if together = append(together, h.compiled); h.Observes {
 			continue
 		}
 		if err := flush(); err != nil {
@@ -186,6 +213,7 @@ func (p *Plan) Run(ctx context.Context, e Event, m Moment) error {
 
 // present is the call as it is now. It is looked at once for all hooks between two that run.
 type present struct {
+	plan    *Plan
 	event   Event
 	moment  Moment
 	input   *Input // nil: nobody has looked yet
@@ -205,13 +233,24 @@ func (n *present) look() error {
 	return nil
 }
 
-// matches reports whether h, of a plan for such calls, is for this one.
-func (n *present) matches(h *compiled) (bool, error) {
-	if !h.matcher.Varies() {
-		return true, nil
+// find finds out whether h, of a plan for such calls, is for this one.
+func (n *present) find(h planned) (finding, error) {
+	if !h.varies {
+		return matches, nil
 	}
-	err := n.look()
-	return err == nil && h.matcher.Matches(n.subject), err
+	if *n.moment.Found == nil {
+		*n.moment.Found = make(Found, len(n.plan.hooks))
+	}
+	found := &(*n.moment.Found)[h.number]
+	if *found == 0 {
+		if err := n.look(); err != nil {
+			return 0, err
+		}
+		if *found = differs; h.when.Holds(n.subject) {
+			*found = matches
+		}
+	}
+	return *found, nil
 }
 
 // runTogether runs hooks beside each other, and reports them in order.

@@ -16,7 +16,8 @@ import (
 
 // hooked is what hooks have to do with an invocation. An invocation that no hook can match has none.
 type hooked struct {
-	plan *hook.Plan
+	plan  *hook.Plan
+	found hook.Found
 
 	permission *hook.Permission // the strictest that hooks have said so far
 	by         string           // the hook that said it
@@ -66,15 +67,18 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 	if !inv.hooks.plan.Has(e) {
 		return nil
 	}
-	inv.describe()
-	if !inv.record.IsOpen() {
-		inv.late.Reset(overdueAfter)
-		defer func() { inv.overdue = !inv.late.Stop() || inv.overdue }()
-	}
+	watched := false
+	defer func() { inv.overdue = watched && !inv.late.Stop() || inv.overdue }()
 	var started []int // steps of runs that have not ended
 	return inv.hooks.plan.Run(ctx, e, hook.Moment{
+		Found: &inv.hooks.found,
 		Input: func() (hook.Input, error) { return p.hookInput(ctx, inv, e) },
 		Started: func(name string) {
+			inv.describe()
+			if !watched && !inv.record.IsOpen() {
+				inv.late.Reset(overdueAfter)
+				watched = true
+			}
 			switch e {
 			case hook.PreToolUse:
 				inv.moveOnce(tool.StatusPreHooksRunning)

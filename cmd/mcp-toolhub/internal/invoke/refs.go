@@ -59,4 +59,7 @@ func (inv *invocation) mutate(m *tool.InputMutation, to json.RawMessage) {
 	input, ref := inv.inline(to)
 	inv.record.Mutate(m, input, ref, inv.now())
 	inv.inputs.permission, inv.inputs.call = to, to
+	if inv.hooks != nil {
+		inv.hooks.found = nil
+	}
 }
