@@ -115,6 +115,7 @@ type (
 		Before   bool   `json:"before,omitempty"`   // the tool has not run yet
 		Started  int    `json:"started,omitempty"`  // the step with which the run began
 		Modified bool   `json:"modified,omitempty"` // it has changed the result
+		LateUS   int64  `json:"late_us,omitempty"`  // from the end of the run to this step: others ran beside it
 		tool.HookRun
 	}
 	resumedStep struct {
@@ -258,9 +259,19 @@ func (c *Call) HookStarted(hook, event string, before bool, at time.Time) (step 
 	return c.base + len(c.steps) - 1
 }
 
-// HookEnded adds what a run that began with the step started has brought, and whether it has changed the result.
-func (c *Call) HookEnded(hook, event string, before bool, started int, run *tool.HookRun, modified bool, at time.Time) {
-	c.add(stepHook, at, hookStep{hook, event, before, started, modified, *run})
+// HookEnd is the end of one run of a hook.
+type HookEnd struct {
+	Hook, Event string
+	Before      bool          // the tool has not run yet
+	Started     int           // the step with which it began
+	Modified    bool          // it has changed the result
+	Late        time.Duration // how long ago it has ended
+	Run         tool.HookRun
+}
+
+// HookEnded adds what a run of a hook has brought.
+func (c *Call) HookEnded(h *HookEnd, at time.Time) {
+	c.add(stepHook, at, hookStep{h.Hook, h.Event, h.Before, h.Started, h.Modified, h.Late.Microseconds(), h.Run})
 }
 
 // Answered adds the executor's native ids.

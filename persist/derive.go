@@ -244,7 +244,7 @@ func (c *derivation) hook(ended bool, data json.RawMessage, at time.Time) {
 		return
 	}
 	r := tool.HookRecord{Head: tool.HeadOf(tool.ObjectHook), HookID: tool.HookID(c.id("hook_")), Event: run.Event, InvocationID: c.Invocation,
-		ToolID: c.Tool, HookRun: run.HookRun, StartedAt: at, EndedAt: at}
+		ToolID: c.Tool, HookRun: run.HookRun, StartedAt: at, EndedAt: at.Add(-time.Duration(run.LateUS) * time.Microsecond)}
 	if began, ok := c.hooks[run.Started]; ok {
 		r.StartedAt = began
 	}

@@ -341,8 +341,9 @@ type HookRecord struct {
 
 // HookRun is what a run of a hook has brought.
 type HookRun struct {
-	Matcher    map[string]any   `json:"matcher,omitempty"` // the name of the hook in the config
-	Outputs    []map[string]any `json:"outputs,omitempty"` // messages, progress, what was ignored, and why the hook failed
+	Matcher    map[string]any   `json:"matcher,omitempty"`     // the name of the hook, and which calls it is for, as in the config
+	DurationMS int64            `json:"duration_ms,omitempty"` // how long it ran, without the wait for its turn
+	Outputs    []map[string]any `json:"outputs,omitempty"`     // messages, progress, what was ignored, and why the hook failed
 	Permission map[string]any   `json:"permission_result,omitempty"`
 	Input      json.RawMessage  `json:"updated_input,omitempty"` // masked, or a string: digest and size where it is large
 	Context    []map[string]any `json:"additional_context,omitempty"`

@@ -129,7 +129,27 @@ func (c *checker) compile(h Config) *compiled {
 	}
 	out := &compiled{Config: h, matcher: m, names: c.names(h.Matcher)}
 	c.implement(out)
+	out.says = out.matching()
 	return out
+}
+
+// matching is the hook's name and kind, and the keys of the config that say which calls it is for. The text of a condition may hold
+// secrets of the environment: it is not for records.
+func (h *compiled) matching() map[string]any {
+	says := map[string]any{"hook": h.Name, "kind": h.kind}
+	for key, words := range map[string][]string{"match": h.Rule.Match, "tags": h.Rule.Tags, "server": h.Rule.Server, "profile": h.Rule.Profile,
+		"actor": h.Rule.Actor} {
+		if len(words) > 0 {
+			says[key] = words
+		}
+	}
+	if h.Matcher != "" {
+		says["matcher"] = h.Matcher
+	}
+	if h.Rule.When != "" {
+		says["when"] = true
+	}
+	return says
 }
 
 var plainNames = regexp.MustCompile(`^[A-Za-z0-9_|-]+$`)

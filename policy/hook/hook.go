@@ -127,12 +127,16 @@ type Stop struct {
 type Report struct {
 	Hook    string // its name
 	Event   Event
-	Kind    string // command, http or the name of a built-in
+	Kind    string         // command, shell, url or the name of a built-in
+	Matcher map[string]any // its name, its kind and which calls it is for, as in the config: nobody writes to it
 	Output  Output
-	Ignored []string // outputs that mean nothing at this event
-	Err     error    // why the hook failed
-	Closed  bool     // a failure of it ends the call
-	Took    time.Duration
+	Ignored []string      // outputs that mean nothing at this event
+	Err     error         // why the hook failed
+	Closed  bool          // a failure of it ends the call
+	Took    time.Duration // without the wait for its turn
+	Late    time.Duration // from its end to this report: others ran beside it
+
+	ended time.Time
 }
 
 // Failed reports whether the run ends the call because the hook has failed.

@@ -160,6 +160,19 @@ func TestOrder(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second || most["looks"] != 8 || most["changes"] != 1 {
 			t.Errorf("it took %v, and %v ran at the same time; want 5s, 8 that look and 1 that changes", took, most)
 		}
+		took := func(name string, after time.Duration) hook.Config {
+			return hook.Config{Name: name, Events: []hook.Event{hook.PreToolUse}, Observes: true, Command: []string{"looks"}, Timeout: after, Fail: hook.FailOpen}
+		}
+		err := plan(t, run, in, took("short", 200*time.Millisecond), took("long", time.Minute)).Run(t.Context(), hook.PreToolUse, hook.Moment{
+			Input: func() (hook.Input, error) { return in, nil }, Started: func(string) {}, Ended: func(r *hook.Report) error {
+				if r.Took+r.Late != time.Second || (r.Hook == "short") != (r.Took == 200*time.Millisecond) {
+					t.Errorf("%s took %v, and has ended %v ago", r.Hook, r.Took, r.Late)
+				}
+				return nil
+			}})
+		if err != nil {
+			t.Error(err)
+		}
 		clear(most)
 		began = time.Now()
 		var calls sync.WaitGroup

@@ -25,6 +25,7 @@ type compiled struct {
 	names   *regexp.Regexp // nil: all
 	hook    Hook
 	kind    string
+	says    map[string]any // see Report.Matcher
 }
 
 // Set is all hooks of one version of the settings. It is safe for concurrent use.
@@ -271,6 +272,9 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 	}
 	running.Wait()
 	for i := range reports {
+		if len(hooks) > 1 {
+			reports[i].Late = time.Since(reports[i].ended)
+		}
 		if err := now.moment.Ended(&reports[i]); err != nil {
 			return err
 		}
@@ -281,8 +285,9 @@ func (p *Plan) runTogether(ctx context.Context, now *present, hooks []*compiled)
 // run runs one hook within its time. A panic of a hook is a failure of it.
 func (h *compiled) run(ctx context.Context, in Input, places chan struct{}) (r Report) {
 	in.hook = h.Name
-	r = Report{Hook: h.Name, Event: in.Event, Kind: h.kind, Closed: h.closed(in.Event)}
+	r = Report{Hook: h.Name, Event: in.Event, Kind: h.kind, Matcher: h.says, Closed: h.closed(in.Event)}
 	defer func() {
+		r.ended = time.Now()
 		if p := recover(); p != nil {
 			r.Err = fmt.Errorf("the hook panicked: %v", p)
 		}

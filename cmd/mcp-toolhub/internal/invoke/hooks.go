@@ -89,7 +89,8 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 		},
 		Ended: func(r *hook.Report) error {
 			modified := r.Output.Result != nil || len(r.Output.Context) > 0
-			inv.record.HookEnded(r.Hook, string(e), e.Before(), started[0], inv.hookRun(r), modified, inv.now())
+			inv.record.HookEnded(&persist.HookEnd{Hook: r.Hook, Event: string(e), Before: e.Before(), Started: started[0], Modified: modified,
+				Late: r.Late, Run: inv.hookRun(r)}, inv.now())
 			started = started[1:]
 			return p.applyHook(ctx, inv, r)
 		},
@@ -357,9 +358,9 @@ func (p *Pipeline) keptResult(ctx context.Context, inv *invocation) (json.RawMes
 }
 
 // hookRun is what the record says of a run.
-func (inv *invocation) hookRun(r *hook.Report) *tool.HookRun {
+func (inv *invocation) hookRun(r *hook.Report) tool.HookRun {
 	o := &r.Output
-	run := &tool.HookRun{Matcher: map[string]any{"hook": r.Hook, "kind": r.Kind}}
+	run := tool.HookRun{Matcher: r.Matcher, DurationMS: r.Took.Milliseconds()}
 	for _, m := range o.Messages {
 		run.Outputs = append(run.Outputs, map[string]any{"type": "message", "text": m})
 	}
