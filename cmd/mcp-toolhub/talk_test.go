@@ -34,6 +34,7 @@ func (s scriptTB) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args.
 // the responses: "list", or "call NAME ARGUMENTS [META]". $REF stands for the first selection_ref that came so far, and
 // "forget" makes the next one count. A file with "answer RESULT" steps is a client that can be asked: what it is asked during
 // calls is printed, and answered with the latest of them. "cancel NAME ARGUMENTS" calls, and cancels when the call has reported progress.
+// "send METHOD PARAMS" sends a request as it stands there.
 func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: talk REVISION FILE [TOKEN]")
@@ -69,6 +70,9 @@ func scriptTalk(ts *testscript.TestScript, neg bool, args []string) {
 				continue
 			}
 			r = w.call(name, arguments, meta)
+		case "send":
+			method, params, _ := strings.Cut(rest, " ")
+			r = rawRequest{id: w.nextID(), method: method, params: params}
 		case "answer":
 			answer = rest
 			continue
