@@ -35,6 +35,7 @@ type acpCall struct {
 	tool      tool.Name
 	session   string
 	announced bool
+	ends      bool            // the event of its end is wanted, and so its result
 	said      string          // why it is asked about, or the last report of its progress
 	choices   []policy.Choice // that a person has
 }
@@ -123,7 +124,7 @@ func (a *acp) message(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMes
 		}
 		c := a.calls[r.InvocationID]
 		delete(a.calls, r.InvocationID)
-		if wanted {
+		if wanted || c.ends {
 			return c.update(resultOf(&r, c))
 		}
 	}
@@ -156,6 +157,9 @@ func (a *acp) event(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMessa
 	case tool.EventPermissionRequested:
 		approval, _ := ev.Data["approval_id"].(string)
 		return c.ask(approval)
+	case tool.EventInvocationSucceeded, tool.EventInvocationFailed, tool.EventInvocationCanceled, tool.EventInvocationTimedOut,
+		tool.EventInvocationYielded:
+		c.ends = true // what to tell of it stands in the result, which comes with another event
 	}
 	return nil, nil
 }

@@ -167,7 +167,7 @@ func (s *stream) entry(e persist.Entry) error {
 	if err != nil {
 		return err
 	}
-	if text == nil || !s.wanted {
+	if text == nil {
 		return nil
 	}
 	return s.take(Message{s.last.EventID, text})
@@ -210,8 +210,8 @@ func find(dir string, id tool.EventID) (found *place) {
 }
 
 // whole is the format AgentTool.
-func whole(e persist.Entry, ev *tool.Event, _ bool) (json.RawMessage, error) {
-	if ev == nil {
+func whole(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMessage, error) {
+	if ev == nil || !wanted {
 		return nil, nil
 	}
 	return e.Object, nil
@@ -232,8 +232,8 @@ type envelope struct {
 }
 
 // cloudEvent is the format CloudEvents. The data is the tool_event.
-func cloudEvent(e persist.Entry, ev *tool.Event, _ bool) (json.RawMessage, error) {
-	if ev == nil {
+func cloudEvent(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMessage, error) {
+	if ev == nil || !wanted {
 		return nil, nil
 	}
 	return rawjson.Encode(envelope{SpecVersion: "1.0", ID: ev.EventID, Source: ev.Source, Type: ev.EventType, Subject: ev.Subject,
