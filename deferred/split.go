@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/deferred/search"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
@@ -84,7 +85,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	}
 	l.splits[key] = s
 	l.mu.Unlock()
-	if now == nil || now.out.Digest != s.out.Digest {
+	if now == nil || now.out.ID != s.out.ID {
 		l.report(now, s) // without the lock: it may wait for a disk
 	}
 	return s.out
@@ -128,13 +129,19 @@ func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
 	return known.record, ok
 }
 
-// keepRecord gives a new surface its record.
+// keepRecord gives a new surface its record, and the id that follows from that: a list that is the same for another client, in another
+// profile or by another policy is another surface, of which other things are true.
 func (l *Loader) keepRecord(s *split) {
-	s.record.CreatedAt = l.opts.Now().UTC()
+	r := &s.record
+	r.SurfaceID, r.CreatedAt = "", time.Time{}
 	if l.opts.Describe != nil {
-		l.opts.Describe(&s.record)
+		l.opts.Describe(r)
 	}
-	s.out.KeepRecord(&s.record)
+	if text, err := rawjson.Encode(r); err == nil { // else its digest, which is that of the list, stays the id
+		s.out.ID = tool.SurfaceID("srf_" + tool.Digest(text)[:26])
+	}
+	r.SurfaceID, r.CreatedAt = s.out.ID, l.opts.Now().UTC()
+	s.out.KeepRecord(r)
 }
 
 // report tells of a new surface.
@@ -186,8 +193,8 @@ func (l *Loader) directView(full *tool.Surface) *tool.Surface {
 	switch {
 	case known.full == nil:
 		l.report(nil, s)
-	case known.full.ID != full.ID:
-		l.report(&split{out: known.full}, s)
+	case known.out.ID != out.ID:
+		l.report(&split{out: known.out}, s)
 	}
 	return out
 }

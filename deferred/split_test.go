@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -71,7 +72,7 @@ func TestSplit(t *testing.T) {
 				t.Errorf("listed: %s\nwant:   %s", got, c.want)
 			}
 			metas := len(s.Listed) + len(s.Deferred) - len(c.tools)
-			if deferred := len(s.Deferred) > 0; deferred != (metas == 2) || !deferred && (metas != 0 || s.Digest != full.Digest || s.ID != full.ID) {
+			if deferred := len(s.Deferred) > 0; deferred != (metas == 2) || !deferred && (metas != 0 || s.Digest != full.Digest) {
 				t.Errorf("%d listed and %d deferred of %d; digest %s of %s", len(s.Listed), len(s.Deferred), len(c.tools), s.Digest, full.Digest)
 			}
 			for _, d := range s.Deferred {
@@ -196,7 +197,7 @@ func TestSplitFollows(t *testing.T) {
 		t.Error("what a server is for is not told")
 	}
 	direct := surfaceOf("s/shop", tools, nil)
-	if out := l.Surface(direct, tool.Client{}); out != l.Surface(direct, tool.Client{}) || out.ID != direct.ID || len(out.Listed) != len(tools) {
+	if out := l.Surface(direct, tool.Client{}); out != l.Surface(direct, tool.Client{}) || out.Digest != direct.Digest || len(out.Listed) != len(tools) {
 		t.Error("a direct view is not listed as it is")
 	}
 	if _, err := l.Apply(Config{Default: Settings{Mode: "often"}, Keys: []string{"short"}, RefTTL: -1}); err == nil ||
@@ -453,4 +454,44 @@ func TestSplitsAreBounded(t *testing.T) {
 	if n := len(l.splits); n == 0 || n > maxSplits {
 		t.Errorf("%d are kept", n)
 	}
+}
+
+// Surfaces that show the same list have ids of their own where their records differ: else only the first record would be kept, and what it says
+// would not be true of the others. What is the same has the same id, also after a start.
+func TestSurfaceIDFollowsItsRecord(t *testing.T) {
+	t.Parallel()
+	var policy atomic.Value
+	policy.Store("one")
+	start := func() *Loader {
+		return newLoader(t, Config{}, Options{Record: new(journal).surface,
+			Describe: func(r *tool.SurfaceRecord) { r.PolicyRefs = []string{"policy:" + policy.Load().(string)} }}, shop())
+	}
+	l, ids := start(), map[tool.SurfaceID]string{}
+	see := func(what, profile, client string) tool.SurfaceID {
+		s := l.Surface(surfaceOf(profile, shop(), nil), tool.Client{Name: client})
+		r, ok := s.StandingRecords()[0].(tool.SurfaceRecord)
+		if !ok || r.SurfaceID != s.ID || r.PolicyRefs[0] != "policy:"+policy.Load().(string) || r.CreatedAt.IsZero() || r.Digest != s.Digest {
+			t.Errorf("%s: the surface %s has the record %+v", what, s.ID, r)
+		}
+		if other, ok := ids[s.ID]; ok {
+			t.Errorf("%s has the id of %s", what, other)
+		}
+		ids[s.ID] = what
+		return s.ID
+	}
+	first := see("a surface", "p", "")
+	see("another profile", "q", "")
+	see("another client", "p", "claude-code")
+	direct := see("a direct view", "s/shop", "")
+	if again := start().Surface(surfaceOf("p", shop(), nil), tool.Client{}); again.ID != first {
+		t.Errorf("after a start: %s, want %s", again.ID, first)
+	}
+	if again := start().Surface(surfaceOf("s/shop", shop(), nil), tool.Client{}); again.ID != direct {
+		t.Errorf("after a start: %s, want %s", again.ID, direct)
+	}
+	policy.Store("two")
+	if _, err := l.Apply(Config{}); err != nil {
+		t.Fatal(err)
+	}
+	see("another policy", "p", "")
 }

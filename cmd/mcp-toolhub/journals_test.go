@@ -85,6 +85,7 @@ type journalCheck struct {
 	problems map[string]json.RawMessage // what is wrong, each with the first record of which it holds
 	seen     sightings
 	ids      map[string]bool            // all that records define
+	scopes   map[tool.SurfaceID]string  // of surfaces
 	named    map[string]json.RawMessage // ids that records refer to, with the first record that does
 	native   map[tool.Name][]string     // the native names of tools
 	inputs   inputRefs
@@ -97,7 +98,7 @@ func newJournalCheck(t testing.TB) *journalCheck {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &journalCheck{t: t, schemas: schemas, problems: map[string]json.RawMessage{}, seen: sightings{}, ids: map[string]bool{},
+	return &journalCheck{t: t, schemas: schemas, problems: map[string]json.RawMessage{}, seen: sightings{}, ids: map[string]bool{}, scopes: map[tool.SurfaceID]string{},
 		named: map[string]json.RawMessage{}, native: map[tool.Name][]string{}, inputs: inputRefs{}, calls: map[tool.InvocationID]*callCheck{}}
 }
 
@@ -124,6 +125,8 @@ type anyRecord struct {
 	ModifiedBy    []string                `json:"modified_by"`
 	Moves         []tool.StatusTransition `json:"status_transitions"`
 	Mappings      []json.RawMessage       `json:"external_mappings"`
+	Scope         string                  `json:"scope"`
+	Profile       string                  `json:"profile"`
 	Input         json.RawMessage         `json:"input_contract"`
 	Output        json.RawMessage         `json:"output_contract"`
 	Interface     string                  `json:"interface_id"`
@@ -175,6 +178,7 @@ func (j *journalCheck) take(line json.RawMessage) {
 	}
 	if r.Object == tool.ObjectSurface {
 		j.ids[string(r.Surface)] = true
+		j.scopes[r.Surface] = r.Scope
 		j.surface(line)
 	}
 	if r.Object == tool.ObjectInvocation {
@@ -409,6 +413,10 @@ func (c *callCheck) class(r *anyRecord, began bool) {
 
 // invocation holds what an invocation says of itself.
 func (c *callCheck) invocation(r *anyRecord) {
+	server, direct := strings.CutPrefix(r.Profile, "s/")
+	if scope, ok := c.j.scopes[r.Surface]; ok && (direct && scope != "server:"+server || !direct && scope != "profile:"+r.Profile) {
+		c.j.wrong(c.last, "a call in %s has a surface of %s", r.Profile, scope)
+	}
 	if len(r.Moves) == 0 || r.Moves[0].Status != tool.StatusPlanned || r.Moves[len(r.Moves)-1].Status != r.Status {
 		c.j.wrong(c.last, "an invocation that is %s has the statuses %v", r.Status, r.Moves)
 	}

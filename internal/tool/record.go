@@ -118,7 +118,7 @@ type RecordKind struct {
 // RecordKinds returns the table of all kinds of records in the journal.
 func RecordKinds() []RecordKind {
 	return []RecordKind{
-		{ObjectSurface, SurfaceRecord{}, "a caller's list of tools is new or changed"},
+		{ObjectSurface, SurfaceRecord{}, "a caller's list of tools is new or changed, or the policy behind it"},
 		{ObjectDeferredRef, DeferredRef{}, "a deferred tool is found, or its declaration is sent"},
 		{ObjectEvent, Event{}, "at each step"},
 		{ObjectPermissionDecision, PermissionDecisionRecord{}, "before the call runs"},

@@ -21,7 +21,7 @@ type Listed struct {
 // Surface is the set of tools that one kind of caller sees, at one moment. It is immutable, apart from Give, and safe for
 // concurrent use.
 type Surface struct {
-	ID       SurfaceID // changes whenever Digest does
+	ID       SurfaceID // changes whenever its record does, and so with Digest
 	Profile  string
 	Style    string
 	Digest   string // of all that tools/list shows
