@@ -34,6 +34,7 @@ func (c *executor) call(ctx context.Context, x *clientRequest) error {
 	for answered := 0; ; answered++ {
 		err := c.callOnce(ctx, attempt, &limits, answered)
 		if attempt != x {
+			wasThere(err)
 			x.reply = attempt.reply
 		}
 		if errors.Is(err, errRetired) && answered > 0 {

@@ -302,7 +302,9 @@ func (l *lifecycle) acquire(ctx context.Context, stale *session, limit time.Dura
 		case <-timer.C:
 			return nil, errNotReady
 		case <-ctx.Done():
-			return nil, canceled(ctx, false)
+			f := canceled(ctx, false)
+			f.Cancel = &tool.Cancellation{Delivery: tool.DeliveryNotNeeded, Outcome: tool.OutcomeBeforeEffect}
+			return nil, f
 		}
 	}
 }

@@ -113,6 +113,14 @@ func ended(ctx context.Context, c *pendingRequest, facts *tool.Cancellation) *to
 	return f
 }
 
+// wasThere corrects the facts of a cancellation of a call that its server has had before it asked for input.
+func wasThere(err error) {
+	var f *tool.Failure
+	if errors.As(err, &f) && f.Cancel != nil && f.Cancel.Outcome == tool.OutcomeBeforeEffect {
+		f.Cancel.Outcome = tool.OutcomeUnknown
+	}
+}
+
 // CancelSupport says how a cancellation reaches the tools of a server over the connection that calls use now.
 func (g *Group) CancelSupport(server string) tool.CancelSupport {
 	s := g.roster.Load().byID[server]

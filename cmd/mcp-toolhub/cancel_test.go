@@ -154,88 +154,6 @@ func (c *canceling) endedAs(name string, want canceled) {
 	}
 }
 
-// TestCancelWhileItRuns cancels calls that run, on both generations and all transports on both sides: one terminal record, the
-// four facts right, and the place at the server free for the next call.
-func TestCancelWhileItRuns(t *testing.T) {
-	t.Parallel()
-	servers, entries, tools := cancelServers(t), map[string]any{}, []string{}
-	for name, entry := range servers {
-		entries[name] = with(entry, "max_parallel", 1)
-		tools = append(tools, "mcp."+name+".hang")
-	}
-	overCancelingClients(t, configText(t, entries, nil), tools, func(c *canceling) {
-		for name := range servers {
-			support, answers := "notification", true
-			if name == "http2026" {
-				support, answers = "closed_stream", false
-			}
-			for then, want := range map[string][2]string{"": {"sent", "unknown"}, "finish": {"acknowledged", "finished_anyway"},
-				"fail": {"acknowledged", "stopped_partly"}} {
-				if !answers {
-					want = [2]string{"sent", "unknown"}
-				}
-				r := c.w.call("mcp."+name+".hang", `{"begin":true,"then":"`+then+`"}`, `"progressToken":"p"`)
-				before := c.results()
-				end := c.begin(r)
-				c.cancel(r, end)
-				eventually(c.t, "the call has ended", func() bool { return c.results() > before })
-				c.ended("mcp."+name+".hang", support, want[0], want[1])
-				if !c.closes() {
-					end()
-				}
-				c.w.result("mcp."+name+".echo", `{}`, "") // which has to wait for a place
-			}
-		}
-	})
-}
-
-// results counts the results in the journal.
-func (c *canceling) results() (n int) {
-	_ = persist.Read(filepath.Join(c.state, "journal"), func(line json.RawMessage) bool {
-		var r struct{ Object string }
-		mustDecode(c.t, string(line), &r)
-		if r.Object == "tool_result" {
-			n++
-		}
-		return true
-	})
-	return n
-}
-
-// TestCancelBeforeItRuns cancels calls that wait in the queue of their server, and for a person: nothing of them runs.
-func TestCancelBeforeItRuns(t *testing.T) {
-	t.Parallel()
-	script := upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("hang"), upstreamtest.Tool("echo"), upstreamtest.Tool("raw")}}
-	config := configText(t, map[string]any{"s": with(child(script), "max_parallel", 1)}, map[string]any{"policy": map[string]any{
-		"rules": []any{map[string]any{"match": "mcp.s.raw", "then": "ask"}, map[string]any{"match": "mcp.s.*", "then": "allow"}}, "ask": map[string]any{"channels": []string{"queue"}}}})
-	overCancelingClients(t, config, []string{"mcp.s.hang", "mcp.s.echo", "mcp.s.raw"}, func(c *canceling) {
-		if c.hub != nil {
-			asks := c.w.call("mcp.s.raw", `{"result":{}}`, `"progressToken":"p"`)
-			end := c.begin(asks) // it waits for a person
-			c.cancel(asks, end)
-			c.ended("mcp.s.raw", "notification", "not_needed", "stopped_before_effect")
-			if !c.closes() {
-				end()
-			}
-		}
-
-		runs := c.w.call("mcp.s.hang", `{"begin":true}`, `"progressToken":"p"`)
-		stop := c.begin(runs) // it holds the only place
-		waits := c.w.call("mcp.s.echo", `{}`, "")
-		giveUp := c.send(waits)
-		if c.hub != nil { // over stdio the cancellation comes behind the call, and finds it in the queue or before it
-			eventually(c.t, "the call is queued", func() bool { return c.hub.server(c.t, "s").Queued == 1 })
-		}
-		c.cancel(waits, giveUp)
-		c.ended("mcp.s.echo", "notification", "not_needed", "stopped_before_effect")
-		c.cancel(runs, stop)
-		c.ended("mcp.s.hang", "notification", "sent", "unknown")
-		if c.hub != nil {
-			eventually(c.t, "nothing is left of the calls", func() bool { st := c.hub.server(c.t, "s"); return st.InFlight+st.Queued == 0 })
-		}
-	})
-}
-
 // send sends a request that nothing comes back of before its end. giveUp closes its stream.
 func (c *canceling) send(r rawRequest) (giveUp func()) {
 	c.t.Helper()
@@ -254,4 +172,31 @@ func (c *canceling) send(r rawRequest) (giveUp func()) {
 	}()
 	c.t.Cleanup(func() { cancel(); <-done })
 	return cancel
+}
+
+// TestTimeoutsAreCancellations holds that a call whose time is over is recorded as one that the hub cancelled, over all transports to
+// servers: each server is told, and the place there is free.
+func TestTimeoutsAreCancellations(t *testing.T) {
+	t.Parallel()
+	servers, entries, tools := cancelServers(t), map[string]any{}, []string{}
+	for name, entry := range servers {
+		entries[name] = with(with(entry, "max_parallel", 1), "timeouts", map[string]any{
+			"tools": []any{map[string]any{"match": "hang", "call": "100ms"}}})
+		tools = append(tools, "mcp."+name+".hang")
+	}
+	c := &canceling{t: t, state: filepath.Join(t.TempDir(), "state")}
+	c.hub = startHub(t, "hub.json", configText(t, entries, nil), "--state-dir", c.state)
+	c.w = wireHTTP(t, c.hub.url+"/mcp", rev2025)
+	c.w.open().awaitTools(tools...)
+	for name := range servers {
+		support := "notification"
+		if name == "http2026" {
+			support = "closed_stream"
+		}
+		if got := c.w.result("mcp."+name+".hang", `{}`, ""); !strings.Contains(got, `"error_class":"timeout"`) {
+			t.Errorf("%s: %s", name, got)
+		}
+		c.endedAs("mcp."+name+".hang", canceled{"timed_out", support, "timeout", "", "sent", "unknown"})
+		c.w.result("mcp."+name+".echo", `{}`, "") // which has to wait for a place
+	}
 }

@@ -214,7 +214,7 @@ func (h *hub) serveHTTP(ctx, kill context.Context, l net.Listener) error {
 	return nil
 }
 
-// drain lets open calls end. Those that wait for a person are denied: nobody could answer what survives no restart.
+// drain lets open calls end. Those that wait for a person are cancelled: nobody could answer what survives no restart.
 func (h *hub) drain(kill context.Context) {
 	h.permission.approvals.Close()
 	limit, cancel := context.WithTimeout(kill, h.server.DrainTimeout())

@@ -52,6 +52,8 @@ type peer struct {
 	lists      map[string][]json.RawMessage // by the member of the result
 	arrived    map[string]int               // calls, by tool
 	canceled   []string
+	closed     int             // calls that lost their stream before they had an answer
+	open       map[string]bool // calls that have none, by id
 	notes      []string
 	waiting    map[string]chan struct{} // requests that sleep, by id
 	listeners  map[int]listener         // where notifications go
@@ -71,7 +73,7 @@ func newPeer(s Script) *peer {
 	for _, declaration := range s.tools() {
 		lists["tools"] = append(lists["tools"], fill(string(declaration), message{}))
 	}
-	return &peer{script: s, lists: lists, arrived: map[string]int{}, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
+	return &peer{script: s, lists: lists, arrived: map[string]int{}, open: map[string]bool{}, waiting: map[string]chan struct{}{}, listeners: map[int]listener{},
 		subscribed: map[string]int{}, asking: newAsking(), tasks: tasks{modern: s.Modern, moved: make(chan struct{})}, listened: make(chan struct{})}
 }
 
@@ -215,7 +217,9 @@ const okResult = `{"content":[{"type":"text","text":"ok"}]}`
 func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	p.mu.Lock()
 	p.arrived[m.Params.Name]++
+	p.open[string(m.ID)] = m.Params.Name != "calls"
 	p.mu.Unlock()
+	defer p.over(m, gone)
 	if text, ok := p.script.Says[m.Params.Name]; ok {
 		send(fill(text, m))
 		return
@@ -226,6 +230,18 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 	}
 	if ok {
 		send(response(m.ID, "result", result))
+	}
+}
+
+// over notes the end of a call.
+func (p *peer) over(m message, gone <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, string(m.ID))
+	select {
+	case <-gone:
+		p.closed++
+	default:
 	}
 }
 
@@ -301,6 +317,14 @@ func (p *peer) kept(name string, args map[string]json.RawMessage) []byte {
 	switch name {
 	case "arrived":
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"n":%d}}`, p.arrived[text(args["tool"])])
+	case "calls":
+		open := 0
+		for _, counts := range p.open {
+			if counts {
+				open++
+			}
+		}
+		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"open":%d,"canceled":%d,"closed":%d}}`, open, len(p.canceled), p.closed)
 	case "canceled":
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"ids":[%s]}}`, strings.Join(p.canceled, ","))
 	case "note":
@@ -348,10 +372,11 @@ func (p *peer) cancelable(id json.RawMessage) <-chan struct{} {
 
 // hang never ends by itself. Once it was canceled, it may answer all the same.
 func (p *peer) hang(m message, gone <-chan struct{}, send func([]byte)) (result []byte, ok bool) {
+	canceled := p.cancelable(m.ID) // before anybody knows that it has begun
 	if string(m.Params.Arguments["begin"]) == "true" {
 		send(m.progress(`"progress":1`))
 	}
-	p.sleep(m.ID, time.Hour, gone)
+	comes[struct{}](nil, canceled, gone)
 	switch text(m.Params.Arguments["then"]) {
 	case "finish":
 		return []byte(okResult), true

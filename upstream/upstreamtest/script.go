@@ -38,6 +38,8 @@
 //	noted     every notification of clients whose method does not begin with notifications/, as structuredContent.noted
 //	wait      {"file": F}: a result once there is the file F, unless canceled
 //	arrived   {"tool": T}: how many calls of the tool T have come, as structuredContent.n
+//	calls     how many other calls have no answer, how often notifications/cancelled has come, and how many calls lost their stream
+//	          before they had an answer, as structuredContent.open, .canceled and .closed
 //	note      {"text": T}: keeps T, and answers with all that was kept, as structuredContent.notes
 //
 // The tools from say on are not among DefaultTools.
@@ -87,6 +89,7 @@ type Script struct {
 	Name         string // serverInfo.name; default "fake"
 	Modern       bool   // speaks 2026-07-28 and answers server/discover; otherwise it is an unknown method there
 	Quits        string // a method: asked by that it says so on stderr and ends with status 7 (stdio)
+	Held         string // a file: while there is one, it does not start (stdio)
 	Turned       string // a file: while there is one at a start, it is the other way round (stdio)
 	Instructions string // $BAD is replaced as in answer
 	Behaviours   []Behaviour

@@ -96,6 +96,9 @@ func Main() {
 // serve plays the script on stdio and returns the exit status.
 func serve(s Script, in io.Reader, out io.Writer) int {
 	time.Sleep(s.Delay)
+	for _, err := os.Stat(s.Held); err == nil; _, err = os.Stat(s.Held) {
+		time.Sleep(5 * time.Millisecond)
+	}
 	for _, line := range s.Stderr {
 		fmt.Fprintln(os.Stderr, line)
 	}

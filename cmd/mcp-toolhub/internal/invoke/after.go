@@ -167,6 +167,9 @@ func objects(content json.RawMessage) json.RawMessage {
 // emitTerminal is the one finish: the terminal records reach the journal before anybody gets the outcome. They are written
 // even where the caller has gone.
 func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
+	if inv.hooks != nil {
+		p.recordCancellation(ctx, inv) // hooks after the call take a while
+	}
 	inv.outcome.Status, inv.end.At = inv.status, inv.now()
 	inv.describe()
 	if err := p.opts.Journal.End(ctx, &inv.record, &inv.end); err != nil {

@@ -100,6 +100,9 @@ func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest)
 	}
 	var err error
 	if q.ticket, err = a.opts.Approvals.Ask(a.checked(q, inv.listed.Tool, q.forPeople(a.binding(q.gate, inv, &q.request)))); err != nil {
+		if errors.Is(err, approval.ErrClosed) {
+			return stopped()
+		}
 		inv.decided(q.decision)
 		return a.deny(inv, q, "nobody", err.Error())
 	}
@@ -389,7 +392,7 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 			return becauseOf(ctx, &tool.Failure{Class: tool.ClassCanceled, Message: "the call was canceled while it waited for permission"})
 		}
 		if errors.Is(err, approval.ErrClosed) {
-			return a.deny(inv, q, kindStale, err.Error())
+			return stopped()
 		}
 		why := "nobody allowed it in time"
 		if q.unasked != "" {
@@ -403,6 +406,9 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 		return err
 	}
 	answer, err := q.ticket.Redeem(a.binding(g, inv, &r))
+	if errors.Is(err, approval.ErrClosed) {
+		return stopped()
+	}
 	if err != nil {
 		return a.deny(inv, q, kindStale, err.Error())
 	}
@@ -425,6 +431,11 @@ func (a *approver) settle(ctx context.Context, inv *invocation, q *approvalReque
 	inv.permitted = permitted{aims(&r), gate.Command(&r), r.Targets}
 	inv.moveTo(tool.StatusApproved)
 	return nil
+}
+
+// stopped is the failure of a call that nobody can allow any more, because the hub stops: nobody has denied it.
+func stopped() *tool.Failure {
+	return tool.CanceledBy(tool.CanceledByHubStop, "", "nothing ran, because the hub is stopping: call again in a moment")
 }
 
 // edit puts the arguments that the person changed in the place of the caller's: validated again, and looked at again.

@@ -8,10 +8,10 @@ import (
 )
 
 // recordCancellation records the four facts of a cancellation: where somebody cancelled the call, also one that ended in spite of
-// that, and where its time was over.
+// that, and where its time was over. It does so once.
 func (p *Pipeline) recordCancellation(ctx context.Context, inv *invocation) {
 	f := inv.failure
-	if ctx.Err() == nil && (f == nil || f.Cancel == nil && !inv.wasCut()) {
+	if ctx.Err() == nil && (f == nil || f.Cancel == nil && !inv.wasCut()) || inv.outcome.Canceled {
 		return // the usual case
 	}
 	now := inv.now()
@@ -34,11 +34,15 @@ func (p *Pipeline) recordCancellation(ctx context.Context, inv *invocation) {
 	if facts.Delivery == "" {
 		facts.Delivery, facts.Outcome = inv.withoutServer()
 	}
+	if facts.Outcome == tool.OutcomeBeforeEffect && inv.resumed {
+		facts.Outcome = tool.OutcomeUnknown // its server has had it before it asked for input
+	}
 	if facts.Outcome == tool.OutcomeStoppedPartly && inv.onlyReads() {
 		facts.Outcome = tool.OutcomeBeforeEffect // there is none
 	}
 	facts.At = facts.At.UTC()
 	inv.record.Cancel(&facts, now)
+	inv.outcome.Canceled, inv.outcome.Spared = true, facts.Outcome == tool.OutcomeBeforeEffect
 }
 
 // wasCut reports whether the invocation failed because it was cancelled, or because its time was over.

@@ -101,6 +101,10 @@ type Outcome struct {
 	// JournalFailed says that the terminal record could not be written. The call has run: its answer is passed on, and
 	// the hub says so in its log and health.
 	JournalFailed bool
+
+	// Canceled says that the record has the facts of a cancellation: somebody has cancelled the call, or its time was over. Spared
+	// says that it had no effect by then.
+	Canceled, Spared bool
 }
 
 // Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.

@@ -42,7 +42,7 @@ func said(choice string) []tool.Answer {
 	return []tool.Answer{{Result: json.RawMessage(`{"action":"accept","content":{"answer":"` + choice + `"}}`)}}
 }
 
-// Whoever waits while the hub stops is told so, and nothing runs.
+// Whoever waits while the hub stops is told so, and nothing runs. Nobody has denied the call.
 func TestStopWhileWaiting(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "", func(context.Context, *tool.Execution) (tool.Reply, error) {
@@ -59,7 +59,7 @@ func TestStopWhileWaiting(t *testing.T) {
 	c := b.callInRounds(t.Context(), `{"name":"x"}`)
 	c.InputByRetry, c.Ask = false, nil
 	out := b.Invoke(t.Context(), c)
-	if out.Status != tool.StatusDenied || !strings.Contains(string(out.Result), "the hub is stopping") || strings.Contains(string(out.Result), "in time") {
+	if out.Status != tool.StatusCanceled || !strings.Contains(string(out.Result), "the hub is stopping") || strings.Contains(string(out.Result), "in time") {
 		t.Errorf("%s %s", out.Status, out.Result)
 	}
 }
