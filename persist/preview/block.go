@@ -16,13 +16,18 @@ type Block struct {
 	MediaType string // as the block says, or ""
 	URI       string // of an embedded resource or a resource link
 
-	text []byte // the JSON string that holds its text, or nil
-	blob []byte // the JSON string that holds its base64, or nil
+	text        []byte // the JSON string that holds its text, or nil
+	blob        []byte // the JSON string that holds its base64, or nil
+	annotations []byte // as they are, or nil
 }
 
 // Blocks returns the content blocks of a native result in order: none where content is no array.
 func Blocks(result []byte) []Block {
 	content, _ := rawjson.Get(result, "content")
+	return blocksOf(content)
+}
+
+func blocksOf(content []byte) []Block {
 	var blocks []Block
 	_ = rawjson.Elements(content, func(value []byte) bool {
 		blocks = append(blocks, readBlock(value))
@@ -31,26 +36,61 @@ func Blocks(result []byte) []Block {
 	return blocks
 }
 
+// readBlock goes through a block once: its text may be long.
 func readBlock(value []byte) Block {
-	b := Block{Raw: value, Type: rawjson.Text(value, "type")}
-	from := value
+	b := Block{Raw: value}
+	var text, data, resource []byte
+	_ = rawjson.Members(value, func(m rawjson.Member) bool {
+		switch {
+		case m.Is("type"):
+			b.Type, _ = rawjson.String(m.Value)
+		case m.Is("text"):
+			text = m.Value
+		case m.Is("data"):
+			data = m.Value
+		case m.Is("resource"):
+			resource = m.Value
+		case m.Is("annotations"):
+			b.annotations = m.Value
+		default:
+			b.named(m)
+		}
+		return true
+	})
 	switch b.Type {
 	case "text":
-		b.text = stringMember(value, "text")
+		b.text = ifString(text)
 	case "image", "audio":
-		b.blob = stringMember(value, "data")
+		b.blob = ifString(data)
 	case "resource":
-		from, _ = rawjson.Get(value, "resource")
-		b.text, b.blob = stringMember(from, "text"), stringMember(from, "blob")
+		b.URI, b.MediaType = "", ""
+		_ = rawjson.Members(resource, func(m rawjson.Member) bool {
+			switch {
+			case m.Is("text"):
+				b.text = ifString(m.Value)
+			case m.Is("blob"):
+				b.blob = ifString(m.Value)
+			default:
+				b.named(m)
+			}
+			return true
+		})
 	}
-	b.MediaType, b.URI = rawjson.Text(from, "mimeType"), rawjson.Text(from, "uri")
 	return b
 }
 
-// stringMember returns the member of that name as written if it is a string.
-func stringMember(object []byte, name string) []byte {
-	value, ok := rawjson.Get(object, name)
-	if !ok || len(value) < 2 || value[0] != '"' {
+// named takes the media type or URI from a member that says it.
+func (b *Block) named(m rawjson.Member) {
+	switch {
+	case m.Is("mimeType"):
+		b.MediaType, _ = rawjson.String(m.Value)
+	case m.Is("uri"):
+		b.URI, _ = rawjson.String(m.Value)
+	}
+}
+
+func ifString(value []byte) []byte {
+	if len(value) < 2 || value[0] != '"' {
 		return nil
 	}
 	return value

@@ -84,8 +84,18 @@ const frame = len(`{"type":"text","text":""},`)
 
 // partsOf lists what a preview of the result has to show.
 func partsOf(result []byte) []part {
-	blocks := Blocks(result)
-	parts := make([]part, 0, len(blocks)+2)
+	var content []byte
+	var others []rawjson.Member
+	_ = rawjson.Members(result, func(m rawjson.Member) bool {
+		if m.Is("content") && len(m.Value) > 1 && m.Value[0] == '[' {
+			content = m.Value
+		} else {
+			others = append(others, m)
+		}
+		return true
+	})
+	blocks := blocksOf(content)
+	parts := make([]part, 0, len(blocks)+len(others))
 	var first []byte // the text of the first block
 	for i, b := range blocks {
 		p := blockPart(b)
@@ -95,18 +105,15 @@ func partsOf(result []byte) []part {
 		}
 		parts = append(parts, p)
 	}
-	_ = rawjson.Members(result, func(m rawjson.Member) bool {
-		name := m.Name()
-		switch {
-		case name == "content" && len(blocks) > 0:
-		case name == "structuredContent" && len(first) > 0 && rawjson.Same(first, m.Value):
+	for _, m := range others {
+		structured := m.Is("structuredContent")
+		if structured && len(first) > 0 && rawjson.Same(first, m.Value) {
 			note := []byte("[structuredContent: the same JSON as content block 1]")
-			parts = append(parts, part{whole: textBlock(note, nil), data: note, name: "note"})
-		case name == "structuredContent", len(m.Value) > SmallMember:
-			parts = append(parts, part{data: m.Value, size: len(m.Value), name: shorten(name, 60) + ": ", at: string(appendToken(nil, m.Key))})
+			parts = append(parts, part{whole: textBlock(note, nil), data: note})
+		} else if structured || len(m.Value) > SmallMember {
+			parts = append(parts, part{data: m.Value, size: len(m.Value), name: shorten(m.Name(), 60) + ": ", at: string(appendToken(nil, m.Key))})
 		}
-		return true
-	})
+	}
 	return parts
 }
 
@@ -116,7 +123,7 @@ func blockPart(b Block) part {
 	if !utf8.Valid(b.Raw) {
 		p.whole = nil
 	}
-	if a, ok := rawjson.Get(b.Raw, "annotations"); ok && len(a) <= 200 && rawjson.IsObject(a) && utf8.Valid(a) {
+	if a := b.annotations; len(a) <= 200 && rawjson.IsObject(a) && utf8.Valid(a) {
 		p.annotations = a
 	}
 	if b.Type == "resource" {
@@ -164,7 +171,7 @@ func few(parts []part, limit int) (kept []part, left int) {
 	note := []byte("[... left out: " + plural(tail-head, "part") + " of " + strconv.Itoa(len(parts)) + ", after the " + number(head) +
 		" before this line ...]")
 	kept = append(kept, parts[:head]...)
-	kept = append(kept, part{whole: textBlock(note, nil), data: note, name: "note"})
+	kept = append(kept, part{whole: textBlock(note, nil), data: note})
 	return append(kept, parts[tail:]...), limit
 }
 
