@@ -3,7 +3,9 @@ package preview
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -23,69 +25,108 @@ type Block struct {
 
 // Blocks returns the content blocks of a native result in order: none where content is no array.
 func Blocks(result []byte) []Block {
-	content, _ := rawjson.Get(result, "content")
-	return blocksOf(content)
-}
-
-func blocksOf(content []byte) []Block {
-	var blocks []Block
-	_ = rawjson.Elements(content, func(value []byte) bool {
-		blocks = append(blocks, readBlock(value))
-		return true
-	})
+	blocks, _ := read(result)
 	return blocks
 }
 
-// readBlock goes through a block once: its text may be long.
-func readBlock(value []byte) Block {
-	b := Block{Raw: value}
-	var text, data, resource []byte
-	_ = rawjson.Members(value, func(m rawjson.Member) bool {
-		switch {
-		case m.Is("type"):
-			b.Type, _ = rawjson.String(m.Value)
-		case m.Is("text"):
-			text = m.Value
-		case m.Is("data"):
-			data = m.Value
-		case m.Is("resource"):
-			resource = m.Value
-		case m.Is("annotations"):
-			b.annotations = m.Value
-		default:
-			b.named(m)
+// read goes through a result once, as its texts may be long, and returns its content blocks and its other members.
+func read(result []byte) (blocks []Block, others []rawjson.Member) {
+	walk(result, rawjson.SkipSpace(result, 0), func(key []byte, at int) int {
+		if string(key) == "content" && at < len(result) && result[at] == '[' {
+			blocks = nil // of two, the last one counts
+			return walk(result, at, func(_ []byte, at int) int {
+				b, end := readBlock(result, at)
+				blocks = append(blocks, b)
+				return end
+			})
 		}
-		return true
+		end := rawjson.SkipValue(result, at)
+		others = append(others, rawjson.Member{Key: key, Value: result[at:end]})
+		return end
 	})
-	switch b.Type {
-	case "text":
-		b.text = ifString(text)
-	case "image", "audio":
-		b.blob = ifString(data)
-	case "resource":
-		b.URI, b.MediaType = "", ""
-		_ = rawjson.Members(resource, func(m rawjson.Member) bool {
-			switch {
-			case m.Is("text"):
-				b.text = ifString(m.Value)
-			case m.Is("blob"):
-				b.blob = ifString(m.Value)
-			default:
-				b.named(m)
-			}
-			return true
-		})
-	}
-	return b
+	return blocks, others
 }
 
-// named takes the media type or URI from a member that says it.
-func (b *Block) named(m rawjson.Member) {
-	switch {
-	case m.Is("mimeType"):
-		b.MediaType, _ = rawjson.String(m.Value)
-	case m.Is("uri"):
-		b.URI, _ = rawjson.String(m.Value)
+// walk goes through the members or elements of the value at i. visit gets the key of a member, and where its value begins, and returns
+// where that ends. walk returns where the whole ends.
+func walk(text []byte, i int, visit func(key []byte, at int) (end int)) int {
+	if i >= len(text) || text[i] != '{' && text[i] != '[' {
+		return rawjson.SkipValue(text, i)
+	}
+	object := text[i] == '{'
+	i = rawjson.SkipSpace(text, i+1)
+	for i < len(text) && text[i] != '}' && text[i] != ']' {
+		var key []byte
+		if object {
+			end := rawjson.SkipString(text, i)
+			if text[i] != '"' || end-i < 2 {
+				return len(text) // not in a checked text
+			}
+			key = text[i+1 : end-1]
+			i = rawjson.SkipSpace(text, rawjson.SkipSpace(text, end)+1)
+		}
+		end := visit(key, i)
+		if end <= i {
+			return len(text) // not in a checked text
+		}
+		if i = rawjson.SkipSpace(text, end); i < len(text) && text[i] == ',' {
+			i = rawjson.SkipSpace(text, i+1)
+		}
+	}
+	return min(len(text), i+1)
+}
+
+// readBlock reads the block at i, and returns where it ends.
+func readBlock(result []byte, i int) (b Block, end int) {
+	var own, inner members
+	end = walk(result, i, func(key []byte, at int) int {
+		if string(key) == "resource" && at < len(result) && result[at] == '{' {
+			return walk(result, at, func(key []byte, at int) int {
+				end := rawjson.SkipValue(result, at)
+				inner.keep(key, result[at:end])
+				return end
+			})
+		}
+		end := rawjson.SkipValue(result, at)
+		own.keep(key, result[at:end])
+		return end
+	})
+	b.Raw, b.annotations = result[i:end], own.annotations
+	b.Type, _ = rawjson.String(own.kind)
+	switch b.Type {
+	case "text":
+		b.text = ifString(own.text)
+	case "image", "audio":
+		b.blob = ifString(own.data)
+	case "resource":
+		own = inner
+		b.text, b.blob = ifString(own.text), ifString(own.blob)
+	}
+	b.MediaType, _ = rawjson.String(own.mediaType)
+	b.URI, _ = rawjson.String(own.uri)
+	return b, end
+}
+
+// members are those of a content block, or of its resource.
+type members struct{ kind, text, data, blob, mediaType, uri, annotations []byte }
+
+// keep puts the value of a member where members of its name go.
+func (m *members) keep(key, value []byte) {
+	switch string(key) {
+	case "type":
+		m.kind = value
+	case "text":
+		m.text = value
+	case "data":
+		m.data = value
+	case "blob":
+		m.blob = value
+	case "mimeType":
+		m.mediaType = value
+	case "uri":
+		m.uri = value
+	case "annotations":
+		m.annotations = value
 	}
 }
 
@@ -155,17 +196,21 @@ func Unquote(quoted []byte) []byte {
 	if first < 0 {
 		return replaceWrong(in)
 	}
-	out := make([]byte, first, len(in))
-	copy(out, in)
-	for i := first; i < len(in); {
-		c := in[i]
-		if c != '\\' {
-			end := i + 1
-			for end < len(in) && in[end] != '\\' {
-				end++
+	out := make([]byte, len(in)+8) // words are written whole
+	copy(out, in[:first])
+	i, n := first, first
+	for i < len(in) {
+		if in[i] != '\\' {
+			plain := 1
+			if len(in)-i >= 8 {
+				word := binary.LittleEndian.Uint64(in[i:])
+				binary.LittleEndian.PutUint64(out[n:], word)
+				backslash := word ^ each*'\\'
+				plain = bits.TrailingZeros64((backslash-each)&^backslash&high) / 8 // 8 where there is none
+			} else {
+				out[n] = in[i]
 			}
-			out = append(out, in[i:end]...)
-			i = end
+			i, n = i+plain, n+plain
 			continue
 		}
 		if i+1 >= len(in) {
@@ -173,42 +218,47 @@ func Unquote(quoted []byte) []byte {
 		}
 		switch e := in[i+1]; e {
 		case 'n':
-			out = append(out, '\n')
+			out[n] = '\n'
 		case 't':
-			out = append(out, '\t')
+			out[n] = '\t'
 		case 'r':
-			out = append(out, '\r')
+			out[n] = '\r'
 		case 'b':
-			out = append(out, '\b')
+			out[n] = '\b'
 		case 'f':
-			out = append(out, '\f')
+			out[n] = '\f'
 		case 'u':
-			var n int
-			out, n = appendEscape(out, in[i:])
-			i += n
+			r, width := escaped(in[i:])
+			i, n = i+width, n+utf8.EncodeRune(out[n:], r)
 			continue
 		default:
-			out = append(out, e)
+			out[n] = e
 		}
-		i += 2
+		i, n = i+2, n+1
 	}
-	return replaceWrong(out)
+	return replaceWrong(out[:n:n])
 }
 
-// appendEscape appends the character of the escape \uXXXX at the beginning of in, or of two of them that are a
-// surrogate pair, and returns how long that is.
-func appendEscape(out, in []byte) ([]byte, int) {
+// Words of eight bytes.
+const (
+	each = 0x0101010101010101
+	high = 0x8080808080808080
+)
+
+// escaped returns the character of the escape \uXXXX at the beginning of in, or of two of them that are a surrogate pair, and how long
+// that is.
+func escaped(in []byte) (rune, int) {
 	r := hex4(in)
 	if r < 0 {
-		return out, 2 // not in a checked text
+		return 'u', 2 // not in a checked text
 	}
 	if r < 0xD800 || r > 0xDFFF {
-		return utf8.AppendRune(out, r), 6
+		return r, 6
 	}
 	if low := hex4(in[6:]); r < 0xDC00 && low >= 0xDC00 && low <= 0xDFFF {
-		return utf8.AppendRune(out, (r-0xD800)<<10|(low-0xDC00)+0x10000), 12
+		return (r-0xD800)<<10 | (low - 0xDC00) + 0x10000, 12
 	}
-	return utf8.AppendRune(out, utf8.RuneError), 6
+	return utf8.RuneError, 6
 }
 
 // hex4 returns the number of the escape \uXXXX at the beginning of in, or -1.

@@ -84,17 +84,7 @@ const frame = len(`{"type":"text","text":""},`)
 
 // partsOf lists what a preview of the result has to show.
 func partsOf(result []byte) []part {
-	var content []byte
-	var others []rawjson.Member
-	_ = rawjson.Members(result, func(m rawjson.Member) bool {
-		if m.Is("content") && len(m.Value) > 1 && m.Value[0] == '[' {
-			content = m.Value
-		} else {
-			others = append(others, m)
-		}
-		return true
-	})
-	blocks := blocksOf(content)
+	blocks, others := read(result)
 	parts := make([]part, 0, len(blocks)+len(others))
 	var first []byte // the text of the first block
 	for i, b := range blocks {
@@ -254,14 +244,14 @@ func describeFile(kind string, head []byte, size int, mediaType string) string {
 	return strings.Trim(shorten(what, 200)+", "+plural(size, "byte"), ", ")
 }
 
-// look finds out what data is. JSON pointers to it begin with at.
+// look finds out what data is. JSON pointers to it begin with at, which is set for members of a result alone: these are JSON.
 func look(data []byte, mediaType, at string) (what string, show func(limit int) []byte) {
 	_, _, _, picture := pixels(data)
 	if !utf8.Valid(data) || picture && bytes.IndexByte(data, 0) >= 0 {
 		return describeFile("", data, len(data), mediaType), nil
 	}
 	i := rawjson.SkipSpace(data, 0)
-	if i < len(data) && (data[i] == '{' || data[i] == '[') && rawjson.Valid(data) {
+	if i < len(data) && (at != "" || (data[i] == '{' || data[i] == '[') && rawjson.Valid(data)) {
 		return "JSON, " + plural(len(data), "byte"), func(limit int) []byte { return showJSON(data, at, limit) }
 	}
 	media := ""
