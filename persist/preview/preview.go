@@ -86,25 +86,61 @@ const frame = len(`{"type":"text","text":""},`)
 func partsOf(result []byte) []part {
 	blocks, others := read(result)
 	parts := make([]part, 0, len(blocks)+len(others))
-	var first []byte // the text of the first block
 	for i, b := range blocks {
 		p := blockPart(b)
 		p.name = "content block " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(blocks)) + ": " + p.name
-		if i == 0 && b.Type == "text" {
-			first = p.data
-		}
 		parts = append(parts, p)
 	}
 	for _, m := range others {
 		structured := m.Is("structuredContent")
-		if structured && len(first) > 0 && rawjson.Same(first, m.Value) {
-			note := []byte("[structuredContent: the same JSON as content block 1]")
+		if same, ok := Repeats(blocks, m.Value); structured && ok {
+			note := []byte("[structuredContent: " + same + "]")
 			parts = append(parts, part{whole: textBlock(note, nil), data: note})
 		} else if structured || len(m.Value) > SmallMember {
 			parts = append(parts, part{data: m.Value, size: len(m.Value), name: shorten(m.Name(), 60) + ": ", at: string(appendToken(nil, m.Key))})
 		}
 	}
 	return parts
+}
+
+// Repeats reports whether structuredContent says nothing but what the content blocks say, and how it repeats them: as servers do for
+// clients that do not read it, or because they declare the content itself as their output.
+func Repeats(blocks []Block, structured []byte) (how string, ok bool) {
+	if len(blocks) == 0 || !rawjson.IsObject(structured) {
+		return "", false
+	}
+	text := blocks[0].text
+	if len(blocks) == 1 && blocks[0].Type == "text" && len(text) >= len(structured)/2 && rawjson.Same(Unquote(text), structured) {
+		return "the same JSON as content block 1", true
+	}
+	var only rawjson.Member
+	n := 0
+	_ = rawjson.Members(structured, func(m rawjson.Member) bool {
+		only = m
+		n++
+		return n < 2
+	})
+	if n != 1 {
+		return "", false
+	}
+	name := shorten(strconv.Quote(only.Name()), 60)
+	if len(blocks) == 1 && blocks[0].Type == "text" && ifString(only.Value) != nil &&
+		(bytes.Equal(text, only.Value) || bytes.Equal(Unquote(text), Unquote(only.Value))) {
+		return "an object whose only member, " + name + ", is the text of content block 1", true
+	}
+	same := 0
+	err := rawjson.Elements(only.Value, func(element []byte) bool {
+		if same >= len(blocks) || !rawjson.Same(element, blocks[same].Raw) {
+			same = -1
+			return false
+		}
+		same++
+		return true
+	})
+	if err != nil || same != len(blocks) {
+		return "", false
+	}
+	return "an object whose only member, " + name + ", is the same as the content blocks", true
 }
 
 // blockPart reads one content block.

@@ -16,7 +16,7 @@ type detail struct {
 	inline  int // characters of what stands on one line
 }
 
-// details are tried from the richest to the poorest until one fits.
+// details are tried from the richest to the poorest until one fits. What is nested is shown in less detail than what it is in.
 var details = [...]detail{
 	{1000, 1000, 40000, 8000}, {1000, 1000, 10000, 4000}, {500, 500, 4000, 2000}, {200, 200, 2000, 1500}, {100, 200, 1500, 1200},
 	{50, 100, 1000, 1000}, {30, 100, 700, 800}, {20, 60, 500, 700}, {12, 60, 400, 600}, {8, 50, 300, 500}, {5, 40, 250, 400},
@@ -31,9 +31,9 @@ func showJSON(text []byte, at string, limit int) []byte {
 	}
 	long := make(map[int][]byte)
 	var w shapeWriter
-	for _, d := range details {
+	for level := range details {
 		w = shapeWriter{text: text, out: w.out[:0], left: limit, long: long, path: []byte(at)}
-		w.value(&root, d, 0)
+		w.value(&root, level, 0)
 		if !w.over {
 			return w.out
 		}
@@ -67,7 +67,8 @@ func (w *shapeWriter) line(indent int) {
 	}
 }
 
-func (w *shapeWriter) value(v *value, d detail, indent int) {
+func (w *shapeWriter) value(v *value, level, indent int) {
+	d := details[min(level, len(details)-1)]
 	if w.over {
 		return
 	}
@@ -81,9 +82,9 @@ func (w *shapeWriter) value(v *value, d detail, indent int) {
 	}
 	switch v.kind {
 	case '{':
-		w.object(v, d, indent)
+		w.object(v, level, indent)
 	case '[':
-		w.array(v, d, indent)
+		w.array(v, level, indent)
 	default: // a number of very many digits
 		end := v.from + Fit(w.text[v.from:v.to], d.chars)
 		w.add(string(w.text[v.from:end]) + "... (" + plural(v.to-v.from, "digit") + w.at() + ")")
@@ -156,7 +157,8 @@ func (w *shapeWriter) at() string {
 	return " at " + string(w.path)
 }
 
-func (w *shapeWriter) object(v *value, d detail, indent int) {
+func (w *shapeWriter) object(v *value, level, indent int) {
+	d := details[min(level, len(details)-1)]
 	w.add("object with " + plural(v.n, "member"))
 	shown := min(len(v.kids), d.members)
 	if shown > 0 {
@@ -168,7 +170,7 @@ func (w *shapeWriter) object(v *value, d detail, indent int) {
 		w.line(indent + 2)
 		w.add(`"` + string(kid.key) + `": `)
 		w.path = appendToken(w.path, kid.key)
-		w.value(kid, d, indent+2)
+		w.value(kid, level+1, indent+2)
 		w.path = w.path[:below]
 		if w.over {
 			return
@@ -183,7 +185,8 @@ func (w *shapeWriter) object(v *value, d detail, indent int) {
 	}
 }
 
-func (w *shapeWriter) array(v *value, d detail, indent int) {
+func (w *shapeWriter) array(v *value, level, indent int) {
+	d := details[min(level, len(details)-1)]
 	w.add("array of " + v.elements.count(v.n))
 	w.names(v, d.members)
 	shown := min(len(v.kids), d.items)
@@ -194,13 +197,11 @@ func (w *shapeWriter) array(v *value, d detail, indent int) {
 		w.add("; the first " + number(shown))
 	}
 	w.add(":")
-	within := d
-	within.items = min(d.items, 1+d.items/8)
 	below := len(w.path)
 	for i := range v.kids[:shown] {
 		w.line(indent + 2)
 		w.path = strconv.AppendInt(append(w.path, '/'), int64(i), 10)
-		w.value(&v.kids[i], within, indent+2)
+		w.value(&v.kids[i], level+1, indent+2)
 		w.path = w.path[:below]
 		if w.over {
 			return

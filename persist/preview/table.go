@@ -127,8 +127,15 @@ func jsonLines(text []byte) (t table, ok bool) {
 // separated takes text for records of fields with a separator between them, as in CSV: all have as many fields as the first.
 func separated(text []byte, separator byte) (t table, ok bool) {
 	t = table{kind: kindOf(separator), to: len(text), quoted: separator}
-	t.rows, t.columns = record(text, 0, separator)
-	if t.columns < 2 || t.rows > 1<<16 {
+	last := 0 // where the last comment before the table begins: it may be the head
+	for t.from < len(text) && (text[t.from] == '#' || text[t.from] == '\n') {
+		last, t.from = t.from, lineEnd(text, t.from)
+	}
+	t.rows, t.columns = record(text, t.from, separator)
+	if _, n := record(text[:t.from], last, separator); n == t.columns {
+		t.from, t.rows = last, t.from
+	}
+	if t.columns < 2 || t.rows > 1<<16 || t.from > len(text)/2 {
 		return t, false
 	}
 	wrong := 0

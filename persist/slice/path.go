@@ -130,7 +130,8 @@ func prepare(path *jsonpath.Path, d document) ([]segment, error) {
 			}
 			if root == nil && strings.Contains(text, "$") {
 				if len(d.data) > maxRoot {
-					return nil, faultf("A filter can name $ in up to %d bytes of JSON, and %s has %d: use @, or give pointer, too.", maxRoot, d.name, len(d.data))
+					return nil, faultf("A filter can name $ in up to %d bytes of JSON, and %s has %d: use @, or give pointer, too.",
+						maxRoot, d.name, len(d.data))
 				}
 				root = decoded(d.data)
 			}

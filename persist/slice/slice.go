@@ -86,7 +86,8 @@ func open(result []byte, r *Request) (document, error) {
 	blocks := preview.Blocks(result)
 	n := r.Block
 	if n > len(blocks) {
-		return document{}, faultf("The result has %s: block is a number up to that, or 0 for the whole result.", plural(len(blocks), "content block"))
+		return document{}, faultf("The result has %s: block is a number up to that, or 0 for the whole result.",
+			plural(len(blocks), "content block"))
 	}
 	if n < 0 && sole(result, blocks) {
 		n = 1
@@ -96,7 +97,8 @@ func open(result []byte, r *Request) (document, error) {
 		b := blocks[n-1]
 		data, err := b.Data()
 		if err != nil {
-			return document{}, faultf("The base64 of content block %d is malformed: read the block as it is, by block 0 and pointer /content/%d.", n, n-1)
+			return document{}, faultf("The base64 of content block %d is malformed: read the block as it is, by block 0 and pointer /content/%d.",
+				n, n-1)
 		}
 		d = document{data: data, name: "content block " + strconv.Itoa(n), mediaType: b.MediaType}
 	}
@@ -123,8 +125,8 @@ func sole(result []byte, blocks []preview.Block) bool {
 	if !ok {
 		return true
 	}
-	text, err := blocks[0].Data()
-	return err == nil && blocks[0].Type == "text" && len(text) > 0 && rawjson.Same(text, structured)
+	_, repeats := preview.Repeats(blocks, structured)
+	return repeats
 }
 
 // needJSON fails where the document is no JSON.
