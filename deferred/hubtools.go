@@ -36,11 +36,11 @@ const callSchema = `{"type":"object","properties":{` +
 
 // HubTools returns the tools that find and call deferred tools. Their calls go to the loader that loader returns then.
 func HubTools(loader func() *Loader) []*tool.HubTool {
-	defers := func(defers bool) bool { return defers }
+	defers := func(defers, _ bool) bool { return defers }
 	return []*tool.HubTool{{
 		Name: SearchName, Title: "Search tools", Description: searchIntro, InputSchema: searchSchema,
 		Annotations: `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`,
-		Describe:    describe, Listed: defers, Finds: true, Kind: "retrieval",
+		Describe:    describe, Listed: defers, Finds: true, Whole: true, Kind: "retrieval",
 		Run: func(ctx context.Context, e *tool.Execution) (tool.Reply, error) { return loader().search(ctx, e) },
 	}, {
 		Name: callName, Title: "Call a tool", InputSchema: callSchema, Annotations: `{"openWorldHint":true}`,

@@ -31,6 +31,7 @@ const (
 // splitKey names a kind of callers: those of one key see the same split of a surface.
 type splitKey struct {
 	profile, style, audience string
+	results                  string // see tool.Surface.ResultsKey
 	rule                     clientRule
 	apps                     bool // the client shows user interfaces
 }
@@ -56,7 +57,7 @@ func (l *Loader) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	if strings.HasPrefix(full.Profile, directPrefix) {
 		return l.directView(full)
 	}
-	key := splitKey{full.Profile, full.Style, full.Audience, ruleOf(l.rules, client), client.Apps}
+	key := splitKey{full.Profile, full.Style, full.Audience, full.ResultsKey, ruleOf(l.rules, client), client.Apps}
 	l.mu.Lock()
 	p := l.splitting(key, full)
 	l.mu.Unlock()
@@ -264,7 +265,7 @@ func (p splitting) split() *split {
 	}
 	count := 0 // of the hub's own tools, which come first
 	for _, t := range p.hubTools {
-		if l := own[string(t.Name)]; l != nil && t.Listed(splits) {
+		if l := own[string(t.Name)]; l != nil && t.Listed(splits, p.full.Results.Cuts()) {
 			listed, reasons[t.Name] = slices.Insert(listed, count, *l), reasonMeta
 			count++
 		}

@@ -90,6 +90,8 @@ const (
 
 	stepAnswerInvalid = "answer_invalid"
 	stepCancel        = "cancel" // with a tool.Cancellation
+
+	stepPersistResult = "result_persistence" // with a tool.ResultPersistence
 )
 
 // What stands in steps, as it is written and as it is read.
@@ -299,6 +301,11 @@ func (c *Call) NotStarted(at time.Time) { c.add(stepNotStarted, at, nil) }
 
 // Cancel adds what is known of a cancellation once the call has ended by it, or in spite of it.
 func (c *Call) Cancel(facts *tool.Cancellation, at time.Time) { c.add(stepCancel, at, facts) }
+
+// PersistResult adds what was decided about a large result.
+func (c *Call) PersistResult(d *tool.ResultPersistence, at time.Time) {
+	c.add(stepPersistResult, at, d)
+}
 
 func (c *Call) add(name string, at time.Time, data any) {
 	c.mu.Lock()

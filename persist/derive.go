@@ -32,6 +32,7 @@ type derivation struct {
 	ran        []tool.HookID
 	modified   []tool.HookID
 	canceled   *tool.Cancellation
+	persisted  []tool.DecisionID // about the result
 	yield      func(json.RawMessage) bool
 	more       bool // yield wants more
 	err        error
@@ -112,6 +113,8 @@ func (c *derivation) step(i int) {
 		c.hook(name == stepHook, data, at)
 	case stepCancel:
 		c.cancel(data, at)
+	case stepPersistResult:
+		c.persistence(data, at)
 	default:
 		var members map[string]any
 		c.decode(data, &members)
@@ -285,12 +288,24 @@ func (c *derivation) cancel(data json.RawMessage, at time.Time) {
 	c.event(tool.EventCancelRequested, at, facts)
 }
 
+// persistence yields a decision about the result, and an event where the result was stored.
+func (c *derivation) persistence(data json.RawMessage, at time.Time) {
+	r := tool.ResultPersistenceRecord{Head: tool.HeadOf(tool.ObjectResultPersistence), DecisionID: tool.DecisionID(c.id("dec_")),
+		InvocationID: c.Invocation, ResultID: tool.ResultOf(c.Invocation), CreatedAt: at}
+	c.decode(data, &r.ResultPersistence)
+	c.persisted = append(c.persisted, r.DecisionID)
+	c.record(r)
+	if r.Persisted != nil {
+		c.event(tool.EventResultPersisted, at, map[string]any{"decision_id": r.DecisionID, "result_id": r.ResultID, "uri": r.Persisted.URI})
+	}
+}
+
 // end yields the objects of the end of the call.
 func (c *derivation) end() {
 	at := c.time(*c.EndedUS)
-	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultID("res_" + strings.TrimPrefix(string(c.Invocation), "inv_")),
+	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultOf(c.Invocation),
 		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified,
-		Cancellation: c.canceled, CreatedAt: at}
+		Cancellation: c.canceled, Persistence: c.persisted, CreatedAt: at}
 	if c.Result != nil {
 		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
 		r.Summary = c.Result.Summary

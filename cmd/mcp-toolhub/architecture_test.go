@@ -162,16 +162,12 @@ var mayImport = map[string]map[string]string{
 	"deferred/embed":  {"deferred/search": "is its Meaning", "internal/statefile": "keeps vectors"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
 	"persist":         {"internal/tool": "the journal holds records", "internal/rawjson": "checks raw members", "internal/statefile": "writes catalogs"},
+	"persist/limit":   {"internal/tool": "rules are those of surfaces", "internal/glob": "patterns of settings"},
 	"persist/payload": {"internal/tool": "ids and digests of results", "internal/statefile": "writes entries"},
 	"persist/preview": {"internal/rawjson": "reads results as they are written"},
 	"persist/slice": {
 		"internal/rawjson": "reads results as they are written",
 		"persist/preview":  "content blocks, sizes and shapes are those of previews",
-	},
-	"persist/store": {
-		"internal/tool":    "records are the vocabulary's objects",
-		"internal/rawjson": "the words of JSON texts",
-		"persist":          "is filled from the journal",
 	},
 	"cmd/mcp-toolhub/internal/code": {
 		"internal/tool":                    "is an executor with a catalog",
@@ -201,6 +197,8 @@ var mayImport = map[string]map[string]string{
 		"internal/seal":    "digests of inputs with secrets are keyed",
 		"policy":           "phase permission",
 		"persist":          "the journal comes before the answer",
+		"persist/payload":  "large results are stored before the answer, too",
+		"persist/preview":  "what a caller gets in place of a large result",
 		"policy/approval":  "asks people",
 		"policy/gate":      "what a decision is about",
 		"policy/hook":      "phases pre_hooks and post_hooks",
@@ -211,6 +209,12 @@ var mayImport = map[string]map[string]string{
 		"internal/tool":                   "is a tool of the hub",
 		"internal/rawjson":                "arguments and results stay raw",
 		"cmd/mcp-toolhub/internal/invoke": "its calls go through the pipeline",
+	},
+	"cmd/mcp-toolhub/internal/results": {
+		"internal/tool":    "is a tool of the hub",
+		"internal/rawjson": "writes answers",
+		"persist/payload":  "the store",
+		"persist/slice":    "parts of results",
 	},
 	"cmd/mcp-toolhub/internal/downstream": {
 		"internal/queue":                  "holds what waits for a slow reader",
@@ -243,6 +247,8 @@ var mayImport = map[string]map[string]string{
 		"upstream":                             "its Config",
 		"namespace":                            "its Profile",
 		"persist":                              "its JournalConfig",
+		"persist/limit":                        "its Config",
+		"persist/payload":                      "its Config",
 		"cmd/mcp-toolhub/internal/code":        "its Config",
 		"cmd/mcp-toolhub/internal/command":     "its Config",
 		"cmd/mcp-toolhub/internal/declarative": "its Config",

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
@@ -29,12 +30,13 @@ type configured struct {
 	gate     *gate.Gate
 	hooks    *hook.Set                // nil where there are none
 	limits   map[string]invoke.Limits // by server
+	results  *limit.Policy
 }
 
 // configure makes the parts that may refuse settings which the config package takes, and starts nothing. The error is all
 // that they refuse. table is that of the hub's own tools.
 func configure(s *config.Settings, grants *policy.Grants, table []*tool.HubTool, runner *command.Runner, logger *slog.Logger) (*configured, error) {
-	c := &configured{settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers))}
+	c := &configured{settings: s, limits: make(map[string]invoke.Limits, len(s.Upstream.Servers)), results: limit.New(s.Results)}
 	for _, sc := range s.Upstream.Servers {
 		c.limits[sc.ID] = invoke.Limits{MaxParallel: sc.MaxParallel, MaxQueued: sc.MaxQueued, PerSession: sc.Isolated, Strict: sc.Strict}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -36,6 +37,7 @@ type hub struct {
 	commands   *command.Runner
 	group      *upstream.Group
 	journal    *persist.Journal
+	results    *payload.Store
 	permission *permission
 	hubTools   []*tool.HubTool
 	surfaces   *surfaces
@@ -62,6 +64,9 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		}
 		if h.meaning != nil {
 			h.meaning.Close()
+		}
+		if h.results != nil {
+			h.results.Close()
 		}
 		if h.journal != nil {
 			err = errors.Join(err, h.journal.Close())
@@ -93,6 +98,9 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
 		return nil, err
 	}
+	if h.results, err = payload.Open(s.Stored, logger); err != nil {
+		return nil, err
+	}
 	h.events.Dir, h.events.Logger, h.events.Facts = s.Journal.Dir, logger, h.factsNamed
 	key, err := seal.LoadKey(filepath.Join(s.StateDir, stateKey))
 	if err != nil {
@@ -118,7 +126,7 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Executors: map[string]invoke.Executor{tool.SourceMCP: h.group, code.Name: own, declarative.Name: own},
 		Admit:     h.surfaces.loader.Admit, CommandLine: func(words string) string { return commandLine(s.StateDir, words) },
 		Gate: func() *gate.Gate { return h.surfaces.now().gate }, Approvals: h.permission.approvals, QueueOpen: h.permission.queueOpen,
-		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Schemas: schema.NewCache(maxSchemas),
+		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
 		Digest: seal.Digest(key, "inputs"), CancelSupport: h.group.CancelSupport,
 		Limits: func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
 	})
@@ -132,6 +140,7 @@ func (h *hub) newServer(first *configured, key []byte) (err error) {
 		Servers: h.group, Fresh: h.surfaces.fresh, Statuses: m.Servers, Problems: m.Problems, Warnings: m.Warnings, Logger: h.logger,
 		StateKey: key, FirstLists: h.surfaces.firstLists, EndedSessions: filepath.Join(s.StateDir, "sessions"),
 		SessionEnded: h.permission.grants.EndSession, Events: h.events.Serve, Show: h.showTool,
+		StoredResults: h.storedResult,
 		Refuse: func(ctx context.Context, e downstream.Forwarded) *tool.Failure {
 			return h.surfaces.now().gate.Refuse(ctx, (*gate.Forwarded)(&e))
 		}})
@@ -206,6 +215,7 @@ func (h *hub) close(kill context.Context) error {
 		h.meaning.Close()
 	}
 	h.stopEnding()
+	h.results.Close()
 	return errors.Join(err, h.journal.Close())
 }
 

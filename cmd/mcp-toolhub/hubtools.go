@@ -6,16 +6,19 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/batch"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/results"
 	"github.com/mcp-toolhub/mcp-toolhub/deferred"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // hubTools returns the table of the hub's own tools. A new tool is implemented in a package and added here.
 func hubTools(h *hub) []*tool.HubTool {
-	return append(deferred.HubTools(func() *deferred.Loader { return h.surfaces.loader }), batch.HubTool(batch.Options{
+	return append(deferred.HubTools(func() *deferred.Loader { return h.surfaces.loader }), results.HubTool(func() results.Reader {
+		return results.Reader{Store: h.results}
+	}), batch.HubTool(batch.Options{
 		Invoke: func(ctx context.Context, c *invoke.Call) invoke.Outcome { return h.pipeline.Invoke(ctx, c) },
 		Reads:  func(t *tool.Tool) bool { return h.surfaces.now().gate.Facts(t).ReadOnly.Value },
-		Listed: func(defers bool) bool { return defers || h.settings().BatchListed },
+		Listed: func(defers, _ bool) bool { return defers || h.settings().BatchListed },
 	}))
 }
 
@@ -27,9 +30,8 @@ func (h *hub) hubTool(name tool.Name) *tool.HubTool {
 	return nil
 }
 
-// hubToolNames returns the names of the hub's own tools, and one that is reserved for another: rules may name them.
-func hubToolNames() []string {
-	names := []string{"result_read"}
+// hubToolNames returns the names of the hub's own tools: rules may name them.
+func hubToolNames() (names []string) {
 	for _, t := range hubTools(&hub{}) {
 		names = append(names, string(t.Name))
 	}

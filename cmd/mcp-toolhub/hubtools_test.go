@@ -31,7 +31,7 @@ func TestHubToolIsOneEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := &tool.HubTool{Name: "tool_clock", Title: "Clock", Description: "Tells the time.", InputSchema: `{"type":"object"}`,
-		Annotations: `{"readOnlyHint":true,"openWorldHint":false}`, Listed: func(bool) bool { return true },
+		Annotations: `{"readOnlyHint":true,"openWorldHint":false}`, Listed: func(bool, bool) bool { return true },
 		Run: func(_ context.Context, e *tool.Execution) (tool.Reply, error) {
 			return tool.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"noon for ` + e.Actor.Door + `"}]}`)}, nil
 		}}
@@ -90,7 +90,7 @@ func TestNamesOfHubTools(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || len(files) == 0 || len(files) > 3 {
+	if err != nil || len(files) == 0 || len(files) > 4 {
 		t.Errorf("%q name tools of the hub: %v", files, err)
 	}
 }

@@ -65,10 +65,8 @@ func (c *census) add(s sightings) {
 
 // never says why no journal of these tests shows one of what Agent Tool 0.2.0 names.
 var never = map[sighting]string{
-	{"object", "tool_result_persistence"}:       "results are not stored yet",
 	{"status", "partial_result"}:                "no version of MCP has partial results",
 	{"event", "tool.invocation.partial_result"}: "no version of MCP has partial results",
-	{"event", "tool.result.persisted"}:          "results are not stored yet",
 	{"event", "tool.result.redacted"}:           "results are not redacted yet",
 	{"class", "result_redacted"}:                "results are not redacted yet",
 	{"status", "yielded"}:                       "a call yields after 50 seconds: internal/invoke and internal/downstream test that with a clock of their own",

@@ -44,7 +44,7 @@ func (s *surfaces) Surface(profile string, caller tool.Actor) (*tool.Surface, er
 	if caller.Door != "" {
 		full = now.gate.Surface(full, caller)
 	}
-	return s.loader.Surface(full, caller.Client), nil
+	return s.loader.Surface(now.results.Surface(full, caller.Client), caller.Client), nil
 }
 
 // fresh returns what a server said of one of its lists, if the surfaces are up to that list.

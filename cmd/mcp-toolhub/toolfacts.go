@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/control"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
@@ -22,6 +23,9 @@ type factsRecord struct {
 	OutputContract    facts.OutputContract    `json:"tool_output_contract"`
 	SchedulerPolicy   facts.SchedulerPolicy   `json:"tool_scheduler_policy"`
 	ExternalMappings  []tool.ExternalMapping  `json:"external_mappings"`
+
+	// Unlisted names the known clients to which the tool is listed without its outputSchema.
+	Unlisted []string `json:"output_schema_not_listed_to,omitempty"`
 }
 
 // stranger returns an unknown client on stdio. "tools list --why" and the facts show what such a client would see. The
@@ -111,12 +115,33 @@ func (o ownTools) shown(l *tool.Listed, asJSON bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	unlisted := o.withoutOutputSchema(l.Tool)
 	if !asJSON {
-		return shownText(l, f)
+		return shownText(l, f, unlisted...)
 	}
 	return json.MarshalIndent(factsRecord{Tool: l.Declaration, Declaration: f.Declaration(), Interface: f.Interface(), ExecutionProfile: f.ExecutionProfile(),
 		PermissionProfile: f.PermissionProfile(), InputContract: f.InputContract(), OutputContract: f.OutputContract(),
-		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings()}, "", "  ")
+		SchedulerPolicy: f.SchedulerPolicy(), ExternalMappings: f.ExternalMappings(),
+		Unlisted: unlisted}, "", "  ")
+}
+
+// withoutOutputSchema returns the known clients to which a tool is listed without its outputSchema, because its results may be cut.
+func (o ownTools) withoutOutputSchema(t *tool.Tool) (clients []string) {
+	if t.OutputSchema == nil {
+		return nil
+	}
+	for _, name := range append(limit.Clients(), "other clients") {
+		caller := stranger()
+		caller.Client.Name = name
+		surface, err := o.hub.surfaces.Surface(o.profile, caller)
+		if err != nil {
+			continue
+		}
+		if r := surface.Results; r != nil && r.For(t.Name).Cuts() {
+			clients = append(clients, name)
+		}
+	}
+	return clients
 }
 
 // showTool answers a "tools show" of another process. It is nil where the caller sees no tool of that name in the profile.

@@ -201,8 +201,9 @@ func (c *toolsCmd) show(ctx context.Context, t toolbox, name string) error {
 	return c.print(text)
 }
 
-// shownText is a tool for people to read. Of one whose hub is too old to tell, the facts are nil.
-func shownText(l *tool.Listed, f *facts.Facts) ([]byte, error) {
+// shownText is a tool for people to read. Of one whose hub is too old to tell, the facts are nil. unlisted are the clients to which its
+// outputSchema is not listed.
+func shownText(l *tool.Listed, f *facts.Facts, unlisted ...string) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s\n", printable(l.Name))
 	if string(l.Tool.Name) != l.Name {
@@ -214,6 +215,9 @@ func shownText(l *tool.Listed, f *facts.Facts) ([]byte, error) {
 	}
 	if l.Page != "" {
 		fmt.Fprintf(&out, "page: named as %s, because by its own URI it could be another server's\n", printable(l.Page))
+	}
+	if len(unlisted) > 0 {
+		fmt.Fprintf(&out, "output schema: not listed to %s, because results that are too large are cut for them\n", strings.Join(unlisted, ", "))
 	}
 	if f != nil {
 		fmt.Fprintf(&out, "lifecycle: %s (%s: %s)\ntags: %s\nrisk: %s (%s)\nread-only: %t (%s: %s)\n", f.Lifecycle.Value, f.Lifecycle.Origin,

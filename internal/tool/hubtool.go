@@ -18,14 +18,16 @@ type HubTool struct {
 	// and what the server says of itself in one line.
 	Describe func(deferred []Listed, about func(server string) (title, says string)) string
 
-	// Listed reports whether a surface lists the tool, given whether it defers tools. The name resolves on every surface of
-	// a profile, unless the policy hides the tool.
-	Listed func(defers bool) bool
+	// Listed reports whether a surface lists the tool, given whether it defers tools and whether it may cut results. The name resolves
+	// on every surface of a profile, unless the policy hides the tool.
+	Listed func(defers, cuts bool) bool
 
 	// Run executes a call of the tool.
 	Run func(ctx context.Context, e *Execution) (Reply, error)
 
 	Finds    bool   // it finds deferred tools: a client that sees it needs not wait for servers that still start
+	Whole    bool   // nothing is ever cut from its results, and none is stored
+	Reads    bool   // it reads stored results
 	Forwards bool   // its call is a call of the tool that its arguments name, and needs no permission of its own
 	Batches  bool   // its arguments hold calls, each an invocation of its own: it needs neither permission nor a place of its own
 	Kind     string // its execution kind among the facts; "": that of any tool of the hub

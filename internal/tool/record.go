@@ -89,6 +89,7 @@ const (
 	ObjectOutputContract     Object = "tool_output_contract"
 	ObjectSchedulerPolicy    Object = "tool_scheduler_policy"
 	ObjectHook               Object = "tool_hook"
+	ObjectResultPersistence  Object = "tool_result_persistence"
 )
 
 // Record is one of the standard's objects, ready to be encoded as one JSON object: a struct with a Head. Its fields are not
@@ -125,6 +126,7 @@ func RecordKinds() []RecordKind {
 		{ObjectInputMutation, InputMutationRecord{}, "somebody changed the arguments"},
 		{ObjectHook, HookRecord{}, "a hook has run"},
 		{ObjectProgress, ProgressRecord{}, "the tool reports progress"},
+		{ObjectResultPersistence, ResultPersistenceRecord{}, "a result is too large for its caller, or is never to be kept"},
 		{ObjectResult, Result{}, "at the end, exactly once"},
 		{ObjectInvocation, Invocation{}, "before it runs, and at the end"},
 	}
@@ -221,6 +223,8 @@ type Result struct {
 	// ModifiedBy are the hooks that have changed the result, or added to it: then it is not what the tool sent, byte for byte. The
 	// standard has no member for that.
 	ModifiedBy []HookID `json:"modified_by,omitempty"`
+
+	Persistence []DecisionID `json:"persistence_refs,omitempty"`
 
 	Error        *Error        `json:"error,omitempty"`
 	Cancellation *Cancellation `json:"cancellation,omitempty"` // the standard has no member for it

@@ -38,6 +38,10 @@ type Surface struct {
 	// Audience differs between surfaces of one profile and style if the policy hides other tools; "" where it hides none.
 	Audience string
 
+	// Results are the rules for results of calls; nil where there are none. ResultsKey differs between rules that differ.
+	Results    *ResultRules
+	ResultsKey string
+
 	// MaxTools bounds how many tools the client is known to take at once; 0 where that is not known.
 	MaxTools int
 
@@ -253,6 +257,16 @@ func (s *Surface) IsDeferred(name Name) bool { return s.deferred[name] != nil }
 func (s *Surface) HeldBack(name Name) (*Listed, bool) {
 	l := s.deferred[name]
 	return l, l != nil
+}
+
+// Reader returns the name of the listed tool of the hub that reads stored results; "" where none is listed.
+func (s *Surface) Reader() Name {
+	for _, l := range s.Listed {
+		if l.Tool.Hub != nil && l.Tool.Hub.Reads {
+			return l.Tool.Name
+		}
+	}
+	return ""
 }
 
 // Finder returns the name of the listed tool of the hub that finds deferred tools; "" where none is listed.

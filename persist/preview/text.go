@@ -99,7 +99,7 @@ func cut(text []byte, limit int) []byte {
 	return append(out, text[tail:]...)
 }
 
-// leftOut is the line that stands for text[from:to]. It names what result_read takes as it stands there: lines from 1 where whole
+// leftOut is the line that stands for text[from:to]. It names what package slice takes as it stands there: lines from 1 where whole
 // lines are left out, and otherwise bytes from 0.
 func leftOut(text []byte, from, to int) []byte {
 	chars := number(utf8.RuneCount(text[from:to]))

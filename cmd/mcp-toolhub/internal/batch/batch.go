@@ -55,7 +55,7 @@ type Options struct {
 	Reads func(*tool.Tool) bool
 
 	// Listed is that of tool.HubTool.
-	Listed func(defers bool) bool
+	Listed func(defers, cuts bool) bool
 }
 
 // HubTool returns the tool.

@@ -14,6 +14,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
@@ -41,6 +43,10 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 		SyncWithin: f.journal.sync.Or(20 * time.Millisecond),
 	}
 	r.origins = append(s.Upstream.IDs(), toolsets()...)
+	s.Stored = payload.Config{Dir: cmp.Or(r.vars.path(f.stored.dir.Value), filepath.Join(state, "results")), Key: f.stored.key,
+		MaxAge: f.stored.maxAge, MaxBytes: f.stored.maxBytes}
+	s.Results = limit.Config{Default: r.results(f.results, limit.Settings{}), Profiles: make(map[string]limit.Settings)}
+	s.Results.Profiles[namespace.DefaultProfile] = s.Results.Default
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}
 	s.Deferred = r.deferred(f.deferred)
 	if e := f.deferred.embeddings; e.Present {
@@ -51,6 +57,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	for _, e := range f.profiles {
 		p := r.profile(e)
 		s.Deferred.Profiles[p.Name] = foundByOverrides(r.deferral(e.Value.deferred, s.Deferred.Default), p.Tools)
+		s.Results.Profiles[p.Name] = r.results(e.Value.results, s.Results.Default)
 		if p.Name == namespace.DefaultProfile {
 			s.Profiles[0] = p
 		} else {

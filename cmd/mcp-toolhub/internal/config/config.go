@@ -28,6 +28,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -43,6 +45,8 @@ type Settings struct {
 	Profiles    []namespace.Profile // namespace.DefaultProfile first, then in the order of the file
 	Deferred    deferred.Config     // of every profile
 	Embeddings  embed.Config        // without a URL: none
+	Results     limit.Config        // of every profile
+	Stored      payload.Config
 	Journal     persist.JournalConfig
 	BatchListed bool               // the tool for several calls is listed also where nothing is deferred
 	Code        code.Config        // Run.Runner is left to cmd

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -67,6 +68,9 @@ func (r *reader) serverID(e shape.Entry[server]) string {
 	}
 	if slices.Contains(toolsets(), id) {
 		r.Fault(e.Key, "the server id "+shape.Quote(id)+" is the name of a built-in toolset", "rename the server")
+	}
+	if id == tool.ResultsServer {
+		r.Fault(e.Key, "the server id "+shape.Quote(id)+" is reserved: toolhub://results/ID is a stored result", "rename the server")
 	}
 	return id
 }

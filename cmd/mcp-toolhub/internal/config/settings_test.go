@@ -25,6 +25,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -58,6 +60,7 @@ func TestEverySetting(t *testing.T) {
 	}
 	const set, file = "a-token-of-enough-bytes", "a-secret-from-a-file"
 	usual := upstream.Limits{Message: 10 << 20, Pages: 50, Catalog: 9 << 20, Tools: 500, ToolSize: 128 << 10, SchemaDepth: 192}
+	unkept := []limit.Rule{{Match: "mcp.local.*", Strategy: tool.StrategyNeverPersist}}
 	always := deferred.Settings{Mode: deferred.ModeAlways, Budget: 5000, AlwaysLoad: []string{"code.*"},
 		Hints: []deferred.Hint{{Match: "mcp.local.a", Text: "first letter", Aliases: []string{"alpha"}}}}
 	want := &config.Settings{
@@ -95,6 +98,11 @@ func TestEverySetting(t *testing.T) {
 				AlwaysLoad: []string{"code.*", "mcp.local.*"}, Hints: append(slices.Clone(always.Hints), deferred.Hint{Match: "mcp.*", Text: "letters"},
 					deferred.Hint{Match: "mcp.local.a", Text: "b T D"})}},
 		},
+		Results: limit.Config{Default: limit.Settings{MaxInlineTokens: 5000, Strategy: tool.StrategyRefOnly, Tools: unkept},
+			Profiles: map[string]limit.Settings{"default": {MaxInlineTokens: 5000, Strategy: tool.StrategyRefOnly, Tools: unkept},
+				"small": {MaxInlineTokens: 5000, Strategy: tool.StrategyInline,
+					Tools: append([]limit.Rule{{Match: "mcp.local.a", MaxInlineTokens: 300}}, unkept...)}}},
+		Stored:     payload.Config{Dir: filepath.Join(here, "kept"), Key: set, MaxAge: 7 * 24 * time.Hour, MaxBytes: 3_000_000},
 		RuleFiles:  []string{filepath.Join(here, "sub", "rules.yaml")},
 		Policy:     everyPolicySetting(here, set),
 		Embeddings: embed.Config{URL: "https://example.com/v1", Model: "m", Key: set, Timeout: time.Second, Dir: filepath.Join(state, "embeddings")},
@@ -149,7 +157,7 @@ func everyPolicySetting(here, set string) gate.Config {
 		Sets: []policy.Set{
 			{Source: policy.User, Rules: []policy.Rule{{ID: "own", Match: []string{"mcp.local.*"}, Tags: []string{"write"},
 				Server: []string{"local", "w*"}, Profile: []string{"small"}, Actor: []string{"alice"}, When: "true", Then: tool.Ask,
-				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:80:7"}}},
+				EveryTime: true, Reason: "Why not.", Place: "testdata/full.yaml:81:7"}}},
 			{Source: policy.Project, Rules: []policy.Rule{{ID: "theirs", Match: []string{"*"}, Then: tool.Deny,
 				Place: filepath.Join(here, "sub", "rules.yaml") + ":2:5"}}}},
 		Tools: facts.Config{Tools: []facts.Override{{Match: "mcp.local.a", ReadOnly: &yes, Risk: "low", Tags: []string{"fast"},

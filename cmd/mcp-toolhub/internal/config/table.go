@@ -16,9 +16,11 @@ type file struct {
 	hub                 hub
 	profiles            []shape.Entry[profile]
 	deferred            deferral
+	results             results
 	policy              shape.Located[permission]
 	hooks               []shape.Located[configuredHook]
 	journal             journal
+	stored              storedResults
 }
 
 type hub struct {
@@ -65,6 +67,7 @@ type profile struct {
 	servers, include, exclude []shape.Located[string]
 	tools                     []shape.Located[override]
 	deferred                  deferral
+	results                   results
 	hooks                     []shape.Located[configuredHook]
 }
 
@@ -98,7 +101,7 @@ var (
 func fileShape(r *reader, foreign func(key string) bool) shape.Object[file] {
 	return shape.Object[file]{Fields: func(f *file) []shape.Field { return fileKeys(r, f) },
 		Lenient: func(key string) bool { return isEditorSetting(key) || foreign(key) },
-		Unknown: "known here: mcpServers, servers, inputs, hub, profiles, policy, hooks, deferred, persist",
+		Unknown: "known here: mcpServers, servers, inputs, hub, profiles, policy, hooks, deferred, results, persist",
 		Extra: shape.Schema{"patternProperties": shape.Schema{
 			editorSetting.String(): shape.Schema{"description": "A setting of VS Code, ignored."}}}}
 }
@@ -122,8 +125,10 @@ func fileKeys(r *reader, f *file) []shape.Field {
 		shape.Key("hooks", "What runs beside calls, in this order: commands, HTTP endpoints and built-in hooks.", hooksOf(), &f.hooks),
 		shape.Section("deferred", "Which tools are held back until they are searched for. Profiles may say otherwise.",
 			deferredKeys(&f.deferred)...),
+		shape.Section("results", "What becomes of results that are too large for a client. Profiles may say otherwise.", resultsKeys(&f.results)...),
 		shape.Section("persist", "What the hub keeps on disk.",
-			shape.Section("journal", "The record of every call, as JSON lines.", journalKeys(&f.journal)...)),
+			shape.Section("journal", "The record of every call, as JSON lines.", journalKeys(&f.journal)...),
+			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...)),
 	}, topClientKeys()...)
 }
 
@@ -270,6 +275,8 @@ func profileKeys(p *profile) []shape.Field {
 			shape.ListAt(shape.ObjectOf(overrideKeys)), &p.tools),
 		shape.Section("deferred", "Which tools are held back until they are searched for, where it is otherwise than in deferred.",
 			deferralKeys(&p.deferred)...),
+		shape.Section("results", "What becomes of results that are too large for a client, where it is otherwise than in results.",
+			resultsKeys(&p.results)...),
 		shape.Key("hooks", "Hooks of calls through this profile. They run after those at the top.", hooksOf(), &p.hooks),
 	}
 }

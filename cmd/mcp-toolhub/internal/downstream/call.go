@@ -88,7 +88,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 		Via: to.via, SelectionRef: to.ref,
 	}}, attempt{peer: p, params: to.params, requestState: state, server: server, reply: r,
 		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern}}
-	both.op = &both.toolCall
+	both.op, both.call.Cut = &both.toolCall, &both.attempt
 	if p.meta.batch != nil {
 		if both.call.Member, refusal = groupOf(p.meta.batch); refusal != nil {
 			return c.refuse(ctx, p, m, name, refusal)
@@ -141,6 +141,11 @@ func (c *toolCall) run(ctx context.Context, a *attempt, l link) (r attemptResult
 		r.needs = r.outcome.Result
 	}
 	return r
+}
+
+// Whole notes what a result names that the client gets a part of: it can read the rest.
+func (a *attempt) Whole(result rawjson.Object) {
+	a.peer.caller.remember(a.server, result.Text(), result)
 }
 
 func (c *toolCall) end(ctx context.Context, latest attemptResult, why error) attemptResult {

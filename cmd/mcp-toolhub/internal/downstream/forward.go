@@ -228,6 +228,9 @@ func promptOf(p *peer, surface *tool.Surface, name string) (server, native strin
 
 // readResource serves resources/read.
 func (f *forwarder) readResource(ctx context.Context, p *peer, m *jsonrpc.Message, r replier) *tool.RPCError {
+	if uri, refusal := textParam(m, "uri"); refusal == nil && f.isStored(uri) {
+		return f.readStored(ctx, p, m, r, uri)
+	}
 	uri, server, native, refusal := f.surfaces.ownedResource(p, m)
 	if refusal != nil {
 		return refusal

@@ -1,6 +1,8 @@
 package downstream
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,4 +124,37 @@ func pageOwners(surface *tool.Surface, uri string) []string {
 		}
 	}
 	return servers
+}
+
+// StoredResults reads stored results. The error is ErrNoResult where the caller has none of that id, or a *tool.Failure.
+type StoredResults func(caller tool.Actor, id tool.ResultID) (text []byte, mediaType string, err error)
+
+// ErrNoResult says that there is no such result for the caller.
+var ErrNoResult = errors.New("no such result")
+
+// readStored serves resources/read of a stored result. What the caller may not read cannot be told from what is not there.
+func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message, r replier, uri string) *tool.RPCError {
+	id := strings.TrimPrefix(uri, tool.ResultURI(""))
+	text, mediaType, err := f.deps.StoredResults(p.actor, tool.ResultID(id))
+	if errors.Is(err, ErrNoResult) {
+		return unknownResource(p, uri)
+	}
+	if err != nil {
+		f.deps.Logger.Warn("a stored result cannot be read", "result", id, "error", err)
+		return f.failed(ctx, r, err)
+	}
+	out := append([]byte(`{"contents":[{"uri":`), rawjson.Quote(uri)...)
+	out = append(append(out, `,"mimeType":`...), rawjson.Quote(mediaType)...)
+	out = append(append(append(out, `,"text":`...), rawjson.Quote(string(text))...), "}]}"...)
+	result, err := f.resultOf(p, answeredRequest{method: m.Method}, &tool.Reply{Result: out})
+	if err != nil {
+		return f.failed(ctx, r, err)
+	}
+	r.answer(whole(result))
+	return nil
+}
+
+// isStored reports whether a URI is that of a stored result.
+func (f *forwarder) isStored(uri string) bool {
+	return f.deps.StoredResults != nil && strings.HasPrefix(uri, tool.ResultURI(""))
 }

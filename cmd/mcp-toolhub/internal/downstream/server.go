@@ -72,6 +72,9 @@ type Deps struct {
 	// Show returns what a person is told of a tool of a profile, as text or as JSON; nil where the caller sees none of that name.
 	Show func(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error)
 
+	// StoredResults reads what toolhub://results/ID stands for. Nil: nothing is stored.
+	StoredResults StoredResults
+
 	// Events answers with a stream of the events of all callers, which ends when may returns false.
 	Events func(w http.ResponseWriter, r *http.Request, may func() bool)
 

@@ -132,6 +132,9 @@ func (v *surfaceReader) describe(profile string) mcp.Middleware {
 func (v *surfaceReader) description(profile string, client tool.Client) (*mcp.ServerCapabilities, string) {
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 	surface, err := v.deps.Surfaces.Surface(profile, tool.Actor{Client: client})
+	if err == nil && surface.Results.Cuts() { // stored results are resources
+		caps.Resources = &mcp.ResourceCapabilities{}
+	}
 	if err != nil || surface.Features == nil {
 		return caps, v.config().Instructions
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
 
@@ -110,26 +109,6 @@ func summaryOf(result rawjson.Object) (summary string) {
 		return summary == ""
 	})
 	return short(target.Masked(short(summary), false))
-}
-
-// persistResult decides what of the result stands in the journal: small results whole, large ones by reference.
-func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
-	r, object := p.keptResult(ctx, inv)
-	if r == nil {
-		return nil
-	}
-	if len(r) > persist.InlineLimit {
-		inv.end.ContentRef = persist.RefOf(tool.Digest(r), len(r))
-		return nil
-	}
-	inv.outcome.Free = nil // the record that is about to be written reads it
-	if content, ok := object.Get("content"); ok {
-		inv.end.Content = objects(content)
-	}
-	if structured, ok := object.Get("structuredContent"); ok && rawjson.Valid(structured) {
-		inv.end.Structured = structured
-	}
-	return nil
 }
 
 // objects returns content as an array of objects, as the standard wants it: content itself where it is one, otherwise

@@ -21,6 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/approval"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
@@ -70,6 +71,9 @@ type Call struct {
 	// Member is what the call has to do with its siblings; nil: it has none.
 	Member *Member
 
+	// Cut, where it is not nil, is told the tool's whole result where the outcome has a part of it, before Invoke returns.
+	Cut interface{ Whole(result rawjson.Object) }
+
 	// Hears reports whether the client's present request takes progress. Nil: it does where Progress is set.
 	Hears func() bool
 }
@@ -109,14 +113,16 @@ type Outcome struct {
 
 // Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.
 //
-// What is configured for a phase belongs here. A store for large results has no field, because it cannot be configured:
-// persistResult would fill it.
+// What is configured for a phase belongs here.
 type Options struct {
 	Executors map[string]Executor // by the source of a tool's canonical name
 	Gate      func() *gate.Gate   // the permission settings in force
 	Journal   *persist.Journal
 	Schemas   *schema.Cache
 	Logger    *slog.Logger
+
+	// Results stores results that are too large for their callers. Nil: those are passed on whole.
+	Results *payload.Store
 
 	// Hooks returns the hooks in force; nil for none. Default: none.
 	Hooks func() *hook.Set

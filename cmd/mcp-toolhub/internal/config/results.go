@@ -1,0 +1,100 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+)
+
+// results is the key results, of the file or of a profile.
+type results struct {
+	max      int
+	strategy tool.Strategy
+	tools    []shape.Located[resultRule]
+}
+
+type resultRule struct {
+	match    shape.Located[string]
+	max      int
+	strategy tool.Strategy
+}
+
+// storedResults is the key persist.results.
+type storedResults struct {
+	dir      shape.Located[string]
+	key      string
+	maxAge   time.Duration
+	maxBytes int64
+}
+
+func resultsKeys(f *results) []shape.Field {
+	return []shape.Field{
+		shape.Key("max_inline_tokens", "A larger result is not sent whole; a token is taken for 4 characters. Default: what the client takes "+
+			"before it cuts results itself (Claude Code 50000 characters, Gemini CLI 40000, Codex 12000); no limit for other clients.",
+			resultTokens(), &f.max),
+		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
+		shape.Key("tools", "What is otherwise for some tools. The first that sets a field counts.",
+			shape.ListAt(shape.ObjectOf(resultRuleKeys)), &f.tools),
+	}
+}
+
+func resultRuleKeys(f *resultRule) []shape.Field {
+	return []shape.Field{
+		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob}, &f.match)),
+		shape.Key("max_inline_tokens", "The limit of these tools.", resultTokens(), &f.max),
+		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
+	}
+}
+
+const strategyMeans = "What becomes of a larger result. preview_and_persist (default): it is stored, and the caller gets a preview and a link. " +
+	"ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is gone, and the caller is told. never_persist: the " +
+	"caller gets it whole, and the hub keeps nothing of it, of a small one either."
+
+func resultTokens() shape.Integer[int] { return shape.Integer[int]{Min: 250, Max: 100_000_000} }
+
+// strategy is a strategy, but for redact.
+type strategy struct{ shape.As[tool.Strategy] }
+
+func oneStrategy() strategy {
+	return strategy{shape.OneOf(tool.StrategyPreviewAndPersist, tool.StrategyRefOnly, tool.StrategyInline, tool.StrategyDropWithReason,
+		tool.StrategyNeverPersist)}
+}
+
+// Read implements shape.Shape.
+func (s strategy) Read(r *shape.Reader, n *textfile.Node) (tool.Strategy, bool) {
+	if n.Kind == textfile.Text && n.Text == string(tool.StrategyRedact) {
+		r.Fault(n.Position, "results cannot be redacted yet: there are no rules that say what to take out", "choose drop_with_reason, or another strategy")
+		return "", false
+	}
+	return s.As.Read(r, n)
+}
+
+func storedResultsKeys(f *storedResults) []shape.Field {
+	return []shape.Field{
+		shape.KeyAt("dir", "Where (default: results in the state directory). Relative to ${workspaceFolder}.", expanded, &f.dir),
+		shape.Key("key", "A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. "+
+			"With another key they cannot be read. Default: they are not encrypted.", secret{}, &f.key),
+		shape.Key("max_age", `Older results are removed (default "30d").`, shape.Duration{Min: time.Minute, Max: 100 * 365 * 24 * time.Hour, Days: true}, &f.maxAge),
+		shape.Key("max_bytes", "What all results together may take on the disk (default 2 GiB). Beyond that the oldest of the caller that has "+
+			"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
+	}
+}
+
+// results makes the settings of one profile: what it does not say is as in usual.
+func (r *reader) results(f results, usual limit.Settings) limit.Settings {
+	s := limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens), Strategy: cmp.Or(f.strategy, usual.Strategy)}
+	for _, t := range f.tools {
+		r.canonical(t.Value.match)
+		if t.OK && t.Value.max == 0 && t.Value.strategy == "" {
+			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy or max_inline_tokens")
+		}
+		s.Tools = append(s.Tools, limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy})
+	}
+	s.Tools = slices.Concat(s.Tools, usual.Tools)
+	return s
+}

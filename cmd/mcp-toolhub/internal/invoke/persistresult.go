@@ -1,0 +1,179 @@
+package invoke
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/preview"
+)
+
+// persistResult decides what the caller gets of a large result, and what of the result stands in the journal: small results whole,
+// large ones by reference.
+func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
+	native := inv.outcome.Result
+	r, object := p.keptResult(ctx, inv)
+	rule := inv.resultRule()
+	if rule.MaxChars > 0 && len(native) > rule.MaxChars {
+		inv.limitResult(&p.opts, rule, r != nil && len(r) == len(native) && &r[0] == &native[0])
+	}
+	if r == nil {
+		return nil
+	}
+	if rule.Strategy == tool.StrategyNeverPersist {
+		inv.end.ContentRef, inv.end.Summary = persist.KeyedRef(inv.keyed(r), len(r)), ""
+		inv.record.PersistResult(&tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native)}, inv.now())
+		return nil
+	}
+	if len(r) > persist.InlineLimit {
+		inv.end.ContentRef = persist.RefOf(tool.Digest(r), len(r))
+		return nil
+	}
+	inv.outcome.Free = nil // the record that is about to be written reads it
+	if content, ok := object.Get("content"); ok {
+		inv.end.Content = objects(content)
+	}
+	if structured, ok := object.Get("structuredContent"); ok && rawjson.Valid(structured) {
+		inv.end.Structured = structured
+	}
+	return nil
+}
+
+// resultRule is the rule for the result of the tool; the zero value where nothing is to be decided: the usual case.
+func (inv *invocation) resultRule() tool.ResultRule {
+	rules := inv.call.Surface.Results
+	if rules == nil || inv.listed == nil || inv.failure != nil || inv.outcome.Task != "" {
+		return tool.ResultRule{}
+	}
+	if h := inv.listed.Tool.Hub; h != nil && h.Whole {
+		return tool.ResultRule{}
+	}
+	return rules.For(inv.listed.Tool.Name)
+}
+
+// limitResult decides about a result that may be too large for the caller. ours says that a store may hold it: a hook may have said
+// that something else is kept.
+func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) {
+	native := inv.outcome.Result
+	size := shownSize(native)
+	if size <= rule.MaxChars || rule.Strategy == tool.StrategyNeverPersist {
+		return
+	}
+	d := tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native), Threshold: map[string]any{
+		"max_inline_chars": rule.MaxChars, "result_chars": size, "because": inv.call.Surface.Results.Because}}
+	var said pieceOfResult
+	switch {
+	case rule.Strategy == tool.StrategyDropWithReason:
+		said.text = fmt.Sprintf("The tool has run, and its result of %d bytes is dropped: results of more than %d characters are not passed on "+
+			"here, so ask it for less.", len(native), rule.MaxChars)
+	case !rule.Cuts():
+	case !ours:
+		d.Strategy, d.Reason = tool.StrategyInline, "a hook says what is kept of the result, so it is not stored, and the caller gets it whole"
+	default:
+		inv.storeResult(o, &d, &said)
+	}
+	if said.text != "" {
+		said.blocks = make([]json.RawMessage, 0)
+		if d.Strategy == tool.StrategyPreviewAndPersist {
+			said.blocks, _ = preview.Of(native, previewChars(rule.MaxChars)) // it is an object
+		}
+		if inv.call.Cut != nil && inv.final == tool.StatusSucceeded {
+			inv.call.Cut.Whole(inv.outcome.Object)
+		}
+		inv.setResult(tool.Reply{Result: said.in(inv.outcome.Object)})
+		d.PreviewSize = len(inv.outcome.Result)
+	}
+	inv.record.PersistResult(&d, inv.now())
+}
+
+// storeResult stores the native result, and makes what the caller is told of that. If it cannot be stored, the caller gets it whole:
+// nothing is lost.
+func (inv *invocation) storeResult(o *Options, d *tool.ResultPersistence, said *pieceOfResult) {
+	native := inv.outcome.Result
+	id := tool.ResultOf(inv.id)
+	e := payload.Entry{ID: id, MediaType: "application/json", Tool: inv.toolID(), Actor: inv.call.Actor.Ref(), Created: inv.now()}
+	var err error
+	if o.Results == nil {
+		err = fmt.Errorf("there is no store")
+	} else {
+		e, err = o.Results.Put(e, native)
+	}
+	if err != nil {
+		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", inv.id, "tool", inv.toolID(),
+			"bytes", len(native), "error", err)
+		d.Strategy, d.Reason = tool.StrategyInline, "the result could not be stored, so the caller gets it whole: "+err.Error()
+		return
+	}
+	d.Persisted = &tool.PersistedRef{URI: tool.ResultURI(id), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType}
+	how := fmt.Sprintf("read the resource %s.", d.Persisted.URI)
+	if name := inv.call.Surface.Reader(); name != "" {
+		how = fmt.Sprintf("read on with %s and {\"id\":%q}, or %s", name, id, how)
+	}
+	what := "This is a part of the result"
+	if d.Strategy == tool.StrategyRefOnly {
+		what = "The result is not shown here"
+	}
+	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, how)
+	if v := inv.call.Actor.Client.ProtocolVersion; v == "" || v >= linksSince { // older clients refuse a block of an unknown type
+		said.link = fmt.Appendf(nil, `{"type":"resource_link","uri":%q,"name":%q,"description":"The whole result of this call.",`+
+			`"mimeType":%q,"size":%d,"_meta":{"toolhub/sha256":%q}}`, d.Persisted.URI, id, e.MediaType, e.Size, e.Digest)
+	}
+}
+
+// linksSince is the first protocol revision with resource links in results.
+const linksSince = "2025-06-18"
+
+// pieceOfResult is what a caller gets in place of a large result.
+type pieceOfResult struct {
+	blocks []json.RawMessage // of the preview
+	text   string            // what the hub says of it; "": nothing takes its place
+	link   json.RawMessage   // nil: none
+}
+
+// metaPreview marks the block in which the hub speaks.
+const metaPreview = "toolhub/preview"
+
+// in is the result for the caller: native with other content, and without large members.
+func (s *pieceOfResult) in(native rawjson.Object) json.RawMessage {
+	out := []byte(`{"content":[`)
+	for _, b := range s.blocks {
+		out = append(append(out, b...), ',')
+	}
+	out = append(append(out, `{"type":"text","text":`...), rawjson.Quote(s.text)...)
+	out = append(out, `,"_meta":{"`+metaPreview+`":true}}`...)
+	if s.link != nil {
+		out = append(append(out, ','), s.link...)
+	}
+	out = append(out, ']')
+	for _, m := range native.Members() {
+		if name := m.Name(); name != "content" && name != "structuredContent" && len(m.Value) <= preview.SmallMember {
+			out = append(append(append(append(out, ',', '"'), m.Key...), `":`...), m.Value...)
+		}
+	}
+	return append(out, '}')
+}
+
+// imageChars is what an image counts for: a client shows it to its model as an image, which takes about 1,600 tokens.
+const imageChars = 6400
+
+// shownSize is how many characters a result takes as it is written. An image counts for imageChars at most.
+func shownSize(result []byte) int {
+	size := utf8.RuneCount(result)
+	content, _ := rawjson.Get(result, "content")
+	_ = rawjson.Elements(content, func(block []byte) bool {
+		if kind, _ := rawjson.GetString(block, "type"); kind == "image" {
+			data, _ := rawjson.Get(block, "data")
+			size -= max(0, len(data)-imageChars)
+		}
+		return true
+	})
+	return size
+}
+
+// previewChars is how long a preview may be, in characters.
+func previewChars(limit int) int { return min(limit/2, 8000) }

@@ -1,0 +1,58 @@
+// Package results reads stored results for clients: whole, as a resource, and in parts. For a caller that did not get a result it does not exist.
+package results
+
+import (
+	"errors"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+)
+
+// ErrUnknown is returned where nothing is stored under an id, and to callers that may not read what is.
+var ErrUnknown = errors.New("no result is stored under this id")
+
+// Reader reads the results of a store. It is safe for concurrent use.
+type Reader struct{ Store *payload.Store }
+
+// Read calls use with the bytes of the result and what is known of it. The error is ErrUnknown, a *tool.Failure, or that of use.
+func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Entry, native []byte) error) error {
+	e, err := r.Store.Entry(id)
+	if err == nil && !may(caller, e) || errors.Is(err, payload.ErrUnknown) {
+		return ErrUnknown
+	}
+	if err != nil {
+		return failed(err)
+	}
+	used := false
+	err = r.Store.Read(e, func(native []byte) error {
+		used = true
+		return use(e, native)
+	})
+	if used {
+		return err
+	}
+	return failed(err)
+}
+
+// may reports whether the caller may read a result: it is the one that got it, or the person whose files they are, at the command line.
+func may(caller tool.Actor, e payload.Entry) bool {
+	return caller.Ref() == e.Actor || caller.Door == "cli"
+}
+
+// failed says what is wrong with a result that the caller may read.
+func failed(err error) error {
+	var gone *payload.ExpiredError
+	var corrupt *payload.CorruptError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &gone):
+		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_expired", Cause: err,
+			Message: "this result is no longer stored: " + gone.Entry.Reason + "; call " + string(gone.Entry.Tool) + " again if you need it"}
+	case errors.As(err, &corrupt):
+		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_corrupted", Cause: err,
+			Message: "this result was changed on the disk since it was stored, so it cannot be read: call its tool again if that is safe"}
+	}
+	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_unavailable", Cause: err,
+		Message: "this result cannot be read from the disk now: try again later"}
+}

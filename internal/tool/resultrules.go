@@ -1,0 +1,138 @@
+package tool
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// ResultsServer is reserved: no server can have this id.
+const ResultsServer = "results"
+
+// ResultURI is the URI of a stored result.
+func ResultURI(id ResultID) string { return "toolhub://" + ResultsServer + "/" + string(id) }
+
+// Strategy is the standard's word for what becomes of a large result.
+type Strategy string
+
+// The strategies of the standard, all of them.
+const (
+	StrategyInline            Strategy = "inline"              // the caller gets it whole
+	StrategyPreviewAndPersist Strategy = "preview_and_persist" // it is stored, and the caller gets a preview and a link (default)
+	StrategyRefOnly           Strategy = "ref_only"            // it is stored, and the caller gets a link
+	StrategyRedact            Strategy = "redact"
+	StrategyDropWithReason    Strategy = "drop_with_reason" // the caller is told that it is gone, and why
+	StrategyNeverPersist      Strategy = "never_persist"    // the caller gets it whole, and the hub keeps size and digest alone, of small ones, too
+)
+
+// ResultPersistence is what a decision about a large result says.
+type ResultPersistence struct {
+	Strategy     Strategy       `json:"strategy"`
+	Threshold    map[string]any `json:"threshold,omitempty"`
+	OriginalSize int            `json:"original_size_bytes"`
+	PreviewSize  int            `json:"preview_size_bytes,omitempty"` // of what the caller got in place of the result
+	Persisted    *PersistedRef  `json:"persisted_ref,omitempty"`
+	Reason       string         `json:"reason,omitempty"` // why it is not what was asked for
+}
+
+// PersistedRef names a stored result.
+type PersistedRef struct {
+	URI       string `json:"uri"`
+	SHA256    string `json:"sha256"`
+	Size      int64  `json:"size_bytes"`
+	MediaType string `json:"media_type"`
+}
+
+// ResultPersistenceRecord is the standard's tool_result_persistence.
+type ResultPersistenceRecord struct {
+	Head
+	DecisionID   DecisionID   `json:"decision_id"`
+	InvocationID InvocationID `json:"invocation_id"`
+	ResultID     ResultID     `json:"result_id"`
+	ResultPersistence
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// ResultOf is the id of the one result of an invocation.
+func ResultOf(id InvocationID) ResultID {
+	return ResultID("res_" + strings.TrimPrefix(string(id), "inv_"))
+}
+
+// ResultRule says what becomes of the results of a tool.
+type ResultRule struct {
+	MaxChars int // characters of a result that passes as it is; 0: no limit
+	Strategy Strategy
+}
+
+// Cuts reports whether a caller may get less than the tool's result.
+func (r ResultRule) Cuts() bool {
+	switch r.Strategy {
+	case StrategyPreviewAndPersist, StrategyRefOnly, StrategyDropWithReason:
+		return r.MaxChars > 0
+	}
+	return false
+}
+
+// ResultRules are those of a surface. They are immutable.
+type ResultRules struct {
+	Usual   ResultRule
+	ByTool  map[Name]ResultRule // where it is otherwise
+	Because string              // where the usual limit comes from, in words
+}
+
+// For returns the rule of a tool.
+func (r *ResultRules) For(name Name) ResultRule {
+	if rule, ok := r.ByTool[name]; ok {
+		return rule
+	}
+	return r.Usual
+}
+
+// Cuts reports whether a caller may get less than the result of some tool.
+func (r *ResultRules) Cuts() bool {
+	if r == nil {
+		return false
+	}
+	cuts := r.Usual.Cuts()
+	for _, rule := range r.ByTool {
+		cuts = cuts || rule.Cuts()
+	}
+	return cuts
+}
+
+// WithResults returns s, which is not split yet, with these rules for results. key differs between rules that differ. A tool whose
+// results may be cut is listed without its outputSchema: "If an output schema is provided … servers MUST provide structured results
+// that conform to this schema".
+func (s *Surface) WithResults(r *ResultRules, key string) *Surface {
+	out := *s
+	out.Results, out.ResultsKey, out.ForClient = r, key, true
+	out.texts, out.record = new(listTexts), new(atomic.Pointer[SurfaceRecord])
+	out.Digest = Digest([]byte(s.Digest + "\n" + key))
+	out.ID = SurfaceID("srf_" + out.Digest[:26])
+	listed := append([]Listed(nil), s.Listed...)
+	at := make(map[Name]int, len(listed))
+	for i := range listed {
+		l := &listed[i]
+		at[l.Tool.Name] = i
+		if l.Tool.OutputSchema != nil && r.For(l.Tool.Name).Cuts() {
+			if d, _, err := rawjson.Delete(l.Declaration, "outputSchema"); err == nil {
+				l.Declaration = d
+			}
+		}
+	}
+	out.Listed = listed
+	out.names = sync.OnceValue(func() map[string]*Listed {
+		names := maps.Clone(s.names())
+		for name, l := range names {
+			if i, ok := at[l.Tool.Name]; ok {
+				names[name] = &listed[i]
+			}
+		}
+		return names
+	})
+	return &out
+}
