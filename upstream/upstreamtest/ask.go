@@ -118,7 +118,7 @@ func (p *peer) ask(m message, gone <-chan struct{}, send func([]byte)) []byte {
 			return nil
 		}
 	}
-	canceled := p.cancelable(m.ID)
+	canceled := p.cancelable(m)
 	var ids []string
 	for _, q := range questions {
 		id := string(q.ID)
@@ -175,7 +175,7 @@ func (p *peer) converse(m message, gone <-chan struct{}, send func([]byte)) []by
 	if p.script.Modern {
 		return converseInRounds(m, say, elicitation, sample)
 	}
-	canceled := p.cancelable(m.ID)
+	canceled := p.cancelable(m)
 	var ids []string
 	for i, q := range []struct {
 		method string

@@ -115,7 +115,7 @@ func (p *peer) listenFor(m message, gone <-chan struct{}, send func([]byte)) {
 	if !p.script.Features.Subscribes {
 		f.URIs = nil
 	}
-	canceled := p.cancelable(m.ID)
+	canceled := p.cancelable(m)
 	p.mu.Lock()
 	for _, uri := range f.URIs {
 		p.subscribed[uri]++
@@ -210,7 +210,7 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 		send(m.progress(`"progress":0`))
 		fallthrough
 	case "hang":
-		p.sleep(m.ID, time.Hour, gone)
+		p.sleep(m, time.Hour, gone)
 		return
 	case "die":
 		p.die()

@@ -290,6 +290,7 @@ func (h *Handler) postSSE(w http.ResponseWriter, r *http.Request, body []byte) {
 		http.Error(w, "session not found", http.StatusNotFound)
 		return
 	}
+	m.session = r.URL.Query().Get("session")
 	w.WriteHeader(http.StatusAccepted)
 	if m.ID != nil && blocks(m.Method) {
 		go h.peer.handle(m, h.gone, send)

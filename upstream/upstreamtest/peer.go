@@ -31,7 +31,7 @@ type message struct {
 	params json.RawMessage // all of it, raw
 	raw    json.RawMessage // the message
 
-	session string // that it came in, over Streamable HTTP
+	session string // that it came in, over HTTP
 }
 
 // progress is a report on the progress of a request, with these further members.
@@ -55,7 +55,7 @@ type peer struct {
 	closed     int             // calls that lost their stream before they had an answer
 	open       map[string]bool // calls that have none, by id
 	notes      []string
-	waiting    map[string]chan struct{} // requests that sleep, by id
+	waiting    map[string]chan struct{} // requests that sleep, by session and id
 	listeners  map[int]listener         // where notifications go
 	subscribed map[string]int           // how often, by URI
 	history    []string                 // of resources/subscribe and unsubscribe
@@ -126,7 +126,7 @@ func parse(raw []byte) (m message, ok bool) {
 // closed. send is called for each message that goes back.
 func (p *peer) handle(m message, gone <-chan struct{}, send func([]byte)) {
 	if m.Method == "notifications/cancelled" {
-		p.cancel(m.Params.RequestID)
+		p.cancel(m)
 	}
 	if m.Method == "notifications/initialized" && p.script.Has(AsksEarly) {
 		p.toListeners([]byte(`{"jsonrpc":"2.0","id":"early","method":"roots/list"}`))
@@ -201,12 +201,13 @@ func (p *peer) hello(more string) []byte {
 		more, capabilities, info, quote(p.script.Instructions), info), message{})
 }
 
-func (p *peer) cancel(id json.RawMessage) {
+func (p *peer) cancel(m message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.canceled = append(p.canceled, string(id))
-	if c, ok := p.waiting[string(id)]; ok {
-		delete(p.waiting, string(id))
+	p.canceled = append(p.canceled, string(m.Params.RequestID))
+	id := m.session + " " + string(m.Params.RequestID) // several hubs may use the same ids
+	if c, ok := p.waiting[id]; ok {
+		delete(p.waiting, id)
 		close(c)
 	}
 }
@@ -271,11 +272,11 @@ func (p *peer) result(m message, gone <-chan struct{}, send func([]byte)) (resul
 			send(m.progress(`"progress":%d,"total":%d,"message":"step <%d>","x":1.50`, i, n, i))
 		}
 	case "sleep":
-		return []byte(okResult), p.sleep(m.ID, time.Duration(number(args["ms"]))*time.Millisecond, gone)
+		return []byte(okResult), p.sleep(m, time.Duration(number(args["ms"]))*time.Millisecond, gone)
 	case "wait":
 		file := text(args["file"])
 		there := func() bool { _, err := os.Stat(file); return err == nil }
-		return []byte(okResult), p.poll(m.ID, 5*time.Millisecond, there, gone)
+		return []byte(okResult), p.poll(m, 5*time.Millisecond, there, gone)
 	case "ask":
 		result = p.ask(m, gone, send)
 		return result, result != nil
@@ -285,7 +286,7 @@ func (p *peer) result(m message, gone <-chan struct{}, send func([]byte)) (resul
 	case "withdraw":
 		send(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, args["id"]))
 	case "answers":
-		all := p.asking.holding(text(args["wait"]), p.cancelable(m.ID), gone)
+		all := p.asking.holding(text(args["wait"]), p.cancelable(m), gone)
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"answers":%s}}`, all), all != nil
 	case "rounds":
 		return p.round(m), true
@@ -362,17 +363,17 @@ func (p *peer) addTool(declaration json.RawMessage) {
 }
 
 // cancelable returns what is closed when the request id is canceled.
-func (p *peer) cancelable(id json.RawMessage) <-chan struct{} {
+func (p *peer) cancelable(m message) <-chan struct{} {
 	c := make(chan struct{})
 	p.mu.Lock()
-	p.waiting[string(id)] = c
+	p.waiting[m.session+" "+string(m.ID)] = c
 	p.mu.Unlock()
 	return c
 }
 
 // hang never ends by itself. Once it was canceled, it may answer all the same.
 func (p *peer) hang(m message, gone <-chan struct{}, send func([]byte)) (result []byte, ok bool) {
-	canceled := p.cancelable(m.ID) // before anybody knows that it has begun
+	canceled := p.cancelable(m) // before anybody knows that it has begun
 	if string(m.Params.Arguments["begin"]) == "true" {
 		send(m.progress(`"progress":1`))
 	}
@@ -387,14 +388,14 @@ func (p *peer) hang(m message, gone <-chan struct{}, send func([]byte)) (result 
 }
 
 // sleep waits for d, and reports false if the request was canceled or the client went meanwhile.
-func (p *peer) sleep(id json.RawMessage, d time.Duration, gone <-chan struct{}) bool {
+func (p *peer) sleep(m message, d time.Duration, gone <-chan struct{}) bool {
 	began := time.Now()
-	return p.poll(id, d, func() bool { return time.Since(began) >= d }, gone)
+	return p.poll(m, d, func() bool { return time.Since(began) >= d }, gone)
 }
 
 // poll waits until done, looking again and again, and reports false if the request was canceled or the client went meanwhile.
-func (p *peer) poll(id json.RawMessage, every time.Duration, done func() bool, gone <-chan struct{}) bool {
-	canceled := p.cancelable(id)
+func (p *peer) poll(m message, every time.Duration, done func() bool, gone <-chan struct{}) bool {
+	canceled := p.cancelable(m)
 	again := time.NewTicker(max(every, 1))
 	defer again.Stop()
 	for !done() {

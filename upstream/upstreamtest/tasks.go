@@ -243,7 +243,7 @@ func (l *tasks) page(cursor string) string {
 // awaitTask waits for the end of a task, and asks meanwhile what it needs. The result is "" if nobody waits any more.
 func (p *peer) awaitTask(m message, id string, gone <-chan struct{}, send func([]byte)) (result string, known bool) {
 	related := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}`, id)
-	canceled := p.cancelable(m.ID)
+	canceled := p.cancelable(m)
 	for {
 		var ask json.RawMessage
 		moved := p.tasks.look(id, func(t *task) {
