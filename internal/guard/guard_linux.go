@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,24 +21,58 @@ func marked(marks map[string]bool) map[int]string {
 	if err != nil {
 		return nil
 	}
-	prefix := []byte(markVariable + "=")
-	found := make(map[int]string)
+	var pids []int
 	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if err != nil || !bytes.Contains(env, prefix) {
-			continue
-		}
-		for v := range bytes.SplitSeq(env, []byte{0}) {
-			if mark, ok := bytes.CutPrefix(v, prefix); ok && marks[string(mark)] {
-				found[pid] = string(mark)
-			}
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
 		}
 	}
+	prefix := []byte(markVariable + "=")
+	found := make(map[int]string)
+	for range startRounds {
+		var starting []int
+		for _, pid := range pids {
+			env, known := environ(pid)
+			if !known {
+				starting = append(starting, pid)
+			}
+			if !bytes.Contains(env, prefix) {
+				continue
+			}
+			for v := range bytes.SplitSeq(env, []byte{0}) {
+				if mark, ok := bytes.CutPrefix(v, prefix); ok && marks[string(mark)] {
+					found[pid] = string(mark)
+				}
+			}
+		}
+		if pids = starting; len(pids) == 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	return found
+}
+
+// startRounds bounds how often processes are looked at again that are just starting a program.
+const startRounds = 20
+
+// environ returns the environment of a process. It is not known for a moment while the process starts a program: the system
+// shows neither environment nor arguments then.
+func environ(pid int) (env []byte, known bool) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	env, err := os.ReadFile(filepath.Join(dir, "environ"))
+	if err != nil || len(env) > 0 {
+		return env, true
+	}
+	if _, err := os.Readlink(filepath.Join(dir, "exe")); err != nil {
+		return nil, true // a thread of the kernel, or a process that has ended
+	}
+	arguments, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	if err != nil || len(arguments) == 0 {
+		return nil, err != nil
+	}
+	env, _ = os.ReadFile(filepath.Join(dir, "environ")) // it may have started since the first look
+	return env, true
 }
 
 // Conceal keeps the user's other processes from reading this process's memory and environment, and from tracing it. A
