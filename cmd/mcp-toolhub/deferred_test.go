@@ -68,7 +68,8 @@ func (v *vault) start() {
 	eventually(v.t, "the server's tools are shown", func() bool {
 		tools := ann.tools()
 		if tools["tool_search"] != "" {
-			return !slices.Contains(ann.load("mcp.far.echo").Pending, "far")
+			found := ann.load("mcp.far.echo")
+			return !slices.Contains(found.Pending, "far") && found.Total > 0
 		}
 		return slices.ContainsFunc(slices.Collect(maps.Keys(tools)), func(name string) bool { return strings.HasPrefix(name, "mcp.far.") })
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,7 @@ func TestPublishedServers(t *testing.T) {
 		w.as(client)
 		names := nameList(w.tools())
 		checkNames(t, client, names, true)
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "result_read" }) // for clients that cut large results
 		if len(names) != len(all) {
 			t.Errorf("%s is shown %d tools of %d", client, len(names), len(all))
 		}
