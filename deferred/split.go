@@ -130,8 +130,8 @@ func (l *Loader) Record(s *tool.Surface) (tool.SurfaceRecord, bool) {
 	return known.record, ok
 }
 
-// keepRecord gives a new surface its record, and the id that follows from that: a list that is the same for another client, in another
-// profile or by another policy is another surface, of which other things are true.
+// keepRecord gives a new surface its record, and the id that follows from that: two clients, profiles or policies with the same
+// list have a surface each, because their records differ.
 func (l *Loader) keepRecord(s *split) {
 	r := &s.record
 	r.SurfaceID, r.CreatedAt = "", time.Time{}

@@ -187,7 +187,7 @@ func (c *cancelCell) enter() (seen int) {
 	return seen
 }
 
-// want is what the record is to say.
+// want returns the facts that the record must have.
 func (c *cancelCell) want() canceled {
 	want := c.phase.want
 	if want.support == "S" {

@@ -209,7 +209,7 @@ func (h *cancelHub) look() {
 	}
 }
 
-// ended waits for the end of the call of a tool of which nothing was recorded before seen.
+// ended waits for the end of a call of the tool whose lines come after the first seen lines of the journal.
 func (h *cancelHub) ended(tool string, seen int) (end callLine) {
 	h.t.Helper()
 	ends := 0
@@ -240,7 +240,7 @@ func (h *cancelHub) last(tool string) (end callLine) {
 	return end
 }
 
-// facts are what the record of a call says of its cancellation.
+// facts returns the four facts of a cancellation that a call record holds.
 func (l callLine) facts(t testing.TB) canceled {
 	t.Helper()
 	got := canceled{status: l.Status}

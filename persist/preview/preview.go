@@ -30,7 +30,7 @@ var ErrNoResult = errors.New("make preview: the result is no JSON object")
 // A limit too small for anything gives no block.
 //
 // structuredContent and large further members become text blocks, too. Callers that pass structuredContent whole take it out of result
-// before. Beside result, Of takes as much memory as its longest text has bytes.
+// before. Beside result, Of takes as much memory as all its texts together have bytes.
 func Of(result []byte, limit int) (content []json.RawMessage, err error) {
 	if !rawjson.IsObject(result) {
 		return nil, ErrNoResult

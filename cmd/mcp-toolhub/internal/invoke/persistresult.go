@@ -128,7 +128,7 @@ func (inv *invocation) storeResult(o *Options, d *tool.ResultPersistence, said *
 // linksSince is the first protocol revision with resource links in results.
 const linksSince = "2025-06-18"
 
-// pieceOfResult is what a caller gets in place of a large result.
+// pieceOfResult takes the place of a large result in the answer to its caller.
 type pieceOfResult struct {
 	blocks []json.RawMessage // of the preview
 	text   string            // what the hub says of it; "": nothing takes its place
@@ -158,10 +158,11 @@ func (s *pieceOfResult) in(native rawjson.Object) json.RawMessage {
 	return append(out, '}')
 }
 
-// imageChars is what an image counts for: a client shows it to its model as an image, which takes about 1,600 tokens.
+// imageChars bounds the characters that one image adds to a result's size. Clients show an image to their model as an image, and
+// that takes about 1,600 tokens.
 const imageChars = 6400
 
-// shownSize is how many characters a result takes as it is written. An image counts for imageChars at most.
+// shownSize counts the characters of a result. An image adds imageChars at most.
 func shownSize(result []byte) int {
 	size := utf8.RuneCount(result)
 	content, _ := rawjson.Get(result, "content")
@@ -175,5 +176,5 @@ func shownSize(result []byte) int {
 	return size
 }
 
-// previewChars is how long a preview may be, in characters.
+// previewChars returns the largest size of a preview, in characters, where results have this limit.
 func previewChars(limit int) int { return min(limit/2, 8000) }
