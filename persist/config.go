@@ -13,4 +13,9 @@ type JournalConfig struct {
 	// cost. With 0, Commit returns when they are. Either way no record of a Commit that has returned is lost with the
 	// process.
 	SyncWithin time.Duration
+
+	// Kept says which files are kept elsewhere up to a size: only those are removed. It answers at once. nil: all are.
+	Kept interface {
+		Has(file string, size int64) bool
+	}
 }

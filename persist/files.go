@@ -273,7 +273,7 @@ func cutTail(file *os.File) (int64, error) {
 	return end, file.Truncate(end)
 }
 
-// clean removes closed files that are too many or too old. A file that cannot be removed is left for the next time.
+// clean removes closed files that are too many or too old, and kept elsewhere where that is wanted. A file that cannot be removed is left for the next time.
 func (f *files) clean() {
 	names, err := journalNames(f.cfg.Dir)
 	if err != nil {
@@ -287,7 +287,7 @@ func (f *files) clean() {
 		}
 		if at := slices.IndexFunc(f.left, func(l leftFile) bool { return l.path == path }); at >= 0 {
 			info, err := f.left[at].file.Stat()
-			if err != nil || kept < f.cfg.MaxFiles && !f.expired(info) {
+			if err != nil || kept < f.cfg.MaxFiles && !f.expired(info) || !f.isKept(path, info) {
 				kept++
 				continue
 			}
@@ -300,13 +300,18 @@ func (f *files) clean() {
 			continue // in use, gone, or not ours
 		}
 		info, err := file.Stat()
-		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) {
+		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) && f.isKept(path, info) {
 			f.remove(file, path)
 			continue
 		}
 		kept++
 		closeHeld(file) // nothing was written
 	}
+}
+
+// isKept reports whether somebody else has what the file holds.
+func (f *files) isKept(path string, info fs.FileInfo) bool {
+	return f.cfg.Kept == nil || info.Size() == 0 || f.cfg.Kept.Has(filepath.Base(path), info.Size())
 }
 
 func (f *files) remove(file *os.File, path string) {

@@ -51,6 +51,7 @@ type Journal struct {
 	stopped chan struct{} // closed when all is written and the file is closed
 	lines   sync.Pool     // of *[]byte: where callers encode
 	never   chan struct{} // closed: for whoever does not wait
+	wrote   chan struct{} // has a value after a write
 
 	mu      sync.Mutex
 	next    *batch      // being collected
@@ -73,6 +74,7 @@ type Journal struct {
 	wantSync bool        // it is time for the next one
 	syncing  bool        // the last one has not ended, as far as anybody has looked
 	settled  bool        // it has ended, and nobody has looked
+	wantTidy bool        // old files may be removed now
 
 	slow    bool    // the last step took long, or failed
 	writing attempt // with writing, and syncing before Commit returns
@@ -129,7 +131,7 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
 	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil, nil),
-		never: make(chan struct{})}
+		never: make(chan struct{}), wrote: make(chan struct{}, 1)}
 	close(j.never)
 	j.lines.New = func() any { return new([]byte) }
 	j.hold = time.AfterFunc(holdFor, j.release)
@@ -376,7 +378,7 @@ func (j *Journal) claim() bool {
 
 // isDue reports whether there is something to write now. It is called with mu held.
 func (j *Journal) isDue() bool {
-	return j.hasBatch() || j.settled || j.wantSync && !j.syncing
+	return j.hasBatch() || j.settled || j.wantTidy || j.wantSync && !j.syncing
 }
 
 // hasBatch reports whether what was collected is to be written now. It is called with mu held.
@@ -425,6 +427,12 @@ func (j *Journal) waitForRoom(done <-chan struct{}, n int) error {
 		j.mu.Lock()
 	}
 }
+
+// Wrote returns a channel that has a value once something was written after the last value was taken. One goroutine reads it.
+func (j *Journal) Wrote() <-chan struct{} { return j.wrote }
+
+// Tidy removes old files as a new file does: more of them may be kept elsewhere by now.
+func (j *Journal) Tidy() { j.signal(func() { j.wantTidy = true }) }
 
 // Healthy returns nil if the last write and the last sync went well, otherwise the *JournalError that it ended in.
 func (j *Journal) Healthy() error {
@@ -500,6 +508,7 @@ func (j *Journal) writeOne() (more bool) {
 type writerStep struct {
 	settled bool   // look how the sync in the background went
 	batch   *batch // write it; nil: nothing
+	tidy    bool   // remove old files
 	sync    bool   // begin the next sync in the background
 }
 
@@ -513,6 +522,7 @@ func (j *Journal) take() (do writerStep) {
 		j.current, j.next = j.next, newBatch(j.spare, j.listed)
 		j.spare, j.listed = nil, nil
 	}
+	j.wantTidy, do.tidy = false, j.wantTidy
 	if j.wantSync && !j.syncing {
 		j.wantSync, j.syncing, do.sync = false, true, true
 	}
@@ -537,6 +547,9 @@ func (j *Journal) carryOut(do writerStep) {
 		lost, err := j.files.write(do.batch)
 		j.finish(do.batch, lost, err)
 	}
+	if do.tidy {
+		j.files.clean()
+	}
 	if do.sync && !j.files.beginSync(func() { j.signal(func() { j.settled = true }) }) {
 		j.mu.Lock()
 		j.syncing = false // there was nothing to sync
@@ -557,6 +570,12 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	if within := j.files.cfg.SyncWithin; within > 0 && err == nil && !j.trailing {
 		j.trailing = true
 		j.behind.Reset(within)
+	}
+	if err == nil {
+		select {
+		case j.wrote <- struct{}{}:
+		default:
+		}
 	}
 	j.signalRoom()
 	j.current = nil

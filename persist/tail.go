@@ -1,16 +1,12 @@
 package persist
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -48,26 +44,13 @@ func NewTail(dir string, since time.Time, about string) *Tail {
 // more. Objects of one invocation come in their order. As of Read, an error names the first line that cannot be read, and
 // all others were read. A journal that does not exist yet has no objects.
 func (t *Tail) Next(yield func(Entry) bool) error {
-	names, err := journalNames(t.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &JournalError{Op: "list journal", Path: t.dir, Err: err}
-	}
-	// A call that goes on in a newer file has its first lines in an older one. The newer file's size is taken first: so the older
-	// one is then read at least as far.
-	ends, times := make([]int64, len(names)), make([]time.Time, len(names))
-	for i, name := range slices.Backward(names) {
-		if info, err := os.Stat(filepath.Join(t.dir, name)); err == nil {
-			ends[i], times[i] = info.Size(), info.ModTime()
-		}
-	}
-	for name := range t.read {
-		if !slices.Contains(names, name) {
-			delete(t.read, name)
-		}
+	files, err := listFiles(t.dir, t.read)
+	if err != nil {
+		return err
 	}
 	var damage error
-	for i, name := range names {
-		more, err := t.file(name, ends[i], times[i].Before(t.since.Add(-clocksDiffer)), yield)
+	for _, f := range files {
+		more, err := t.file(f, yield)
 		if damage == nil && err != nil && !errors.Is(err, fs.ErrNotExist) {
 			damage = err
 		}
@@ -78,45 +61,34 @@ func (t *Tail) Next(yield func(Entry) bool) error {
 	return damage
 }
 
-// file reads what is new of a file, up to its size at the time. old says that nothing in it is later than since.
-func (t *Tail) file(name string, end int64, old bool, yield func(Entry) bool) (more bool, err error) {
-	from := t.read[name]
-	if end <= from {
-		t.read[name] = end // less: a line that could not be written whole was cut off
+// file reads what is new of a file, up to its size at the time.
+func (t *Tail) file(f journalFile, yield func(Entry) bool) (more bool, err error) {
+	from := t.read[f.name]
+	if f.end <= from {
+		t.read[f.name] = f.end // less: a line that could not be written whole was cut off
 		return true, nil
 	}
-	path := filepath.Join(t.dir, name)
-	file, err := os.Open(path)
-	if err != nil {
-		return true, &JournalError{Op: "open journal", Path: path, Err: err}
-	}
-	defer file.Close()
+	old := f.time.Before(t.since.Add(-clocksDiffer)) // nothing in it is later than since
 	var damage error
-	lines := bufio.NewReaderSize(io.NewSectionReader(file, from, end-from), 64<<10)
-	for {
-		line, err := lines.ReadBytes('\n')
-		switch {
-		case err == io.EOF:
-			return true, damage
-		case err != nil:
-			return true, &JournalError{Op: "read journal", Path: path, Err: err}
-		}
-		at := t.read[name]
-		t.read[name] += int64(len(line))
-		if line = line[:len(line)-1]; !bytes.Contains(line, t.about) || old && t.isPast(line) {
-			continue
+	more, err = eachLineOf(t.dir, f, from, func(line []byte, next int64) bool {
+		at := t.read[f.name]
+		t.read[f.name] = next
+		if !bytes.Contains(line, t.about) || old && t.isPast(line) {
+			return true
 		}
 		more, err := true, errNoJSON
 		if json.Valid(line) {
-			more, err = t.deriver.line(line, func(object json.RawMessage) bool { return yield(Entry{object, line, name}) })
+			more, err = t.deriver.line(line, func(object json.RawMessage) bool { return yield(Entry{object, line, f.name}) })
 		}
 		if damage == nil && err != nil {
-			damage = fmt.Errorf("read journal: %s, byte %d: the line %w; the other lines are intact", path, at, err)
+			damage = fmt.Errorf("read journal: %s, byte %d: the line %w; the other lines are intact", filepath.Join(t.dir, f.name), at, err)
 		}
-		if !more {
-			return false, damage
-		}
+		return more
+	})
+	if err != nil {
+		return more, err
 	}
+	return more, damage
 }
 
 // isPast reports whether a line is the only one, so far, of a call that has ended.

@@ -169,6 +169,11 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "reads results as they are written",
 		"persist/preview":  "content blocks, sizes and shapes are those of previews",
 	},
+	"persist/store": {
+		"internal/tool":    "records are the vocabulary's objects",
+		"internal/rawjson": "the words of JSON texts",
+		"persist":          "is filled from the journal",
+	},
 	"cmd/mcp-toolhub/internal/code": {
 		"internal/tool":                    "is an executor with a catalog",
 		"internal/rawjson":                 "reads raw arguments",

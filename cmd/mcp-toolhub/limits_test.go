@@ -25,6 +25,8 @@ var mayImportOthers = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk":   {"upstream", "upstream/internal/transport", "upstream/internal/hop", "cmd/mcp-toolhub/internal/downstream", "cmd/mcp-toolhub/internal/demo"},
 	"github.com/google/cel-go":                 {"policy", "cmd/mcp-toolhub/internal/events"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/schema"},
+	"modernc.org/sqlite":                       {"persist/store"},
+	"github.com/pressly/goose/v3":              {"persist/store"},
 	"github.com/spf13/cobra":                   {"cmd/mcp-toolhub"},
 	"github.com/goccy/go-yaml":                 {"internal/textfile"},
 	"github.com/klauspost/compress":            {"persist/payload"},

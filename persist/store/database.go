@@ -1,0 +1,234 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// batchBytes is how many bytes of lines one transaction takes in at most, but for the last line.
+const batchBytes = 1 << 20
+
+// database is a Store in a database. Its SQL is what SQLite and PostgreSQL have in common; the rest is in the dialect.
+type database struct {
+	db   *sql.DB
+	path string
+	dialect
+
+	filling sync.Mutex // one Fill of this process at a time
+
+	mu   sync.Mutex
+	read map[string]int64 // of each journal file: bytes that are in the store for certain
+}
+
+// newDatabase brings the schema up to date.
+func newDatabase(ctx context.Context, db *sql.DB, d dialect) (*database, error) {
+	if err := migrate(ctx, db, d); err != nil {
+		return nil, err
+	}
+	s := &database{db: db, dialect: d}
+	var err error
+	s.read, err = readSizes(ctx, db)
+	return s, err
+}
+
+func (s *database) Close() error { return s.db.Close() }
+
+func (s *database) Has(file string, size int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read[file] >= size
+}
+
+func (s *database) Fill(ctx context.Context, dir string) error {
+	s.filling.Lock()
+	defer s.filling.Unlock()
+	for {
+		s.mu.Lock()
+		known := maps.Clone(s.read)
+		s.mu.Unlock()
+		if !persist.HasNewLines(dir, known) {
+			return nil
+		}
+		more, err := s.fill(ctx, dir)
+		if err != nil {
+			return fmt.Errorf("write the record store %q: %w%s", s.path, err, advice(err))
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// fill is one transaction of Fill. more says that there may be more to take in.
+func (s *database) fill(ctx context.Context, dir string) (more bool, err error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback() // does nothing after the commit
+	read, err := readSizes(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	before := maps.Clone(read)
+	f := filling{tx: tx, dialect: &s.dialect, prepared: make(map[string]*sql.Stmt)}
+	bytes := 0
+	readErr := persist.NewLines(dir, read, func(line json.RawMessage) bool {
+		f.take(line)
+		bytes += len(line)
+		more = bytes >= batchBytes
+		return f.err == nil && !more
+	})
+	if f.err != nil {
+		return false, f.err
+	}
+	for name := range before {
+		if _, ok := read[name]; !ok {
+			f.exec("DELETE FROM files WHERE name = $1", name)
+		}
+	}
+	for name, size := range read {
+		if before[name] != size {
+			f.exec("INSERT INTO files (name, size) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET size = excluded.size", name, size)
+		}
+	}
+	if err := errors.Join(f.err, readErr); err != nil {
+		return false, err
+	}
+	if err := tx.Commit(); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	s.read = read
+	s.mu.Unlock()
+	return more, nil
+}
+
+// readSizes returns how far each journal file was read.
+func readSizes(ctx context.Context, db interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}) (map[string]int64, error) {
+	rows, err := db.QueryContext(ctx, "SELECT name, size FROM files")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := make(map[string]int64)
+	for rows.Next() {
+		var name string
+		var size int64
+		if err := rows.Scan(&name, &size); err != nil {
+			return nil, err
+		}
+		all[name] = size
+	}
+	return all, rows.Err()
+}
+
+// filling is one transaction that takes lines in. After an error it does nothing more.
+type filling struct {
+	tx *sql.Tx // which ends with its context
+	*dialect
+	prepared map[string]*sql.Stmt
+	err      error
+}
+
+// take takes a line in. What is no record that the store knows is kept as a line of no call.
+func (f *filling) take(text json.RawMessage) {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		l = line{} // of a later version
+	}
+	switch {
+	case l.Object == persist.ObjectStanding && l.Key != "":
+		f.exec("INSERT INTO standing (id, line) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", l.Key, string(text))
+	case l.Invocation == "":
+		f.exec("INSERT INTO lines (seq, ends, line) VALUES (NULL, $1, $2)", false, string(text))
+	default:
+		f.call(&l, text)
+	}
+}
+
+// call takes in a line of a call.
+func (f *filling) call(l *line, text json.RawMessage) {
+	c := l.call()
+	var seq int64
+	var ended sql.NullInt64
+	err := f.row("SELECT seq, ended FROM invocations WHERE id = $1", string(l.Invocation)).Scan(&seq, &ended)
+	switch {
+	case f.err != nil:
+		return
+	case errors.Is(err, sql.ErrNoRows):
+		f.err = f.row(`INSERT INTO invocations (id, created, ended, tool, server, actor, client, profile, status, class)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING seq`, append([]any{string(c.ID), c.Created.UnixMicro()}, c.columns()...)...).Scan(&seq)
+	case err != nil:
+		f.err = err
+	case l.isCall() && ended.Valid:
+		return // a call ends once
+	case l.isCall() || l.Object == tool.ObjectInvocation:
+		f.exec(`UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
+			class = $8, created = $9 WHERE seq = $10`, append(c.columns(), c.Created.UnixMicro(), seq)...)
+		if l.isCall() && l.EndedUS != nil && l.From == 0 { // it has all that the lines before have
+			f.exec("DELETE FROM lines WHERE seq = $1", seq)
+		}
+	case c.Class != "":
+		f.exec("UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
+	}
+	f.exec("INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
+	if l.ends() {
+		f.exec(f.indexes, seq, l.text())
+	}
+}
+
+// columns are the values of the columns from ended to class.
+func (c *Call) columns() []any {
+	var ended any
+	if c.Ended != nil {
+		ended = c.Ended.UnixMicro()
+	}
+	return []any{ended, c.Tool, c.Server, c.Actor, c.Client, c.Profile, string(c.Status), c.Class}
+}
+
+func (f *filling) exec(query string, args ...any) {
+	if st := f.prepare(query); st != nil {
+		_, f.err = st.Exec(args...)
+	}
+}
+
+func (f *filling) row(query string, args ...any) scanner {
+	if st := f.prepare(query); st != nil {
+		return st.QueryRow(args...)
+	}
+	return failedRow{f.err}
+}
+
+// prepare returns the statement of the query; nil after an error.
+func (f *filling) prepare(query string) *sql.Stmt {
+	if f.err != nil {
+		return nil
+	}
+	if st := f.prepared[query]; st != nil {
+		return st
+	}
+	st, err := f.tx.Prepare(query) // the transaction closes it
+	if err != nil {
+		f.err = err
+		return nil
+	}
+	f.prepared[query] = st
+	return st
+}
+
+type scanner interface{ Scan(into ...any) error }
+
+type failedRow struct{ err error }
+
+func (r failedRow) Scan(...any) error { return r.err }

@@ -1,0 +1,226 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// callColumns are what scanCall reads.
+const callColumns = "i.seq, i.id, i.created, i.ended, i.tool, i.server, i.actor, i.client, i.profile, i.status, i.class"
+
+// selection is a SELECT that is being written.
+type selection struct {
+	from  string
+	where []string
+	args  []any
+}
+
+// arg adds a value and returns its place in the SQL.
+func (s *selection) arg(v any) string {
+	s.args = append(s.args, v)
+	return fmt.Sprintf("$%d", len(s.args))
+}
+
+func (s *selection) sql(columns, rest string) string {
+	text := "SELECT " + columns + " FROM " + s.from
+	if len(s.where) > 0 {
+		text += " WHERE " + strings.Join(s.where, " AND ")
+	}
+	return text + rest
+}
+
+// selectCalls selects the calls of the query, as i. from is where they come from; "" for all.
+func (s *database) selectCalls(q Query, from string) *selection {
+	sel := &selection{from: cmp.Or(from, "invocations i")}
+	if q.Text != "" {
+		if from == "" {
+			sel.from = strings.Replace(s.found, "?", sel.arg(s.words(q.Text)), 1)
+		} else {
+			sel.where = append(sel.where, "i.seq IN (SELECT i.seq FROM "+strings.Replace(s.found, "?", sel.arg(s.words(q.Text)), 1)+")")
+		}
+	}
+	if !q.Since.IsZero() {
+		sel.where = append(sel.where, "i.created >= "+sel.arg(q.Since.UnixMicro()))
+	}
+	if !q.Until.IsZero() {
+		sel.where = append(sel.where, "i.created < "+sel.arg(q.Until.UnixMicro()))
+	}
+	for _, c := range Columns() {
+		if v, ok := q.Is[c]; ok {
+			sel.where = append(sel.where, "i."+string(c)+" = "+sel.arg(v))
+		}
+	}
+	return sel
+}
+
+func limited(q Query) string {
+	if q.Limit <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" LIMIT %d", q.Limit)
+}
+
+func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
+	sel, order := s.selectCalls(q, ""), " ORDER BY i.created DESC, i.seq DESC"
+	if q.Text != "" {
+		order = " ORDER BY w.rowid DESC"
+	}
+	if b := q.Before; b != nil && q.Text != "" {
+		sel.where = append(sel.where, "i.seq < "+sel.arg(b.seq))
+	} else if b != nil {
+		sel.where = append(sel.where, fmt.Sprintf("(i.created, i.seq) < (%s, %s)", sel.arg(b.Created.UnixMicro()), sel.arg(b.seq)))
+	}
+	var all []Call
+	err := s.each(ctx, sel, callColumns, order+limited(q), func(rows *sql.Rows) error {
+		c, err := scanCall(rows)
+		all = append(all, c)
+		return err
+	})
+	return all, err
+}
+
+func (s *database) Ended(ctx context.Context, after int64, q Query) ([]Call, int64, error) {
+	sel := s.selectCalls(q, "lines l JOIN invocations i ON i.seq = l.seq")
+	sel.where = append(sel.where, "l.ends", "l.n > "+sel.arg(after))
+	var all []Call
+	err := s.each(ctx, sel, callColumns+", l.n", " ORDER BY l.n"+limited(q), func(rows *sql.Rows) error {
+		c, err := scanCall(rows, &after)
+		all = append(all, c)
+		return err
+	})
+	return all, after, err
+}
+
+func (s *database) Position(ctx context.Context) (n int64, err error) {
+	err = s.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(n), 0) FROM lines").Scan(&n)
+	return n, s.cannotRead(err)
+}
+
+func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error) {
+	if !slices.Contains(Columns(), by) {
+		return nil, fmt.Errorf("sum up calls by %q: there is no such column", by)
+	}
+	type sums struct {
+		Stat
+		latencies []int64 // microseconds
+	}
+	found := make(map[string]*sums)
+	column := "i." + string(by)
+	err := s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created", "", func(rows *sql.Rows) error {
+		var value, status string
+		var latency sql.NullInt64
+		if err := rows.Scan(&value, &status, &latency); err != nil {
+			return err
+		}
+		one := found[value]
+		if one == nil {
+			one = &sums{Stat: Stat{Value: value}}
+			found[value] = one
+		}
+		one.Calls++
+		if latency.Valid {
+			one.latencies = append(one.latencies, latency.Int64)
+			if status != string(tool.StatusSucceeded) && status != string(tool.StatusYielded) {
+				one.Failed++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Stat, 0, len(found))
+	for _, one := range found {
+		slices.Sort(one.latencies)
+		if n := len(one.latencies); n > 0 {
+			one.P50MS, one.P95MS = milliseconds(one.latencies[(n-1)/2]), milliseconds(one.latencies[(n-1)*95/100])
+			one.MaxMS = milliseconds(one.latencies[n-1])
+		}
+		all = append(all, one.Stat)
+	}
+	slices.SortFunc(all, func(a, b Stat) int { return cmp.Or(b.Calls-a.Calls, strings.Compare(a.Value, b.Value)) })
+	return all, nil
+}
+
+func milliseconds(us int64) float64 { return float64(us) / 1000 }
+
+func (s *database) Lines(ctx context.Context, id tool.InvocationID) ([]json.RawMessage, error) {
+	sel := &selection{from: "lines l JOIN invocations i ON i.seq = l.seq"}
+	sel.where = append(sel.where, "i.id = "+sel.arg(string(id)))
+	all, err := s.texts(ctx, sel, "l.line", " ORDER BY l.n")
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	return all, err
+}
+
+func (s *database) Standing(ctx context.Context, keys ...string) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	for _, key := range keys {
+		sel := &selection{from: "standing"}
+		sel.where = append(sel.where, "id = "+sel.arg(key))
+		lines, err := s.texts(ctx, sel, "line", "")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lines...)
+	}
+	return all, nil
+}
+
+// texts returns the texts of one column.
+func (s *database) texts(ctx context.Context, sel *selection, column, rest string) (all []json.RawMessage, err error) {
+	err = s.each(ctx, sel, column, rest, func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		all = append(all, json.RawMessage(text))
+		return err
+	})
+	return all, err
+}
+
+// each calls take for each row of the selection.
+func (s *database) each(ctx context.Context, sel *selection, columns, rest string, take func(*sql.Rows) error) error {
+	rows, err := s.db.QueryContext(ctx, sel.sql(columns, rest), sel.args...)
+	if err != nil {
+		return s.cannotRead(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := take(rows); err != nil {
+			return s.cannotRead(err)
+		}
+	}
+	return s.cannotRead(rows.Err())
+}
+
+func (s *database) cannotRead(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("read the record store %q: %w%s", s.path, err, advice(err))
+}
+
+// scanCall reads callColumns and what comes after them.
+func scanCall(rows *sql.Rows, more ...any) (c Call, err error) {
+	var created int64
+	var ended sql.NullInt64
+	into := []any{&c.seq, &c.ID, &created, &ended, &c.Tool, &c.Server, &c.Actor, &c.Client, &c.Profile, &c.Status, &c.Class}
+	if err := rows.Scan(append(into, more...)...); err != nil {
+		return c, err
+	}
+	c.Created = time.UnixMicro(created).UTC()
+	if ended.Valid {
+		c.Ended = new(time.UnixMicro(ended.Int64).UTC())
+		c.LatencyMS = new(milliseconds(ended.Int64 - created))
+	}
+	return c, nil
+}

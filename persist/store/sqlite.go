@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite" // registers the driver "sqlite", too
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// FileName is the name of the default store in the state directory.
+const FileName = "records.db"
+
+// FileNames are all that belong to it.
+func FileNames() []string { return []string{FileName, FileName + "-wal", FileName + "-shm"} }
+
+//go:embed migrations
+var migrations embed.FS
+
+// dialect is what differs between databases.
+type dialect struct {
+	goose   goose.Dialect
+	folder  string                   // of the migrations
+	found   string                   // the calls i, in FROM, in whose words ? occurs
+	indexes string                   // adds the words of a call: seq, text
+	words   func(text string) string // writes the words that are looked for
+}
+
+// OpenSQLite opens the store in the file at path. It creates the file if need be, for this user alone.
+func OpenSQLite(ctx context.Context, path string) (Store, error) {
+	s, err := openSQLite(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("open the record store %q: %w%s", path, err, advice(err))
+	}
+	return s, nil
+}
+
+func openSQLite(ctx context.Context, path string) (*database, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
+	// The journal has what a loss of power takes from the store, whose transactions are whole all the same: so it need not be
+	// synced with each (synchronous NORMAL).
+	pragmas := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)",
+		"cache_size(-1024)", "journal_size_limit(4194304)"}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: pragmas.Encode()}).String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(2) // each has a cache of its own
+	db.SetMaxIdleConns(1)
+	s, err := newDatabase(ctx, db, dialect{goose: goose.DialectSQLite3, folder: "migrations/sqlite",
+		found:   "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH ?", // which keeps the words outside
+		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", words: matchAll})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s.path = path
+	return s, nil
+}
+
+// migrate brings the schema up to this version.
+func migrate(ctx context.Context, db *sql.DB, d dialect) error {
+	steps, err := fs.Sub(migrations, d.folder)
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(d.goose, db, steps)
+	if err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// matchAll writes the query of FTS5 that all words of text occur, in any order. What stands in quotes occurs as it stands there, and
+// a word with * at its end is the beginning of one.
+func matchAll(text string) string {
+	var all []string
+	for i, part := range strings.Split(text, `"`) {
+		words := []string{part}
+		if i%2 == 0 {
+			words = strings.Fields(part)
+		}
+		for _, w := range words {
+			bare, begins := strings.CutSuffix(w, "*")
+			if strings.TrimSpace(bare) == "" {
+				continue
+			}
+			w = `"` + bare + `"`
+			if begins {
+				w += "*"
+			}
+			all = append(all, w)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// advice says what a person can do about err; "" where it says so itself.
+func advice(err error) string {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return ": the file is damaged: move it and those beside it (-wal, -shm) away; it is made anew from the journal"
+	case sqlite3.SQLITE_FULL:
+		return ": free space on the disk that holds it"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return ": give this user write permission there"
+	}
+	return ""
+}

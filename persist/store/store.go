@@ -1,0 +1,105 @@
+// Package store keeps the records of calls where they can be looked up: in SQLite, one file in the state directory.
+//
+// The journal of package persist is the write-ahead truth. A store is filled from it, line by line: each line of a call stands there
+// as it was written, beside columns that are searched. The objects of Agent Tool are derived when they are read, as
+// persist.Read does. So a store that was removed is made anew from what the journal still has.
+//
+// How far each journal file was read stands in the store, too, and changes in the same transaction as the lines. So a line is taken in
+// once, however often a hub is killed and however many processes fill the same store.
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// ErrNotFound is returned for a call that the store does not have.
+var ErrNotFound = errors.New("there is no such call")
+
+// Store is a store of records. All methods may be called concurrently.
+type Store interface {
+	// Fill takes in what the journal in dir has beyond what the store has read of it. Several processes may do so at the same time.
+	Fill(ctx context.Context, dir string) error
+
+	// Has reports whether the store has read a journal file up to that size. It answers from memory, as of the last Fill.
+	Has(file string, size int64) bool
+
+	// List returns calls, newest first. Those that a text is looked for in come in the order in which they came into the store.
+	List(ctx context.Context, q Query) ([]Call, error)
+
+	// Ended returns calls whose last line came into the store after the position, in that order, and the position of the last one.
+	Ended(ctx context.Context, after int64, q Query) ([]Call, int64, error)
+
+	// Position is where Ended goes on with what comes from now on.
+	Position(ctx context.Context) (int64, error)
+
+	// Stats sums up the calls by one of their columns, the ones with most calls first.
+	Stats(ctx context.Context, by Column, q Query) ([]Stat, error)
+
+	// Lines returns the lines of a call in their order, or ErrNotFound.
+	Lines(ctx context.Context, id tool.InvocationID) ([]json.RawMessage, error)
+
+	// Standing returns the lines of the journal with the records of keys, such as surface ids and names of tools. Those it does not have
+	// are missing.
+	Standing(ctx context.Context, keys ...string) ([]json.RawMessage, error)
+
+	// Close waits for what is under way. Calling it again is harmless.
+	Close() error
+}
+
+// Column is what calls are looked up and summed up by.
+type Column string
+
+// The columns.
+const (
+	Tool    Column = "tool"
+	Server  Column = "server"
+	Actor   Column = "actor"
+	Client  Column = "client"
+	Profile Column = "profile"
+	Status  Column = "status"
+	Class   Column = "class"
+)
+
+// Columns are all of them.
+func Columns() []Column { return []Column{Tool, Server, Actor, Client, Profile, Status, Class} }
+
+// Query says which calls are meant. Its zero value means all.
+type Query struct {
+	Since, Until time.Time         // of their beginning; zero: no bound
+	Is           map[Column]string // columns that have a value
+	Text         string            // words that all occur in arguments, result or error
+	Before       *Call             // calls older than that one, to go on with a list
+	Limit        int               // 0: no limit
+}
+
+// Call is one call as lists show it.
+type Call struct {
+	ID        tool.InvocationID `json:"invocation_id"`
+	Created   time.Time         `json:"created_at"`
+	Ended     *time.Time        `json:"ended_at,omitempty"` // nil while it runs
+	LatencyMS *float64          `json:"latency_ms,omitempty"`
+	Tool      string            `json:"tool_id"`
+	Server    string            `json:"server,omitempty"`
+	Actor     string            `json:"actor_ref,omitempty"`
+	Client    string            `json:"client,omitempty"`
+	Profile   string            `json:"profile,omitempty"`
+	Status    tool.Status       `json:"status"`
+	Class     string            `json:"error_class,omitempty"`
+
+	seq int64
+}
+
+// Stat sums up calls that have the same value of a column. Latencies are those of calls that have ended.
+type Stat struct {
+	Value  string  `json:"value"`
+	Calls  int     `json:"calls"`
+	Failed int     `json:"failed"`
+	P50MS  float64 `json:"latency_p50_ms"`
+	P95MS  float64 `json:"latency_p95_ms"`
+	MaxMS  float64 `json:"latency_max_ms"`
+}

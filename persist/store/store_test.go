@@ -1,0 +1,387 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+)
+
+// stores are all kinds of stores. Each test runs with each; the function opens the same store again, too.
+var stores = map[string]func(t testing.TB, dir string) store.Store{
+	"sqlite": func(t testing.TB, dir string) store.Store {
+		s, err := store.OpenSQLite(t.Context(), filepath.Join(dir, store.FileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	},
+}
+
+// withStores runs a test with each kind of store, and a journal.
+func withStores(t *testing.T, test func(t *testing.T, j *journal, open func() store.Store)) {
+	t.Parallel()
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			test(t, openJournal(t, dir, persist.JournalConfig{}), func() store.Store { return open(t, dir) })
+		})
+	}
+}
+
+// journal is one that calls are written to.
+type journal struct {
+	*persist.Journal
+	dir string
+	at  time.Time // when the next call is made
+}
+
+func openJournal(t testing.TB, dir string, cfg persist.JournalConfig) *journal {
+	t.Helper()
+	cfg.Dir = filepath.Join(dir, "journal")
+	j, err := persist.Open(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return &journal{j, cfg.Dir, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+}
+
+// did is a call that is written to the journal.
+type did struct {
+	tool, actor, client, profile string
+	input, text                  string
+	class                        tool.ErrorClass
+	took                         time.Duration
+	noted, open                  bool // it has a line before its end; it has no end
+}
+
+// write writes a call, and returns its id.
+func (j *journal) write(t testing.TB, d did) tool.InvocationID {
+	t.Helper()
+	at := j.at
+	j.at = at.Add(time.Minute)
+	c := &persist.Call{}
+	head := persist.CallHead{Invocation: tool.NewInvocationID(), Tool: tool.Name(d.tool), Actor: d.actor, Profile: d.profile, Created: at}
+	if d.client != "" {
+		head.Client = &tool.ClientRef{Name: d.client}
+	}
+	c.Begin(head, tool.ExternalMapping{Source: "mcp", Role: "client", JSONRPCRequestID: "7"})
+	c.Input.Model = json.RawMessage(`{}`)
+	if d.input != "" {
+		c.Input.Model = json.RawMessage(d.input)
+	}
+	c.Decide(&tool.PermissionDecision{Behavior: tool.Allow}, at)
+	c.Move(tool.StatusQueued, at)
+	c.Move(tool.StatusRunning, at)
+	if d.noted || d.open {
+		if err := j.Note(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.open {
+		if err := j.Commit(t.Context(), tool.Event{Head: tool.HeadOf(tool.ObjectEvent)}); err != nil { // which writes what is held, too
+			t.Fatal(err)
+		}
+		return head.Invocation
+	}
+	end := &persist.CallEnd{At: at.Add(d.took)}
+	status := tool.StatusSucceeded
+	if d.class != "" {
+		status, end.Error = tool.StatusFailed, &tool.Error{ErrorCode: "x", ErrorClass: d.class, Message: d.text}
+	} else {
+		text, err := json.Marshal([]map[string]string{{"type": "text", "text": d.text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end.Content = text
+	}
+	c.Move(status, end.At)
+	if err := j.End(context.WithoutCancel(t.Context()), c, end); err != nil {
+		t.Fatal(err)
+	}
+	return head.Invocation
+}
+
+func (j *journal) fill(t testing.TB, s store.Store) {
+	t.Helper()
+	if err := s.Fill(t.Context(), j.dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// list returns the ids of the calls that the query means.
+func list(t testing.TB, s store.Store, q store.Query) []tool.InvocationID {
+	t.Helper()
+	calls, err := s.List(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]tool.InvocationID, 0, len(calls))
+	for _, c := range calls {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+func TestList(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		s, began := open(), j.at
+		read := j.write(t, did{tool: "mcp.files.read", actor: "actor:ann", client: "desk", profile: "default", input: `{"path":"a\nnew-line"}`,
+			text: `{"said":"no\nquoted \u00fcber"}`, took: 3 * time.Millisecond})
+		failed := j.write(t, did{tool: "mcp.files.write", actor: "actor:bob", profile: "other", class: tool.ClassExecutionFailed, text: "the disk is full"})
+		running := j.write(t, did{tool: "code.run_command", actor: "actor:ann", open: true})
+		j.fill(t, s)
+		is := func(c store.Column, v string) store.Query { return store.Query{Is: map[store.Column]string{c: v}} }
+		for name, c := range map[string]struct {
+			q    store.Query
+			want []tool.InvocationID
+		}{
+			"all":         {store.Query{}, []tool.InvocationID{running, failed, read}},
+			"limit":       {store.Query{Limit: 1}, []tool.InvocationID{running}},
+			"since":       {store.Query{Since: began.Add(time.Minute)}, []tool.InvocationID{running, failed}},
+			"until":       {store.Query{Until: began.Add(time.Minute)}, []tool.InvocationID{read}},
+			"tool":        {is(store.Tool, "mcp.files.read"), []tool.InvocationID{read}},
+			"server":      {is(store.Server, "files"), []tool.InvocationID{failed, read}},
+			"toolset":     {is(store.Server, "code"), []tool.InvocationID{running}},
+			"actor":       {is(store.Actor, "actor:ann"), []tool.InvocationID{running, read}},
+			"client":      {is(store.Client, "desk"), []tool.InvocationID{read}},
+			"profile":     {is(store.Profile, "other"), []tool.InvocationID{failed}},
+			"status":      {is(store.Status, "running"), []tool.InvocationID{running}},
+			"class":       {is(store.Class, string(tool.ClassExecutionFailed)), []tool.InvocationID{failed}},
+			"both":        {store.Query{Is: map[store.Column]string{store.Server: "files", store.Actor: "actor:bob"}}, []tool.InvocationID{failed}},
+			"text":        {store.Query{Text: "disk FULL"}, []tool.InvocationID{failed}},
+			"argument":    {store.Query{Text: "new"}, []tool.InvocationID{read}},
+			"nested":      {store.Query{Text: "quoted über"}, []tool.InvocationID{read}},
+			"phrase":      {store.Query{Text: `"disk is"`}, []tool.InvocationID{failed}},
+			"no phrase":   {store.Query{Text: `"is disk"`}, nil},
+			"prefix":      {store.Query{Text: "quot*"}, []tool.InvocationID{read}},
+			"no syntax":   {store.Query{Text: `disk AND ( full) - "`}, nil},
+			"text, actor": {store.Query{Text: "disk", Is: map[store.Column]string{store.Actor: "actor:ann"}}, nil},
+		} {
+			if got := list(t, s, c.q); !slices.Equal(got, c.want) {
+				t.Errorf("%s: %v, not %v", name, got, c.want)
+			}
+		}
+		calls, err := s.List(t.Context(), store.Query{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list(t, s, store.Query{Before: &calls[0]}); !slices.Equal(got, []tool.InvocationID{failed, read}) {
+			t.Errorf("after the first one: %v", got)
+		}
+		got, err := s.List(t.Context(), is(store.Tool, "mcp.files.read"))
+		if err != nil || len(got) != 1 || got[0].LatencyMS == nil || *got[0].LatencyMS != 3 || !got[0].Created.Equal(began) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// A store answers with what the journal says of a call: all lines of one that runs, and the last line of one that has ended.
+func TestLines(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		s := open()
+		running := j.write(t, did{tool: "mcp.a.b", open: true})
+		noted := j.write(t, did{tool: "mcp.a.b", noted: true})
+		if err := j.AppendNaming(t.Context(), standing{}, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventType: "tool.surface.created"}); err != nil {
+			t.Fatal(err)
+		}
+		j.write(t, did{tool: "mcp.a.b"})
+		j.fill(t, s)
+		derived := make(map[tool.InvocationID][]string)
+		if err := persist.Read(j.dir, func(o json.RawMessage) bool {
+			var of struct {
+				ID tool.InvocationID `json:"invocation_id"`
+			}
+			if err := json.Unmarshal(o, &of); err != nil {
+				t.Error(err)
+			}
+			derived[of.ID] = append(derived[of.ID], string(o))
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range map[tool.InvocationID]int{running: 1, noted: 1} {
+			lines, err := s.Lines(t.Context(), id)
+			if err != nil || len(lines) != want {
+				t.Fatalf("%d lines, %v", len(lines), err)
+			}
+			var got []string
+			if err := persist.Derive(lines, func(o json.RawMessage) bool { got = append(got, string(o)); return true }); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, derived[id]) {
+				t.Errorf("%s\n\nnot\n\n%s", strings.Join(got, "\n"), strings.Join(derived[id], "\n"))
+			}
+		}
+		if _, err := s.Lines(t.Context(), "inv_none"); !errors.Is(err, store.ErrNotFound) {
+			t.Error(err)
+		}
+		if lines, err := s.Standing(t.Context(), "srf_1", "srf_none"); err != nil || len(lines) != 1 || !strings.Contains(string(lines[0]), `"srf_1"`) {
+			t.Errorf("%s, %v", lines, err)
+		}
+	})
+}
+
+// standing is a surface that records name.
+type standing struct{}
+
+func (standing) StandingKey() string { return "srf_1" }
+func (standing) StandingRecords() []tool.Record {
+	return []tool.Record{tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: "srf_1"}}
+}
+
+// Each line is taken in once: by a store that is opened again, and by many at the same time, while the journal grows.
+func TestFillOnce(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		const calls, fillers = 40, 3
+		var all sync.WaitGroup
+		for range fillers {
+			s := open()
+			all.Go(func() {
+				for range calls / 4 {
+					j.fill(t, s)
+				}
+			})
+		}
+		want := make([]tool.InvocationID, calls)
+		for i := range want {
+			want[i] = j.write(t, did{tool: "mcp.a.b", text: fmt.Sprint("word", i), noted: i%2 == 0})
+		}
+		all.Wait()
+		slices.Reverse(want)
+		for range 2 {
+			s := open()
+			j.fill(t, s)
+			if got := list(t, s, store.Query{}); !slices.Equal(got, want) {
+				t.Errorf("%d calls, not %d", len(got), len(want))
+			}
+			if ended, _, err := s.Ended(t.Context(), 0, store.Query{}); err != nil || len(ended) != calls {
+				t.Errorf("%d have ended, %v", len(ended), err)
+			}
+		}
+	})
+}
+
+// Has answers of what is in the store for certain.
+func TestHas(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		s := open()
+		j.write(t, did{tool: "mcp.a.b"})
+		files, err := filepath.Glob(filepath.Join(j.dir, "journal-*"))
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		name := filepath.Base(files[0])
+		info, err := os.Stat(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Has(name, info.Size()) {
+			t.Error("it has what it has not read")
+		}
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		if err := s.Fill(stopped, j.dir); err == nil || s.Has(name, info.Size()) {
+			t.Error("it has what it did not get to write")
+		}
+		j.fill(t, s)
+		if !s.Has(name, info.Size()) || s.Has(name, info.Size()+1) || !open().Has(name, info.Size()) {
+			t.Error("it does not know what it has")
+		}
+	})
+}
+
+func TestEnded(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		s := open()
+		j.write(t, did{tool: "mcp.a.b"})
+		j.fill(t, s)
+		from, err := s.Position(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.write(t, did{tool: "mcp.a.b", open: true})
+		next := j.write(t, did{tool: "mcp.a.b", text: "found", noted: true})
+		j.write(t, did{tool: "mcp.a.other", text: "found"})
+		j.fill(t, s)
+		calls, from, err := s.Ended(t.Context(), from, store.Query{Text: "found", Is: map[store.Column]string{store.Tool: "mcp.a.b"}})
+		if err != nil || len(calls) != 1 || calls[0].ID != next {
+			t.Errorf("%v, %v", calls, err)
+		}
+		if calls, _, err = s.Ended(t.Context(), from, store.Query{Is: map[store.Column]string{store.Tool: "mcp.a.b"}}); err != nil || len(calls) != 0 {
+			t.Errorf("%v, %v", calls, err)
+		}
+	})
+}
+
+func TestStats(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		s := open()
+		for i := range 20 {
+			d := did{tool: "mcp.a.quick", took: time.Duration(i+1) * time.Millisecond}
+			if i == 19 {
+				d.class = tool.ClassTimeout
+			}
+			j.write(t, d)
+		}
+		j.write(t, did{tool: "mcp.a.rare", took: time.Second})
+		j.write(t, did{tool: "mcp.a.rare", open: true})
+		j.fill(t, s)
+		got, err := s.Stats(t.Context(), store.Tool, store.Query{})
+		want := []store.Stat{{Value: "mcp.a.quick", Calls: 20, Failed: 1, P50MS: 10, P95MS: 19, MaxMS: 20},
+			{Value: "mcp.a.rare", Calls: 2, P50MS: 1000, P95MS: 1000, MaxMS: 1000}}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if _, err := s.Stats(t.Context(), "id; DROP TABLE files", store.Query{}); err == nil {
+			t.Error("any column")
+		}
+	})
+}
+
+// The file is this user's alone, and so are those beside it.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing there")
+	}
+	dir := t.TempDir()
+	j := openJournal(t, dir, persist.JournalConfig{})
+	s := stores["sqlite"](t, dir)
+	j.write(t, did{tool: "mcp.a.b"})
+	j.fill(t, s)
+	for _, name := range store.FileNames() {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+// A file that is damaged is an error that says what to do.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), store.FileName)
+	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OpenSQLite(t.Context(), path); err == nil || !strings.Contains(err.Error(), "the file is damaged: move it") {
+		t.Error(err)
+	}
+}
