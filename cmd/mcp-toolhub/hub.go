@@ -25,6 +25,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/hook"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
@@ -38,6 +39,7 @@ type hub struct {
 	group      *upstream.Group
 	journal    *persist.Journal
 	results    *payload.Store
+	records    *store.Filler // nil where there is no store
 	permission *permission
 	hubTools   []*tool.HubTool
 	surfaces   *surfaces
@@ -95,7 +97,12 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		return nil, err
 	}
 	warnOfMode(logger, s)
-	if h.journal, err = persist.Open(s.Journal, logger); err != nil {
+	journal := s.Journal
+	if s.Store {
+		h.records = store.NewFiller(openRecords(s.StateDir), journal.Dir, logger)
+		journal.Kept = h.records
+	}
+	if h.journal, err = persist.Open(journal, logger); err != nil {
 		return nil, err
 	}
 	if h.results, err = payload.Open(s.Stored, logger); err != nil {
@@ -117,6 +124,13 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	}
 	h.stopEnding = h.endKilled(s.Journal.Dir)
 	return h, nil
+}
+
+// openRecords opens the record store of a state directory.
+func openRecords(state string) func(context.Context) (store.Store, error) {
+	return func(ctx context.Context) (store.Store, error) {
+		return store.OpenSQLite(ctx, filepath.Join(state, store.FileName))
+	}
 }
 
 // newPipeline makes the pipeline. Gate and limits are those of the settings in force at each call.

@@ -197,6 +197,7 @@ func commands() []func(*app) *cobra.Command {
 		policyCommand,
 		hooksCommand,
 		journalCommand,
+		callsCommand,
 		eventsCommand,
 		evalCommand,
 		demoServerCommand,

@@ -42,6 +42,11 @@ func (m model) Problems() []string {
 	if err := m.journal.Healthy(); err != nil {
 		all = append(all, err.Error())
 	}
+	if m.records != nil {
+		if err := m.records.Healthy(); err != nil {
+			all = append(all, "the record store is behind, calls are answered and stand in the journal: "+err.Error())
+		}
+	}
 	for _, problem := range []*atomic.Pointer[string]{&m.configProblem, &m.permission.problem} {
 		if p := problem.Load(); p != nil {
 			all = append(all, *p)

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
 // ownState lists the hub's entries of the state directory. It leaves all others alone: --state-dir may name a directory that
 // holds more.
-var ownState = []string{stateKey, previousKey, grantsFile, "catalogs", "embeddings", "journal", "results", "run"}
+var ownState = append(store.FileNames(), stateKey, previousKey, grantsFile, "catalogs", "embeddings", "journal", "results", "run")
 
 // commandLine returns a command of this program for a person to paste into a terminal. It names the state directory unless
 // that is the default one of the home directory, and the program by its path unless PATH leads to it.

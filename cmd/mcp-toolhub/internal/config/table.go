@@ -21,6 +21,7 @@ type file struct {
 	hooks               []shape.Located[configuredHook]
 	journal             journal
 	stored              storedResults
+	store               string
 }
 
 type hub struct {
@@ -128,7 +129,10 @@ func fileKeys(r *reader, f *file) []shape.Field {
 		shape.Section("results", "What becomes of results that are too large for a client. Profiles may say otherwise.", resultsKeys(&f.results)...),
 		shape.Section("persist", "What the hub keeps on disk.",
 			shape.Section("journal", "The record of every call, as JSON lines.", journalKeys(&f.journal)...),
-			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...)),
+			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...),
+			shape.Key("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite keeps records.db in the state directory "+
+				"up to date, and journal files until that has them. off keeps nothing; calls then reads what the journal still has (default).",
+				shape.OneOf("off", "sqlite"), &f.store)),
 	}, topClientKeys()...)
 }
 

@@ -65,7 +65,7 @@ const (
 // stream is what Stream knows.
 type stream struct {
 	Options
-	filter *filter // nil: all
+	filter *Filter // nil: all
 	write  writer
 	take   func(Message) error
 
@@ -102,7 +102,7 @@ func Stream(ctx context.Context, o Options, take func(Message) error) error {
 		return fmt.Errorf("the format %q is not known: use %s, %s or %s", o.Format, AgentTool, CloudEvents, ACP)
 	}
 	var err error
-	if s.filter, err = newFilter(o.Filter); err != nil {
+	if s.filter, err = NewFilter("event", o.Filter); err != nil {
 		return err
 	}
 	since := o.Since
@@ -191,7 +191,7 @@ func (s *stream) wants(e persist.Entry) bool {
 			return false
 		}
 	}
-	return !s.silent && !s.last.Time.Before(s.Since) && s.filter.holds(e.Object)
+	return !s.silent && !s.last.Time.Before(s.Since) && s.filter.Holds(e.Object)
 }
 
 // find returns where an event is; nil where the journal does not have it.

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+)
+
+// story is what is known of one call. calls show -o json prints it.
+type story struct {
+	Visible    string            `json:"visible,omitempty"` // why the tool was on the caller's surface
+	Invocation tool.Invocation   `json:"invocation"`
+	Result     *tool.Result      `json:"result,omitempty"` // nil while it runs
+	Objects    []json.RawMessage `json:"objects"`          // in the order in which they came about
+
+	steps []storyStep
+}
+
+// storyStep is a line of the timeline.
+type storyStep struct {
+	at         time.Time
+	what, said string
+}
+
+func (c *callsCmd) show(ctx context.Context, id tool.InvocationID) (err error) {
+	s, _, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	told, err := readStory(ctx, s, id)
+	if err != nil {
+		return failed(err)
+	}
+	if c.json() {
+		return c.printJSON(told)
+	}
+	return c.print([]byte(printableLines(told.text())))
+}
+
+// printableLines makes a text of several lines safe for a terminal.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// readStory puts together what the store knows of a call.
+func readStory(ctx context.Context, s store.Store, id tool.InvocationID) (*story, error) {
+	lines, err := s.Lines(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	told := &story{}
+	var fault error
+	err = persist.Derive(lines, func(object json.RawMessage) bool {
+		told.Objects = append(told.Objects, object)
+		fault = told.take(object)
+		return fault == nil
+	})
+	if err = errors.Join(err, fault); err != nil {
+		return nil, fmt.Errorf("read the records of %s: %w", id, err)
+	}
+	standing, err := s.Standing(ctx, string(told.Invocation.SurfaceID))
+	if err != nil {
+		return nil, err
+	}
+	err = persist.Derive(standing, func(object json.RawMessage) bool {
+		told.surface(object)
+		return true
+	})
+	return told, err
+}
+
+// surface takes the reason why the tool was visible from the record of the surface.
+func (t *story) surface(object json.RawMessage) {
+	var r tool.SurfaceRecord
+	if json.Unmarshal(object, &r) != nil || r.Object != tool.ObjectSurface {
+		return
+	}
+	for _, l := range r.LoadedTools {
+		if l.ToolID == t.Invocation.ToolID {
+			t.Visible = "loaded: " + cmp.Or(l.Reason, r.SurfaceReason)
+			return
+		}
+	}
+	t.Visible = "not loaded on that surface: " + cmp.Or(r.SurfaceReason, "it was deferred")
+}
+
+// take takes in an object.
+func (t *story) take(object json.RawMessage) error {
+	var head tool.Head
+	if err := json.Unmarshal(object, &head); err != nil {
+		return err
+	}
+	switch head.Object {
+	case tool.ObjectInvocation:
+		t.Invocation = tool.Invocation{}
+		return json.Unmarshal(object, &t.Invocation)
+	case tool.ObjectResult:
+		t.Result = new(tool.Result)
+		return json.Unmarshal(object, t.Result)
+	case tool.ObjectPermissionDecision:
+		var r tool.PermissionDecisionRecord
+		err := json.Unmarshal(object, &r)
+		t.step(r.DecidedAt, "decision", decisionText(&r))
+		return err
+	case tool.ObjectInputMutation:
+		var r tool.InputMutationRecord
+		err := json.Unmarshal(object, &r)
+		t.step(r.CreatedAt, "input changed", said("by", strings.TrimSpace(r.SourceType+" "+r.SourceRef), "fields", strings.Join(r.ChangedFields, ", "), "because", r.Reason))
+		return err
+	case tool.ObjectHook:
+		var r tool.HookRecord
+		err := json.Unmarshal(object, &r)
+		t.step(r.EndedAt, "hook", said("", compact(r.Matcher), "at", r.Event, "took", r.EndedAt.Sub(r.StartedAt).String(), "permission", compact(r.Permission), "stop", compact(r.Stop)))
+		return err
+	case tool.ObjectProgress:
+		var r tool.ProgressRecord
+		err := json.Unmarshal(object, &r)
+		t.step(r.Timestamp, "progress", r.Message)
+		return err
+	case tool.ObjectEvent:
+		var e tool.Event
+		err := json.Unmarshal(object, &e)
+		t.event(&e)
+		return err
+	}
+	return nil
+}
+
+// event adds an event, unless the record that it is about says more.
+func (t *story) event(e *tool.Event) {
+	switch e.EventType {
+	case tool.EventPermissionDecided, tool.EventHookPreStarted, tool.EventHookPreCompleted, tool.EventHookPostStarted,
+		tool.EventHookPostCompleted, tool.EventInvocationProgress, tool.EventResultCreated:
+		return
+	}
+	t.step(e.Time, strings.TrimPrefix(strings.TrimPrefix(string(e.EventType), "tool."), "invocation."), compact(e.Data))
+}
+
+func (t *story) step(at time.Time, what, said string) {
+	t.steps = append(t.steps, storyStep{at, what, said})
+}
+
+// decisionText says what was decided, by which rule, and by whom.
+func decisionText(r *tool.PermissionDecisionRecord) string {
+	return string(r.Behavior) + said("", "", "by", strings.TrimSpace(r.Source+" "+r.Mode), "rules", strings.Join(r.RuleRefs, ", "),
+		"because", compact(r.Reason), "policy", strings.Join(r.PolicyRefs, ", "))
+}
+
+// said writes names and values, without those that are "".
+func said(pairs ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		b.WriteString("  " + strings.TrimSpace(pairs[i]+" "+pairs[i+1]))
+	}
+	return b.String()
+}
+
+// compact writes data as JSON; "" where there is none.
+func compact(data map[string]any) string {
+	if len(data) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(data)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// text is the story for a person.
+func (t *story) text() string {
+	v := &t.Invocation
+	var b strings.Builder
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-12s%s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&b, "%s  %s  %s\n", v.InvocationID, v.ToolID, v.Status)
+	client := ""
+	if v.Client != nil {
+		client = strings.TrimSpace(v.Client.Name + " " + v.Client.Version)
+	}
+	row("caller", strings.TrimSpace(v.ActorRef+said("client", client, "profile", v.Profile)))
+	row("surface", string(v.SurfaceID)+said("", t.Visible))
+	row("began", v.CreatedAt.Local().Format("2006-01-02 15:04:05.000 MST"))
+	row("part of", string(v.ParentInvocationID)+said("batch", v.Batch))
+	for _, m := range v.ExternalMappings {
+		row(m.Role, strings.TrimSpace(said("server", m.ServerID, "tool", m.ToolName, "id", m.JSONRPCRequestID, "session", m.SessionID, "protocol", m.ProtocolVersion)))
+	}
+	row("input", cmp.Or(string(v.ModelInput), v.ModelInputRef))
+	if changed := v.PermissionInput; len(changed) > 0 {
+		b.WriteString(udiff.Unified("as the caller wrote it", "as it ran", indented(v.ModelInput), indented(changed)))
+	}
+	b.WriteByte('\n')
+	for _, s := range t.steps {
+		fmt.Fprintf(&b, "%+11.3f ms  %-16s  %s\n", float64(s.at.Sub(v.CreatedAt).Microseconds())/1000, s.what, strings.TrimSpace(s.said))
+	}
+	b.WriteByte('\n')
+	if r := t.Result; r == nil {
+		row("result", "none so far")
+	} else {
+		row("result", strings.TrimSpace(string(r.Status)+said("", r.Summary)))
+		if r.Error != nil {
+			row("error", fmt.Sprintf("%s (%s): %s", r.Error.ErrorClass, r.Error.ErrorCode, r.Error.Message))
+		}
+		row("content", cmp.Or(string(r.Content), string(r.StructuredContent)))
+		row("reference", r.ContentRef)
+	}
+	return b.String()
+}
+
+func indented(text json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return string(text) + "\n"
+	}
+	return b.String() + "\n"
+}
