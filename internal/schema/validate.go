@@ -38,16 +38,19 @@ func (e *Invalid) Error() string {
 }
 
 // Summary is Error without the advice.
-func (e *Invalid) Summary() string {
+func (e *Invalid) Summary() string { return e.summary("the arguments", "argument") }
+
+// summary calls the whole value and its parts so.
+func (e *Invalid) summary(whole, part string) string {
 	var text strings.Builder
 	for i, p := range e.Problems {
 		if i > 0 {
 			text.WriteString("; ")
 		}
 		if p.Path == "" {
-			text.WriteString("the arguments ")
+			text.WriteString(whole + " ")
 		} else {
-			fmt.Fprintf(&text, "argument %q ", readable(p.Path))
+			fmt.Fprintf(&text, "%s %q ", part, readable(p.Path))
 		}
 		text.WriteString(p.Message)
 	}

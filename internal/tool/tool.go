@@ -38,6 +38,7 @@ const (
 	ValidateReject Validate = "reject" // the call ends as schema_validation_failed before anything runs (default)
 	ValidateWarn   Validate = "warn"   // the call goes on; an event records the fault
 	ValidateOff    Validate = "off"    // the schema is not looked at
+	ValidateFail   Validate = "fail"   // of results alone: the call fails
 )
 
 // Tool is one callable tool as a catalog admitted it. It is immutable once published.
@@ -53,6 +54,7 @@ type Tool struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	SchemaDigest string // Digest of InputSchema
+	OutputDigest string // Digest of OutputSchema
 
 	// Internal are the arguments that hooks and people may set and models neither see nor send, as JSON pointers where "*" stands for every
 	// element of an array. Runtime is InputSchema with them, nil where there are none.
@@ -64,7 +66,9 @@ type Tool struct {
 	Description string // decoded, for people and search
 	Tags        []string
 	Validate    Validate // "" means ValidateReject
-	Repairs     []Repair
+	// ValidateOutput says what happens to a result that the output schema refuses: ValidateWarn (default), ValidateFail or ValidateOff.
+	ValidateOutput Validate
+	Repairs        []Repair
 
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
 }

@@ -60,13 +60,16 @@ func (f *Facts) InputContract() InputContract {
 
 // OutputContract is the tool's tool_output_contract. An MCP tool may answer with any content there is.
 func (f *Facts) OutputContract() OutputContract {
-	schema := objectOnly(f.declared.OutputSchema)
+	schema, validation := objectOnly(f.declared.OutputSchema), tool.Validate("")
+	if schema != nil {
+		validation = cmp.Or(f.declared.ValidateOutput, tool.ValidateWarn)
+	}
 	policy := passThrough
 	if f.state.MaxInlineChars > 0 && f.state.Excess != "" {
 		policy = f.state.Excess
 	}
 	return OutputContract{
-		Head: tool.HeadOf(tool.ObjectOutputContract), Schema: schema, Structured: schema != nil,
+		Head: tool.HeadOf(tool.ObjectOutputContract), Schema: schema, Structured: schema != nil, Validation: validation,
 		ContentTypes: []string{"text", "image", "audio", "resource", "resource_link"},
 		MediaModes:   []string{"inline", "reference"}, SizePolicy: policy, MaxInline: f.maxInlineChars(),
 		Rendering: "model_content_is_the_result",

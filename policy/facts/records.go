@@ -68,6 +68,7 @@ type OutputContract struct {
 	tool.Head
 	Schema       json.RawMessage `json:"output_schema,omitempty"`
 	Structured   bool            `json:"structured"`
+	Validation   tool.Validate   `json:"validation,omitempty"` // what happens to a result that the schema refuses; "" without one
 	ContentTypes []string        `json:"content_types"`
 	MediaModes   []string        `json:"media_modes"`
 	SizePolicy   string          `json:"result_size_policy"`

@@ -304,8 +304,10 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 		Native:      c.name,
 		Declaration: c.declaration,
 		Tags:        a.tags,
-		Validate:    tool.Validate(a.cfg.Validate),
 		Repairs:     c.repairs,
+		Validate:    tool.Validate(a.cfg.Validate),
+
+		ValidateOutput: tool.Validate(a.cfg.ValidateOutput),
 	}
 	members, _ := rawjson.ReadObject(c.declaration) // it is an object
 	get := func(name string) []byte {
@@ -314,6 +316,9 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 	}
 	t.InputSchema, t.OutputSchema = get("inputSchema"), get("outputSchema")
 	t.SchemaDigest = tool.Digest(t.InputSchema)
+	if t.OutputSchema != nil {
+		t.OutputDigest = tool.Digest(t.OutputSchema)
+	}
 	if c.runtime != nil {
 		t.Internal, t.Runtime, t.RuntimeDigest = c.internal, c.runtime, tool.Digest(c.runtime)
 	}

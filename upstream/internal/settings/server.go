@@ -32,6 +32,8 @@ type Server struct {
 	Tags     []string // given to every tool of the server
 	Validate string   // "off", "warn" or "reject" (default)
 
+	ValidateOutput string // "off", "warn" (default) or "fail"
+
 	// Lazy servers are started by the first call to one of their tools, as soon as it is known which tools they have.
 	Lazy bool
 

@@ -55,7 +55,7 @@ func parseDeclaration(text string) (*tool.Tool, error) {
 	return &tool.Tool{
 		Name: tool.Name(Name + "." + d.Name), Server: Name, Native: d.Name, Declaration: compact.Bytes(),
 		InputSchema: d.InputSchema, OutputSchema: d.OutputSchema, SchemaDigest: tool.Digest(d.InputSchema),
-		Title: d.Title, Description: d.Description,
+		OutputDigest: tool.Digest(d.OutputSchema), Title: d.Title, Description: d.Description,
 	}, nil
 }
 

@@ -92,7 +92,7 @@ type serverReader struct {
 func (r serverReader) config(id string) upstream.ServerConfig {
 	v := &r.entry.Value
 	c := upstream.ServerConfig{ID: id, Disabled: v.disabled, Trust: v.trust, Tags: v.tags, Validate: v.validate,
-		MaxParallel: v.maxParallel, MaxQueued: v.maxQueued, Strict: v.scheduling == "strict",
+		ValidateOutput: v.validateOutput, MaxParallel: v.maxParallel, MaxQueued: v.maxQueued, Strict: v.scheduling == "strict",
 		Lazy: v.start == "lazy", IdleStop: v.idleStop.Value, HideWhenDown: v.whenDown == "hide",
 		Isolated: v.isolation == "session", SessionIdle: v.sessionIdle.Value, MaxSessions: v.maxSessions.Value}
 	if c.Isolated {

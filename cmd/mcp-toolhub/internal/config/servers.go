@@ -21,6 +21,7 @@ type server struct {
 	disabled, trust         bool
 	tags                    []string
 	validate                string
+	validateOutput          string
 	maxParallel, maxQueued  int
 	start, whenDown         string
 	limits                  upstream.Limits
@@ -45,7 +46,8 @@ type toolTimeout struct {
 // serverShape is an entry of mcpServers or servers.
 func serverShape() shape.Object[server] {
 	return shape.Object[server]{Fields: serverKeys, Unknown: "known here: command, args, env, cwd, type, url, headers, disabled, " +
-		"trust, tags, timeouts, validate, max_parallel, max_queued, scheduling, start, idle_stop, isolation, session_idle, max_sessions, when_down, limits",
+		"trust, tags, timeouts, validate, validate_output, max_parallel, max_queued, scheduling, start, idle_stop, isolation, " +
+		"session_idle, max_sessions, when_down, limits",
 		Extra: shape.Schema{"anyOf": []shape.Schema{{"required": []string{"command"}}, {"required": []string{"url"}},
 			{"required": []string{"httpUrl"}}, {"required": []string{"serverUrl"}}}}}
 }
@@ -73,6 +75,9 @@ func serverKeys(s *server) []shape.Field {
 		shape.Key("tags", "Words given to every tool of this server.", shape.List[string]{Of: plainText}, &s.tags),
 		shape.Key("validate", "What happens to arguments that a tool's input schema refuses (default reject).",
 			shape.OneOf("off", "warn", "reject"), &s.validate),
+		shape.Key("validate_output", "What happens to results whose structuredContent a tool's output schema refuses (default warn: they pass, "+
+			"and the record says what is wrong).",
+			shape.OneOf("off", "warn", "fail"), &s.validateOutput),
 		shape.Key("max_parallel", "Calls that this server executes at the same time (default 100). Others wait for their turn.",
 			shape.Integer[int]{Min: 1, Max: maxCount}, &s.maxParallel),
 		shape.Key("max_queued", "Calls that may wait for this server (default 1000). Further ones are refused.",

@@ -42,6 +42,10 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		return nil
 	}
 	inv.final = tool.StatusSucceeded
+	if err := p.validator.checkOutput(inv); err != nil {
+		inv.fail(err)
+		inv.mapFailure()
+	}
 	return nil
 }
 
@@ -49,6 +53,9 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 func (inv *invocation) mapFailure() {
 	f := inv.failure
 	c := classOf(f.Class)
+	if f.Code == codeInvalidOutput {
+		c.status, c.recoverability = tool.StatusFailed, recoverNone // the tool has run, and no other arguments mend that
+	}
 	if inv.final = c.status; inv.yielded {
 		inv.final = tool.StatusYielded
 	}

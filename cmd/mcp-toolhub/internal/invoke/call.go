@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -152,10 +153,11 @@ func holdsAt(value []byte, steps []string) (found bool) {
 	return found
 }
 
-// validator checks arguments against the input schemas of tools.
+// validator checks arguments against the input schemas of tools, and results against their output schemas.
 type validator struct {
 	schemas *schema.Cache
 	logger  *slog.Logger
+	warned  sync.Map // names of tools whose results do not fit: the log has one line of each
 }
 
 // check checks arguments against the input schema of the invocation's tool.

@@ -189,7 +189,7 @@ func New(o Options) (*Pipeline, error) {
 	if o.Digest == nil {
 		o.Digest = seal.Digest(nil, "")
 	}
-	p := &Pipeline{opts: o, validator: &validator{o.Schemas, o.Logger}, scheduler: newScheduler(o.Limits), phases: phases()}
+	p := &Pipeline{opts: o, validator: &validator{schemas: o.Schemas, logger: o.Logger}, scheduler: newScheduler(o.Limits), phases: phases()}
 	p.approver = &approver{opts: &p.opts, arguments: p.validator}
 	return p, nil
 }

@@ -1,0 +1,57 @@
+package invoke
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// codeInvalidOutput is the error_code of a call whose result does not fit the tool's output schema, where that counts as a failure.
+const codeInvalidOutput = "invalid_output"
+
+// checkOutput checks the structuredContent of a success: "Servers MUST provide structured results that conform to this schema." The
+// record says what is wrong. The error is a *tool.Failure where the config wants one.
+func (v *validator) checkOutput(inv *invocation) error {
+	t := inv.listed.Tool
+	if t.OutputSchema == nil || t.ValidateOutput == tool.ValidateOff || inv.outcome.Task != "" {
+		return nil
+	}
+	invalid := v.invalidOutput(inv)
+	if invalid == nil {
+		return nil
+	}
+	mode := cmp.Or(t.ValidateOutput, tool.ValidateWarn)
+	inv.record.Event(tool.EventInvocationValidationFailed,
+		map[string]any{"checked": "output", "problems": invalid.Problems, "mode": string(mode)}, inv.now())
+	if mode == tool.ValidateFail {
+		return &tool.Failure{Class: tool.ClassSchemaValidationFailed, Code: codeInvalidOutput, Message: "the tool has run, and its result is " +
+			"not passed on: " + invalid.OutputSummary() + ". Check what it did before you call it again."}
+	}
+	if _, warned := v.warned.LoadOrStore(t.Name, true); !warned {
+		v.logger.Warn("results of a tool do not fit its output schema: clients that check them may refuse them", "tool", t.Name,
+			"invocation", inv.id, "problem", invalid.OutputSummary())
+	}
+	return nil
+}
+
+// invalidOutput returns what the output schema has against the result; nil where it has nothing.
+func (v *validator) invalidOutput(inv *invocation) *schema.Invalid {
+	t := inv.listed.Tool
+	structured, ok := inv.outcome.Object.Get("structuredContent")
+	if !ok {
+		return &schema.Invalid{Problems: []schema.Problem{{Message: "is missing"}}}
+	}
+	s, err := v.schemas.Get(t.OutputDigest, t.OutputSchema)
+	if err != nil { // admission removes schemas that do not compile
+		v.logger.Warn("output schema does not compile: results are not checked", "tool", t.Name, "error", err)
+		return nil
+	}
+	var invalid *schema.Invalid
+	if err = s.ValidateOutput(structured); err == nil || errors.As(err, &invalid) {
+		return invalid
+	}
+	return &schema.Invalid{Problems: []schema.Problem{{Message: fmt.Sprintf("cannot be checked: %v", err)}}}
+}
