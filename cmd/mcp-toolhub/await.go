@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -20,6 +21,8 @@ type want struct {
 
 	tool    string // any name of the one tool that the command needs; "" where it wants all
 	profile string // of tool
+
+	change func(*config.Settings) // may be nil
 }
 
 // unlistedWait bounds the wait for servers that have never listed their tools, where others have: they may be new, or may
@@ -28,7 +31,12 @@ const unlistedWait = 5 * time.Second
 
 // withHub runs do with a hub that has what the command wants, or that cannot get it.
 func (a *app) withHub(ctx context.Context, w want, do func(*hub) error) error {
-	h, err := a.openHub(ctx, a.quiet)
+	h, err := a.openHub(ctx, func(s *config.Settings) {
+		a.quiet(s)
+		if w.change != nil {
+			w.change(s)
+		}
+	})
 	if err != nil {
 		return err
 	}

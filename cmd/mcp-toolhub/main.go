@@ -196,6 +196,7 @@ func commands() []func(*app) *cobra.Command {
 		approvalsCommand,
 		policyCommand,
 		hooksCommand,
+		callsCommand,
 		journalCommand,
 		callsCommand,
 		eventsCommand,

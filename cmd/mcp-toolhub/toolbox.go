@@ -27,8 +27,9 @@ import (
 type ownTools struct {
 	hub     *hub
 	profile string
-	ask     tool.Asker      // puts the hub's questions to whoever sits at the terminal; nil where nobody does
-	meta    json.RawMessage // of its calls
+	ask     tool.Asker        // puts the hub's questions to whoever sits at the terminal; nil where nobody does
+	meta    json.RawMessage   // of its calls
+	replays tool.InvocationID // the call that is made again; "" for none
 }
 
 // localActor returns the caller of the commands: the user who runs this process.
@@ -97,8 +98,12 @@ func (o ownTools) call(ctx context.Context, name string, args json.RawMessage, p
 	if err := o.hub.permission.serve(ctx, o.hub.settings()); err != nil {
 		return nil, err
 	}
-	outcome := o.hub.pipeline.Invoke(ctx, &invoke.Call{Surface: surface, Name: name, Params: callParams(name, args, o.meta), Arguments: args, Meta: o.meta,
-		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask})
+	call := invoke.Call{Surface: surface, Name: name, Params: callParams(name, args, o.meta), Arguments: args, Meta: o.meta,
+		Method: "tools call", Actor: localActor(), Session: tool.Session{Key: "cli", Name: "cli"}, Progress: progress, Ask: o.ask}
+	if o.replays != "" {
+		call.Method, call.NativeCallID = "calls replay", rawjson.Quote(string(o.replays))
+	}
+	outcome := o.hub.pipeline.Invoke(ctx, &call)
 	if outcome.Err != nil {
 		if _, ok := surface.Resolve(name); !ok {
 			outcome.Err = &tool.RPCError{Code: outcome.Err.Code, Data: outcome.Err.Data,

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+)
+
+const exportHelp = `Write calls to a file, newest first.
+
+Formats: jsonl has one JSON object a line for each call: what calls list -o json prints of it,
+and in objects all its records of Agent Tool 0.2.0. csv has one row a call, with a first row
+of titles.
+`
+
+// exportCmd runs the command "calls export".
+type exportCmd struct {
+	*callsCmd
+	format, output string
+}
+
+func exportCommand(calls *callsCmd) *cobra.Command {
+	c := &exportCmd{callsCmd: calls}
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write calls to a file: JSON lines or CSV", Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
+		Example: "  mcp-toolhub calls export --since yesterday --format csv --output calls.csv",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.filterFlags(cmd.Flags())
+	cmd.Flags().StringVar(&c.filter, "filter", "", "calls that this CEL `expression` is true of")
+	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl or csv")
+	cmd.Flags().StringVar(&c.output, "output", "-", "the `file` to write; - for stdout")
+	return cmd
+}
+
+func (c *exportCmd) run(ctx context.Context) (err error) {
+	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines, "csv": csvRows}[c.format]
+	if write == nil {
+		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl or csv", c.format)}
+	}
+	q, filter, err := c.query()
+	if err != nil {
+		return err
+	}
+	s, _, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return failed(c.toFile(func(out io.Writer) error {
+		w := write(ctx, s, out)
+		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())
+	}))
+}
+
+// eachCall yields the calls that the query and the filter mean, and holds few of them at a time.
+func eachCall(ctx context.Context, s store.Store, q store.Query, filter *events.Filter, yield func(*store.Call) error) error {
+	const page = 500
+	for q.Limit = page; ; {
+		calls, err := s.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		kept, err := filtered(calls, filter)
+		for i := range kept {
+			if err == nil {
+				err = yield(&kept[i])
+			}
+		}
+		if err != nil || len(calls) < page {
+			return err
+		}
+		q.Before = &calls[len(calls)-1]
+	}
+}
+
+// toFile gives write the output. A file is there once it is whole, and for its owner alone to read.
+func (c *exportCmd) toFile(write func(io.Writer) error) error {
+	if c.output == "-" {
+		out := bufio.NewWriter(c.std.out)
+		return errors.Join(write(out), out.Flush())
+	}
+	f, err := os.CreateTemp(filepath.Dir(c.output), statefile.Unfinished+"*")
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	if err = errors.Join(write(out), out.Flush(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), c.output)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// callWriter writes calls in a format.
+type callWriter struct {
+	call func(*store.Call) error
+	end  func() error
+}
+
+func jsonLines(ctx context.Context, s store.Store, out io.Writer) callWriter {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return callWriter{func(c *store.Call) error {
+		lines, err := s.Lines(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		whole := struct {
+			*store.Call
+			Objects []json.RawMessage `json:"objects"`
+		}{Call: c}
+		err = persist.Derive(lines, func(object json.RawMessage) bool {
+			whole.Objects = append(whole.Objects, object)
+			return true
+		})
+		return errors.Join(err, encoder.Encode(whole))
+	}, func() error { return nil }}
+}
+
+func csvRows(_ context.Context, _ store.Store, out io.Writer) callWriter {
+	w := csv.NewWriter(out)
+	titles := w.Write([]string{"invocation_id", "created_at", "ended_at", "latency_ms", "tool_id", "server", "actor_ref", "client", "profile",
+		"status", "error_class"})
+	return callWriter{func(c *store.Call) error {
+		ended, took := "", ""
+		if c.Ended != nil {
+			ended, took = c.Ended.Format(time.RFC3339Nano), strconv.FormatFloat(*c.LatencyMS, 'f', -1, 64)
+		}
+		row := []string{string(c.ID), c.Created.Format(time.RFC3339Nano), ended, took, c.Tool, c.Server, c.Actor, c.Client, c.Profile,
+			string(c.Status), c.Class}
+		for i, cell := range row {
+			if strings.IndexAny(cell, "=+-@\t\r") == 0 {
+				row[i] = "'" + cell // or a spreadsheet would run what a client calls itself
+			}
+		}
+		return w.Write(row)
+	}, func() error { w.Flush(); return errors.Join(titles, w.Error()) }}
+}
