@@ -188,6 +188,9 @@ func (c approvalsCmd) show(ctx context.Context, id string) error {
 		if v.Cut {
 			line("", "(cut)")
 		}
+		if v.Waiting > 1 {
+			line("counts for", fmt.Sprintf("%d calls like this", v.Waiting))
+		}
 		line("suggested", string(v.Suggest))
 		line("remembered", v.Covers)
 		line("expires", v.Expires.Format(time.RFC3339))

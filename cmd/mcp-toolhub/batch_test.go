@@ -65,7 +65,8 @@ func TestBatchThroughTheHub(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ready")
 	hub := startHub(t, "hub.json", configText(t, map[string]any{"s": with(child(upstreamtest.Script{Tools: batchTools}), "trust", true)}, map[string]any{
-		"hub": map[string]any{"http": map[string]any{"max_body_bytes": 8 << 20}},
+		"hub":      map[string]any{"http": map[string]any{"max_body_bytes": 8 << 20}},
+		"profiles": map[string]any{"cut": map[string]any{"results": map[string]any{"max_inline_tokens": 500}}},
 		"policy": map[string]any{"mode": "accept_all", "rules": []any{
 			map[string]any{"match": "mcp.s.note", "when": `arguments.text == "no"`, "then": "deny"}}},
 		"hooks": []any{map[string]any{"name": "stop", "event": "pre_tool_use", "match": "mcp.s.echo",
@@ -126,6 +127,11 @@ func TestBatchThroughTheHub(t *testing.T) {
 		if omitted := name == "results too large"; omitted != (c.want != "" && got.StructuredContent.Results[1].Omitted > 5000000) {
 			t.Errorf("%s: %+v", name, got.StructuredContent.Results[1].Omitted)
 		}
+	}
+	cut := wireHTTP(t, hub.url+"/mcp/p/cut", rev2025).open().batch(`{"calls":[{"id":"a","name":"mcp.s.raw","arguments":{"result":{"content":[],` +
+		`"structuredContent":{"x":"of a large result","y":"` + large[:10000] + `"}}}},{"id":"b","name":"mcp.s.echo","arguments_from":{"text":{"call":"a","pointer":"/x"}}}]}`)
+	if text := fmt.Sprint(cut.Content); cut.IsError || !strings.Contains(readJournal(t, hub.cmd.Dir), `"model_input":{"text":"of a large result"}`) {
+		t.Errorf("an argument from a result that the client gets a part of: %s", text)
 	}
 	if got := w.result("mcp.s.note", `{"text":"yes"}`, ""); !strings.Contains(got, `{"notes":["yes","yes"]}`) {
 		t.Errorf("these writes reached the server: %s", got)

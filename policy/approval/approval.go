@@ -454,6 +454,13 @@ func (t *Ticket) Expires() time.Time { return t.question.view.Expires }
 // Parent is the invocation that has yielded the ticket's place; "" where the place is a new one.
 func (t *Ticket) Parent() tool.InvocationID { return t.parent }
 
+// Waiting is how many calls the answer is for at this moment.
+func (t *Ticket) Waiting() int {
+	t.approvals.mu.Lock()
+	defer t.approvals.mu.Unlock()
+	return t.question.waiting
+}
+
 // Done is closed when the question is settled.
 func (t *Ticket) Done() <-chan struct{} { return t.question.done }
 

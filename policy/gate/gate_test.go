@@ -352,7 +352,7 @@ func FuzzMessage(f *testing.F) {
 			t.Skip(err)
 		}
 		d := g.Engine().Decide(t.Context(), r)
-		text := gate.Message(&r, &d)
+		text := gate.Message(gate.Asked{Request: &r, Decision: &d})
 		risks := 0
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "Risk: ") {

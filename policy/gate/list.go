@@ -15,6 +15,7 @@ import (
 type Asked struct {
 	Request  *policy.Request
 	Decision *tool.PermissionDecision
+	Times    int // how many equal calls the answer is for; 0 is 1
 }
 
 // Alike is equal for calls that one question can be about: of one tool, and asked about for one reason.
@@ -34,11 +35,18 @@ const AskEach = "ask_each"
 func ListMessage(calls []Asked) string {
 	first := calls[0]
 	var b strings.Builder
+	times := 0
+	for _, c := range calls {
+		times += max(c.Times, 1)
+	}
 	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run %d times, in one batch?\n", ToolName(first.Request.Tool.Name),
-		Plain(first.Request.Tool.Server, maxShownWords), len(calls))
+		Plain(first.Request.Tool.Server, maxShownWords), times)
 	for i, c := range calls {
 		brief, whole := shortened(Mask(c.Request.Input, c.Request.Facts), c.Request.Targets)
 		fmt.Fprintf(&b, "%d: %s", i+1, brief)
+		if c.Times > 1 {
+			fmt.Fprintf(&b, "; %d times", c.Times)
+		}
 		for j := range c.Request.Targets[:min(len(c.Request.Targets), maxListedTargets)] {
 			b.WriteString("; aimed at " + TargetLine(&c.Request.Targets[j]))
 		}
@@ -55,6 +63,9 @@ func ListMessage(calls []Asked) string {
 	}
 	if f := first.Request.Facts; f != nil {
 		fmt.Fprintf(&b, "Risk: %s; %s\n", f.Risk.Value, effect(f))
+	}
+	if a, _ := tool.AgentOf(first.Request.Meta); a != nil { // which is that of the batch
+		fmt.Fprintf(&b, "%s: %s\n", callersWords, AgentLine(a))
 	}
 	b.WriteString("The answer is for all of them. To see each call whole, choose to be asked about each.")
 	return b.String()

@@ -78,16 +78,20 @@ func Suggested(r *policy.Request, d *tool.PermissionDecision) string {
 	return ""
 }
 
-// Message is the question of the decision d about r, in plain text. Some clients show its beginning and some its end, so the
+// Message is the question about a call, in plain text. Some clients show its beginning and some its end, so the
 // first three lines are short and say what matters most (the tool and its server, the arguments, and why a person is asked), and
 // a usual question fits a terminal of 24 lines together with its answers. All the rest is shown by the queue.
 //
 // What the hub says stands at the beginning of a line; what a stranger wrote stands in one line behind it, quoted, cut, and
 // with everything invisible made visible, so that none of it can be taken for the hub's words.
-func Message(r *policy.Request, d *tool.PermissionDecision) string {
+func Message(a Asked) string {
+	r, d, times := a.Request, a.Decision, ""
+	if a.Times > 1 {
+		times = fmt.Sprintf(" %d times", a.Times)
+	}
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%s: %s\n", label, text) }
-	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run?\n", ToolName(r.Tool.Name), Plain(r.Tool.Server, maxShownWords))
+	fmt.Fprintf(&b, "mcp-toolhub asks: may %s (server %s) run%s?\n", ToolName(r.Tool.Name), Plain(r.Tool.Server, maxShownWords), times)
 	arguments := Mask(r.Input, r.Facts)
 	brief, whole := shortened(arguments, r.Targets)
 	line("Arguments", brief)
@@ -101,7 +105,7 @@ func Message(r *policy.Request, d *tool.PermissionDecision) string {
 		line("Suggested", suggested)
 	}
 	if a, _ := tool.AgentOf(r.Meta); a != nil {
-		line("The caller's own words of itself, which nobody has checked", AgentLine(a))
+		line(callersWords, AgentLine(a))
 	}
 	for _, t := range r.Targets[:min(len(r.Targets), maxShownTargets)] {
 		t.Twins()
@@ -197,6 +201,9 @@ func DescriptionLine(t *tool.Tool) string {
 	}
 	return quoted(t.Description, maxShownWords)
 }
+
+// callersWords stands before an AgentLine in a question.
+const callersWords = "The caller's own words of itself, which nobody has checked"
 
 // AgentLine is what a caller says of itself, for people; "" where it says nothing.
 func AgentLine(a *tool.Agent) string {

@@ -31,7 +31,7 @@ func TestAQuestionBeginsWithWhatMatters(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := g.Engine().Decide(t.Context(), r)
-		text := gate.Message(&r, &d)
+		text := gate.Message(gate.Asked{Request: &r, Decision: &d})
 		lines := strings.Split(text, "\n")
 		if lines[0] != "mcp-toolhub asks: may mcp.files.write_file (server files) run?" || lines[1] != "Arguments: "+want ||
 			!strings.HasPrefix(lines[2], "Why: ") {
@@ -86,7 +86,7 @@ func TestAUsualQuestionFitsATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := g.Engine().Decide(t.Context(), r)
-	rows, text := 0, strings.ReplaceAll(gate.Message(&r, &d), dir, "/home/ann/project")
+	rows, text := 0, strings.ReplaceAll(gate.Message(gate.Asked{Request: &r, Decision: &d}), dir, "/home/ann/project")
 	for line := range strings.Lines(text) {
 		rows += 1 + len(line)/76
 	}

@@ -41,8 +41,8 @@ func TestSuggest(t *testing.T) {
 		if choice != c.want || (why == "") != (c.want == "") {
 			t.Errorf("%s: %q because %q", name, choice, why)
 		}
-		if got := strings.Contains(gate.Message(&r, &d), "\nSuggested: "); got != (c.want != "") {
-			t.Errorf("%s: the question:\n%s", name, gate.Message(&r, &d))
+		if got := strings.Contains(gate.Message(gate.Asked{Request: &r, Decision: &d}), "\nSuggested: "); got != (c.want != "") {
+			t.Errorf("%s: the question:\n%s", name, gate.Message(gate.Asked{Request: &r, Decision: &d}))
 		}
 	}
 }

@@ -36,7 +36,11 @@ type member struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when outcome is set
 	invoke.Outcome
+	whole rawjson.Object // the tool's result where the outcome has a part of it
 }
+
+// Whole keeps the result of the tool, from which arguments of later calls come.
+func (m *member) Whole(result rawjson.Object) { m.whole = result }
 
 // failed reports whether the call has not succeeded. It is called after done.
 func (m *member) failed() bool { return m.Status != tool.StatusSucceeded }
@@ -110,7 +114,7 @@ func (b *batch) runMember(ctx context.Context, m *member) {
 	}}
 	m.Outcome = b.Invoke(ctx, &invoke.Call{Surface: e.Surface, Name: m.Name, Params: params(m.Name, arguments), Arguments: arguments,
 		Meta: e.Meta, Hop: e.Hop, Method: "tools/call", Actor: e.Actor, Session: e.Session, SelectionRef: m.SelectionRef, Loaded: e.Loaded,
-		Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling})
+		Ask: e.Ask, InputByRetry: e.InputByRetry, Notify: e.Notify, Progress: b.reporting.of(m.ID), Hears: e.Hears, Member: sibling, Cut: m})
 	b.asks.Ended(sibling)
 	if holds {
 		<-b.places
@@ -224,7 +228,11 @@ func (b *batch) fill(m *member) (json.RawMessage, *tool.Failure) {
 		if source.failed() {
 			return m.Arguments, missing("that ended as " + string(source.Status))
 		}
-		result, ok := structured(source.Object)
+		answer := source.Object
+		if source.whole.Text() != nil {
+			answer = source.whole
+		}
+		result, ok := structured(answer)
 		if !ok {
 			return m.Arguments, missing("that has no structured result")
 		}

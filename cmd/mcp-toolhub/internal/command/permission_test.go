@@ -112,7 +112,7 @@ func TestCommands(t *testing.T) {
 	}
 	r := p.request(t, "", "lister")
 	d := p.gate.Engine().Decide(t.Context(), r)
-	if text := gate.Message(&r, &d); !strings.Contains(text, "\nGets of the environment: HOME PATH\n") || strings.Contains(text, "server's own") {
+	if text := gate.Message(gate.Asked{Request: &r, Decision: &d}); !strings.Contains(text, "\nGets of the environment: HOME PATH\n") || strings.Contains(text, "server's own") {
 		t.Errorf("the question is\n%s", text)
 	}
 	if r := p.request(t, "", "innocent"); !r.Targets[0].Has(target.Wrapper) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -37,6 +38,7 @@ type acpCall struct {
 	announced bool
 	ends      bool            // the event of its end is wanted, and so its result
 	said      string          // why it is asked about, or the last report of its progress
+	waits     bool            // as the last report says
 	choices   []policy.Choice // that a person has
 }
 
@@ -114,7 +116,7 @@ func (a *acp) message(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMes
 		var p tool.ProgressRecord
 		if json.Unmarshal(e.Object, &p) == nil && p.Message != "" {
 			if c := a.calls[p.InvocationID]; c != nil {
-				c.said = p.Message
+				c.said, c.waits = p.Message, p.Status != tool.StatusRunning
 			}
 		}
 	case tool.ObjectResult:
@@ -150,13 +152,17 @@ func (a *acp) event(e persist.Entry, ev *tool.Event, wanted bool) (json.RawMessa
 		return c.update(toolCall{Status: acpInProgress})
 	case tool.EventInvocationProgress:
 		u := toolCall{Status: acpInProgress}
+		if c.waits {
+			u.Status = acpPending
+		}
 		if c.said != "" {
 			u.Content = []json.RawMessage{textContent(c.said)}
 		}
 		return c.update(u)
 	case tool.EventPermissionRequested:
-		approval, _ := ev.Data["approval_id"].(string)
-		return c.ask(approval)
+		if approval, _ := ev.Data["approval_id"].(string); approval != "" { // none where nobody could be asked
+			return c.ask(approval)
+		}
 	case tool.EventInvocationSucceeded, tool.EventInvocationFailed, tool.EventInvocationCanceled, tool.EventInvocationTimedOut,
 		tool.EventInvocationYielded:
 		c.ends = true // what to tell of it stands in the result, which comes with another event
@@ -331,6 +337,9 @@ func isBlock(block []byte) bool {
 	needs := map[string][]string{"text": {"text"}, "image": {"data", "mimeType"}, "audio": {"data", "mimeType"},
 		"resource_link": {"name", "uri"}, "resource": {"uri"}}[kind]
 	if kind == "resource" {
+		if !fits(block) {
+			return false
+		}
 		block = rawjson.GetObject(block, "resource")
 		_, text := rawjson.GetString(block, "text")
 		_, blob := rawjson.GetString(block, "blob")
@@ -343,7 +352,24 @@ func isBlock(block []byte) bool {
 			return false
 		}
 	}
-	return len(needs) > 0
+	return len(needs) > 0 && fits(block)
+}
+
+// fits reports whether the members of a block or resource that may be missing are what the protocol wants. A server writes what it likes.
+func fits(block []byte) bool {
+	var m struct {
+		URI, MIMEType, Title, Description *string
+		Size                              *int64
+		Meta                              map[string]any `json:"_meta"`
+		Annotations                       struct {
+			Audience     []string
+			LastModified *string
+			Priority     *float64
+			Meta         map[string]any `json:"_meta"`
+		}
+	}
+	unknown := func(role string) bool { return role != "user" && role != "assistant" }
+	return json.Unmarshal(block, &m) == nil && !slices.ContainsFunc(m.Annotations.Audience, unknown)
 }
 
 func textContent(text string) json.RawMessage {

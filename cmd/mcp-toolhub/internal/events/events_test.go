@@ -223,7 +223,9 @@ func TestACPToolCall(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t)
 	file := filepath.Join(t.TempDir(), "a.txt")
-	text := []byte(`[{"type":"text","text":"done"},{"type":"hologram","x":1},{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"text"}]`)
+	text := []byte(`[{"type":"text","text":"done"},{"type":"hologram","x":1},{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"text"},` +
+		`{"type":"text","text":"a","annotations":7},{"type":"text","text":"b","annotations":{"audience":["all"]}},{"type":"resource_link","uri":"u","name":"n","size":"big"},` +
+		`{"type":"resource","resource":{"uri":"u","text":"t","mimeType":7}},{"type":"text","text":"c","annotations":{"audience":["user"],"priority":0.5},"more":1}]`)
 	wrote := fmt.Appendf(nil, `{"path":"a.txt","content":[{"type":"diff","path":%q,"oldText":null,"newText":"x"}],"locations":[{"path":%[1]q,"line":1}]}`, file)
 	j.run(j.begin("mcp.s.a", `{"a":1}`, time.Now()), tool.StatusSucceeded, persist.CallEnd{CallResult: persist.CallResult{Content: text, Structured: wrote}})
 	j.run(j.begin("code.write_file", `{"path":"a.txt"}`, time.Now()), tool.StatusSucceeded,
@@ -247,7 +249,7 @@ func TestACPToolCall(t *testing.T) {
 		t.Errorf("the messages are %q, want %q", said, want)
 	}
 	theirs, ours := all[2].Params.Update, all[5].Params.Update
-	if len(theirs.Content) != 4 || !strings.Contains(string(theirs.Content[1]), `hologram`) || len(theirs.Locations) != 0 ||
+	if len(theirs.Content) != 9 || !strings.Contains(string(theirs.Content[8]), `"content":{"type":"text","text":"c","annotations"`) || !strings.Contains(string(theirs.Content[1]), `hologram`) || len(theirs.Locations) != 0 ||
 		!strings.Contains(string(theirs.RawOutput), `"structuredContent"`) {
 		t.Errorf("a server's result is %s, %+v", theirs.Content, theirs)
 	}
@@ -278,15 +280,26 @@ func TestACPPermission(t *testing.T) {
 		c := j.begin("mcp.s.write", `{"path":"/srv/a"}`, time.Now())
 		c.Decide(&tool.PermissionDecision{Behavior: tool.Ask, Reason: map[string]any{"message": "it writes"}, SuggestedUpdates: suggested}, c.Created)
 		c.Ask("apr_1", "", c.Created)
+		c.AnswerInvalid("it is none", c.Created)
 		if err := j.Note(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
+	}
+	unasked := j.begin("mcp.s.write", `{}`, time.Now()) // because nobody can be asked
+	unasked.Decide(&tool.PermissionDecision{Behavior: tool.Ask}, unasked.Created)
+	unasked.Decide(&tool.PermissionDecision{Behavior: tool.Deny}, unasked.Created)
+	unasked.Move(tool.StatusDenied, unasked.Created)
+	if err := j.End(t.Context(), unasked, &persist.CallEnd{At: unasked.Created, Error: &tool.Error{ErrorClass: tool.ClassPermissionDenied, Message: "no"}}); err != nil {
+		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var kinds []string
 	for _, m := range j.acpOf(Options{}) {
+		if u := m.Params.Update; u != nil && u.Status != "pending" && u.Status != "failed" {
+			t.Errorf("a call that waits for a person is %s", u.Status)
+		}
 		if m.Method != "session/request_permission" {
 			continue
 		}

@@ -255,16 +255,10 @@ const maxForms = 3
 // invalid, problem says why the answer is none: it is nobody's no, and the question can be put again.
 func (a *approver) elicit(ctx, asking context.Context, inv *invocation, q *approvalRequest) (problem string, invalid bool, denial error) {
 	retries := inv.call.InputByRetry
-	params, err := rawjson.Set([]byte(`{}`), "message", rawjson.Quote(gate.Message(&q.request, q.decision)))
-	if err == nil {
-		params, err = rawjson.Set(params, "requestedSchema", gate.Form(gate.Choices(q.decision), inv.call.Actor.Client.ProtocolVersion))
-	}
-	if err != nil {
-		return "the question cannot be written", false, nil
-	}
 	shown := time.Now()
-	answers, err := inv.call.ask(asking, gate.Asked{Request: &q.request, Decision: q.decision},
-		tool.Question{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true, Sent: func() { shown = time.Now() }})
+	answers, err := inv.call.ask(asking, func() gate.Asked {
+		return gate.Asked{Request: &q.request, Decision: q.decision, Times: q.ticket.Waiting()}
+	}, func() { shown = time.Now() })
 	after := time.Since(shown)
 	inv.answeredBy(answers)
 	switch {

@@ -30,7 +30,7 @@ type list struct {
 // listedCall is a call that waits for the answer.
 type listedCall struct {
 	index  int
-	about  gate.Asked
+	about  func() gate.Asked
 	sent   func()
 	answer chan listAnswer
 }
@@ -66,9 +66,9 @@ func (a *Asks) decide() {
 }
 
 // ask puts the question about c to the client, with others that come within a moment and ask the same about other arguments.
-func (a *Asks) ask(ctx context.Context, c *Call, about gate.Asked, alone tool.Question) ([]tool.Answer, error) {
-	mine := &listedCall{c.Member.Index, about, alone.Sent, make(chan listAnswer, 1)}
-	key := about.Alike()
+func (a *Asks) ask(ctx context.Context, c *Call, about func() gate.Asked, sent func()) listAnswer {
+	mine := &listedCall{c.Member.Index, about, sent, make(chan listAnswer, 1)}
+	key := about().Alike()
 	a.mu.Lock()
 	l := a.open[key]
 	if l == nil {
@@ -86,10 +86,7 @@ func (a *Asks) ask(ctx context.Context, c *Call, about gate.Asked, alone tool.Qu
 	c.Member.decided()
 	select {
 	case got := <-mine.answer:
-		if got.each {
-			return c.Ask(ctx, []tool.Question{alone})
-		}
-		return []tool.Answer{got.answer}, got.err
+		return got
 	case <-ctx.Done():
 	}
 	a.mu.Lock()
@@ -97,7 +94,7 @@ func (a *Asks) ask(ctx context.Context, c *Call, about gate.Asked, alone tool.Qu
 	if l.calls = slices.DeleteFunc(l.calls, func(c *listedCall) bool { return c == mine }); len(l.calls) == 0 {
 		l.cancel() // nobody waits for it
 	}
-	return nil, ctx.Err()
+	return listAnswer{err: ctx.Err()}
 }
 
 // put asks about the calls of l, once no other one can come to them. It ends when they have their answer, or none of them waits.
@@ -129,20 +126,13 @@ func (a *Asks) put(ctx context.Context, c *Call, key string, l *list, all <-chan
 func askAbout(ctx context.Context, c *Call, calls []*listedCall) listAnswer {
 	about := make([]gate.Asked, len(calls))
 	for i, call := range calls {
-		about[i] = call.about
+		about[i] = call.about()
 	}
-	params, err := rawjson.Set([]byte(`{}`), "message", rawjson.Quote(gate.ListMessage(about)))
-	if err == nil {
-		params, err = rawjson.Set(params, "requestedSchema", gate.ListForm(c.Actor.Client.ProtocolVersion))
-	}
-	if err != nil {
-		return listAnswer{err: err}
-	}
-	answers, err := c.Ask(ctx, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true, Sent: func() {
+	answers, err := c.elicit(ctx, gate.ListMessage(about), gate.ListForm(c.Actor.Client.ProtocolVersion), func() {
 		for _, call := range calls {
 			call.sent()
 		}
-	}}})
+	})
 	if err != nil || len(answers) != 1 {
 		return listAnswer{err: errors.Join(errors.New("ask about a batch: no answer"), err)}
 	}

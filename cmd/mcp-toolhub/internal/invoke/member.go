@@ -75,12 +75,23 @@ func (c *Call) suspends() bool {
 	return c.InputByRetry && (c.Member == nil || c.Member.Parent == "")
 }
 
-// ask puts the question about a call to its client: with those about its siblings where they are alike.
-func (c *Call) ask(ctx context.Context, about gate.Asked, alone tool.Question) ([]tool.Answer, error) {
-	if c.Member == nil || c.Member.Asks == nil {
-		return c.Ask(ctx, []tool.Question{alone})
+// ask puts the question about a call to its client: with those about its siblings where they are alike. about is called when the
+// question is about to leave, and sent when it leaves.
+func (c *Call) ask(ctx context.Context, about func() gate.Asked, sent func()) ([]tool.Answer, error) {
+	if c.Member != nil && c.Member.Asks != nil {
+		if got := c.Member.Asks.ask(ctx, c, about, sent); !got.each {
+			return []tool.Answer{got.answer}, got.err
+		}
 	}
-	return c.Member.Asks.ask(ctx, c, about, alone)
+	a := about()
+	return c.elicit(ctx, gate.Message(a), gate.Form(gate.Choices(a.Decision), c.Actor.Client.ProtocolVersion), sent)
+}
+
+// elicit puts a form to the client.
+func (c *Call) elicit(ctx context.Context, message string, form json.RawMessage, sent func()) ([]tool.Answer, error) {
+	params := rawjson.AppendMember([]byte(`{`), "message", rawjson.Quote(message))
+	params = append(rawjson.AppendMember(params, "requestedSchema", form), '}')
+	return c.Ask(ctx, []tool.Question{{Key: "permission", Method: tool.MethodElicit, Params: params, Own: true, Sent: sent}})
 }
 
 // withoutArguments returns the input of a batch without the arguments of its calls: their own records have those, masked by what is
