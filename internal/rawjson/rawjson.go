@@ -287,21 +287,6 @@ func deleteAfter(object []byte, name string, at int) ([]byte, error) {
 	return out, nil
 }
 
-// Duplicate returns the name of a member that occurs twice in object, or ok false.
-func Duplicate(object []byte) (name string, ok bool) {
-	seen := make(map[string]bool)
-	_ = Members(object, func(m Member) bool {
-		n := m.Name()
-		if seen[n] {
-			name, ok = n, true
-			return false
-		}
-		seen[n] = true
-		return true
-	})
-	return name, ok
-}
-
 // Elements calls yield for each element of the array in order, until yield returns false.
 func Elements(array []byte, yield func(value []byte) bool) error {
 	i := skipSpace(array, 0)

@@ -1,19 +1,17 @@
 package code
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // check refuses arguments that the declared input schema refuses, whoever has checked them before, and tools that are not
-// declared. An argument that is there twice is refused, too: a permission may have looked at the other one.
+// declared.
 func (t *Toolset) check(e *tool.Execution) error {
 	i := slices.IndexFunc(t.catalog.Tools, func(declared *tool.Tool) bool { return declared.Native == e.Tool.Native })
 	if i < 0 {
@@ -22,9 +20,6 @@ func (t *Toolset) check(e *tool.Execution) error {
 	s, err := t.schemas.Get(t.catalog.Tools[i].SchemaDigest, t.catalog.Tools[i].InputSchema)
 	if err != nil {
 		return fmt.Errorf("compile the input schema: %w", err)
-	}
-	if name, twice := rawjson.Repeated(e.Arguments, bytes.Compare); twice {
-		return invalid("", "argument %q is there twice: send it once", clip(name, 100))
 	}
 	if err := s.Validate(e.Arguments); err != nil {
 		return invalid("", "%s", err)

@@ -257,7 +257,6 @@ func TestArguments(t *testing.T) {
 		{readFile, `{"path":"a","start_line":1.0,"max_lines":1e0}`, true},
 		{readFile, `{"PATH":"a"}`, false},
 		{readFile, `{"path":"a","Path":"b"}`, false},
-		{readFile, `{"path":"b","path":"a"}`, false},
 		{readFile, `{}`, false},
 		{readFile, `[]`, false},
 		{readFile, `null`, false},
@@ -338,9 +337,11 @@ func FuzzArguments(f *testing.F) {
 				}
 			}
 		}
-		_, twice := rawjson.Repeated([]byte(text), bytes.Compare)
+		if _, twice := rawjson.Repeated([]byte(text), bytes.Compare); twice {
+			return // no call reaches a toolset with such arguments
+		}
 		for native, schema := range schemas {
-			allowed := schema.Validate(v) == nil && !twice
+			allowed := schema.Validate(v) == nil
 			_, f := p.call(t, native, json.RawMessage(text))
 			if !allowed && (f == nil || f.Class != tool.ClassInvalidArguments) {
 				t.Errorf("%s %s: the schema refuses it, the tool answers %v", native, text, f)

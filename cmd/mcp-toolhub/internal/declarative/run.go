@@ -45,9 +45,6 @@ func (t *Toolset) run(ctx context.Context, d *definition, e *tool.Execution) (js
 
 // argv is the command for the arguments of a call, the program first.
 func (d *definition) argv(arguments json.RawMessage) ([]string, error) {
-	if name, twice := rawjson.Duplicate(arguments); twice {
-		return nil, fmt.Errorf("the argument %q is there twice: send it once", clip(name))
-	}
 	values := make(map[string]json.RawMessage)
 	if err := rawjson.Members(arguments, func(m rawjson.Member) bool {
 		values[m.Name()] = m.Value

@@ -284,8 +284,8 @@ type callTarget struct {
 }
 
 // targetOf reads a call of name. A call of a hub tool that forwards becomes the call that it stands for; the rest of the
-// request stays. Without a valid name in it, the call is one of the hub tool itself, and fails by its schema. metaRef is the
-// selection_ref of the request's _meta; nil where that has none.
+// request stays. Without a valid name in it, or with a member twice, the call is one of the hub tool itself, and fails by its
+// arguments. metaRef is the selection_ref of the request's _meta; nil where that has none.
 func targetOf(surface *tool.Surface, name string, params rawjson.Object, metaRef json.RawMessage) callTarget {
 	args, _ := params.Get("arguments")
 	c := callTarget{name: name, params: params.Text(), arguments: args, given: args}
@@ -299,7 +299,8 @@ func targetOf(surface *tool.Surface, name string, params rawjson.Object, metaRef
 	ref, hasRef := rawjson.Get(args, "selection_ref")
 	refText, refIsText := rawjson.String(ref)
 	arguments, fits := innerArguments(args)
-	if !isText || inner == "" || !fits || hasRef && !refIsText {
+	_, twice := rawjson.Duplicate(args)
+	if !isText || inner == "" || !fits || hasRef && !refIsText || twice {
 		return c
 	}
 	next, err := rawjson.Set(c.params, "name", raw)

@@ -185,6 +185,9 @@ func (a *approver) checked(q *approvalRequest, t *tool.Tool, out approval.Questi
 		if !masks && bytes.Contains(arguments, []byte(target.Mask)) {
 			return fmt.Errorf("the changed arguments hold %s, which only stands for a secret that is not shown: write the value itself", target.Mask)
 		}
+		if f := onlyOnce(arguments); f != nil {
+			return errors.New("the changed arguments cannot be used, and the call still waits: " + f.Message)
+		}
 		if t.Validate == tool.ValidateWarn {
 			return nil
 		}

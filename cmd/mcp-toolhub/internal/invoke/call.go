@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,8 +161,23 @@ type validator struct {
 	warned  sync.Map // names of tools whose results do not fit: the log has one line of each
 }
 
-// check checks arguments against the input schema of the invocation's tool.
+// onlyOnce refuses arguments in which an object has a member twice. Each reader takes another one of the two, so rules and people would
+// judge a call that does not happen.
+func onlyOnce(args json.RawMessage) *tool.Failure {
+	name, twice := rawjson.Repeated(args, bytes.Compare)
+	if !twice {
+		return nil
+	}
+	return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "argument_repeated",
+		Message: fmt.Sprintf("the member %.100q stands twice in one object of the arguments: write it once", name)}
+}
+
+// check checks arguments that come from outside, and that they fit the input schema of the invocation's tool.
 func (v *validator) check(inv *invocation, args json.RawMessage) error {
+	if f := onlyOnce(args); f != nil {
+		inv.moveTo(tool.StatusSchemaParseFailed)
+		return f
+	}
 	t := inv.listed.Tool
 	invalid, err := v.invalid(t, args)
 	if invalid == nil {

@@ -32,7 +32,7 @@ func errorClasses() [22]errorClass {
 		{tool.ClassUnknownTool, tool.StatusFailed, recoverFixInput, "Use a name from the list of tools, or search for one.",
 			"The caller's list of tools has no tool of that name.", ""},
 		{tool.ClassInvalidArguments, tool.StatusValidationFailed, recoverFixInput, "Correct the arguments as the message says, and call again.",
-			"A request, arguments or `_meta` that are malformed; values that a tool of the hub refuses; a server that answers with JSON-RPC error -32602.", ""},
+			"A request, arguments or `_meta` that are malformed; arguments in which an object has a member twice; values that a tool of the hub refuses; a server that answers with JSON-RPC error -32602.", ""},
 		{tool.ClassSchemaValidationFailed, tool.StatusValidationFailed, recoverFixInput, "Correct the arguments as the message says, and call again; where it is about the result, do not: the tool has run.",
 			"The arguments do not fit the tool's input schema; with `validate_output: fail`, the result does not fit its output schema (`invalid_output`: status `failed`, recoverability `none`).", ""},
 		{tool.ClassSchemaNotLoaded, tool.StatusBlocked, recoverFixInput, "Read the declaration that came with the error, and call again.",
