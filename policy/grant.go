@@ -22,7 +22,7 @@ type Grant struct {
 	ID     string
 	Then   tool.Behavior // tool.Allow or tool.Deny
 	Tool   tool.Name
-	Schema string // SchemaDigest of the tool when it was granted; "" holds for any
+	Schema string // Version of the tool when it was granted; "" holds for any
 	Actor  string // tool.Actor.Ref of the caller
 	Scopes []Scope
 	Exact  string // digest of one call's arguments and targets, instead of scopes
@@ -51,7 +51,7 @@ func (g *Grant) covers(r *Request, exact []string, now time.Time) bool {
 	if g.Actor != r.Actor.Ref() || g.expired(now) || g.session != nil && *g.session != r.Actor.Session {
 		return false
 	}
-	if g.Then == tool.Allow && g.Schema != "" && g.Schema != r.Tool.SchemaDigest {
+	if g.Then == tool.Allow && g.Schema != "" && g.Schema != r.Tool.Version() {
 		return false
 	}
 	if g.Exact != "" {

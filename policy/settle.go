@@ -107,7 +107,7 @@ func (s *compiledPolicy) remember(r *Request, v *decision, a Settlement) (*Grant
 	if v.once && v.behavior == tool.Allow {
 		return nil, errEveryTime
 	}
-	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.SchemaDigest, Actor: r.Actor.Ref(), Says: a.Sentence, By: a.By}
+	g := Grant{Then: v.behavior, Tool: r.Tool.Name, Schema: r.Tool.Version(), Actor: r.Actor.Ref(), Says: a.Sentence, By: a.By}
 	scopes, ok := scopesOf(r, v.exact, s.settings.Directory)
 	if ok {
 		g.Scopes = scopes

@@ -76,4 +76,7 @@ func TestOneToolFromItsDeclarationOn(t *testing.T) {
 	r := request("src/b.go")
 	r.Tool = &changed
 	decides(t, e, r, tool.Ask, "default")
+	changed = *described
+	changed.SourceDigest = "of the file that declares it by now"
+	decides(t, e, r, tool.Ask, "default")
 }

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,6 +56,7 @@ type Tool struct {
 	OutputSchema json.RawMessage
 	SchemaDigest string // Digest of InputSchema
 	OutputDigest string // Digest of OutputSchema
+	SourceDigest string // of the file that declares the tool and says what it runs; "" where none does
 
 	// Internal are the arguments that hooks and people may set and models neither see nor send, as JSON pointers where "*" stands for every
 	// element of an array. Runtime is InputSchema with them, nil where there are none.
@@ -72,6 +74,10 @@ type Tool struct {
 
 	Hub *HubTool // its entry in the table of the hub's own tools; nil for the tools of servers and toolsets
 }
+
+// Version is another one where the input schema is, or what the tool runs, as far as the hub knows that: what was permitted of a tool
+// was permitted of one version.
+func (t *Tool) Version() string { return cmp.Or(t.SourceDigest, t.SchemaDigest) }
 
 // RuntimeSchema returns the schema of the arguments that the tool is called with, and its digest.
 func (t *Tool) RuntimeSchema() (schema json.RawMessage, digest string) {

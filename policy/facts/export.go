@@ -37,7 +37,7 @@ func (f *Facts) Declaration() Declaration {
 		InputContract: f.InputContract(), OutputContract: f.OutputContract(), Interface: f.ref("interface"),
 		ExecutionProfile: f.ref("execution"), PermissionProfile: f.ref("permission"),
 		ExternalMappings: f.ExternalMappings(), Annotations: objectOnly(member(t.Declaration, "annotations")),
-		Tags: list(f.Tags), Origins: f.Origins(),
+		Tags: list(f.Tags), SourceDigest: t.SourceDigest, Origins: f.Origins(),
 	}
 }
 

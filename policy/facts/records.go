@@ -36,6 +36,7 @@ type Declaration struct {
 	ExternalMappings  []tool.ExternalMapping `json:"external_mappings"`
 	Annotations       json.RawMessage        `json:"annotations,omitempty"` // as the origin wrote them: untrusted
 	Tags              []string               `json:"tags"`
+	SourceDigest      string                 `json:"source_digest,omitempty"`
 	Origins           map[string]FactOrigin  `json:"fact_origins"`
 }
 

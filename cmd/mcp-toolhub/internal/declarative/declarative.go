@@ -236,7 +236,7 @@ func forAnybody(info fs.FileInfo) bool {
 func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: Name, ToolName: e.Tool.Native}}
 	d := t.tools[e.Tool.Native]
-	if d == nil || d.tool.SchemaDigest != e.Tool.SchemaDigest {
+	if d == nil || d.tool.Version() != e.Tool.Version() {
 		return reply, &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "tool_changed", Message: fmt.Sprintf(
 			"the file that declares %q has changed or gone: list the tools again", e.Tool.Name)}
 	}

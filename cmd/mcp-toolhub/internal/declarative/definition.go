@@ -289,8 +289,8 @@ func (p *parsing) takeDir() {
 	}
 }
 
-// asTool is the tool that the file declares. Its schema's digest is that of the whole file: whatever was permitted of the tool
-// was permitted of this command.
+// asTool is the tool that the file declares. Its version is that of the whole file: whatever was permitted of the tool was permitted of
+// this command.
 func (d *definition) asTool() *tool.Tool {
 	declaration := struct {
 		Name        string          `json:"name"`
@@ -311,6 +311,6 @@ func (d *definition) asTool() *tool.Tool {
 	}
 	raw, _ := rawjson.Encode(declaration) // cannot fail: the schema is valid
 	return &tool.Tool{Name: tool.Name(Name + "." + d.name), Server: Name, Native: d.name, Declaration: raw, InputSchema: d.schema,
-		SchemaDigest: tool.Digest(slices.Concat(d.schema, d.source)), Description: d.description,
+		SchemaDigest: tool.Digest(d.schema), SourceDigest: tool.Digest(slices.Concat(d.schema, d.source)), Description: d.description,
 		Tags: slices.Concat([]string{Name}, d.tags, []string{d.permission})}
 }
