@@ -16,6 +16,7 @@ import (
 	"time"
 
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -309,7 +310,8 @@ func (d *stdioDoor) peer(m *jsonrpc.Message) (*peer, *tool.RPCError) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.initialized {
-		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize", m.Method))
+		return p, jsonrpc.InvalidRequest(fmt.Sprintf("%q before initialize: up to protocol 2025-11-25 send initialize first; from %s on write "+
+			"%q and %q into params._meta of each request", m.Method, modernVersion, mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientCapabilities))
 	}
 	p.actor.Client, p.hop.ClientCapabilities, p.questions = d.client, d.capabilities, &d.questions
 	return p, nil

@@ -24,7 +24,9 @@ func TestStdioTranscript(t *testing.T) {
 			t.Parallel()
 			w := dial(t, newServer(t, Config{Version: "v"}, &far{}))
 			w.send(`{"jsonrpc":"2.0","id":"early","method":"tools/list"}`)
-			w.want(`{"jsonrpc":"2.0","id":"early","error":{"code":-32600,"message":"invalid request: \"tools/list\" before initialize"}}`)
+			w.want(`{"jsonrpc":"2.0","id":"early","error":{"code":-32600,"message":"invalid request: \"tools/list\" before initialize: ` +
+				`up to protocol 2025-11-25 send initialize first; from 2026-07-28 on write \"io.modelcontextprotocol/protocolVersion\" ` +
+				`and \"io.modelcontextprotocol/clientCapabilities\" into params._meta of each request"}}`)
 			if answer := w.handshake(version); !strings.Contains(answer, `"protocolVersion":"`+version+`"`) ||
 				!strings.Contains(answer, `"tools":{"listChanged":true}`) {
 				t.Fatalf("initialize answered %s", answer)
