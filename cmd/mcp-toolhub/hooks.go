@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
@@ -25,9 +27,9 @@ FILE is JSON:
   {"tool": "mcp.github.create_issue", "arguments": {"title": "x"},
    "event": "post_tool_use", "result": {"content": []}}
 
-Only tool is needed. The event is the hook's first one where the file names none. No
-server is started and nothing is recorded. Tags of the tool are not known here.
-Exit code 0 where the hook ran, 1 where it failed.`
+Only tool is needed. Further members are error, profile and actor. The event is the
+hook's first one where the file names none. No server is started and nothing is recorded.
+Tags of the tool are not known here. Exit code 0 where the hook ran, 1 where it failed.`
 
 // hooksCmd runs the commands below "hooks".
 type hooksCmd struct{ *app }
@@ -81,24 +83,68 @@ func (c hooksCmd) list(ctx context.Context) error {
 		for _, e := range h.Events {
 			events = append(events, string(e))
 		}
-		match := strings.TrimSpace(strings.Join(h.Match, " ") + " " + h.Matcher)
-		if match == "" {
-			match = "*"
-		}
-		t.add(h.Name, strings.Join(events, " "), match, h.Kind, summary(h.Does, 40), h.Timeout, strings.Join(h.Fail, " "))
+		t.add(h.Name, strings.Join(events, " "), callsOf(&h), h.Kind, summary(h.Does, 40), h.Timeout, strings.Join(h.Fail, " "))
 	}
 	return c.printTable(t)
 }
 
+// callsOf says in one line which calls a hook is for: all that restricts it.
+func callsOf(h *hook.Info) string {
+	parts := slices.DeleteFunc([]string{strings.Join(h.Match, " ")}, func(s string) bool { return s == "" })
+	for _, key := range []struct {
+		name  string
+		words []string
+	}{{"matcher", []string{h.Matcher}}, {"tags", h.Tags}, {"server", h.Server}, {"profile", h.Profile}, {"actor", h.Actor}, {"when", []string{h.When}}} {
+		if words := strings.Join(strings.Fields(strings.Join(key.words, " ")), " "); words != "" {
+			parts = append(parts, key.name+" "+words)
+		}
+	}
+	if len(parts) == 0 {
+		return "*"
+	}
+	return printable(strings.Join(parts, "; "))
+}
+
 // describedCall is the file of hooks test.
 type describedCall struct {
-	Tool      tool.Name       `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-	Event     hook.Event      `json:"event"`
-	Result    json.RawMessage `json:"result"`
-	Error     string          `json:"error"`
-	Profile   string          `json:"profile"`
-	Actor     string          `json:"actor"`
+	Tool              tool.Name
+	Arguments, Result json.RawMessage
+	Event             hook.Event
+	Error             string
+	Profile, Actor    string
+}
+
+// readCall reads the file of hooks test. The error names the places of what is wrong.
+func readCall(file string) (d describedCall, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return d, fmt.Errorf("read the call: %w", err)
+	}
+	r := &shape.Reader{File: file}
+	if root := r.Parsed(textfile.ParseJSON(text)); root != nil {
+		object, words := shape.Func[json.RawMessage](readObject), shape.Text{Empty: true}
+		shape.ReadFields(r, root,
+			shape.Must(shape.Key("tool", `"tool": "mcp.server.tool"`, shape.As[tool.Name]{}, &d.Tool)),
+			shape.Key("arguments", "", object, &d.Arguments),
+			shape.Key("event", "", shape.OneOf(hook.Events()...), &d.Event),
+			shape.Key("result", "", object, &d.Result),
+			shape.Key("error", "", words, &d.Error),
+			shape.Key("profile", "", words, &d.Profile),
+			shape.Key("actor", "", words, &d.Actor))
+	}
+	if len(r.Faults) > 0 {
+		return d, fmt.Errorf("%w\n%q describes no call", r.Faults.Sort(), file)
+	}
+	return d, nil
+}
+
+// readObject reads an object as JSON.
+func readObject(r *shape.Reader, n *textfile.Node) (json.RawMessage, bool) {
+	if n.Kind != textfile.Mapping {
+		r.Expected(n, "an object", "")
+		return nil, false
+	}
+	return policy.JSONOf(n), true
 }
 
 // input makes the input of a hook that has the event where the file says none.
@@ -126,13 +172,9 @@ func (d *describedCall) input(event hook.Event) hook.Input {
 }
 
 func (c hooksCmd) test(ctx context.Context, name, file string) error {
-	text, err := os.ReadFile(file)
+	d, err := readCall(file)
 	if err != nil {
-		return &exitError{exitUsage, fmt.Errorf("read the call: %w", err)}
-	}
-	var d describedCall
-	if err := json.Unmarshal(text, &d); err != nil || d.Tool == "" {
-		return &exitError{exitUsage, fmt.Errorf("the file %q describes no call: write {\"tool\": \"mcp.server.tool\", \"arguments\": {}}", file)}
+		return &exitError{exitUsage, err}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -148,11 +190,7 @@ func (c hooksCmd) test(ctx context.Context, name, file string) error {
 	if !ok {
 		return &exitError{exitUsage, fmt.Errorf("there is no hook %q: mcp-toolhub hooks list names them", name)}
 	}
-	in := d.input(event)
-	if !slices.Contains(hook.Events(), in.Event) {
-		return &exitError{exitUsage, fmt.Errorf("%q is no event: there are %v", string(in.Event), hook.Events())}
-	}
-	r, matches, _ := set.Test(ctx, name, in)
+	r, matches, _ := set.Test(ctx, name, d.input(event))
 	said := map[string]any{"hook": r.Hook, "event": r.Event, "kind": r.Kind, "matches": matches, "took_ms": r.Took.Milliseconds()}
 	add := func(key string, value any, given bool) {
 		if given {

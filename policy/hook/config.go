@@ -127,6 +127,13 @@ func (c *checker) compile(h Config) *compiled {
 	for _, p := range problems {
 		c.fault(p.Key, p.Message, p.Hint)
 	}
+	var once []Event
+	for _, e := range h.Events {
+		if !slices.Contains(once, e) { // it runs once, however often it says when
+			once = append(once, e)
+		}
+	}
+	h.Events = once
 	out := &compiled{Config: h, matcher: m, names: c.names(h.Matcher)}
 	c.implement(out)
 	out.says = out.matching()

@@ -97,10 +97,7 @@ func (s *Set) Plan(t *tool.Tool, profile string, actor *tool.Actor, request func
 		if !h.isFor(t) || !h.matcher.CanMatch(sub) {
 			continue
 		}
-		for i, e := range h.Events {
-			if slices.Index(h.Events, e) != i { // it runs once, however often it says when
-				continue
-			}
+		for _, e := range h.Events {
 			when, varies := h.matcher.Condition()
 			p.at[e] = append(p.at[e], planned{h, len(p.hooks), varies, when})
 		}
@@ -354,8 +351,11 @@ type Info struct {
 	Does     string   `json:"does"`
 	Match    []string `json:"match,omitempty"`
 	Matcher  string   `json:"matcher,omitempty"`
-	When     string   `json:"when,omitempty"`
+	Tags     []string `json:"tags,omitempty"`
+	Server   []string `json:"server,omitempty"`
 	Profile  []string `json:"profile,omitempty"`
+	Actor    []string `json:"actor,omitempty"`
+	When     string   `json:"when,omitempty"`
 	Timeout  string   `json:"timeout"`
 	Fail     []string `json:"fail"` // closed, open, or both where it runs before and after calls
 	Observes bool     `json:"observes,omitempty"`
@@ -369,8 +369,9 @@ func (s *Set) List() []Info {
 	}
 	all := make([]Info, len(s.hooks))
 	for i, h := range s.hooks {
-		all[i] = Info{h.Name, h.Events, h.kind, h.does(), h.Rule.Match, h.Matcher, h.Rule.When, h.Rule.Profile, h.Timeout.String(), h.failing(),
-			h.Observes, h.Place}
+		r := &h.Rule
+		all[i] = Info{h.Name, h.Events, h.kind, h.does(), r.Match, h.Matcher, r.Tags, r.Server, r.Profile, r.Actor, r.When, h.Timeout.String(),
+			h.failing(), h.Observes, h.Place}
 	}
 	return all
 }
