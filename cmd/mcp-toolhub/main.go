@@ -196,7 +196,6 @@ func commands() []func(*app) *cobra.Command {
 		approvalsCommand,
 		policyCommand,
 		hooksCommand,
-		callsCommand,
 		journalCommand,
 		callsCommand,
 		eventsCommand,
