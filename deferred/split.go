@@ -233,8 +233,11 @@ func (p *splitting) made(s *split) bool {
 // split copies p, so that only a call that splits allocates.
 func (p splitting) split() *split {
 	p.costs = make(map[*byte]int, len(p.full.Listed))
-	costs := make([]int, len(p.full.Listed))
-	parallel.Do(len(costs), func(i int) { costs[i] = p.estimated(p.full.Listed[i].Declaration) })
+	costs, says := make([]int, len(p.full.Listed)), make([]annotated, len(p.full.Listed))
+	parallel.Do(len(costs), func(i int) {
+		declaration := p.full.Listed[i].Declaration
+		costs[i], says[i] = p.estimated(declaration), annotations(declaration)
+	})
 	for i, t := range p.full.Listed {
 		p.tokens += costs[i]
 		if len(t.Declaration) > 0 {
@@ -243,11 +246,11 @@ func (p splitting) split() *split {
 	}
 	why := p.reason()
 	var listed, deferred []tool.Listed
-	reasons := make(map[tool.Name]string)
+	reasons := make(map[tool.Name]string, len(p.full.Listed))
 	// How much there is to list must not decide whose tool a name of the hub's means: clients go on calling what they were shown.
 	reserved, renamed := p.settings.Mode != ModeNever || p.rule.whole, false
-	for _, t := range p.full.Listed {
-		pinned := p.pinned(t)
+	for i, t := range p.full.Listed {
+		pinned := p.pinned(t, says[i])
 		if reserved && p.reserved.resembles(t.Name) { // in style native, or by the profile's own naming
 			t, renamed = p.renamed(t), true
 		}
@@ -328,8 +331,7 @@ func (p *splitting) budget() int {
 }
 
 // pinned returns why a tool is never deferred; "" if it may be.
-func (p *splitting) pinned(t tool.Listed) string {
-	a := annotations(t.Declaration)
+func (p *splitting) pinned(t tool.Listed, a annotated) string {
 	switch {
 	case p.settings.pinned(t.Tool.Name):
 		return reasonConfig
@@ -467,7 +469,7 @@ const maxHint = 300
 
 func annotations(declaration json.RawMessage) annotated {
 	var a annotated
-	if !bytes.Contains(declaration, []byte(`"_meta"`)) {
+	if !bytes.Contains(declaration, []byte(`_meta"`)) {
 		return a
 	}
 	meta := rawjson.GetObject(declaration, "_meta")

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -47,7 +49,13 @@ type entry struct {
 }
 
 func newEntry(s subject) *entry {
-	e := &entry{subject: s, digest: sha256.Sum256(s.declaration)}
+	e := &entry{subject: s}
+	if s.tool != nil {
+		e.digest = s.tool.DeclarationDigest
+	}
+	if e.digest == [sha256.Size]byte{} {
+		e.digest = sha256.Sum256(s.declaration)
+	}
 	id, ok := parseName(s.name)
 	if ok {
 		e.id, e.safe, e.short = id, id.safe(), id.short()
@@ -89,13 +97,13 @@ type refusal struct {
 
 // space holds all tools, or all prompts, of all origins. It is immutable.
 type space struct {
-	entries  []*entry          // admitted, in the order of lists
-	owners   map[string]*entry // by canonical, safe and short name; of two of the same name, as twins may have, one
-	twins    []*entry          // refused because of one another
-	refusals []refusal         // by catalogs, then by admit
-	judged   []*entry          // by admit: all
-	found    []refusal         // by admit
-	cache    map[any]*entry    // of every tool or prompt, by its pointer; refused ones too
+	entries  []*entry                 // admitted, in the order of lists
+	owners   func() map[string]*entry // by canonical, safe and short name; of two of the same name, as twins may have, one
+	twins    []*entry                 // refused because of one another
+	refusals []refusal                // by catalogs, then by admit
+	judged   []*entry                 // by admit: all
+	found    []refusal                // by admit
+	cache    map[any]*entry           // of every tool or prompt, by its pointer; refused ones too
 }
 
 // enter returns the entries of n subjects, with their keys: where they are in their catalog. What old, the space of before, knows
@@ -206,6 +214,23 @@ func (r rivals) of(e *entry) (twin *entry, code string) {
 	return cmp.Or(safe.beside(e), short.beside(e)), codeTwin
 }
 
+// differ reports whether none of the entries is a rival of another, as nearly always. It may say no without a reason.
+func differ(all []*entry) bool {
+	seen, names, loose, exposed := make(map[uint64]struct{}, 3*len(all)), 0, maphash.MakeSeed(), maphash.MakeSeed()
+	add := func(seed maphash.Seed, name string) {
+		seen[maphash.String(seed, name)] = struct{}{}
+		names++
+	}
+	for _, e := range all {
+		add(loose, e.loose)
+		add(exposed, e.safe)
+		if e.short != e.safe {
+			add(exposed, e.short)
+		}
+	}
+	return len(seen) == names
+}
+
 // admit refuses the entries with a fault. Of the others it admits those that cannot be taken for one another, and
 // refuses all that can: to keep the first of two would let whoever comes first decide. Where old has judged the same, so it stays.
 func (sp *space) admit(all []*entry, old *space) {
@@ -214,7 +239,6 @@ func (sp *space) admit(all []*entry, old *space) {
 		sp.refusals = append(sp.refusals, sp.found...)
 		return
 	}
-	sp.owners = make(map[string]*entry, 3*len(all))
 	candidates := make([]*entry, 0, len(all))
 	for _, e := range all {
 		if e.fault != nil {
@@ -223,8 +247,11 @@ func (sp *space) admit(all []*entry, old *space) {
 		}
 		candidates = append(candidates, e)
 	}
-	r := findRivals(candidates)
-	for _, e := range candidates {
+	var r rivals
+	if sp.entries = candidates; !differ(candidates) {
+		r, sp.entries = findRivals(candidates), make([]*entry, 0, len(candidates))
+	}
+	for _, e := range candidates[len(sp.entries):] {
 		if twin, code := r.of(e); twin != nil {
 			sp.found = append(sp.found, refusal{e.server, string(e.name), true, conflictExclusion(e, twin, code)})
 			sp.twins = append(sp.twins, e)
@@ -232,12 +259,16 @@ func (sp *space) admit(all []*entry, old *space) {
 		}
 		sp.entries = append(sp.entries, e)
 	}
-	// Twins keep their names from others: that a twin appears must not turn a name over to a third.
-	for _, e := range slices.Concat(sp.twins, sp.entries) {
-		for _, name := range [...]string{string(e.name), e.safe, e.short} {
-			sp.owners[name] = e
+	named := slices.Concat(sp.twins, sp.entries) // twins keep their names: that one appears must not turn a name over to a third
+	sp.owners = sync.OnceValue(func() map[string]*entry {
+		owners := make(map[string]*entry, 3*len(named))
+		for _, e := range named {
+			for _, name := range [...]string{string(e.name), e.safe, e.short} {
+				owners[name] = e
+			}
 		}
-	}
+		return owners
+	})
 	sp.refusals = append(sp.refusals, sp.found...)
 }
 

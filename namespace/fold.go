@@ -49,7 +49,7 @@ func foldSeparators(folded string) string {
 	b.Grow(len(folded))
 	gap := false
 	for _, r := range folded {
-		if strings.ContainsRune(".-_/\\:,;|+~@ ", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Pc) {
+		if strings.ContainsRune(".-_/\\:,;|+~@ \t\r\n\v\f", r) || r >= utf8.RuneSelf && (unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Pc)) {
 			gap = true
 			continue
 		}

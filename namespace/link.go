@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -75,22 +73,17 @@ func (l *link) feature(isHubs bool) (tool.Feature, error) {
 		f.Shown = hubURI(l.Server, l.Native)
 	}
 	var err error
-	f.Declaration, err = renamed(l.Declaration, l.member, f.Shown)
+	f.Declaration, err = renamed(l.Declaration, l.member, l.Native, f.Shown)
 	return f, err
 }
 
-// renamed returns declaration with shown as the value of member; every other byte stays. A value that says the same
+// renamed returns declaration with shown as the value of member, which is native; every other byte stays. A value that says the same
 // already is not written anew: its escapes are the origin's too.
-func renamed(declaration json.RawMessage, member, shown string) (json.RawMessage, error) {
-	o, err := rawjson.ReadObject(declaration)
-	if err != nil {
-		return nil, fmt.Errorf("set member %q: %w", member, err)
+func renamed(declaration json.RawMessage, member, native, shown string) (json.RawMessage, error) {
+	if native == shown {
+		return declaration, nil
 	}
-	value, ok := o.Get(member)
-	if text, isString := rawjson.String(value); !ok || !isString || text != shown {
-		value = rawjson.Quote(shown)
-	}
-	return slices.Concat(o.With(rawjson.Change{Name: member, Value: value})...), nil
+	return rawjson.Set(declaration, member, rawjson.Quote(shown))
 }
 
 // MCP Apps has the URI of a tool's page in the member resourceUri of metaUI, and its first drafts had it in metaPage.
@@ -114,7 +107,7 @@ func repaged(declaration json.RawMessage, page string) (json.RawMessage, error) 
 
 // pageOf returns the URI of the resource that a tool's declaration names as its user interface (MCP Apps), or "".
 func pageOf(declaration json.RawMessage) string {
-	if !bytes.Contains(declaration, []byte(`"_meta"`)) && !bytes.Contains(declaration, []byte(`\u`)) {
+	if !bytes.Contains(declaration, []byte(`_meta"`)) && !bytes.Contains(declaration, []byte(`\u`)) {
 		return "" // as nearly always; an escape may write the key otherwise
 	}
 	meta := rawjson.GetObject(declaration, "_meta")

@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 // selection holds the tools, or the prompts, that a profile shows.
 type selection struct {
 	profile   *Profile
-	direct    bool              // of a direct view: names are the server's own affair
-	owners    map[string]*entry // the hub's
+	direct    bool                     // of a direct view: names are the server's own affair
+	owners    func() map[string]*entry // the hub's
 	visible   []*entry
 	overrides []toolOverride // of visible, by index
 	twins     []*entry       // refused, but nobody else gets their names
@@ -29,6 +30,7 @@ type selection struct {
 
 // take selects from sp.
 func (s *selection) take(sp *space, offers func(server string) bool, selects func(canonical string) (toolOverride, bool)) {
+	s.visible, s.overrides = make([]*entry, 0, len(sp.entries)), make([]toolOverride, 0, len(sp.entries))
 	for _, e := range sp.entries {
 		if !offers(e.server) {
 			continue
@@ -55,12 +57,10 @@ func (s *selection) take(sp *space, offers func(server string) bool, selects fun
 
 // sum computes the digest.
 func (s *selection) sum() {
-	sum := sha256.New()
-	var name []byte
+	sum, text := sha256.New(), []byte(nil)
 	for _, e := range s.visible {
-		name = strconv.AppendQuote(name[:0], string(e.name))
-		sum.Write(name)
-		sum.Write(e.digest[:])
+		text = appendTexts(append(text[:0], e.digest[:]...), string(e.name))
+		sum.Write(text)
 	}
 	for _, e := range s.twins { // in style native they keep others from being listed
 		fmt.Fprintf(sum, "\x00%q", e.name)
@@ -68,7 +68,15 @@ func (s *selection) sum() {
 	sum.Sum(s.digest[:0])
 }
 
-// disown makes tools name the pages of these looks in the hub's form. The digest covers that.
+// appendTexts appends texts so that no others give the same bytes.
+func appendTexts(b []byte, texts ...string) []byte {
+	for _, text := range texts {
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	}
+	return b
+}
+
+// markDisputed makes tools name the pages of these looks in the hub's form. The digest covers that.
 func (s *selection) markDisputed(pages map[string]bool) {
 	if len(pages) == 0 {
 		return
@@ -102,7 +110,6 @@ type row struct {
 	shown       string
 	page        string // named by the declaration in place of the origin's; "" if it is the origin's
 	declaration json.RawMessage
-	digest      [sha256.Size]byte // of declaration
 }
 
 // styledSelection is a selection in one style.
@@ -139,7 +146,7 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 			made[i], faults[i] = s.row(i, shown[i], rows)
 		}
 	})
-	sum := sha256.New()
+	sum, text := sha256.New(), []byte(nil)
 	for i, e := range s.visible {
 		if x, ok := refused[i]; ok {
 			l.excluded, at[i] = append(l.excluded, x), nobody
@@ -152,8 +159,8 @@ func (s *selection) inStyle(style Style, rows map[*entry]row) styledSelection {
 			continue
 		}
 		at[i], l.entries, l.rows = len(l.entries), append(l.entries, e), append(l.rows, made[i])
-		// The declaration holds the shown name, so its digest covers both.
-		sum.Write(made[i].digest[:])
+		text = appendTexts(append(text[:0], e.digest[:]...), shown[i], s.overrides[i].title, s.overrides[i].description, made[i].page)
+		sum.Write(text) // all that the declaration is made from
 	}
 	l.digest = hex.EncodeToString(sum.Sum(nil))
 	return l
@@ -166,11 +173,11 @@ func (s *selection) row(i int, shown string, rows map[*entry]row) (row, error) {
 	if r, ok := rows[e]; ok && r.shown == shown && r.page == page {
 		return r, nil
 	}
-	declaration, err := declare(e.declaration, shown, s.overrides[i])
+	declaration, err := declare(e, shown, s.overrides[i])
 	if err == nil && page != "" {
 		declaration, err = repaged(declaration, page)
 	}
-	return row{shown: shown, page: page, declaration: declaration, digest: sha256.Sum256(declaration)}, err
+	return row{shown: shown, page: page, declaration: declaration}, err
 }
 
 // shownIn returns the name under which visible[i] would be listed.
@@ -206,10 +213,10 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 	if s.direct {
 		return s.repeated()
 	}
-	if style != StyleNative && !slices.ContainsFunc(s.overrides, func(d toolOverride) bool { return d.name != "" }) {
+	if len(s.visible) == 0 || style != StyleNative && !slices.ContainsFunc(s.overrides, func(d toolOverride) bool { return d.name != "" }) {
 		return nil
 	}
-	present := make(map[*entry]bool, len(s.visible)+len(s.twins))
+	owners, present := s.owners(), make(map[*entry]bool, len(s.visible)+len(s.twins))
 	for _, e := range slices.Concat(s.visible, s.twins) {
 		present[e] = true
 	}
@@ -220,12 +227,12 @@ func (s *selection) refuse(style Style, shown []string) map[int]tool.Exclusion {
 	}
 	alike := make(map[string][]int, len(shown))
 	for i, e := range s.visible {
-		if owner := s.owners[shown[i]]; owner != e && present[owner] {
+		if owner := owners[shown[i]]; owner != e && present[owner] {
 			refused[i] = s.clash(style, i, owner, codeDuplicate)
 			continue
 		}
 		look := foldLook(shown[i])
-		if twin := kept[look]; twin != nil && s.owners[shown[i]] != e {
+		if twin := kept[look]; twin != nil && owners[shown[i]] != e {
 			refused[i] = s.clash(style, i, twin, codeTwin)
 			continue
 		}
@@ -277,11 +284,11 @@ func (s *selection) repeated() map[int]tool.Exclusion {
 // keeper returns the one of group, whose shown names look alike, that has a better right to its name than all others,
 // or -1: its canonical, safe or short name before its native one, and that before a name which the profile gives.
 func (s *selection) keeper(group []int, shown []string) int {
-	best, strength, shared := -1, 0, false
+	owners, best, strength, shared := s.owners(), -1, 0, false
 	for _, i := range group {
 		right := 1
 		switch {
-		case s.owners[shown[i]] == s.visible[i]:
+		case owners[shown[i]] == s.visible[i]:
 			right = 3
 		case s.overrides[i].name == "":
 			right = 2
@@ -310,9 +317,9 @@ func (s *selection) clash(style Style, i int, twin *entry, code string) tool.Exc
 	}
 }
 
-// declare returns declaration with the shown name and the overrides in place; every other byte is the origin's.
-func declare(declaration json.RawMessage, shown string, d toolOverride) (json.RawMessage, error) {
-	out, err := renamed(declaration, "name", shown)
+// declare returns the declaration of e with the shown name and the overrides in place; every other byte is the origin's.
+func declare(e *entry, shown string, d toolOverride) (json.RawMessage, error) {
+	out, err := renamed(e.declaration, "name", e.native, shown)
 	if err == nil && d.title != "" {
 		out, err = rawjson.Set(out, "title", rawjson.Quote(d.title))
 	}

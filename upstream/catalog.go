@@ -80,9 +80,6 @@ func (c *catalog) recall(old *catalog) {
 	}
 	if c.listing != nil {
 		c.listing.Catalog.Pending = true
-		if !c.foreign {
-			c.first = c.listing.Descriptions()
-		}
 	}
 }
 
@@ -150,6 +147,9 @@ func (c *catalog) publish(sess *session, got listed) {
 		l = offer.Admit(c.cfg, c.redact)
 	}
 	c.mu.Lock()
+	if c.first == nil && old != nil && !foreign {
+		c.first = old.Descriptions()
+	}
 	c.listing, c.foreign, c.fresh.held = l, false, true
 	news := c.compare(l)
 	c.mu.Unlock()

@@ -203,7 +203,7 @@ func (h *hub) newSurfaces(first *configured, key []byte) error {
 	}
 	h.surfaces = &surfaces{group: h.group, loader: loader}
 	h.surfaces.configured.Store(first)
-	h.surfaces.offered.Store(&map[tool.Name]*tool.Tool{})
+	h.surfaces.offer(first, nil)
 	return nil
 }
 

@@ -23,7 +23,7 @@ type surfaces struct {
 	started starting
 
 	configured atomic.Pointer[configured] // a reload replaces it
-	offered    atomic.Pointer[map[tool.Name]*tool.Tool]
+	offered    atomic.Pointer[func() map[tool.Name]*tool.Tool]
 
 	updating  sync.Mutex
 	refreshed atomic.Int64 // the group's count of changes that the surfaces are up to
@@ -151,17 +151,20 @@ func (s *surfaces) catalogs(c *configured) []tool.Catalog {
 // offer notes what is offered now: an approval holds for the tool that was asked about, and for no later one of its name.
 func (s *surfaces) offer(c *configured, catalogs []tool.Catalog) {
 	c.gate.Retain(catalogs)
-	all := make(map[tool.Name]*tool.Tool)
-	for _, c := range catalogs {
-		for _, t := range c.Tools {
-			all[t.Name] = t
+	offered := sync.OnceValue(func() map[tool.Name]*tool.Tool {
+		all := make(map[tool.Name]*tool.Tool)
+		for _, c := range catalogs {
+			for _, t := range c.Tools {
+				all[t.Name] = t
+			}
 		}
-	}
-	s.offered.Store(&all)
+		return all
+	})
+	s.offered.Store(&offered)
 }
 
 // present returns the tool that has the canonical name now; nil where there is none.
-func (s *surfaces) present(name tool.Name) *tool.Tool { return (*s.offered.Load())[name] }
+func (s *surfaces) present(name tool.Name) *tool.Tool { return (*s.offered.Load())()[name] }
 
 // named returns the tool that goes by the name in the profile, whether or not the policy shows it; nil where there is none.
 func (s *surfaces) named(profile string, client tool.Client, name string) *tool.Tool {

@@ -34,7 +34,7 @@ func stranger() tool.Actor { return tool.Actor{Name: "local", Door: "stdio"} }
 
 // factsNamed returns the facts of a tool by its canonical name; nil where there is none.
 func (h *hub) factsNamed(name tool.Name) *facts.Facts {
-	if t := (*h.surfaces.offered.Load())[name]; t != nil {
+	if t := h.surfaces.present(name); t != nil {
 		return h.surfaces.now().gate.Facts(t)
 	}
 	return nil

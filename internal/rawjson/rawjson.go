@@ -175,35 +175,32 @@ func GetObject(object []byte, name string) []byte {
 // Set returns object with member name holding value. The first member of that name keeps its place and key as written;
 // further ones of the same name are removed; where there is none, the member is appended. The result is a fresh text.
 func Set(object []byte, name string, value []byte) ([]byte, error) {
-	var first *Member
-	again := false
+	return AppendSet(make([]byte, 0, len(object)+len(name)+len(value)+len(`,"":`)), object, name, value)
+}
+
+// AppendSet appends what Set returns.
+func AppendSet(out, object []byte, name string, value []byte) ([]byte, error) {
+	var first Member
+	times := 0
 	err := Members(object, func(m Member) bool {
 		if m.Is(name) {
-			if first != nil {
-				again = true
-			} else {
-				first = &m
+			if times++; times == 1 {
+				first = m
 			}
 		}
 		return true
 	})
+	if err == nil && times > 1 {
+		object, err = deleteAfter(object, name, first.end)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("set member %q: %w", name, err)
 	}
-	if again {
-		rest, err := deleteAfter(object, name, first.end)
-		if err != nil {
-			return nil, err
-		}
-		object = rest
-	}
-	if first != nil {
-		out := make([]byte, 0, len(object)-len(first.Value)+len(value))
-		out = append(out, object[:first.valueAt]...)
-		out = append(out, value...)
+	if times > 0 {
+		out = append(append(out, object[:first.valueAt]...), value...)
 		return append(out, object[first.valueAt+len(first.Value):]...), nil
 	}
-	return appendMember(object, name, value)
+	return appendMember(out, object, name, value)
 }
 
 // SetIn is Set for the member at the end of a path of names. The objects on the path must be there.
@@ -219,20 +216,17 @@ func SetIn(object, value []byte, path ...string) ([]byte, error) {
 	return Set(object, path[0], value)
 }
 
-// appendMember adds a member at the end of an object that has none of that name.
-func appendMember(object []byte, name string, value []byte) ([]byte, error) {
+// appendMember appends an object that has no member of that name, with one at its end.
+func appendMember(out, object []byte, name string, value []byte) ([]byte, error) {
 	end := bytes.LastIndexByte(object, '}')
 	if end < 0 {
 		return nil, fmt.Errorf("set member %q: %w", name, ErrSyntax)
 	}
-	key := Quote(name)
-	out := make([]byte, 0, len(object)+len(key)+len(value)+2)
 	out = append(out, object[:end]...)
 	if before := bytes.TrimRight(object[:end], " \t\r\n"); before[len(before)-1] != '{' {
 		out = append(out, ',')
 	}
-	out = append(out, key...)
-	out = append(out, ':')
+	out = append(AppendQuote(out, name), ':')
 	out = append(out, value...)
 	return append(out, object[end:]...), nil
 }

@@ -49,7 +49,8 @@ type Tool struct {
 	Native string // the origin's own name, sent to it in tools/call
 
 	// Declaration is the tool's object as its origin listed it, byte for byte, except for what Repairs names.
-	Declaration json.RawMessage
+	Declaration       json.RawMessage
+	DeclarationDigest [sha256.Size]byte // zero where nobody has computed it
 
 	// InputSchema and OutputSchema are members of Declaration; OutputSchema is nil where the tool has none.
 	InputSchema  json.RawMessage

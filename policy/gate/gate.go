@@ -198,13 +198,16 @@ func (g *Gate) of(t *tool.Tool) *toolEntry {
 
 // Retain forgets what is kept of tools that no catalog offers any more.
 func (g *Gate) Retain(catalogs []tool.Catalog) {
-	offered := make(map[*tool.Tool]bool)
-	for _, c := range catalogs {
-		for _, t := range c.Tools {
-			offered[t] = true
-		}
-	}
+	var offered map[*tool.Tool]bool
 	g.known.Range(func(t, _ any) bool {
+		if offered == nil {
+			offered = make(map[*tool.Tool]bool)
+			for _, c := range catalogs {
+				for _, t := range c.Tools {
+					offered[t] = true
+				}
+			}
+		}
 		if !offered[t.(*tool.Tool)] {
 			g.known.Delete(t)
 		}

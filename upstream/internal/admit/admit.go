@@ -4,6 +4,8 @@ package admit
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -67,13 +69,13 @@ func newAdmission(cfg settings.Server, known map[string]bool) *admission {
 
 // admit judges the elements of l one by one. An element is admitted as it stands, byte for byte but for white space between
 // lines; or admitted with a repair that its repairs name; or excluded with the reason. raw are the elements of all pages in
-// their order; they are not changed, and what is admitted aliases them.
-func (a *admission) admit(l lists.List, raw []json.RawMessage) (admitted []*candidate, excluded []tool.Exclusion) {
+// their order, with their digests; they are not changed, and what is admitted aliases them.
+func (a *admission) admit(l lists.List, raw []json.RawMessage, digests [][sha256.Size]byte) (admitted []*candidate, excluded []tool.Exclusion) {
 	surplus := max(len(raw)-a.cfg.Limits.Tools, 0)
 	raw = raw[:len(raw)-surplus]
 	candidates := make([]*candidate, len(raw))
 	for i, declaration := range raw {
-		candidates[i] = a.read(l, i, declaration)
+		candidates[i] = a.read(l, i, declaration, digests[i])
 	}
 	if l == lists.Tools {
 		refuseTwins(candidates)
@@ -132,13 +134,41 @@ func (a *admission) surplus(l lists.List, n int) tool.Exclusion {
 type candidate struct {
 	position    int // in the list, from 1
 	raw         []byte
-	key         string // of raw in Offer.Sound
+	digest      [sha256.Size]byte // of raw
+	key         string            // of raw in Offer.Sound
 	name        string
 	declaration []byte
 	repairs     []tool.Repair
+	parts       *parts   // of declaration; nil where they have not been read
 	internal    []string // see tool.Tool
 	runtime     []byte
 	refused     *refusal
+}
+
+// parts are the members of a tool's declaration that the hub itself reads, as they are written.
+type parts struct{ name, input, output, title, annotations, description []byte }
+
+// partsOf reads the parts of an object in which no member occurs twice.
+func partsOf(declaration []byte) *parts {
+	p := new(parts)
+	_ = rawjson.Members(declaration, func(m rawjson.Member) bool {
+		switch {
+		case m.Is("name"):
+			p.name = m.Value
+		case m.Is("inputSchema"):
+			p.input = m.Value
+		case m.Is("outputSchema"):
+			p.output = m.Value
+		case m.Is("title"):
+			p.title = m.Value
+		case m.Is("annotations"):
+			p.annotations = m.Value
+		case m.Is("description"):
+			p.description = m.Value
+		}
+		return true
+	})
+	return p
 }
 
 // refusal says why a candidate is not admitted.
@@ -155,11 +185,17 @@ func (c *candidate) repaired(part, format string, args ...any) {
 }
 
 // read checks the element of l at index i as far as its name.
-func (a *admission) read(l lists.List, i int, raw json.RawMessage) *candidate {
+func (a *admission) read(l lists.List, i int, raw json.RawMessage, digest [sha256.Size]byte) *candidate {
 	raw = bytes.TrimSpace(raw)
-	c := &candidate{position: i + 1, raw: raw, declaration: raw, key: l.Member() + tool.Digest(raw)}
+	c := &candidate{position: i + 1, raw: raw, declaration: raw, digest: digest, key: l.Member() + hex.EncodeToString(digest[:])}
 	if a.known[c.key] {
-		c.readName(l.Key(), maxURIBytes)
+		if l == lists.Tools {
+			c.parts = partsOf(c.declaration)
+			c.readName(l.Key(), c.parts.name, maxNameBytes)
+		} else {
+			value, _ := rawjson.Get(c.declaration, l.Key())
+			c.readName(l.Key(), value, maxURIBytes)
+		}
 		return c
 	}
 	if l == lists.Tools && a.flatten(c) {
@@ -193,7 +229,8 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 	if l == lists.Resources || l == lists.Templates {
 		limit = maxURIBytes
 	}
-	c.readName(l.Key(), limit)
+	value, _ := rawjson.Get(c.declaration, l.Key())
+	c.readName(l.Key(), value, limit)
 	switch {
 	case c.refused != nil:
 	case len(c.declaration) > a.cfg.Limits.ToolSize:
@@ -206,10 +243,9 @@ func (a *admission) readDeclaration(c *candidate, l lists.List) {
 	}
 }
 
-// readName reads the name or URI, which is member key and has at most limit bytes.
-func (c *candidate) readName(key string, limit int) {
-	value, ok := rawjson.Get(c.declaration, key)
-	if !ok {
+// readName reads the name or URI, which is the value of member key, and has at most limit bytes.
+func (c *candidate) readName(key string, value []byte, limit int) {
+	if value == nil {
 		c.refuse(codeInvalidName, "it has no %s: give it one on the server", key)
 		return
 	}
@@ -309,12 +345,14 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 
 		ValidateOutput: tool.Validate(a.cfg.ValidateOutput),
 	}
-	members, _ := rawjson.ReadObject(c.declaration) // it is an object
-	get := func(name string) []byte {
-		value, _ := members.Get(name)
-		return value
+	p := c.parts
+	if p == nil {
+		p = partsOf(c.declaration)
 	}
-	t.InputSchema, t.OutputSchema = get("inputSchema"), get("outputSchema")
+	t.InputSchema, t.OutputSchema = p.input, p.output
+	if t.DeclarationDigest = c.digest; !bytes.Equal(c.declaration, c.raw) {
+		t.DeclarationDigest = sha256.Sum256(c.declaration)
+	}
 	t.SchemaDigest = tool.Digest(t.InputSchema)
 	if t.OutputSchema != nil {
 		t.OutputDigest = tool.Digest(t.OutputSchema)
@@ -322,10 +360,10 @@ func (a *admission) tool(c *candidate) *tool.Tool {
 	if c.runtime != nil {
 		t.Internal, t.Runtime, t.RuntimeDigest = c.internal, c.runtime, tool.Digest(c.runtime)
 	}
-	t.Title, _ = rawjson.String(get("title"))
+	t.Title, _ = rawjson.String(p.title)
 	if t.Title == "" { // MCP's order of precedence: title, annotations.title, name
-		t.Title = rawjson.Text(get("annotations"), "title")
+		t.Title = rawjson.Text(p.annotations, "title")
 	}
-	t.Description, _ = rawjson.String(get("description"))
+	t.Description, _ = rawjson.String(p.description)
 	return t
 }

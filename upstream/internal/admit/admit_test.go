@@ -20,7 +20,7 @@ import (
 
 func admit(cfg settings.Server, raw []json.RawMessage) ([]*tool.Tool, []tool.Exclusion) {
 	a := newAdmission(cfg, nil)
-	admitted, excluded := a.admit(lists.Tools, raw)
+	admitted, excluded := a.admit(lists.Tools, raw, digests(raw))
 	var tools []*tool.Tool
 	for _, c := range admitted {
 		tools = append(tools, a.tool(c))

@@ -28,7 +28,7 @@ func (o Offer) Admit(cfg settings.Server, r *redact.Redactor) *Listing {
 	c := &l.Catalog
 	*c = tool.Catalog{Server: cfg.ID, Source: tool.SourceMCP, Tags: cfg.Tags, Title: o.Title, Abilities: o.Abilities}
 	for kind, raw := range o.Lists {
-		admitted, excluded := a.admit(lists.List(kind), raw)
+		admitted, excluded := a.admit(lists.List(kind), raw, o.digests[kind])
 		c.Excluded = append(c.Excluded, excluded...)
 		for _, one := range admitted {
 			offer := tool.Offer{Server: cfg.ID, Native: one.name, Declaration: one.declaration}

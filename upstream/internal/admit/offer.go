@@ -23,22 +23,34 @@ type Offer struct {
 	// Sound names the elements of the lists that were admitted as they stand, with nothing to be said of them, and the rules and
 	// limits by which they were: a list and the digest of its element. It is nil before the first admission.
 	Sound map[string]bool
+
+	digests [lists.Count][][sha256.Size]byte // of the elements; nil before the first Digest
 }
 
 // Digest returns a digest of all that the server said.
-func (o Offer) Digest() (sum [sha256.Size]byte) {
+func (o *Offer) Digest() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %s%d %s\n", len(o.Title), o.Title, len(o.Instructions), o.Instructions)
 	fmt.Fprintf(h, "%+v\n", o.Abilities)
 	for l, all := range o.Lists {
 		fmt.Fprintf(h, "%d %d\n", l, len(all))
-		for _, one := range all {
-			fmt.Fprintf(h, "%d ", len(one))
-			h.Write(one)
+		if o.digests[l] == nil {
+			o.digests[l] = digests(all)
+		}
+		for _, one := range o.digests[l] {
+			h.Write(one[:])
 		}
 	}
 	h.Sum(sum[:0])
 	return sum
+}
+
+func digests(elements []json.RawMessage) [][sha256.Size]byte {
+	all := make([][sha256.Size]byte, len(elements))
+	for i, one := range elements {
+		all[i] = sha256.Sum256(one)
+	}
+	return all
 }
 
 // Members of an encoded offer. The lists have the names of the protocol.

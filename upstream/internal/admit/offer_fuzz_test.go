@@ -32,7 +32,7 @@ func FuzzOffers(f *testing.F) {
 				continue
 			}
 			o.Lists[l] = all
-			offers, excluded := newAdmission(settings.Server{ID: "s"}, nil).admit(l, all)
+			offers, excluded := newAdmission(settings.Server{ID: "s"}, nil).admit(l, all, digests(all))
 			if len(offers)+len(excluded) != len(all) {
 				t.Fatalf("%d admitted and %d excluded of %d", len(offers), len(excluded), len(all))
 			}

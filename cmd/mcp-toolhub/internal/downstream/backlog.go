@@ -211,12 +211,7 @@ func (w *lineWriter) write(text pieces) error {
 // put writes parts, which count so much in the backlog. w.mu is held, and free meanwhile.
 func (w *lineWriter) put(parts [][]byte, counts int) {
 	w.mu.Unlock()
-	var err error
-	for _, part := range parts {
-		if _, err = w.out.Write(part); err != nil {
-			break
-		}
-	}
+	err := pieces{parts: parts}.writeTo(w.out)
 	w.backlog.add(-counts)
 	w.mu.Lock()
 	if err != nil {

@@ -243,18 +243,23 @@ func (r *httpReply) write(text pieces) (written bool) {
 
 // inPieces writes text piece by piece, and reports whether the client has taken in each in time.
 func inPieces(w http.ResponseWriter, text pieces) bool {
-	control := http.NewResponseController(w)
-	for _, part := range text.parts {
-		for len(part) > 0 {
-			n := min(len(part), progressBytes)
-			_ = control.SetWriteDeadline(time.Now().Add(progressWithin))
-			if _, err := w.Write(part[:n]); err != nil {
-				return false
-			}
-			part = part[n:]
-		}
+	return text.writeTo(&progressWriter{w, *http.NewResponseController(w)}) == nil
+}
+
+// progressWriter gives the client time for each piece.
+type progressWriter struct {
+	w       http.ResponseWriter
+	control http.ResponseController
+}
+
+func (p *progressWriter) Write(text []byte) (written int, err error) {
+	for err == nil && written < len(text) {
+		_ = p.control.SetWriteDeadline(time.Now().Add(progressWithin))
+		n := 0
+		n, err = p.w.Write(text[written:min(len(text), written+progressBytes)])
+		written += n
 	}
-	return true
+	return written, err
 }
 
 // endProgress ends the deadline of inPieces: the connection may serve other requests after this one.

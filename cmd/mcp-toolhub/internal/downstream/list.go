@@ -93,7 +93,7 @@ func (v *surfaceReader) list(ctx context.Context, p *peer, m *jsonrpc.Message, r
 }
 
 // page returns the beginning of a result, with the items from one to before another. The whole list of a surface is put together
-// once.
+// once. That of one which has several pages is not: who lists that many tools would not want them in memory twice.
 func (l listedItems) page(modern bool, from, to int) pieces {
 	complete := l.surface != nil && from == 0 && to == l.length
 	if complete {
@@ -101,24 +101,23 @@ func (l listedItems) page(modern bool, from, to int) pieces {
 			return pieces{parts: [][]byte{text}, oneLine: true}
 		}
 	}
-	size, declarations := len(l.member)+8, make([]json.RawMessage, 0, to-from)
+	parts, comma := append(make([][]byte, 0, 2*(to-from)+3), []byte(`{"`+l.member+`":[`)), []byte(",")
 	for i := from; i < to; i++ {
-		declarations = append(declarations, l.declaration(i))
-		size += len(declarations[i-from]) + 1
-	}
-	text := append(make([]byte, 0, size), `{"`+l.member+`":[`...)
-	for i, d := range declarations {
-		if i > 0 {
-			text = append(text, ',')
+		if i > from {
+			parts = append(parts, comma)
 		}
-		text = append(text, d...)
+		parts = append(parts, l.declaration(i))
 	}
-	text = append(text, ']')
-	oneLine := !hasBreak(text)
-	if complete && oneLine {
+	out := pieces{parts: append(parts, []byte("]"))}
+	if !complete {
+		return out
+	}
+	text := out.joined()
+	if out = whole(text); !hasBreak(text) {
+		out.oneLine = true
 		l.surface.KeepListText(modern, text)
 	}
-	return pieces{parts: [][]byte{text}, oneLine: oneLine}
+	return out
 }
 
 // declaration returns the tool as this client can take it. Before 2026-07-28 an output schema describes an object, and

@@ -34,7 +34,7 @@ func TestListIsPutTogetherOnce(t *testing.T) {
 		}
 		want := `{"tools":[` + strings.TrimSuffix(strings.Repeat(test.declaration+",", test.to), ",") + "]"
 		for range 2 {
-			if page := l.page(true, 0, test.to); string(page.joined()) != want || page.oneLine == strings.Contains(want, "\n") {
+			if page := l.page(true, 0, test.to); string(page.joined()) != want || page.oneLine && strings.Contains(want, "\n") {
 				t.Errorf("%s: %s, %v", name, page.joined(), page.oneLine)
 			}
 		}

@@ -1,8 +1,10 @@
 package downstream
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -27,6 +29,27 @@ func (p pieces) size() int {
 		size += len(part)
 	}
 	return size
+}
+
+// manyParts is how many parts are written one by one at most.
+const manyParts = 8
+
+// writeTo writes the text. Many parts share a buffer, so that each write is worth its while.
+func (p pieces) writeTo(w io.Writer) error {
+	buffer := (*bufio.Writer)(nil)
+	if len(p.parts) > manyParts {
+		buffer = bufio.NewWriterSize(w, maxJoined)
+		w = buffer
+	}
+	for _, part := range p.parts {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	if buffer != nil {
+		return buffer.Flush()
+	}
+	return nil
 }
 
 // joined returns the text in one part.
