@@ -67,6 +67,7 @@ type CallResult struct {
 	Structured json.RawMessage `json:"structured_content,omitempty"`
 	ContentRef string          `json:"content_ref,omitempty"`
 	Summary    string          `json:"summary,omitempty"` // where the tool says that it has failed: its first words
+	Output     tool.Output     `json:"output,omitempty"`
 }
 
 // CallEnd is how a call ended.
@@ -350,7 +351,7 @@ func (c *Call) appendLine(dst []byte, end *CallEnd) ([]byte, error) {
 		r, c.endedUS = end.CallResult, end.At.Sub(c.Created).Microseconds()
 		l.EndedUS, l.From, l.Steps, l.Error = &c.endedUS, c.base, c.steps, end.Error
 		r.Content, r.Structured = OneLine(r.Content), OneLine(r.Structured) // else the inputs lost their white space, too
-		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" {
+		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" || r.Output != "" {
 			end.CallResult = r
 			l.Result = &end.CallResult
 		}

@@ -116,7 +116,7 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 		same(t, encoded(t, CallInput{inv.PermissionInput, inv.PermissionInputRef, nil}), CallInput{in.Model, in.ModelRef, nil})
 		want := end.CallResult
 		want.Summary = failure.Message
-		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef, r.Summary}), want)
+		same(t, encoded(t, CallResult{r.Content, r.StructuredContent, r.ContentRef, r.Summary, r.Output}), want)
 	}
 	if refused > 500 {
 		t.Errorf("%d of 1000 are refused: too few are compared", refused)

@@ -290,14 +290,34 @@ func (c *derivation) cancel(data json.RawMessage, at time.Time) {
 
 // persistence yields a decision about the result, and an event where the result was stored.
 func (c *derivation) persistence(data json.RawMessage, at time.Time) {
-	r := tool.ResultPersistenceRecord{Head: tool.HeadOf(tool.ObjectResultPersistence), DecisionID: tool.DecisionID(c.id("dec_")),
-		InvocationID: c.Invocation, ResultID: tool.ResultOf(c.Invocation), CreatedAt: at}
-	c.decode(data, &r.ResultPersistence)
-	c.persisted = append(c.persisted, r.DecisionID)
-	c.record(r)
-	if r.Persisted != nil {
-		c.event(tool.EventResultPersisted, at, map[string]any{"decision_id": r.DecisionID, "result_id": r.ResultID, "uri": r.Persisted.URI})
+	var d tool.ResultPersistence
+	c.decode(data, &d)
+	id := tool.DecisionID(c.id("dec_"))
+	c.persisted = append(c.persisted, id)
+	c.record(decisionRecord(id, c.Invocation, d, at))
+	if d.Persisted != nil {
+		c.event(tool.EventResultPersisted, at, persistedData(id, c.Invocation, d))
 	}
+}
+
+func decisionRecord(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence, at time.Time) tool.ResultPersistenceRecord {
+	return tool.ResultPersistenceRecord{Head: tool.HeadOf(tool.ObjectResultPersistence), DecisionID: id, InvocationID: of,
+		ResultID: tool.ResultOf(of), ResultPersistence: d, CreatedAt: at}
+}
+
+func persistedData(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersistence) map[string]any {
+	return map[string]any{"decision_id": id, "result_id": tool.ResultOf(of), "uri": d.Persisted.URI}
+}
+
+// DecisionRecords are the records of a decision about a result that is made after the call has ended: lines of their own in the journal.
+func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, at time.Time) []tool.Record {
+	id := tool.NewDecisionID()
+	all := []tool.Record{decisionRecord(id, of, *d, at.UTC())}
+	if d.Persisted != nil {
+		all = append(all, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventResultPersisted,
+			Source: tool.EventSource, Subject: string(of), Time: at.UTC(), InvocationID: of, ToolID: name, Data: persistedData(id, of, *d)})
+	}
+	return all
 }
 
 // end yields the objects of the end of the call.
@@ -308,7 +328,7 @@ func (c *derivation) end() {
 		Cancellation: c.canceled, Persistence: c.persisted, CreatedAt: at}
 	if c.Result != nil {
 		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
-		r.Summary = c.Result.Summary
+		r.Summary, r.Output = c.Result.Summary, c.Result.Output
 	}
 	data := map[string]any{}
 	if c.Error != nil {

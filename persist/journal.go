@@ -170,6 +170,15 @@ func (j *Journal) Append(ctx context.Context, records ...tool.Record) error {
 	return err
 }
 
+// TryAppend is Append for whoever must not wait, or knows of no end of its waiting: it returns an error where there is no room.
+func (j *Journal) TryAppend(records ...tool.Record) error {
+	t, err := j.enqueueUntil(j.never, false, records)
+	if t.write {
+		go j.write()
+	}
+	return err
+}
+
 // Commit is Append, and waits until the records and everything queued before them are written, so that they outlive this
 // process however it ends, and unless SyncWithin allows more time, until they are on the disk. It returns a
 // *JournalError if they are not; later calls try anew, so the journal recovers by itself once the cause is gone. If
@@ -287,6 +296,12 @@ func (b *batch) finish(err error) {
 
 // enqueue encodes records and adds them to the batch that is being collected.
 func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Record, names ...tool.Standing) (t ticket, err error) {
+	t, err = j.enqueueUntil(ctx.Done(), durable, records, names...)
+	return t, becauseOf(ctx, err)
+}
+
+// enqueueUntil is enqueue that waits for room until done.
+func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []tool.Record, names ...tool.Standing) (t ticket, err error) {
 	buffer := j.lines.Get().(*[]byte)
 	lines := (*buffer)[:0]
 	defer func() { j.giveBack(buffer, lines) }()
@@ -297,8 +312,7 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 		}
 		lines = endLine(lines, n)
 	}
-	t, err = j.put(ctx.Done(), durable, entry{lines, len(records), names})
-	return t, becauseOf(ctx, err)
+	return j.put(done, durable, entry{lines, len(records), names})
 }
 
 // giveBack keeps a buffer for the next caller.

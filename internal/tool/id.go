@@ -23,6 +23,9 @@ type (
 // NewInvocationID returns a fresh id, "inv_…".
 func NewInvocationID() InvocationID { return InvocationID(newID("inv_")) }
 
+// NewDecisionID returns a fresh id, "dec_…".
+func NewDecisionID() DecisionID { return DecisionID(newID("dec_")) }
+
 // NewEventID returns a fresh id, "evt_…".
 func NewEventID() EventID { return EventID(newID("evt_")) }
 

@@ -219,6 +219,7 @@ type Result struct {
 	StructuredContent json.RawMessage `json:"structured_content,omitempty"` // any JSON
 	ContentRef        string          `json:"content_ref,omitempty"`        // of a native result too large to stand here: "sha256:<hex>;bytes=<n>"
 	Summary           string          `json:"summary,omitempty"`
+	Output            Output          `json:"output,omitempty"` // of a success: the standard has no member for it
 
 	// ModifiedBy are the hooks that have changed the result, or added to it: then it is not what the tool sent, byte for byte. The
 	// standard has no member for that.
@@ -230,6 +231,14 @@ type Result struct {
 	Cancellation *Cancellation `json:"cancellation,omitempty"` // the standard has no member for it
 	CreatedAt    time.Time     `json:"created_at"`
 }
+
+// Output tells a success that has brought nothing from one that lacks its output; "" is every other result.
+type Output string
+
+const (
+	OutputEmpty   Output = "empty"   // the tool has answered, and says nothing: no content block, or texts without a character
+	OutputMissing Output = "missing" // its answer has neither content nor structuredContent
+)
 
 // CodeToolError is the error_code of a tool's own answer that says isError.
 const CodeToolError = "tool_error"

@@ -296,7 +296,7 @@ func TestCallEndsWhileAsking(t *testing.T) {
 	if got := <-events; got != fmt.Sprintf(cancelledNote, 1) {
 		t.Errorf("got %s", got)
 	}
-	if got := settle(<-events); got != `{"jsonrpc":"2.0","id":7,"result":{"content":[],`+metaOK+`}}` {
+	if got := settle(<-events); got != `{"jsonrpc":"2.0","id":7,"result":{"content":[],`+metaEmpty+`}}` {
 		t.Errorf("got %s", got)
 	}
 	if err := <-answer; err == nil {

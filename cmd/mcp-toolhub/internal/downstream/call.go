@@ -163,7 +163,11 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		r.refuse(labelledError(a.server, outcome.Err))
 		return
 	}
-	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token)
+	var limit invoke.TaskLimit
+	if outcome.Task != "" {
+		limit = c.deps.Pipeline.TaskLimit(&c.call, &outcome)
+	}
+	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token, limit)
 	defer release()
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
@@ -413,6 +417,12 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	out = append(append(out, `","status":"`...), o.Status...)
 	if o.Class != "" {
 		out = append(append(out, `","error_class":"`...), o.Class...)
+	}
+	switch {
+	case o.Empty:
+		out = append(out, `","output":"`+tool.OutputEmpty...)
+	case o.Missing:
+		out = append(out, `","output":"`+tool.OutputMissing...)
 	}
 	out = append(out, '"')
 	out = appendError(out, o.Error)

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream/internal/suspended"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -31,6 +32,8 @@ type onward struct {
 	from, to string
 
 	unknown bool // the hub does not know the method; then nothing else in it
+
+	limit invoke.TaskLimit // of the task; nil for none
 }
 
 // params returns the client's params, with the name that the server knows.
@@ -108,7 +111,8 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 			object, _ := reply.Object.(rawjson.Object)
 			a.peer.caller.remember(a.server, reply.Result, object)
 		}
-		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to, unknown: f.to.unknown}
+		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to, unknown: f.to.unknown,
+			limit: f.to.limit}
 		result, err = f.resultOf(a.peer, to, reply)
 	}
 	if err != nil {
@@ -132,6 +136,8 @@ type answeredRequest struct {
 	server, method string
 	asked, native  string // name or URI of what it is about, as the client and as the server know it
 	unknown        bool   // the hub does not know the method
+
+	limit invoke.TaskLimit // of the task that it is about; nil for none
 }
 
 // resultOf returns a server's result as this client gets it.

@@ -362,7 +362,7 @@ func (w *serverListen) said(n tool.Notification) {
 			return
 		}
 		var err error
-		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id}
+		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id, limit: b.limit}
 		if params, err = taskResult(w.peer, to, params); err != nil {
 			return
 		}

@@ -55,7 +55,7 @@ func TestInputRequiredPassesThrough(t *testing.T) {
 			}
 			_, with = input(t, got)
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete","_meta":{"toolhub/invocation":`+
-				`{"invocation_id":"INV","status":"succeeded"},%s}}}`, serverInfoMember)
+				`{"invocation_id":"INV","status":"succeeded","output":"empty"},%s}}}`, serverInfoMember)
 			if got := c.call("mcp.s.echo", `{}`, with("")); got != want {
 				t.Errorf("result %s", got)
 			}

@@ -17,6 +17,9 @@ import (
 
 const metaOK = `"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded"}}`
 
+// metaEmpty is that of a success that says nothing.
+const metaEmpty = `"_meta":{"toolhub/invocation":{"invocation_id":"INV","status":"succeeded","output":"empty"}}`
+
 func TestStdioTranscript(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
@@ -235,7 +238,7 @@ func TestCallsAreAnsweredAfterTheInputHasEnded(t *testing.T) {
 	_ = w.in.Close()
 	w.want(`{"jsonrpc":"2.0","id":2,"result":{}}`)
 	close(release)
-	w.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[],` + metaOK + `}}`)
+	w.want(`{"jsonrpc":"2.0","id":1,"result":{"content":[],` + metaEmpty + `}}`)
 	if err := <-w.ended; err != nil {
 		t.Errorf("ServeStdio: %v", err)
 	}

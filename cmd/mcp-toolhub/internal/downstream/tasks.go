@@ -86,7 +86,7 @@ func (t *taskRequests) forward(ctx context.Context, p *peer, m *jsonrpc.Message,
 	if b == nil {
 		return &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown task %q", id)}
 	}
-	return t.forwarder.forward(ctx, p, m, r, onward{server: b.server, path: []string{"taskId"}, from: id, to: b.id})
+	return t.forwarder.forward(ctx, p, m, r, onward{server: b.server, path: []string{"taskId"}, from: id, to: b.id, limit: b.limit})
 }
 
 // withTaskID returns the result of a request about a task with another id in all places that hold one.
@@ -111,14 +111,17 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 	return result, nil
 }
 
-// taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows,
-// and in input requests the name of the server that asks.
+// taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows, in input
+// requests the name of the server that asks, and of the result of a call no more than the client takes.
 func taskResult(p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
 	var err error
 	if to.asked != to.native {
 		if result, err = withTaskID(result, to.asked); err != nil {
 			return nil, err
 		}
+	}
+	if result, err = to.limited(result); err != nil {
+		return nil, err
 	}
 	requests, ok := rawjson.Get(result, "inputRequests")
 	if !p.modern || !ok || !rawjson.IsObject(requests) {
@@ -139,6 +142,26 @@ func taskResult(p *peer, to answeredRequest, result json.RawMessage) (json.RawMe
 		}
 	}
 	return rawjson.Set(result, "inputRequests", requests)
+}
+
+// limited returns an answer with no more of the task's result than the client takes. On 2025-11-25 that is the answer to tasks/result, later
+// a member of the task.
+func (to *answeredRequest) limited(answer json.RawMessage) (json.RawMessage, error) {
+	if to.limit == nil {
+		return answer, nil
+	}
+	if to.method == tool.MethodTaskResult {
+		return to.limit(answer), nil
+	}
+	result, ok := rawjson.Get(answer, "result")
+	if !ok || !rawjson.IsObject(result) {
+		return answer, nil
+	}
+	part := to.limit(result)
+	if len(part) == len(result) {
+		return answer, nil // itself
+	}
+	return rawjson.Set(answer, "result", part)
 }
 
 // maxTaskPages bounds the pages of one server's tasks/list that are read for one client.

@@ -45,6 +45,11 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 	if err := p.validator.checkOutput(inv); err != nil {
 		inv.fail(err)
 		inv.mapFailure()
+		return nil
+	}
+	if inv.outcome.Task == "" {
+		inv.end.Output = outputOf(inv.outcome.Object)
+		inv.outcome.Empty, inv.outcome.Missing = inv.end.Output == tool.OutputEmpty, inv.end.Output == tool.OutputMissing
 	}
 	return nil
 }
@@ -63,6 +68,7 @@ func (inv *invocation) mapFailure() {
 		inv.record.Event(tool.EventInvocationValidationFailed, map[string]any{"problems": []schema.Problem{{Message: f.Message}}}, inv.now())
 	}
 	inv.outcome.Class, inv.outcome.Aborted = f.Class, f.AbortReason
+	inv.end.Output, inv.outcome.Empty, inv.outcome.Missing = "", false, false
 	inv.end.Error = &tool.Error{ErrorCode: f.ErrorCode(), ErrorClass: f.Class, Message: f.Message,
 		Recoverability: c.recoverability, RetryAfterMS: f.RetryAfter.Milliseconds(), OutcomeUnknown: f.OutcomeUnknown, AbortReason: f.AbortReason}
 	inv.outcome.Error = inv.end.Error

@@ -109,6 +109,10 @@ type Outcome struct {
 	// Canceled says that the record has the facts of a cancellation: somebody has cancelled the call, or its time was over. Spared
 	// says that it had no effect by then.
 	Canceled, Spared bool
+
+	// Empty and Missing say of a success that it is tool.OutputEmpty or tool.OutputMissing. A waiting call has an Outcome on its stack,
+	// which is to stay small.
+	Empty, Missing bool
 }
 
 // Options are the parts that a Pipeline works with. Executors, Gate, Journal, Schemas and Logger are needed.

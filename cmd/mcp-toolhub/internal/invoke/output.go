@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/schema"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
@@ -54,4 +55,41 @@ func (v *validator) invalidOutput(inv *invocation) *schema.Invalid {
 		return invalid
 	}
 	return &schema.Invalid{Problems: []schema.Problem{{Message: fmt.Sprintf("cannot be checked: %v", err)}}}
+}
+
+// mostEmpty bounds the bytes of a content that is looked at for whether it says nothing.
+const mostEmpty = 256
+
+// outputOf says whether a success has brought nothing.
+func outputOf(result rawjson.Object) tool.Output {
+	says := tool.OutputMissing
+	for _, m := range result.Members() {
+		switch m.Name() {
+		case "_meta", "isError", "resultType":
+		case "content":
+			if !isSilent(m.Value) {
+				return ""
+			}
+			says = tool.OutputEmpty
+		default:
+			if !rawjson.IsNull(m.Value) {
+				return ""
+			}
+		}
+	}
+	return says
+}
+
+// isSilent reports whether a content has no block, or texts without a character.
+func isSilent(content []byte) bool {
+	silent := len(content) <= mostEmpty && isArray(content)
+	if silent {
+		_ = rawjson.Elements(content, func(block []byte) bool {
+			kind, _ := rawjson.GetString(block, "type")
+			text, isText := rawjson.GetString(block, "text")
+			silent = kind == "text" && isText && text == ""
+			return silent
+		})
+	}
+	return silent
 }

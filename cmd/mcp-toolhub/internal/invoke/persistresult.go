@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -59,13 +60,43 @@ func (inv *invocation) resultRule() tool.ResultRule {
 // limitResult decides about a result that may be too large for the caller. ours says that a store may hold it: a hook may have said
 // that something else is kept.
 func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) {
-	native := inv.outcome.Result
-	size := shownSize(native)
-	if size <= rule.MaxChars || rule.Strategy == tool.StrategyNeverPersist {
+	d, part := newExcess(inv.call, inv.id, inv.toolID(), rule).decide(o, inv.outcome.Object, ours, inv.now())
+	if d == nil {
 		return
 	}
-	d := tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native), Threshold: map[string]any{
-		"max_inline_chars": rule.MaxChars, "result_chars": size, "because": inv.call.Surface.Results.Because}}
+	if part != nil {
+		if inv.call.Cut != nil && inv.final == tool.StatusSucceeded {
+			inv.call.Cut.Whole(inv.outcome.Object)
+		}
+		inv.setResult(tool.Reply{Result: part})
+	}
+	inv.record.PersistResult(d, inv.now())
+}
+
+// excess decides about the result of a call that may be too large for its caller.
+type excess struct {
+	id      tool.InvocationID
+	tool    tool.Name
+	actor   tool.Actor
+	rule    tool.ResultRule
+	because string    // where the limit comes from
+	reader  tool.Name // that the caller reads on with; "" for none
+}
+
+func newExcess(c *Call, id tool.InvocationID, name tool.Name, rule tool.ResultRule) excess {
+	return excess{id, name, c.Actor, rule, c.Surface.Results.Because, c.Surface.Reader()}
+}
+
+// decide returns what is decided about a result, and what the caller gets in its place; nil where it is within the limit, and where the
+// caller gets it whole.
+func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Time) (d *tool.ResultPersistence, part json.RawMessage) {
+	native, rule := result.Text(), x.rule
+	size := shownSize(native)
+	if size <= rule.MaxChars || rule.Strategy == tool.StrategyNeverPersist {
+		return nil, nil
+	}
+	d = &tool.ResultPersistence{Strategy: rule.Strategy, OriginalSize: len(native), Threshold: map[string]any{
+		"max_inline_chars": rule.MaxChars, "result_chars": size, "because": x.because}}
 	var said pieceOfResult
 	switch {
 	case rule.Strategy == tool.StrategyDropWithReason:
@@ -75,28 +106,25 @@ func (inv *invocation) limitResult(o *Options, rule tool.ResultRule, ours bool) 
 	case !ours:
 		d.Strategy, d.Reason = tool.StrategyInline, "a hook says what is kept of the result, so it is not stored, and the caller gets it whole"
 	default:
-		inv.storeResult(o, &d, &said)
+		x.store(o, native, d, &said, now)
 	}
-	if said.text != "" {
-		said.blocks = make([]json.RawMessage, 0)
-		if d.Strategy == tool.StrategyPreviewAndPersist {
-			said.blocks, _ = preview.Of(native, previewChars(rule.MaxChars)) // it is an object
-		}
-		if inv.call.Cut != nil && inv.final == tool.StatusSucceeded {
-			inv.call.Cut.Whole(inv.outcome.Object)
-		}
-		inv.setResult(tool.Reply{Result: said.in(inv.outcome.Object)})
-		d.PreviewSize = len(inv.outcome.Result)
+	if said.text == "" {
+		return d, nil
 	}
-	inv.record.PersistResult(&d, inv.now())
+	said.blocks = make([]json.RawMessage, 0)
+	if d.Strategy == tool.StrategyPreviewAndPersist {
+		said.blocks, _ = preview.Of(native, previewChars(rule.MaxChars)) // it is an object
+	}
+	part = said.in(result)
+	d.PreviewSize = len(part)
+	return d, part
 }
 
-// storeResult stores the native result, and makes what the caller is told of that. If it cannot be stored, the caller gets it whole:
+// store stores the native result, and makes what the caller is told of that. If it cannot be stored, the caller gets it whole:
 // nothing is lost.
-func (inv *invocation) storeResult(o *Options, d *tool.ResultPersistence, said *pieceOfResult) {
-	native := inv.outcome.Result
-	id := tool.ResultOf(inv.id)
-	e := payload.Entry{ID: id, MediaType: "application/json", Tool: inv.toolID(), Actor: inv.call.Actor.Ref(), Created: inv.now()}
+func (x excess) store(o *Options, native []byte, d *tool.ResultPersistence, said *pieceOfResult, now time.Time) {
+	id := tool.ResultOf(x.id)
+	e := payload.Entry{ID: id, MediaType: "application/json", Tool: x.tool, Actor: x.actor.Ref(), Created: now}
 	var err error
 	if o.Results == nil {
 		err = fmt.Errorf("there is no store")
@@ -104,22 +132,22 @@ func (inv *invocation) storeResult(o *Options, d *tool.ResultPersistence, said *
 		e, err = o.Results.Put(e, native)
 	}
 	if err != nil {
-		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", inv.id, "tool", inv.toolID(),
+		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", x.id, "tool", x.tool,
 			"bytes", len(native), "error", err)
 		d.Strategy, d.Reason = tool.StrategyInline, "the result could not be stored, so the caller gets it whole: "+err.Error()
 		return
 	}
 	d.Persisted = &tool.PersistedRef{URI: tool.ResultURI(id), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType}
 	how := fmt.Sprintf("read the resource %s.", d.Persisted.URI)
-	if name := inv.call.Surface.Reader(); name != "" {
-		how = fmt.Sprintf("read on with %s and {\"id\":%q}, or %s", name, id, how)
+	if x.reader != "" {
+		how = fmt.Sprintf("read on with %s and {\"id\":%q}, or %s", x.reader, id, how)
 	}
 	what := "This is a part of the result"
 	if d.Strategy == tool.StrategyRefOnly {
 		what = "The result is not shown here"
 	}
 	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, how)
-	if v := inv.call.Actor.Client.ProtocolVersion; v == "" || v >= linksSince { // older clients refuse a block of an unknown type
+	if v := x.actor.Client.ProtocolVersion; v == "" || v >= linksSince { // older clients refuse a block of an unknown type
 		said.link = fmt.Appendf(nil, `{"type":"resource_link","uri":%q,"name":%q,"description":"The whole result of this call.",`+
 			`"mimeType":%q,"size":%d,"_meta":{"toolhub/sha256":%q}}`, d.Persisted.URI, id, e.MediaType, e.Size, e.Digest)
 	}
