@@ -10,9 +10,14 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
+// resultReader returns what reads stored results, with the rights of the settings in force.
+func (h *hub) resultReader() results.Reader {
+	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults}
+}
+
 // storedResult implements downstream.StoredResults.
 func (h *hub) storedResult(caller tool.Actor, id tool.ResultID) (text []byte, mediaType string, err error) {
-	err = results.Reader{Store: h.results}.Read(caller, id, func(e payload.Entry, native []byte) error {
+	err = h.resultReader().Read(caller, id, func(e payload.Entry, native []byte) error {
 		text, mediaType = bytes.Clone(native), e.MediaType
 		return nil
 	})

@@ -212,6 +212,33 @@ func TestOthersResultsDoNotExist(t *testing.T) {
 	}
 }
 
+// TestTheRightToReadResults has carl, whose token says so, read ann's result, and bob, whose token does not, find none.
+func TestTheRightToReadResults(t *testing.T) {
+	t.Parallel()
+	config := strings.Replace(demoHub(`,"results":{"max_inline_tokens":1000}`), `{"name":"bob"`,
+		`{"name":"carl","token":"${env:CARL}","results":"read"},{"name":"bob"`, 1)
+	env := append([]string{"CARL=carl-has-a-token-of-his-own"}, tokensOfTwo...)
+	h := startHubIn(t, env, "hub.json", config)
+	carls := []string{"Authorization", "Bearer carl-has-a-token-of-his-own"}
+	for _, version := range []string{rev2025, rev2026} {
+		ann := wireHTTP(t, h.url+"/mcp", version, headerOf("ann")...).open()
+		s := storedIn(t, last(ann.send(ann.call("mcp.demo.big", `{"bytes":100000}`, ""))))
+		carl, bob := wireHTTP(t, h.url+"/mcp", version, carls...).open(), wireHTTP(t, h.url+"/mcp", version, headerOf("bob")...).open()
+		read := func(w *wire) string {
+			return last(w.send(w.readStored(s.uri))) + last(w.send(w.call("result_read", `{"id":"`+string(s.id)+`","lines":"2"}`, "")))
+		}
+		if got := resourceText(t, last(carl.send(carl.readStored(s.uri)))); len(got) != s.size {
+			t.Errorf("%s: carl read %d bytes", version, len(got))
+		}
+		if got := read(carl); strings.Count(got, "00000064 0123456789") != 2 {
+			t.Errorf("%s: carl got %.2000s", version, got)
+		}
+		if got := read(bob); strings.Contains(got, "00000064") || !strings.Contains(got, "unknown_result") {
+			t.Errorf("%s: bob got %.2000s", version, got)
+		}
+	}
+}
+
 var invocationIDs = regexp.MustCompile(`inv_[0-9a-z]+`)
 
 func last(messages []string) string { return messages[len(messages)-1] }

@@ -118,7 +118,8 @@ func (r *reader) door(h *hub) downstream.Config {
 		name, secret := t.Value.name, t.Value.secret
 		once(names, name, "two tokens of the same name, the first at ", "give each token its own name")
 		once(secrets, secret, "the same token as at ", "give each name a token of its own")
-		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value, Events: t.Value.events == "read"})
+		c.Auth.Tokens = append(c.Auth.Tokens, downstream.Token{Name: name.Value, Secret: secret.Value, Events: t.Value.events == "read",
+			Results: t.Value.results == "read"})
 	}
 	if l := h.http.listen; l.OK && !loopback(l.Value) && len(h.tokens) == 0 {
 		shape.FaultOf(r.Reader, l, "other machines can reach this address, and there are no tokens",

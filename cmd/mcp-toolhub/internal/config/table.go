@@ -54,6 +54,7 @@ type httpDoor struct {
 type bearer struct {
 	name, secret shape.Located[string]
 	events       string
+	results      string
 }
 
 type codeToolset struct {
@@ -245,6 +246,8 @@ func tokenKeys(t *bearer) []shape.Field {
 		shape.Must(shape.KeyAt("token", "The token, by reference: ${env:NAME} or ${file:path}; 16 bytes at least.", secret{}, &t.secret)),
 		shape.Key("events", "Whether its holder may read what happens to the calls of all callers, at /events: read. By default nobody may.",
 			shape.OneOf("read"), &t.events),
+		shape.Key("results", "Whether its holder may read the stored results of all callers: read. By default each caller reads its own.",
+			shape.OneOf("read"), &t.results),
 	}
 }
 

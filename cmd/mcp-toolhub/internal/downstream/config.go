@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // Config holds the settings of the side that faces clients. The zero value of each optional field means its default.
@@ -56,9 +58,15 @@ func (c AuthConfig) secretOf(name string) (secret string, known bool) {
 
 // Token is a bearer token. Its name is the actor of the calls made with it.
 type Token struct {
-	Name   string
-	Secret string // never printed
-	Events bool   // its holder may read the events of all callers
+	Name    string
+	Secret  string // never printed
+	Events  bool   // its holder may read the events of all callers
+	Results bool   // its holder may read the stored results of all callers
+}
+
+// ReadsResults reports whether a caller may read the stored results of all callers.
+func (c AuthConfig) ReadsResults(caller tool.Actor) bool {
+	return caller.Door == httpActor && slices.ContainsFunc(c.Tokens, func(t Token) bool { return t.Name == caller.Name && t.Results })
 }
 
 // readsEvents reports whether name may read the events of all callers, with the token of earlier.

@@ -172,25 +172,25 @@ func (p *Pipeline) emitTerminal(ctx context.Context, inv *invocation) error {
 		}
 		p.opts.Logger.Log(ctx, level, "terminal record is not in the journal", "invocation", inv.id, "tool", inv.toolID(), "error", err)
 	}
-	p.log(ctx, inv)
+	p.opts.log(ctx, inv)
 	return nil
 }
 
-func (p *Pipeline) log(ctx context.Context, inv *invocation) {
-	if inv.failure == nil && !p.opts.Logger.Enabled(ctx, slog.LevelDebug) {
+func (o *Options) log(ctx context.Context, inv *invocation) {
+	if inv.failure == nil && !o.Logger.Enabled(ctx, slog.LevelDebug) {
 		return // the usual case: nothing of what follows is worth its memory
 	}
 	attrs := []any{"tool", inv.toolID(), "status", inv.status, "invocation", inv.id, "actor", inv.call.Actor.Ref(),
 		"ms", inv.end.At.Sub(inv.record.Created).Milliseconds()}
 	if inv.failure == nil {
-		p.opts.Logger.Debug("call ended", attrs...)
+		o.Logger.Debug("call ended", attrs...)
 		return
 	}
 	attrs = append(attrs, "class", inv.failure.Class, "code", inv.failure.ErrorCode())
 	if inv.failure.Cause != nil {
 		attrs = append(attrs, "cause", inv.failure.Cause)
 	}
-	p.opts.Logger.Info("call failed", attrs...)
+	o.Logger.Info("call failed", attrs...)
 }
 
 // metaFeedback marks the content block in which a person speaks to the model. Where a result has no content, it is the member

@@ -12,12 +12,15 @@ import (
 var ErrUnknown = errors.New("no result is stored under this id")
 
 // Reader reads the results of a store. It is safe for concurrent use.
-type Reader struct{ Store *payload.Store }
+type Reader struct {
+	Store *payload.Store
+	All   func(caller tool.Actor) bool // whether a caller may read the results of all callers
+}
 
 // Read calls use with the bytes of the result and what is known of it. The error is ErrUnknown, a *tool.Failure, or that of use.
 func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Entry, native []byte) error) error {
 	e, err := r.Store.Entry(id)
-	if err == nil && !may(caller, e) || errors.Is(err, payload.ErrUnknown) {
+	if err == nil && !r.may(caller, e) || errors.Is(err, payload.ErrUnknown) {
 		return ErrUnknown
 	}
 	if err != nil {
@@ -34,9 +37,10 @@ func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Ent
 	return failed(err)
 }
 
-// may reports whether the caller may read a result: it is the one that got it, or the person whose files they are, at the command line.
-func may(caller tool.Actor, e payload.Entry) bool {
-	return caller.Ref() == e.Actor || caller.Door == "cli"
+// may reports whether the caller may read a result: it is the one that got it, the person whose files they are, at the command line, or
+// has the right to read all.
+func (r Reader) may(caller tool.Actor, e payload.Entry) bool {
+	return caller.Ref() == e.Actor || caller.Door == "cli" || r.All(caller)
 }
 
 // failed says what is wrong with a result that the caller may read.
