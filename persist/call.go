@@ -143,6 +143,7 @@ type Call struct {
 	text     []byte // of steps
 	endedUS  int64
 	ended    bool
+	ran      bool  // it has been running
 	err      error // of the first step that could not be encoded
 
 	line  callRecord // the last one
@@ -175,11 +176,18 @@ func (c *Call) IsOpen() bool {
 	return c.written > 0
 }
 
+// isNew reports whether the journal has no line of the call, which has not been running.
+func (c *Call) isNew() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.written == 0 && !c.ran
+}
+
 // Move adds the step that the invocation has come to a status.
 func (c *Call) Move(s tool.Status, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status = s
+	c.status, c.ran = s, c.ran || s == tool.StatusRunning
 	c.step(string(s), at, nil)
 }
 
@@ -298,7 +306,12 @@ func (c *Call) Resumed(m tool.ExternalMapping, surface tool.SurfaceID, at time.T
 }
 
 // NotStarted takes the last step, which was to running, back: it could not be recorded, so nothing ran.
-func (c *Call) NotStarted(at time.Time) { c.add(stepNotStarted, at, nil) }
+func (c *Call) NotStarted(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ran = false
+	c.step(stepNotStarted, at, nil)
+}
 
 // Cancel adds what is known of a cancellation once the call has ended by it, or in spite of it.
 func (c *Call) Cancel(facts *tool.Cancellation, at time.Time) { c.add(stepCancel, at, facts) }

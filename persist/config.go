@@ -14,8 +14,14 @@ type JournalConfig struct {
 	// process.
 	SyncWithin time.Duration
 
-	// Kept says which files are kept elsewhere up to a size: only those are removed. It answers at once. nil: all are.
-	Kept interface {
-		Has(file string, size int64) bool
-	}
+	// Kept has what is in the files, too. nil: nobody has, and files are removed all the same.
+	Kept Keeper
+}
+
+// Keeper keeps what a journal holds: only files that it has are removed. Where it cannot have them, and the files take MaxFiles times MaxBytes,
+// new calls are refused. Its methods answer at once.
+type Keeper interface {
+	Has(file string, size int64) bool // it has the file up to that size
+	Hurry()                           // files would be removed if it had them
+	Healthy() error                   // why it cannot have more; nil: it can, or has not tried
 }

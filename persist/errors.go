@@ -32,6 +32,8 @@ func bare(err error) error {
 // advice says what a person can do about err.
 func advice(err error) string {
 	switch {
+	case errors.Is(err, errLimit):
+		return "mcp-toolhub doctor says what is wrong with the record store; the journal goes on by itself"
 	case isDiskFull(err), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "free space on the disk that holds it; the journal goes on by itself"
 	case errors.Is(err, syscall.EFBIG):

@@ -26,6 +26,8 @@ type files struct {
 	unsynced int   // records between the two
 	stuck    bool  // a new file could not be begun, and the log knows
 	locked   bool  // the current file is
+	waiting  bool  // files would be removed if the Keeper had them
+	over     bool  // and they all take what they may
 
 	held map[string]bool // the keys of the standing records in the current file
 
@@ -72,8 +74,15 @@ func (f *files) openFirst() error {
 			return err
 		}
 	}
-	f.clean()
+	f.makeRoom()
 	return nil
+}
+
+// makeRoom removes old files, or asks the Keeper for that.
+func (f *files) makeRoom() {
+	if f.clean(); f.waiting {
+		f.cfg.Kept.Hurry()
+	}
 }
 
 // write puts b at the end of the journal, and on the disk if it is to be durable. When it fails, it returns how many
@@ -132,7 +141,7 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	}
 	f.stuck = false
 	f.leave(full, path)
-	f.clean()
+	f.makeRoom()
 	return 0, nil
 }
 
@@ -273,13 +282,24 @@ func cutTail(file *os.File) (int64, error) {
 	return end, file.Truncate(end)
 }
 
-// clean removes closed files that are too many or too old, and kept elsewhere where that is wanted. A file that cannot be removed is left for the next time.
+// clean removes closed files that are too many or too old, and that the Keeper has. A file that cannot be removed is left for the next time.
 func (f *files) clean() {
 	names, err := journalNames(f.cfg.Dir)
 	if err != nil {
 		return
 	}
-	kept := 1 // the current file
+	kept, total, waiting := 1, int64(0), false // with the current file
+	defer func() {
+		f.waiting, f.over = waiting, waiting && total > int64(f.cfg.MaxFiles-1)*f.cfg.MaxBytes
+	}()
+	isDue := func(path string, info fs.FileInfo) bool {
+		if kept < f.cfg.MaxFiles && !f.expired(info) {
+			return false
+		}
+		has := f.cfg.Kept == nil || info.Size() == 0 || f.cfg.Kept.Has(filepath.Base(path), info.Size())
+		waiting = waiting || !has && kept >= f.cfg.MaxFiles
+		return has
+	}
 	for i := len(names) - 1; i >= 0; i-- {
 		path := filepath.Join(f.cfg.Dir, names[i])
 		if path == f.path {
@@ -287,8 +307,9 @@ func (f *files) clean() {
 		}
 		if at := slices.IndexFunc(f.left, func(l leftFile) bool { return l.path == path }); at >= 0 {
 			info, err := f.left[at].file.Stat()
-			if err != nil || kept < f.cfg.MaxFiles && !f.expired(info) || !f.isKept(path, info) {
+			if err != nil || !isDue(path, info) {
 				kept++
+				total += sizeOf(info)
 				continue
 			}
 			f.remove(f.left[at].file, path)
@@ -300,18 +321,22 @@ func (f *files) clean() {
 			continue // in use, gone, or not ours
 		}
 		info, err := file.Stat()
-		if err == nil && locked && (kept >= f.cfg.MaxFiles || f.expired(info)) && f.isKept(path, info) {
+		if err == nil && locked && isDue(path, info) {
 			f.remove(file, path)
 			continue
 		}
 		kept++
+		total += sizeOf(info)
 		closeHeld(file) // nothing was written
 	}
 }
 
-// isKept reports whether somebody else has what the file holds.
-func (f *files) isKept(path string, info fs.FileInfo) bool {
-	return f.cfg.Kept == nil || info.Size() == 0 || f.cfg.Kept.Has(filepath.Base(path), info.Size())
+// sizeOf returns the size of a file; 0 where nothing is known of it.
+func sizeOf(info fs.FileInfo) int64 {
+	if info == nil {
+		return 0
+	}
+	return info.Size()
 }
 
 func (f *files) remove(file *os.File, path string) {

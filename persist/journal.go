@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -79,6 +81,8 @@ type Journal struct {
 	slow    bool    // the last step took long, or failed
 	writing attempt // with writing, and syncing before Commit returns
 	keeping attempt // with syncing afterwards
+
+	full atomic.Pointer[JournalError] // why new calls are refused; nil: they are not
 }
 
 // attempt is the outcome of the last write or sync.
@@ -140,6 +144,7 @@ func newJournal(f *files, logger *slog.Logger) *Journal {
 	j.watch.Stop()
 	j.behind = time.AfterFunc(time.Hour, func() { j.signal(func() { j.trailing, j.wantSync = false, true }) })
 	j.behind.Stop()
+	j.weigh()
 	return j
 }
 
@@ -448,14 +453,32 @@ func (j *Journal) Wrote() <-chan struct{} { return j.wrote }
 // Tidy removes old files as a new file does: more of them may be kept elsewhere by now.
 func (j *Journal) Tidy() { j.signal(func() { j.wantTidy = true }) }
 
-// Healthy returns nil if the last write and the last sync went well, otherwise the *JournalError that it ended in.
+// Healthy returns nil if the last write and the last sync went well and there is room, otherwise the *JournalError that says what is wrong.
 func (j *Journal) Healthy() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.writing.err != nil {
-		return j.writing.err
+	if full := j.full.Load(); full != nil && j.writing.err == nil {
+		return full
 	}
-	return j.keeping.err
+	return cmp.Or(j.writing.err, j.keeping.err)
+}
+
+// errLimit says that nothing is removed to make room.
+var errLimit = errors.New("it takes all the space that persist.journal gives it, and the record store does not have the oldest calls, so new calls are refused")
+
+// weigh notes whether the journal is at its limit. Only the writer calls it.
+func (j *Journal) weigh() {
+	was := j.full.Load() != nil
+	is := j.files.over && j.files.cfg.Kept.Healthy() != nil
+	switch {
+	case is && !was:
+		err := &JournalError{Op: "keep journal", Path: j.files.cfg.Dir, Err: errLimit}
+		j.full.Store(err)
+		j.logger.Error("the journal is full: new calls are refused", "error", err)
+	case was && !is:
+		j.full.Store(nil)
+		j.logger.Info("the journal has room again")
+	}
 }
 
 // Close writes and syncs what is queued, ends the writer and closes the file. Calling it again is harmless and returns
@@ -564,6 +587,7 @@ func (j *Journal) carryOut(do writerStep) {
 	if do.tidy {
 		j.files.clean()
 	}
+	j.weigh()
 	if do.sync && !j.files.beginSync(func() { j.signal(func() { j.settled = true }) }) {
 		j.mu.Lock()
 		j.syncing = false // there was nothing to sync

@@ -23,8 +23,11 @@ func (j *Journal) note(done <-chan struct{}, c *Call) error {
 }
 
 // Announce is Note for a call that is about to run. Where the journal has failed, it returns when the line is written, as
-// Commit does: nothing runs whose end could not be recorded.
+// Commit does: nothing runs whose end could not be recorded. At its limit the journal takes only calls that it has a line of.
 func (j *Journal) Announce(ctx context.Context, c *Call) error {
+	if full := j.full.Load(); full != nil && !c.IsOpen() {
+		return full
+	}
 	if j.Healthy() == nil {
 		return j.Note(ctx, c)
 	}
@@ -38,8 +41,11 @@ func (j *Journal) Announce(ctx context.Context, c *Call) error {
 }
 
 // End commits the last line of a call, which nothing follows. It waits for a disk that hangs for 10 s. That ctx has ended
-// does not matter.
+// does not matter. At its limit the journal does not take calls of which it has no line and that have not run.
 func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
+	if full := j.full.Load(); full != nil && c.isNew() {
+		return full
+	}
 	t, err := j.putCall(j.never, c, end, true)
 	if errors.Is(err, errFull) { // only then is there something to wait for, with a timer
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -132,7 +133,8 @@ func startHeldWith(b *testing.B, servers, policy map[string]any) *heldHub {
 }
 
 func heldSettings() map[string]any {
-	return map[string]any{"deferred": neverDeferred()["deferred"], "hub": map[string]any{"http": map[string]any{"max_sessions": 10_000}}}
+	return map[string]any{"deferred": neverDeferred()["deferred"], "hub": map[string]any{"http": map[string]any{"max_sessions": 10_000}},
+		"persist": map[string]any{"store": cmp.Or(os.Getenv(benchStore), "off")}}
 }
 
 // report measures what the hub holds before and after more, which makes n of the unit.

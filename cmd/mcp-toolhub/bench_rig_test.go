@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -52,6 +53,9 @@ const benchProfileDir = "TOOLHUB_BENCH_PROFILE_DIR"
 
 // benchSyncWithin names the environment variable with a value for persist.journal.sync_within, instead of its default.
 const benchSyncWithin = "TOOLHUB_BENCH_SYNC_WITHIN"
+
+// benchStore names the environment variable with a value for persist.store. Without it hubs are measured that keep the journal alone.
+const benchStore = "TOOLHUB_BENCH_STORE"
 
 // benchProcess is a process of a benchmark.
 type benchProcess struct {
@@ -338,8 +342,15 @@ func hubArgs(tb testing.TB, spec benchSpec, policy map[string]any) []string {
 		policy["tools"] = []any{map[string]any{"match": "*", "concurrency": "safe"}}
 	}
 	config := map[string]any{"mcpServers": servers, "deferred": neverDeferred()["deferred"], "policy": policy} // lists are measured whole
+	kept := map[string]any{}
 	if within := os.Getenv(benchSyncWithin); within != "" {
-		config["persist"] = map[string]any{"journal": map[string]any{"sync_within": within}}
+		kept["journal"] = map[string]any{"sync_within": within}
+	}
+	if program := spec.Program; len(program) == 0 || !slices.Equal(program, programOf(viaBefore)) {
+		kept["store"] = cmp.Or(os.Getenv(benchStore), "off")
+	}
+	if len(kept) > 0 {
+		config["persist"] = kept
 	}
 	text, err := json.Marshal(config)
 	if err != nil {

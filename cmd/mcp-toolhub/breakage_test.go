@@ -494,10 +494,11 @@ func TestBreakageOfTheHub(t *testing.T) { // not parallel: it measures
 	}
 	terminal := terminalRecords(t, hub.cmd.Dir)
 	for _, id := range answered {
-		if !terminal[id] {
+		if !terminal[string(id)] {
 			t.Errorf("the result of %q was answered and is not in the journal", id)
 		}
 	}
+	(&storing{&sharing{t, hub.cmd.Dir, ""}, filepath.Join(hub.cmd.Dir, "state", "mcp-toolhub")}).has(answered)
 	known := invocationsByNumber(t, hub.cmd.Dir)
 	lost, open := 0, 0
 	for n, at := range far.all() {
@@ -585,10 +586,10 @@ func (h *runningHub) children(t *testing.T, id string) []int {
 
 // callUntilKilled lets callers call, kills the hub in the midst of that, and returns the invocations that were answered, and
 // when it was killed. The calls with the first numbers are never answered.
-func callUntilKilled(t *testing.T, hub *runningHub) (answered []string, killed time.Time) {
+func callUntilKilled(t *testing.T, hub *runningHub) (answered []tool.InvocationID, killed time.Time) {
 	t.Helper()
 	const enough = 200
-	ids, found := &benchIDs{}, make(chan string, 1000)
+	ids, found := &benchIDs{}, make(chan tool.InvocationID, 1000)
 	var calling sync.WaitGroup
 	for n := range hangingCalls {
 		w := wireHTTP(t, hub.url+"/mcp", rev2026)
@@ -618,7 +619,7 @@ func callUntilKilled(t *testing.T, hub *runningHub) (answered []string, killed t
 				if err != nil {
 					return // killed
 				}
-				found <- string(invocationID.Find(answer))
+				found <- tool.InvocationID(invocationID.Find(answer))
 			}
 		})
 	}

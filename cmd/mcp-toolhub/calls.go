@@ -131,7 +131,7 @@ func (c *callsCmd) open(ctx context.Context) (s store.Store, journal string, err
 	if s, err = openRecords(state)(ctx); err != nil {
 		return nil, "", failed(err)
 	}
-	if err := s.Fill(ctx, journal); err != nil {
+	if err := store.FillUp(ctx, s, journal); err != nil {
 		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
 	}
 	return s, journal, nil
@@ -251,7 +251,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 			return nil
 		case <-again.C:
 		}
-		if err = s.Fill(ctx, journal); err == nil {
+		if err = store.FillUp(ctx, s, journal); err == nil {
 			if calls, after, err = s.Ended(ctx, after, q); err == nil {
 				calls, err = filtered(calls, filter)
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -331,4 +334,31 @@ func copyFile(to, from string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
+}
+
+// While the disk of the record store is full, and that of the journal is not, calls are answered. The hub says so, and catches up once there is room.
+func TestRecordsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	hub, disk := startHubOnDisk(t, storingConfig(t, map[string]any{"dir": filepath.Join(t.TempDir(), "journal")}))
+	r := &storing{&sharing{t, hub.cmd.Dir, ""}, t.TempDir()}
+	state, answered := filepath.Join(disk, "state"), []tool.InvocationID{r.echoed(hub)}
+	eventually(t, "the store is there", func() bool { _, err := os.Stat(filepath.Join(state, store.FileName)); return err == nil })
+	free := fill(t, disk)
+	eventually(t, "health says that the store cannot be written", func() bool {
+		answered = append(answered, r.echoed(hub))
+		health, _ := hub.health(t)
+		return health.Status == "degraded" && strings.Contains(strings.Join(health.Problems, " "), "free space on the disk that holds it")
+	})
+	free()
+	if err := hub.waitFor(regexp.MustCompile("the record store is up to date again")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range store.FileNames()[:2] { // SQLite would look for the path outside the hub's name space
+		text, err := os.ReadFile(filepath.Join(state, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(r.state, name), string(text))
+	}
+	r.has(answered)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
 
@@ -24,8 +25,8 @@ const doctorHelp = `Walk one server of the config through every step until it an
 fails, why, and what to do: is the command there (or does the host of the URL answer), does
 it start and initialise, what does it list, what of that can be offered (prompts and resources
 too, where it has them), and does it still answer. Each step shows how long it took. Without
-SERVER, all servers that are not disabled, one after the other, and the files that declare
-tools; those alone are "doctor declarative".
+SERVER, all servers that are not disabled, one after the other, the files that declare tools
+(those alone are "doctor declarative"), and the record store.
 
 The server is started for the purpose and stopped again. No secret of the config is printed.`
 
@@ -85,6 +86,9 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 		if err := d.declared(s); err != nil {
 			return failed(err)
 		}
+	}
+	if len(args) == 0 {
+		d.records(ctx, s)
 	}
 	if d.json() {
 		if err := d.printJSON(d.diagnoses); err != nil {
@@ -174,6 +178,28 @@ func (d *doctorCmd) declared(s *config.Settings) error {
 		d.sick = append(d.sick, "files of declared tools are left out")
 	}
 	return nil
+}
+
+// records diagnoses the record store, where there is anything to store: it is brought up to date with the journal.
+func (d *doctorCmd) records(ctx context.Context, s *config.Settings) {
+	if _, err := os.Stat(s.Journal.Dir); err != nil || !s.Store {
+		return
+	}
+	d.title("records")
+	began := time.Now()
+	records, err := openRecords(s.StateDir)(ctx)
+	if err == nil {
+		err = errors.Join(store.FillUp(ctx, records, s.Journal.Dir), records.Close())
+	}
+	step := upstream.Step{Name: "fill", OK: err == nil, Took: time.Since(began), Detail: "the record store has all that the journal has"}
+	if err != nil {
+		step.Detail, step.Hint = err.Error(), "calls are answered and stand in the journal meanwhile; when that is full, new calls are refused"
+	}
+	one := diagnosis{Server: "records", OK: true}
+	d.step(&one, step)
+	if d.diagnoses = append(d.diagnoses, one); err != nil {
+		d.sick = append(d.sick, "the record store cannot be written")
+	}
 }
 
 // How a step is marked.

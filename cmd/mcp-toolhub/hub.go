@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +48,9 @@ type hub struct {
 	server     *downstream.Server
 	meaning    *embed.Store // nil where no embeddings are configured
 	stopEnding func()       // of endKilled
-	events     events.Server
+
+	stopFilling func() // of fillRecords
+	events      events.Server
 
 	configProblem atomic.Pointer[string] // why the config file as it stands now is not in force; nil where it is
 }
@@ -122,8 +125,22 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if err := h.newServer(first, key); err != nil {
 		return nil, err
 	}
-	h.stopEnding = h.endKilled(s.Journal.Dir)
+	h.stopEnding, h.stopFilling = h.endKilled(s.Journal.Dir), h.fillRecords()
 	return h, nil
+}
+
+// fillRecords keeps the record store up to date, beside everything else that the hub does. The returned function stops that and waits for it.
+func (h *hub) fillRecords() (stop func()) {
+	if h.records == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // until close
+	var filling sync.WaitGroup
+	filling.Go(func() { h.records.Run(ctx, h.journal) })
+	return func() {
+		cancel()
+		filling.Wait()
+	}
 }
 
 // openRecords opens the record store of a state directory.
@@ -229,6 +246,7 @@ func (h *hub) close(kill context.Context) error {
 		h.meaning.Close()
 	}
 	h.stopEnding()
+	h.stopFilling()
 	h.results.Close()
 	return errors.Join(err, h.journal.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -52,6 +54,15 @@ func marathonHub(t *testing.T, servers map[string]any) (*runningHub, *probe) {
 	}))
 	p.pid = hub.cmd.Process.Pid
 	return hub, p
+}
+
+// awaitRecords waits until a hub has its record store open, which it opens a while after its first call.
+func awaitRecords(t *testing.T, hub *runningHub) {
+	t.Helper()
+	eventually(t, "the record store is there", func() bool {
+		_, err := os.Stat(filepath.Join(hub.cmd.Dir, "state", "mcp-toolhub", store.FileName))
+		return err == nil
+	})
 }
 
 // checkLeaks compares what the hub holds with what it held before.
@@ -110,6 +121,7 @@ func TestMarathonOfClients(t *testing.T) { // not parallel: it keeps the machine
 		http.DefaultClient.CloseIdleConnections() // the test's own
 	}
 	run(visits) // caches and pools fill, and tables grow to as many sessions as are open at a time
+	awaitRecords(t, hub)
 	before := p.settled(t)
 	run(visits)
 	checkLeaks(t, p, before)
@@ -275,6 +287,7 @@ func TestMarathonOfCrashes(t *testing.T) { // not parallel: it keeps the machine
 		}
 	}
 	run(2 * len(all))
+	awaitRecords(t, hub)
 	before, processes := p.settled(t), len(marked(mark))
 	run(crashes)
 	checkLeaks(t, p, before)

@@ -116,9 +116,6 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 		newConfigWatch(h, c.again(h.settings())).run(watching, hangups(watching))
 	})
 	background.Go(func() { model{h}.sayStrays(watching) })
-	if h.records != nil {
-		background.Go(func() { h.records.Run(watching, h.journal) })
-	}
 	defer func() {
 		stopWatching()
 		background.Wait()

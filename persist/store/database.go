@@ -13,6 +13,9 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
+// errMoved says that somebody has moved the file of a store away. It is opened anew.
+var errMoved = errors.New("the file was moved or removed")
+
 // batchBytes is how many bytes of lines one transaction takes in at most, but for the last line.
 const batchBytes = 1 << 20
 
@@ -21,6 +24,7 @@ type database struct {
 	db   *sql.DB
 	path string
 	dialect
+	moved func() bool // the open database is no longer the one of its name
 
 	filling sync.Mutex // one Fill of this process at a time
 
@@ -33,7 +37,7 @@ func newDatabase(ctx context.Context, db *sql.DB, d dialect) (*database, error) 
 	if err := migrate(ctx, db, d); err != nil {
 		return nil, err
 	}
-	s := &database{db: db, dialect: d}
+	s := &database{db: db, dialect: d, moved: func() bool { return false }}
 	var err error
 	s.read, err = readSizes(ctx, db)
 	return s, err
@@ -47,22 +51,29 @@ func (s *database) Has(file string, size int64) bool {
 	return s.read[file] >= size
 }
 
-func (s *database) Fill(ctx context.Context, dir string) error {
+func (s *database) Fill(ctx context.Context, dir string) (more bool, err error) {
 	s.filling.Lock()
 	defer s.filling.Unlock()
+	s.mu.Lock()
+	known := maps.Clone(s.read)
+	s.mu.Unlock()
+	if s.moved() {
+		return false, fmt.Errorf("write the record store %q: %w", s.path, errMoved)
+	}
+	if !persist.HasNewLines(dir, known) {
+		return false, nil
+	}
+	if more, err = s.fill(ctx, dir); err != nil {
+		return false, fmt.Errorf("write the record store %q: %w%s", s.path, err, advice(err))
+	}
+	return more, nil
+}
+
+// FillUp fills the store until it has all that the journal in dir had.
+func FillUp(ctx context.Context, s Store, dir string) error {
 	for {
-		s.mu.Lock()
-		known := maps.Clone(s.read)
-		s.mu.Unlock()
-		if !persist.HasNewLines(dir, known) {
-			return nil
-		}
-		more, err := s.fill(ctx, dir)
-		if err != nil {
-			return fmt.Errorf("write the record store %q: %w%s", s.path, err, advice(err))
-		}
-		if !more {
-			return nil
+		if more, err := s.Fill(ctx, dir); err != nil || !more {
+			return err
 		}
 	}
 }

@@ -10,31 +10,43 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// fillEvery is the time between a line of the journal and the store: lines of that time are taken in together. A store that has failed is
-// tried again as often.
-const fillEvery = time.Second
+// fillAfter is the time between a line of the journal and the store: lines of that time are taken in together. A hub that lives for less
+// leaves the store alone. A store that has failed is tried again as often.
+const fillAfter = 2 * time.Second
 
-// Filler keeps a store up to date with a journal. No call waits for it.
+// Filler keeps a store up to date with a journal. No call waits for it. It implements persist.Keeper.
 type Filler struct {
 	open   func(context.Context) (Store, error)
 	dir    string
 	logger *slog.Logger
+	hurry  chan struct{} // has a value where the journal waits for the store
 
 	mu      sync.Mutex
 	store   Store // nil: not open
 	problem error
+	wanted  bool // the journal would remove files that the store does not have
 }
 
 // NewFiller returns a Filler for the journal in dir. It opens the store once there is something to keep, and again after a failure.
 func NewFiller(open func(context.Context) (Store, error), dir string, logger *slog.Logger) *Filler {
-	return &Filler{open: open, dir: dir, logger: logger}
+	return &Filler{open: open, dir: dir, logger: logger, hurry: make(chan struct{}, 1)}
 }
 
 // Has reports whether the store has a journal file up to that size, for certain. It does not wait.
 func (f *Filler) Has(file string, size int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.store != nil && f.store.Has(file, size)
+	has := f.store != nil && f.store.Has(file, size)
+	f.wanted = f.wanted || !has
+	return has
+}
+
+// Hurry makes Run fill the store now.
+func (f *Filler) Hurry() {
+	select {
+	case f.hurry <- struct{}{}:
+	default:
+	}
 }
 
 // Healthy returns nil, or why the store is behind the journal.
@@ -46,29 +58,35 @@ func (f *Filler) Healthy() error {
 
 // Run fills the store until ctx ends, and closes it then. j is the journal that this process writes.
 func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
-	next := time.NewTimer(fillEvery)
+	defer f.close()
+	next := time.NewTimer(fillAfter)
 	defer next.Stop()
-	behind := true // the store does not have all that it should, as far as j knows
-	for ctx.Err() == nil {
+	var wrote <-chan struct{} // nil while the timer runs
+	for {
 		select {
 		case <-ctx.Done():
+			return
+		case <-wrote:
+			wrote = nil
+			next.Reset(fillAfter)
+			continue
+		case <-f.hurry:
 		case <-next.C:
-			if f.tell(f.fill(ctx)) != nil {
-				behind = true
-			} else {
-				if behind {
-					behind = false
-					j.Tidy()
-				}
-				select {
-				case <-ctx.Done():
-				case <-j.Wrote():
-				}
-			}
-			next.Reset(fillEvery)
+		}
+		if f.tell(f.fill(ctx)) == nil {
+			wrote = j.Wrote()
+		} else {
+			wrote = nil
+			next.Reset(fillAfter)
+		}
+		f.mu.Lock()
+		wanted := f.wanted
+		f.wanted = false
+		f.mu.Unlock()
+		if wanted {
+			j.Tidy()
 		}
 	}
-	f.close()
 }
 
 // fill takes in what is new.
@@ -88,11 +106,22 @@ func (f *Filler) fill(ctx context.Context) error {
 		f.store, s = opened, opened
 		f.mu.Unlock()
 	}
-	err := s.Fill(ctx, f.dir)
-	if err != nil {
-		f.close() // the next one opens what is there by then
+	for {
+		began := time.Now()
+		more, err := s.Fill(ctx, f.dir)
+		if err != nil {
+			f.close() // the next one opens what is there by then
+		}
+		if !more || err != nil {
+			return err
+		}
+		select { // calls are served and others write to the store meanwhile
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.hurry:
+		case <-time.After(time.Since(began)):
+		}
 	}
-	return err
 }
 
 func (f *Filler) close() {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite" // registers the driver "sqlite", too
@@ -57,7 +58,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	}
 	// The journal has what a loss of power takes from the store, whose transactions are whole all the same: so it need not be
 	// synced with each (synchronous NORMAL).
-	pragmas := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)",
+	pragmas := url.Values{"_txlock": {"immediate"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", waitForOthers.Milliseconds()), "journal_mode(WAL)", "synchronous(NORMAL)",
 		"cache_size(-1024)", "journal_size_limit(4194304)"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: pragmas.Encode()}).String())
 	if err != nil {
@@ -72,6 +73,14 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	s.path = path
+	opened, err := os.Stat(path)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s.moved = func() bool {
+		now, err := os.Stat(path)
+		return err != nil || !os.SameFile(opened, now)
+	}
 	return s, nil
 }
 
@@ -81,12 +90,33 @@ func migrate(ctx context.Context, db *sql.DB, d dialect) error {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(d.goose, db, steps)
-	if err != nil {
-		return err
+	for began := time.Now(); ; {
+		p, err := goose.NewProvider(d.goose, db, steps)
+		if err != nil {
+			return err
+		}
+		_, err = p.Up(ctx)
+		mayBeOthers := code(err) == sqlite3.SQLITE_ERROR || code(err) == sqlite3.SQLITE_BUSY // who do the same at the same time
+		if !mayBeOthers || time.Since(began) >= waitForOthers {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	_, err = p.Up(ctx)
-	return err
+}
+
+// waitForOthers bounds the wait for other processes that write.
+const waitForOthers = 2 * time.Second
+
+// code returns the primary result code of SQLite; 0 where err is none of its errors.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
 }
 
 // matchAll writes the query of FTS5 that all words of text occur, in any order. What stands in quotes occurs as it stands there, and
@@ -115,13 +145,11 @@ func matchAll(text string) string {
 
 // advice says what a person can do about err; "" where it says so itself.
 func advice(err error) string {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return ""
-	}
-	switch e.Code() & 0xff {
+	switch code(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return ": the file is damaged: move it and those beside it (-wal, -shm) away; it is made anew from the journal"
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return ": another process holds it: end that, or wait until it has done"
 	case sqlite3.SQLITE_FULL:
 		return ": free space on the disk that holds it"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:

@@ -22,8 +22,9 @@ var ErrNotFound = errors.New("there is no such call")
 
 // Store is a store of records. All methods may be called concurrently.
 type Store interface {
-	// Fill takes in what the journal in dir has beyond what the store has read of it. Several processes may do so at the same time.
-	Fill(ctx context.Context, dir string) error
+	// Fill takes in what the journal in dir has beyond what the store has read of it, in one transaction and so not all at once: more says that there
+	// may be more. Several processes may do so at the same time.
+	Fill(ctx context.Context, dir string) (more bool, err error)
 
 	// Has reports whether the store has read a journal file up to that size. It answers from memory, as of the last Fill.
 	Has(file string, size int64) bool

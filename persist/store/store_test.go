@@ -121,7 +121,7 @@ func (j *journal) write(t testing.TB, d did) tool.InvocationID {
 
 func (j *journal) fill(t testing.TB, s store.Store) {
 	t.Helper()
-	if err := s.Fill(t.Context(), j.dir); err != nil {
+	if err := store.FillUp(t.Context(), s, j.dir); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -298,7 +298,7 @@ func TestHas(t *testing.T) {
 		}
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
-		if err := s.Fill(stopped, j.dir); err == nil || s.Has(name, info.Size()) {
+		if err := store.FillUp(stopped, s, j.dir); err == nil || s.Has(name, info.Size()) {
 			t.Error("it has what it did not get to write")
 		}
 		j.fill(t, s)
@@ -384,4 +384,24 @@ func TestDamaged(t *testing.T) {
 	if _, err := store.OpenSQLite(t.Context(), path); err == nil || !strings.Contains(err.Error(), "the file is damaged: move it") {
 		t.Error(err)
 	}
+}
+
+// Many processes may open a store that is not there yet.
+func TestOpenTogether(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), store.FileName)
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			s, err := store.OpenSQLite(t.Context(), path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }

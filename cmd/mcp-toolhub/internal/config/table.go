@@ -131,9 +131,9 @@ func fileKeys(r *reader, f *file) []shape.Field {
 		shape.Section("persist", "What the hub keeps on disk.",
 			shape.Section("journal", "The record of every call, as JSON lines.", journalKeys(&f.journal)...),
 			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...),
-			shape.Key("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite keeps records.db in the state directory "+
-				"up to date, and journal files until that has them. off keeps nothing; calls then reads what the journal still has (default).",
-				shape.OneOf("off", "sqlite"), &f.store)),
+			shape.Key("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in the state directory "+
+				"up to date, and journal files until that has them. off keeps the journal alone; calls then reads what that still has.",
+				shape.OneOf("sqlite", "off"), &f.store)),
 	}, topClientKeys()...)
 }
 
