@@ -146,7 +146,6 @@ type Call struct {
 	ran      bool  // it has been running
 	err      error // of the first step that could not be encoded
 
-	line  callRecord // the last one
 	rooms struct {
 		mappings [2]tool.ExternalMapping
 		names    [4]tool.Standing
@@ -347,12 +346,11 @@ func (c *Call) step(name string, at time.Time, data any) {
 	c.steps = append(c.steps, c.text[start:])
 }
 
-// appendLine adds a line with the steps so far to dst: where end is not nil, the last one. It is called with mu held.
-func (c *Call) appendLine(dst []byte, end *CallEnd) ([]byte, error) {
+// appendLine adds a line with the steps so far to dst: where end is not nil, the last one. It makes it in l. It is called with mu held.
+func (c *Call) appendLine(dst []byte, l *callRecord, end *CallEnd) ([]byte, error) {
 	if c.err != nil {
 		return dst, c.err
 	}
-	l := &c.line
 	*l = callRecord{Object: ObjectCall, Version: callVersion, CallHead: c.CallHead, Status: c.status,
 		Mappings: c.mappings, From: c.written, Steps: c.steps[c.written-c.base:]}
 	l.Created = c.Created.UTC()

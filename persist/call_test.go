@@ -91,7 +91,7 @@ func TestObjectsOfACallAreComplete(t *testing.T) {
 		c.Answered(mapping, at)
 		c.Move(tool.StatusFailed, at)
 		end.At, end.Error = at, &failure
-		line, err := c.appendLine(nil, &end)
+		line, err := c.appendLine(nil, new(callRecord), &end)
 		if err != nil {
 			refused++
 			continue
@@ -256,7 +256,7 @@ func FuzzRead(f *testing.F) {
 	c := begun()
 	c.Decide(&tool.PermissionDecision{Behavior: tool.Ask}, time.Now())
 	c.Ask("apr_x", "", time.Now())
-	line, _ := c.appendLine(nil, &CallEnd{At: time.Now()})
+	line, _ := c.appendLine(nil, new(callRecord), &CallEnd{At: time.Now()})
 	f.Add(line)
 	f.Add([]byte(`{"object":"call_record","version":1,"from":-3,"steps":[["awaiting_approval",0],["record",1,{}],["decision",2,{}]]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -347,7 +347,7 @@ func TestGivingUpAsTheWriter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
 			j := journaled(t, dir)
-			line, _ := begun().appendLine(nil, &CallEnd{At: time.Now()})
+			line, _ := begun().appendLine(nil, new(callRecord), &CallEnd{At: time.Now()})
 			j.mu.Lock()
 			b := j.next
 			b.bytes, b.records, b.durable, j.queued = append(b.bytes, line...), 1, true, len(line)
@@ -387,7 +387,7 @@ func TestAsksAreClosed(t *testing.T) {
 				call.Decide(d, at)
 			}
 			call.Move(ended, at)
-			line, err := call.appendLine(nil, &CallEnd{At: at})
+			line, err := call.appendLine(nil, new(callRecord), &CallEnd{At: at})
 			if err != nil {
 				t.Fatal(err)
 			}

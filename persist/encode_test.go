@@ -177,12 +177,13 @@ func FuzzRawTexts(f *testing.F) {
 // BenchmarkEncode encodes the two lines of an ordinary call, and what goes before them.
 func BenchmarkEncode(b *testing.B) {
 	var line []byte
+	room := new(callRecord)
 	b.ReportAllocs()
 	for b.Loop() {
 		c, end := OrdinaryCall()
-		line, _ = c.appendLine(line[:0], nil)
+		line, _ = c.appendLine(line[:0], room, nil)
 		FinishCall(c)
-		line, _ = c.appendLine(line, end)
+		line, _ = c.appendLine(line, room, end)
 	}
 	b.SetBytes(int64(len(line)))
 }

@@ -51,7 +51,7 @@ type Journal struct {
 	files   *files
 	logger  *slog.Logger
 	stopped chan struct{} // closed when all is written and the file is closed
-	lines   sync.Pool     // of *[]byte: where callers encode
+	lines   sync.Pool     // of *lineRoom: where callers encode
 	never   chan struct{} // closed: for whoever does not wait
 	wrote   chan struct{} // has a value after a write
 
@@ -137,7 +137,7 @@ func newJournal(f *files, logger *slog.Logger) *Journal {
 	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil, nil),
 		never: make(chan struct{}), wrote: make(chan struct{}, 1)}
 	close(j.never)
-	j.lines.New = func() any { return new([]byte) }
+	j.lines.New = func() any { return new(lineRoom) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
 	j.watch = time.AfterFunc(lookEvery, j.look)
@@ -307,9 +307,9 @@ func (j *Journal) enqueue(ctx context.Context, durable bool, records []tool.Reco
 
 // enqueueUntil is enqueue that waits for room until done.
 func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []tool.Record, names ...tool.Standing) (t ticket, err error) {
-	buffer := j.lines.Get().(*[]byte)
-	lines := (*buffer)[:0]
-	defer func() { j.giveBack(buffer, lines) }()
+	room := j.lines.Get().(*lineRoom)
+	lines := room.text[:0]
+	defer func() { j.giveBack(room, lines) }()
 	for _, r := range records {
 		n := len(lines)
 		if lines, err = appendChecked(lines, r); err != nil {
@@ -320,11 +320,17 @@ func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []too
 	return j.put(done, durable, entry{lines, len(records), names})
 }
 
-// giveBack keeps a buffer for the next caller.
-func (j *Journal) giveBack(buffer *[]byte, lines []byte) {
+// lineRoom is where lines are made. No record has one of its own: many wait for their calls.
+type lineRoom struct {
+	text []byte
+	call callRecord
+}
+
+// giveBack keeps the room for the next caller.
+func (j *Journal) giveBack(room *lineRoom, lines []byte) {
 	if cap(lines) <= keepBytes {
-		*buffer = lines
-		j.lines.Put(buffer)
+		*room = lineRoom{text: lines}
+		j.lines.Put(room)
 	}
 }
 

@@ -65,9 +65,9 @@ func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable b
 	if c.ended || end == nil && c.written == c.base+len(c.steps) {
 		return t, nil
 	}
-	buffer := j.lines.Get().(*[]byte)
-	lines, err := c.appendLine((*buffer)[:0], end)
-	defer func() { j.giveBack(buffer, lines) }()
+	room := j.lines.Get().(*lineRoom)
+	lines, err := c.appendLine(room.text[:0], &room.call, end)
+	defer func() { j.giveBack(room, lines) }()
 	if err != nil {
 		return t, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
 	}

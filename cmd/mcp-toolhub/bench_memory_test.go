@@ -115,10 +115,10 @@ type heldHub struct {
 	settings map[string]any
 }
 
-func startHeld(b *testing.B, servers map[string]any) *heldHub { return startHeldWith(b, servers, nil) }
+func startHeld(b testing.TB, servers map[string]any) *heldHub { return startHeldWith(b, servers, nil) }
 
 // startHeldWith is startHeld with permission, where policy is not nil.
-func startHeldWith(b *testing.B, servers, policy map[string]any) *heldHub {
+func startHeldWith(b testing.TB, servers, policy map[string]any) *heldHub {
 	b.Helper()
 	p, variable := newProbe(b)
 	settings := heldSettings()
@@ -158,7 +158,7 @@ func (h *heldHub) report(b *testing.B, n int, unit string, more func()) {
 }
 
 // visit lets n clients open a session, list, call and go away for as long as the session lives.
-func (h *heldHub) visit(b *testing.B, n int) {
+func (h *heldHub) visit(b testing.TB, n int) {
 	b.Helper()
 	for range n {
 		c := h.open(b)
@@ -182,7 +182,7 @@ func (h *heldHub) visitAndListen(b *testing.B, n int) {
 }
 
 // connect opens n connections of one session that have carried a call.
-func (h *heldHub) connect(b *testing.B, n int) (all []*httpClient) {
+func (h *heldHub) connect(b testing.TB, n int) (all []*httpClient) {
 	b.Helper()
 	first := h.open(b)
 	b.Cleanup(first.close)
@@ -202,7 +202,7 @@ func (h *heldHub) connect(b *testing.B, n int) (all []*httpClient) {
 }
 
 // leaveWaiting makes a call of a tool on each connection, with that many times 21 bytes of arguments, and reads no answer.
-func (h *heldHub) leaveWaiting(b *testing.B, tool string, all []*httpClient, times int) {
+func (h *heldHub) leaveWaiting(b testing.TB, tool string, all []*httpClient, times int) {
 	b.Helper()
 	for i, c := range all {
 		arguments := fmt.Sprintf(`{"number":%d,"text":%q}`, i, strings.Repeat("all work and no play ", times))
@@ -227,7 +227,7 @@ func (h *heldHub) awaitQuestions(b *testing.B, n int) {
 }
 
 // open opens a session that has listed and called.
-func (h *heldHub) open(b *testing.B) *httpClient {
+func (h *heldHub) open(b testing.TB) *httpClient {
 	b.Helper()
 	c, err := dialHTTP(&benchIDs{}, h.url+"/mcp")
 	if err != nil {

@@ -82,7 +82,8 @@ type runningCall struct {
 	done      chan struct{} // closed when result is set; likewise
 	result    attemptResult
 
-	notify func(tool.Notification) // takes what the server says on the call's own stream, besides progress
+	stop  func() bool // ends cancelWith of the first attempt
+	heard *openCall   // takes what the server says on the call's own stream, besides progress
 
 	mu      sync.Mutex
 	attempt *attempt // nil while suspended

@@ -82,7 +82,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	both := &struct { // in one piece of memory
 		toolCall
 		attempt
-	}{toolCall{c, invoke.Call{
+	}{toolCall{toolCalls: c, call: invoke.Call{
 		Surface: surface, Name: name, Params: to.params, Arguments: to.arguments, Meta: p.meta.onward, Hop: p.hop,
 		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
 		Via: to.via, SelectionRef: to.ref,
@@ -99,6 +99,8 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	}
 	if task, ok := m.Object.Get("task"); ok && rawjson.IsObject(task) && !p.modern {
 		defer c.ownerships.expect(server)()
+	} else {
+		_, both.call.Parks = r.(*httpReply)
 	}
 	c.suspensions.serve(ctx, &both.attempt)
 	return nil
@@ -118,7 +120,8 @@ func (c *toolCalls) refuse(ctx context.Context, p *peer, m *jsonrpc.Message, nam
 // toolCall is the operation of a tools/call.
 type toolCall struct {
 	*toolCalls
-	call invoke.Call // apart from what depends on the attempt
+	call   invoke.Call    // apart from what depends on the attempt
+	queued *invoke.Queued // where it waits for its turn: the next run goes on with it
 }
 
 func (c *toolCall) identify(s *suspended.State) {
@@ -132,11 +135,15 @@ func (c *toolCall) run(ctx context.Context, a *attempt, l link) (r attemptResult
 	call := &c.call
 	call.Invocation, call.Params = a.invocation, a.params
 	call.InputByRetry, call.Ask, call.Progress, call.Notify, call.Hears = a.retries, l.ask, l.report, l.notify, l.hears
-	if a.before == nil {
+	switch {
+	case c.queued != nil:
+		r.outcome = c.queued.Run(ctx)
+	case a.before == nil:
 		r.outcome = c.deps.Pipeline.Invoke(ctx, call)
-	} else {
+	default:
 		r.outcome = a.before.outcome.Suspended.Resume(ctx, call)
 	}
+	c.queued = r.outcome.Queued
 	if r.outcome.Suspended != nil {
 		r.needs = r.outcome.Result
 	}

@@ -42,90 +42,103 @@ func (s *Server) newHTTPDoor(ps *profileServer) *httpDoor {
 // serve serves one request that the guard has let in.
 func (d *httpDoor) serve(w http.ResponseWriter, r *entry) {
 	r.profile = d.profile
-	if r.actor.Client.Names != "" {
-		if _, err := d.server.deps.Surfaces.Surface(d.profile, r.actor); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
+	switch {
+	case r.actor.Client.Names != "" && !d.takesNames(w, r):
+	case r.Method == http.MethodPost:
+		if ctx, m, reply := d.post(w, r); reply != nil {
+			d.serveLane(ctx, &r.peer, m, reply)
 		}
-	}
-	switch r.Method {
-	case http.MethodPost:
-		body, ok := d.server.readBody(w, r.Request)
-		if ok {
-			d.post(w, r, body)
-		}
-	case http.MethodGet, http.MethodDelete:
-		if r.Header.Get(headerVersion) >= modernVersion {
-			d.sdk.ServeHTTP(w, r.Request) // which has neither
-			return
-		}
-		if r.Header.Get(headerSession) == "" {
-			http.Error(w, r.Method+" needs the "+headerSession+" header that the answer to initialize gave", http.StatusBadRequest)
-			return
-		}
-		s, ok := d.openSession(w, r)
-		if !ok {
-			return
-		}
-		if r.Method == http.MethodGet {
-			d.server.sessions.release(s) // a standing stream alone does not keep a session: its client may be long gone
-			d.standing(w, r.Request, s)
-			return
-		}
-		defer d.server.sessions.release(s)
-		d.server.sessions.endForGood(s)
-		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
+		d.getOrDelete(w, r)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 	}
 }
 
-// post serves one POST: a message or, where the protocol revision allows it, a batch.
-func (d *httpDoor) post(w http.ResponseWriter, r *entry, body []byte) {
+// takesNames refuses a request that asks for a form of names that does not exist.
+func (d *httpDoor) takesNames(w http.ResponseWriter, r *entry) bool {
+	_, err := d.server.deps.Surfaces.Surface(d.profile, r.actor)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+	return err == nil
+}
+
+// getOrDelete serves a standing stream, or ends a session.
+func (d *httpDoor) getOrDelete(w http.ResponseWriter, r *entry) {
+	if r.Header.Get(headerVersion) >= modernVersion {
+		d.sdk.ServeHTTP(w, r.Request) // which has neither
+		return
+	}
+	if r.Header.Get(headerSession) == "" {
+		http.Error(w, r.Method+" needs the "+headerSession+" header that the answer to initialize gave", http.StatusBadRequest)
+		return
+	}
+	s, ok := d.openSession(w, r)
+	if !ok {
+		return
+	}
+	if r.Method == http.MethodGet {
+		d.server.sessions.release(s) // a standing stream alone does not keep a session: its client may be long gone
+		d.standing(w, r.Request, s)
+		return
+	}
+	defer d.server.sessions.release(s)
+	d.server.sessions.endForGood(s)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// post serves one POST: a message or, where the protocol revision allows it, a batch. It returns a request that is for serveLane,
+// which does not have these frames beneath it then; a nil reply where there is nothing left to do.
+func (d *httpDoor) post(w http.ResponseWriter, r *entry) (context.Context, *jsonrpc.Message, *httpReply) {
+	body, ok := d.server.readBody(w, r.Request)
+	if !ok {
+		return nil, nil, nil
+	}
 	for _, name := range [...]string{headerVersion, headerSession, headerMethod, headerName} {
 		if len(r.Header[name]) > 1 { // a proxy may have gone by the other one
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(nil, &tool.RPCError{Code: tool.CodeHeaderMismatch,
 				Message: "header " + name + " occurs twice"}))
-			return
+			return nil, nil, nil
 		}
 	}
 	if text := bytes.TrimSpace(body); len(text) > 0 && text[0] == '[' && rawjson.Valid(text) {
 		d.postBatch(w, r, text)
-		return
+		return nil, nil, nil
 	}
 	m, refusal := parse(body)
 	if refusal != nil {
 		writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
-		return
+		return nil, nil, nil
 	}
 	if m.IsRequest() {
 		r.meta.read(m.Object)
 	}
 	if r.Header.Get(headerVersion) >= modernVersion || r.meta.version >= modernVersion {
-		d.postModern(w, r, m)
-		return
+		return r.Context(), m, d.postModern(w, r, m)
 	}
-	d.postLegacy(w, r, m)
+	ctx, reply := d.postLegacy(w, r, m)
+	return ctx, m, reply
 }
 
-// postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself.
-func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
+// postModern serves a message of protocol revision 2026-07-28 or later: it stands for itself. See post.
+func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Message) *httpReply {
 	p := &r.peer
 	p.caller = d.server.callerOf(p.actor)
 	p.session, p.modern = p.caller.session, true
 	if isCustomNote(d.profile, m) {
 		p.actor.Client.ProtocolVersion = r.Header.Get(headerVersion)
 		d.passNote(w, r, p, m)
-		return
+		return nil
 	}
 	if isUnknownNote(m) && supported(r.Header.Get(headerVersion)) {
 		w.WriteHeader(http.StatusAccepted)
-		return
+		return nil
 	}
 	if !m.IsRequest() || !d.server.serves(d.profile, m.Method) {
 		d.delegate(w, r, m)
-		return
+		return nil
 	}
 	reply := newHTTPReply(w, r.Request, m.ID, true)
 	refusal := checkHeaders(r.Header, m, p.meta.version)
@@ -138,42 +151,46 @@ func (d *httpDoor) postModern(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	case refusal == nil:
 	case !isCall(m):
 		reply.refuse(refusal)
-		return
+		return nil
 	case m.Fault == nil:
 		m.Fault = refusal
 	}
 	p.named, _ = paramheader.Decode(r.Header.Get(headerName))
-	d.serveLane(r.Context(), p, m, reply)
+	return reply
 }
 
-// postLegacy serves a message of a revision with sessions.
-func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Message) {
+// postLegacy serves a message of a revision with sessions. See post.
+func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Message) (ctx context.Context, lane *httpReply) {
 	if r.Header.Get(headerSession) == "" {
 		if m.Fault != nil {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, m.Fault))
-			return
+			return nil, nil
 		}
 		if m.IsRequest() && d.server.serves(d.profile, m.Method) {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, jsonrpc.InvalidRequest(
 				fmt.Sprintf("%q needs the %s header that the answer to initialize gave", m.Method, headerSession))))
-			return
+			return nil, nil
 		}
 		if refusal := checkInitialize(m); refusal != nil {
 			writeJSON(w, http.StatusBadRequest, jsonrpc.ErrorText(m.ID, refusal))
-			return
+			return nil, nil
 		}
 		if m.Method == methodInitialize {
 			d.initialize(w, r, m)
-			return
+			return nil, nil
 		}
 		d.delegate(w, r, m)
-		return
+		return nil, nil
 	}
 	s, ok := d.openSession(w, r)
 	if !ok {
-		return
+		return nil, nil
 	}
-	defer d.server.sessions.release(s)
+	defer func() {
+		if lane == nil {
+			d.server.sessions.release(s)
+		}
+	}()
 	p := &r.peer
 	p.actor, p.session, p.caller, p.questions, p.hop.ClientCapabilities = s.actor, s.caller.session, s.caller, &s.questions, s.capabilities
 	switch {
@@ -181,18 +198,17 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 		if v := r.Header.Get(headerVersion); v != "" && !supported(v) {
 			http.Error(w, fmt.Sprintf("unsupported protocol version (supported versions: %s)",
 				strings.Join(mcp.SupportedProtocolVersions(), ", ")), http.StatusBadRequest)
-			return
+			return nil, nil
 		}
 		reply := newHTTPReply(w, r.Request, m.ID, false)
 		// "Disconnection SHOULD NOT be interpreted as the client cancelling its request": it says so by notification.
 		opened, done, refusal := s.inflight.add(context.WithoutCancel(r.Context()), m.ID)
 		if refusal != nil {
 			reply.refuse(refusal)
-			return
+			return nil, nil
 		}
-		defer done()
-		reply.done = done
-		d.serveLane(opened, p, m, reply)
+		reply.done, reply.session = done, s
+		return opened, reply
 	case isCustomNote(d.profile, m):
 		d.passNote(w, r, p, m)
 	case m.IsResponse():
@@ -214,6 +230,7 @@ func (d *httpDoor) postLegacy(w http.ResponseWriter, r *entry, m *jsonrpc.Messag
 	default:
 		d.delegate(w, r, m)
 	}
+	return nil, nil
 }
 
 // initialize lets the SDK answer, and begins a session where it answers with a result.
@@ -288,6 +305,10 @@ func (d *httpDoor) session(r *entry) (*httpSession, error) {
 
 // serveLane runs a lane request unless the hub is stopping.
 func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, reply *httpReply) {
+	if s := reply.session; s != nil {
+		defer d.server.sessions.release(s)
+		defer reply.done()
+	}
 	if !d.server.enter() {
 		reply.refuse(errDraining())
 		return
@@ -296,6 +317,10 @@ func (d *httpDoor) serveLane(ctx context.Context, p *peer, m *jsonrpc.Message, r
 	defer reply.close()
 	reply.keepAlive()
 	d.server.serveLane(ctx, p, m, reply)
+	if reply.wait != nil {
+		reply.wait()
+		reply.rest()
+	}
 }
 
 // delegate gives a message to the SDK, which answers with one message. That gets the request's own id back.
@@ -393,7 +418,9 @@ func (d *httpDoor) postBatch(w http.ResponseWriter, r *entry, text []byte) {
 		}
 		one := *r
 		one.meta.read(m.Object)
-		d.postLegacy(rec, &one, m)
+		if ctx, reply := d.postLegacy(rec, &one, m); reply != nil {
+			d.serveLane(ctx, &one.peer, m, reply)
+		}
 		if id := rec.header.Get(headerSession); id != "" {
 			w.Header().Set(headerSession, id)
 		}

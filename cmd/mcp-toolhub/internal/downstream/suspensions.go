@@ -62,17 +62,37 @@ func (s *suspensions) refuse(ctx context.Context, a *attempt, why *tool.RPCError
 // serveOnce serves the only attempt of an operation. On revisions with sessions the server may ask the client meanwhile.
 func (s *suspensions) serveOnce(ctx context.Context, a *attempt) {
 	open := s.notifications.open(a.peer, a.server, a.progress.says(a.peer.leastLevel()))
-	defer open.leave()
 	asker := &clientAsker{ownerships: s.ownerships, peer: a.peer, wire: a.reply, server: a.server, before: a.progress.sent}
 	l := link{report: a.progress.report(), notify: open.notify}
 	if !a.peer.modern {
 		l.ask = asker.ask
 	}
-	result := a.op.run(ctx, a, l)
+	a.runOnce(ctx, l, asker, open)
+}
+
+// runOnce runs the only attempt, and answers it.
+func (a *attempt) runOnce(ctx context.Context, l link, asker *clientAsker, open *openCall) {
+	result := attemptResult{}
+	defer func() {
+		if result.outcome.Queued == nil {
+			open.leave()
+		}
+	}()
+	result = a.op.run(ctx, a, l)
+	if q := result.outcome.Queued; q != nil {
+		a.park(ctx, q, func() { a.runOnce(ctx, l, asker, open) })
+		return
+	}
 	asker.close()
 	open.leave()
 	a.progress.flush()
 	a.op.answer(ctx, a, result)
+}
+
+// park leaves it to the goroutine of the request to wait for the turn of its call, and to serve the rest.
+func (a *attempt) park(ctx context.Context, q *invoke.Queued, rest func()) {
+	reply := a.reply.(*httpReply)
+	reply.wait, reply.rest = func() { q.Wait(ctx) }, rest
 }
 
 // endIfGone ends the call that a requestState continues if its tool was taken away since, or hidden from the caller. It
@@ -102,22 +122,30 @@ func (s *suspensions) endIfGone(a *attempt, requestState string) bool {
 // the attempt is answered with that, and the call goes on here, without its request.
 func (s *suspensions) begin(ctx context.Context, a *attempt) {
 	called, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the request may end before the call does
-	defer cancel(nil)
 	r := &runningCall{attempt: a, least: a.peer.leastLevel(), invocation: a.invocation, cancel: cancel}
-	stop := r.cancelWith(ctx)
-	defer stop()
+	r.stop = r.cancelWith(ctx)
 	r.suspend = func() bool {
-		suspended := s.suspend(ctx, a, r, stop)
+		suspended := s.suspend(ctx, a, r, r.stop)
 		if suspended {
 			s.serving.Add(1) // the request that is served has one of its own, so Wait cannot have returned
 			a.reply.leave()
 		}
 		return suspended
 	}
-	open := s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
-	r.notify = open.notify
+	r.heard = s.notifications.open(a.peer, a.server, r.say) // while it is suspended, too: the server works on it
+	s.runBegun(ctx, called, a, r)
+}
+
+// runBegun runs what begin has begun, as called, and answers the attempt.
+func (s *suspensions) runBegun(ctx, called context.Context, a *attempt, r *runningCall) {
 	result := s.runSafely(called, a, r)
-	open.leave()
+	if q := result.outcome.Queued; q != nil {
+		a.park(called, q, func() { s.runBegun(ctx, called, a, r) })
+		return
+	}
+	defer r.cancel(nil)
+	defer r.stop()
+	r.heard.leave()
 	if r.end(result) {
 		s.serving.Done()
 		return
@@ -135,7 +163,7 @@ func (s *suspensions) runSafely(ctx context.Context, a *attempt, r *runningCall)
 			result = attemptResult{err: err, outcome: invoke.Outcome{InvocationID: r.invocation, Status: tool.StatusFailed, Err: err}}
 		}
 	}()
-	return a.op.run(ctx, a, link{r.ask, r.report, r.notify, r.hears})
+	return a.op.run(ctx, a, link{r.ask, r.report, r.heard.notify, r.hears})
 }
 
 // await answers a retry with the result of the running call, or with an input request of its server.

@@ -47,8 +47,8 @@ type invocation struct {
 	permitted permitted
 	yielded   bool // it ends before a person has answered: its client is to call again
 
-	hooks   *hooked // nil where no hook can match
-	resumed bool    // it was suspended before
+	hooks *hooked // nil where no hook can match
+	walk
 	reply   tool.Reply
 	failure *tool.Failure  // why the invocation failed, in the hub's words
 	rpcErr  *tool.RPCError // the JSON-RPC error to answer with, where there is one
@@ -58,6 +58,13 @@ type invocation struct {
 	how     scheduling
 	place   place       // at the server
 	final   tool.Status // the last one, which it comes to when its hooks have ended
+}
+
+// walk is how far an invocation has come.
+type walk struct {
+	next    int  // the phase that it is in, or goes on with
+	parked  bool // it waits for its turn at the server, and has left its stack: see Queued
+	resumed bool // it was suspended before
 }
 
 // inputs are the standard's four inputs. model is never written to; each of the others is a fresh value where it differs.

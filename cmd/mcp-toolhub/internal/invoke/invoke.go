@@ -76,6 +76,9 @@ type Call struct {
 
 	// Hears reports whether the client's present request takes progress. Nil: it does where Progress is set.
 	Hears func() bool
+
+	// Parks says that the caller takes Outcome.Queued.
+	Parks bool
 }
 
 // Outcome is the end of an invocation, or the input that it waits for. Exactly one of Result and Err is set.
@@ -99,6 +102,10 @@ type Outcome struct {
 	// Suspended is set where the invocation has not ended: Status is needs_input, Result is the server's result of type
 	// input_required, and the client's next request goes on with it.
 	Suspended *Suspended
+
+	// Queued is set where a call that parks has to wait for its turn. Then nothing else is set.
+	Queued *Queued
+
 	// Free, where it is not nil, may be called once nobody reads Result any more, as tool.Reply has it.
 	Free func()
 
@@ -245,18 +252,24 @@ func (p *Pipeline) Invoke(ctx context.Context, c *Call) Outcome {
 // run is the one loop: from the beginning, or from where a suspended invocation goes on. Nobody uses inv after its end.
 func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 	defer func() {
+		if out.Queued != nil {
+			return
+		}
 		if inv.release(); out.Suspended == nil && !inv.overdue {
 			*inv = invocation{late: inv.late}
 			p.spare.Put(inv)
 		}
 	}()
-	for i := range p.phases {
-		ph := &p.phases[i]
+	for ; inv.next < len(p.phases); inv.next++ {
+		ph := &p.phases[inv.next]
 		if inv.failed() && !ph.always || inv.resumed && !ph.again {
 			continue
 		}
 		if err := p.runPhase(ctx, ph, inv); err != nil {
 			inv.fail(err)
+		}
+		if inv.parked {
+			return Outcome{Queued: &Queued{p, inv}}
 		}
 		if inv.reply.NeedsInput && !inv.failed() {
 			return p.suspend(ctx, inv)
@@ -267,6 +280,27 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		inv.moveTo(inv.final)
 	}
 	return inv.outcome
+}
+
+// Queued is an invocation that waits for its turn at its server. Its owner calls Wait and then Run, each once. So it waits without
+// the stack that its phases need.
+type Queued struct {
+	pipeline *Pipeline
+	inv      *invocation
+}
+
+// Wait waits for the turn, or until ctx is done.
+func (q *Queued) Wait(ctx context.Context) {
+	if err := q.pipeline.runPhase(ctx, &phase{name: "schedule", run: await}, q.inv); err != nil {
+		q.inv.fail(err)
+	}
+}
+
+// Run goes on with the invocation, as Invoke does.
+func (q *Queued) Run(ctx context.Context) Outcome {
+	q.inv.parked = false
+	q.inv.next++
+	return q.pipeline.run(ctx, q.inv)
 }
 
 // runPhase runs one phase and turns a panic into a failure: one faulty tool must not end everybody's hub.
@@ -294,7 +328,7 @@ func (p *Pipeline) suspend(ctx context.Context, inv *invocation) Outcome {
 	if !rawjson.IsObject(inv.reply.Result) {
 		inv.reply.Result = []byte(`{}`)
 	}
-	inv.resumed = true
+	inv.resumed, inv.next = true, 0
 	inv.moveTo(tool.StatusNeedsInput)
 	out := Outcome{InvocationID: inv.id, Status: inv.status, Result: inv.reply.Result,
 		Revision: inv.reply.Mapping.ProtocolVersion, Suspended: &Suspended{p, inv}}

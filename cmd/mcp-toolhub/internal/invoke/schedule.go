@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/policy/facts"
 )
 
-// schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it. Its frame is small:
-// it lies on the stack of each call that waits.
+// schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it. A call that parks
+// only enters the queue here.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	if err := p.queue(inv); err != nil {
 		return err
@@ -22,7 +22,20 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	if err := inv.call.Member.turn(ctx); err != nil {
 		return becauseOf(ctx, err)
 	}
-	return becauseOf(ctx, p.scheduler.enter(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
+	waits, err := p.scheduler.enter(&inv.place)
+	if !waits {
+		return becauseOf(ctx, err)
+	}
+	if inv.parked = inv.call.Parks && inv.call.Member == nil; inv.parked {
+		return nil
+	}
+	return await(p, ctx, inv)
+}
+
+// await waits for the turn of a call that has entered the queue: the rest of the phase. Like its callers' frames, its frame lies on
+// the stack of each call that waits, so it is small.
+func await(p *Pipeline, ctx context.Context, inv *invocation) error {
+	return becauseOf(ctx, p.scheduler.await(ctx, &inv.place, func(n int) { p.reportQueued(ctx, inv, n) }))
 }
 
 // queue says what the call claims, and has it recorded.

@@ -155,10 +155,9 @@ const (
 	queuedEvery = 15 * time.Second
 )
 
-// enter waits until the call of p may run. p says whose call it is, at which server, and what it claims; its other fields are
-// set here. report is called for a call that waits for long, with 1, 2 and so on. The place is given back with leave, and none is
-// held where there is an error.
-func (s *scheduler) enter(ctx context.Context, p *place, report func(n int)) error {
+// enter lets the call of p in, or puts it into the queue: then it waits with await. p says whose call it is, at which server, and
+// what it claims; its other fields are set here. The place is given back with leave, and none is held where there is an error.
+func (s *scheduler) enter(p *place) (waits bool, err error) {
 	q := s.queue(p.server)
 	limits := s.limits(p.server).withDefaults()
 	p.scheduler, p.queue = s, q
@@ -177,43 +176,52 @@ func (s *scheduler) enter(ctx context.Context, p *place, report func(n int)) err
 		l.add(p)
 		l.start(p)
 		q.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	if q.queued >= limits.MaxQueued {
 		q.tidy(p.session, l)
 		q.mu.Unlock()
 		server := p.server
 		*p = place{}
-		return &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
+		return false, &tool.Failure{Class: tool.ClassRateLimited, Code: "queue_full", RetryAfter: time.Second, Message: fmt.Sprintf(
 			"%d calls to server %q are waiting already: try again in a moment, or raise its max_parallel", limits.MaxQueued, server)}
 	}
 	q.queued++
 	l.add(p)
 	l.join(p)
 	q.mu.Unlock()
-	return s.await(ctx, p, report)
+	return true, nil
 }
 
-// await waits until a queued call is admitted, or its caller gives it up.
+// await waits until a queued call is admitted, or its caller gives it up. report is called for a call that waits for long, with 1, 2
+// and so on.
 func (s *scheduler) await(ctx context.Context, p *place, report func(n int)) error {
-	q, began := p.queue, time.Now()
+	began := time.Now()
 	timer := time.NewTimer(queuedAfter)
 	defer timer.Stop()
 	for n := 1; ; n++ {
 		select {
 		case <-p.admitted:
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.load.Waited += time.Since(began)
+			p.queue.waited(time.Since(began))
 			return nil
 		case <-timer.C:
 			report(n)
 			timer.Reset(queuedEvery)
-			continue
 		case <-ctx.Done():
+			return s.giveUp(p)
 		}
-		break
 	}
+}
+
+func (q *serverQueue) waited(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.load.Waited += d
+}
+
+// giveUp takes a call out of the queue, and says so.
+func (s *scheduler) giveUp(p *place) error {
+	q := p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	select {

@@ -142,5 +142,9 @@ func enter(ctx context.Context, s *scheduler, server, caller string) (*place, er
 
 func enterWith(ctx context.Context, s *scheduler, server, by string, c claim) (*place, error) {
 	p := &place{server: server, session: by, by: caller{name: by}, claim: c}
-	return p, s.enter(ctx, p, func(int) {})
+	waits, err := s.enter(p)
+	if waits {
+		err = s.await(ctx, p, func(int) {})
+	}
+	return p, err
 }
