@@ -309,15 +309,20 @@ func persistedData(id tool.DecisionID, of tool.InvocationID, d tool.ResultPersis
 	return map[string]any{"decision_id": id, "result_id": tool.ResultOf(of), "uri": d.Persisted.URI}
 }
 
-// DecisionRecords are the records of a decision about a result that is made after the call has ended: lines of their own in the journal.
-func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, at time.Time) []tool.Record {
-	id := tool.NewDecisionID()
-	all := []tool.Record{decisionRecord(id, of, *d, at.UTC())}
-	if d.Persisted != nil {
-		all = append(all, tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventResultPersisted,
-			Source: tool.EventSource, Subject: string(of), Time: at.UTC(), InvocationID: of, ToolID: name, Data: persistedData(id, of, *d)})
+// DecisionRecords are the records of a decision about a result that is made after the call has ended, lines of their own in the
+// journal: the decision, and its event where it stores the result, or where the stored result has expired.
+func DecisionRecords(of tool.InvocationID, name tool.Name, d *tool.ResultPersistence, expired bool, at time.Time) []tool.Record {
+	id, at := tool.NewDecisionID(), at.UTC()
+	all := []tool.Record{decisionRecord(id, of, *d, at)}
+	if d.Persisted == nil {
+		return all
 	}
-	return all
+	e := tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.NewEventID(), EventType: tool.EventResultPersisted,
+		Source: tool.EventSource, Subject: string(of), Time: at, InvocationID: of, ToolID: name, Data: persistedData(id, of, *d)}
+	if expired {
+		e.EventType, e.Data["reason"] = tool.EventResultExpired, d.Reason
+	}
+	return append(all, e)
 }
 
 // end yields the objects of the end of the call.

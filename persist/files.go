@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
 // errInUse is the error of openExclusive for a file that another process holds.
@@ -209,7 +211,7 @@ func (f *files) begin() error {
 			continue // another hub was quicker, or is looking whether the file is in use: take the name after it
 		}
 		if err == nil {
-			if err = syncDir(f.cfg.Dir); err != nil {
+			if err = statefile.SyncDir(f.cfg.Dir); err != nil {
 				removeHeld(file, path)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -156,7 +157,7 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return statefile.SyncDir(filepath.Dir(dir))
 }
 
 func newBatch(buffer []byte, names []tool.Standing) *batch {

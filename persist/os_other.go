@@ -23,7 +23,4 @@ func removeHeld(file *os.File, path string) error {
 	return os.Remove(path)
 }
 
-// syncDir does nothing: there is no portable way.
-func syncDir(string) error { return nil }
-
 func isDiskFull(error) bool { return false }

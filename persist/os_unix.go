@@ -58,19 +58,6 @@ func removeHeld(file *os.File, path string) error {
 	return os.Remove(path)
 }
 
-// syncDir makes the names in dir durable. A file system that cannot sync directories keeps them by its own means.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
-		return err
-	}
-	return nil
-}
-
 // isDiskFull knows the codes that package syscall has no portable name for.
 func isDiskFull(error) bool { return false }
 

@@ -49,9 +49,6 @@ func removeHeld(file *os.File, path string) error {
 	return nil
 }
 
-// syncDir does nothing: NTFS journals the names of files.
-func syncDir(string) error { return nil }
-
 func isDiskFull(err error) bool {
 	return errors.Is(err, errorDiskFull) || errors.Is(err, errorHandleDiskFull)
 }

@@ -2,17 +2,31 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/results"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
 // resultReader returns what reads stored results, with the rights of the settings in force.
 func (h *hub) resultReader() results.Reader {
 	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults}
+}
+
+// resultExpired records that a stored result is gone, and why: "Missing payload bytes should not erase the fact that the tool was
+// selected and executed."
+func (h *hub) resultExpired(e payload.Entry) {
+	d := tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: int(e.Size), Reason: e.Reason,
+		Persisted: &tool.PersistedRef{URI: tool.ResultURI(e.ID), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType}}
+	records := persist.DecisionRecords(tool.InvocationOf(e.ID), e.Tool, &d, true, *e.Expired)
+	if err := h.journal.Append(context.Background(), records...); err != nil {
+		h.logger.Warn("the journal does not say that a stored result has expired", "result", e.ID, "error", err)
+	}
+	h.logger.Info("a stored result has expired", "result", e.ID, "tool", e.Tool, "why", e.Reason)
 }
 
 // storedResult implements downstream.StoredResults.

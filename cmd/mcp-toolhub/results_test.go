@@ -7,9 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
 // as2026 makes the requests of a client of 2026-07-28 those of the program of that name.
@@ -238,6 +240,55 @@ func TestTheRightToReadResults(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiredResultsAreRecorded makes a stored result 40 days old: the next hub removes it. The journal says so and why, and who asks for it
+// is told.
+func TestExpiredResultsAreRecorded(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	start := func() *runningHub {
+		return startHubIn(t, tokensOfTwo, "hub.json", demoHub(`,"results":{"max_inline_tokens":1000}`), "--state-dir", state)
+	}
+	h := start()
+	w := wireHTTP(t, h.url+"/mcp", rev2025, headerOf("ann")...).open()
+	s := storedIn(t, last(w.send(w.call("mcp.demo.big", `{"bytes":100000}`, ""))))
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(state, "results", "index", string(s.id)+".json")
+	old := time.Now().Add(-40 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	writeFile(t, file, createdAt.ReplaceAllString(readFile(t, file), `"created_at":"`+old+`"`))
+	h = start()
+	if err := h.waitFor(regexp.MustCompile("a stored result has expired.*" + string(s.id))); err != nil {
+		t.Fatal(err)
+	}
+	w = wireHTTP(t, h.url+"/mcp", rev2025, headerOf("ann")...).open()
+	for _, r := range []rawRequest{w.readStored(s.uri), w.call("result_read", `{"id":"`+string(s.id)+`"}`, "")} {
+		if got := last(w.send(r)); !strings.Contains(got, "result_expired") || !strings.Contains(got, "results are kept for 30 days") {
+			t.Errorf("%s: %.1000s", r.method, got)
+		}
+	}
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	const why = `"reason":"results are kept for 30 days"`
+	said, parts := map[string]int{}, []string{`"event_type":"tool.result.expired"`, `"strategy":"drop_with_reason"`, `"object":"tool_result",`}
+	err := persist.Read(filepath.Join(state, "journal"), func(object json.RawMessage) bool {
+		text := string(object)
+		for _, part := range parts {
+			if strings.Contains(text, part) && strings.Contains(text, string(tool.InvocationOf(s.id))) &&
+				strings.Contains(text, why) == (part != parts[2]) {
+				said[part]++
+			}
+		}
+		return true
+	})
+	if err != nil || said[parts[0]] != 1 || said[parts[1]] != 1 || said[parts[2]] != 1 {
+		t.Errorf("the journal says %v: %v", said, err)
+	}
+}
+
+var createdAt = regexp.MustCompile(`"created_at":"[^"]*"`)
 
 var invocationIDs = regexp.MustCompile(`inv_[0-9a-z]+`)
 

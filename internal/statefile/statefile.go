@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -46,6 +47,22 @@ func write(path string, data []byte, sync bool) error {
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// SyncDir makes the names in dir durable, where the system can do that. NTFS journals them.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return err
 	}
 	return nil
 }

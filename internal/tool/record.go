@@ -63,6 +63,7 @@ const (
 	EventInvocationCanceled         EventType = "tool.invocation.canceled"
 	EventInvocationTimedOut         EventType = "tool.invocation.timed_out"
 	EventCancelRequested            EventType = "tool.invocation.cancel_requested" // none of the standard's, which wants one: "a cancellation request should still create an event"
+	EventResultExpired              EventType = "tool.result.expired"              // none of the standard's: a stored result is gone
 	EventResultCreated              EventType = "tool.result.created"
 	EventResultRedacted             EventType = "tool.result.redacted"
 )

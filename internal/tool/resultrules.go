@@ -62,6 +62,11 @@ func ResultOf(id InvocationID) ResultID {
 	return ResultID("res_" + strings.TrimPrefix(string(id), "inv_"))
 }
 
+// InvocationOf is the invocation whose result has the id.
+func InvocationOf(id ResultID) InvocationID {
+	return InvocationID("inv_" + strings.TrimPrefix(string(id), "res_"))
+}
+
 // ResultRule says what becomes of the results of a tool.
 type ResultRule struct {
 	MaxChars int // characters of a result that passes as it is; 0: no limit

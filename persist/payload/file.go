@@ -56,7 +56,7 @@ func (s *Store) write(path, digest string, raw []byte) (stored int64, err error)
 		return 0, errors.Join(err, os.Remove(f.Name()))
 	}
 	// The directory itself may be new, too.
-	return stored, errors.Join(syncDir(dir), syncDir(s.bytes()))
+	return stored, errors.Join(statefile.SyncDir(dir), statefile.SyncDir(s.bytes()))
 }
 
 // encode writes the file of raw to f.

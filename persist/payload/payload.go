@@ -10,11 +10,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
@@ -74,6 +72,7 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 // Store is a directory of results. It is safe for concurrent use, also by several processes.
 type Store struct {
 	cfg      Config
+	expired  func(Entry)
 	seal     cipher.AEAD // nil: payloads are not sealed
 	logger   *slog.Logger
 	encoders sync.Pool     // of *zstd.Encoder
@@ -92,14 +91,15 @@ const (
 	smallPayload = 1 << 20
 )
 
-// Open opens the store, and removes expired results from now on, until Close.
-func Open(c Config, logger *slog.Logger) (*Store, error) {
+// Open opens the store, and removes expired results from now on, until Close. expired is called for each one, once its entry says so; nil:
+// nobody is told. Of several processes one does so.
+func Open(c Config, expired func(Entry), logger *slog.Logger) (*Store, error) {
 	c.MaxAge, c.MaxBytes = cmp.Or(c.MaxAge, defaultMaxAge), cmp.Or(c.MaxBytes, defaultMaxBytes)
 	seal, err := newSeal(c.Key)
 	if err != nil {
 		return nil, fmt.Errorf("open the store of results: %w", err)
 	}
-	s := &Store{cfg: c, seal: seal, logger: logger, reading: make(chan struct{}, maxReading), sweep: make(chan struct{}, 1),
+	s := &Store{cfg: c, expired: expired, seal: seal, logger: logger, reading: make(chan struct{}, maxReading), sweep: make(chan struct{}, 1),
 		stop: make(chan struct{})}
 	s.encoders.New = newEncoder
 	s.done.Go(s.retain)
@@ -165,7 +165,7 @@ func (s *Store) putEntry(file string, e Entry) error {
 	if err := statefile.Write(file, text); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(file))
+	return statefile.SyncDir(filepath.Dir(file))
 }
 
 // Entry returns what is known of a stored result, also of an expired one, or ErrUnknown.
@@ -239,20 +239,4 @@ func (s *Store) lock() (unlock func(), err error) {
 
 func isHex(digest string) bool {
 	return len(digest) == 64 && strings.Trim(digest, "0123456789abcdef") == ""
-}
-
-// syncDir makes the names in dir durable, where the system can do that.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
-		return err
-	}
-	return nil
 }

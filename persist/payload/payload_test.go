@@ -21,7 +21,7 @@ import (
 
 func open(t testing.TB, c payload.Config) *payload.Store {
 	t.Helper()
-	s, err := payload.Open(c, slog.New(slog.DiscardHandler))
+	s, err := payload.Open(c, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

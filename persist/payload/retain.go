@@ -99,6 +99,9 @@ func (s *Store) expire(now time.Time) (live map[string]bool, err error) {
 		if err := s.putEntry(filepath.Join(s.index(), string(e.ID)+entrySuffix), e); err != nil {
 			return nil, errors.Join(problem, err) // the payload stays, too
 		}
+		if s.expired != nil {
+			s.expired(e)
+		}
 	}
 	live = make(map[string]bool, len(kept.uses))
 	for digest := range kept.uses {

@@ -91,6 +91,7 @@ func TestParts(t *testing.T) {
 		{doc, `{"id":"r","path":"$.items[*].id"}`, "/items/0/id: 1\n/items/1/id: 2\n"},
 		{doc, `{"id":"r","path":"$.items[?@.id>1]['na/me']"}`, "/items/1/na~1me: \"c\\nd\"\n"},
 		{doc, `{"id":"r","path":"$..id","count":true}`, `{"values":2}`},
+		{doc, `{"id":"r","path":"$.items[?match(@.nope,'x')]","count":true}`, `{"values":0}`},
 		{doc, `{"id":"r","pointer":"/items","path":"$[-1].id"}`, "/1/id: 2\n"},
 		{image, `{"id":"r","block":1}`, "\x89PNG\xff"},
 		{image, `{"id":"r","pointer":"/structuredContent/a/2"}`, "3"},

@@ -32,7 +32,7 @@ func (p *Pipeline) TaskLimit(c *Call, o *Outcome) TaskLimit {
 		if d == nil {
 			return native
 		}
-		if err := p.opts.Journal.TryAppend(persist.DecisionRecords(x.id, x.tool, d, now)...); err != nil {
+		if err := p.opts.Journal.TryAppend(persist.DecisionRecords(x.id, x.tool, d, false, now)...); err != nil {
 			p.opts.Logger.Warn("a decision about the result of a task is not in the journal", "invocation", x.id, "error", err)
 		}
 		if part == nil {
