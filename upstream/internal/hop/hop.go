@@ -129,7 +129,7 @@ func (h *Hop) CallParams(x *tool.Execution, token string) (json.RawMessage, erro
 	if rawjson.IsNull(x.Arguments) {
 		own[1].value = []byte("{}") // "null" is refused by servers that use the TypeScript SDK
 	}
-	out := make([]byte, 1, len(x.Params)+len(x.Arguments)+len(meta)+len(x.Tool.Native)+64)
+	out := make([]byte, 1, max(len(x.Params), len(x.Arguments))+len(meta)+len(x.Tool.Native)+64) // usually Params hold the arguments
 	out[0] = '{'
 	put := func(key string, value []byte) {
 		if len(out) > 1 {
