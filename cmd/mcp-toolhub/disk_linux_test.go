@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
@@ -270,6 +272,51 @@ func TestFullDisk(t *testing.T) { // not parallel: it measures
 	}
 	if r.counts[before][served] == 0 || r.counts[after][served] == 0 {
 		t.Error("no call was served")
+	}
+}
+
+// TestFullDiskOfResults leaves room for the journal, and none for a large result: its caller gets it whole, the record says why, and health
+// tells. With room again, the next one is stored.
+func TestFullDiskOfResults(t *testing.T) {
+	t.Parallel()
+	hub, disk := startHubOnDisk(t, configText(t, map[string]any{"demo": map[string]any{"command": "mcp-toolhub", "args": []string{"demo-server"}}},
+		map[string]any{"results": map[string]any{"max_inline_tokens": 1000}}))
+	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	big := func() string { return last(w.send(w.call("mcp.demo.big", `{"bytes":8000000}`, ""))) }
+	free := fill(t, disk)
+	filler := filepath.Join(disk, "filler")
+	info, err := os.Stat(filler)
+	if err == nil {
+		err = os.Truncate(filler, info.Size()-24<<10)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := big()
+	if !strings.Contains(whole, `"status":"succeeded"`) || strings.Contains(whole, "toolhub://") || strings.Contains(whole, "journal_failed") ||
+		len(textOf(t, w.resultOf(whole))) != 8_000_000 {
+		t.Errorf("with no room for it, the caller got %d bytes: %.300s", len(whole), whole)
+	}
+	if health, text := hub.health(t); health.Status != "degraded" || !strings.Contains(text, "no space left on device") {
+		t.Errorf("health is %s", text)
+	}
+	free()
+	s := storedIn(t, big())
+	if got := resourceText(t, last(w.send(w.readStored(s.uri)))); len(got) != s.size || len(textOf(t, got)) != 8_000_000 {
+		t.Errorf("read %d bytes of %d", len(got), s.size)
+	}
+	if health, text := hub.health(t); health.Status != "ready" {
+		t.Errorf("with room again, health is %s", text)
+	}
+	said, journal := 0, copyOf(t, filepath.Join(disk, "state", "journal"))
+	err = persist.Read(journal, func(object json.RawMessage) bool {
+		if o := string(object); strings.Contains(o, `"strategy":"inline"`) && strings.Contains(o, "no space left on device") {
+			said++
+		}
+		return true
+	})
+	if err != nil || said != 1 {
+		t.Errorf("the journal says so %d times: %v", said, err)
 	}
 }
 

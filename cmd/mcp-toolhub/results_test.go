@@ -335,4 +335,7 @@ func TestResultsThatCannotBeStored(t *testing.T) {
 	if got := last(w.send(w.call("mcp.demo.big", `{"bytes":100000}`, ""))); len(got) < 100_000 || strings.Contains(got, "toolhub://") {
 		t.Errorf("got %.500s", got)
 	}
+	if health, text := h.health(t, headerOf("ann")...); health.Status != "degraded" || !strings.Contains(text, "it could not be stored") {
+		t.Errorf("health is %s", text)
+	}
 }

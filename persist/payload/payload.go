@@ -78,7 +78,8 @@ type Store struct {
 	encoders sync.Pool     // of *zstd.Encoder
 	reading  chan struct{} // has room for as many large payloads as are held in memory at once
 
-	written atomic.Int64 // bytes since the last sweep
+	failure atomic.Pointer[error] // of the last Put; nil where it has stored its result
+	written atomic.Int64          // bytes since the last sweep
 	sweep   chan struct{}
 	stop    chan struct{}
 	once    sync.Once
@@ -123,7 +124,12 @@ func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
 	}
 	e.Digest, e.Size, e.Created = tool.Digest(raw), int64(len(raw)), e.Created.UTC()
 	if e.Stored, err = s.keep(e, raw, file); err != nil {
-		return e, fmt.Errorf("store a result: %w: free space on the disk that holds %q, and make it writable", err, s.cfg.Dir)
+		err = fmt.Errorf("store a result: %w: free space on the disk that holds %q, and make it writable", err, s.cfg.Dir)
+		s.failure.Store(&err)
+		return e, err
+	}
+	if s.failure.Load() != nil {
+		s.failure.Store(nil)
 	}
 	if s.written.Add(e.Stored) > s.cfg.MaxBytes/8 {
 		select {
@@ -132,6 +138,14 @@ func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
 		}
 	}
 	return e, nil
+}
+
+// Healthy returns why the last result could not be stored; nil where it was.
+func (s *Store) Healthy() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // keep writes the payload and its entry.
