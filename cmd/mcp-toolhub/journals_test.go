@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,8 +85,9 @@ type journalCheck struct {
 	schemas  map[tool.Object]*jsonschema.Schema
 	problems map[string]json.RawMessage // what is wrong, each with the first record of which it holds
 	seen     sightings
-	ids      map[string]bool            // all that records define
-	scopes   map[tool.SurfaceID]string  // of surfaces
+	ids      map[string]bool           // all that records define
+	scopes   map[tool.SurfaceID]string // of surfaces
+	offered  map[tool.SurfaceID][]tool.Name
 	named    map[string]json.RawMessage // ids that records refer to, with the first record that does
 	native   map[tool.Name][]string     // the native names of tools
 	inputs   inputRefs
@@ -99,7 +101,7 @@ func newJournalCheck(t testing.TB) *journalCheck {
 		t.Fatal(err)
 	}
 	return &journalCheck{t: t, schemas: schemas, problems: map[string]json.RawMessage{}, seen: sightings{}, ids: map[string]bool{}, scopes: map[tool.SurfaceID]string{},
-		named: map[string]json.RawMessage{}, native: map[tool.Name][]string{}, inputs: inputRefs{}, calls: map[tool.InvocationID]*callCheck{}}
+		offered: map[tool.SurfaceID][]tool.Name{}, named: map[string]json.RawMessage{}, native: map[tool.Name][]string{}, inputs: inputRefs{}, calls: map[tool.InvocationID]*callCheck{}}
 }
 
 // anyRecord holds the members of all objects that the checks look at.
@@ -137,6 +139,10 @@ type anyRecord struct {
 	ExecutionRef  string                  `json:"execution_profile_ref"`
 	PermissionRef string                  `json:"permission_profile_ref"`
 	InNamespace   string                  `json:"namespace"`
+	Persistence   []string                `json:"persistence_refs"`
+	Tools         []tool.Name             `json:"tool_refs"`
+	Cancellation  json.RawMessage         `json:"cancellation"`
+	Native        string                  `json:"native_call_id"`
 	NativeIDs     []string                `json:"native_ids"`
 	IsError       bool                    `json:"is_error"`
 	Error         json.RawMessage         `json:"error"`
@@ -164,9 +170,15 @@ func (j *journalCheck) take(line json.RawMessage) {
 	}
 	j.seen.note(&r)
 	j.valid(r.Object, line)
-	for _, id := range []string{r.EventID, r.Decision, r.Progress, r.Result, r.Mutation, r.Hook, r.Interface, r.Execution, r.Permission,
-		r.Namespace} {
+	refs := []string{string(r.Invocation), string(r.Surface), r.Parent, r.Closes, r.Data.Decision, r.Data.Closes, r.Data.Progress, r.Data.Result,
+		r.Data.Hook, r.Data.Surface}
+	for _, id := range []string{r.EventID, r.Decision, r.Progress, r.Mutation, r.Hook, r.Interface, r.Execution, r.Permission, r.Namespace} {
 		j.ids[id] = true
+	}
+	if r.Object == tool.ObjectResult {
+		j.ids[r.Result] = true
+	} else {
+		refs = append(refs, r.Result)
 	}
 	if r.Object == tool.ObjectDeclaration {
 		j.ids["declaration of "+string(r.Tool)] = true
@@ -178,21 +190,19 @@ func (j *journalCheck) take(line json.RawMessage) {
 	}
 	if r.Object == tool.ObjectSurface {
 		j.ids[string(r.Surface)] = true
-		j.scopes[r.Surface] = r.Scope
+		j.scopes[r.Surface], j.offered[r.Surface] = r.Scope, r.Tools
 		j.surface(line)
 	}
 	if r.Object == tool.ObjectInvocation {
 		j.ids[string(r.Invocation)] = true
 	}
-	refs := []string{string(r.Invocation), string(r.Surface), r.Parent, r.Closes, r.Data.Decision, r.Data.Closes, r.Data.Progress, r.Data.Result,
-		r.Data.Hook, r.Data.Surface}
-	if r.Object == tool.ObjectDeclaration {
+	if r.Object == tool.ObjectDeclaration || r.Object == tool.ObjectInterface {
 		refs = append(refs, r.InterfaceRef, r.ExecutionRef, r.PermissionRef, r.InNamespace)
 	}
 	if r.Object == tool.ObjectInvocation && r.Tool != tool.UnknownTool {
 		refs = append(refs, "declaration of "+string(r.Tool))
 	}
-	for _, id := range slices.Concat(refs, r.Decisions, r.Hooks, r.ModifiedBy) {
+	for _, id := range slices.Concat(refs, r.Decisions, r.Hooks, r.ModifiedBy, r.Persistence) {
 		if id != "" && j.named[id] == nil {
 			j.named[id] = line
 		}
@@ -388,19 +398,36 @@ func (c *callCheck) check() {
 		c.j.wrong(c.last, "the event of the start is there: %v; the invocation has the start %v", began, inv.Started)
 	}
 	c.class(&r, began)
+	if cut := r.Status == tool.StatusCanceled || r.Status == tool.StatusTimedOut; cut && r.Cancellation == nil || string(r.Cancellation) != string(inv.Cancellation) {
+		c.j.wrong(c.last, "a call that is %s says %s of its cancellation, and its result %s", r.Status, inv.Cancellation, r.Cancellation)
+	}
+	if asked := slices.ContainsFunc(c.events, func(e anyRecord) bool { return e.Event == tool.EventCancelRequested }); asked != (r.Cancellation != nil) {
+		c.j.wrong(c.last, "the event of the cancellation is there: %v; the result says %s", asked, r.Cancellation)
+	}
+	own := !strings.Contains(string(inv.Tool), ".") // tool_search and the like, which every surface has, listed or not
+	if offered, ok := c.j.offered[inv.Surface]; ok && began && !own && !slices.Contains(offered, inv.Tool) {
+		c.j.wrong(c.last, "%s has run, and its surface offers %v", inv.Tool, offered)
+	}
 }
 
 // class holds that the class of an error is one of the status, and says of the tool what is true.
 func (c *callCheck) class(r *anyRecord, began bool) {
 	var e struct {
 		Class tool.ErrorClass `json:"error_class"`
+		Code  string          `json:"error_code"`
 	}
 	if r.Error != nil {
 		mustDecode(c.j.t, string(r.Error), &e)
 	}
-	ended := r.Status == tool.StatusSucceeded || r.Status == tool.StatusYielded
-	if r.IsError != (e.Class != "") || r.IsError == ended {
+	if r.IsError != (e.Class != "") || r.IsError == (r.Status == tool.StatusSucceeded) {
 		c.j.wrong(c.last, "the result is %s, is_error is %v, the error is %q", r.Status, r.IsError, e.Class)
+	}
+	want := statusOfClass()[e.Class]
+	if e.Code == "invalid_output" { // of the result: the tool has run
+		want = tool.StatusFailed
+	}
+	if e.Class != "" && r.Status != want && r.Status != tool.StatusYielded {
+		c.j.wrong(c.last, "a call with an error of class %s ends as %s, not as %s", e.Class, r.Status, want)
 	}
 	nobody := slices.Contains(c.tools, tool.UnknownTool)
 	if began && nobody || e.Class == tool.ClassUnknownTool && !nobody {
@@ -410,6 +437,19 @@ func (c *callCheck) class(r *anyRecord, began bool) {
 		c.j.wrong(c.last, "no record of the call names a tool")
 	}
 }
+
+// statusOfClass is how docs/errors.md says that a call with an error of each class ends.
+var statusOfClass = sync.OnceValue(func() map[tool.ErrorClass]tool.Status {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "errors.md"))
+	if err != nil {
+		panic(err)
+	}
+	all := map[tool.ErrorClass]tool.Status{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		all[tool.ErrorClass(row[1])] = tool.Status(row[2])
+	}
+	return all
+})
 
 // invocation holds what an invocation says of itself.
 func (c *callCheck) invocation(r *anyRecord) {
@@ -434,15 +474,23 @@ func (c *callCheck) invocation(r *anyRecord) {
 	if r.Started != nil && !slices.ContainsFunc(r.Moves, func(m tool.StatusTransition) bool { return m.At.Equal(*r.Started) }) {
 		c.j.wrong(c.last, "the invocation began at %v, and has no such step", r.Started)
 	}
+	known, ran := r.Native == "", false
 	for _, raw := range r.Mappings {
 		var m tool.ExternalMapping
 		mustDecode(c.j.t, string(raw), &m)
+		known, ran = known || m.Role == "client" && m.JSONRPCRequestID == r.Native, ran || m.Role == "upstream"
 		if m.Role == "upstream" && m.Source == "mcp" && m.ServerID != "" && !strings.HasPrefix(string(r.Tool), "mcp."+m.ServerID+".") {
 			c.j.wrong(raw, "the server %s ran %s", m.ServerID, r.Tool)
 		}
 		if native := c.j.native[r.Tool]; m.Role == "upstream" && native != nil && !slices.Contains(native, m.ToolName) {
 			c.j.wrong(raw, "%s ran as %q, and its interface says %q", r.Tool, m.ToolName, native)
 		}
+	}
+	if !known {
+		c.j.wrong(c.last, "the call %s has no such request of its client", r.Native)
+	}
+	if server := r.Tool.Source() == tool.SourceMCP; server && r.Status == tool.StatusSucceeded && !ran {
+		c.j.wrong(c.last, "%s has succeeded, and nobody has run it", r.Tool)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -69,8 +70,6 @@ var never = map[sighting]string{
 	{"event", "tool.invocation.partial_result"}: "no version of MCP has partial results",
 	{"event", "tool.result.redacted"}:           "results are not redacted yet",
 	{"class", "result_redacted"}:                "results are not redacted yet",
-	{"status", "yielded"}:                       "a call yields after 50 seconds: internal/invoke and internal/downstream test that with a clock of their own",
-	{"event", "tool.invocation.yielded"}:        "see the status yielded",
 	{"class", "streaming_fallback_discarded"}:   "it is for agent cores, which begin calls while a model still streams them",
 }
 
@@ -159,6 +158,31 @@ func wholeRun() bool {
 	return true
 }
 
+// TestRecordsOfStories holds the records of the stories of internal/invoke, which have a clock of their own, against each other, as those of
+// the hubs of all tests. They have no surfaces, no tools, and few requests to servers.
+func TestRecordsOfStories(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("internal", "invoke", "testdata", "journal", "*.jsonl"))
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d stories, %v", len(files), err)
+	}
+	for _, file := range files {
+		j := newJournalCheck(t)
+		for line := range strings.Lines(readFile(t, file)) {
+			j.take(json.RawMessage(line))
+		}
+		j.check()
+		for problem, line := range j.problems {
+			missing := strings.HasPrefix(problem, "no record has the id srf_") || strings.HasPrefix(problem, "no record has the id declaration of ") ||
+				strings.HasSuffix(problem, "nobody has run it")
+			if !missing {
+				t.Errorf("%s: %s\n%.1000s", filepath.Base(file), problem, line)
+			}
+		}
+		occurred.add(j.seen)
+	}
+}
+
 // TestJournalsThatAreWrong breaks the records of a call, one way at a time. Each is found.
 func TestJournalsThatAreWrong(t *testing.T) {
 	t.Parallel()
@@ -186,7 +210,10 @@ func TestJournalsThatAreWrong(t *testing.T) {
 		{good[3], good[3], good[3] + "\n" + good[3], "comes after the end of its call"},
 		{good[3], `"is_error":true`, `"is_error":false`, "is_error is false"},
 		{good[3], `"error_class":"unknown_tool"`, `"error_class":"nonsense"`, "no tool_error"},
-		{good[3], `"error_class":"unknown_tool"`, `"error_class":"timeout"`, ""},
+		{good[3], `"error_class":"unknown_tool"`, `"error_class":"timeout"`, "of class timeout ends as failed, not as timed_out"},
+		{good[3], `"result_id":"res_1"`, `"persistence_refs":["dec_7"],"result_id":"res_1"`, "no record has the id dec_7"},
+		{good[3], `"is_error"`, `"cancellation":{},"is_error"`, "of its cancellation"},
+		{good[4], `"tool_id"`, `"native_call_id":"7","tool_id"`, "has no such request of its client"},
 		{good[4], "hub.unknown_tool", "mcp.s.echo", "records of one call name the tools"},
 		{good[4], `"status":"planned"`, `"status":"selected"`, "has the statuses"},
 		{good[4], `"planned","at":` + at, `"planned","at":` + later, "is out of order"},

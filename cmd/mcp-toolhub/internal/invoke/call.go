@@ -39,6 +39,10 @@ func (p *Pipeline) resolveTool(_ context.Context, inv *invocation) error {
 		if hidden != nil {
 			return hidden
 		}
+		if inv.resumed {
+			return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "tool_gone", OutcomeUnknown: true,
+				Message: fmt.Sprintf("%q waited for input, and is offered no more: check whether the call has taken effect; %s", inv.call.Name, what)}
+		}
 		return &tool.Failure{Class: tool.ClassUnknownTool, Message: fmt.Sprintf("no tool %q is offered here: %s", inv.call.Name, what)}
 	}
 	if inv.resumed {

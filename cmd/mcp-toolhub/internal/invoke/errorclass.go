@@ -58,7 +58,7 @@ func errorClasses() [22]errorClass {
 		{tool.ClassRateLimited, tool.StatusFailed, recoverRetry, "Wait as long as `retry_after_ms` says, or a moment; then try again.",
 			"A queue is full; a server answers with HTTP 429; too many calls of one caller wait for input.", ""},
 		{tool.ClassDependencyUnavailable, tool.StatusFailed, recoverRetry, "Try again later, or go on without this server.",
-			"A server is not ready, has ended, or was lost during the call; the journal cannot be written.", ""},
+			"A server is not ready, has ended, or was lost during the call; a tool is gone while its call waits for input; the journal cannot be written.", ""},
 		{tool.ClassExecutionFailed, tool.StatusFailed, recoverFixInput, "Read the message: change the call accordingly, or use another way.",
 			"The tool answers with `isError`; a server answers with any other JSON-RPC error, or with what cannot be read; the hub itself fails.", ""},
 		{tool.ClassPartialFailure, tool.StatusFailed, recoverFixInput, "Look at the result of each part, and repeat only those that have failed.",
