@@ -139,7 +139,7 @@ func TestAttackPaths(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{ // the argument that the server may take for the one it knows
-		`{"path":"plain.txt","path":"/etc/passwd"}`: "asked", `{"path":"/etc/passwd","path":"plain.txt"}`: "asked", `{"path":"plain.txt","PATH":"/etc/passwd"}`: "asked",
+		`{"path":"plain.txt","path":"/etc/passwd"}`: "argument_repeated", `{"path":"/etc/passwd","path":"plain.txt"}`: "argument_repeated", `{"path":"plain.txt","PATH":"/etc/passwd"}`: "asked",
 		`{"p\u0061th":"/etc/passwd"}`: "asked", `{"path":["/etc/passwd"]}`: `schema_validation_failed`, `{"file":"/etc/passwd"}`: "asked",
 	} {
 		if got := a.outcome("mcp.s.write_file", args); got != want && (want == "asked" || !strings.Contains(got, want)) {
