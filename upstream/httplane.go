@@ -165,12 +165,17 @@ func (l *httpLane) suspect(c *pendingRequest) {
 func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Response) response {
 	status := resp.StatusCode
 	f := fault.StatusFailure(status, transport.RetryAfter(resp.Header))
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
+	e := jsonrpc.Read(body)
+	says := e.Kind == jsonrpc.Response && !rawjson.IsNull(e.Error) && e.Valid
+	if says {
+		f.Cause = errorAnswer(e.Error).err // for the record
+	}
 	if status == http.StatusUnauthorized {
 		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.URL.String())),
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
 		return response{err: f, status: status}
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, transport.MaxErrorBody))
 	if l.forgotten(ctx, status, c) {
 		f.Message = "the server has forgotten the session: call again"
 		l.onEnd(&fault.Fault{What: "the server has forgotten the session", Lost: true})
@@ -179,12 +184,10 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	if l.isForeign(status, body) && c.method != methodDiscover {
 		l.onSuspect()
 	}
-	if status != http.StatusTooManyRequests {
-		if e := jsonrpc.Read(body); e.Kind == jsonrpc.Response && !rawjson.IsNull(e.Error) && e.Valid {
-			a := errorAnswer(e.Error)
-			a.status = status
-			return a
-		}
+	if says && status != http.StatusTooManyRequests {
+		a := errorAnswer(e.Error)
+		a.status = status
+		return a
 	}
 	return response{err: f, status: status}
 }

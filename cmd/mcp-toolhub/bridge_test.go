@@ -39,7 +39,7 @@ type bridgeCase struct {
 }
 
 func bridgeCases() []bridgeCase {
-	const odd = `"z":12345678901234567890,"\u00e9":{"b":1e400,"a":null,"b":[ ]},"_meta":{"x/y":1.50}`
+	const odd = `"z":12345678901234567890,"\u00e9":{"b":1e400,"a":null,"B":[ ]},"_meta":{"x/y":1.50}`
 	samples := func(n int) string {
 		return fmt.Sprintf(`{"maxTokens":%d.0,%s,"messages":[{"role":"user","content":{"type":"text","text":"N\u0061me <%d>"}}]}`, n, odd, n)
 	}

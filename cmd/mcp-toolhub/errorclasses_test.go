@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ func failingCalls() map[string]failing {
 		"hook_blocked":             {tool: "mcp.s.echo", args: `{"text":"hooked"}`, code: "hook_blocked"},
 		"capability_gap":           {tool: "mcp.s.fail", args: fails("-32601", "1"), code: "upstream_error", native: `{"code":-32601,"data":1,"message":"no"}`},
 		"setup_required":           {tool: "declarative.absent", args: `{}`, code: "program_not_found"},
-		"credential_missing":       {tool: "mcp.locked.echo", args: `{}`, code: "http_401"},
+		"credential_missing":       {tool: "mcp.locked.echo", args: `{}`, code: "http_401", native: `{"code":-32001,"data":[7],"message":"who are you?"}`},
 		"sandbox_violation":        {tool: "code.run_command", args: `{"argv":["true"],"cwd":"/"}`, code: "sandbox_violation"},
 		"timeout":                  {tool: "mcp.s.hang", args: `{}`, code: "timeout"},
 		"rate_limited":             {tool: "mcp.busy.echo", args: `{}`, code: "http_429", retry: 1000},
@@ -77,6 +78,7 @@ func errorsHub(t *testing.T) (h *runningHub, dir string) {
 			return false
 		}
 		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"who are you?","data":[7]}}`)
 		return true
 	}
 	says := func(text string) string { return `has(arguments.text) && arguments.text == "` + text + `"` }

@@ -179,6 +179,11 @@ func TestRecordsOfStories(t *testing.T) {
 				t.Errorf("%s: %s\n%.1000s", filepath.Base(file), problem, line)
 			}
 		}
+		for what := range j.seen {
+			if !strings.HasSuffix(what.name, "yielded") { // that takes a call 50 seconds; all else hubs have to show
+				delete(j.seen, what)
+			}
+		}
 		occurred.add(j.seen)
 	}
 }

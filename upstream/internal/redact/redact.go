@@ -105,7 +105,7 @@ func (r *Redactor) Error(err error) error {
 		safe := *f
 		safe.Message = r.Beginning(f.Message, MaxMessage)
 		if f.Cause != nil {
-			safe.Cause = &shownError{text: r.Text(f.Cause.Error()), cause: f.Cause}
+			safe.Cause = &shownError{text: r.Text(f.Cause.Error()), cause: r.Error(f.Cause)}
 		}
 		return &safe
 	case errors.As(err, &rpc):

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -77,6 +78,10 @@ func (inv *invocation) mapFailure() {
 		inv.end.Error.NativeErrorRef = nativeError(inv.rpcErr)
 		inv.end.Content = fmt.Appendf(nil, `[{"type":"text","text":%s}]`, rawjson.Quote(f.Message))
 		return
+	}
+	var native *tool.RPCError
+	if errors.As(f.Cause, &native) { // behind an HTTP status, say
+		inv.end.Error.NativeErrorRef = nativeError(native)
 	}
 	content := fmt.Appendf(nil, `{"type":"text","text":%s}`, rawjson.Quote(f.Message))
 	if f.Detail != "" {

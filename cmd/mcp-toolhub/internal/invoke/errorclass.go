@@ -50,7 +50,7 @@ func errorClasses() [22]errorClass {
 		{tool.ClassSetupRequired, tool.StatusFailed, recoverOperator, "Ask the person you work for to set up what the message names.",
 			"The program of a declared tool is not there, or cannot be run.", ""},
 		{tool.ClassCredentialMissing, tool.StatusFailed, recoverOperator, "Ask the person you work for to sign in or to renew the credentials.",
-			"A server refuses the hub's credentials (HTTP 401), or has none.", ""},
+			"A server refuses the hub's credentials (HTTP 401 or 403).", ""},
 		{tool.ClassSandboxViolation, tool.StatusBlocked, recoverFixInput, "Use a path within the directories that the tool may use.",
 			"A command is to run outside of its directories; a path of a tool of the hub leads out of them.", ""},
 		{tool.ClassTimeout, tool.StatusTimedOut, recoverRetry, "Check whether the call has taken effect; then ask for less, or try again.",

@@ -233,11 +233,11 @@ func TestErrorsPageIsThatOfTheCode(t *testing.T) {
 func computedCodes() map[tool.ErrorClass][]string {
 	const far = "upstream_error"
 	return map[tool.ErrorClass][]string{
-		tool.ClassInvalidArguments: {far}, tool.ClassCapabilityGap: {far, "missing_client_capability"},
+		tool.ClassInvalidArguments: {far, "http_413"}, tool.ClassCapabilityGap: {far, "missing_client_capability"},
 		tool.ClassExecutionFailed: {far, tool.CodeToolError}, tool.ClassPartialFailure: {tool.CodeToolError},
-		tool.ClassSetupRequired: {"program_not_found"}, tool.ClassCredentialMissing: {"http_401"},
-		tool.ClassRateLimited: {"http_429"}, tool.ClassDependencyUnavailable: {"http_STATUS"},
-		tool.ClassSandboxViolation: {"outside_roots"}, tool.ClassSchemaValidationFailed: {"input_mutation_failed"},
+		tool.ClassSetupRequired: {"program_not_found"}, tool.ClassCredentialMissing: {"http_401", "http_403", "server_needs_auth"},
+		tool.ClassRateLimited: {"http_429"}, tool.ClassDependencyUnavailable: {"http_STATUS", "server_STATE"},
+		tool.ClassSandboxViolation: {"outside_roots"}, tool.ClassSchemaNotLoaded: {"schema_changed", "selection_ref_invalid"}, tool.ClassSchemaValidationFailed: {"input_mutation_failed"},
 	}
 }
 
