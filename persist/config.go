@@ -18,6 +18,12 @@ type JournalConfig struct {
 	Kept Keeper
 }
 
+// RecordsConfig bounds what the record store keeps.
+type RecordsConfig struct {
+	MaxAge   time.Duration // older calls are removed; 0 means 365 days
+	MaxBytes int64         // of the store: beyond that the oldest calls are removed; 0 means 4 GiB
+}
+
 // Keeper keeps what a journal holds: only files that it has are removed. Where it cannot have them, and the files take MaxFiles times MaxBytes,
 // new calls are refused. Its methods answer at once.
 type Keeper interface {

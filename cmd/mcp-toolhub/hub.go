@@ -102,7 +102,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	warnOfMode(logger, s)
 	journal := s.Journal
 	if s.Store {
-		h.records = store.NewFiller(openRecords(s.StateDir), journal.Dir, logger)
+		h.records = store.NewFiller(openRecords(s.StateDir), journal.Dir, s.Records, logger)
 		journal.Kept = h.records
 	}
 	if h.journal, err = persist.Open(journal, logger); err != nil {

@@ -18,6 +18,7 @@ const fillAfter = 2 * time.Second
 type Filler struct {
 	open   func(context.Context) (Store, error)
 	dir    string
+	bounds persist.RecordsConfig
 	logger *slog.Logger
 	hurry  chan struct{} // has a value where the journal waits for the store
 
@@ -28,8 +29,8 @@ type Filler struct {
 }
 
 // NewFiller returns a Filler for the journal in dir. It opens the store once there is something to keep, and again after a failure.
-func NewFiller(open func(context.Context) (Store, error), dir string, logger *slog.Logger) *Filler {
-	return &Filler{open: open, dir: dir, logger: logger, hurry: make(chan struct{}, 1)}
+func NewFiller(open func(context.Context) (Store, error), dir string, bounds persist.RecordsConfig, logger *slog.Logger) *Filler {
+	return &Filler{open: open, dir: dir, bounds: bounds, logger: logger, hurry: make(chan struct{}, 1)}
 }
 
 // Has reports whether the store has a journal file up to that size, for certain. It does not wait.
@@ -89,7 +90,7 @@ func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
 	}
 }
 
-// fill takes in what is new.
+// fill takes in what is new, and removes what is too old.
 func (f *Filler) fill(ctx context.Context) error {
 	f.mu.Lock()
 	s := f.store
@@ -109,6 +110,9 @@ func (f *Filler) fill(ctx context.Context) error {
 	for {
 		began := time.Now()
 		more, err := s.Fill(ctx, f.dir)
+		if err == nil && !more {
+			more, err = s.Trim(ctx, f.bounds)
+		}
 		if err != nil {
 			f.close() // the next one opens what is there by then
 		}

@@ -33,6 +33,8 @@ type dialect struct {
 	folder  string                   // of the migrations
 	found   string                   // the calls i, in FROM, in whose words ? occurs
 	indexes string                   // adds the words of a call: seq, text
+	forgets string                   // removes the words of the calls up to a seq
+	size    string                   // queries the bytes in use
 	words   func(text string) string // writes the words that are looked for
 }
 
@@ -68,7 +70,8 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	db.SetMaxIdleConns(1)
 	s, err := newDatabase(ctx, db, dialect{goose: goose.DialectSQLite3, folder: "migrations/sqlite",
 		found:   "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH ?", // which keeps the words outside
-		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", words: matchAll})
+		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", forgets: "DELETE FROM words WHERE rowid <= ?", words: matchAll,
+		size: "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

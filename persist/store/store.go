@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
 // ErrNotFound is returned for a call that the store does not have.
@@ -47,6 +48,9 @@ type Store interface {
 	// Standing returns the lines of the journal with the records of keys, such as surface ids and names of tools. Those it does not have
 	// are missing.
 	Standing(ctx context.Context, keys ...string) ([]json.RawMessage, error)
+
+	// Trim removes some of the oldest calls that the bounds do not allow, but never the newest call. more says that there may be others.
+	Trim(ctx context.Context, bounds persist.RecordsConfig) (more bool, err error)
 
 	// Close waits for what is under way. Calling it again is harmless.
 	Close() error

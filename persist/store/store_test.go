@@ -357,6 +357,42 @@ func TestStats(t *testing.T) {
 }
 
 // The file is this user's alone, and so are those beside it.
+func TestTrim(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		j.at = time.Now().Add(-600 * time.Minute)
+		var all []tool.InvocationID
+		for range 600 { // a minute each
+			all = append(all, j.write(t, did{tool: "mcp.demo.add", actor: "actor:a", text: "needle"}))
+		}
+		s := open()
+		j.fill(t, s)
+		trim := func(bounds persist.RecordsConfig, want int) {
+			t.Helper()
+			for more := true; more; {
+				var err error
+				if more, err = s.Trim(t.Context(), bounds); err != nil {
+					t.Fatal(err)
+				}
+			}
+			j.fill(t, s) // which does not bring them back
+			kept := slices.Clone(all[len(all)-want:])
+			slices.Reverse(kept)
+			if got := list(t, s, store.Query{}); !slices.Equal(got, kept) {
+				t.Errorf("%d calls remain, want the newest %d", len(got), want)
+			}
+			if got := list(t, s, store.Query{Text: "needle"}); len(got) != want {
+				t.Errorf("%d calls are found by a word, want %d", len(got), want)
+			}
+		}
+		trim(persist.RecordsConfig{}, 600)
+		trim(persist.RecordsConfig{MaxAge: 550*time.Minute + 30*time.Second}, 550)
+		if _, err := s.Lines(t.Context(), all[0]); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the lines of a removed call: %v", err)
+		}
+		trim(persist.RecordsConfig{MaxBytes: 1}, 1)
+	})
+}
+
 func TestModes(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

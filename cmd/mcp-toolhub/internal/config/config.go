@@ -48,7 +48,8 @@ type Settings struct {
 	Results     limit.Config        // of every profile
 	Stored      payload.Config
 	Journal     persist.JournalConfig
-	Store       bool               // the hub keeps the store of records up to date
+	Store       bool // the hub keeps the store of records up to date
+	Records     persist.RecordsConfig
 	BatchListed bool               // the tool for several calls is listed also where nothing is deferred
 	Code        code.Config        // Run.Runner is left to cmd
 	Declarative declarative.Config // Runner and Logger are left to cmd

@@ -79,10 +79,15 @@ func storedResultsKeys(f *storedResults) []shape.Field {
 		shape.KeyAt("dir", "Where (default: results in the state directory). Relative to ${workspaceFolder}.", expanded, &f.dir),
 		shape.Key("key", "A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. "+
 			"With another key they cannot be read. Default: they are not encrypted.", secret{}, &f.key),
-		shape.Key("max_age", `Older results are removed (default "30d").`, shape.Duration{Min: time.Minute, Max: 100 * 365 * 24 * time.Hour, Days: true}, &f.maxAge),
+		shape.Key("max_age", `Older results are removed (default "30d").`, keptAge(), &f.maxAge),
 		shape.Key("max_bytes", "What all results together may take on the disk (default 2 GiB). Beyond that the oldest of the caller that has "+
 			"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
 	}
+}
+
+// keptAge is how long something is kept.
+func keptAge() shape.Duration {
+	return shape.Duration{Min: time.Minute, Max: 100 * 365 * 24 * time.Hour, Days: true}
 }
 
 // results makes the settings of one profile: what it does not say is as in usual.

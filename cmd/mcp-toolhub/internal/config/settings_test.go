@@ -108,6 +108,7 @@ func TestEverySetting(t *testing.T) {
 		Embeddings: embed.Config{URL: "https://example.com/v1", Model: "m", Key: set, Timeout: time.Second, Dir: filepath.Join(state, "embeddings")},
 		Journal: persist.JournalConfig{Dir: filepath.Join(here, "journal"), MaxBytes: 2_000_000, MaxFiles: 4, MaxAge: 30 * 24 * time.Hour,
 			SyncWithin: 20 * time.Millisecond},
+		Store: true, Records: persist.RecordsConfig{MaxAge: 90 * 24 * time.Hour, MaxBytes: 1_000_000_000},
 		Code: code.Config{Enabled: true, Root: here, SensitivePaths: []string{"*.secret", "~/private"}, Home: here,
 			AllowedWriteRoots: []string{here, filepath.Join(here, "sub")},
 			Run: code.RunConfig{Enabled: true, Bounds: command.Config{Roots: []string{filepath.Join(here, "sub"), filepath.Join(here, "sub")},

@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
 // file holds the values of the file, before the checks that look at more than one value.
@@ -22,6 +23,7 @@ type file struct {
 	journal             journal
 	stored              storedResults
 	store               string
+	records             persist.RecordsConfig
 }
 
 type hub struct {
@@ -133,7 +135,11 @@ func fileKeys(r *reader, f *file) []shape.Field {
 			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...),
 			shape.Key("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in the state directory "+
 				"up to date, and journal files until that has them. off keeps the journal alone; calls then reads what that still has.",
-				shape.OneOf("sqlite", "off"), &f.store)),
+				shape.OneOf("sqlite", "off"), &f.store),
+			shape.Section("records", "What records.db keeps.",
+				shape.Key("max_age", `Older calls are removed from it (default "365d").`, keptAge(), &f.records.MaxAge),
+				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB). Beyond that the oldest calls are removed from it.",
+					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),
 	}, topClientKeys()...)
 }
 

@@ -39,4 +39,4 @@ CREATE TABLE lines (
 );
 CREATE INDEX lines_seq ON lines (seq, n);
 
-CREATE VIRTUAL TABLE words USING fts5 (body, content = '');
+CREATE VIRTUAL TABLE words USING fts5 (body, content = '', contentless_delete = 1);
