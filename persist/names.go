@@ -57,3 +57,6 @@ func parseName(name string) (stamp string, number int, ok bool) {
 	n, err := strconv.ParseUint(digits, 10, 32)
 	return stamp, int(n), err == nil
 }
+
+// Files returns the names of the files of the journal in dir, oldest first.
+func Files(dir string) ([]string, error) { return journalNames(dir) }

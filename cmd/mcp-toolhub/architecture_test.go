@@ -169,6 +169,13 @@ var mayImport = map[string]map[string]string{
 		"internal/rawjson": "reads results as they are written",
 		"persist/preview":  "content blocks, sizes and shapes are those of previews",
 	},
+	"persist/evidence": {
+		"internal/tool":      "the kinds of records",
+		"internal/rawjson":   "lines as they are written",
+		"internal/seal":      "makes the key",
+		"internal/statefile": "one process extends the chains at a time",
+		"persist":            "the files of the journal",
+	},
 	"persist/store": {
 		"internal/tool":    "records are the vocabulary's objects",
 		"internal/rawjson": "the words of JSON texts",

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
@@ -26,33 +27,53 @@ const exportHelp = `Write calls to a file, newest first.
 
 Formats: jsonl has one JSON object a line for each call: what calls list -o json prints of it,
 and in objects all its records of Agent Tool 0.2.0. csv has one row a call, with a first row
-of titles.
+of titles. evidence has the lines of the journal as they are, with proof that they are as the
+hub wrote them: see mcp-toolhub evidence verify --help.
 `
 
 // exportCmd runs the command "calls export".
 type exportCmd struct {
 	*callsCmd
 	format, output string
+	without        []string
 }
 
 func exportCommand(calls *callsCmd) *cobra.Command {
 	c := &exportCmd{callsCmd: calls}
 	cmd := &cobra.Command{
-		Use: "export", Short: "Write calls to a file: JSON lines or CSV", Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
+		Use: "export", Short: "Write calls to a file: JSON lines, CSV or evidence", Long: exportHelp + callsTimes + callsFilter, Args: cobra.NoArgs,
 		Example: "  mcp-toolhub calls export --since yesterday --format csv --output calls.csv",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var given []string
+			for _, flag := range c.selecting(cmd) {
+				given = append(given, fmt.Sprintf("--%s %q", flag.Name, flag.Value))
+			}
+			return c.run(cmd.Context(), given)
+		},
 	}
 	c.filterFlags(cmd.Flags())
 	cmd.Flags().StringVar(&c.filter, "filter", "", "calls that this CEL `expression` is true of")
-	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl or csv")
+	cmd.Flags().StringVar(&c.format, "format", "jsonl", "jsonl, csv or evidence")
 	cmd.Flags().StringVar(&c.output, "output", "-", "the `file` to write; - for stdout")
+	cmd.Flags().StringSliceVar(&c.without, "without", nil, "of evidence: leave the values of these `members` of call records out, such as model_input,result")
 	return cmd
 }
 
-func (c *exportCmd) run(ctx context.Context) (err error) {
+// selecting returns the flags that were given and say which calls are meant.
+func (c *exportCmd) selecting(cmd *cobra.Command) (given []*pflag.Flag) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Name != "format" && f.Name != "output" && f.Name != "without" {
+			given = append(given, f)
+		}
+	})
+	return given
+}
+
+// run writes the calls that the flags mean; given is these flags for people.
+func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 	write := map[string]func(context.Context, store.Store, io.Writer) callWriter{"jsonl": jsonLines, "csv": csvRows}[c.format]
-	if write == nil {
-		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl or csv", c.format)}
+	if write == nil && c.format != "evidence" {
+		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl, csv or evidence", c.format)}
 	}
 	q, filter, err := c.query()
 	if err != nil {
@@ -64,6 +85,9 @@ func (c *exportCmd) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return failed(c.toFile(func(out io.Writer) error {
+		if write == nil {
+			return c.evidence(ctx, out, s, given)
+		}
 		w := write(ctx, s, out)
 		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())
 	}))

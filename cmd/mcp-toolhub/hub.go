@@ -25,6 +25,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
@@ -40,6 +41,7 @@ type hub struct {
 	group      *upstream.Group
 	journal    *persist.Journal
 	results    *payload.Store
+	chains     *evidence.Keeper
 	records    *store.Filler // nil where there is no store
 	permission *permission
 	hubTools   []*tool.HubTool
@@ -105,6 +107,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		h.records = store.NewFiller(openRecords(s.StateDir), journal.Dir, s.Records, logger)
 		journal.Kept = h.records
 	}
+	h.chains = newKeeper(s.StateDir)
 	if h.journal, err = persist.Open(journal, logger); err != nil {
 		return nil, err
 	}
@@ -248,7 +251,9 @@ func (h *hub) close(kill context.Context) error {
 	h.stopEnding()
 	h.stopFilling()
 	h.results.Close()
-	return errors.Join(err, h.journal.Close())
+	err = errors.Join(err, h.journal.Close())
+	h.extendChains()
+	return err
 }
 
 // stopWithin bounds the time that all servers together have to stop by themselves.

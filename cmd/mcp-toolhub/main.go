@@ -198,6 +198,7 @@ func commands() []func(*app) *cobra.Command {
 		hooksCommand,
 		journalCommand,
 		callsCommand,
+		evidenceCommand,
 		eventsCommand,
 		evalCommand,
 		demoServerCommand,

@@ -116,6 +116,7 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 		newConfigWatch(h, c.again(h.settings())).run(watching, hangups(watching))
 	})
 	background.Go(func() { model{h}.sayStrays(watching) })
+	background.Go(func() { h.keepChains(watching) })
 	defer func() {
 		stopWatching()
 		background.Wait()

@@ -16,7 +16,7 @@ import (
 
 // ownState lists the hub's entries of the state directory. It leaves all others alone: --state-dir may name a directory that
 // holds more.
-var ownState = append(store.FileNames(), stateKey, previousKey, grantsFile, "catalogs", "embeddings", "journal", "results", "run")
+var ownState = append(store.FileNames(), stateKey, previousKey, grantsFile, "catalogs", "embeddings", evidenceKey, "journal", "results", "run")
 
 // commandLine returns a command of this program for a person to paste into a terminal. It names the state directory unless
 // that is the default one of the home directory, and the program by its path unless PATH leads to it.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcp-toolhub/mcp-toolhub/persist/evidence"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// evidence exports all calls and verifies the bundle, both through the program, and returns the report.
+func (s *sharing) evidence() (r evidence.Report) {
+	s.t.Helper()
+	bundle := filepath.Join(s.dir, "bundle.tar.gz")
+	for _, args := range [][]string{
+		{"calls", "export", "--format", "evidence", "--output", bundle, "--state-dir", filepath.Join(s.dir, "state")},
+		{"evidence", "verify", bundle, "-o", "json"},
+	} {
+		cmd := exec.Command("mcp-toolhub", args...)
+		cmd.Dir, cmd.Env = s.dir, scratchEnv(s.dir)
+		out, err := cmd.Output()
+		if err != nil {
+			s.t.Fatalf("%q: %v: %s", args, err, out)
+		}
+		if bytes.HasPrefix(out, []byte("{")) {
+			mustDecode(s.t, string(out), &r)
+		}
+	}
+	return r
+}
+
+// The lines of a killed hub are taken into the chain by whoever comes next, those that end its calls too.
+func TestEvidenceOfAKilledHub(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := &sharing{t, dir, filepath.Join(dir, "hub.json")}
+	writeFile(t, s.config, configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{"policy": map[string]any{"mode": "accept_all"}}))
+	killed := s.launch()
+	w := wireHTTP(t, killed.url+"/mcp", rev2026).open()
+	for range 5 {
+		w.send(w.call("mcp.s.echo", `{}`, ""))
+	}
+	s.call(killed, "mcp.s.hang")
+	eventually(t, "six calls are in the journal", func() bool { return len(s.results()) == 6 })
+	_ = killed.cmd.Process.Kill()
+	<-killed.read
+	before := s.evidence()
+	if before.Records < 6 || int64(before.Records) != before.Lines || len(before.Findings) > 0 {
+		t.Errorf("after the kill: %+v", before)
+	}
+	s.launch()
+	eventually(t, "the call of the killed hub has ended", func() bool {
+		open := 0
+		for _, results := range s.results() {
+			if len(results) == 0 {
+				open++
+			}
+		}
+		return open == 0
+	})
+	if after := s.evidence(); after.Records <= before.Records || int64(after.Records) != after.Lines || len(after.Findings) > 0 {
+		t.Errorf("after the next start: %+v", after)
+	}
+}

@@ -1,0 +1,229 @@
+package evidence
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// Selection says what goes into a bundle.
+type Selection struct {
+	Line    func(line []byte) bool // the bundle has the line; of all others it has digests
+	Without []string               // members of call records whose values are left out
+	Hub     string                 // the program that makes the bundle
+	Query   string                 // what was asked for, for people
+	Policy  any                    // that is in force, as JSON; nil where it is not known
+}
+
+// statement is what a bundle says of itself. It is its last member, and signed.
+type statement struct {
+	Object   string        `json:"object"`
+	Version  int           `json:"version"`
+	MadeAt   time.Time     `json:"made_at"`
+	Hub      string        `json:"hub,omitempty"`
+	Query    string        `json:"query,omitempty"`
+	Key      []byte        `json:"key"`
+	Files    []statedFile  `json:"files"`
+	Tools    []toolVersion `json:"tools"`           // that the lines name
+	Policies []string      `json:"policy_versions"` // by which calls were decided
+	Policy   any           `json:"policy,omitempty"`
+	Payloads []payloadRef  `json:"payloads,omitempty"` // what lines have by digest alone
+}
+
+const (
+	objectStatement  = "evidence_statement"
+	statementVersion = 1
+	statementName    = "statement.json"
+	journalDir       = "journal/"
+)
+
+type statedFile struct {
+	File    string `json:"file"`
+	Lines   int64  `json:"lines"`
+	Records string `json:"records,omitempty"` // the lines that are in the bundle: 1-3,7
+}
+
+type toolVersion struct {
+	Tool    string `json:"tool_id"`
+	Version string `json:"version"` // the key of its standing records
+}
+
+type payloadRef struct {
+	Invocation string `json:"invocation_id"`
+	Ref        string `json:"ref"`
+}
+
+// Write makes a bundle of the journal in the Keeper's directory: a tar.gz of the files' chains, and of the lines that sel means. The
+// chains are to be extended before.
+func (k *Keeper) Write(out io.Writer, sel Selection) error {
+	key, err := k.Key()
+	if err != nil {
+		return err
+	}
+	names, err := persist.Files(k.dir)
+	if err != nil {
+		return err
+	}
+	zipped := gzip.NewWriter(out)
+	b := bundle{Selection: sel, hash: newHasher(), tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
+		MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey), Policy: sel.Policy}}
+	for _, name := range names {
+		if err := b.file(k.dir, name); err != nil {
+			return fmt.Errorf("export %q: %w", name, err)
+		}
+	}
+	line, err := sign(key, b.stated)
+	if err == nil {
+		err = b.member(statementName, line)
+	}
+	return errors.Join(err, b.tar.Close(), zipped.Close())
+}
+
+// bundle is one Write.
+type bundle struct {
+	Selection
+	hash   *hasher
+	tar    *tar.Writer
+	stated statement
+}
+
+func (b *bundle) member(name string, text []byte) error {
+	err := b.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: b.stated.MadeAt, Format: tar.FormatPAX})
+	if err == nil {
+		_, err = b.tar.Write(text)
+	}
+	return err
+}
+
+// file adds a file's chain, up to its last head, and those of its lines that are wanted.
+func (b *bundle) file(dir, name string) error {
+	text, err := os.ReadFile(filepath.Join(dir, name+Suffix))
+	if errors.Is(err, fs.ErrNotExist) && size(filepath.Join(dir, name)) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("it has no chain yet: %w", err)
+	}
+	if last := bytes.LastIndex(text, []byte(`{"head":`)); last >= 0 {
+		text = text[:last+1+bytes.IndexByte(text[last:], '\n')]
+	}
+	file, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewReaderSize(file, 64<<10)
+	var chain, records bytes.Buffer
+	var in []int64
+	n, left := int64(0), true // left: the file has more lines
+	for proof := range bytes.Lines(text) {
+		var e entry
+		if bytes.HasPrefix(proof, []byte(`{"head":`)) || json.Unmarshal(proof, &e) != nil {
+			chain.Write(proof)
+			continue
+		}
+		n++
+		var line []byte
+		if left {
+			if line, err = lines.ReadBytes('\n'); err != nil && err != io.EOF {
+				return err
+			}
+			left = err == nil
+		}
+		switch line = bytes.TrimSuffix(line, []byte("\n")); {
+		case left && !b.Line(line):
+			e.Salt = nil
+		case left:
+			b.note(line)
+			if len(b.Without) > 0 && rawjson.Text(line, "object") == string(persist.ObjectCall) {
+				line = b.hash.erase(line, &e, func(name string) bool { return slices.Contains(b.Without, name) })
+			}
+			records.Write(append(line, '\n'))
+			fallthrough
+		default: // a line that is gone is missed
+			in = append(in, n)
+		}
+		if err := writeLine(&chain, &e); err != nil {
+			return err
+		}
+	}
+	if chain.Len() > maxChain {
+		return fmt.Errorf("its chain has more than %d MiB: select fewer calls, or leave less out", maxChain>>20)
+	}
+	b.stated.Files = append(b.stated.Files, statedFile{name, n, ranges(in)})
+	err = b.member(journalDir+name+Suffix, chain.Bytes())
+	if err == nil && records.Len() > 0 {
+		err = b.member(journalDir+name, records.Bytes())
+	}
+	return err
+}
+
+var (
+	refs     = regexp.MustCompile(`"(?:sha256|hmac-sha256):[0-9a-f]{64};bytes=\d+"`)
+	policies = regexp.MustCompile(`"policy:[a-z0-9:]+"`)
+)
+
+// note adds to the statement what a line names.
+func (b *bundle) note(line []byte) {
+	s := &b.stated
+	switch tool.Object(rawjson.Text(line, "object")) {
+	case persist.ObjectCall:
+		for _, ref := range refs.FindAll(line, -1) {
+			p := payloadRef{rawjson.Text(line, "invocation_id"), string(bytes.Trim(ref, `"`))}
+			if !slices.Contains(s.Payloads[max(0, len(s.Payloads)-10):], p) {
+				s.Payloads = append(s.Payloads, p)
+			}
+		}
+		for _, ref := range policies.FindAll(line, -1) {
+			if p := string(bytes.Trim(ref, `"`)); !slices.Contains(s.Policies, p) {
+				s.Policies = append(s.Policies, p)
+			}
+		}
+	case persist.ObjectStanding:
+		records, _ := rawjson.Get(line, "records")
+		_ = rawjson.Elements(records, func(r []byte) bool {
+			v := toolVersion{rawjson.Text(r, "tool_id"), rawjson.Text(line, "key")}
+			if rawjson.Text(r, "object") == string(tool.ObjectDeclaration) && !slices.Contains(s.Tools, v) {
+				s.Tools = append(s.Tools, v)
+			}
+			return true
+		})
+	}
+}
+
+// ranges writes numbers, which increase, as 1-3,7.
+func ranges(numbers []int64) string {
+	var b strings.Builder
+	for i := 0; i < len(numbers); {
+		last := i
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprint(&b, numbers[i])
+		if last > i {
+			fmt.Fprintf(&b, "-%d", numbers[last])
+		}
+		i = last + 1
+	}
+	return b.String()
+}

@@ -1,0 +1,285 @@
+package evidence
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// Suffix is that of a journal file's chain.
+const Suffix = ".chain"
+
+// Every is how often a hub that serves extends the chains: lines that are newer are in no chain yet.
+const Every = 5 * time.Second
+
+// Keeper extends the chains of a journal. Several may do so at the same time, in one process or in many.
+type Keeper struct {
+	dir, keyFile string
+	key          ed25519.PrivateKey // nil until it is needed
+	seen         map[string]extent
+}
+
+// extent is how far a file and its chain have come.
+type extent struct {
+	file, chain int64 // sizes
+	head        head
+}
+
+// NewKeeper returns a Keeper of the journal in dir. The key is made when it is needed for the first time.
+func NewKeeper(dir, keyFile string) *Keeper {
+	return &Keeper{dir: dir, keyFile: keyFile, seen: make(map[string]extent)}
+}
+
+// Key returns the key, which it makes at the first time.
+func (k *Keeper) Key() (ed25519.PrivateKey, error) {
+	if k.key == nil {
+		seed, err := seal.LoadKey(k.keyFile)
+		if err != nil {
+			return nil, err
+		}
+		k.key = ed25519.NewKeyFromSeed(seed)
+	}
+	return k.key, nil
+}
+
+// Extend takes the lines into the chains that have come since the last Extend of anybody, and signs a head of each file that has some.
+// It removes chains whose files are gone. No call waits for it.
+func (k *Keeper) Extend() error {
+	names, err := persist.Files(k.dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !k.isBehind(names) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	key, err := k.Key()
+	if err != nil {
+		return err
+	}
+	unlock, err := statefile.Lock(filepath.Join(k.dir, "chain"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	k.removeStray(names)
+	var all error
+	for _, name := range names {
+		if err := k.load(name); err != nil {
+			all = errors.Join(all, err)
+		}
+	}
+	for _, name := range names {
+		if err := k.extend(name, key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			all = errors.Join(all, fmt.Errorf("extend the chain of %q: %w", name, err))
+		}
+	}
+	return all
+}
+
+// isBehind reports whether a file or a chain is another than the last time.
+func (k *Keeper) isBehind(names []string) bool {
+	behind := len(names) != len(k.seen)
+	for _, name := range names {
+		e := k.seen[name]
+		behind = behind || size(filepath.Join(k.dir, name)) != e.file || size(filepath.Join(k.dir, name+Suffix)) != e.chain
+	}
+	return behind
+}
+
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+func (k *Keeper) removeStray(names []string) {
+	there := make(map[string]bool)
+	for _, name := range names {
+		there[name] = true
+	}
+	chains, _ := filepath.Glob(filepath.Join(k.dir, "*"+Suffix))
+	for _, path := range chains {
+		if name := strings.TrimSuffix(filepath.Base(path), Suffix); !there[name] {
+			_ = os.Remove(path) // or the next time
+		}
+	}
+	for name := range k.seen {
+		if !there[name] {
+			delete(k.seen, name)
+		}
+	}
+}
+
+// load reads the last head of a chain, unless it is known. What follows it is of an Extend that was cut off.
+func (k *Keeper) load(name string) error {
+	path := filepath.Join(k.dir, name+Suffix)
+	e := k.seen[name]
+	if n := size(path); n > 0 && n == e.chain {
+		return nil
+	}
+	e = extent{head: head{File: name, Chain: chainStart(name)}}
+	f, err := os.Open(path)
+	if err != nil {
+		k.seen[name] = e
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	defer f.Close()
+	for _, from := range []int64{max(0, size(path)-tailSize), 0} { // the last line is a head nearly always
+		if findHead(io.NewSectionReader(f, from, 1<<62), from, &e) {
+			break
+		}
+	}
+	k.seen[name] = e
+	return nil
+}
+
+// tailSize bounds a head.
+const tailSize = 64 << 10
+
+// findHead reads the last head from a part of a chain.
+func findHead(r io.Reader, at int64, e *extent) (found bool) {
+	lines := bufio.NewReaderSize(r, tailSize)
+	for {
+		line, err := lines.ReadSlice('\n')
+		at += int64(len(line))
+		var s signed
+		if err == nil && bytes.HasPrefix(line, []byte(`{"head":`)) && json.Unmarshal(line, &s) == nil {
+			var h head
+			if json.Unmarshal(s.Head, &h) == nil && h.File == e.head.File {
+				e.head, e.chain, found = h, at, true
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a longer line is none of ours
+			return found
+		}
+	}
+}
+
+// errShort says that the chain has more than the file.
+var errShort = errors.New("the file is shorter than its chain, or lines were moved: the rest of it is in no chain. " +
+	"Export evidence of it, which names what is gone, and move both files away")
+
+// extend takes in what is new of a file.
+func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
+	file, err := os.Open(filepath.Join(k.dir, name))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	e := k.seen[name]
+	if err != nil || info.Size() == e.file && e.file > 0 {
+		return err
+	}
+	e.file = info.Size()
+	defer func() { k.seen[name] = e }()
+	h := e.head
+	if h.Bytes > 0 {
+		var last [1]byte
+		if _, err := file.ReadAt(last[:], h.Bytes-1); err != nil || last[0] != '\n' {
+			return errShort
+		}
+	}
+	chain, err := os.OpenFile(filepath.Join(k.dir, name+Suffix), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(io.NewOffsetWriter(chain, e.chain))
+	err = errors.Join(chain.Truncate(e.chain), appendEntries(out, io.NewSectionReader(file, h.Bytes, e.file-h.Bytes), &h))
+	if h.Lines == e.head.Lines || err != nil {
+		return errors.Join(err, chain.Close())
+	}
+	h.At, h.Key, h.After = time.Now().UTC().Format(time.RFC3339Nano), key.Public().(ed25519.PublicKey), nil
+	if e.head.Lines == 0 {
+		h.After = k.others(name)
+	}
+	line, err := sign(key, h)
+	if err == nil {
+		_, err = out.Write(line)
+	}
+	err = errors.Join(err, out.Flush())
+	if err == nil {
+		e.head, e.chain = h, size(chain.Name())
+	}
+	return errors.Join(err, chain.Close())
+}
+
+// maxRefs bounds the files that a head names.
+const maxRefs = 100
+
+// others names the last heads of the other files.
+func (k *Keeper) others(name string) (refs []headRef) {
+	names, _ := persist.Files(k.dir)
+	for _, other := range names {
+		if h := k.seen[other].head; other != name && h.Lines > 0 && len(refs) < maxRefs {
+			refs = append(refs, headRef{h.File, h.Lines, h.Chain})
+		}
+	}
+	return refs
+}
+
+// appendEntries writes an entry for each whole line, and moves h on.
+func appendEntries(out io.Writer, lines io.Reader, h *head) error {
+	r, hash := bufio.NewReaderSize(lines, 64<<10), newHasher()
+	salts := make([]byte, 0, 4096)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(salts) == 0 {
+			salts = salts[:cap(salts)]
+			_, _ = rand.Read(salts)
+		}
+		e := entry{Salt: salts[:saltSize]}
+		salts = salts[saltSize:]
+		if len(salts) == 0 {
+			salts = make([]byte, 0, 4096)
+		}
+		e.Digest, _ = hash.digestOf(line[:len(line)-1], &e)
+		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)), h.Chain.next(e.Digest)
+		if err := writeLine(out, &e); err != nil {
+			return err
+		}
+	}
+}
+
+func writeLine(out io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err == nil {
+		_, err = out.Write(append(text, '\n'))
+	}
+	return err
+}
+
+// sign returns the line with v and its signature.
+func sign(key ed25519.PrivateKey, v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(signed{text, ed25519.Sign(key, append([]byte(signedText), text...))})
+	return append(line, '\n'), err
+}

@@ -1,0 +1,260 @@
+// Package evidence makes the journal's lines provable. Beside each journal file stands its chain: for each line a salted digest, and
+// heads, which are signed and cover all lines before them. A bundle holds lines with what proves them, and Verify checks it offline.
+// docs/evidence.md says what that proves and what not.
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"hash"
+	"slices"
+	"strings"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// Erased stands in a line where a value was.
+const Erased = `"[erased]"`
+
+// digest is a SHA-256.
+type digest [sha256.Size]byte
+
+func (d digest) MarshalText() ([]byte, error) {
+	return base64.RawURLEncoding.AppendEncode(nil, d[:]), nil
+}
+
+func (d *digest) UnmarshalText(text []byte) error {
+	raw, err := base64.RawURLEncoding.AppendDecode(nil, text)
+	if err == nil && len(raw) != len(d) {
+		err = errors.New("a digest has 32 bytes")
+	}
+	copy(d[:], raw)
+	return err
+}
+
+// saltSize is the size of salts, which keep values from being found by trying.
+const saltSize = 16
+
+// entry is what the chain has of a line. Who has the salt can check the line; who has the digest alone learns nothing of it.
+type entry struct {
+	Digest digest `json:"digest"`
+	Salt   []byte `json:"salt,omitempty"`
+
+	// Leaves are in the place of the salt where values of the line were erased: for each leaf leafSalted and its salt, or leafErased and
+	// its digest.
+	Leaves []byte `json:"leaves,omitempty"`
+}
+
+const (
+	leafSalted = 0
+	leafErased = 1
+)
+
+// isOpen reports whether the line of the entry can be checked.
+func (e *entry) isOpen() bool { return len(e.Salt) > 0 || len(e.Leaves) > 0 }
+
+// maxLeaves bounds the leaves of a line: one with more is one leaf.
+const maxLeaves = 100_000
+
+// leaf is a value of a line that is committed to by itself: one of its members, or a member or element of one that is an object or an
+// array. Key is the member's name as it is written; under is the name of the member of the line where the leaf is within that.
+type leaf struct {
+	kind              byte // m: member of the line, o: of an object in it, a: element of an array in it, t: text that is no JSON object
+	first             bool // of its member of the line
+	under, key, value []byte
+}
+
+// hasher computes digests of lines. It is not safe for concurrent use.
+type hasher struct {
+	hash   hash.Hash
+	line   hash.Hash
+	leaves []leaf
+	sum    [sha256.Size]byte
+}
+
+func newHasher() *hasher { return &hasher{hash: sha256.New(), line: sha256.New()} }
+
+// split finds the leaves of a line.
+func (h *hasher) split(line []byte) []leaf {
+	h.leaves = h.leaves[:0]
+	if !rawjson.IsObject(line) || !rawjson.Valid(line) {
+		return append(h.leaves, leaf{kind: 't', first: true, value: line})
+	}
+	_ = rawjson.Members(line, func(m rawjson.Member) bool {
+		n := len(h.leaves)
+		switch m.Value[0] {
+		case '{':
+			_ = rawjson.Members(m.Value, func(inner rawjson.Member) bool {
+				h.leaves = append(h.leaves, leaf{'o', n == len(h.leaves), m.Key, inner.Key, inner.Value})
+				return len(h.leaves) <= maxLeaves
+			})
+		case '[':
+			_ = rawjson.Elements(m.Value, func(value []byte) bool {
+				h.leaves = append(h.leaves, leaf{'a', n == len(h.leaves), m.Key, nil, value})
+				return len(h.leaves) <= maxLeaves
+			})
+		}
+		if n == len(h.leaves) {
+			h.leaves = append(h.leaves, leaf{'m', true, nil, m.Key, m.Value})
+		}
+		return len(h.leaves) <= maxLeaves
+	})
+	if len(h.leaves) > maxLeaves {
+		return append(h.leaves[:0], leaf{kind: 't', first: true, value: line})
+	}
+	return h.leaves
+}
+
+// leafSalt is the salt of leaf i of a line with the salt.
+func (h *hasher) leafSalt(salt []byte, i int) []byte {
+	h.hash.Reset()
+	h.hash.Write(salt)
+	var number [4]byte
+	binary.BigEndian.PutUint32(number[:], uint32(i))
+	h.hash.Write(number[:])
+	return h.hash.Sum(h.sum[:0])[:saltSize]
+}
+
+func (h *hasher) leafDigest(salt, value []byte) (d digest) {
+	h.hash.Reset()
+	h.hash.Write(salt)
+	h.hash.Write(value)
+	h.hash.Sum(d[:0])
+	return d
+}
+
+// digestOf returns the digest of a line as e proves it. ok is false where e does not fit the line.
+func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
+	h.line.Reset()
+	proofs := e.Leaves
+	for i, l := range h.split(line) {
+		var of digest
+		switch {
+		case e.Leaves == nil:
+			of = h.leafDigest(h.leafSalt(e.Salt, i), l.value)
+		case len(proofs) > saltSize && proofs[0] == leafSalted:
+			of = h.leafDigest(proofs[1:1+saltSize], l.value)
+			proofs = proofs[1+saltSize:]
+		case len(proofs) > sha256.Size && proofs[0] == leafErased && string(l.value) == Erased:
+			copy(of[:], proofs[1:])
+			proofs = proofs[1+sha256.Size:]
+		default:
+			return d, false
+		}
+		var sizes [9]byte
+		if sizes[0] = l.kind; l.first {
+			sizes[0] ^= ' ' // in upper case
+		}
+		binary.BigEndian.PutUint32(sizes[1:], uint32(len(l.under)))
+		binary.BigEndian.PutUint32(sizes[5:], uint32(len(l.key)))
+		h.line.Write(sizes[:])
+		h.line.Write(l.under)
+		h.line.Write(l.key)
+		h.line.Write(of[:])
+	}
+	h.line.Sum(d[:0])
+	return d, len(proofs) == 0
+}
+
+// erase takes the values of members that wanted names out of a line, and makes e their tombstone. Names stay, and how many values there were.
+func (h *hasher) erase(line []byte, e *entry, wanted func(name string) bool) []byte {
+	leaves := h.split(line)
+	gone, proofs := make([]bool, len(leaves)), []byte(nil)
+	for i, l := range leaves {
+		name := l.under
+		if l.kind == 'm' {
+			name = l.key
+		}
+		salt := h.leafSalt(e.Salt, i)
+		if gone[i] = l.kind != 't' && wanted(string(name)) && string(l.value) != Erased; gone[i] {
+			d := h.leafDigest(salt, l.value)
+			proofs = append(append(proofs, leafErased), d[:]...)
+		} else {
+			proofs = append(append(proofs, leafSalted), salt...)
+		}
+	}
+	if !slices.Contains(gone, true) {
+		return line
+	}
+	e.Salt, e.Leaves = nil, proofs
+	return joined(leaves, func(i int) string {
+		if gone[i] {
+			return Erased
+		}
+		return string(leaves[i].value)
+	})
+}
+
+// joined puts the leaves of a JSON object together again.
+func joined(leaves []leaf, value func(i int) string) []byte {
+	var b strings.Builder
+	closer := "" // of the member that is being written
+	for i, l := range leaves {
+		if l.first {
+			b.WriteString(closer)
+		}
+		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
+		if l.first {
+			opener := ""
+			switch l.kind {
+			case 'o':
+				opener, closer = "{", "}"
+			case 'a':
+				opener, closer = "[", "]"
+			default:
+				closer = ""
+			}
+			if l.kind != 'm' {
+				b.WriteString(`"` + string(l.under) + `":` + opener)
+			}
+		}
+		if l.kind != 'a' {
+			b.WriteString(`"` + string(l.key) + `":`)
+		}
+		b.WriteString(value(i))
+	}
+	return []byte(b.String() + closer + "}")
+}
+
+// chainStart is the chain of a file without lines.
+func chainStart(file string) digest {
+	return sha256.Sum256([]byte("mcp-toolhub evidence 1\n" + file))
+}
+
+// next is the chain after a line with that digest.
+func (d digest) next(line digest) digest {
+	var both [2 * sha256.Size]byte
+	copy(both[:], d[:])
+	copy(both[sha256.Size:], line[:])
+	return sha256.Sum256(both[:])
+}
+
+// head is what is signed: that the file had these lines at that time.
+type head struct {
+	File  string    `json:"file"`
+	Lines int64     `json:"lines"`
+	Bytes int64     `json:"bytes"`
+	Chain digest    `json:"chain"`
+	At    string    `json:"at"`
+	Key   []byte    `json:"key"`
+	After []headRef `json:"after,omitempty"` // of the first head of a file: the last ones of other files that were there
+}
+
+// headRef names a head of another file.
+type headRef struct {
+	File  string `json:"file"`
+	Lines int64  `json:"lines"`
+	Chain digest `json:"chain"`
+}
+
+// signed is a line of a chain that is no entry, and the statement of a bundle.
+type signed struct {
+	Head json.RawMessage `json:"head"`
+	Sig  []byte          `json:"sig"`
+}
+
+// signatures are made over this and what is signed.
+const signedText = "mcp-toolhub evidence 1\n"

@@ -1,0 +1,421 @@
+package evidence
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	firstFile  = "journal-20261122T100000.000Z-000001.jsonl"
+	secondFile = "journal-20261122T100000.000Z-000002.jsonl"
+)
+
+// journal is one with a Keeper.
+type journal struct {
+	*Keeper
+	t *testing.T
+}
+
+func newJournal(t *testing.T) journal {
+	dir := t.TempDir()
+	return journal{NewKeeper(filepath.Join(dir, "journal"), filepath.Join(dir, "key")), t}
+}
+
+func (j journal) path(name string) string { return filepath.Join(j.dir, name) }
+
+// add writes lines to a file, and extends the chains.
+func (j journal) add(name string, lines ...string) {
+	j.t.Helper()
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		j.t.Fatal(err)
+	}
+	f, err := os.OpenFile(j.path(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+	}
+	if err = errors.Join(err, f.Close(), j.Extend()); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+func call(n int) string {
+	return fmt.Sprintf(`{"object":"call_record","version":1,"invocation_id":"inv_%d","model_input":{"a": %d,"note":"se\"cret"},"steps":[["planned",0],["running",%d]],"result":{"content":[]}}`, n, n, n)
+}
+
+func calls(from, to int) (lines []string) {
+	for n := from; n <= to; n++ {
+		lines = append(lines, call(n))
+	}
+	return lines
+}
+
+func (j journal) bundle(sel Selection) []byte {
+	j.t.Helper()
+	if sel.Line == nil {
+		sel.Line = func([]byte) bool { return true }
+	}
+	var b bytes.Buffer
+	if err := j.Write(&b, sel); err != nil {
+		j.t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// member is one of a bundle.
+type member struct{ name, text string }
+
+func unpack(t *testing.T, bundle []byte) (all []member) {
+	t.Helper()
+	zipped, err := gzip.NewReader(bytes.NewReader(bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(zipped); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return all
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, member{h.Name, string(text)})
+	}
+}
+
+func pack(all []member) []byte {
+	var b bytes.Buffer
+	zipped := gzip.NewWriter(&b)
+	_, _ = zipped.Write(tarOf(all))
+	_ = zipped.Close()
+	return b.Bytes()
+}
+
+func tarOf(all []member) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, m := range all {
+		_ = w.WriteHeader(&tar.Header{Name: m.name, Mode: 0o600, Size: int64(len(m.text))})
+		_, _ = io.WriteString(w, m.text)
+	}
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// said verifies a bundle, and returns what was found: "altered 2", or "removed" where no line is known.
+func said(t *testing.T, bundle []byte) (found []string, r *Report) {
+	t.Helper()
+	r, err := Verify(bytes.NewReader(bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Findings {
+		text := f.What
+		if f.Line > 0 {
+			text = fmt.Sprintf("%s %d", f.What, f.Line)
+		}
+		found = append(found, text)
+	}
+	return found, r
+}
+
+func TestVerifyNamesWhatWasChanged(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, calls(1, 4)...)
+	j.add(firstFile, calls(5, 8)...)
+	bundle := j.bundle(Selection{})
+	records := journalDir + firstFile
+	lines := func(change func(lines []string) []string) func(m *member) {
+		return func(m *member) {
+			if m.name == records {
+				m.text = strings.Join(change(strings.SplitAfter(strings.TrimSuffix(m.text, "\n"), "\n")), "")
+			}
+		}
+	}
+	in := func(name, from, to string) func(m *member) {
+		return func(m *member) {
+			if m.name == name {
+				if !strings.Contains(m.text, from) {
+					t.Errorf("%s has no %q", name, from)
+				}
+				m.text = strings.Replace(m.text, from, to, 1)
+			}
+		}
+	}
+	dropped := func(name string) func(m *member) {
+		return func(m *member) {
+			if m.name == name {
+				m.name, m.text = "", ""
+			}
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		change func(m *member)
+		want   []string
+	}{
+		{"nothing", func(*member) {}, nil},
+		{"a value", in(records, `"a": 3`, `"a": 4`), []string{"altered 3"}},
+		{"a name", in(records, `"note":"se\"cret"},"steps":[["planned",0],["running",3]`, `"mote":"se\"cret"},"steps":[["planned",0],["running",3]`), []string{"altered 3"}},
+		{"a kind", in(records, `"steps":[["planned",0],["running",3]]`, `"steps":{"":["planned",0],"":["running",3]}`), []string{"altered 3"}},
+		{"a step goes", in(records, `["planned",0],["running",3]`, `["running",3]`), []string{"altered 3"}},
+		{"text after the object", in(records, `"inv_3","model_input"`, `"inv_3"}{"model_input"`), []string{"altered 3"}},
+		{"a line goes", lines(func(l []string) []string { return slices.Delete(l, 2, 3) }), []string{"removed 3"}},
+		{"the last line goes", lines(func(l []string) []string { return l[:7] }), []string{"removed 8"}},
+		{"all lines go", dropped(records), []string{"removed 1", "removed 2", "removed 3", "removed 4", "removed 5", "removed 6", "removed 7", "removed 8"}},
+		{"two lines change places", lines(func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }), []string{"moved 3"}},
+		{"a line moves", lines(func(l []string) []string { return append(slices.Delete(slices.Clone(l), 0, 1), "\n"+l[0]) }), []string{"moved 1"}},
+		{"a line comes", lines(func(l []string) []string { return slices.Insert(l, 2, call(9)+"\n") }), []string{"added"}},
+		{"a line comes twice", lines(func(l []string) []string { return slices.Insert(l, 2, l[1]) }), []string{"added"}},
+		{"one goes, one changes", lines(func(l []string) []string {
+			l[6] = call(99) + "\n"
+			return slices.Delete(l, 2, 3)
+		}), []string{"altered 7", "removed 3"}},
+		{"a digest", in(records+Suffix, `{"digest":"`, `{"digest":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}`+"\n"+`{"digest":"`),
+			nil},
+		{"a signature", in(records+Suffix, `"lines":4`, `"lines":5`), []string{"head 5"}},
+		{"the statement", in(statementName, `"1-8"`, `"1-7"`), []string{"statement"}},
+		{"no statement", dropped(statementName), []string{"statement"}},
+		{"no file", func(m *member) { dropped(records)(m); dropped(records + Suffix)(m) }, []string{"removed"}},
+	} {
+		all := unpack(t, bundle)
+		for i := range all {
+			test.change(&all[i])
+		}
+		found, _ := said(t, pack(slices.DeleteFunc(all, func(m member) bool { return m.name == "" })))
+		if test.name == "a digest" {
+			if len(found) == 0 || !slices.Contains(found, "chain 1") {
+				t.Errorf("%s: found %q", test.name, found)
+			}
+		} else if !slices.Equal(found, test.want) {
+			t.Errorf("%s: found %q, want %q", test.name, found, test.want)
+		}
+	}
+}
+
+// A line and its proof that go together are missed: the statement says that they were there.
+func TestProofCannotBeTakenOut(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, calls(1, 3)...)
+	all := unpack(t, j.bundle(Selection{}))
+	for i := range all {
+		lines := strings.SplitAfter(all[i].text, "\n")
+		switch all[i].name {
+		case journalDir + firstFile + Suffix:
+			lines[1] = lines[1][:strings.Index(lines[1], `,"salt"`)] + "}\n"
+		case journalDir + firstFile:
+			lines = slices.Delete(lines, 1, 2)
+		}
+		all[i].text = strings.Join(lines, "")
+	}
+	found, r := said(t, pack(all))
+	if len(found) != 1 || !strings.Contains(r.Findings[0].Detail, "should prove lines 1-3 of 3, and proves 1,3 of 3") {
+		t.Errorf("found %q: %+v", found, r.Findings)
+	}
+}
+
+func TestBundleOfSomeLines(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, calls(1, 100)...)
+	j.add(secondFile, calls(101, 102)...)
+	bundle := j.bundle(Selection{Line: func(line []byte) bool { return bytes.Contains(line, []byte(`"inv_42"`)) }})
+	found, r := said(t, bundle)
+	if len(found) > 0 || r.Records != 1 || r.Lines != 102 {
+		t.Errorf("found %q in %+v", found, r)
+	}
+	for _, m := range unpack(t, bundle) {
+		if strings.Contains(m.text, `"inv_41"`) || strings.HasSuffix(m.name, firstFile+Suffix) && strings.Count(m.text, `"salt"`) != 1 {
+			t.Errorf("%s tells of other calls", m.name)
+		}
+	}
+}
+
+// What was left out verifies as left out; nothing else can stand in its place, and nothing else can be left out afterwards.
+func TestErasedValues(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, append(calls(1, 3), "no JSON", `{"object":"call_record","":{"":[1]},"model_input":{},"model_input":{"x":[{}]}}`)...)
+	bundle := j.bundle(Selection{Without: []string{"model_input", "steps"}})
+	found, r := said(t, bundle)
+	if len(found) > 0 || r.Records != 5 || r.Erased != 4 {
+		t.Errorf("found %q in %+v", found, r)
+	}
+	all := unpack(t, bundle)
+	at := slices.IndexFunc(all, func(m member) bool { return m.name == journalDir+firstFile })
+	text := all[at].text
+	if strings.Contains(text, "cret") || strings.Contains(text, "running") {
+		t.Errorf("erased values are there: %s", text)
+	}
+	for line := range strings.Lines(text) {
+		if !json.Valid([]byte(line)) && line != "no JSON\n" {
+			t.Errorf("%s is no JSON", line)
+		}
+	}
+	for from, to := range map[string]string{`"note":"[erased]"`: `"note":"x"`, `"inv_1"`: `"[erased]"`, `"note":`: `"mote":`} {
+		all[at].text = strings.Replace(text, from, to, 1)
+		if found, _ := said(t, pack(all)); !slices.Equal(found, []string{"altered 1"}) {
+			t.Errorf("%s becomes %s: found %q", from, to, found)
+		}
+	}
+}
+
+// An Extend that was cut off is done again by the next one; several keepers make one chain.
+func TestExtendGoesOn(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, calls(1, 3)...)
+	chain, err := os.OpenFile(j.path(firstFile+Suffix), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = chain.WriteString(`{"digest":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","salt":"AAAA"}` + "\n" + `{"dig`)
+	_ = chain.Close()
+	other := journal{NewKeeper(j.dir, j.keyFile), t}
+	other.add(firstFile, calls(4, 5)...)
+	j.add(firstFile, calls(6, 7)...)
+	other.add(firstFile, call(8)+"\n"+`{"half`) // with a line break that follows
+	if found, r := said(t, j.bundle(Selection{})); len(found) > 0 || r.Records != 9 {
+		t.Errorf("found %q in %+v", found, r)
+	}
+	before := size(j.path(firstFile + Suffix))
+	if err := errors.Join(j.Extend(), other.Extend(), j.Extend()); err != nil || size(j.path(firstFile+Suffix)) != before {
+		t.Errorf("the chain grew without lines: %v", err)
+	}
+}
+
+// What is done to the journal itself is found in a bundle, and later lines do not cover it up.
+func TestJournalThatWasChanged(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(lines []string) []string
+		want   []string
+		fails  bool // Extend says so
+	}{
+		"altered":          {func(l []string) []string { l[1] = strings.Replace(l[1], "inv_2", "inv_9", 1); return l }, []string{"altered 2"}, false},
+		"the last is gone": {func(l []string) []string { return l[:2] }, []string{"removed 3"}, true},
+	} {
+		j := newJournal(t)
+		j.add(firstFile, calls(1, 3)...)
+		text, err := os.ReadFile(j.path(firstFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(strings.Join(test.change(strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")), ""))
+		if !test.fails {
+			text = append(append(text, '\n'), call(4)+"\n"...)
+		}
+		if err := os.WriteFile(j.path(firstFile), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := NewKeeper(j.dir, j.keyFile).Extend(); (err != nil) != test.fails {
+			t.Errorf("%s: Extend says %v", name, err)
+		}
+		if found, _ := said(t, j.bundle(Selection{})); !slices.Equal(found, test.want) {
+			t.Errorf("%s: found %q, want %q", name, found, test.want)
+		}
+	}
+}
+
+// The first head of a file names the last ones of the others: who makes an old chain anew is found out. Files that were removed in
+// time are told of, and are no fault.
+func TestChainsNameEachOther(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, calls(1, 3)...)
+	j.add(secondFile, calls(4, 5)...)
+	if err := os.Remove(j.path(firstFile + Suffix)); err != nil {
+		t.Fatal(err)
+	}
+	again := journal{NewKeeper(j.dir, j.keyFile), t}
+	again.add(firstFile, call(6))
+	if found, _ := said(t, again.bundle(Selection{})); !slices.Equal(found, []string{"chain 3"}) {
+		t.Errorf("found %q", found)
+	}
+	if err := os.Remove(j.path(firstFile)); err != nil {
+		t.Fatal(err)
+	}
+	again.add(secondFile, call(7))
+	found, r := said(t, again.bundle(Selection{}))
+	if len(found) > 0 || !slices.Equal(r.Elsewhere, []string{firstFile}) || size(j.path(firstFile+Suffix)) > 0 {
+		t.Errorf("found %q in %+v", found, r)
+	}
+}
+
+// Who signs with another key is another one.
+func TestAnotherKey(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	j.add(firstFile, calls(1, 2)...)
+	forged := journal{NewKeeper(j.dir, j.keyFile+"2"), t}
+	if found, _ := said(t, forged.bundle(Selection{})); !slices.Equal(found, []string{"statement"}) {
+		t.Errorf("found %q", found)
+	}
+}
+
+// Bundles of strangers take little memory, whatever they hold.
+func TestBombs(t *testing.T) {
+	for name, text := range map[string]string{
+		journalDir + firstFile + Suffix: strings.Repeat("\n", 8<<20),
+		statementName:                   strings.Repeat("[", 8<<20),
+	} {
+		bomb := pack([]member{{name, text}})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Verify(bytes.NewReader(bomb))
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 200<<20 || len(bomb) > 1<<17 {
+			t.Errorf("%s of %d bytes takes %d MB: %v", name, len(bomb), took>>20, err)
+		}
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	for _, text := range []string{"", "{}", `{"head":{"file":"` + firstFile + `","key":"AA=="},"sig":""}`, call(1), "\n", `{"digest":"x","leaves":"AAE="}`} {
+		f.Add(text, text, text)
+	}
+	f.Fuzz(func(t *testing.T, chain, lines, stated string) {
+		name := journalDir + firstFile
+		r, err := verify(bytes.NewReader(tarOf([]member{{name + Suffix, chain}, {name, lines}, {statementName, stated}})))
+		if err == nil && len(r.Findings) == 0 {
+			t.Error("a bundle that nobody has signed is as it was signed")
+		}
+		_, _ = verify(strings.NewReader(chain))
+	})
+}
+
+func FuzzErase(f *testing.F) {
+	f.Add(call(1), "model_input")
+	f.Add(`{"":{"":1},"a":[],"a":[[1]]}`, "a")
+	f.Fuzz(func(t *testing.T, line, name string) {
+		h, salt := newHasher(), make([]byte, saltSize)
+		e := entry{Salt: salt}
+		whole, _ := h.digestOf([]byte(line), &e)
+		erased := h.erase([]byte(line), &e, func(member string) bool { return member == name })
+		if d, ok := h.digestOf(erased, &e); !ok || d != whole {
+			t.Errorf("%s becomes %s, which is another line", line, erased)
+		}
+	})
+}
+
+func BenchmarkDigest(b *testing.B) {
+	h, line, e := newHasher(), []byte(call(1)), entry{Salt: make([]byte, saltSize)}
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		h.digestOf(line, &e)
+	}
+}

@@ -1,0 +1,412 @@
+package evidence
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+)
+
+// Bounds of what a stranger's bundle may make Verify read and hold.
+const (
+	maxChain     = 128 << 20 // a chain
+	maxLine      = 64 << 20  // a line
+	maxStatement = 32 << 20
+	maxHeads     = 200_000 // of all files
+	maxFiles     = 10_000
+	maxFindings  = 1000
+	maxSearches  = 1000 // of a file: lines that are looked for elsewhere than at their place
+	window       = 32   // how far from there
+)
+
+// ErrNoBundle is the error of a file that is no bundle, or one that is larger than bundles are.
+var ErrNoBundle = errors.New("the file is no evidence bundle, or is cut off")
+
+// Report is what Verify has found.
+type Report struct {
+	Key       []byte    `json:"key"` // that has signed
+	MadeAt    time.Time `json:"made_at"`
+	Hub       string    `json:"hub,omitempty"`
+	Query     string    `json:"query,omitempty"`
+	Lines     int64     `json:"lines"`   // of which the chains have digests
+	Records   int       `json:"records"` // lines that the bundle has, and that were checked
+	Erased    int       `json:"erased"`  // of these: lines with values that were left out
+	Findings  []Finding `json:"findings"`
+	More      int       `json:"more_findings,omitempty"`   // that are not listed
+	Elsewhere []string  `json:"files_elsewhere,omitempty"` // that chains name and the bundle has not
+}
+
+// Finding is one thing that is not as it was.
+type Finding struct {
+	What   string `json:"what"` // altered, removed, moved, added, chain, head, statement
+	File   string `json:"file,omitempty"`
+	Line   int64  `json:"line,omitempty"`   // of the journal file; 0 where that is not known
+	Record string `json:"record,omitempty"` // the invocation that the line is of, as it says
+	Detail string `json:"detail,omitempty"`
+}
+
+// Verify checks a bundle. An error means that it cannot be read.
+func Verify(r io.Reader) (*Report, error) {
+	zipped, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, errors.Join(ErrNoBundle, err)
+	}
+	return verify(zipped)
+}
+
+// verify is Verify for the tar in the bundle.
+func verify(r io.Reader) (*Report, error) {
+	v := verifier{hash: newHasher(), files: make(map[string]*proven)}
+	for members := tar.NewReader(r); ; {
+		member, err := members.Next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = v.member(member.Name, members)
+		}
+		if err != nil {
+			return nil, errors.Join(ErrNoBundle, err)
+		}
+	}
+	v.finish()
+	v.compare()
+	return &v.report, nil
+}
+
+type verifier struct {
+	report  Report
+	hash    *hasher
+	files   map[string]*proven
+	current *proven // whose lines are still to come
+	stated  *statement
+	refs    []claim
+	heads   int
+	unread  int
+}
+
+// proven is what the chain of a file says.
+type proven struct {
+	name  string
+	lines int64
+	open  []openEntry
+	heads map[int64]digest
+	ended bool   // its lines were looked at
+	in    string // which lines the bundle should have
+}
+
+type openEntry struct {
+	entry
+	line  int64
+	found bool
+}
+
+// claim is a head that another file's head names.
+type claim struct {
+	by string
+	headRef
+}
+
+func (v *verifier) found(f Finding) {
+	if len(v.report.Findings) == maxFindings {
+		v.report.More++
+		return
+	}
+	v.report.Findings = append(v.report.Findings, f)
+}
+
+// member takes a member of the bundle.
+func (v *verifier) member(name string, r io.Reader) error {
+	switch file, inJournal := strings.CutPrefix(name, journalDir); {
+	case name == statementName && v.stated == nil:
+		return v.statement(r)
+	case inJournal && strings.HasSuffix(file, Suffix) && v.files[strings.TrimSuffix(file, Suffix)] == nil && len(v.files) < maxFiles:
+		v.finish()
+		return v.chain(strings.TrimSuffix(file, Suffix), r)
+	case inJournal && v.current != nil && v.current.name == file && !v.current.ended:
+		return v.records(r)
+	}
+	v.found(Finding{What: "added", Detail: fmt.Sprintf("the bundle has a member %.200q that does not belong there", name)})
+	return nil
+}
+
+// eachBounded calls take for each line of r.
+func eachBounded(r io.Reader, all int64, take func(line []byte) error) error {
+	limited := &io.LimitedReader{R: r, N: all}
+	lines := bufio.NewReaderSize(limited, 64<<10)
+	for {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			line = bytes.Clone(line)
+			for errors.Is(err, bufio.ErrBufferFull) && len(line) < maxLine {
+				var more []byte
+				more, err = lines.ReadSlice('\n')
+				line = append(line, more...)
+			}
+		}
+		if len(line) > 0 {
+			if err := take(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF && limited.N > 0:
+			return nil
+		case err == io.EOF || errors.Is(err, bufio.ErrBufferFull):
+			return errors.New("a member or a line of it is too large")
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// chain takes the chain of a file.
+func (v *verifier) chain(name string, r io.Reader) error {
+	p := &proven{name: name, heads: make(map[int64]digest)}
+	v.files[name], v.current = p, p
+	at, covered := chainStart(name), int64(0)
+	err := eachBounded(r, maxChain, func(line []byte) error {
+		if bytes.HasPrefix(line, []byte(`{"head":`)) {
+			h, ok := v.head(name, line)
+			switch {
+			case !ok:
+				return nil
+			case h.Lines != p.lines || h.Chain != at:
+				v.found(Finding{What: "chain", File: name, Line: covered + 1, Detail: fmt.Sprintf(
+					"digests from line %d on were altered, removed or added: they are not those that were signed up to line %d", covered+1, h.Lines)})
+			}
+			if v.heads++; v.heads > maxHeads {
+				return errors.New("it has more heads than bundles have")
+			}
+			p.lines, at, covered, p.heads[h.Lines] = max(p.lines, h.Lines), h.Chain, h.Lines, h.Chain
+			for _, ref := range h.After {
+				v.refs = append(v.refs, claim{name, ref})
+			}
+			return nil
+		}
+		var e entry
+		if json.Unmarshal(line, &e) != nil || e.Digest == (digest{}) {
+			if v.unread++; v.unread > maxFindings {
+				return errors.New("its chains cannot be read")
+			}
+			v.found(Finding{What: "chain", File: name, Line: p.lines + 1, Detail: "its digest cannot be read"})
+		}
+		p.lines, at = p.lines+1, at.next(e.Digest)
+		if e.isOpen() {
+			p.open = append(p.open, openEntry{entry: e, line: p.lines})
+		}
+		return nil
+	})
+	if covered < p.lines {
+		v.found(Finding{What: "head", File: name, Line: covered + 1, Detail: fmt.Sprintf("lines %d to %d are under no signature", covered+1, p.lines)})
+	}
+	open := make([]int64, len(p.open))
+	for i := range p.open {
+		open[i] = p.open[i].line
+	}
+	p.in = ranges(open)
+	v.report.Lines += p.lines
+	return err
+}
+
+// verified reads what the key of the bundle has signed.
+func (v *verifier) verified(line []byte, into any, key func() []byte) bool {
+	var s signed
+	if json.Unmarshal(line, &s) != nil || json.Unmarshal(s.Head, into) != nil || len(key()) != ed25519.PublicKeySize ||
+		!ed25519.Verify(key(), append([]byte(signedText), s.Head...), s.Sig) {
+		return false
+	}
+	if v.report.Key == nil {
+		v.report.Key = key()
+	}
+	return bytes.Equal(v.report.Key, key())
+}
+
+func (v *verifier) head(name string, line []byte) (h head, ok bool) {
+	if !v.verified(line, &h, func() []byte { return h.Key }) || h.File != name || len(h.After) > maxRefs {
+		v.found(Finding{What: "head", File: name, Line: h.Lines, Detail: "a head is not signed by the key of the bundle, or is another file's"})
+		return h, false
+	}
+	return h, true
+}
+
+func (v *verifier) statement(r io.Reader) error {
+	v.finish()
+	text, err := io.ReadAll(io.LimitReader(r, maxStatement))
+	if err != nil {
+		return err
+	}
+	v.stated = &statement{}
+	if !v.verified(bytes.TrimSuffix(text, []byte("\n")), v.stated, func() []byte { return v.stated.Key }) || v.stated.Object != objectStatement {
+		v.found(Finding{What: "statement", Detail: "what the bundle says of itself is not signed by its key"})
+		v.stated = &statement{Version: -1}
+		return nil
+	}
+	if v.stated.Version != statementVersion {
+		return fmt.Errorf("it is of version %d, which a later program has made: check it with that", v.stated.Version)
+	}
+	v.report.MadeAt, v.report.Hub, v.report.Query = v.stated.MadeAt, v.stated.Hub, v.stated.Query
+	return nil
+}
+
+// finish names what is missing of a file whose lines did not come.
+func (v *verifier) finish() {
+	if p := v.current; p != nil && !p.ended {
+		_ = v.records(bytes.NewReader(nil))
+	}
+}
+
+// compare holds what was found against the statement, and the chains against each other.
+func (v *verifier) compare() {
+	if v.stated == nil {
+		v.found(Finding{What: "statement", Detail: "the bundle does not say what it should hold: it was cut off"})
+		v.stated = &statement{Version: -1}
+	}
+	stated := make(map[string]bool)
+	for _, f := range v.stated.Files {
+		stated[f.File] = true
+		switch p := v.files[f.File]; {
+		case p == nil:
+			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the whole file, of %d lines", f.Lines)})
+		case p.in != f.Records || p.lines != f.Lines:
+			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the bundle should prove lines %s of %d, and proves %s of %d",
+				cmp.Or(f.Records, "none"), f.Lines, cmp.Or(p.in, "none"), p.lines)})
+		}
+	}
+	for name := range v.files {
+		if !stated[name] && v.stated.Version == statementVersion {
+			v.found(Finding{What: "added", File: name, Detail: "the bundle was made without this file"})
+		}
+	}
+	for _, ref := range v.refs {
+		switch p := v.files[ref.File]; {
+		case p != nil && p.heads[ref.Lines] != ref.Chain:
+			v.found(Finding{What: "chain", File: ref.File, Line: ref.Lines, Detail: fmt.Sprintf("%s was begun when this file had another chain", ref.by)})
+		case p == nil && !stated[ref.File] && !slices.Contains(v.report.Elsewhere, ref.File) && len(v.report.Elsewhere) < maxFindings:
+			v.report.Elsewhere = append(v.report.Elsewhere, ref.File)
+		}
+	}
+}
+
+// records holds the lines of the current file against its chain.
+func (v *verifier) records(r io.Reader) error {
+	p := v.current
+	p.ended = true
+	var places []int     // of each line: which of p.open it is; -1 for none
+	var strange []string // invocations of lines without a place
+	shift, searches := 0, 0
+	err := eachBounded(r, 1<<62, func(line []byte) error {
+		i := len(places)
+		if i > len(p.open)+maxFindings {
+			return errors.New("it has more lines than its chain")
+		}
+		at := v.place(p, line, i+shift)
+		for d := 1; at < 0 && d <= window && searches < maxSearches; d++ {
+			for _, near := range [...]int{i + shift + d, i + shift - d, i + d, i - d} {
+				if at = v.place(p, line, near); at >= 0 {
+					break
+				}
+			}
+		}
+		if at < 0 {
+			searches++
+			strange = append(strange, fmt.Sprintf("%.100s", rawjson.Text(line, "invocation_id")))
+		} else {
+			shift, p.open[at].found = at-i, true
+			if v.report.Records++; p.open[at].Leaves != nil {
+				v.report.Erased++
+			}
+		}
+		places = append(places, at)
+		return nil
+	})
+	v.tell(p, places, strange)
+	return err
+}
+
+// place returns at where the line is that of p.open[at], and -1 where it is not.
+func (v *verifier) place(p *proven, line []byte, at int) int {
+	if at < 0 || at >= len(p.open) || p.open[at].found {
+		return -1
+	}
+	if d, ok := v.hash.digestOf(line, &p.open[at].entry); !ok || d != p.open[at].Digest {
+		return -1
+	}
+	return at
+}
+
+// tell names what is not as it was. A strange line between two that are in their places is one of those between them that were altered, if there
+// is one, and was added otherwise.
+func (v *verifier) tell(p *proven, places []int, strange []string) {
+	inOrder := longestRise(places)
+	for i, at := range places {
+		if at >= 0 && !inOrder[i] {
+			v.found(Finding{What: "moved", File: p.name, Line: p.open[at].line})
+		}
+	}
+	next := 0 // of p.open
+	for i, at := range places {
+		switch {
+		case at >= 0 && inOrder[i]:
+			next = at + 1
+		case at < 0:
+			s := strange[0]
+			strange = strange[1:]
+			if next < len(p.open) && !p.open[next].found {
+				p.open[next].found = true
+				v.found(Finding{What: "altered", File: p.name, Line: p.open[next].line, Record: s})
+				next++
+				continue
+			}
+			f := Finding{What: "added", File: p.name, Record: s}
+			if next > 0 {
+				f.Detail = fmt.Sprintf("after line %d", p.open[next-1].line)
+			}
+			v.found(f)
+		}
+	}
+	for i := range p.open {
+		if !p.open[i].found {
+			v.found(Finding{What: "removed", File: p.name, Line: p.open[i].line})
+		}
+	}
+}
+
+// longestRise returns which of the numbers are of a longest series that increases. Negative ones are not.
+func longestRise(numbers []int) []bool {
+	var ends []int // the index with the least number that ends a series of each length
+	before := make([]int, len(numbers))
+	for i, n := range numbers {
+		if n < 0 {
+			continue
+		}
+		at := sort.Search(len(ends), func(l int) bool { return numbers[ends[l]] >= n })
+		if before[i] = -1; at > 0 {
+			before[i] = ends[at-1]
+		}
+		if at == len(ends) {
+			ends = append(ends, i)
+		} else {
+			ends[at] = i
+		}
+	}
+	in := make([]bool, len(numbers))
+	if len(ends) > 0 {
+		for i := ends[len(ends)-1]; i >= 0; i = before[i] {
+			in[i] = true
+		}
+	}
+	return in
+}
