@@ -82,7 +82,7 @@ func (k *Keeper) Write(out io.Writer, sel Selection) error {
 		return err
 	}
 	zipped := gzip.NewWriter(out)
-	b := bundle{Selection: sel, hash: newHasher(), tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
+	b := bundle{Selection: sel, hash: &hasher{}, tar: tar.NewWriter(zipped), stated: statement{Object: objectStatement, Version: statementVersion,
 		MadeAt: time.Now().UTC(), Hub: sel.Hub, Query: sel.Query, Key: key.Public().(ed25519.PublicKey), Policy: sel.Policy}}
 	for _, name := range names {
 		if err := b.file(k.dir, name); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -239,28 +240,28 @@ func (k *Keeper) others(name string) (refs []headRef) {
 
 // appendEntries writes an entry for each whole line, and moves h on.
 func appendEntries(out io.Writer, lines io.Reader, h *head) error {
-	r, hash := bufio.NewReaderSize(lines, 64<<10), newHasher()
-	salts := make([]byte, 0, 4096)
+	r, hash, e := bufio.NewReaderSize(lines, 64<<10), &hasher{}, entry{Salt: make([]byte, saltSize)}
+	var text []byte
 	for {
-		line, err := r.ReadBytes('\n')
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			line = bytes.Clone(line)
+			var rest []byte
+			rest, err = r.ReadBytes('\n')
+			line = append(line, rest...)
+		}
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if len(salts) == 0 {
-			salts = salts[:cap(salts)]
-			_, _ = rand.Read(salts)
-		}
-		e := entry{Salt: salts[:saltSize]}
-		salts = salts[saltSize:]
-		if len(salts) == 0 {
-			salts = make([]byte, 0, 4096)
-		}
+		_, _ = rand.Read(e.Salt)
 		e.Digest, _ = hash.digestOf(line[:len(line)-1], &e)
 		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)), h.Chain.next(e.Digest)
-		if err := writeLine(out, &e); err != nil {
+		text = base64.RawURLEncoding.AppendEncode(append(text[:0], `{"digest":"`...), e.Digest[:]) // as json.Marshal writes it
+		text = base64.StdEncoding.AppendEncode(append(text, `","salt":"`...), e.Salt)
+		if _, err := out.Write(append(text, '"', '}', '\n')); err != nil {
 			return err
 		}
 	}

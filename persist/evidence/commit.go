@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"hash"
 	"slices"
 	"strings"
 
@@ -69,13 +68,10 @@ type leaf struct {
 
 // hasher computes digests of lines. It is not safe for concurrent use.
 type hasher struct {
-	hash   hash.Hash
-	line   hash.Hash
 	leaves []leaf
-	sum    [sha256.Size]byte
+	text   []byte // of a leaf
+	line   []byte // what the line's digest is over
 }
-
-func newHasher() *hasher { return &hasher{hash: sha256.New(), line: sha256.New()} }
 
 // split finds the leaves of a line.
 func (h *hasher) split(line []byte) []leaf {
@@ -109,32 +105,30 @@ func (h *hasher) split(line []byte) []leaf {
 }
 
 // leafSalt is the salt of leaf i of a line with the salt.
-func (h *hasher) leafSalt(salt []byte, i int) []byte {
-	h.hash.Reset()
-	h.hash.Write(salt)
-	var number [4]byte
-	binary.BigEndian.PutUint32(number[:], uint32(i))
-	h.hash.Write(number[:])
-	return h.hash.Sum(h.sum[:0])[:saltSize]
+func leafSalt(salt []byte, i int) [saltSize]byte {
+	var text [2 * saltSize]byte
+	binary.BigEndian.PutUint32(text[copy(text[:], salt):], uint32(i))
+	sum := sha256.Sum256(text[:])
+	return [saltSize]byte(sum[:])
 }
 
-func (h *hasher) leafDigest(salt, value []byte) (d digest) {
-	h.hash.Reset()
-	h.hash.Write(salt)
-	h.hash.Write(value)
-	h.hash.Sum(d[:0])
-	return d
+func (h *hasher) leafDigest(salt, value []byte) digest {
+	h.text = append(append(h.text[:0], salt...), value...)
+	return sha256.Sum256(h.text)
 }
 
 // digestOf returns the digest of a line as e proves it. ok is false where e does not fit the line.
 func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
-	h.line.Reset()
+	h.line = h.line[:0]
 	proofs := e.Leaves
 	for i, l := range h.split(line) {
 		var of digest
 		switch {
+		case e.Leaves == nil && len(e.Salt) != saltSize:
+			return d, false
 		case e.Leaves == nil:
-			of = h.leafDigest(h.leafSalt(e.Salt, i), l.value)
+			salt := leafSalt(e.Salt, i)
+			of = h.leafDigest(salt[:], l.value)
 		case len(proofs) > saltSize && proofs[0] == leafSalted:
 			of = h.leafDigest(proofs[1:1+saltSize], l.value)
 			proofs = proofs[1+saltSize:]
@@ -150,13 +144,9 @@ func (h *hasher) digestOf(line []byte, e *entry) (d digest, ok bool) {
 		}
 		binary.BigEndian.PutUint32(sizes[1:], uint32(len(l.under)))
 		binary.BigEndian.PutUint32(sizes[5:], uint32(len(l.key)))
-		h.line.Write(sizes[:])
-		h.line.Write(l.under)
-		h.line.Write(l.key)
-		h.line.Write(of[:])
+		h.line = append(append(append(append(h.line, sizes[:]...), l.under...), l.key...), of[:]...)
 	}
-	h.line.Sum(d[:0])
-	return d, len(proofs) == 0
+	return sha256.Sum256(h.line), len(proofs) == 0
 }
 
 // erase takes the values of members that wanted names out of a line, and makes e their tombstone. Names stay, and how many values there were.
@@ -168,12 +158,12 @@ func (h *hasher) erase(line []byte, e *entry, wanted func(name string) bool) []b
 		if l.kind == 'm' {
 			name = l.key
 		}
-		salt := h.leafSalt(e.Salt, i)
+		salt := leafSalt(e.Salt, i)
 		if gone[i] = l.kind != 't' && wanted(string(name)) && string(l.value) != Erased; gone[i] {
-			d := h.leafDigest(salt, l.value)
+			d := h.leafDigest(salt[:], l.value)
 			proofs = append(append(proofs, leafErased), d[:]...)
 		} else {
-			proofs = append(append(proofs, leafSalted), salt...)
+			proofs = append(append(proofs, leafSalted), salt[:]...)
 		}
 	}
 	if !slices.Contains(gone, true) {

@@ -401,7 +401,7 @@ func FuzzErase(f *testing.F) {
 	f.Add(call(1), "model_input")
 	f.Add(`{"":{"":1},"a":[],"a":[[1]]}`, "a")
 	f.Fuzz(func(t *testing.T, line, name string) {
-		h, salt := newHasher(), make([]byte, saltSize)
+		h, salt := &hasher{}, make([]byte, saltSize)
 		e := entry{Salt: salt}
 		whole, _ := h.digestOf([]byte(line), &e)
 		erased := h.erase([]byte(line), &e, func(member string) bool { return member == name })
@@ -412,7 +412,7 @@ func FuzzErase(f *testing.F) {
 }
 
 func BenchmarkDigest(b *testing.B) {
-	h, line, e := newHasher(), []byte(call(1)), entry{Salt: make([]byte, saltSize)}
+	h, line, e := &hasher{}, []byte(call(1)), entry{Salt: make([]byte, saltSize)}
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {

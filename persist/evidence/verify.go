@@ -68,7 +68,7 @@ func Verify(r io.Reader) (*Report, error) {
 
 // verify is Verify for the tar in the bundle.
 func verify(r io.Reader) (*Report, error) {
-	v := verifier{hash: newHasher(), files: make(map[string]*proven)}
+	v := verifier{hash: &hasher{}, files: make(map[string]*proven)}
 	for members := tar.NewReader(r); ; {
 		member, err := members.Next()
 		if err == io.EOF {
@@ -313,7 +313,8 @@ func (v *verifier) records(r io.Reader) error {
 			return errors.New("it has more lines than its chain")
 		}
 		at := v.place(p, line, i+shift)
-		for d := 1; at < 0 && d <= window && searches < maxSearches; d++ {
+		again := at < 0 && v.proves(p, line, i+shift-1) && p.open[i+shift-1].found // equal lines may stand elsewhere, too
+		for d := 1; at < 0 && !again && d <= window && searches < maxSearches; d++ {
 			for _, near := range [...]int{i + shift + d, i + shift - d, i + d, i - d} {
 				if at = v.place(p, line, near); at >= 0 {
 					break
@@ -336,15 +337,21 @@ func (v *verifier) records(r io.Reader) error {
 	return err
 }
 
-// place returns at where the line is that of p.open[at], and -1 where it is not.
+// place returns at where the line is that of p.open[at], which no line was so far, and -1 elsewhere.
 func (v *verifier) place(p *proven, line []byte, at int) int {
-	if at < 0 || at >= len(p.open) || p.open[at].found {
-		return -1
-	}
-	if d, ok := v.hash.digestOf(line, &p.open[at].entry); !ok || d != p.open[at].Digest {
+	if at < 0 || at >= len(p.open) || p.open[at].found || !v.proves(p, line, at) {
 		return -1
 	}
 	return at
+}
+
+// proves reports whether the line is that of p.open[at].
+func (v *verifier) proves(p *proven, line []byte, at int) bool {
+	if at < 0 || at >= len(p.open) {
+		return false
+	}
+	d, ok := v.hash.digestOf(line, &p.open[at].entry)
+	return ok && d == p.open[at].Digest
 }
 
 // tell names what is not as it was. A strange line between two that are in their places is one of those between them that were altered, if there
