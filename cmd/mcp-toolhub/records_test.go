@@ -114,7 +114,7 @@ func (r *storing) has(answered []tool.InvocationID) {
 
 // journal returns the names of the files of the journal.
 func (r *storing) journal() []string {
-	files, err := filepath.Glob(filepath.Join(r.state, "journal", "journal-*"))
+	files, err := filepath.Glob(filepath.Join(r.state, "journal", "journal-*.jsonl"))
 	if err != nil || len(files) == 0 {
 		r.t.Fatal(files, err)
 	}
