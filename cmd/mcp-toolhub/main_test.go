@@ -43,6 +43,7 @@ func TestMain(m *testing.M) {
 		},
 		"legacy-pipe":        legacyPipe,
 		"conformance-driver": conformanceDriver,
+		"flooding-client":    floodingClient,
 	})
 }
 

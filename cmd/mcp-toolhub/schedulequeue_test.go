@@ -1,0 +1,343 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// gateServer is a server whose calls say that they run, and then wait for their gate. A call is named by its content.
+type gateServer struct {
+	t    *testing.T
+	came chan string // contents of calls, as they come to the server
+
+	mu    sync.Mutex
+	gates map[string]chan struct{}
+	ended []string // contents of calls that were about to end
+}
+
+type gateInput struct {
+	Path    string `json:"path,omitempty" jsonschema:"path of the file"`
+	Content string `json:"content" jsonschema:"what it is"`
+}
+
+// gate ends the call of that content, once.
+func (g *gateServer) gate(content string) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.gates[content] == nil {
+		g.gates[content] = make(chan struct{})
+	}
+	return g.gates[content]
+}
+
+func (g *gateServer) serve(ctx context.Context, r *mcp.CallToolRequest, in gateInput) (*mcp.CallToolResult, any, error) {
+	if r.Params.Name == "edit_file" {
+		if _, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "which line?"}); err != nil {
+			return nil, nil, err
+		}
+	}
+	g.came <- in.Content
+	select {
+	case <-g.gate(in.Content):
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = append(g.ended, in.Content)
+	return &mcp.CallToolResult{}, nil, nil
+}
+
+// next is the next call that comes to the server.
+func (g *gateServer) next() string {
+	g.t.Helper()
+	return await(g.t, g.came)
+}
+
+// gatedHub runs a hub before a server of gates.
+func gatedHub(t *testing.T, more map[string]any) (*gateServer, *runningHub) {
+	g := &gateServer{t: t, came: make(chan string, 1000), gates: map[string]chan struct{}{}}
+	s := mcp.NewServer(&mcp.Implementation{Name: "gates", Version: "1"}, nil)
+	for name, description := range map[string]string{"write_file": "Writes a file.", "edit_file": "Edits a file.", "read_file": "Reads a file.",
+		"send_message": "Sends a message."} {
+		mcp.AddTool(s, &mcp.Tool{Name: name, Description: description}, g.serve)
+	}
+	far := httptest.NewServer(sdkHandler(s, benchSpec{}))
+	t.Cleanup(far.Close)
+	entry := map[string]any{"type": "http", "url": far.URL}
+	for key, value := range more {
+		entry[key] = value
+	}
+	return g, startHub(t, "hub.json", configText(t, map[string]any{"far": entry}, nil))
+}
+
+// queued waits until n calls wait in the queue.
+func queued(t *testing.T, hub *runningHub, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprint(n, " calls wait"), func() bool { return hub.server(t, "far").Queued == n })
+}
+
+// begins sends a call, whose answer comes on the channel.
+func begins(w *wire, name, args string) <-chan string {
+	r, answer := w.call("mcp.far."+name, args, ""), make(chan string, 1)
+	go func() {
+		messages := w.send(r)
+		answer <- messages[len(messages)-1]
+	}()
+	return answer
+}
+
+// succeeds waits for the answer of a call.
+func succeeds(t *testing.T, answer <-chan string) {
+	t.Helper()
+	if got := await(t, answer); !strings.Contains(got, `"status":"succeeded"`) {
+		t.Errorf("a call ended with %.500s", got)
+	}
+}
+
+// TestOrderUnder64CallersThroughTheHub: each caller's calls of a tool without known targets come to the server one after the other, in
+// their order, and no caller waits for another one.
+func TestOrderUnder64CallersThroughTheHub(t *testing.T) {
+	t.Parallel()
+	const callers, calls = 64, 3
+	g, hub := gatedHub(t, nil)
+	var all [callers]*wire
+	var answers [callers][]<-chan string
+	for by := range all {
+		all[by] = wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	}
+	came := map[string]int{} // by caller: the number of the call that came last
+	take := func() (by string) {
+		by, number, _ := strings.Cut(g.next(), ":")
+		if n, _ := strconv.Atoi(number); n != came[by] {
+			t.Errorf("caller %s: call %d came after %d others", by, n, came[by])
+		}
+		came[by]++
+		return by
+	}
+	for n := range calls {
+		for by, w := range all {
+			answers[by] = append(answers[by], begins(w, "send_message", fmt.Sprintf(`{"content":"%d:%d"}`, by, n)))
+		}
+		for n == 0 && len(came) < callers { // the first ones run at the same time
+			take()
+		}
+		queued(t, hub, callers*n)
+	}
+	for n, answer := range answers[0] { // the first caller comes to its end while nobody else's call does
+		close(g.gate(fmt.Sprint("0:", n)))
+		succeeds(t, answer)
+		if n < calls-1 {
+			if by := take(); by != "0" {
+				t.Errorf("a call of caller %s came", by)
+			}
+		}
+	}
+	for by := 1; by < callers; by++ {
+		for n := range calls {
+			close(g.gate(fmt.Sprintf("%d:%d", by, n)))
+		}
+	}
+	for range (callers - 1) * (calls - 1) {
+		take()
+	}
+	for _, all := range answers[1:] {
+		for _, answer := range all {
+			succeeds(t, answer)
+		}
+	}
+}
+
+// TestNobodyStarvesThroughTheHub: a caller with one call has its turn while another one has a hundred that came before.
+func TestNobodyStarvesThroughTheHub(t *testing.T) {
+	t.Parallel()
+	const flood = 100
+	g, hub := gatedHub(t, map[string]any{"max_parallel": 1})
+	many, one := wireHTTP(t, hub.url+"/mcp", rev2025).open(), wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	var answers []<-chan string
+	for n := range flood {
+		answers = append(answers, begins(many, "read_file", fmt.Sprintf(`{"path":"/tmp/a","content":"%d"}`, n)))
+	}
+	queued(t, hub, flood-1)
+	answer := begins(one, "read_file", `{"path":"/tmp/a","content":"one"}`)
+	queued(t, hub, flood)
+	before := 0
+	for content := g.next(); content != "one"; content = g.next() {
+		before++
+		close(g.gate(content))
+	}
+	close(g.gate("one"))
+	if succeeds(t, answer); before > 2 {
+		t.Errorf("%d calls ran before the only one of its caller", before)
+	}
+	for range flood - before {
+		close(g.gate(g.next()))
+	}
+	for _, answer := range answers {
+		succeeds(t, answer)
+	}
+}
+
+// TestReadsWaitForWritesThroughTheHub: calls of one file come to the server in the order in which they came to the hub, where one of two
+// writes. Those of another file do not wait.
+func TestReadsWaitForWritesThroughTheHub(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			g, hub := gatedHub(t, nil)
+			call := func(tool, path, content string) <-chan string {
+				w := wireHTTP(t, hub.url+"/mcp", version).open()
+				return begins(w, tool, fmt.Sprintf(`{"path":%q,"content":%q}`, path, content))
+			}
+			comes := func(want string) {
+				t.Helper()
+				if got := g.next(); got != want {
+					t.Fatalf("%s came, not %s", got, want)
+				}
+			}
+			all := []<-chan string{call("write_file", "/tmp/a", "first")}
+			comes("first")
+			all = append(all, call("read_file", "/tmp/a", "read"))
+			queued(t, hub, 1)
+			all = append(all, call("write_file", "/tmp/a", "second"))
+			queued(t, hub, 2)
+			all = append(all, call("read_file", "/tmp/a", "late")) // it waits for a write that itself waits
+			queued(t, hub, 3)
+			all = append(all, call("read_file", "/tmp/b", "other"))
+			comes("other")
+			for _, content := range []string{"first", "read", "second"} {
+				close(g.gate(content))
+				comes(map[string]string{"first": "read", "read": "second", "second": "late"}[content])
+			}
+			close(g.gate("late"))
+			close(g.gate("other"))
+			for _, answer := range all {
+				succeeds(t, answer)
+			}
+		})
+	}
+}
+
+// TestLocksAreFreeWhileACallWaitsForInputThroughTheHub: another write of the file runs meanwhile, and the server gets the answer when that
+// has ended.
+func TestLocksAreFreeWhileACallWaitsForInputThroughTheHub(t *testing.T) {
+	t.Parallel()
+	g, hub := gatedHub(t, nil)
+	other := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+	close(g.gate("edit"))
+	var answer <-chan string
+	runs := make(chan string, 1)
+	x := &exchange{w: wireHTTP(t, hub.url+"/mcp", rev2025).able().open(), answer: func(int, asked) string {
+		answer = begins(other, "write_file", `{"path":"/tmp/a","content":"write"}`)
+		runs <- <-g.came
+		return `{"action":"accept","content":{}}`
+	}}
+	ended := make(chan string, 1)
+	go func() { ended <- x.call("mcp.far.edit_file", `{"path":"/tmp/a","content":"edit"}`) }()
+	if got := await(t, runs); got != "write" {
+		t.Errorf("%s came", got)
+	}
+	close(g.gate("write"))
+	succeeds(t, ended)
+	succeeds(t, answer)
+	if !slices.Equal(g.ended, []string{"write", "edit"}) {
+		t.Errorf("calls of one file ended as %v", g.ended)
+	}
+}
+
+// floodingClient is a client of 2026-07-28 whose calls wait: as many as its second argument says, of the tool of the third, with the
+// message that is the fourth.
+func floodingClient() {
+	n, _ := strconv.Atoi(os.Args[2])
+	for range n {
+		go func() {
+			r, err := http.NewRequest(http.MethodPost, os.Args[1], strings.NewReader(os.Args[4]))
+			if err != nil {
+				panic(err)
+			}
+			for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+				"Mcp-Method": "tools/call", "Mcp-Name": os.Args[3], "Mcp-Protocol-Version": rev2026} {
+				r.Header.Set(name, value)
+			}
+			_, _ = http.DefaultClient.Do(r)
+		}()
+	}
+	select {}
+}
+
+// TestAKilledClientThroughTheHub: the calls of a client that is killed leave the queue, without having run. Each has one terminal record,
+// and the others go on.
+func TestAKilledClientThroughTheHub(t *testing.T) {
+	t.Parallel()
+	const many = 20
+	g, hub := gatedHub(t, nil)
+	w := wireHTTP(t, hub.url+"/mcp", rev2026)
+	first := begins(w, "write_file", `{"path":"/tmp/a","content":"first"}`)
+	if got := g.next(); got != "first" {
+		t.Fatalf("%s came", got)
+	}
+	message := w.call("mcp.far.write_file", `{"path":"/tmp/a","content":"killed"}`, "")
+	program, err := exec.LookPath("flooding-client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := exec.Command(program, hub.url+"/mcp", fmt.Sprint(many), message.name, message.text())
+	client.Env = scratchEnv(t.TempDir())
+	if err := client.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := sync.OnceFunc(func() { _ = client.Process.Kill(); _ = client.Wait() })
+	defer kill()
+	queued(t, hub, many)
+	last := begins(w, "write_file", `{"path":"/tmp/a","content":"last"}`)
+	queued(t, hub, many+1)
+	kill()
+	queued(t, hub, 1)
+	close(g.gate("first"))
+	close(g.gate("last"))
+	succeeds(t, first)
+	succeeds(t, last)
+	if got := g.next(); got != "last" || len(g.came) > 0 {
+		t.Errorf("%s came, and %d more", got, len(g.came))
+	}
+	ends := map[tool.Status]int{}
+	eventually(t, "all calls have ended in the journal", func() bool {
+		results := map[tool.InvocationID]int{}
+		clear(ends)
+		if err := persist.Read(filepath.Join(hub.cmd.Dir, "state", "mcp-toolhub", "journal"), func(line json.RawMessage) bool {
+			var r tool.Result
+			if mustDecode(t, string(line), &r); r.Object == tool.ObjectResult {
+				ends[r.Status]++
+				results[r.InvocationID]++
+			}
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for id, n := range results {
+			if n != 1 {
+				t.Errorf("%s has %d terminal records", id, n)
+			}
+		}
+		return len(results) == many+2
+	})
+	if ends[tool.StatusCanceled] != many || ends[tool.StatusSucceeded] != 2 {
+		t.Errorf("the calls ended as %v", ends)
+	}
+}
