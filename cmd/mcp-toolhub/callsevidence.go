@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -19,7 +20,7 @@ func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, 
 	if err != nil {
 		return err
 	}
-	keeper := newKeeper(state)
+	keeper := newKeeper(state, filepath.Join(state, "journal"))
 	if err := keeper.Extend(); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func evidenceCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			private, err := newKeeper(state).Key()
+			private, err := newKeeper(state, filepath.Join(state, "journal")).Key()
 			if err != nil {
 				return failed(err)
 			}
@@ -109,8 +109,8 @@ func reportText(r *evidence.Report, signer string) string {
 // evidenceKey is the file of the key that signs, in the state directory.
 const evidenceKey = "evidence.key"
 
-func newKeeper(state string) *evidence.Keeper {
-	return evidence.NewKeeper(filepath.Join(state, "journal"), filepath.Join(state, evidenceKey))
+func newKeeper(state, journal string) *evidence.Keeper {
+	return evidence.NewKeeper(journal, filepath.Join(state, evidenceKey))
 }
 
 // keepChains extends the chains of the journal until ctx ends.
@@ -128,6 +128,9 @@ func (h *hub) keepChains(ctx context.Context) {
 }
 
 func (h *hub) extendChains() {
+	if h.chains == nil {
+		return
+	}
 	if err := h.chains.Extend(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		h.logger.Warn("records are in no chain of evidence", "error", err)
 	}

@@ -41,8 +41,8 @@ type hub struct {
 	group      *upstream.Group
 	journal    *persist.Journal
 	results    *payload.Store
-	chains     *evidence.Keeper
-	records    *store.Filler // nil where there is no store
+	chains     *evidence.Keeper // nil where the hub keeps the journal alone
+	records    *store.Filler    // nil where there is no store
 	permission *permission
 	hubTools   []*tool.HubTool
 	surfaces   *surfaces
@@ -106,8 +106,8 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if s.Store {
 		h.records = store.NewFiller(openRecords(s.StateDir), journal.Dir, s.Records, logger)
 		journal.Kept = h.records
+		h.chains = newKeeper(s.StateDir, journal.Dir)
 	}
-	h.chains = newKeeper(s.StateDir)
 	if h.journal, err = persist.Open(journal, logger); err != nil {
 		return nil, err
 	}

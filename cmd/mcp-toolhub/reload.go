@@ -235,7 +235,8 @@ func (h *hub) apply(ctx context.Context, s *config.Settings) error {
 		return err
 	}
 	if s.Journal != was.Journal || s.Stored != was.Stored || s.Store != was.Store || s.Records != was.Records ||
-		s.StateDir != was.StateDir || s.LogLevel != was.LogLevel || s.LogFormat != was.LogFormat || s.Downstream.Name != was.Downstream.Name || s.Embeddings != was.Embeddings ||
+		s.StateDir != was.StateDir || s.LogLevel != was.LogLevel || s.LogFormat != was.LogFormat ||
+		s.Downstream.Name != was.Downstream.Name || s.Embeddings != was.Embeddings ||
 		s.Policy.SessionTime != was.Policy.SessionTime || s.Policy.AlwaysTime != was.Policy.AlwaysTime {
 		h.logger.Warn("changes of persist, hub.log, hub.name, deferred.embeddings and the times of policy.ask take effect at the next start")
 	}

@@ -18,8 +18,8 @@ func (s *Schema) ValidateOutput(output json.RawMessage) error {
 	} else if !s.accepts(output) {
 		err = refused("cannot be checked: it is larger than 256 KiB, and does not fit as far as can be told without decoding it")
 	}
-	var invalid *Invalid
-	if !errors.As(err, &invalid) {
+	invalid, ok := errors.AsType[*Invalid](err)
+	if !ok {
 		return err
 	}
 	for i := range invalid.Problems {

@@ -1,6 +1,7 @@
 package invoke
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -50,8 +51,8 @@ func (v *validator) invalidOutput(inv *invocation) *schema.Invalid {
 		v.logger.Warn("output schema does not compile: results are not checked", "tool", t.Name, "error", err)
 		return nil
 	}
-	var invalid *schema.Invalid
-	if err = s.ValidateOutput(structured); err == nil || errors.As(err, &invalid) {
+	err = s.ValidateOutput(structured)
+	if invalid, ok := errors.AsType[*schema.Invalid](err); ok || err == nil {
 		return invalid
 	}
 	return &schema.Invalid{Problems: []schema.Problem{{Message: fmt.Sprintf("cannot be checked: %v", err)}}}
@@ -82,14 +83,17 @@ func outputOf(result rawjson.Object) tool.Output {
 
 // isSilent reports whether a content has no block, or texts without a character.
 func isSilent(content []byte) bool {
-	silent := len(content) <= mostEmpty && isArray(content)
-	if silent {
-		_ = rawjson.Elements(content, func(block []byte) bool {
-			kind, _ := rawjson.GetString(block, "type")
-			text, isText := rawjson.GetString(block, "text")
-			silent = kind == "text" && isText && text == ""
-			return silent
-		})
-	}
-	return silent
+	mayBe := bytes.IndexByte(content, '{') < 0 || bytes.Contains(content, []byte(`""`)) // what follows allocates
+	return mayBe && len(content) <= mostEmpty && isArray(content) && areEmptyTexts(content)
+}
+
+func areEmptyTexts(content []byte) bool {
+	empty := true
+	_ = rawjson.Elements(content, func(block []byte) bool {
+		kind, _ := rawjson.GetString(block, "type")
+		text, isText := rawjson.GetString(block, "text")
+		empty = kind == "text" && isText && text == ""
+		return empty
+	})
+	return empty
 }
