@@ -24,7 +24,7 @@ import (
 const soakVariable = "TOOLHUB_SOAK"
 
 const (
-	soakSample  = 20 * time.Second // without soakVariable
+	soakSample  = 15 * time.Second // without soakVariable
 	soakClients = 64               // half of them of each generation
 	soakPause   = 100 * time.Millisecond
 	soakStay    = 100 // calls until a client goes, and another one comes
@@ -76,7 +76,7 @@ func TestSoak(t *testing.T) { // not parallel: it keeps the machine busy
 	p, variable := newProbe(t)
 	s.hub = startHubIn(t, []string{variable}, "hub.json", configText(t, s.entries, s.settings))
 	p.pid, s.probe = s.hub.cmd.Process.Pid, p
-	s.run(max(length/10, 5*time.Second))
+	s.run(max(length/10, 10*time.Second)) // the record store and the chains of evidence have been written, too
 	before, processes := s.settled(), len(marked(mark))
 	own, _ := memoryOf(p.pid, "RssAnon")
 	s.calls.Store(0)
