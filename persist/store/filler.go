@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -74,7 +73,11 @@ func (f *Filler) Run(ctx context.Context, j *persist.Journal) {
 		case <-f.hurry:
 		case <-next.C:
 		}
-		if f.tell(f.fill(ctx)) == nil {
+		err := f.fill(ctx)
+		if ctx.Err() != nil {
+			return // a failure is the stop's, whatever the database calls it
+		}
+		if f.tell(err) == nil {
 			wrote = j.Wrote()
 		} else {
 			wrote = nil
@@ -142,9 +145,6 @@ func (f *Filler) close() {
 
 // tell keeps how it went for Healthy, and returns it. The log hears of the first failure and of the recovery.
 func (f *Filler) tell(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
 	f.mu.Lock()
 	before := f.problem
 	f.problem = err

@@ -1,0 +1,53 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+)
+
+// stopped is a store that is stopped while it is filled, and says so as database/sql may: of the statement alone.
+type stopped struct {
+	store.Store
+	began chan struct{}
+}
+
+func (s *stopped) Fill(ctx context.Context, _ string) (bool, error) {
+	s.began <- struct{}{}
+	<-ctx.Done()
+	return false, errors.New("sql: statement is closed")
+}
+
+func (s *stopped) Close() error { return sql.ErrConnDone }
+
+// A store that is stopped while it is filled is not behind: the journal would be full, and the hub would end with an error.
+func TestFillerStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, t.TempDir(), persist.JournalConfig{})
+		j.write(t, did{tool: "mcp.a.b"})
+		s := &stopped{began: make(chan struct{})}
+		open := func(context.Context) (store.Store, error) { return s, nil }
+		f := store.NewFiller(open, j.dir, persist.RecordsConfig{}, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.Run(ctx, j.Journal)
+		}()
+		<-s.began
+		stop()
+		<-done
+		if err := f.Healthy(); err != nil {
+			t.Errorf("it is behind: %v", err)
+		}
+		if err := j.Close(); err != nil {
+			t.Errorf("close the journal: %v", err)
+		}
+	})
+}
