@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -191,7 +192,7 @@ func (w *wire) write(lines ...string) {
 // next is the next message over stdio.
 func (w *wire) next() string {
 	w.t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(patience - 10*time.Second) // while a call that hangs does not run into the hub's own limit
 	defer timer.Stop()
 	select {
 	case line, ok := <-w.lines:
@@ -200,6 +201,8 @@ func (w *wire) next() string {
 		}
 		return line
 	case <-timer.C:
+		_ = w.cmd.Process.Signal(syscall.SIGQUIT) // its log says where each of its goroutines is
+		w.hangUp()
 		w.t.Fatal("nothing came")
 	}
 	return ""
