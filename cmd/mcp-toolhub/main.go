@@ -111,26 +111,28 @@ func interruptible() (context.Context, func()) {
 	if isTerminal(os.Stderr) {
 		signal.Notify(signals, syscall.SIGHUP) // the terminal is closed; without one it asks for a reload, see hangups
 	}
-	kill, killNow := context.WithCancel(context.Background())
+	kill, killNow := context.WithCancelCause(context.Background())
 	done := make(chan struct{})
 	go func() {
-		for _, act := range []func(){
-			func() { cancel(errSignal) },
-			func() { signal.Stop(signals); killNow() }, // a third signal ends the process at once
-		} {
-			select {
-			case <-signals:
-				act()
-			case <-done:
-				return
-			}
+		var first os.Signal
+		select {
+		case first = <-signals:
+			cancel(errSignal)
+		case <-done:
+			return
+		}
+		select {
+		case second := <-signals:
+			signal.Stop(signals) // a third signal ends the process at once
+			killNow(fmt.Errorf("killed by a second signal (%s, after %s): calls that were open are cut off", second, first))
+		case <-done:
 		}
 	}()
 	return context.WithValue(ctx, killKey{}, kill), func() {
 		signal.Stop(signals)
 		close(done)
 		cancel(nil)
-		killNow()
+		killNow(nil)
 	}
 }
 

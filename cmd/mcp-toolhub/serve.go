@@ -89,7 +89,7 @@ func (c *serveCmd) run(ctx context.Context) (err error) {
 		closeErr := h.close(kill)
 		switch {
 		case kill.Err() != nil:
-			err = &exitError{exitInterrupted, errors.New("killed by a second signal: calls that were open are cut off")}
+			err = &exitError{exitInterrupted, context.Cause(kill)}
 		case err == nil && closeErr != nil:
 			err = failed(closeErr)
 		}
