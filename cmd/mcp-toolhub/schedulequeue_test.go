@@ -261,6 +261,35 @@ func TestLocksAreFreeWhileACallWaitsForInputThroughTheHub(t *testing.T) {
 	}
 }
 
+// TestWaitingIsNotChargedThroughTheHub: a call that waits in the queue for longer than it may take to run runs well all the same. That
+// this time is over is told by a call of another file that begins later, may take as long, and ends by it.
+func TestWaitingIsNotChargedThroughTheHub(t *testing.T) {
+	t.Parallel()
+	g, hub := gatedHub(t, map[string]any{"timeouts": map[string]any{"tools": []any{
+		map[string]any{"match": "read_file", "call": "2s", "call_max": "2s"}}}})
+	call := func(tool, path, content string) <-chan string {
+		w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+		return begins(w, tool, fmt.Sprintf(`{"path":%q,"content":%q}`, path, content))
+	}
+	first := call("write_file", "/tmp/a", "first")
+	if got := g.next(); got != "first" {
+		t.Fatalf("%s came", got)
+	}
+	close(g.gate("waits")) // it ends as soon as it comes
+	waits := call("read_file", "/tmp/a", "waits")
+	queued(t, hub, 1)
+	if got := await(t, call("read_file", "/tmp/b", "clock")); !strings.Contains(got, `"status":"timed_out"`) || !strings.Contains(got, "within 2s") {
+		t.Errorf("a call that hangs ended with %.500s", got)
+	}
+	queued(t, hub, 1)
+	close(g.gate("first"))
+	succeeds(t, first)
+	succeeds(t, waits)
+	if got := []string{g.next(), g.next()}; !slices.Equal(got, []string{"clock", "waits"}) {
+		t.Errorf("after the first call %q came", got)
+	}
+}
+
 // floodingClient is a client of 2026-07-28 whose calls wait: as many as its second argument says, of the tool of the third, with the
 // message that is the fourth.
 func floodingClient() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 // overlapServer measures which of its calls overlap. Its reads answer when want of them run at the same time.
@@ -156,21 +158,73 @@ func TestBreakerThroughTheHub(t *testing.T) {
 	})
 }
 
-// TestRateThroughTheHub: a call too many is answered at once, and says when to call again.
-func TestRateThroughTheHub(t *testing.T) {
+// TestRatesThroughTheHub: what is bounded for each actor, tool or server is counted for each. A call too many does not reach its server, and
+// answer and record say when to call again.
+func TestRatesThroughTheHub(t *testing.T) {
 	t.Parallel()
-	o := &overlapServer{want: 1}
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": o.start(t)}, map[string]any{"policy": map[string]any{"mode": "accept_all",
-		"rates": []any{map[string]any{"match": "mcp.far.*", "calls": 2, "every": "1h", "per": []any{"actor"}}}}}))
-	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
-	for n := range 3 {
-		got := w.result("mcp.far.read_file", `{"path":"/tmp/a"}`, "")
-		if refused := strings.Contains(got, "no more than 2 calls within 1h0m0s") && strings.Contains(got, "call again in 30m0s"); refused != (n == 2) {
-			t.Errorf("call %d: %s", n, got)
+	far, servers := map[string]*upstreamtest.Handler{}, map[string]any{}
+	ran, came := 0, 0
+	for _, id := range []string{"far", "other"} {
+		script := upstreamtest.Script{Results: map[string]json.RawMessage{}}
+		for _, name := range []string{"by_actor", "by_tool", "by_tool_too", "by_server", "by_server_too"} {
+			script.Tools, script.Results[name] = append(script.Tools, upstreamtest.Tool(name)), json.RawMessage(`{"content":[]}`)
+		}
+		url, handler := fakeHandler(t, upstreamtest.Options{Script: script})
+		far[id], servers[id] = handler, map[string]any{"type": "http", "url": url}
+	}
+	rate := func(match string, calls int, per string) map[string]any {
+		return map[string]any{"match": match, "calls": calls, "every": "2h", "per": []any{per}}
+	}
+	hub := newVault(t, servers, map[string]any{"policy": map[string]any{"mode": "accept_all", "rates": []any{
+		rate("mcp.*.by_actor", 2, "actor"), rate("mcp.*.by_tool*", 1, "tool"), rate("mcp.*.by_server*", 1, "server")}}})
+	people := map[string]*wire{}
+	for name, token := range map[string]string{"ann": annToken, "bob": bobToken} {
+		people[name] = hub.person(t, rev2025, token)
+		people[name].awaitTools("mcp.far.by_tool", "mcp.other.by_tool")
+	}
+	for n, c := range []struct {
+		who, tool string
+		within    time.Duration // from which call on it may come again; 0: it runs
+	}{
+		{"ann", "far.by_actor", 0}, {"ann", "far.by_actor", 0}, {"ann", "far.by_actor", time.Hour}, {"ann", "other.by_actor", time.Hour}, {"bob", "far.by_actor", 0},
+		{"ann", "far.by_tool", 0}, {"bob", "far.by_tool", 2 * time.Hour}, {"bob", "far.by_tool_too", 0}, {"bob", "other.by_tool", 0},
+		{"ann", "far.by_server", 0}, {"bob", "far.by_server_too", 2 * time.Hour}, {"bob", "other.by_server_too", 0},
+	} {
+		var got struct {
+			Meta struct {
+				Invocation struct {
+					ID    string `json:"invocation_id"`
+					Class string `json:"error_class"`
+					Retry int64  `json:"retry_after_ms"`
+				} `json:"toolhub/invocation"`
+			} `json:"_meta"`
+		}
+		mustDecode(t, people[c.who].result("mcp."+c.tool, `{}`, ""), &got)
+		is := got.Meta.Invocation
+		if c.within == 0 {
+			if ran++; is.Class != "" {
+				t.Errorf("call %d, %s of %s: %+v", n, c.tool, c.who, is)
+			}
+			continue
+		}
+		// It is less by what the calls before it took.
+		if wait := time.Duration(is.Retry) * time.Millisecond; is.Class != "rate_limited" || wait > c.within || wait < c.within-30*time.Minute {
+			t.Errorf("call %d, %s of %s: %+v", n, c.tool, c.who, is)
+		}
+		recorded := regexp.MustCompile(`"invocation_id":"` + is.ID + `".*"error_class":"rate_limited".*"retry_after_ms":` + fmt.Sprint(is.Retry))
+		if !recorded.MatchString(readJournal(t, hub.dir)) {
+			t.Errorf("the record of call %d does not say when to call again", n)
 		}
 	}
-	if journal := readJournal(t, hub.cmd.Dir); !strings.Contains(journal, `"rate_limited"`) || !strings.Contains(journal, `"retry_after_ms":1800000`) {
-		t.Error("the record does not say when to call again")
+	for _, server := range far {
+		for _, r := range server.Requests() {
+			if strings.Contains(string(r.Body), `"method":"tools/call"`) {
+				came++
+			}
+		}
+	}
+	if came != ran {
+		t.Errorf("%d calls came to the servers, not %d", came, ran)
 	}
 }
 
