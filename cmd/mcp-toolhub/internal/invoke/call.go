@@ -172,8 +172,13 @@ func onlyOnce(args json.RawMessage) *tool.Failure {
 	if !twice {
 		return nil
 	}
+	return repeated(name, "one object of the arguments")
+}
+
+// repeated is the refusal of a member that stands twice somewhere.
+func repeated(name, where string) *tool.Failure {
 	return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "argument_repeated",
-		Message: fmt.Sprintf("the member %.100q stands twice in one object of the arguments: write it once", name)}
+		Message: fmt.Sprintf("the member %.100q stands twice in %s: write it once", name, where)}
 }
 
 // check checks arguments that come from outside, and that they fit the input schema of the invocation's tool.

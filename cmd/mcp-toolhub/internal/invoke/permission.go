@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -70,19 +71,23 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	return denied(&d)
 }
 
-// plainParams refuses params with a member whose name differs only in letter case from one that is judged. Some servers take
-// it for that one, and would run arguments that no rule has seen.
+// plainParams refuses params with two members that some server could take for the same, where one is judged: it would run arguments that
+// no rule has seen. Some servers do not tell letter case.
 func plainParams(params json.RawMessage) (err error) {
+	judged := [...]string{"arguments", "name", "_meta"}
+	var seen [len(judged)]bool
 	_ = rawjson.Members(params, func(m rawjson.Member) bool {
-		switch string(m.Key) { // nearly always
-		case "arguments", "name", "_meta":
-			return true
-		}
-		name := m.Name()
-		for _, judged := range [...]string{"arguments", "name"} {
-			if name != judged && strings.EqualFold(name, judged) {
+		i := slices.IndexFunc(judged[:], m.Is)
+		switch {
+		case i >= 0 && seen[i]:
+			err = repeated(judged[i], "the params of the call")
+		case i >= 0:
+			seen[i] = true
+		default:
+			name := m.Name()
+			if i := slices.IndexFunc(judged[:2], func(of string) bool { return strings.EqualFold(name, of) }); i >= 0 {
 				err = &tool.Failure{Class: tool.ClassInvalidArguments,
-					Message: fmt.Sprintf("the params of the call hold %q, which some servers take for %q: write that, or leave it out", name, judged)}
+					Message: fmt.Sprintf("the params of the call hold %q, which some servers take for %q: write that, or leave it out", name, judged[i])}
 			}
 		}
 		return err == nil

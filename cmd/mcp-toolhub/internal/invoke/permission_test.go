@@ -339,6 +339,7 @@ func TestTwinsOfParams(t *testing.T) {
 	t.Parallel()
 	for params, runs := range map[string]bool{`{"name":"x","Arguments":{"n":2}}`: false, `{"name":"x","argument\u017f":{"n":2}}`: false,
 		`{"NAME":"y","name":"x"}`:             false,
+		`{"name":"y","n\u0061me":"x"}`:        false,
 		`{"name":"x","task":{},"argument":1}`: true} {
 		b := newBench(t, "", ok(`{"content":[]}`))
 		b.guarded(t, policy.Rule{Match: []string{"mcp.*"}, Then: tool.Allow})
