@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,33 +10,68 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
-// BenchmarkBatch is the time of a batch of 50 equal reads, 8 at a time, beside that of seven reads one after the other, which is what
-// its slowest place has to do. A read takes 20 ms.
-func BenchmarkBatch(b *testing.B) {
-	const reads, parallel = 50, 8
-	hub := startHub(b, "hub.json", configText(b, map[string]any{"up": child(upstreamtest.Script{})}, map[string]any{
+// A batch of equal reads, and the single reads that its slowest place has to make.
+const (
+	batchReads, batchParallel = 50, 8
+	batchAlone                = (batchReads + batchParallel - 1) / batchParallel
+)
+
+// batchedReads returns how to make a batch of equal reads, each of which takes its server so long, and how to make as many one after the
+// other as its slowest place has to. Both return the time that they took.
+func batchedReads(tb testing.TB, each time.Duration) (alone, together func() time.Duration) {
+	hub := startHub(tb, "hub.json", configText(tb, map[string]any{"up": child(upstreamtest.Script{})}, map[string]any{
 		"policy": map[string]any{"mode": "accept_all", "tools": []any{map[string]any{"match": "mcp.up.sleep", "read_only": true}}}}))
-	w := wireHTTP(b, hub.url+"/mcp", rev2025).open()
+	w := wireHTTP(tb, hub.url+"/mcp", rev2025).open()
 	w.awaitTools("mcp.up.sleep")
-	const args = `{"ms":20}`
-	members := make([]string, reads)
+	args := fmt.Sprintf(`{"ms":%d}`, each.Milliseconds())
+	members := make([]string, batchReads)
 	for i := range members {
 		members[i] = fmt.Sprintf(`{"id":"r%d","name":"mcp.up.sleep","arguments":%s}`, i, args)
 	}
-	batch := fmt.Sprintf(`{"max_parallel":%d,"calls":[%s]}`, parallel, strings.Join(members, ","))
-	var alone, together time.Duration
-	for b.Loop() {
+	batch := fmt.Sprintf(`{"max_parallel":%d,"calls":[%s]}`, batchParallel, strings.Join(members, ","))
+	alone = func() time.Duration {
 		began := time.Now()
-		for range (reads + parallel - 1) / parallel {
-			w.result("mcp.up.sleep", args, "")
+		for range batchAlone {
+			if got := w.result("mcp.up.sleep", args, ""); !strings.Contains(got, `"status":"succeeded"`) {
+				tb.Fatal(got)
+			}
 		}
-		alone += time.Since(began)
-		began = time.Now()
-		if got := w.result("tool_batch", batch, ""); strings.Count(got, `"status":"succeeded"`) < reads {
-			b.Fatal(got)
-		}
-		together += time.Since(began)
+		return time.Since(began)
 	}
-	b.ReportMetric(together.Seconds()*1e3/float64(b.N), "ms-batch")
-	b.ReportMetric(together.Seconds()/alone.Seconds(), "times-7-reads")
+	return alone, func() time.Duration {
+		began := time.Now()
+		if got := w.result("tool_batch", batch, ""); strings.Count(got, `"status":"succeeded"`) < batchReads {
+			tb.Fatal(got)
+		}
+		return time.Since(began)
+	}
+}
+
+// BenchmarkBatch is the time of a batch of equal reads beside that of the single reads. A read takes 20 ms.
+func BenchmarkBatch(b *testing.B) {
+	alone, together := batchedReads(b, 20*time.Millisecond)
+	var singles, batches time.Duration
+	for b.Loop() {
+		singles += alone()
+		batches += together()
+	}
+	b.ReportMetric(batches.Seconds()*1e3/float64(b.N), "ms-batch")
+	b.ReportMetric(batches.Seconds()/singles.Seconds(), fmt.Sprintf("times-%d-reads", batchAlone))
+}
+
+// maxBatch is how many times as long as its single reads a batch of equal reads may take.
+const maxBatch = 1.3
+
+// guardBatch fails if a batch takes longer than maxBatch allows. A read takes 100 ms, most of which nothing needs the processor.
+func guardBatch(t *testing.T) {
+	alone, together := batchedReads(t, 100*time.Millisecond)
+	best := math.Inf(1)
+	for range measurements { // a busy machine can make a batch slower, but hardly faster
+		ratio := together().Seconds() / alone().Seconds()
+		t.Logf("a batch of %d reads, %d at a time: %.2f times %d reads; baseline %.1f", batchReads, batchParallel, ratio, batchAlone, maxBatch)
+		if best = min(best, ratio); best <= maxBatch {
+			return
+		}
+	}
+	t.Errorf("a batch of %d reads takes %.2f times as long as %d reads, not at most %.1f times", batchReads, best, batchAlone, maxBatch)
 }

@@ -32,7 +32,8 @@ type callCost struct {
 	CPU         float64 `json:"cpu_of_splice"` // 0 where the system does not tell
 }
 
-// TestGuard fails if a call costs more than testdata/baseline.json allows, by more than a tenth. -update writes the file.
+// TestGuard fails if a call costs more than testdata/baseline.json allows, by more than a tenth, or a batch more than its reads. -update
+// writes the file.
 func TestGuard(t *testing.T) { // not parallel: it measures
 	if os.Getenv(guardVariable) == "" {
 		t.Skip("measures for a minute: set " + guardVariable)
@@ -68,6 +69,7 @@ func TestGuard(t *testing.T) { // not parallel: it measures
 			was[mode] = callCost{math.Round(cost.Allocations*10) / 10, math.Round(cost.Bytes), math.Round(cost.CPU*100) / 100}
 		})
 	}
+	t.Run("batch", guardBatch)
 	if *update && !t.Failed() {
 		text, err := json.MarshalIndent(was, "", "  ")
 		if err != nil {
