@@ -85,7 +85,7 @@ func TestHooksOfManyCalls(t *testing.T) {
 	t.Parallel()
 	e := startHookEndpoint(t, func(_ *http.Request, c hookCall) string {
 		if c.Event == "PreToolUse" {
-			return fmt.Sprintf(`{"systemMessage":"a message for people","toolhub":{"progress":[{"message":"looking at %s"}]}}`, c.Input["text"])
+			return fmt.Sprintf(`{"systemMessage":"a message for people","toolhub":{"progress":[{"message":"looking at %s","percent":40}]}}`, c.Input["text"])
 		}
 		if !strings.Contains(string(c.Response), fmt.Sprint(c.Input["text"])+`"`) {
 			t.Errorf("the hook for %v sees %s", c.Input, c.Response)
@@ -103,6 +103,12 @@ func TestHooksOfManyCalls(t *testing.T) {
 	}
 	if strings.Contains(messages, "for people") {
 		t.Errorf("the client gets what is for people:\n%s", messages)
+	}
+	for _, want := range []string{`"outputs":[{"text":"a message for people","type":"message"},{"message":"looking at one","percent":40,"type":"progress"}]`,
+		`,{"message":"looking at one","percent":40}]`} {
+		if journal := readJournal(t, h.cmd.Dir); !strings.Contains(journal, want) {
+			t.Errorf("the journal has no %s", want)
+		}
 	}
 	var all sync.WaitGroup
 	for i := range 100 {

@@ -365,7 +365,11 @@ func (inv *invocation) hookRun(r *hook.Report) tool.HookRun {
 		run.Outputs = append(run.Outputs, map[string]any{"type": "message", "text": m})
 	}
 	for _, progress := range o.Progress {
-		run.Outputs = append(run.Outputs, map[string]any{"type": "progress", "message": progress.Message})
+		said := map[string]any{"type": "progress", "message": progress.Message}
+		if progress.Percent != nil {
+			said["percent"] = *progress.Percent
+		}
+		run.Outputs = append(run.Outputs, said)
 	}
 	if len(r.Ignored) > 0 {
 		run.Outputs = append(run.Outputs, map[string]any{"type": "ignored", "outputs": r.Ignored})
