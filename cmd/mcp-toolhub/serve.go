@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -229,16 +230,19 @@ func boundMemory(messages int64) {
 	if _, ok := os.LookupEnv("GOMEMLIMIT"); ok {
 		return
 	}
-	const besides = 256 << 20 // what the hub needs beside messages, and more
 	messages = cmp.Or(messages, budget.Default())
+	besides := min(max(messages, 128<<20), 256<<20) // what the hub needs beside messages, and more
 	debug.SetMemoryLimit(messages + besides)
 }
 
 // While a hub starts, what it reads and makes stays in use. To look for garbage in it would only hold up the first list.
 const (
-	startGarbage = 800 // percent of what is in use
+	startGarbage = 64 << 20 // bytes more than later
 	startWithin  = 5 * time.Second
 )
+
+// startRoom counts as in use while a hub starts.
+var startRoom atomic.Pointer[[startGarbage]byte]
 
 // relaxCollector makes a small hub collect its garbage seldom, unless GOGC says otherwise. The runtime lets as much garbage gather
 // as is in use, and what it returns counts as in use while the caller holds it. It takes no memory: nobody writes to its pages.
@@ -246,7 +250,7 @@ func relaxCollector() (untouched []byte) {
 	if _, ok := os.LookupEnv("GOGC"); ok {
 		return nil
 	}
-	debug.SetGCPercent(startGarbage)
-	time.AfterFunc(startWithin, func() { debug.SetGCPercent(100) })
+	startRoom.Store(new([startGarbage]byte))
+	time.AfterFunc(startWithin, func() { startRoom.Store(nil) })
 	return make([]byte, 16<<20)
 }

@@ -3,6 +3,8 @@ package payload
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +15,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
-	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // The header of a payload's file: what it is, and how the rest is written.
@@ -72,6 +73,8 @@ func (s *Store) encode(f io.Writer, digest string, raw []byte) (size int64, err 
 	if _, err := out.WriteString(header); err != nil {
 		return 0, err
 	}
+	s.packing <- struct{}{}
+	defer func() { <-s.packing }()
 	e := s.encoders.Get().(*zstd.Encoder)
 	defer s.encoders.Put(e)
 	e.Reset(to)
@@ -103,52 +106,67 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // load returns the payload of e, or a *CorruptError.
 func (s *Store) load(e Entry) ([]byte, error) {
+	raw := bytes.NewBuffer(make([]byte, 0, int(e.Size)+bytes.MinRead)) // so that it does not grow
+	if err := s.copyTo(raw, e); err != nil {
+		return nil, err
+	}
+	return raw.Bytes(), nil
+}
+
+// sound reports whether the payload of e is stored as it should be. It takes little memory.
+func (s *Store) sound(e Entry) bool {
+	s.packing <- struct{}{}
+	defer func() { <-s.packing }()
+	return s.copyTo(io.Discard, e) == nil
+}
+
+// copyTo writes the payload of e to to. With an error, which may be a *CorruptError, that is not what was stored.
+func (s *Store) copyTo(to io.Writer, e Entry) error {
 	path := s.payloadFile(e.Digest)
 	f, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &CorruptError{path, errors.New("the file is gone")}
+			return &CorruptError{path, errors.New("the file is gone")}
 		}
-		return nil, fmt.Errorf("read a stored result: %w", err)
+		return fmt.Errorf("read a stored result: %w", err)
 	}
 	defer f.Close()
-	raw, err := s.decode(f, e)
-	if err != nil {
-		return nil, &CorruptError{path, err}
+	if err := s.decode(to, f, e); err != nil {
+		return &CorruptError{path, err}
 	}
-	return raw, nil
+	return nil
 }
 
-// decode reads the file of e. It takes no more memory than e.Size and the window, whatever the file says.
-func (s *Store) decode(f io.Reader, e Entry) ([]byte, error) {
+// decode writes what the file f of e holds to to: at most one byte more than e.Size, whatever the file says.
+func (s *Store) decode(to io.Writer, f io.Reader, e Entry) error {
 	in := bufio.NewReaderSize(f, 64<<10)
 	header := make([]byte, len(plainHeader))
 	if _, err := io.ReadFull(in, header); err != nil {
-		return nil, err
+		return err
 	}
 	from := io.Reader(in)
 	switch {
 	case string(header) == sealedHeader && s.seal != nil:
 		from = &opener{aead: s.seal, digest: e.Digest, from: in}
 	case string(header) == sealedHeader:
-		return nil, errors.New("it is sealed with a key that is not configured")
+		return errors.New("it is sealed with a key that is not configured")
 	case string(header) != plainHeader:
-		return nil, errors.New("it is no stored result")
+		return errors.New("it is no stored result")
 	}
 	d, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer d.Close()
-	raw := bytes.NewBuffer(make([]byte, 0, int(e.Size)+bytes.MinRead)) // so that it does not grow
-	n, err := raw.ReadFrom(io.LimitReader(d, e.Size+1))
+	digest := sha256.New()
+	n, err := io.Copy(io.MultiWriter(to, digest), io.LimitReader(d, e.Size+1))
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case n != e.Size:
-		return nil, fmt.Errorf("it has not the %d bytes that were stored", e.Size)
-	case tool.Digest(raw.Bytes()) != e.Digest:
-		return nil, errors.New("its digest is another one")
+		return fmt.Errorf("it has not the %d bytes that were stored", e.Size)
+	case hex.EncodeToString(digest.Sum(nil)) != e.Digest:
+		return errors.New("its digest is another one")
 	}
-	return raw.Bytes(), nil
+	return nil
 }

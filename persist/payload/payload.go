@@ -76,6 +76,7 @@ type Store struct {
 	seal     cipher.AEAD // nil: payloads are not sealed
 	logger   *slog.Logger
 	encoders sync.Pool     // of *zstd.Encoder
+	packing  chan struct{} // has room for as many payloads as are written or checked at once: each takes some MB
 	reading  chan struct{} // has room for as many large payloads as are held in memory at once
 
 	failure atomic.Pointer[error] // of the last Put; nil where it has stored its result
@@ -86,9 +87,9 @@ type Store struct {
 	done    sync.WaitGroup
 }
 
-// maxReading bounds the payloads of more than smallPayload bytes that are held in memory at the same time.
 const (
-	maxReading   = 2
+	maxPacking   = 2 // payloads are written or checked at the same time
+	maxReading   = 2 // payloads of more than smallPayload bytes are held in memory at the same time
 	smallPayload = 1 << 20
 )
 
@@ -100,7 +101,8 @@ func Open(c Config, expired func(Entry), logger *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store of results: %w", err)
 	}
-	s := &Store{cfg: c, expired: expired, seal: seal, logger: logger, reading: make(chan struct{}, maxReading), sweep: make(chan struct{}, 1),
+	s := &Store{cfg: c, expired: expired, seal: seal, logger: logger, reading: make(chan struct{}, maxReading),
+		packing: make(chan struct{}, maxPacking), sweep: make(chan struct{}, 1),
 		stop: make(chan struct{})}
 	s.encoders.New = newEncoder
 	s.done.Go(s.retain)
@@ -151,7 +153,7 @@ func (s *Store) Healthy() error {
 // keep writes the payload and its entry.
 func (s *Store) keep(e Entry, raw []byte, file string) (stored int64, err error) {
 	path := s.payloadFile(e.Digest)
-	if _, err := os.Lstat(path); err == nil {
+	if _, err := os.Lstat(path); err == nil && s.sound(e) {
 		// Nobody removes the payload between this look and the new entry.
 		unlock, err := s.lock()
 		if err != nil {
@@ -159,10 +161,8 @@ func (s *Store) keep(e Entry, raw []byte, file string) (stored int64, err error)
 		}
 		defer unlock()
 		if info, err := os.Stat(path); err == nil {
-			if _, err := s.load(e); err == nil {
-				e.Stored = info.Size()
-				return e.Stored, s.putEntry(file, e)
-			}
+			e.Stored = info.Size()
+			return e.Stored, s.putEntry(file, e)
 		}
 	}
 	if e.Stored, err = s.write(path, e.Digest, raw); err != nil {

@@ -146,9 +146,6 @@ func Repeats(blocks []Block, structured []byte) (how string, ok bool) {
 // blockPart reads one content block.
 func blockPart(b Block) part {
 	p := part{whole: b.Raw, mediaType: b.MediaType}
-	if !utf8.Valid(b.Raw) {
-		p.whole = nil
-	}
 	if a := b.annotations; len(a) <= 200 && rawjson.IsObject(a) && utf8.Valid(a) {
 		p.annotations = a
 	}
@@ -203,10 +200,10 @@ func few(parts []part, limit int) (kept []part, left int) {
 
 // want is how many characters the part takes whole, or a number over limit where that is more.
 func (p *part) want(limit int) int {
-	if p.whole != nil {
-		if len(p.whole) > 4*limit {
-			return limit + 1
-		}
+	if len(p.whole) > 4*limit {
+		return limit + 1
+	}
+	if p.whole != nil && utf8.Valid(p.whole) {
 		return utf8.RuneCount(p.whole) + 1
 	}
 	return frame + 100 + Fit(p.data, limit)
@@ -229,7 +226,7 @@ func shares(wants []int, limit int) []int {
 
 // write makes the content block of the part in at most limit characters: nil where nothing fits.
 func (p *part) write(limit int) json.RawMessage {
-	if p.whole != nil && len(p.whole) <= 4*limit && utf8.RuneCount(p.whole)+1 <= limit {
+	if p.whole != nil && len(p.whole) <= 4*limit && utf8.RuneCount(p.whole)+1 <= limit && utf8.Valid(p.whole) {
 		return p.whole
 	}
 	limit -= frame

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -14,9 +15,12 @@ const (
 	maxNames  = 200    // names that elements of one array have
 )
 
+// kinds are the bytes that stand for the kinds of values.
+const kinds = `{["0tfn`
+
 // value is one JSON value that a scan found.
 type value struct {
-	kind     byte   // of {, [, ", t, f, n, or 0 for a number
+	kind     byte   // one of kinds
 	from, to int    // where it stands
 	key      []byte // of a member, as written, without its quotes
 	n        int    // elements or members, also those that are not in kids
@@ -26,9 +30,9 @@ type value struct {
 
 // elements is what is known of all elements of an array.
 type elements struct {
-	kinds [256]int // how many are of each kind
-	names []name   // of the members of those that are objects
-	more  bool     // there are more than maxNames
+	kinds [len(kinds)]int // how many are of each kind
+	names []name          // of the members of those that are objects
+	more  bool            // there are more than maxNames
 }
 
 // name is a name that members of an array's elements have.
@@ -120,7 +124,11 @@ func (s *scanner) array(v *value, depth int) bool {
 		if kind == '-' || kind >= '0' && kind <= '9' {
 			kind = '0'
 		}
-		v.elements.kinds[kind]++
+		at := strings.IndexByte(kinds, kind)
+		if at < 0 {
+			return false
+		}
+		v.elements.kinds[at]++
 		kid, ok := s.kid(i, depth, v.kids, v.elements)
 		if !ok {
 			return false

@@ -215,7 +215,7 @@ func (w *shapeWriter) array(v *value, level, indent int) {
 
 // names says which members the objects of an array have.
 func (w *shapeWriter) names(v *value, most int) {
-	objects := v.elements.kinds['{']
+	objects := v.elements.kinds[0] // the first of kinds
 	if objects == 0 || len(v.elements.names) == 0 {
 		return
 	}
@@ -258,14 +258,10 @@ func (w *shapeWriter) list(intro string, names []string, most int) {
 
 // count is how many elements there are, by their kinds.
 func (e *elements) count(n int) string {
-	kinds := [...]struct {
-		kind byte
-		name string
-	}{{'{', "object"}, {'[', "array"}, {'"', "string"}, {'0', "number"}, {'t', "true value"}, {'f', "false value"}, {'n', "null value"}}
 	parts := make([]string, 0, len(kinds))
-	for _, k := range kinds {
-		if of := e.kinds[k.kind]; of > 0 {
-			parts = append(parts, plural(of, k.name))
+	for i, name := range [len(kinds)]string{"object", "array", "string", "number", "true value", "false value", "null value"} {
+		if of := e.kinds[i]; of > 0 {
+			parts = append(parts, plural(of, name))
 		}
 	}
 	if len(parts) == 1 {
