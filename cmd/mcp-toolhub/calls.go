@@ -58,7 +58,8 @@ func callsCommand(a *app) *cobra.Command {
 	}
 	stats := &cobra.Command{
 		Use: "stats", Short: "Sum up calls, failures and latency by tool, server or actor", Args: cobra.NoArgs,
-		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class.\n" + callsTimes,
+		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, and the tokens\n" +
+			"that previews of large results kept from models, 4 characters each.\n" + callsTimes,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.stats(cmd.Context()) },
 	}
 	for _, cmd := range []*cobra.Command{list, tail, stats} {
@@ -295,9 +296,10 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	if c.json() {
 		return c.printJSON(stats)
 	}
-	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS")
+	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "TOKENS KEPT")
 	for _, st := range stats {
-		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS), inMS(st.P95MS), inMS(st.MaxMS))
+		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS), inMS(st.P95MS), inMS(st.MaxMS),
+			strconv.FormatInt(st.KeptTokens, 10))
 	}
 	return c.printTable(t)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,6 +124,11 @@ func (t *story) take(object json.RawMessage) error {
 		err := json.Unmarshal(object, &r)
 		t.step(r.CreatedAt, "input changed", said("by", strings.TrimSpace(r.SourceType+" "+r.SourceRef), "fields", strings.Join(r.ChangedFields, ", "), "because", r.Reason))
 		return err
+	case tool.ObjectResultPersistence:
+		var r tool.ResultPersistenceRecord
+		err := json.Unmarshal(object, &r)
+		t.step(r.CreatedAt, "large result", persistenceText(&r.ResultPersistence))
+		return err
 	case tool.ObjectHook:
 		var r tool.HookRecord
 		err := json.Unmarshal(object, &r)
@@ -146,7 +152,7 @@ func (t *story) take(object json.RawMessage) error {
 func (t *story) event(e *tool.Event) {
 	switch e.EventType {
 	case tool.EventPermissionDecided, tool.EventHookPreStarted, tool.EventHookPreCompleted, tool.EventHookPostStarted,
-		tool.EventHookPostCompleted, tool.EventInvocationProgress, tool.EventResultCreated:
+		tool.EventHookPostCompleted, tool.EventInvocationProgress, tool.EventResultCreated, tool.EventResultPersisted:
 		return
 	}
 	t.step(e.Time, strings.TrimPrefix(strings.TrimPrefix(string(e.EventType), "tool."), "invocation."), compact(e.Data))
@@ -160,6 +166,19 @@ func (t *story) step(at time.Time, what, said string) {
 func decisionText(r *tool.PermissionDecisionRecord) string {
 	return string(r.Behavior) + said("", "", "by", strings.TrimSpace(r.Source+" "+r.Mode), "rules", strings.Join(r.RuleRefs, ", "),
 		"because", compact(r.Reason), "policy", strings.Join(r.PolicyRefs, ", "))
+}
+
+// persistenceText says what was decided about a large result, and why.
+func persistenceText(d *tool.ResultPersistence) string {
+	uri, given := "", ""
+	if d.Persisted != nil {
+		uri = d.Persisted.URI
+	}
+	if d.PreviewSize > 0 {
+		given = strconv.Itoa(d.PreviewSize) + " bytes"
+	}
+	return string(d.Strategy) + said("of", strconv.Itoa(d.OriginalSize)+" bytes", "given", given, "stored as", uri,
+		"limit", compact(d.Threshold), "because", d.Reason)
 }
 
 // said writes names and values, without those that are "".

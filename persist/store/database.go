@@ -193,6 +193,9 @@ func (f *filling) call(l *line, text json.RawMessage) {
 	case c.Class != "":
 		f.exec("UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
 	}
+	if kept := l.kept(text); kept > 0 {
+		f.exec("UPDATE invocations SET kept = kept + $1 WHERE seq = $2", kept, seq)
+	}
 	f.exec("INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
 	if l.ends() {
 		f.exec(f.indexes, seq, l.text())

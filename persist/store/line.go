@@ -95,6 +95,30 @@ func (l *line) isCall() bool { return l.Object == persist.ObjectCall }
 // ends reports whether the line is the last one of its call.
 func (l *line) ends() bool { return l.isCall() && l.EndedUS != nil || l.Object == tool.ObjectResult }
 
+// kept is how many characters of the result the caller did not get, by the line, whose text this is.
+func (l *line) kept(text []byte) (chars int) {
+	if !bytes.Contains(text, []byte(`"preview_size_bytes"`)) {
+		return 0
+	}
+	err := persist.Derive([]json.RawMessage{text}, func(object json.RawMessage) bool {
+		var d struct {
+			Object    tool.Object
+			Preview   int `json:"preview_size_bytes"`
+			Threshold struct {
+				Chars int `json:"result_chars"`
+			}
+		}
+		if json.Unmarshal(object, &d) == nil && d.Object == tool.ObjectResultPersistence && d.Preview > 0 {
+			chars += max(0, d.Threshold.Chars-d.Preview)
+		}
+		return true
+	})
+	if err != nil {
+		return 0
+	}
+	return chars
+}
+
 // text is what full-text search knows of the call.
 func (l *line) text() string {
 	var b []byte

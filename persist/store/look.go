@@ -111,13 +111,15 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	type sums struct {
 		Stat
 		latencies []int64 // microseconds
+		kept      int64   // characters
 	}
 	found := make(map[string]*sums)
 	column := "i." + string(by)
-	err := s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created", "", func(rows *sql.Rows) error {
+	err := s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept", "", func(rows *sql.Rows) error {
 		var value, status string
 		var latency sql.NullInt64
-		if err := rows.Scan(&value, &status, &latency); err != nil {
+		var kept int64
+		if err := rows.Scan(&value, &status, &latency, &kept); err != nil {
 			return err
 		}
 		one := found[value]
@@ -126,6 +128,7 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 			found[value] = one
 		}
 		one.Calls++
+		one.kept += kept
 		if latency.Valid {
 			one.latencies = append(one.latencies, latency.Int64)
 			if status != string(tool.StatusSucceeded) && status != string(tool.StatusYielded) {
@@ -144,11 +147,15 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 			one.P50MS, one.P95MS = milliseconds(one.latencies[(n-1)/2]), milliseconds(one.latencies[(n-1)*95/100])
 			one.MaxMS = milliseconds(one.latencies[n-1])
 		}
+		one.KeptTokens = one.kept / charsPerToken
 		all = append(all, one.Stat)
 	}
 	slices.SortFunc(all, func(a, b Stat) int { return cmp.Or(b.Calls-a.Calls, strings.Compare(a.Value, b.Value)) })
 	return all, nil
 }
+
+// charsPerToken is how many characters of a result a token is taken for.
+const charsPerToken = 4
 
 func milliseconds(us int64) float64 { return float64(us) / 1000 }
 

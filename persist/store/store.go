@@ -107,4 +107,6 @@ type Stat struct {
 	P50MS  float64 `json:"latency_p50_ms"`
 	P95MS  float64 `json:"latency_p95_ms"`
 	MaxMS  float64 `json:"latency_max_ms"`
+
+	KeptTokens int64 `json:"tokens_kept_by_previews"` // of results of which the caller got a part, estimated
 }
