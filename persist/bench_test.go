@@ -1,13 +1,19 @@
 package persist_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
 // BenchmarkCommit measures the time of a durable call's records, by how many callers there are at once: with the default,
@@ -53,6 +59,62 @@ func benchCommit(b *testing.B, within time.Duration, callers int) {
 		})
 	}
 	if err := j.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkEndBesideStore is what a call waits for until its record is in the journal, while the record store is filled beside it, by
+// how many callers there are: the median of the calls, each with a pause of 1 ms after it.
+func BenchmarkEndBesideStore(b *testing.B) {
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) { benchEndBesideStore(b, callers) })
+	}
+}
+
+func benchEndBesideStore(b *testing.B, callers int) {
+	dir := b.TempDir()
+	logger := slog.New(slog.DiscardHandler)
+	j, err := persist.Open(persist.JournalConfig{Dir: filepath.Join(dir, "journal"), SyncWithin: 20 * time.Millisecond}, logger)
+	if err != nil {
+		b.Fatal(err)
+	}
+	open := func(ctx context.Context) (store.Store, error) {
+		return store.OpenSQLite(ctx, filepath.Join(dir, store.FileName))
+	}
+	filler := store.NewFiller(open, filepath.Join(dir, "journal"), persist.RecordsConfig{}, logger)
+	ctx, stop := context.WithCancel(b.Context())
+	var filling sync.WaitGroup
+	filling.Go(func() { filler.Run(ctx, j) })
+	waited := make([][]time.Duration, callers)
+	var calling sync.WaitGroup
+	b.ResetTimer()
+	for i := range callers {
+		calling.Go(func() {
+			for range b.N/callers + 1 {
+				c, end := persist.OrdinaryCall()
+				persist.FinishCall(c)
+				if len(waited[i])%200 == 0 {
+					filler.Hurry()
+				}
+				began := time.Now()
+				if err := j.End(ctx, c, end); err != nil {
+					b.Error(err)
+					return
+				}
+				waited[i] = append(waited[i], time.Since(began))
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	calling.Wait()
+	b.StopTimer()
+	all := slices.Concat(waited...)
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Nanoseconds())/1e3, "µs-median")
+	b.ReportMetric(float64(all[len(all)*95/100].Nanoseconds())/1e3, "µs-p95")
+	stop()
+	filling.Wait()
+	if err := errors.Join(j.Close(), filler.Healthy()); err != nil {
 		b.Fatal(err)
 	}
 }
