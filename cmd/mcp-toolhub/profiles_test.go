@@ -71,14 +71,13 @@ func TestProfilesSayWhatHappens(t *testing.T) {
 	slow := child(upstreamtest.Script{Tools: tools})
 	slow["timeouts"] = map[string]any{"call": "300ms", "call_max": "300ms"}
 	p.w = wireHubIn(t, dir, configText(t, map[string]any{"s": child(upstreamtest.Script{Tools: tools, Record: p.record}), "slow": slow}, map[string]any{
-		"hub": map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": ".", "allowed_write_roots": []string{"."}, "run_command": map[string]any{}}}},
+		"hub": map[string]any{"toolsets": map[string]any{"code": map[string]any{"root": ".", "allowed_write_roots": []string{"."}}}},
 		"policy": map[string]any{"mode": "accept_all", "tools": []map[string]any{{"match": "mcp.s.wait", "interrupt": "block", "concurrency": "exclusive"},
 			{"match": "mcp.s.die", "idempotent": true}}},
 	}), rev2025, "--state-dir", p.state)
-	p.w.open().awaitTools("mcp.s.wait", "mcp.slow.sleep", "code.run_command")
+	p.w.open().awaitTools("mcp.s.wait", "mcp.slow.sleep")
 
-	for name, arguments := range map[string]string{"mcp.s.progress": `{"n":2}`, "mcp.s.echo": `{}`, "code.write_file": `{"path":"a","content":"b"}`,
-		"code.run_command": `{"argv":["sleep","5.3"]}`} {
+	for name, arguments := range map[string]string{"mcp.s.progress": `{"n":2}`, "mcp.s.echo": `{}`, "code.write_file": `{"path":"a","content":"b"}`} {
 		reports := strings.Count(strings.Join(p.w.send(p.w.call(name, arguments, `"progressToken":"p"`)), " "), `"notifications/progress"`)
 		if name == "mcp.s.echo" { // this one reports nothing, and its reports would be passed on
 			reports++
@@ -116,4 +115,126 @@ func TestProfilesSayWhatHappens(t *testing.T) {
 		t.Errorf("a call that takes too long is %v", s)
 	}
 	p.says("mcp.slow.sleep", "timeout_ms", 300)
+}
+
+// TestProfilesOfAllKindsSayWhatHappens is the same for tools of servers over all transports, declared ones, commands and the hub's own.
+func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var tools []json.RawMessage
+	for _, name := range []string{"hang", "sleep", "die"} {
+		tools = append(tools, upstreamtest.Tool(name))
+	}
+	servers, heard := map[string]any{"batched": child(upstreamtest.Script{Tools: tools})}, map[string]func() string{}
+	for _, id := range []string{"stdio2025", "stdio2026", "http2025", "http2026", "sse2024"} {
+		script := upstreamtest.Script{Tools: tools, Modern: strings.HasSuffix(id, "2026")}
+		var entry map[string]any
+		if record := filepath.Join(dir, id); strings.HasPrefix(id, "stdio") {
+			script.Record = record
+			entry, heard[id] = child(script), func() string { all, _ := os.ReadFile(record); return string(all) }
+		} else {
+			url, far := fakeHandler(t, upstreamtest.Options{Script: script, SSE: id == "sse2024"})
+			entry, heard[id] = map[string]any{"url": url, "type": strings.TrimRight(id, "0123456789")}, func() string {
+				var all strings.Builder
+				for _, r := range far.Requests() {
+					all.Write(r.Body)
+				}
+				return all.String()
+			}
+		}
+		servers[id] = with(entry, "timeouts", map[string]any{"tools": []any{map[string]any{"match": "sleep", "call": "300ms", "call_max": "300ms"}}})
+	}
+	declared := filepath.Join(dir, "mcp-toolhub", "tools")
+	if err := os.MkdirAll(declared, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, timeout := range map[string]int{"rest": 60_000, "nap": 400} {
+		writeFile(t, filepath.Join(declared, name+".json"), fmt.Sprintf(`{"name":%q,"description":"Sleeps.","input_schema":{"type":"object","properties":{}},`+
+			`"permission":"readonly","command_type":"exec","command":"sleep","args":["60"],"timeout_ms":%d}`, name, timeout))
+	}
+	hub := startHubIn(t, []string{"XDG_CONFIG_HOME=" + dir}, "hub.json", configText(t, servers, map[string]any{
+		"hub": map[string]any{"toolsets": map[string]any{
+			"code": map[string]any{"root": dir, "allowed_write_roots": []string{dir}, "run_command": map[string]any{"timeout": "8s"}}}},
+		"policy": map[string]any{"mode": "accept_all", "tools": []map[string]any{{"match": "mcp.*20*.hang", "concurrency": "exclusive"},
+			{"match": "mcp.*.die", "idempotent": true}}},
+	}))
+	for _, id := range []string{"batched", "stdio2025", "stdio2026", "http2025", "http2026", "sse2024"} {
+		eventually(t, "the servers are ready", func() bool { return hub.server(t, id).State == "ready" })
+	}
+	part := func(name string, test func(p *profiled, c *canceling)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := filepath.Join(hub.cmd.Dir, "state", "mcp-toolhub")
+			w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+			test(&profiled{t, w, state, ""}, &canceling{t: t, w: w, state: state, hub: hub})
+		})
+	}
+	const token = `"progressToken":"p"`
+	for id, messages := range heard {
+		part(id, func(p *profiled, c *canceling) { p.ofServer(c, "mcp."+id+".", messages) })
+	}
+	part("commands", func(p *profiled, c *canceling) {
+		const run, rest = "code.run_command", "declarative.rest"
+		begun := filepath.Join(dir, "begun")
+		runs := p.w.call(run, `{"argv":["sh","-c","touch begun; exec sleep 60"]}`, "")
+		end := c.send(runs)
+		eventually(p.T, "the command runs", func() bool { _, err := os.Stat(begun); return err == nil })
+		c.cancel(runs, end)
+		p.says(run, "supports_cancel", p.status(run) == "canceled")
+		p.says(run, "interrupt_behavior", "cancel")
+
+		late, rests, said := p.w.call(run, `{"argv":["sleep","60"]}`, token), p.w.call(rest, `{}`, token), make(chan string, 1)
+		go func() { said <- strings.Join(p.w.send(late), " ") }()
+		c.cancel(rests, c.begin(rests)) // a command reports that it runs every few seconds
+		p.says(rest, "supports_cancel", p.status(rest) == "canceled")
+		p.says(rest, "interrupt_behavior", "cancel")
+		p.says(rest, "supports_progress", true)
+		all := await(p.T, said)
+		p.says(run, "supports_progress", strings.Contains(all, `"notifications/progress"`))
+		p.says(run, "timeout_ms", 8000*strings.Count(all, `"status":"timed_out"`))
+
+		last := p.w.result("declarative.nap", `{}`, "")
+		p.says("declarative.nap", "timeout_ms", 400*strings.Count(last, `"status":"timed_out"`))
+	})
+	part("own", func(p *profiled, c *canceling) {
+		batch := p.w.call("tool_batch", `{"calls":[{"id":"a","name":"mcp.batched.hang","arguments":{"begin":true}}]}`, token)
+		c.cancel(batch, c.begin(batch))
+		p.says("tool_batch", "supports_cancel", p.status("tool_batch") == "canceled")
+		p.says("tool_batch", "supports_progress", true)
+		for name, arguments := range map[string]string{"tool_search": `{"query":"sleep"}`, "tool_call": `{}`, "result_read": `{"id":"none"}`} {
+			reports := strings.Count(strings.Join(p.w.send(p.w.call(name, arguments, token)), " "), `"notifications/progress"`)
+			p.says(name, "supports_progress", reports > 0)
+			for _, none := range []string{"timeout_ms", "max_parallel"} {
+				p.says(name, none, nil)
+			}
+		}
+	})
+}
+
+// ofServer holds what is said of the tools of a server, whose names begin with prefix, against what the hub does, and what the server hears.
+func (p *profiled) ofServer(c *canceling, prefix string, heard func() string) {
+	hang, came := prefix+"hang", func(name string) int { return strings.Count(heard(), `"name":"`+name+`"`) }
+	first, second := p.w.call(hang, `{"begin":true}`, `"progressToken":"p"`), p.w.call(hang, `{"begin":true}`, `"progressToken":"q"`)
+	endFirst := c.begin(first)
+	next, endSecond := p.w.begin(second)
+	for !strings.Contains(next(), "queued") {
+	}
+	together := came("hang")
+	c.cancel(first, endFirst)
+	for came("hang") < 2 {
+		next() // the server says that the second call runs
+	}
+	c.cancel(second, endSecond)
+	p.says(hang, "supports_cancel", p.status(hang) == "canceled")
+	p.says(hang, "interrupt_behavior", "cancel")
+	p.says(hang, "supports_progress", true)
+	p.says(hang, "max_parallel", together)
+
+	p.w.send(p.w.call(prefix+"sleep", `{"ms":60000}`, ""))
+	if s := p.status(prefix + "sleep"); s != "timed_out" {
+		p.Errorf("a call that takes too long is %v", s)
+	}
+	p.says(prefix+"sleep", "timeout_ms", 300)
+	p.w.send(p.w.call(prefix+"die", `{}`, ""))
+	p.says(prefix+"die", "supports_retries", came("die") > 1)
 }
