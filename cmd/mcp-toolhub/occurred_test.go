@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -99,6 +100,31 @@ func standard() (all []sighting) {
 		}
 	}
 	return all
+}
+
+// TestWhatNeverOccursIsInTheDocs: docs/records.md names the events and statuses that nothing produces, docs/errors.md the classes, and both
+// no others.
+func TestWhatNeverOccursIsInTheDocs(t *testing.T) {
+	t.Parallel()
+	page := func(name string) string { return readFile(t, filepath.Join("..", "..", "docs", name)) }
+	named := map[sighting]bool{}
+	_, paragraph, _ := strings.Cut(page("records.md"), "\nNever produced are ")
+	paragraph, _, _ = strings.Cut(paragraph, "\n\n")
+	for _, one := range regexp.MustCompile("(event|status)\\s+`([a-z_.]+)`").FindAllStringSubmatch(paragraph, -1) {
+		named[sighting{one[1], one[2]}] = true
+	}
+	for _, one := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` .*\\*Nothing\\.\\*").FindAllStringSubmatch(page("errors.md"), -1) {
+		named[sighting{"class", one[1]}] = true
+	}
+	for s := range never {
+		if !named[s] {
+			t.Errorf("the docs do not say that nothing produces the %s %s", s.kind, s.name)
+		}
+		delete(named, s)
+	}
+	for s := range named {
+		t.Errorf("the docs say that nothing produces the %s %s", s.kind, s.name)
+	}
 }
 
 // problems are what no journal has shown and never has no reason for, and what has been shown though never says that it is not.
