@@ -53,6 +53,24 @@ func (p *profiled) status(name string) (s any) {
 	return last[string(tool.ObjectResult)]["status"]
 }
 
+// canceled waits until so many calls of a tool have ended, and reports whether all of them were canceled.
+func (p *profiled) canceled(name string, calls int) (all bool) {
+	eventually(p.T, "the calls have ended", func() bool {
+		ended := 0
+		all = true
+		_ = persist.Read(filepath.Join(p.state, "journal"), func(line json.RawMessage) bool { // a line may be written just now
+			var inv tool.Invocation
+			if mustDecode(p.T, string(line), &inv); inv.Object == tool.ObjectInvocation && string(inv.ToolID) == name && inv.EndedAt != nil {
+				ended++
+				all = all && inv.Status == tool.StatusCanceled
+			}
+			return true
+		})
+		return ended == calls
+	})
+	return all
+}
+
 // received counts the messages with that text that have reached the server.
 func (p *profiled) received(text string) int {
 	all, _ := os.ReadFile(p.record)
@@ -100,10 +118,11 @@ func TestProfilesSayWhatHappens(t *testing.T) {
 	for !strings.Contains(next(), "queued") {
 	}
 	c.cancel(first, end)
-	p.says("mcp.s.wait", "max_parallel", p.received(`"name":"wait"`))
+	together := p.received(`"name":"wait"`)
 	writeFile(t, file, "")
 	for !strings.Contains(next(), second.id) {
 	}
+	p.says("mcp.s.wait", "max_parallel", together)
 	p.says("mcp.s.wait", "supports_cancel", p.received("notifications/cancelled") > 1 || p.status("mcp.s.wait") != "succeeded")
 	p.says("mcp.s.wait", "interrupt_behavior", "block")
 
@@ -225,7 +244,7 @@ func (p *profiled) ofServer(c *canceling, prefix string, heard func() string) {
 		next() // the server says that the second call runs
 	}
 	c.cancel(second, endSecond)
-	p.says(hang, "supports_cancel", p.status(hang) == "canceled")
+	p.says(hang, "supports_cancel", p.canceled(hang, 2))
 	p.says(hang, "interrupt_behavior", "cancel")
 	p.says(hang, "supports_progress", true)
 	p.says(hang, "max_parallel", together)
