@@ -72,6 +72,11 @@ func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 	sel, order := s.selectCalls(q, ""), " ORDER BY i.created DESC, i.seq DESC"
 	if q.Text != "" {
 		order = " ORDER BY w.rowid DESC"
+		if few, err := s.few(ctx, q); err != nil {
+			return nil, err
+		} else if few {
+			sel.from = strings.Replace(s.among, "?", "$1", 1) // the words come first
+		}
 	}
 	if b := q.Before; b != nil && q.Text != "" {
 		sel.where = append(sel.where, "i.seq < "+sel.arg(b.seq))
@@ -85,6 +90,19 @@ func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 		return err
 	})
 	return all, err
+}
+
+// few reports whether few calls pass the filters of q: then it takes less to look for the words in these than the other way round.
+func (s *database) few(ctx context.Context, q Query) (bool, error) {
+	const most = 200 // to look for a common word in one of them takes up to 0.7 ms
+	q.Text = ""
+	sel := s.selectCalls(q, "")
+	if len(sel.where) == 0 {
+		return false, nil
+	}
+	n := 0
+	err := s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (%s LIMIT %d) AS some", sel.sql("1", ""), most), sel.args...).Scan(&n)
+	return n < most, s.cannotRead(err)
 }
 
 func (s *database) Ended(ctx context.Context, after int64, q Query) ([]Call, int64, error) {

@@ -32,6 +32,7 @@ type dialect struct {
 	goose   goose.Dialect
 	folder  string                   // of the migrations
 	found   string                   // the calls i, in FROM, in whose words ? occurs
+	among   string                   // the same, where few calls are to be looked at
 	indexes string                   // adds the words of a call: seq, text
 	forgets string                   // removes the words of the calls up to a seq
 	size    string                   // queries the bytes in use
@@ -70,6 +71,7 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	db.SetMaxIdleConns(1)
 	s, err := newDatabase(ctx, db, dialect{goose: goose.DialectSQLite3, folder: "migrations/sqlite",
 		found:   "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH ?", // which keeps the words outside
+		among:   "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH ?",
 		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", forgets: "DELETE FROM words WHERE rowid <= ?", words: matchAll,
 		size: "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"})
 	if err != nil {

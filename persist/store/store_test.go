@@ -173,6 +173,7 @@ func TestList(t *testing.T) {
 			"no phrase":   {store.Query{Text: `"is disk"`}, nil},
 			"prefix":      {store.Query{Text: "quot*"}, []tool.InvocationID{read}},
 			"no syntax":   {store.Query{Text: `disk AND ( full) - "`}, nil},
+			"text, both":  {store.Query{Text: "disk", Is: map[store.Column]string{store.Status: "failed", store.Class: string(tool.ClassExecutionFailed)}}, []tool.InvocationID{failed}},
 			"text, actor": {store.Query{Text: "disk", Is: map[store.Column]string{store.Actor: "actor:ann"}}, nil},
 		} {
 			if got := list(t, s, c.q); !slices.Equal(got, c.want) {
