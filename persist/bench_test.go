@@ -63,8 +63,8 @@ func benchCommit(b *testing.B, within time.Duration, callers int) {
 	}
 }
 
-// BenchmarkEndBesideStore is what a call waits for until its record is in the journal, while the record store is filled beside it, by
-// how many callers there are: the median of the calls, each with a pause of 1 ms after it.
+// BenchmarkEndBesideStore measures how long a call waits until its record is in the journal. The record store is filled at the same time.
+// Each caller pauses for 1 ms after a call, as one that does something with the result. The figures are median and 95th percentile.
 func BenchmarkEndBesideStore(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) { benchEndBesideStore(b, callers) })

@@ -16,8 +16,8 @@ const (
 	batchAlone                = (batchReads + batchParallel - 1) / batchParallel
 )
 
-// batchedReads returns how to make a batch of equal reads, each of which takes its server so long, and how to make as many one after the
-// other as its slowest place has to. Both return the time that they took.
+// batchedReads starts a hub whose server needs the time each for a read. It returns two functions. alone makes batchAlone reads, one after
+// the other. together makes batchReads reads in one batch. Both return the time that they took.
 func batchedReads(tb testing.TB, each time.Duration) (alone, together func() time.Duration) {
 	hub := startHub(tb, "hub.json", configText(tb, map[string]any{"up": child(upstreamtest.Script{})}, map[string]any{
 		"policy": map[string]any{"mode": "accept_all", "tools": []any{map[string]any{"match": "mcp.up.sleep", "read_only": true}}}}))
@@ -59,10 +59,11 @@ func BenchmarkBatch(b *testing.B) {
 	b.ReportMetric(batches.Seconds()/singles.Seconds(), fmt.Sprintf("times-%d-reads", batchAlone))
 }
 
-// maxBatch is how many times as long as its single reads a batch of equal reads may take.
+// maxBatch bounds the time of a batch: together may take 1.3 times as long as alone.
 const maxBatch = 1.3
 
-// guardBatch fails if a batch takes longer than maxBatch allows. A read takes 100 ms, most of which nothing needs the processor.
+// guardBatch fails if a batch takes longer than maxBatch allows. A read takes 100 ms. The server sleeps for that time, so a slow processor
+// changes little.
 func guardBatch(t *testing.T) {
 	alone, together := batchedReads(t, 100*time.Millisecond)
 	best := math.Inf(1)

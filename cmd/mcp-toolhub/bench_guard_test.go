@@ -52,7 +52,7 @@ func TestGuard(t *testing.T) { // not parallel: it measures
 		t.Run(mode, func(t *testing.T) {
 			var all []callCost
 			var worse []string
-			for range 2 * measurements { // the CPU differs by 8 of 100 from one to the next, and a busy machine makes a call more expensive
+			for range 2 * measurements { // two measurements of the same hub differ by up to 8 %, and a busy machine adds to that
 				cost := measureCost(t, mode)
 				t.Logf("%.1f allocations, %.0f bytes, %.2f times splice's CPU; baseline %.1f, %.0f, %.2f",
 					cost.Allocations, cost.Bytes, cost.CPU, was[mode].Allocations, was[mode].Bytes, was[mode].CPU)

@@ -312,6 +312,9 @@ func TestSecondSignalKills(t *testing.T) {
 	if code := hub.cmd.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
+	if want := "killed by a second signal (terminated, after terminated)"; !strings.Contains(hub.log(), want) {
+		t.Errorf("the hub does not say %q", want)
+	}
 	hanging.Wait()
 	for _, pid := range marked(mark) {
 		if runs(pid) {

@@ -146,7 +146,7 @@ func (o ownTools) withoutOutputSchema(t *tool.Tool) (clients []string) {
 
 // showTool answers a "tools show" of another process. It is nil where the caller sees no tool of that name in the profile.
 func (h *hub) showTool(profile string, caller tool.Actor, name string, asJSON bool) ([]byte, error) {
-	caller.Client = localActor().Client
+	caller.Client = localActor().Client // what a command shows does not depend on which connection it asks over
 	surface, err := h.surfaces.Surface(profile, caller)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,8 @@ func (l *line) isCall() bool { return l.Object == persist.ObjectCall }
 // ends reports whether the line is the last one of its call.
 func (l *line) ends() bool { return l.isCall() && l.EndedUS != nil || l.Object == tool.ObjectResult }
 
-// kept is how many characters of the result the caller did not get, by the line, whose text this is.
+// kept returns how many characters of a result its caller did not get: 95,000 where a preview of 5,000 stands for 100,000. text is
+// the line as it was written.
 func (l *line) kept(text []byte) (chars int) {
 	if !bytes.Contains(text, []byte(`"preview_size_bytes"`)) {
 		return 0

@@ -172,7 +172,7 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	return all, nil
 }
 
-// charsPerToken is how many characters of a result a token is taken for.
+// charsPerToken says how long a token is: nobody knows how a model cuts a result, so each token counts as four characters.
 const charsPerToken = 4
 
 func milliseconds(us int64) float64 { return float64(us) / 1000 }
