@@ -59,7 +59,8 @@ func callsCommand(a *app) *cobra.Command {
 	stats := &cobra.Command{
 		Use: "stats", Short: "Sum up calls, failures and latency by tool, server or actor", Args: cobra.NoArgs,
 		Long: "Sum up calls, failures and latency by tool, server, actor, client, profile, status or class, and the tokens\n" +
-			"that previews of large results kept from models, 4 characters each.\n" + callsTimes,
+			"that models were spared: by previews of large results (4 characters a token), and by tools that the caller's list\n" +
+			"deferred (once for each call that a client made).\n" + callsTimes,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.stats(cmd.Context()) },
 	}
 	for _, cmd := range []*cobra.Command{list, tail, stats} {
@@ -296,10 +297,10 @@ func (c *callsCmd) stats(ctx context.Context) (err error) {
 	if c.json() {
 		return c.printJSON(stats)
 	}
-	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "TOKENS KEPT")
+	t := newTable(strings.ToUpper(c.by), "CALLS", "FAILED", "P50 MS", "P95 MS", "MAX MS", "KEPT BY PREVIEWS", "KEPT BY DEFERRAL")
 	for _, st := range stats {
 		t.add(printable(cmp.Or(st.Value, "-")), strconv.Itoa(st.Calls), strconv.Itoa(st.Failed), inMS(st.P50MS), inMS(st.P95MS), inMS(st.MaxMS),
-			strconv.FormatInt(st.KeptTokens, 10))
+			strconv.FormatInt(st.KeptTokens, 10), strconv.FormatInt(st.DeferredTokens, 10))
 	}
 	return c.printTable(t)
 }

@@ -90,7 +90,7 @@ func (s *database) fill(ctx context.Context, dir string) (more bool, err error) 
 		return false, err
 	}
 	before := maps.Clone(read)
-	f := filling{tx: tx, dialect: &s.dialect, prepared: make(map[string]*sql.Stmt)}
+	f := filling{tx: tx, dialect: &s.dialect, prepared: make(map[string]*sql.Stmt), deferred: make(map[string]int64)}
 	bytes := 0
 	readErr := persist.NewLines(dir, read, func(line json.RawMessage) bool {
 		f.take(line)
@@ -149,6 +149,7 @@ type filling struct {
 	tx *sql.Tx // which ends with its context
 	*dialect
 	prepared map[string]*sql.Stmt
+	deferred map[string]int64 // what deferredBy returned, by surface
 	err      error
 }
 
@@ -178,8 +179,9 @@ func (f *filling) call(l *line, text json.RawMessage) {
 	case f.err != nil:
 		return
 	case errors.Is(err, sql.ErrNoRows):
-		f.err = f.row(`INSERT INTO invocations (id, created, ended, tool, server, actor, client, profile, status, class)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING seq`, append([]any{string(c.ID), c.Created.UnixMicro()}, c.columns()...)...).Scan(&seq)
+		f.err = f.row(`INSERT INTO invocations (id, created, deferred, ended, tool, server, actor, client, profile, status, class)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING seq`,
+			append([]any{string(c.ID), c.Created.UnixMicro(), f.deferredBy(l)}, c.columns()...)...).Scan(&seq)
 	case err != nil:
 		f.err = err
 	case l.isCall() && ended.Valid:
@@ -200,6 +202,41 @@ func (f *filling) call(l *line, text json.RawMessage) {
 	if l.ends() {
 		f.exec(f.indexes, seq, l.text())
 	}
+}
+
+// deferredBy returns how many tokens of tools the caller's list deferred, so that its model did not read them before it made the call. It
+// is 0 for a call that another call made, such as a member of a batch.
+func (f *filling) deferredBy(l *line) int64 {
+	if l.Surface == "" || l.Parent != "" {
+		return 0
+	}
+	if tokens, ok := f.deferred[l.Surface]; ok {
+		return tokens
+	}
+	var text string
+	if err := f.row("SELECT line FROM standing WHERE id = $1", l.Surface).Scan(&text); err != nil {
+		if !errors.Is(err, sql.ErrNoRows) {
+			f.err = err
+		}
+		return 0
+	}
+	var standing struct {
+		Records []struct {
+			Policy struct {
+				Estimated int64 `json:"estimated_tokens"`
+				Loaded    int64 `json:"loaded_tokens"`
+			} `json:"selection_policy"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &standing); err != nil {
+		return 0
+	}
+	var tokens int64
+	for _, r := range standing.Records {
+		tokens += max(0, r.Policy.Estimated-r.Policy.Loaded) // with the hub's own tools a list may be larger
+	}
+	f.deferred[l.Surface] = tokens
+	return tokens
 }
 
 // columns are the values of the columns from ended to class.

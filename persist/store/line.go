@@ -16,6 +16,8 @@ type line struct {
 	Object     tool.Object       `json:"object"`
 	Key        string            `json:"key"` // of standing records
 	Invocation tool.InvocationID `json:"invocation_id"`
+	Parent     tool.InvocationID `json:"parent_invocation_id"`
+	Surface    string            `json:"surface_id"`
 	Tool       string            `json:"tool_id"`
 	Actor      string            `json:"actor_ref"`
 	Client     *tool.ClientRef   `json:"client"`

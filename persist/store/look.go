@@ -133,11 +133,11 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	}
 	found := make(map[string]*sums)
 	column := "i." + string(by)
-	err := s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept", "", func(rows *sql.Rows) error {
+	err := s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept, i.deferred", "", func(rows *sql.Rows) error {
 		var value, status string
 		var latency sql.NullInt64
-		var kept int64
-		if err := rows.Scan(&value, &status, &latency, &kept); err != nil {
+		var kept, deferred int64
+		if err := rows.Scan(&value, &status, &latency, &kept, &deferred); err != nil {
 			return err
 		}
 		one := found[value]
@@ -147,6 +147,7 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 		}
 		one.Calls++
 		one.kept += kept
+		one.DeferredTokens += deferred
 		if latency.Valid {
 			one.latencies = append(one.latencies, latency.Int64)
 			if status != string(tool.StatusSucceeded) && status != string(tool.StatusYielded) {

@@ -108,5 +108,8 @@ type Stat struct {
 	P95MS  float64 `json:"latency_p95_ms"`
 	MaxMS  float64 `json:"latency_max_ms"`
 
-	KeptTokens int64 `json:"tokens_kept_by_previews"` // of results of which the caller got a part, estimated
+	// Tokens that models did not read, estimated: of results of which the caller got a part, and of tools that its list deferred. The
+	// latter count once for each call that a client made, because a model reads its list before it makes a call.
+	KeptTokens     int64 `json:"tokens_kept_by_previews"`
+	DeferredTokens int64 `json:"tokens_kept_by_deferral"`
 }
