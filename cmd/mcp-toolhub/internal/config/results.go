@@ -53,7 +53,7 @@ func resultRuleKeys(f *resultRule) []shape.Field {
 
 const strategyMeans = "What becomes of a larger result. preview_and_persist (default): it is stored, and the caller gets a preview and a link. " +
 	"ref_only: the link alone. inline: the caller gets it whole. drop_with_reason: it is gone, and the caller is told. never_persist: the " +
-	"caller gets it whole, and the hub keeps nothing of it, of a small one either."
+	"caller gets it whole, and the hub keeps its size and a keyed digest, of a small one, too."
 
 func resultTokens() shape.Integer[int] { return shape.Integer[int]{Min: 250, Max: 100_000_000} }
 
