@@ -111,7 +111,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	if h.journal, err = persist.Open(journal, logger); err != nil {
 		return nil, err
 	}
-	if h.results, err = payload.Open(s.Stored, h.resultExpired, logger); err != nil {
+	if h.results, err = payload.Open(context.Background(), s.Stored, h.resultExpired, logger); err != nil {
 		return nil, err
 	}
 	h.events.Dir, h.events.Logger, h.events.Facts = s.Journal.Dir, logger, h.factsNamed

@@ -47,9 +47,7 @@ func (m model) Problems() []string {
 			all = append(all, "the record store is behind, calls are answered and stand in the journal: "+err.Error())
 		}
 	}
-	if err := m.results.Healthy(); err != nil {
-		all = append(all, "the last large result was passed on whole, because it could not be stored: "+err.Error())
-	}
+	all = append(all, m.results.Problems()...)
 	for _, problem := range []*atomic.Pointer[string]{&m.configProblem, &m.permission.problem} {
 		if p := problem.Load(); p != nil {
 			all = append(all, *p)

@@ -316,10 +316,16 @@ func TestCorruptedStoredResult(t *testing.T) {
 			t.Errorf("%s: %.1000s", r.method, got)
 		}
 	}
+	if health, text := h.health(t, headerOf("ann")...); health.Status != "degraded" || !strings.Contains(text, "was changed since") || strings.Contains(text, s.sum) {
+		t.Errorf("health is %s", text)
+	}
 	// The tool's next answer is stored anew.
 	again := storedIn(t, last(w.send(w.call("mcp.demo.big", `{"bytes":100000}`, ""))))
 	if got := resourceText(t, last(w.send(w.readStored(again.uri)))); len(got) != again.size {
 		t.Errorf("%d bytes", len(got))
+	}
+	if health, text := h.health(t, headerOf("ann")...); health.Status != "ready" {
+		t.Errorf("after a result was read, health is %s", text)
 	}
 }
 

@@ -8,6 +8,7 @@
 // them. Two results of the same bytes share a file.
 //
 //	index/res_06h05ewj….json    an Entry
+//	gone/res_06h05ewj….json     the Entry of a result that has expired
 //	bytes/3f/3f9a…              a payload: 5 bytes of header, then zstd, sealed where a key is configured
 //
 // # Promise

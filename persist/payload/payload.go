@@ -2,20 +2,20 @@ package payload
 
 import (
 	"cmp"
+	"context"
 	"crypto/cipher"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -69,9 +69,10 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// Store is a directory of results. It is safe for concurrent use, also by several processes.
+// Store keeps results in one place. It is safe for concurrent use, also by several processes.
 type Store struct {
 	cfg      Config
+	place    place
 	expired  func(Entry)
 	seal     cipher.AEAD // nil: payloads are not sealed
 	logger   *slog.Logger
@@ -79,12 +80,16 @@ type Store struct {
 	packing  chan struct{} // has room for as many payloads as are written or checked at once: each takes some MB
 	reading  chan struct{} // has room for as many large payloads as are held in memory at once
 
-	failure atomic.Pointer[error] // of the last Put; nil where it has stored its result
-	written atomic.Int64          // bytes since the last sweep
-	sweep   chan struct{}
-	stop    chan struct{}
-	once    sync.Once
-	done    sync.WaitGroup
+	// within returns the context of what is done for a payload of that size.
+	within func(size int64) (context.Context, context.CancelFunc)
+
+	unstored atomic.Pointer[error] // of the last Put; nil where it has stored its result
+	unread   atomic.Pointer[error] // of the last Read; nil where that could
+	written  atomic.Int64          // bytes since the last sweep
+	sweep    chan struct{}
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+	closed   sync.Once
 }
 
 const (
@@ -94,45 +99,51 @@ const (
 )
 
 // Open opens the store, and removes expired results from now on, until Close. expired is called for each one, once its entry says so; nil:
-// nobody is told. Of several processes one does so.
-func Open(c Config, expired func(Entry), logger *slog.Logger) (*Store, error) {
+// nobody is told. Of several processes one does so. ctx ends what is done for results.
+func Open(ctx context.Context, c Config, expired func(Entry), logger *slog.Logger) (*Store, error) {
 	c.MaxAge, c.MaxBytes = cmp.Or(c.MaxAge, defaultMaxAge), cmp.Or(c.MaxBytes, defaultMaxBytes)
 	seal, err := newSeal(c.Key)
 	if err != nil {
 		return nil, fmt.Errorf("open the store of results: %w", err)
 	}
-	s := &Store{cfg: c, expired: expired, seal: seal, logger: logger, reading: make(chan struct{}, maxReading),
-		packing: make(chan struct{}, maxPacking), sweep: make(chan struct{}, 1),
-		stop: make(chan struct{})}
+	s := &Store{cfg: c, place: directory(filepath.Clean(c.Dir)), expired: expired, seal: seal, logger: logger, reading: make(chan struct{}, maxReading),
+		packing: make(chan struct{}, maxPacking), sweep: make(chan struct{}, 1)}
 	s.encoders.New = newEncoder
-	s.done.Go(s.retain)
+	s.within = func(int64) (context.Context, context.CancelFunc) { return ctx, func() {} }
+	ctx, s.stop = context.WithCancel(ctx)
+	s.done.Go(func() { s.retain(ctx) })
 	return s, nil
 }
 
 // Close ends what Open has begun. It may be called twice.
 func (s *Store) Close() {
-	s.once.Do(func() { close(s.stop) })
+	s.stop()
 	s.done.Wait()
+	s.closed.Do(func() {
+		if err := s.place.close(); err != nil {
+			s.logger.Warn("the store of results does not close", "error", err)
+		}
+	})
 }
 
-// Put stores raw under e.ID, and returns e with what Put sets. Both are on the disk when it returns nil.
+// Put stores raw under e.ID, and returns e with what Put sets. Both are durable when it returns nil.
 func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
-	file, err := s.indexFile(e.ID)
-	if err != nil {
-		return e, err
+	if !isID(e.ID) {
+		return e, fmt.Errorf("%q is no id of a result", e.ID)
 	}
 	if len(raw) > maxPayload {
 		return e, fmt.Errorf("store a result: %d bytes are more than the %d that are kept", len(raw), maxPayload)
 	}
 	e.Digest, e.Size, e.Created = tool.Digest(raw), int64(len(raw)), e.Created.UTC()
-	if e.Stored, err = s.keep(e, raw, file); err != nil {
-		err = fmt.Errorf("store a result: %w: free space on the disk that holds %q, and make it writable", err, s.cfg.Dir)
-		s.failure.Store(&err)
+	ctx, cancel := s.within(e.Size)
+	defer cancel()
+	var err error
+	if e.Stored, err = s.keep(ctx, e, raw); err != nil {
+		err = fmt.Errorf("store a result: %w: free space on the disk that holds %q, and make it writable", err, s.place)
+		s.unstored.Store(&err)
 		return e, err
 	}
-	if s.failure.Load() != nil {
-		s.failure.Store(nil)
-	}
+	s.unstored.CompareAndSwap(s.unstored.Load(), nil)
 	if s.written.Add(e.Stored) > s.cfg.MaxBytes/8 {
 		select {
 		case s.sweep <- struct{}{}:
@@ -142,57 +153,100 @@ func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
 	return e, nil
 }
 
-// Healthy returns why the last result could not be stored; nil where it was.
-func (s *Store) Healthy() error {
-	if err := s.failure.Load(); err != nil {
-		return *err
+// Problems says in sentences what is wrong with the last result that was to be stored, and with the last that was to be read. It names no
+// result: who reads this may not be its caller.
+func (s *Store) Problems() (all []string) {
+	if err := s.unstored.Load(); err != nil {
+		all = append(all, "the last large result was passed on whole, because it could not be stored: "+(*err).Error())
 	}
-	return nil
+	if err := s.unread.Load(); err != nil {
+		why := "could not be read: " + root(*err).Error()
+		if errors.As(*err, new(*CorruptError)) {
+			why = "was changed since it was stored: the log says which"
+		}
+		all = append(all, "the last stored result that was asked for "+why)
+	}
+	return all
+}
+
+// root returns what has caused err: it names no files.
+func root(err error) error {
+	for {
+		switch wrapped := err.(type) {
+		case interface{ Unwrap() error }:
+			if wrapped.Unwrap() == nil {
+				return err
+			}
+			err = wrapped.Unwrap()
+		case interface{ Unwrap() []error }:
+			err = wrapped.Unwrap()[0]
+		default:
+			return err
+		}
+	}
 }
 
 // keep writes the payload and its entry.
-func (s *Store) keep(e Entry, raw []byte, file string) (stored int64, err error) {
-	path := s.payloadFile(e.Digest)
-	if _, err := os.Lstat(path); err == nil && s.sound(e) {
+func (s *Store) keep(ctx context.Context, e Entry, raw []byte) (stored int64, err error) {
+	key := s.payloadKey(e)
+	if _, err = s.place.size(ctx, key); err == nil && s.sound(ctx, e) {
 		// Nobody removes the payload between this look and the new entry.
-		unlock, err := s.lock()
+		unlock, err := s.place.lock()
 		if err != nil {
 			return 0, err
 		}
 		defer unlock()
-		if info, err := os.Stat(path); err == nil {
-			e.Stored = info.Size()
-			return e.Stored, s.putEntry(file, e)
+		if e.Stored, err = s.place.size(ctx, key); err == nil {
+			return e.Stored, s.putEntry(ctx, indexKey(e.ID), false, e)
 		}
 	}
-	if e.Stored, err = s.write(path, e.Digest, raw); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	return e.Stored, s.putEntry(file, e)
+	err = s.place.write(ctx, key, false, func(f io.Writer) (err error) {
+		e.Stored, err = s.encode(ctx, f, e.Digest, raw)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return e.Stored, s.putEntry(ctx, indexKey(e.ID), false, e)
 }
 
-func (s *Store) putEntry(file string, e Entry) error {
+func (s *Store) putEntry(ctx context.Context, key string, once bool, e Entry) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	if err := statefile.Write(file, text); err != nil {
+	return s.place.write(ctx, key, once, func(f io.Writer) error {
+		_, err := f.Write(text)
 		return err
-	}
-	return statefile.SyncDir(filepath.Dir(file))
+	})
 }
 
 // Entry returns what is known of a stored result, also of an expired one, or ErrUnknown.
-func (s *Store) Entry(id tool.ResultID) (Entry, error) {
-	file, err := s.indexFile(id)
-	if err != nil {
-		return Entry{}, ErrUnknown
+func (s *Store) Entry(id tool.ResultID) (e Entry, err error) {
+	if !isID(id) {
+		return e, ErrUnknown
 	}
-	return readEntry(file)
+	ctx, cancel := s.within(0)
+	defer cancel()
+	if e, err = s.readEntry(ctx, indexKey(id)); errors.Is(err, ErrUnknown) {
+		e, err = s.readEntry(ctx, goneKey(id))
+	}
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		s.unread.Store(&err)
+	}
+	return e, err
 }
 
-func readEntry(file string) (e Entry, err error) {
-	text, err := os.ReadFile(file)
+func (s *Store) readEntry(ctx context.Context, key string) (e Entry, err error) {
+	f, err := s.place.open(ctx, key)
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(f)
+		err = errors.Join(err, f.Close())
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return e, ErrUnknown
@@ -203,53 +257,69 @@ func readEntry(file string) (e Entry, err error) {
 		err = errors.New("it is no entry")
 	}
 	if err != nil {
-		return Entry{}, &CorruptError{file, err}
+		return Entry{}, &CorruptError{s.at(key), err}
 	}
 	return e, nil
 }
 
 // Read calls use with the payload of e, whose memory is use's while it runs. It returns the error of use, an *ExpiredError or a
-// *CorruptError.
+// *CorruptError, or says why the payload cannot be read now.
 func (s *Store) Read(e Entry, use func(raw []byte) error) error {
 	if e.Expired != nil {
 		return &ExpiredError{e}
 	}
-	if e.Size > smallPayload {
-		s.reading <- struct{}{}
-		defer func() { <-s.reading }()
-	}
-	raw, err := s.load(e)
+	raw, done, err := s.fetch(e)
 	if err != nil {
 		if now, entryErr := s.Entry(e.ID); entryErr == nil && now.Expired != nil {
 			return &ExpiredError{now} // a moment ago
 		}
+		s.unread.Store(&err)
 		return err
 	}
+	defer done()
+	s.unread.CompareAndSwap(s.unread.Load(), nil)
 	return use(raw)
 }
 
-// indexFile is where the entry of id is. An id cannot lead out of the directory.
-func (s *Store) indexFile(id tool.ResultID) (string, error) {
-	rest, ok := strings.CutPrefix(string(id), "res_")
-	if !ok || rest == "" || len(rest) > 64 || strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
-		return "", fmt.Errorf("%q is no id of a result", id)
+// fetch returns the payload of e, which its caller has in memory until done.
+func (s *Store) fetch(e Entry) (raw []byte, done func(), err error) {
+	ctx, cancel := s.within(e.Size)
+	defer cancel()
+	done = func() {}
+	if e.Size > smallPayload {
+		if err := enter(ctx, s.reading); err != nil {
+			return nil, nil, fmt.Errorf("read a stored result: %w", err)
+		}
+		done = func() { <-s.reading }
 	}
-	return filepath.Join(s.index(), string(id)+entrySuffix), nil
+	if raw, err = s.load(ctx, e); err != nil {
+		done()
+	}
+	return raw, done, err
 }
 
-const entrySuffix = ".json"
-
-func (s *Store) index() string { return filepath.Join(s.cfg.Dir, "index") }
-func (s *Store) bytes() string { return filepath.Join(s.cfg.Dir, "bytes") }
-
-func (s *Store) payloadFile(digest string) string {
-	return filepath.Join(s.bytes(), digest[:2], digest)
+// isID keeps ids out that could lead elsewhere.
+func isID(id tool.ResultID) bool {
+	rest, ok := strings.CutPrefix(string(id), "res_")
+	return ok && rest != "" && len(rest) <= 64 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// lock keeps those out who remove payloads, or who would add an entry for a payload that is there.
-func (s *Store) lock() (unlock func(), err error) {
-	return statefile.Lock(filepath.Join(s.cfg.Dir, "retention"))
-}
+// The keys of objects begin with these.
+const (
+	indexPrefix = "index/" // entries
+	gonePrefix  = "gone/"  // entries of expired results
+	bytesPrefix = "bytes/" // payloads
+
+	entrySuffix = ".json"
+)
+
+func indexKey(id tool.ResultID) string { return indexPrefix + string(id) + entrySuffix }
+func goneKey(id tool.ResultID) string  { return gonePrefix + string(id) + entrySuffix }
+
+func (s *Store) payloadKey(e Entry) string { return bytesPrefix + e.Digest[:2] + "/" + e.Digest }
+
+// at says where an object is.
+func (s *Store) at(key string) string { return s.place.String() + "/" + key }
 
 func isHex(digest string) bool {
 	return len(digest) == 64 && strings.Trim(digest, "0123456789abcdef") == ""

@@ -1,11 +1,11 @@
 package payload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -24,63 +24,68 @@ const (
 )
 
 // retain removes what has expired: now, each hour, and when much was written.
-func (s *Store) retain() {
+func (s *Store) retain(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		if err := s.Sweep(time.Now()); err != nil {
-			s.logger.Warn("stored results that have expired stay on the disk", "error", err)
+		if err := s.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.logger.Warn("stored results that have expired stay where they are", "error", err)
 		}
 		select {
 		case <-tick.C:
 		case <-s.sweep:
-		case <-s.stop:
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
 // Sweep removes what has expired at that time.
-func (s *Store) Sweep(now time.Time) error {
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	s.written.Store(0)
-	if _, err := os.Stat(s.index()); errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing is stored
-	}
-	unlock, err := s.lock()
+	unlock, err := s.place.lock()
 	if err != nil {
-		return err
+		return ignoreGone(err) // nothing is stored
 	}
 	defer unlock()
-	live, err := s.expire(now)
+	live, err := s.expire(ctx, now)
 	if err != nil {
 		return err
 	}
-	return s.removeUnnamed(live, now)
+	if err := s.place.list(ctx, gonePrefix, func(o object) error {
+		if now.Sub(o.changed) > keepEntries {
+			return s.place.remove(ctx, o.key)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.place.list(ctx, bytesPrefix, func(o object) error {
+		if live[o.key] {
+			return nil
+		}
+		return s.removeOld(ctx, o, now)
+	})
 }
 
-// expire marks the entries of results that have expired, and returns the digests of the others.
-func (s *Store) expire(now time.Time) (live map[string]bool, err error) {
-	names, err := os.ReadDir(s.index())
-	if err != nil {
-		return nil, err
-	}
-	kept := holdings{byActor: make(map[string]*holding), uses: make(map[string]int)}
+// expire makes known that results have expired, and returns the keys of the payloads of the others.
+func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool, err error) {
+	kept := holdings{byActor: make(map[string]*holding), uses: make(map[string]int), key: s.payloadKey}
 	var gone []Entry
 	var problem error
-	for _, n := range names {
-		file := filepath.Join(s.index(), n.Name())
-		if !strings.HasSuffix(n.Name(), entrySuffix) {
-			removeOld(file, n, now)
-			continue
+	err = s.place.list(ctx, indexPrefix, func(o object) error {
+		if !strings.HasSuffix(o.key, entrySuffix) {
+			return s.removeOld(ctx, o, now)
 		}
-		e, err := readEntry(file)
+		e, err := s.readEntry(ctx, o.key)
 		switch corrupt := (*CorruptError)(nil); {
 		case errors.As(err, &corrupt):
 			problem = errors.Join(problem, err) // nobody can read what it was about: that goes with the unnamed payloads
+		case errors.Is(err, ErrUnknown): // another process has removed it
 		case err != nil:
-			return nil, err
-		case e.Expired != nil && now.Sub(*e.Expired) > keepEntries:
-			problem = errors.Join(problem, os.Remove(file))
+			return err
+		case e.Expired != nil && now.Sub(*e.Expired) > keepEntries: // of an earlier version, as the next one
+			return s.place.remove(ctx, o.key)
 		case e.Expired != nil:
 		case now.Sub(e.Created) > s.cfg.MaxAge:
 			e.Reason = "results are kept for " + period(s.cfg.MaxAge)
@@ -88,6 +93,10 @@ func (s *Store) expire(now time.Time) (live map[string]bool, err error) {
 		default:
 			kept.add(e)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(problem, err)
 	}
 	for kept.total > s.cfg.MaxBytes {
 		e := kept.takeOldest()
@@ -96,18 +105,31 @@ func (s *Store) expire(now time.Time) (live map[string]bool, err error) {
 	}
 	for _, e := range gone {
 		e.Expired = new(now.UTC())
-		if err := s.putEntry(filepath.Join(s.index(), string(e.ID)+entrySuffix), e); err != nil {
+		if err := s.bury(ctx, e); err != nil {
 			return nil, errors.Join(problem, err) // the payload stays, too
-		}
-		if s.expired != nil {
-			s.expired(e)
 		}
 	}
 	live = make(map[string]bool, len(kept.uses))
-	for digest := range kept.uses {
-		live[digest] = true
+	for key := range kept.uses {
+		live[key] = true
 	}
 	return live, problem
+}
+
+// bury makes known that a result has expired: a reader finds the one entry or the other. Of several processes one tells.
+func (s *Store) bury(ctx context.Context, e Entry) error {
+	err := s.putEntry(ctx, goneKey(e.ID), true, e)
+	first := err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := s.place.remove(ctx, indexKey(e.ID)); err != nil {
+		return err
+	}
+	if first && s.expired != nil {
+		s.expired(e)
+	}
+	return nil
 }
 
 // period writes a duration as people say it.
@@ -121,8 +143,9 @@ func period(d time.Duration) string {
 // holdings are the results that have not expired.
 type holdings struct {
 	byActor map[string]*holding
-	uses    map[string]int // of payloads
-	total   int64          // bytes on the disk
+	uses    map[string]int     // of payloads
+	total   int64              // bytes that these take
+	key     func(Entry) string // of the payload
 }
 
 type holding struct {
@@ -138,7 +161,8 @@ func (h *holdings) add(e Entry) {
 		h.byActor[e.Actor] = of
 	}
 	of.entries, of.size = append(of.entries, e), of.size+e.Stored
-	if h.uses[e.Digest]++; h.uses[e.Digest] == 1 {
+	key := h.key(e)
+	if h.uses[key]++; h.uses[key] == 1 {
 		h.total += e.Stored
 	}
 }
@@ -158,37 +182,19 @@ func (h *holdings) takeOldest() Entry {
 	last := len(most.entries) - 1
 	e := most.entries[last]
 	most.entries, most.size = most.entries[:last], most.size-e.Stored
-	if h.uses[e.Digest]--; h.uses[e.Digest] == 0 {
-		delete(h.uses, e.Digest)
+	key := h.key(e)
+	if h.uses[key]--; h.uses[key] == 0 {
+		delete(h.uses, key)
 		h.total -= e.Stored
 	}
 	return e
 }
 
-// removeUnnamed removes the payloads that no entry names, and files that were left unfinished.
-func (s *Store) removeUnnamed(live map[string]bool, now time.Time) error {
-	return filepath.WalkDir(s.bytes(), func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil || d.IsDir() || live[d.Name()]:
-			return err
-		}
-		return removeOld(file, d, now)
-	})
-}
-
 // removeOld removes an unfinished file or an unnamed payload, unless its writer may still be at work.
-func removeOld(file string, d fs.DirEntry, now time.Time) error {
-	if !strings.HasPrefix(d.Name(), statefile.Unfinished) && !isHex(d.Name()) {
-		return nil // none of ours
+func (s *Store) removeOld(ctx context.Context, o object, now time.Time) error {
+	name := path.Base(o.key)
+	if !strings.HasPrefix(name, statefile.Unfinished) && !isHex(name) || now.Sub(o.changed) <= grace {
+		return nil // none of ours, or too young
 	}
-	info, err := d.Info()
-	if err == nil && now.Sub(info.ModTime()) > grace {
-		err = os.Remove(file)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return s.place.remove(ctx, o.key)
 }

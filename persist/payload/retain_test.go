@@ -1,11 +1,14 @@
 package payload_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"log/slog"
+	"path"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,62 +32,154 @@ func expired(t *testing.T, s *payload.Store, id tool.ResultID) string {
 }
 
 func TestResultsExpireByAge(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := open(t, payload.Config{Dir: dir})
-	old, young := entry("old"), entry("young")
-	old.Created = old.Created.Add(-31 * 24 * time.Hour)
-	put(t, s, old, []byte("only the old one has these bytes"))
-	shared := entry("oldtoo")
-	shared.Created = old.Created
-	put(t, s, shared, []byte("both have these"))
-	put(t, s, young, []byte("both have these"))
-	if err := s.Sweep(time.Now().Add(2 * time.Hour)); err != nil { // what nobody names is removed an hour after it was written
+	onEach(t, func(t *testing.T, at testbed) {
+		s, told := openTold(t, at.config())
+		old, young := entry("old"), entry("young")
+		old.Created = old.Created.Add(-31 * 24 * time.Hour)
+		put(t, s, old, []byte("only the old one has these bytes"))
+		shared := entry("oldtoo")
+		shared.Created = old.Created
+		put(t, s, shared, []byte("both have these"))
+		e := put(t, s, young, []byte("both have these"))
+		if err := s.Sweep(t.Context(), time.Now().Add(3*time.Hour)); err != nil { // what nobody names is kept for hours
+			t.Fatal(err)
+		}
+		for id, want := range map[tool.ResultID]string{"res_old": "results are kept for 30 days", "res_oldtoo": "results are kept for 30 days", "res_young": ""} {
+			if got := expired(t, s, id); got != want {
+				t.Errorf("%s: %q", id, got)
+			}
+		}
+		if files := at.keys(t, "bytes/"); len(files) != 1 || files[0] != at.payload(e) {
+			t.Errorf("files %q", files)
+		}
+		if got := told(); got != "res_old res_oldtoo" {
+			t.Errorf("told of %q", got)
+		}
+		if err := s.Sweep(t.Context(), time.Now().Add(400*24*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Entry("res_old"); !errors.Is(err, payload.ErrUnknown) {
+			t.Errorf("the entry of what expired a year ago: %v", err)
+		}
+	})
+}
+
+// openTold opens a store. told returns the ids of what has expired, sorted.
+func openTold(t testing.TB, c payload.Config) (s *payload.Store, told func() string) {
+	t.Helper()
+	var mu sync.Mutex
+	var ids []string
+	s, err := payload.Open(t.Context(), c, func(e payload.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		ids = append(ids, string(e.ID))
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[tool.ResultID]string{"res_old": "results are kept for 30 days", "res_oldtoo": "results are kept for 30 days", "res_young": ""} {
-		if got := expired(t, s, id); got != want {
-			t.Errorf("%s: %q", id, got)
-		}
+	t.Cleanup(s.Close)
+	return s, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		slices.Sort(ids)
+		return strings.Join(ids, " ")
 	}
-	if files := payloads(t, dir); len(files) != 1 {
+}
+
+// TestExpiredOnceByMany has several stores on one place, as several hubs have, sweep at the same time: one tells.
+func TestExpiredOnceByMany(t *testing.T) {
+	onEach(t, func(t *testing.T, at testbed) {
+		var stores []*payload.Store
+		var told []func() string
+		for range 3 {
+			s, by := openTold(t, at.config())
+			stores, told = append(stores, s), append(told, by)
+		}
+		for i := range 5 {
+			e := entry(fmt.Sprint("a", i))
+			put(t, stores[0], e, []byte(e.ID))
+		}
+		var all sync.WaitGroup
+		for _, s := range stores {
+			all.Go(func() {
+				if err := s.Sweep(t.Context(), time.Now().Add(31*24*time.Hour)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		var ids []string
+		for _, by := range told {
+			ids = append(ids, strings.Fields(by())...)
+		}
+		if slices.Sort(ids); strings.Join(ids, " ") != "res_a0 res_a1 res_a2 res_a3 res_a4" {
+			t.Errorf("told of %q", ids)
+		}
+		if files := at.keys(t, "bytes/"); len(files) != 0 {
+			t.Errorf("files %q", files)
+		}
+	})
+}
+
+// TestExpiredBefore has a directory with an expired result of an earlier version.
+func TestExpiredBefore(t *testing.T) {
+	t.Parallel()
+	at := directory{t.TempDir()}
+	s := openAt(t, at)
+	e := put(t, s, entry("a"), noise(100))
+	e.Expired, e.Reason = new(time.Now()), "results are kept for 30 days"
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.set(t, "index/res_a.json", text)
+	if err := s.Sweep(t.Context(), time.Now().Add(3*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if why := expired(t, s, "res_a"); why != e.Reason {
+		t.Errorf("got %q", why)
+	}
+	if files := at.keys(t, "bytes/"); len(files) != 0 {
 		t.Errorf("files %q", files)
 	}
-	if err := s.Sweep(time.Now().Add(400 * 24 * time.Hour)); err != nil {
+	if err := s.Sweep(t.Context(), time.Now().Add(400*24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Entry("res_old"); !errors.Is(err, payload.ErrUnknown) {
-		t.Errorf("the entry of what expired a year ago: %v", err)
+	if _, err := s.Entry("res_a"); !errors.Is(err, payload.ErrUnknown) {
+		t.Errorf("got %v", err)
 	}
 }
 
 // TestTheOneWhoHasMostLosesFirst has a caller fill the store: what others got stays.
 func TestTheOneWhoHasMostLosesFirst(t *testing.T) {
-	t.Parallel()
-	s := open(t, payload.Config{Dir: t.TempDir(), MaxBytes: 1 << 20})
-	begin := time.Now()
-	for i := range 20 {
-		e := entry(fmt.Sprintf("a%02d", i))
-		e.Created = begin.Add(time.Duration(i) * time.Second)
-		raw := noise(200_000)
-		copy(raw, e.ID)
-		put(t, s, e, raw)
-	}
-	first := entry("b")
-	first.Actor, first.Created = "actor:http/bob", begin.Add(-time.Hour)
-	put(t, s, first, noise(300_000))
-	if err := s.Sweep(begin.Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	if why := expired(t, s, "res_b"); why != "" {
-		t.Errorf("the older result of another caller is gone: %s", why)
-	}
-	if why := expired(t, s, "res_a00"); !strings.Contains(why, "more than 1 MiB") {
-		t.Errorf("the oldest: %q", why)
-	}
-	if why := expired(t, s, "res_a19"); why != "" {
-		t.Errorf("the youngest: %q", why)
-	}
+	onEach(t, func(t *testing.T, at testbed) {
+		c := at.config()
+		c.MaxBytes = 1 << 20
+		s := open(t, c)
+		begin := time.Now()
+		for i := range 20 {
+			e := entry(fmt.Sprintf("a%02d", i))
+			e.Created = begin.Add(time.Duration(i) * time.Second)
+			raw := noise(200_000)
+			copy(raw, e.ID)
+			put(t, s, e, raw)
+		}
+		first := entry("b")
+		first.Actor, first.Created = "actor:http/bob", begin.Add(-time.Hour)
+		put(t, s, first, noise(300_000))
+		if err := s.Sweep(t.Context(), begin.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if why := expired(t, s, "res_b"); why != "" {
+			t.Errorf("the older result of another caller is gone: %s", why)
+		}
+		if why := expired(t, s, "res_a00"); !strings.Contains(why, "more than 1 MiB") {
+			t.Errorf("the oldest: %q", why)
+		}
+		if why := expired(t, s, "res_a19"); why != "" {
+			t.Errorf("the youngest: %q", why)
+		}
+	})
 }
 
 // TestSweepByItself has the store remove what expires while it is open.
@@ -109,47 +204,41 @@ func TestSweepByItself(t *testing.T) {
 }
 
 func TestWhatACrashLeavesIsRemoved(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := open(t, payload.Config{Dir: dir})
-	put(t, s, entry("a"), noise(100))
-	lost := put(t, s, entry("b"), noise(101))
-	unfinished, foreign := filepath.Join(dir, "bytes", lost.Digest[:2], "new-123"), filepath.Join(dir, "bytes", "notes.txt")
-	for _, file := range []string{unfinished, foreign} {
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
+	onEach(t, func(t *testing.T, at testbed) {
+		s := openAt(t, at)
+		put(t, s, entry("a"), noise(100))
+		lost := put(t, s, entry("b"), noise(101))
+		at.set(t, path.Dir(at.payload(lost))+"/new-123", nil)
+		at.set(t, "bytes/notes.txt", nil)
+		at.remove(t, "index/res_b.json")
+		for _, c := range []struct {
+			after time.Duration
+			want  int
+		}{{time.Minute, 4}, {3 * time.Hour, 2}} {
+			if err := s.Sweep(t.Context(), time.Now().Add(c.after)); err != nil {
+				t.Error(err)
+			}
+			if files := at.keys(t, "bytes/"); len(files) != c.want {
+				t.Errorf("after %s: %q", c.after, files)
+			}
 		}
-	}
-	if err := os.Remove(filepath.Join(dir, "index", "res_b.json")); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		after time.Duration
-		want  int
-	}{{time.Minute, 4}, {2 * time.Hour, 2}} {
-		if err := s.Sweep(time.Now().Add(c.after)); err != nil {
-			t.Error(err)
-		}
-		if files := payloads(t, dir); len(files) != c.want {
-			t.Errorf("after %s: %q", c.after, files)
-		}
-	}
+	})
 }
 
 // An entry that cannot be read keeps nothing else from being swept, and says so.
 func TestSweepNamesCorruptEntries(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := open(t, payload.Config{Dir: dir, MaxAge: time.Hour})
-	put(t, s, entry("a"), noise(100))
-	put(t, s, entry("b"), noise(101))
-	if err := os.WriteFile(filepath.Join(dir, "index", "res_a.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sweep(time.Now().Add(3 * time.Hour)); err == nil || !strings.Contains(err.Error(), "res_a.json") {
-		t.Errorf("got %v", err)
-	}
-	if why := expired(t, s, "res_b"); why == "" {
-		t.Error("the other result is still there")
-	}
+	onEach(t, func(t *testing.T, at testbed) {
+		c := at.config()
+		c.MaxAge = time.Hour
+		s := open(t, c)
+		put(t, s, entry("a"), noise(100))
+		put(t, s, entry("b"), noise(101))
+		at.set(t, "index/res_a.json", []byte("{"))
+		if err := s.Sweep(t.Context(), time.Now().Add(3*time.Hour)); err == nil || !strings.Contains(err.Error(), "res_a.json") {
+			t.Errorf("got %v", err)
+		}
+		if why := expired(t, s, "res_b"); why == "" {
+			t.Error("the other result is still there")
+		}
+	})
 }

@@ -55,8 +55,8 @@ func failed(err error) error {
 			Message: "this result is no longer stored: " + gone.Entry.Reason + "; call " + string(gone.Entry.Tool) + " again if you need it"}
 	case errors.As(err, &corrupt):
 		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_corrupted", Cause: err,
-			Message: "this result was changed on the disk since it was stored, so it cannot be read: call its tool again if that is safe"}
+			Message: "this result was changed since it was stored, so it cannot be read: call its tool again if that is safe"}
 	}
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_unavailable", Cause: err,
-		Message: "this result cannot be read from the disk now: try again later"}
+		Message: "this result cannot be read now: try again later"}
 }

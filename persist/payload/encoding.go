@@ -3,18 +3,15 @@ package payload
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
 )
 
 // The header of a payload's file: what it is, and how the rest is written.
@@ -36,32 +33,12 @@ func newEncoder() any {
 	return e
 }
 
-// write writes raw to path in one step, and returns how much that takes on the disk, where it is then.
-func (s *Store) write(path, digest string, raw []byte) (stored int64, err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+// encode writes the payload's file of raw to f.
+func (s *Store) encode(ctx context.Context, f io.Writer, digest string, raw []byte) (size int64, err error) {
+	if err := enter(ctx, s.packing); err != nil {
 		return 0, err
 	}
-	f, err := os.CreateTemp(dir, statefile.Unfinished+"*") // with mode 0600
-	if err != nil {
-		return 0, err
-	}
-	stored, err = s.encode(f, digest, raw)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return 0, errors.Join(err, os.Remove(f.Name()))
-	}
-	// The directory itself may be new, too.
-	return stored, errors.Join(statefile.SyncDir(dir), statefile.SyncDir(s.bytes()))
-}
-
-// encode writes the file of raw to f.
-func (s *Store) encode(f io.Writer, digest string, raw []byte) (size int64, err error) {
+	defer func() { <-s.packing }()
 	count := &counter{to: f}
 	out := bufio.NewWriterSize(count, 64<<10)
 	header, to := plainHeader, io.Writer(out)
@@ -73,8 +50,6 @@ func (s *Store) encode(f io.Writer, digest string, raw []byte) (size int64, err 
 	if _, err := out.WriteString(header); err != nil {
 		return 0, err
 	}
-	s.packing <- struct{}{}
-	defer func() { <-s.packing }()
 	e := s.encoders.Get().(*zstd.Encoder)
 	defer s.encoders.Put(e)
 	e.Reset(to)
@@ -104,37 +79,67 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// enter takes a place in a room, which its caller gives back.
+func enter(ctx context.Context, room chan struct{}) error {
+	select {
+	case room <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // load returns the payload of e, or a *CorruptError.
-func (s *Store) load(e Entry) ([]byte, error) {
+func (s *Store) load(ctx context.Context, e Entry) ([]byte, error) {
 	raw := bytes.NewBuffer(make([]byte, 0, int(e.Size)+bytes.MinRead)) // so that it does not grow
-	if err := s.copyTo(raw, e); err != nil {
+	if err := s.copyTo(ctx, raw, e); err != nil {
 		return nil, err
 	}
 	return raw.Bytes(), nil
 }
 
 // sound reports whether the payload of e is stored as it should be. It takes little memory.
-func (s *Store) sound(e Entry) bool {
-	s.packing <- struct{}{}
+func (s *Store) sound(ctx context.Context, e Entry) bool {
+	if enter(ctx, s.packing) != nil {
+		return false
+	}
 	defer func() { <-s.packing }()
-	return s.copyTo(io.Discard, e) == nil
+	return s.copyTo(ctx, io.Discard, e) == nil
 }
 
 // copyTo writes the payload of e to to. With an error, which may be a *CorruptError, that is not what was stored.
-func (s *Store) copyTo(to io.Writer, e Entry) error {
-	path := s.payloadFile(e.Digest)
-	f, err := os.Open(path)
+func (s *Store) copyTo(ctx context.Context, to io.Writer, e Entry) error {
+	key := s.payloadKey(e)
+	f, err := s.place.open(ctx, key)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return &CorruptError{path, errors.New("the file is gone")}
+			return &CorruptError{s.at(key), errors.New("the file is gone")}
 		}
 		return fmt.Errorf("read a stored result: %w", err)
 	}
 	defer f.Close()
-	if err := s.decode(to, f, e); err != nil {
-		return &CorruptError{path, err}
+	from := &reads{from: f}
+	if err := s.decode(to, from, e); err != nil {
+		if from.err != nil { // what came so far says nothing of the rest
+			return fmt.Errorf("read a stored result: %w", from.err)
+		}
+		return &CorruptError{s.at(key), err}
 	}
 	return nil
+}
+
+// reads remembers why nothing more could be read.
+type reads struct {
+	from io.Reader
+	err  error // but for io.EOF
+}
+
+func (r *reads) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
 }
 
 // decode writes what the file f of e holds to to: at most one byte more than e.Size, whatever the file says.
