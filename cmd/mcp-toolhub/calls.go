@@ -15,15 +15,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
 const callsHelp = `Look up calls: what was called, by whom, how it ended, and why.
 
-Calls are read from the record store in the state directory, records.db, which is brought up
-to date with the journal first. No hub has to run, and any number may.`
+Calls are read from the record store, which is brought up to date with the journal first:
+records.db in the state directory, or the PostgreSQL database that persist.store of the config
+names. No hub has to run, and any number may.`
 
 const callsTimes = `
 Times are 2h, 3d, "2 hours ago", today, yesterday, monday, 09:30, 2026-11-22 or
@@ -123,20 +126,40 @@ func (c *callsCmd) query() (q store.Query, filter *events.Filter, err error) {
 	return q, filter, nil
 }
 
-// open opens the store of the state directory, and brings it up to date. What it has is read also where that cannot be done.
+// open opens the record store, and brings it up to date. What it has is read also where that cannot be done.
 func (c *callsCmd) open(ctx context.Context) (s store.Store, journal string, err error) {
-	state, err := c.findState()
+	from, err := c.kept()
 	if err != nil {
 		return nil, "", err
 	}
-	journal = filepath.Join(state, "journal")
-	if s, err = openRecords(state)(ctx); err != nil {
+	journal = from.Journal.Dir
+	if s, err = openRecords(from)(ctx); err != nil {
 		return nil, "", failed(err)
 	}
 	if err := store.FillUp(ctx, s, journal); err != nil {
 		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
 	}
 	return s, journal, nil
+}
+
+// kept says where the records are: as the config does that serve would take, otherwise in the state directory.
+func (c *callsCmd) kept() (*config.Settings, error) {
+	found, _ := c.find() // none: what is in the state directory needs no config
+	for _, f := range found {
+		s, err := c.read(f)
+		switch {
+		case err == nil:
+			return s, nil
+		case errors.As(err, new(*config.UntrustedError)):
+			continue
+		case c.configPath != "":
+			return nil, err
+		}
+		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the config cannot be read, so calls are looked up in the state directory:", err)
+		break
+	}
+	state, err := c.findState()
+	return &config.Settings{StateDir: state, Store: config.StoreSQLite, Journal: persist.JournalConfig{Dir: filepath.Join(state, "journal")}}, err
 }
 
 // findCalls returns the calls that the query and the filter mean.

@@ -182,12 +182,12 @@ func (d *doctorCmd) declared(s *config.Settings) error {
 
 // records diagnoses the record store, where there is anything to store: it is brought up to date with the journal.
 func (d *doctorCmd) records(ctx context.Context, s *config.Settings) {
-	if _, err := os.Stat(s.Journal.Dir); err != nil || !s.Store {
+	if _, err := os.Stat(s.Journal.Dir); err != nil || s.Store == config.StoreOff {
 		return
 	}
 	d.title("records")
 	began := time.Now()
-	records, err := openRecords(s.StateDir)(ctx)
+	records, err := openRecords(s)(ctx)
 	if err == nil {
 		err = errors.Join(store.FillUp(ctx, records, s.Journal.Dir), records.Close())
 	}

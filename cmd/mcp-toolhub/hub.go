@@ -103,8 +103,8 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 	}
 	warnOfMode(logger, s)
 	journal := s.Journal
-	if s.Store {
-		h.records = store.NewFiller(openRecords(s.StateDir), journal.Dir, s.Records, logger)
+	if s.Store != config.StoreOff {
+		h.records = store.NewFiller(openRecords(s), journal.Dir, s.Records, logger)
 		journal.Kept = h.records
 		h.chains = newKeeper(s.StateDir, journal.Dir)
 	}
@@ -146,10 +146,13 @@ func (h *hub) fillRecords() (stop func()) {
 	}
 }
 
-// openRecords opens the record store of a state directory.
-func openRecords(state string) func(context.Context) (store.Store, error) {
+// openRecords opens the record store of the settings.
+func openRecords(s *config.Settings) func(context.Context) (store.Store, error) {
 	return func(ctx context.Context) (store.Store, error) {
-		return store.OpenSQLite(ctx, filepath.Join(state, store.FileName))
+		if s.Store != config.StoreSQLite && s.Store != config.StoreOff {
+			return store.OpenPostgres(ctx, s.Store, s.Journal.Dir)
+		}
+		return store.OpenSQLite(ctx, filepath.Join(s.StateDir, store.FileName))
 	}
 }
 

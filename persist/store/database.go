@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -19,10 +21,14 @@ var errMoved = errors.New("the file was moved or removed")
 // batchBytes is how many bytes of lines one transaction takes in at most, but for the last line.
 const batchBytes = 1 << 20
 
+// fillWithin bounds one transaction that takes lines in. Half of it is for the lines, so that a slow connection does not keep it from its end.
+const fillWithin = time.Minute
+
 // database is a Store in a database. Its SQL is what SQLite and PostgreSQL have in common; the rest is in the dialect.
 type database struct {
-	db   *sql.DB
-	path string
+	db      *sql.DB
+	path    string // or the URL without secrets
+	journal string // begins the names of the files of the one journal that this store is filled from
 	dialect
 	moved func() bool // the open database is no longer the one of its name
 
@@ -33,13 +39,13 @@ type database struct {
 }
 
 // newDatabase brings the schema up to date.
-func newDatabase(ctx context.Context, db *sql.DB, d dialect) (*database, error) {
-	if err := migrate(ctx, db, d); err != nil {
+func newDatabase(ctx context.Context, db *sql.DB, path, journal string, d dialect) (*database, error) {
+	if err := d.migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	s := &database{db: db, dialect: d, moved: func() bool { return false }}
+	s := &database{db: db, path: path, journal: journal, dialect: d, moved: func() bool { return false }}
 	var err error
-	s.read, err = readSizes(ctx, db)
+	s.read, err = s.readSizes(ctx, db)
 	return s, err
 }
 
@@ -64,7 +70,7 @@ func (s *database) Fill(ctx context.Context, dir string) (more bool, err error) 
 		return false, nil
 	}
 	if more, err = s.fill(ctx, dir); err != nil {
-		return false, fmt.Errorf("write the record store %q: %w%s", s.path, err, advice(err))
+		return false, fmt.Errorf("write the record store %q: %w%s", s.path, err, s.advice(err))
 	}
 	return more, nil
 }
@@ -80,12 +86,15 @@ func FillUp(ctx context.Context, s Store, dir string) error {
 
 // fill is one transaction of Fill. more says that there may be more to take in.
 func (s *database) fill(ctx context.Context, dir string) (more bool, err error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, fillWithin)
+	defer cancel()
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer tx.Rollback() // does nothing after the commit
-	read, err := readSizes(ctx, tx)
+	read, err := s.readSizes(ctx, tx)
 	if err != nil {
 		return false, err
 	}
@@ -93,9 +102,9 @@ func (s *database) fill(ctx context.Context, dir string) (more bool, err error) 
 	f := filling{tx: tx, dialect: &s.dialect, prepared: make(map[string]*sql.Stmt), deferred: make(map[string]int64)}
 	bytes := 0
 	readErr := persist.NewLines(dir, read, func(line json.RawMessage) bool {
-		f.take(line)
+		f.take(ctx, line)
 		bytes += len(line)
-		more = bytes >= batchBytes
+		more = bytes >= batchBytes || time.Since(began) > fillWithin/2
 		return f.err == nil && !more
 	})
 	if f.err != nil {
@@ -103,12 +112,12 @@ func (s *database) fill(ctx context.Context, dir string) (more bool, err error) 
 	}
 	for name := range before {
 		if _, ok := read[name]; !ok {
-			f.exec("DELETE FROM files WHERE name = $1", name)
+			f.exec(ctx, "DELETE FROM files WHERE name = $1", s.journal+name)
 		}
 	}
 	for name, size := range read {
 		if before[name] != size {
-			f.exec("INSERT INTO files (name, size) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET size = excluded.size", name, size)
+			f.exec(ctx, "INSERT INTO files (name, size) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET size = excluded.size", s.journal+name, size)
 		}
 	}
 	if err := errors.Join(f.err, readErr); err != nil {
@@ -124,7 +133,7 @@ func (s *database) fill(ctx context.Context, dir string) (more bool, err error) 
 }
 
 // readSizes returns how far each journal file was read.
-func readSizes(ctx context.Context, db interface {
+func (s *database) readSizes(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }) (map[string]int64, error) {
 	rows, err := db.QueryContext(ctx, "SELECT name, size FROM files")
@@ -139,14 +148,16 @@ func readSizes(ctx context.Context, db interface {
 		if err := rows.Scan(&name, &size); err != nil {
 			return nil, err
 		}
-		all[name] = size
+		if name, ours := strings.CutPrefix(name, s.journal); ours {
+			all[name] = size
+		}
 	}
 	return all, rows.Err()
 }
 
 // filling is one transaction that takes lines in. After an error it does nothing more.
 type filling struct {
-	tx *sql.Tx // which ends with its context
+	tx *sql.Tx
 	*dialect
 	prepared map[string]*sql.Stmt
 	deferred map[string]int64 // what deferredBy returned, by surface
@@ -154,59 +165,59 @@ type filling struct {
 }
 
 // take takes a line in. What is no record that the store knows is kept as a line of no call.
-func (f *filling) take(text json.RawMessage) {
+func (f *filling) take(ctx context.Context, text json.RawMessage) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
 		l = line{} // of a later version
 	}
 	switch {
 	case l.Object == persist.ObjectStanding && l.Key != "":
-		f.exec("INSERT INTO standing (id, line) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", l.Key, string(text))
+		f.exec(ctx, "INSERT INTO standing (id, line) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", l.Key, string(text))
 	case l.Invocation == "":
-		f.exec("INSERT INTO lines (seq, ends, line) VALUES (NULL, $1, $2)", false, string(text))
+		f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES (NULL, $1, $2)", false, string(text))
 	default:
-		f.call(&l, text)
+		f.call(ctx, &l, text)
 	}
 }
 
 // call takes in a line of a call.
-func (f *filling) call(l *line, text json.RawMessage) {
+func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 	c := l.call()
 	var seq int64
 	var ended sql.NullInt64
-	err := f.row("SELECT seq, ended FROM invocations WHERE id = $1", string(l.Invocation)).Scan(&seq, &ended)
+	err := f.row(ctx, "SELECT seq, ended FROM invocations WHERE id = $1", string(l.Invocation)).Scan(&seq, &ended)
 	switch {
 	case f.err != nil:
 		return
 	case errors.Is(err, sql.ErrNoRows):
-		f.err = f.row(`INSERT INTO invocations (id, created, deferred, ended, tool, server, actor, client, profile, status, class)
+		f.err = f.row(ctx, `INSERT INTO invocations (id, created, deferred, ended, tool, server, actor, client, profile, status, class)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING seq`,
-			append([]any{string(c.ID), c.Created.UnixMicro(), f.deferredBy(l)}, c.columns()...)...).Scan(&seq)
+			append([]any{string(c.ID), c.Created.UnixMicro(), f.deferredBy(ctx, l)}, c.columns()...)...).Scan(&seq)
 	case err != nil:
 		f.err = err
 	case l.isCall() && ended.Valid:
 		return // a call ends once
 	case l.isCall() || l.Object == tool.ObjectInvocation:
-		f.exec(`UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
+		f.exec(ctx, `UPDATE invocations SET ended = $1, tool = $2, server = $3, actor = $4, client = $5, profile = $6, status = $7,
 			class = $8, created = $9 WHERE seq = $10`, append(c.columns(), c.Created.UnixMicro(), seq)...)
 		if l.isCall() && l.EndedUS != nil && l.From == 0 { // it has all that the lines before have
-			f.exec("DELETE FROM lines WHERE seq = $1", seq)
+			f.exec(ctx, "DELETE FROM lines WHERE seq = $1", seq)
 		}
 	case c.Class != "":
-		f.exec("UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
+		f.exec(ctx, "UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
 	}
 	if kept := l.kept(text); kept > 0 {
-		f.exec("UPDATE invocations SET kept = kept + $1 WHERE seq = $2", kept, seq)
+		f.exec(ctx, "UPDATE invocations SET kept = kept + $1 WHERE seq = $2", kept, seq)
 	}
-	f.exec("INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
+	f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
 	if l.ends() {
-		f.exec(f.indexes, seq, l.text())
+		f.exec(ctx, f.indexes, seq, f.document(l.text()))
 	}
 }
 
 // deferredBy returns how many tokens of tools the caller's list deferred, so that its model did not read them before it made the call. It
 // is 0 for a call that another call made, such as a member of a batch.
-func (f *filling) deferredBy(l *line) int64 {
+func (f *filling) deferredBy(ctx context.Context, l *line) int64 {
 	if l.Surface == "" || l.Parent != "" {
 		return 0
 	}
@@ -214,7 +225,7 @@ func (f *filling) deferredBy(l *line) int64 {
 		return tokens
 	}
 	var text string
-	if err := f.row("SELECT line FROM standing WHERE id = $1", l.Surface).Scan(&text); err != nil {
+	if err := f.row(ctx, "SELECT line FROM standing WHERE id = $1", l.Surface).Scan(&text); err != nil {
 		if !errors.Is(err, sql.ErrNoRows) {
 			f.err = err
 		}
@@ -248,28 +259,38 @@ func (c *Call) columns() []any {
 	return []any{ended, c.Tool, c.Server, c.Actor, c.Client, c.Profile, string(c.Status), c.Class}
 }
 
-func (f *filling) exec(query string, args ...any) {
-	if st := f.prepare(query); st != nil {
-		_, f.err = st.Exec(args...)
+func (f *filling) exec(ctx context.Context, query string, args ...any) {
+	if st := f.prepare(ctx, query); st != nil {
+		_, f.err = st.ExecContext(ctx, storable(args)...)
 	}
 }
 
-func (f *filling) row(query string, args ...any) scanner {
-	if st := f.prepare(query); st != nil {
-		return st.QueryRow(args...)
+func (f *filling) row(ctx context.Context, query string, args ...any) scanner {
+	if st := f.prepare(ctx, query); st != nil {
+		return st.QueryRowContext(ctx, storable(args)...)
 	}
 	return failedRow{f.err}
 }
 
+// storable makes texts such as every database takes: UTF-8 without zero bytes.
+func storable(args []any) []any {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "\ufffd")
+		}
+	}
+	return args
+}
+
 // prepare returns the statement of the query; nil after an error.
-func (f *filling) prepare(query string) *sql.Stmt {
+func (f *filling) prepare(ctx context.Context, query string) *sql.Stmt {
 	if f.err != nil {
 		return nil
 	}
 	if st := f.prepared[query]; st != nil {
 		return st
 	}
-	st, err := f.tx.Prepare(query) // the transaction closes it
+	st, err := f.tx.PrepareContext(ctx, query) // the transaction closes it
 	if err != nil {
 		f.err = err
 		return nil

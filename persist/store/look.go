@@ -71,7 +71,7 @@ func limited(q Query) string {
 func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
 	sel, order := s.selectCalls(q, ""), " ORDER BY i.created DESC, i.seq DESC"
 	if q.Text != "" {
-		order = " ORDER BY w.rowid DESC"
+		order = " ORDER BY " + s.newest
 		if few, err := s.few(ctx, q); err != nil {
 			return nil, err
 		} else if few {
@@ -101,7 +101,7 @@ func (s *database) few(ctx context.Context, q Query) (bool, error) {
 		return false, nil
 	}
 	n := 0
-	err := s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (%s LIMIT %d) AS some", sel.sql("1", ""), most), sel.args...).Scan(&n)
+	err := s.db.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (%s LIMIT %d) AS passing", sel.sql("1", ""), most), sel.args...).Scan(&n)
 	return n < most, s.cannotRead(err)
 }
 
@@ -232,7 +232,7 @@ func (s *database) cannotRead(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("read the record store %q: %w%s", s.path, err, advice(err))
+	return fmt.Errorf("read the record store %q: %w%s", s.path, err, s.advice(err))
 }
 
 // scanCall reads callColumns and what comes after them.

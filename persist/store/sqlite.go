@@ -3,15 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite" // registers the driver "sqlite", too
@@ -23,21 +20,6 @@ const FileName = "records.db"
 
 // FileNames are all that belong to it.
 func FileNames() []string { return []string{FileName, FileName + "-wal", FileName + "-shm"} }
-
-//go:embed migrations
-var migrations embed.FS
-
-// dialect is what differs between databases.
-type dialect struct {
-	goose   goose.Dialect
-	folder  string                   // of the migrations
-	found   string                   // the calls i, in FROM, in whose words ? occurs
-	among   string                   // the same, where few calls are to be looked at
-	indexes string                   // adds the words of a call: seq, text
-	forgets string                   // removes the words of the calls up to a seq
-	size    string                   // queries the bytes in use
-	words   func(text string) string // writes the words that are looked for
-}
 
 // OpenSQLite opens the store in the file at path. It creates the file if need be, for this user alone.
 func OpenSQLite(ctx context.Context, path string) (Store, error) {
@@ -69,15 +51,17 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	}
 	db.SetMaxOpenConns(2) // each has a cache of its own
 	db.SetMaxIdleConns(1)
-	s, err := newDatabase(ctx, db, dialect{goose: goose.DialectSQLite3, folder: "migrations/sqlite",
+	s, err := newDatabase(ctx, db, path, "", dialect{goose: goose.DialectSQLite3, folder: "migrations/sqlite",
 		found:   "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH ?", // which keeps the words outside
 		among:   "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH ?",
-		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", forgets: "DELETE FROM words WHERE rowid <= ?", words: matchAll,
-		size: "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"})
+		newest:  "w.rowid DESC",
+		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", forgets: "DELETE FROM words WHERE rowid <= ?",
+		document: func(text string) string { return text }, words: matchAll,
+		size:   "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
+		others: func(err error) bool { return code(err) == sqlite3.SQLITE_ERROR || code(err) == sqlite3.SQLITE_BUSY }, advice: advice})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	s.path = path
 	opened, err := os.Stat(path)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -89,33 +73,6 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	return s, nil
 }
 
-// migrate brings the schema up to this version.
-func migrate(ctx context.Context, db *sql.DB, d dialect) error {
-	steps, err := fs.Sub(migrations, d.folder)
-	if err != nil {
-		return err
-	}
-	for began := time.Now(); ; {
-		p, err := goose.NewProvider(d.goose, db, steps)
-		if err != nil {
-			return err
-		}
-		_, err = p.Up(ctx)
-		mayBeOthers := code(err) == sqlite3.SQLITE_ERROR || code(err) == sqlite3.SQLITE_BUSY // who do the same at the same time
-		if !mayBeOthers || time.Since(began) >= waitForOthers {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// waitForOthers bounds the wait for other processes that write.
-const waitForOthers = 2 * time.Second
-
 // code returns the primary result code of SQLite; 0 where err is none of its errors.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -124,26 +81,14 @@ func code(err error) int {
 	return 0
 }
 
-// matchAll writes the query of FTS5 that all words of text occur, in any order. What stands in quotes occurs as it stands there, and
-// a word with * at its end is the beginning of one.
+// matchAll writes the query of FTS5 that all phrases of text occur.
 func matchAll(text string) string {
 	var all []string
-	for i, part := range strings.Split(text, `"`) {
-		words := []string{part}
-		if i%2 == 0 {
-			words = strings.Fields(part)
+	for phrase, begins := range phrases(text) {
+		if phrase = `"` + phrase + `"`; begins {
+			phrase += "*"
 		}
-		for _, w := range words {
-			bare, begins := strings.CutSuffix(w, "*")
-			if strings.TrimSpace(bare) == "" {
-				continue
-			}
-			w = `"` + bare + `"`
-			if begins {
-				w += "*"
-			}
-			all = append(all, w)
-		}
+		all = append(all, phrase)
 	}
 	return strings.Join(all, " ")
 }

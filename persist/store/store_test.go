@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store/storetest"
 )
 
 // stores are all kinds of stores. Each test runs with each; the function opens the same store again, too.
@@ -31,6 +33,29 @@ var stores = map[string]func(t testing.TB, dir string) store.Store{
 		t.Cleanup(func() { s.Close() })
 		return s
 	},
+	"postgres": func(t testing.TB, dir string) store.Store {
+		s, err := store.OpenPostgres(t.Context(), databaseIn(t, dir), filepath.Join(dir, "journal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	},
+}
+
+// databaseIn returns the database of PostgreSQL that belongs to dir.
+func databaseIn(t testing.TB, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "database")
+	url, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		url = []byte(storetest.Database(t))
+		err = os.WriteFile(path, url, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(url)
 }
 
 // withStores runs a test with each kind of store, and a journal.

@@ -16,13 +16,15 @@ func (s *database) Trim(ctx context.Context, bounds persist.RecordsConfig) (more
 	s.filling.Lock()
 	defer s.filling.Unlock()
 	if more, err = s.trim(ctx, bounds); err != nil {
-		return false, fmt.Errorf("remove old calls from the record store %q: %w%s", s.path, err, advice(err))
+		return false, fmt.Errorf("remove old calls from the record store %q: %w%s", s.path, err, s.advice(err))
 	}
 	return more, nil
 }
 
 // trim is one transaction of Trim.
 func (s *database) trim(ctx context.Context, bounds persist.RecordsConfig) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, fillWithin)
+	defer cancel()
 	var bytes, calls, last int64
 	if err := s.db.QueryRowContext(ctx, s.size).Scan(&bytes); err != nil {
 		return false, err
@@ -33,7 +35,7 @@ func (s *database) trim(ctx context.Context, bounds persist.RecordsConfig) (more
 		trimCalls, bytes > cmp.Or(bounds.MaxBytes, 4<<30), expired).Scan(&calls, &last); err != nil || calls == 0 {
 		return false, err
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return false, err
 	}

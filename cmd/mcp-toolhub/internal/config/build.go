@@ -42,7 +42,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 		MaxBytes: f.journal.maxBytes, MaxFiles: f.journal.maxFiles, MaxAge: f.journal.maxAge,
 		SyncWithin: f.journal.sync.Or(20 * time.Millisecond),
 	}
-	s.Store, s.Records = f.store != "off", f.records
+	s.Store, s.Records = f.store.Or(StoreSQLite), f.records
 	r.origins = append(s.Upstream.IDs(), toolsets()...)
 	s.Stored = payload.Config{Dir: cmp.Or(r.vars.path(f.stored.dir.Value), filepath.Join(state, "results")), Key: f.stored.key,
 		MaxAge: f.stored.maxAge, MaxBytes: f.stored.maxBytes}

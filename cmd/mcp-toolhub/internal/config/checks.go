@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -162,3 +163,56 @@ func (secret) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
 }
 
 func (secret) Schema() shape.Schema { return shape.Schema{"type": "string", "pattern": `\$\{`} }
+
+// recordStore is persist.store. A password in it must come from outside of the file.
+type recordStore struct{}
+
+func (recordStore) Read(r *shape.Reader, n *textfile.Node) (string, bool) {
+	known := []string{StoreSQLite, StoreOff}
+	if n.Kind != textfile.Text {
+		r.Expected(n, "a string", "write sqlite, off or postgres://USER@HOST/DATABASE")
+		return "", false
+	}
+	if slices.Contains(known, n.Text) {
+		return n.Text, true
+	}
+	e, ok := r.Expand(n.Position, n.Text, true)
+	if !ok {
+		return "", false
+	}
+	u, err := url.Parse(e.Text)
+	if err == nil && u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		r.Fault(n.Position, "is neither sqlite nor off nor a URL that begins with postgres://", textfile.DidYouMean(n.Text, known,
+			"write postgres://USER@HOST/DATABASE"))
+		return "", false
+	}
+	if err != nil {
+		r.Fault(n.Position, "is not a URL", "write postgres://USER@HOST/DATABASE; in a password, / @ : ? # and % are %2F %40 %3A %3F %23 and %25")
+		return "", false
+	}
+	password, _ := u.User.Password()
+	if u.Query().Has("password") || password != "" && (e.FromFile || holdsPassword(n.Text)) {
+		r.Fault(n.Position, "a password that stands in the file",
+			"keep it elsewhere: give it before the @ by reference, ${env:NAME} or ${file:path}, or in PGPASSWORD")
+		return "", false
+	}
+	return e.Text, true
+}
+
+// reference matches a reference in a text that has no faults.
+var reference = regexp.MustCompile(`\$\{[^}]*\}`)
+
+// holdsPassword reports whether a part of the password stands in the text of a URL itself.
+func holdsPassword(text string) bool {
+	u, err := url.Parse(reference.ReplaceAllString(text, ""))
+	if err != nil {
+		return true
+	}
+	password, _ := u.User.Password()
+	return password != ""
+}
+
+func (recordStore) Schema() shape.Schema {
+	return shape.Schema{"anyOf": []shape.Schema{{"type": "string", "enum": []string{StoreSQLite, StoreOff}},
+		{"type": "string", "pattern": `^postgres(ql)?://|\$\{`}}}
+}

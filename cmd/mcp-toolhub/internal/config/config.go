@@ -48,7 +48,7 @@ type Settings struct {
 	Results     limit.Config        // of every profile
 	Stored      payload.Config
 	Journal     persist.JournalConfig
-	Store       bool // the hub keeps the store of records up to date
+	Store       string // of records: StoreSQLite, StoreOff, or the URL of a PostgreSQL database
 	Records     persist.RecordsConfig
 	BatchListed bool               // the tool for several calls is listed also where nothing is deferred
 	Code        code.Config        // Run.Runner is left to cmd
@@ -86,6 +86,12 @@ type Settings struct {
 	// Digests are the SHA-256 of each file that was read, by its absolute path.
 	Digests map[string]string
 }
+
+// What Store may be besides a URL.
+const (
+	StoreSQLite = "sqlite" // a file in the state directory
+	StoreOff    = "off"    // the hub keeps none up to date; there is the journal alone
+)
 
 // Pattern is a pattern over canonical names that stands in a file.
 type Pattern struct {

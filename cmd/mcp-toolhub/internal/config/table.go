@@ -22,7 +22,7 @@ type file struct {
 	hooks               []shape.Located[configuredHook]
 	journal             journal
 	stored              storedResults
-	store               string
+	store               shape.Located[string]
 	records             persist.RecordsConfig
 }
 
@@ -133,10 +133,11 @@ func fileKeys(r *reader, f *file) []shape.Field {
 		shape.Section("persist", "What the hub keeps on disk.",
 			shape.Section("journal", "The record of every call, as JSON lines.", journalKeys(&f.journal)...),
 			shape.Section("results", "Results that were not sent whole, for clients to read on.", storedResultsKeys(&f.stored)...),
-			shape.Key("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in the state directory "+
-				"up to date, and journal files until that has them. off keeps the journal alone; calls then reads what that still has.",
-				shape.OneOf("sqlite", "off"), &f.store),
-			shape.Section("records", "What records.db keeps.",
+			shape.KeyAt("store", "What the hub keeps beside the journal, for mcp-toolhub calls: sqlite (default) keeps records.db in the state directory "+
+				"up to date, and journal files until that has them. The URL of a PostgreSQL database, postgres://USER@HOST/DATABASE, does so there; "+
+				"many hubs may share it. Its password comes by reference, ${env:NAME} or ${file:path}, or from PGPASSWORD. "+
+				"off keeps the journal alone; calls then reads what that still has.", recordStore{}, &f.store),
+			shape.Section("records", "What the record store keeps.",
 				shape.Key("max_age", `Older calls are removed from it (default "365d").`, keptAge(), &f.records.MaxAge),
 				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB). Beyond that the oldest calls are removed from it.",
 					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),

@@ -48,6 +48,9 @@ func usesOf(f *file, s *Settings) []string {
 	if e := f.deferred.embeddings; e.Present {
 		add("deferred.embeddings: sends descriptions and questions to %s", shownNodes([]*textfile.Node{e.Node.Member("url")}))
 	}
+	if s.Store != StoreSQLite && s.Store != StoreOff {
+		add("persist.store: writes the records of calls to %s", shownNodes([]*textfile.Node{f.store.Node}))
+	}
 	if s.Downstream.HTTP.Listen != "" {
 		add("hub.http: listens on %s", shown(s.Downstream.HTTP.Listen))
 	}

@@ -1,0 +1,48 @@
+-- +goose Up
+CREATE TABLE files (
+  name TEXT PRIMARY KEY, -- the identity of the journal, and the file's name
+  size BIGINT NOT NULL   -- bytes that were read
+);
+
+CREATE TABLE standing (
+  id   TEXT PRIMARY KEY,
+  line TEXT NOT NULL
+);
+
+CREATE TABLE invocations (
+  seq     BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id      TEXT NOT NULL UNIQUE,
+  created BIGINT NOT NULL, -- microseconds since 1970
+  ended   BIGINT,
+  tool    TEXT NOT NULL,
+  server  TEXT NOT NULL,
+  actor   TEXT NOT NULL,
+  client  TEXT NOT NULL,
+  profile TEXT NOT NULL,
+  status  TEXT NOT NULL,
+  class   TEXT NOT NULL,
+  kept     BIGINT NOT NULL DEFAULT 0, -- characters of its result that its caller did not get
+  deferred BIGINT NOT NULL DEFAULT 0  -- tokens of tools that the list of its caller deferred
+);
+CREATE INDEX invocations_created ON invocations (created, seq);
+CREATE INDEX invocations_tool ON invocations (tool, created, seq);
+CREATE INDEX invocations_server ON invocations (server, created, seq);
+CREATE INDEX invocations_actor ON invocations (actor, created, seq);
+CREATE INDEX invocations_client ON invocations (client, created, seq);
+CREATE INDEX invocations_profile ON invocations (profile, created, seq);
+CREATE INDEX invocations_status ON invocations (status, created, seq);
+CREATE INDEX invocations_class ON invocations (class, created, seq);
+
+CREATE TABLE lines (
+  n    BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- in the order in which they came
+  seq  BIGINT,                                          -- of the invocation; none of what belongs to no call
+  ends BOOLEAN NOT NULL,                                -- it is the last one of its call
+  line TEXT NOT NULL
+);
+CREATE INDEX lines_seq ON lines (seq, n);
+
+CREATE TABLE words (
+  seq   BIGINT PRIMARY KEY,
+  words TSVECTOR NOT NULL
+);
+CREATE INDEX words_words ON words USING gin (words);
