@@ -161,7 +161,7 @@ var mayImport = map[string]map[string]string{
 	"deferred/search": {"internal/rawjson": "reads schemas for their words"},
 	"deferred/embed":  {"deferred/search": "is its Meaning", "internal/statefile": "keeps vectors"},
 	"deferred/eval":   {"deferred/search": "is what it measures"},
-	"persist":         {"internal/tool": "the journal holds records", "internal/rawjson": "checks raw members", "internal/statefile": "writes catalogs"},
+	"persist":         {"internal/tool": "the journal holds records", "internal/rawjson": "checks raw members", "internal/statefile": "writes catalogs and the identity"},
 	"persist/limit":   {"internal/tool": "rules are those of surfaces", "internal/glob": "patterns of settings"},
 	"persist/payload": {"internal/tool": "ids and digests of results", "internal/statefile": "writes entries"},
 	"persist/preview": {"internal/rawjson": "reads results as they are written"},
@@ -285,7 +285,7 @@ var mayImport = map[string]map[string]string{
 var onTop = map[string]bool{"cmd/mcp-toolhub": true}
 
 // testOnly are packages that tests alone may import.
-var testOnly = map[string]bool{"upstream/upstreamtest": true}
+var testOnly = map[string]bool{"upstream/upstreamtest": true, "persist/store/storetest": true}
 
 func TestImportDirections(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,7 @@ var mayImportOthers = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/schema"},
 	"modernc.org/sqlite":                       {"persist/store"},
 	"github.com/pressly/goose/v3":              {"persist/store"},
+	"github.com/jackc/pgx/v5":                  {"persist/store"},
 	"github.com/spf13/cobra":                   {"cmd/mcp-toolhub"},
 	"github.com/goccy/go-yaml":                 {"internal/textfile"},
 	"github.com/klauspost/compress":            {"persist/payload"},
