@@ -22,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store/storetest"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -66,7 +67,19 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { checkRecordsBeneath(t, e.WorkDir) }) // after its hubs have ended
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			err := storetest.Missing()
+			if name != "postgres" || err != nil && os.Getenv(storetest.Required) != "" {
+				return false, fmt.Errorf("condition %q: %w", name, err)
+			}
+			return err == nil, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"database": func(ts *testscript.TestScript, _ bool, _ []string) {
+				url := storetest.Database(t)
+				ts.Setenv("DATABASE", url)
+				ts.Setenv("GUARDED", strings.Replace(url, "hub@", "guarded:secret-word@", 1))
+			},
 			"starthub":  scriptStartHub,
 			"stophub":   scriptStopHub,
 			"waitfor":   scriptWaitFor,
@@ -241,7 +254,7 @@ func scriptStartHub(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("starthub cannot be negated: use exec mcp-toolhub serve")
 	}
 	var env []string
-	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR", "HUB_TOKEN", "GORACE"} {
+	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "PATH", "TMPDIR", "HUB_TOKEN", "DATABASE", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	h, err := launch(ts.MkAbs("."), env, args...)

@@ -65,8 +65,14 @@ func Start(t testing.TB) *Server {
 
 func start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{programs: programs(t)}
-	var err error
+	found, err := programs()
+	switch {
+	case err != nil && os.Getenv(Required) != "":
+		t.Fatal(err)
+	case err != nil:
+		t.Skip(err)
+	}
+	s := &Server{programs: found}
 	if s.dir, err = os.MkdirTemp("/tmp", "toolhub-postgres-"); err == nil { // names of sockets are short
 		err = errors.Join(os.Chmod(s.dir, 0o700), giveAway(s.dir))
 	}
@@ -84,22 +90,24 @@ func start(t testing.TB) *Server {
 	return s
 }
 
+// Missing returns nil where PostgreSQL is installed, and otherwise what to do.
+func Missing() error {
+	_, err := programs()
+	return err
+}
+
 // programs returns the directory of initdb and postgres.
-func programs(t testing.TB) string {
-	t.Helper()
+func programs() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	for _, dir := range slices.Concat(filepath.SplitList(os.Getenv("PATH")), found) {
 		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil && runtime.GOOS != "windows" {
 			if _, err := os.Stat(filepath.Join(dir, "postgres")); err == nil {
-				return dir
+				return dir, nil
 			}
 		}
 	}
-	if os.Getenv(Required) != "" {
-		t.Fatal("initdb and postgres are neither in PATH nor in /usr/lib/postgresql: install PostgreSQL (Debian: postgresql)")
-	}
-	t.Skip("PostgreSQL is not tested: initdb and postgres are neither in PATH nor in /usr/lib/postgresql")
-	return ""
+	return "", errors.New("PostgreSQL is not tested: initdb and postgres are neither in PATH nor in /usr/lib/postgresql: " +
+		"install PostgreSQL (Debian: postgresql)")
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
