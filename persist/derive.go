@@ -32,7 +32,8 @@ type derivation struct {
 	ran        []tool.HookID
 	modified   []tool.HookID
 	canceled   *tool.Cancellation
-	persisted  []tool.DecisionID // about the result
+	persisted  []tool.DecisionID // about the result, and artifacts
+	artifacts  []tool.PersistedRef
 	yield      func(json.RawMessage) bool
 	more       bool // yield wants more
 	err        error
@@ -288,15 +289,19 @@ func (c *derivation) cancel(data json.RawMessage, at time.Time) {
 	c.event(tool.EventCancelRequested, at, facts)
 }
 
-// persistence yields a decision about the result, and an event where the result was stored.
+// persistence yields a decision about the result, or an artifact, and an event where that was stored.
 func (c *derivation) persistence(data json.RawMessage, at time.Time) {
 	var d tool.ResultPersistence
 	c.decode(data, &d)
 	id := tool.DecisionID(c.id("dec_"))
 	c.persisted = append(c.persisted, id)
 	c.record(decisionRecord(id, c.Invocation, d, at))
-	if d.Persisted != nil {
-		c.event(tool.EventResultPersisted, at, persistedData(id, c.Invocation, d))
+	if d.Persisted == nil {
+		return
+	}
+	c.event(tool.EventResultPersisted, at, persistedData(id, c.Invocation, d))
+	if d.Persisted.ArtifactID != "" {
+		c.artifacts = append(c.artifacts, *d.Persisted)
 	}
 }
 
@@ -330,7 +335,7 @@ func (c *derivation) end() {
 	at := c.time(*c.EndedUS)
 	r := tool.Result{Head: tool.HeadOf(tool.ObjectResult), ResultID: tool.ResultOf(c.Invocation),
 		InvocationID: c.Invocation, Status: c.Status, IsError: c.Error != nil, Error: c.Error, ModifiedBy: c.modified,
-		Cancellation: c.canceled, Persistence: c.persisted, CreatedAt: at}
+		Cancellation: c.canceled, Persistence: c.persisted, Artifacts: c.artifacts, CreatedAt: at}
 	if c.Result != nil {
 		r.Content, r.StructuredContent, r.ContentRef = c.Result.Content, c.Result.Structured, c.Result.ContentRef
 		r.Summary, r.Output = c.Result.Summary, c.Result.Output
@@ -361,7 +366,7 @@ func (c *derivation) invocation(s tool.Status) {
 		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
 		Profile: c.Profile, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
 		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], Cancellation: c.canceled,
-		Agent: c.Agent, CreatedAt: c.Created, StartedAt: c.started}
+		Artifacts: c.artifacts, Agent: c.Agent, CreatedAt: c.Created, StartedAt: c.started}
 	if c.Agent != nil && c.Agent.Run != "" {
 		r.RuntimeRefs = []string{"toolhub/run:" + c.Agent.Run}
 	}

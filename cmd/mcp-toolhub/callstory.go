@@ -127,7 +127,11 @@ func (t *story) take(object json.RawMessage) error {
 	case tool.ObjectResultPersistence:
 		var r tool.ResultPersistenceRecord
 		err := json.Unmarshal(object, &r)
-		t.step(r.CreatedAt, "large result", persistenceText(&r.ResultPersistence))
+		what := "large result"
+		if r.Persisted != nil && r.Persisted.ArtifactID != "" {
+			what = "artifact"
+		}
+		t.step(r.CreatedAt, what, persistenceText(&r.ResultPersistence))
 		return err
 	case tool.ObjectHook:
 		var r tool.HookRecord
@@ -244,6 +248,9 @@ func (t *story) text() string {
 		}
 		row("content", cmp.Or(string(r.Content), string(r.StructuredContent)))
 		row("reference", r.ContentRef)
+		for _, a := range r.Artifacts {
+			row("artifact", fmt.Sprintf("%s  version %d  %s  %d bytes  sha256 %s  %s", a.Name, a.Version, a.MediaType, a.Size, a.SHA256, a.URI))
+		}
 	}
 	return b.String()
 }

@@ -195,12 +195,17 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 	part("commands", func(p *profiled, c *canceling) {
 		const run, rest = "code.run_command", "declarative.rest"
 		begun := filepath.Join(dir, "begun")
-		runs := p.w.call(run, `{"argv":["sh","-c","touch begun; exec sleep 60"]}`, "")
+		runs := p.w.call(run, `{"argv":["sh","-c","seq 1 30000; touch begun; exec sleep 60"]}`, "")
 		end := c.send(runs)
 		eventually(p.T, "the command runs", func() bool { _, err := os.Stat(begun); return err == nil })
 		c.cancel(runs, end)
 		p.says(run, "supports_cancel", p.status(run) == "canceled")
 		p.says(run, "interrupt_behavior", "cancel")
+		made := false
+		for _, refs := range statedIn(p.T, p.state).results {
+			made = made || len(refs) > 0
+		}
+		p.says(run, "supports_artifacts", made)
 
 		late, rests, said := p.w.call(run, `{"argv":["sleep","60"]}`, token), p.w.call(rest, `{}`, token), make(chan string, 1)
 		go func() { said <- strings.Join(p.w.send(late), " ") }()
@@ -213,6 +218,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		p.says(run, "timeout_ms", 8000*strings.Count(all, `"status":"timed_out"`))
 
 		last := p.w.result("declarative.nap", `{}`, "")
+		p.says("declarative.nap", "supports_artifacts", strings.Contains(last, "toolhub://results/"))
 		p.says("declarative.nap", "timeout_ms", 400*strings.Count(last, `"status":"timed_out"`))
 	})
 	part("own", func(p *profiled, c *canceling) {

@@ -21,7 +21,7 @@ func (h *hub) resultReader() results.Reader {
 // selected and executed."
 func (h *hub) resultExpired(e payload.Entry) {
 	d := tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: int(e.Size), Reason: e.Reason,
-		Persisted: &tool.PersistedRef{URI: tool.ResultURI(e.ID), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType}}
+		Persisted: e.Ref()}
 	records := persist.DecisionRecords(tool.InvocationOf(e.ID), e.Tool, &d, true, *e.Expired)
 	if err := h.journal.Append(context.Background(), records...); err != nil {
 		h.logger.Warn("the journal does not say that a stored result has expired", "result", e.ID, "error", err)

@@ -76,6 +76,7 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 	case source == code.Name && own.code != nil:
 		state.Timeout, state.MaxInlineChars = own.code.Bounds(t.Native)
 		state.Excess, state.Progress = facts.ExcessCut, own.code.Reports(t.Native)
+		state.Artifacts = own.code.MakesArtifacts(t.Native)
 		if own.code.RunsCommands() && t.Name == runCommand {
 			env = own.code.Env()
 		}

@@ -106,6 +106,10 @@ type Reply struct {
 	// can go to another one. Without the call that part is free once Result is garbage.
 	Free func()
 
+	// Artifacts are what the call has made beside its result: they are stored, and the result for the caller names them. They count
+	// for a call that has failed, too.
+	Artifacts []Artifact
+
 	// Class is the class of a Result of the hub's own with isError; "" means execution_failed.
 	Class ErrorClass
 

@@ -127,7 +127,7 @@ func RecordKinds() []RecordKind {
 		{ObjectInputMutation, InputMutationRecord{}, "somebody changed the arguments"},
 		{ObjectHook, HookRecord{}, "a hook has run"},
 		{ObjectProgress, ProgressRecord{}, "the tool reports progress"},
-		{ObjectResultPersistence, ResultPersistenceRecord{}, "a result is too large for its caller, or is never to be kept"},
+		{ObjectResultPersistence, ResultPersistenceRecord{}, "a result is too large for its caller, or is never to be kept; an artifact is stored, or is not"},
 		{ObjectResult, Result{}, "at the end, exactly once"},
 		{ObjectInvocation, Invocation{}, "before it runs, and at the end"},
 	}
@@ -184,6 +184,7 @@ type Invocation struct {
 	HookRefs            []HookID           `json:"hook_refs,omitempty"`
 	StatusTransitions   []StatusTransition `json:"status_transitions,omitempty"`
 	ExternalMappings    []ExternalMapping  `json:"external_mappings,omitempty"`
+	Artifacts           []PersistedRef     `json:"artifact_refs,omitempty"`
 	Cancellation        *Cancellation      `json:"cancellation,omitempty"` // the standard has no member for it
 	CreatedAt           time.Time          `json:"created_at"`
 	StartedAt           *time.Time         `json:"started_at,omitempty"`
@@ -226,7 +227,8 @@ type Result struct {
 	// standard has no member for that.
 	ModifiedBy []HookID `json:"modified_by,omitempty"`
 
-	Persistence []DecisionID `json:"persistence_refs,omitempty"`
+	Persistence []DecisionID   `json:"persistence_refs,omitempty"`
+	Artifacts   []PersistedRef `json:"artifact_refs,omitempty"`
 
 	Error        *Error        `json:"error,omitempty"`
 	Cancellation *Cancellation `json:"cancellation,omitempty"` // the standard has no member for it

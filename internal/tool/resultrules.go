@@ -1,11 +1,16 @@
 package tool
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 )
@@ -13,7 +18,7 @@ import (
 // ResultsServer is reserved: no server can have this id.
 const ResultsServer = "results"
 
-// ResultURI is the URI of a stored result.
+// ResultURI is the URI of a stored result, or of an artifact.
 func ResultURI(id ResultID) string { return "toolhub://" + ResultsServer + "/" + string(id) }
 
 // Strategy is the standard's word for what becomes of a large result.
@@ -39,12 +44,25 @@ type ResultPersistence struct {
 	Reason       string         `json:"reason,omitempty"` // why it is not what was asked for
 }
 
-// PersistedRef names a stored result.
+// PersistedRef names a stored result, or an artifact.
 type PersistedRef struct {
 	URI       string `json:"uri"`
 	SHA256    string `json:"sha256"`
 	Size      int64  `json:"size_bytes"`
 	MediaType string `json:"media_type"`
+
+	// Of an artifact alone. Other bytes under a name that the tool has given its caller before are the next version.
+	ArtifactID ResultID `json:"artifact_id,omitempty"`
+	Name       string   `json:"name,omitempty"`
+	Version    int      `json:"version,omitempty"`
+}
+
+// Artifact is what a call has made beside its result, or what its result names.
+type Artifact struct {
+	Name      string
+	About     string // what it is, for the caller, such as "the whole output, 100000 bytes"
+	MediaType string
+	Bytes     []byte
 }
 
 // ResultPersistenceRecord is the standard's tool_result_persistence.
@@ -57,14 +75,34 @@ type ResultPersistenceRecord struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
+// ResourceContents are the contents of a resource, as MCP has them: text where they are text.
+func ResourceContents(uri, mediaType string, raw []byte) json.RawMessage {
+	out := append([]byte(`{"uri":`), rawjson.Quote(uri)...)
+	out = append(append(out, `,"mimeType":`...), rawjson.Quote(mediaType)...)
+	if IsText(raw) {
+		return append(append(append(out, `,"text":`...), rawjson.Quote(string(raw))...), '}')
+	}
+	out = base64.StdEncoding.AppendEncode(append(out, `,"blob":"`...), raw)
+	return append(out, `"}`...)
+}
+
+// IsText reports whether raw is a text: UTF-8 without NUL.
+func IsText(raw []byte) bool { return utf8.Valid(raw) && bytes.IndexByte(raw, 0) < 0 }
+
 // ResultOf is the id of the one result of an invocation.
 func ResultOf(id InvocationID) ResultID {
 	return ResultID("res_" + strings.TrimPrefix(string(id), "inv_"))
 }
 
-// InvocationOf is the invocation whose result has the id.
+// ArtifactOf is the id of an artifact of an invocation; n counts them from 1.
+func ArtifactOf(id InvocationID, n int) ResultID {
+	return ResultOf(id) + ResultID("."+strconv.Itoa(n))
+}
+
+// InvocationOf is the invocation whose result, or artifact, has the id.
 func InvocationOf(id ResultID) InvocationID {
-	return InvocationID("inv_" + strings.TrimPrefix(string(id), "res_"))
+	rest, _, _ := strings.Cut(strings.TrimPrefix(string(id), "res_"), ".")
+	return InvocationID("inv_" + rest)
 }
 
 // ResultRule says what becomes of the results of a tool.

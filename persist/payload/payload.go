@@ -44,9 +44,21 @@ type Entry struct {
 	Actor     string        `json:"actor_ref"` // who got the result
 	Created   time.Time     `json:"created_at"`
 
+	Name    string `json:"name,omitempty"`    // of an artifact; "" of a result
+	Version int    `json:"version,omitempty"` // of what the tool has given the caller under that name; set by Put
+
 	// Expired is when the payload was removed, and Reason why; nil where it is there.
 	Expired *time.Time `json:"expired_at,omitempty"`
 	Reason  string     `json:"expired_because,omitempty"`
+}
+
+// Ref is what records say of the entry.
+func (e Entry) Ref() *tool.PersistedRef {
+	r := &tool.PersistedRef{URI: tool.ResultURI(e.ID), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType, Name: e.Name, Version: e.Version}
+	if e.Name != "" {
+		r.ArtifactID = e.ID
+	}
+	return r
 }
 
 // ErrUnknown is returned for an id under which nothing is stored.
@@ -138,7 +150,13 @@ func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
 	ctx, cancel := s.within(e.Size)
 	defer cancel()
 	var err error
-	if e.Stored, err = s.keep(ctx, e, raw); err != nil {
+	if e.Name != "" {
+		e.Version, err = s.nextVersion(ctx, e)
+	}
+	if err == nil {
+		e.Stored, err = s.keep(ctx, e, raw)
+	}
+	if err != nil {
 		err = fmt.Errorf("store a result: %w: free space on the disk that holds %q, and make it writable", err, s.place)
 		s.unstored.Store(&err)
 		return e, err
@@ -240,13 +258,18 @@ func (s *Store) Entry(id tool.ResultID) (e Entry, err error) {
 	return e, err
 }
 
-func (s *Store) readEntry(ctx context.Context, key string) (e Entry, err error) {
+// read reads a small object.
+func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
 	f, err := s.place.open(ctx, key)
-	var text []byte
-	if err == nil {
-		text, err = io.ReadAll(f)
-		err = errors.Join(err, f.Close())
+	if err != nil {
+		return nil, err
 	}
+	text, err := io.ReadAll(f)
+	return text, errors.Join(err, f.Close())
+}
+
+func (s *Store) readEntry(ctx context.Context, key string) (e Entry, err error) {
+	text, err := s.read(ctx, key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return e, ErrUnknown
@@ -301,6 +324,7 @@ func (s *Store) fetch(e Entry) (raw []byte, done func(), err error) {
 // isID keeps ids out that could lead elsewhere.
 func isID(id tool.ResultID) bool {
 	rest, ok := strings.CutPrefix(string(id), "res_")
+	rest = strings.Replace(rest, ".", "", 1) // of an artifact
 	return ok && rest != "" && len(rest) <= 64 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
@@ -309,6 +333,7 @@ const (
 	indexPrefix = "index/" // entries
 	gonePrefix  = "gone/"  // entries of expired results
 	bytesPrefix = "bytes/" // payloads
+	namesPrefix = "names/" // versions of artifacts
 
 	entrySuffix = ".json"
 )

@@ -60,6 +60,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.forgetVersions(ctx, now); err != nil {
+		return err
+	}
 	return s.place.list(ctx, bytesPrefix, func(o object) error {
 		if live[o.key] {
 			return nil

@@ -102,6 +102,7 @@ func (f *Facts) ExecutionProfile() ExecutionProfile {
 		Progress:   mcp || f.state.Progress, // what a server reports is passed on
 		Cancel:     f.Interrupt.Value != InterruptBlock,
 		Retries:    false, // the hub calls a tool once, also one that is idempotent
+		Artifacts:  f.state.Artifacts,
 		Background: support == "optional" || support == "required", SandboxProfile: noSandbox,
 		TimeoutMS: f.state.Timeout.Milliseconds(), ExternalMappings: f.ExternalMappings(),
 	}

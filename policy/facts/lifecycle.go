@@ -21,9 +21,10 @@ type State struct {
 	MaxInlineChars int    // of a result that reaches the model as it is; 0: not bounded, or not known
 	Excess         string // what becomes of a longer one: ExcessCut or ExcessRefused; "" where it is not bounded
 
-	Progress bool // a tool of the hub's own reports progress
-	Strict   bool // a call that is not known to be safe has its server alone
-	Apart    bool // each client session has a connection of its own to the server
+	Progress  bool // a tool of the hub's own reports progress
+	Artifacts bool // its calls make artifacts, or what its results name is taken in as such
+	Strict    bool // a call that is not known to be safe has its server alone
+	Apart     bool // each client session has a connection of its own to the server
 
 	Credentials []string // names of the credentials that its origin gets, never the values
 }

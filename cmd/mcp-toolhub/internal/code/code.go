@@ -107,6 +107,9 @@ func (t *Toolset) Catalog() tool.Catalog { return t.catalog }
 // Reports reports whether calls of the tool report progress.
 func (t *Toolset) Reports(native string) bool { return native == search || native == runCommand }
 
+// MakesArtifacts reports whether calls of the tool make artifacts.
+func (t *Toolset) MakesArtifacts(native string) bool { return native == runCommand }
+
 // Bounds are the longest time of a call of the tool, and the most characters of text in its result before it is cut; each 0
 // where it is not bounded by itself.
 func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
@@ -130,6 +133,7 @@ func (t *Toolset) Bounds(native string) (timeout time.Duration, chars int) {
 func (t *Toolset) Execute(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
 	reply := tool.Reply{Mapping: tool.ExternalMapping{Source: Name, ToolName: e.Tool.Native}}
 	a, err := t.call(ctx, e)
+	reply.Artifacts = a.artifacts
 	if err == nil {
 		reply.Result, err = a.encode()
 	}
@@ -165,6 +169,7 @@ type answer struct {
 	note       string // second text block; "" for none
 	structured any
 	isError    bool
+	artifacts  []tool.Artifact
 }
 
 // encode returns the result object of tools/call, without line breaks, as the lines of stdio need it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -62,6 +63,9 @@ func (t *Toolset) Find(name, dir string) (string, error) { return t.bounds.Find(
 // Env are the names of the variables that a command gets. Call it only where RunsCommands.
 func (t *Toolset) Env() []string { return t.bounds.Names() }
 
+// wholeOutput bounds the bytes that are kept of each output of a command, to be stored where the answer has a part of it.
+const wholeOutput = 4 << 20
+
 // ran is the structured content of code.run_command: what is known of a command that has run.
 type ran struct {
 	Program         string         `json:"program"`
@@ -106,12 +110,35 @@ func (t *Toolset) runCommand(ctx context.Context, e *tool.Execution) (answer, er
 	env, secrets := t.bounds.Environment()
 	outcome, err := t.runner.Run(ctx, command.Spec{
 		Program: found.Program, Argv: argv, Dir: found.Dir, Env: env, Timeout: timeout,
-		StdoutLimit: limits.StdoutLimit, StderrLimit: limits.StderrLimit, Progress: command.Report(e.Progress),
+		StdoutLimit: max(limits.StdoutLimit, wholeOutput), StderrLimit: max(limits.StderrLimit, wholeOutput),
+		Progress: command.Report(e.Progress),
 	})
 	if err != nil {
 		return answer{}, runFailure(ctx, argv[0], err)
 	}
-	return t.answerOf(ctx, found, &outcome, secrets)
+	artifacts := wholeOutputs(filepath.Base(argv[0]), &outcome, limits, secrets)
+	outcome.Stdout, outcome.Stderr = outcome.Stdout.Shorter(limits.StdoutLimit), outcome.Stderr.Shorter(limits.StderrLimit)
+	a, err := t.answerOf(ctx, found, &outcome, secrets)
+	a.artifacts = artifacts
+	return a, err
+}
+
+// wholeOutputs are the outputs of which an answer within the limits has a part.
+func wholeOutputs(program string, o *command.Outcome, limits command.Config, secrets []string) (all []tool.Artifact) {
+	add := func(name string, out command.Output, limit int) {
+		if out.Bytes <= int64(limit) {
+			return
+		}
+		a := tool.Artifact{Name: program + name, About: fmt.Sprintf("all of its %d bytes", out.Bytes)}
+		if out.Truncated() {
+			a.About = fmt.Sprintf("%d of its %d bytes, from its beginning and its end", max(limit, wholeOutput), out.Bytes)
+		}
+		a.Bytes, a.MediaType = out.Whole(secrets)
+		all = append(all, a)
+	}
+	add(".stdout", o.Stdout, limits.StdoutLimit)
+	add(".stderr", o.Stderr, limits.StderrLimit)
+	return all
 }
 
 // findCommand finds the program and the directory of a command. A sensitive directory is one that it was permitted for.

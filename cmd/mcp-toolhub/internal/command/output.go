@@ -1,10 +1,13 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
 // Output holds the kept part of one of a command's outputs.
@@ -20,6 +23,35 @@ func (o Output) Truncated() bool { return o.Bytes > int64(len(o.head)+len(o.tail
 // Raw is the whole output, ok false where it was cut.
 func (o Output) Raw() (whole []byte, ok bool) {
 	return append(o.head[:len(o.head):len(o.head)], o.tail...), !o.Truncated()
+}
+
+// Shorter is the output with no more than limit bytes kept: its beginning and its end.
+func (o Output) Shorter(limit int) Output {
+	if len(o.head)+len(o.tail) <= limit {
+		return o
+	}
+	c := newCollector(limit)
+	_, _ = c.Write(o.head) // never fails
+	_, _ = c.Write(o.tail)
+	out := c.output()
+	out.Bytes = o.Bytes
+	return out
+}
+
+// Whole is the output byte for byte, with each of the secrets replaced; where it was cut, as Text has it. mediaType says what it is.
+func (o Output) Whole(secrets []string) (whole []byte, mediaType string) {
+	const text = "text/plain; charset=utf-8"
+	if o.Truncated() {
+		return []byte(o.Text(secrets)), text
+	}
+	whole, _ = o.Raw()
+	for _, s := range secrets {
+		whole = bytes.ReplaceAll(whole, []byte(s), []byte(redacted))
+	}
+	if tool.IsText(whole) {
+		return whole, text
+	}
+	return whole, "application/octet-stream"
 }
 
 // Text is the output for people and models: UTF-8, its beginning and its end where it was cut, and between them how much is
@@ -52,9 +84,12 @@ func (o Output) Text(secrets []string) string {
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", before[:len(before)-n], missing+int64(n+m), after[m:])
 }
 
+// redacted stands in the place of a secret.
+const redacted = "[redacted]"
+
 func redact(text string, secrets []string) string {
 	for _, s := range secrets {
-		text = strings.ReplaceAll(text, s, "[redacted]")
+		text = strings.ReplaceAll(text, s, redacted)
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }

@@ -143,9 +143,7 @@ func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message,
 		f.deps.Logger.Warn("a stored result cannot be read", "result", id, "error", err)
 		return f.failed(ctx, r, err)
 	}
-	out := append([]byte(`{"contents":[{"uri":`), rawjson.Quote(uri)...)
-	out = append(append(out, `,"mimeType":`...), rawjson.Quote(mediaType)...)
-	out = append(append(append(out, `,"text":`...), rawjson.Quote(string(text))...), "}]}"...)
+	out := append(append([]byte(`{"contents":[`), tool.ResourceContents(uri, mediaType, text)...), "]}"...)
 	result, err := f.resultOf(p, answeredRequest{method: m.Method}, &tool.Reply{Result: out})
 	if err != nil {
 		return f.failed(ctx, r, err)

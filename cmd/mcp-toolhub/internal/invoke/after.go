@@ -214,7 +214,7 @@ func (inv *invocation) speak() {
 func (inv *invocation) addText(key string, mark []byte, prefix, text string) {
 	result, err := inv.outcome.Result, error(nil)
 	if content, ok := rawjson.Get(result, "content"); ok && isArray(content) {
-		result, err = rawjson.Set(result, "content", withBlock(content, key, mark, prefix+text))
+		result, err = rawjson.Set(result, "content", withBlock(content, textBlock(prefix+text, key, mark)))
 	} else {
 		var meta []byte
 		if meta, err = rawjson.Set(rawjson.GetObject(result, "_meta"), key, rawjson.Quote(text)); err == nil {
@@ -225,19 +225,6 @@ func (inv *invocation) addText(key string, mark []byte, prefix, text string) {
 		return // it is no JSON object, and whoever sends it finds out
 	}
 	inv.setResult(tool.Reply{Result: result})
-}
-
-// withBlock is an array of content blocks with one more.
-func withBlock(content []byte, key string, mark []byte, text string) json.RawMessage {
-	content = bytes.TrimSpace(content)
-	inside := content[:len(content)-1]
-	out := append(make([]byte, 0, len(content)+len(text)+128), inside...)
-	if len(bytes.TrimSpace(inside)) > 1 {
-		out = append(out, ',')
-	}
-	out = append(append(out, `{"type":"text","text":`...), rawjson.Quote(text)...)
-	out = append(append(append(out, `,"_meta":{`...), rawjson.Quote(key)...), ':')
-	return append(append(out, mark...), "}}]"...)
 }
 
 func isArray(value []byte) bool {

@@ -269,6 +269,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 		inv.record.Answered(reply.Mapping, inv.ended)
 	}
 	if err != nil {
+		inv.reply.Artifacts = reply.Artifacts
 		return becauseOf(ctx, err)
 	}
 	if reply.NeedsInput && !inv.call.suspends() {

@@ -27,7 +27,8 @@ type hooked struct {
 	asked   bool // hooks of permission_request have run
 	decided bool // hooks of permission_decision have run
 
-	kept json.RawMessage // the result as the journal is to keep it; nil for the result itself
+	changed bool            // the result is not what the tool has answered, or is withheld
+	kept    json.RawMessage // the result as the journal is to keep it; nil for the result itself
 }
 
 // hookContext is a text of a hook for the model.
@@ -149,6 +150,7 @@ func (p *Pipeline) applyHook(ctx context.Context, inv *invocation, r *hook.Repor
 	if o.Stop != nil {
 		f := &tool.Failure{Class: tool.ClassHookBlocked, Message: fmt.Sprintf("the hook %q stopped this call, and nothing ran: %s", r.Hook, o.Stop.Reason)}
 		if !r.Event.Before() {
+			h.changed = true
 			f.Message = fmt.Sprintf("the tool has run, and the hook %q withholds its result: %s", r.Hook, o.Stop.Reason)
 		}
 		return f
@@ -236,6 +238,7 @@ func (inv *invocation) changeResult(e hook.Event, result json.RawMessage) {
 		result = line
 	}
 	inv.setResult(tool.Reply{Result: result})
+	inv.hooks.changed = true
 }
 
 // decide is d with what hooks say of permission. They can tighten every decision. They can spare a question only where no rule,

@@ -19,9 +19,13 @@ import (
 func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	native := inv.outcome.Result
 	r, object := p.keptResult(ctx, inv)
+	ours := len(r) > 0 && len(r) == len(native) && &r[0] == &native[0]
+	if len(inv.reply.Artifacts) > 0 && inv.keepArtifacts(&p.opts, ours) {
+		native, r, object = inv.outcome.Result, inv.outcome.Result, inv.outcome.Object
+	}
 	rule := inv.resultRule()
 	if rule.MaxChars > 0 && len(native) > rule.MaxChars {
-		inv.limitResult(&p.opts, rule, r != nil && len(r) == len(native) && &r[0] == &native[0])
+		inv.limitResult(&p.opts, rule, ours)
 	}
 	if r == nil {
 		return nil
@@ -124,33 +128,39 @@ func (x excess) decide(o *Options, result rawjson.Object, ours bool, now time.Ti
 // nothing is lost.
 func (x excess) store(o *Options, native []byte, d *tool.ResultPersistence, said *pieceOfResult, now time.Time) {
 	id := tool.ResultOf(x.id)
-	e := payload.Entry{ID: id, MediaType: "application/json", Tool: x.tool, Actor: x.actor.Ref(), Created: now}
-	var err error
-	if o.Results == nil {
-		err = fmt.Errorf("there is no store")
-	} else {
-		e, err = o.Results.Put(e, native)
-	}
+	e, err := o.put(payload.Entry{ID: id, MediaType: "application/json", Tool: x.tool, Actor: x.actor.Ref(), Created: now}, native)
 	if err != nil {
 		o.Logger.Warn("a large result could not be stored: its caller gets it whole", "invocation", x.id, "tool", x.tool,
 			"bytes", len(native), "error", err)
 		d.Strategy, d.Reason = tool.StrategyInline, "the result could not be stored, so the caller gets it whole: "+err.Error()
 		return
 	}
-	d.Persisted = &tool.PersistedRef{URI: tool.ResultURI(id), SHA256: e.Digest, Size: e.Size, MediaType: e.MediaType}
-	how := fmt.Sprintf("read the resource %s.", d.Persisted.URI)
-	if x.reader != "" {
-		how = fmt.Sprintf("read on with %s and {\"id\":%q}, or %s", x.reader, id, how)
-	}
+	d.Persisted = e.Ref()
 	what := "This is a part of the result"
 	if d.Strategy == tool.StrategyRefOnly {
 		what = "The result is not shown here"
 	}
-	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, how)
-	if v := x.actor.Client.ProtocolVersion; v == "" || v >= linksSince { // older clients refuse a block of an unknown type
-		said.link = fmt.Appendf(nil, `{"type":"resource_link","uri":%q,"name":%q,"description":"The whole result of this call.",`+
-			`"mimeType":%q,"size":%d,"_meta":{"toolhub/sha256":%q}}`, d.Persisted.URI, id, e.MediaType, e.Size, e.Digest)
+	said.text = fmt.Sprintf("%s: all of its %d bytes are stored; %s", what, e.Size, howToRead(id, x.reader))
+	said.link = linkTo(d.Persisted, string(id), "The whole result of this call.", x.actor)
+}
+
+// howToRead says how to read what is stored under the id. reader is the tool of the hub that reads it; "" where none is listed.
+func howToRead(id tool.ResultID, reader tool.Name) string {
+	how := fmt.Sprintf("read the resource %s.", tool.ResultURI(id))
+	if reader != "" {
+		how = fmt.Sprintf("read on with %s and {\"id\":%q}, or %s", reader, id, how)
 	}
+	return how
+}
+
+// linkTo is a content block that links to what is stored; nil for a caller that takes none.
+func linkTo(ref *tool.PersistedRef, name, what string, to tool.Actor) json.RawMessage {
+	if v := to.Client.ProtocolVersion; v != "" && v < linksSince {
+		return nil // older clients refuse a block of an unknown type
+	}
+	return fmt.Appendf(nil, `{"type":"resource_link","uri":%s,"name":%s,"description":%s,"mimeType":%s,"size":%d,`+
+		`"_meta":{"toolhub/sha256":%q}}`, rawjson.Quote(ref.URI), rawjson.Quote(name), rawjson.Quote(what), rawjson.Quote(ref.MediaType),
+		ref.Size, ref.SHA256)
 }
 
 // linksSince is the first protocol revision with resource links in results.

@@ -1,4 +1,5 @@
-// Package results reads stored results for clients: whole, as a resource, and in parts. For a caller that did not get a result it does not exist.
+// Package results reads stored results and artifacts for clients: whole, as a resource, and in parts. For a caller that did not get a
+// result it does not exist.
 package results
 
 import (

@@ -46,7 +46,10 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 	if rules := e.Surface.Results; rules != nil && rules.Usual.MaxChars > 0 {
 		most = min(most, rules.Usual.MaxChars)
 	}
-	err = r.Read(e.Actor, tool.ResultID(q.ID), func(_ payload.Entry, native []byte) error {
+	err = r.Read(e.Actor, tool.ResultID(q.ID), func(of payload.Entry, native []byte) error {
+		if of.Name != "" {
+			native = asResult(of, native)
+		}
 		a, err := slice.Read(ctx, native, q, most-frameChars)
 		if err == nil {
 			reply.Result = answer(a)
@@ -58,6 +61,12 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 			Message: fmt.Sprintf("no result is stored under the id %q: use an id that came in the place of a result", q.ID)}
 	}
 	return reply, refused(err)
+}
+
+// asResult is a result that has an artifact as its only content block.
+func asResult(e payload.Entry, raw []byte) []byte {
+	out := []byte(`{"content":[{"type":"resource","resource":`)
+	return append(append(out, tool.ResourceContents(tool.ResultURI(e.ID), e.MediaType, raw)...), "}]}"...)
 }
 
 // answer writes a page as a result.

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+)
+
+// commandHub is a config with code.run_command, whose answers keep 1000 bytes of output, and callers ann and bob over HTTP.
+func commandHub(more string) string {
+	config := strings.Replace(demoHub(`,"results":{"max_inline_tokens":5000}`+more), `"hub":{`,
+		`"hub":{"toolsets":{"code":{"root":".","run_command":{"stdout_limit":1000}}},`, 1)
+	return strings.Replace(config, `{"demo":{"command":"mcp-toolhub","args":["demo-server"]}}`, `{}`, 1)
+}
+
+// link is a content block that links to an artifact.
+type link struct {
+	Type, Text, URI, Name, Description, MimeType string
+	Size                                         int
+	Meta                                         map[string]any `json:"_meta"`
+}
+
+func (l link) id() tool.ResultID { return tool.ResultID(strings.TrimPrefix(l.URI, tool.ResultURI(""))) }
+
+// linksOf returns the links of a response, and the texts that the hub has added.
+func linksOf(t *testing.T, response string) (links []link, said string) {
+	t.Helper()
+	var m struct{ Result struct{ Content []link } }
+	mustDecode(t, response, &m)
+	for _, c := range m.Result.Content {
+		if c.Type == "resource_link" {
+			links = append(links, c)
+		} else if c.Meta["toolhub/preview"] == true {
+			said += c.Text + "\n"
+		}
+	}
+	return links, said
+}
+
+// lines are the numbers from 1 to n, as seq prints them.
+func lines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintln(&b, i+1)
+	}
+	return b.String()
+}
+
+// stated is what the journal says of artifacts: the references of results and invocations by the invocation, and the decisions.
+type stated struct {
+	results, invocations map[tool.InvocationID][]tool.PersistedRef
+	decisions            map[tool.InvocationID][]tool.ResultPersistenceRecord
+}
+
+func statedIn(t *testing.T, state string) stated {
+	t.Helper()
+	s := stated{make(map[tool.InvocationID][]tool.PersistedRef), make(map[tool.InvocationID][]tool.PersistedRef),
+		make(map[tool.InvocationID][]tool.ResultPersistenceRecord)}
+	err := persist.Read(filepath.Join(state, "journal"), func(object json.RawMessage) bool {
+		var r struct {
+			Object    tool.Object
+			ID        tool.InvocationID   `json:"invocation_id"`
+			EndedAt   *time.Time          `json:"ended_at"`
+			Artifacts []tool.PersistedRef `json:"artifact_refs"`
+		}
+		mustDecode(t, string(object), &r)
+		switch {
+		case r.Object == tool.ObjectResult:
+			s.results[r.ID] = r.Artifacts
+		case r.Object == tool.ObjectInvocation && r.EndedAt != nil:
+			s.invocations[r.ID] = r.Artifacts
+		case r.Object == tool.ObjectResultPersistence:
+			var d tool.ResultPersistenceRecord
+			mustDecode(t, string(object), &d)
+			s.decisions[r.ID] = append(s.decisions[r.ID], d)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestCommandOutputBecomesAnArtifact has code.run_command print more than its answer keeps: all of it can be read, by its caller alone,
+// until it expires, and the records name it.
+func TestCommandOutputBecomesAnArtifact(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	h := startHubIn(t, tokensOfTwo, "hub.json", commandHub(""), "--state-dir", state)
+	var all []link
+	for i, version := range []string{rev2025, rev2026} {
+		ann := wireHTTP(t, h.url+"/mcp", version, headerOf("ann")...).open()
+		bob := wireHTTP(t, h.url+"/mcp", version, headerOf("bob")...).open()
+		run := func(argv string) (link, string) {
+			response := last(ann.send(ann.call("code.run_command", `{"argv":[`+argv+`]}`, "")))
+			links, said := linksOf(t, response)
+			if len(links) != 1 || !strings.Contains(said, " is stored, ") || !strings.Contains(said, `read on with result_read and {"id":"`+string(links[0].id())+`"}`) {
+				t.Fatalf("%s: %d links, %q in %.3000s", argv, len(links), said, response)
+			}
+			all = append(all, links[0])
+			return links[0], said
+		}
+		part := func(w *wire, arguments string) string { return last(w.send(w.call("result_read", arguments, ""))) }
+
+		want := lines(3000 + i)
+		out, said := run(fmt.Sprintf(`"sh","-c","seq 1 %d; exit 3"`, 3000+i))
+		if out.Name != "sh.stdout" || out.MimeType != "text/plain; charset=utf-8" || out.Size != len(want) || out.Meta["toolhub/sha256"] != tool.Digest([]byte(want)) ||
+			!strings.HasPrefix(said, fmt.Sprintf("sh.stdout is stored, all of its %d bytes: ", len(want))) {
+			t.Errorf("%s: %+v, %q", version, out, said)
+		}
+		if got := resourceText(t, last(ann.send(ann.readStored(out.URI)))); got != want {
+			t.Errorf("%s: read %d bytes of %d", version, len(got), len(want))
+		}
+		for arguments, want := range map[string]string{`"lines":"1500-1501"`: `1500\n1501\n`, `"bytes":"5000-5009"`: want[5000:5010], `"grep":"^29.9$"`: "2989", `"count":true`: fmt.Sprint(len(want))} {
+			want = strings.ReplaceAll(want, "\n", `\n`)
+			if got := part(ann, `{"id":"`+string(out.id())+`",`+arguments+`}`); !strings.Contains(got, want) || strings.Contains(got, `"isError":true`) {
+				t.Errorf("%s: %s is %.2000s, want %q", version, arguments, got, want)
+			}
+		}
+		if got := last(bob.send(bob.readStored(out.URI))) + part(bob, `{"id":"`+string(out.id())+`"}`); strings.Contains(got, "1500") ||
+			!strings.Contains(got, "is not found") || !strings.Contains(got, "unknown_result") {
+			t.Errorf("%s: bob got %.2000s", version, got)
+		}
+
+		zeros, _ := run(`"head","-c","2000","/dev/zero"`)
+		var m struct {
+			Result struct{ Contents []struct{ Blob string } }
+		}
+		mustDecode(t, last(ann.send(ann.readStored(zeros.URI))), &m)
+		if raw, err := base64.StdEncoding.DecodeString(m.Result.Contents[0].Blob); err != nil || string(raw) != strings.Repeat("\x00", 2000) ||
+			zeros.MimeType != "application/octet-stream" || zeros.Name != "head.stdout" {
+			t.Errorf("%s: %d bytes, %v of %+v", version, len(raw), err, zeros)
+		}
+		if i > 0 {
+			continue // it costs
+		}
+		large, said := run(`"seq","1","700000"`)
+		want = lines(700_000)
+		got := resourceText(t, last(ann.send(ann.readStored(large.URI))))
+		begin, end, _ := strings.Cut(got, fmt.Sprintf("\n[… %d bytes left out …]\n", len(want)-4<<20))
+		if begin != want[:2<<20] || end != want[len(want)-2<<20:] || !strings.Contains(said, fmt.Sprintf(", 4194304 of its %d bytes, from its beginning and its end: ", len(want))) {
+			t.Errorf("%d and %d bytes, %q", len(begin), len(end), said)
+		}
+	}
+	w := wireHTTP(t, h.url+"/mcp", rev2025, headerOf("ann")...).open()
+	if links, said := linksOf(t, last(w.send(w.call("code.run_command", `{"argv":["seq","1","200"]}`, "")))); len(links) > 0 || said != "" {
+		t.Errorf("the answer has all of an output, and yet %+v, %q", links, said)
+	}
+	for range 2 {
+		links, _ := linksOf(t, last(w.send(w.call("code.run_command", `{"argv":["sh","-c","seq 1 3001"]}`, ""))))
+		all = append(all, links...)
+	}
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	said, versions := statedIn(t, state), ""
+	for _, l := range all {
+		id := tool.InvocationOf(l.id())
+		result, invocation, decisions := said.results[id], said.invocations[id], said.decisions[id]
+		if len(result) != 1 || len(invocation) != 1 || len(decisions) != 1 || decisions[0].Persisted == nil {
+			t.Fatalf("%s: %+v, %+v, %+v", l.Name, result, invocation, decisions)
+		}
+		ref := result[0]
+		if ref != invocation[0] || ref != *decisions[0].Persisted || ref.URI != l.URI || ref.ArtifactID != l.id() || ref.Name != l.Name || ref.MediaType != l.MimeType ||
+			int(ref.Size) != l.Size || ref.SHA256 != l.Meta["toolhub/sha256"] || decisions[0].Strategy != tool.StrategyRefOnly {
+			t.Errorf("%+v is %+v, %+v", l, ref, decisions[0])
+		}
+		versions += fmt.Sprintf("%s %d, ", ref.Name, ref.Version)
+	}
+	if want := "sh.stdout 1, head.stdout 1, seq.stdout 1, sh.stdout 2, head.stdout 1, sh.stdout 2, sh.stdout 2, "; versions != want {
+		t.Errorf("versions are %s, want %s", versions, want)
+	}
+
+	// After 40 days it is gone.
+	file := filepath.Join(state, "results", "index", string(all[0].id())+".json")
+	old := time.Now().Add(-40 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	writeFile(t, file, createdAt.ReplaceAllString(readFile(t, file), `"created_at":"`+old+`"`))
+	h = startHubIn(t, tokensOfTwo, "hub.json", commandHub(""), "--state-dir", state)
+	if err := h.waitFor(regexp.MustCompile("a stored result has expired.*" + regexp.QuoteMeta(string(all[0].id())))); err != nil {
+		t.Fatal(err)
+	}
+	w = wireHTTP(t, h.url+"/mcp", rev2025, headerOf("ann")...).open()
+	if got := last(w.send(w.readStored(all[0].URI))); !strings.Contains(got, "result_expired") {
+		t.Errorf("%.1000s", got)
+	}
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	decisions := statedIn(t, state).decisions[tool.InvocationOf(all[0].id())]
+	if d := decisions[len(decisions)-1]; len(decisions) != 2 || d.Strategy != tool.StrategyDropWithReason || d.Persisted == nil || d.Persisted.Name != "sh.stdout" ||
+		d.Reason != "results are kept for 30 days" {
+		t.Errorf("%+v", decisions)
+	}
+}
+
+// TestArtifactsThatAreNotStored has a file stand where results are stored, hooks that take a result away or change it, and a rule that
+// nothing is kept: each call has its answer, and nothing says that the rest is stored.
+func TestArtifactsThatAreNotStored(t *testing.T) {
+	t.Parallel()
+	const seq = `{"argv":["seq","1","3000"]}`
+	run := func(t *testing.T, h *runningHub, path string) (links []link, said, whole string) {
+		w := wireHTTP(t, h.url+path, rev2025, headerOf("ann")...).open()
+		whole = last(w.send(w.call("code.run_command", seq, "")))
+		links, said = linksOf(t, whole)
+		return links, said, whole
+	}
+	decided := func(t *testing.T, state string) (all []tool.ResultPersistenceRecord) {
+		said := statedIn(t, state)
+		for id, refs := range said.results {
+			if len(refs) > 0 || len(said.invocations[id]) > 0 {
+				t.Errorf("%s has artifacts: %+v", id, refs)
+			}
+			all = append(all, said.decisions[id]...)
+		}
+		return all
+	}
+	t.Run("the disk", func(t *testing.T) {
+		t.Parallel()
+		state := t.TempDir()
+		writeFile(t, filepath.Join(state, "results"), "")
+		h := startHubIn(t, tokensOfTwo, "hub.json", commandHub(""), "--state-dir", state)
+		links, said, whole := run(t, h, "/mcp")
+		if len(links) > 0 || said != "seq.stdout could not be stored.\n" || !strings.Contains(whole, `"status":"succeeded"`) || !strings.Contains(whole, `exit code 0 after`) {
+			t.Errorf("%+v, %q: %.3000s", links, said, whole)
+		}
+		if health, text := h.health(t, headerOf("ann")...); health.Status != "degraded" || !strings.Contains(text, "it could not be stored") {
+			t.Errorf("health is %s", text)
+		}
+		if err := h.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if all := decided(t, state); len(all) != 1 || all[0].Strategy != tool.StrategyDropWithReason || all[0].OriginalSize != len(lines(3000)) ||
+			!strings.HasPrefix(all[0].Reason, `the artifact "seq.stdout" could not be stored: store a result: `) {
+			t.Errorf("%+v", all)
+		}
+	})
+	t.Run("hooks and rules", func(t *testing.T) {
+		t.Parallel()
+		state := t.TempDir()
+		hook := func(event, does string) string {
+			return `{"hooks":[{"event":"` + event + `","shell":"echo '` + strings.ReplaceAll(does, `"`, `\"`) + `'"}]}`
+		}
+		h := startHubIn(t, tokensOfTwo, "hub.json", commandHub(`,"profiles":{
+ "stops":`+hook("post_tool_use", `{"continue":false,"stopReason":"no"}`)+`,
+ "changes":{"hooks":[{"event":"post_tool_use","redact":["2999"]}]},
+ "hides":{"hooks":[{"event":"result_persistence","redact":["2999"]}]},
+ "never":{"results":{"tools":[{"match":"code.run_command","strategy":"never_persist"}]}}}`), "--state-dir", state)
+		for _, profile := range []string{"stops", "changes", "hides", "never"} {
+			links, said, whole := run(t, h, "/mcp/p/"+profile)
+			if len(links) > 0 || strings.Contains(said, "stored") || strings.Contains(whole, "2999") == (profile == "stops" || profile == "changes") {
+				t.Errorf("%s: %+v, %q: %.3000s", profile, links, said, whole)
+			}
+		}
+		if err := h.stop(); err != nil {
+			t.Fatal(err)
+		}
+		reasons := map[string]int{}
+		for _, d := range decided(t, state) {
+			reasons[string(d.Strategy)+d.Reason]++
+		}
+		if len(reasons) != 2 || reasons[`drop_with_reasonthe artifact "seq.stdout" is not stored: the caller does not get the result as the tool has made it`] != 3 ||
+			reasons["never_persist"] != 1 {
+			t.Errorf("the journal says %v", reasons)
+		}
+		if _, err := os.Stat(filepath.Join(state, "results")); err == nil {
+			t.Error("something is stored")
+		}
+	})
+}
