@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -36,7 +35,7 @@ type subject struct {
 }
 
 // entry is a subject with the values that are computed from it alone. It is immutable, and kept from one Update to the next for as long
-// as the catalog holds the same tool or prompt, in the same place.
+// as the catalog holds the same list.
 type entry struct {
 	subject
 	id          identity
@@ -103,26 +102,6 @@ type space struct {
 	refusals []refusal                // by catalogs, then by admit
 	judged   []*entry                 // by admit: all
 	found    []refusal                // by admit
-	cache    map[any]*entry           // of every tool or prompt, by its pointer; refused ones too
-}
-
-// enter returns the entries of n subjects, with their keys: where they are in their catalog. What old, the space of before, knows
-// of the same subject is not computed again.
-func (sp *space) enter(n int, key func(i int) any, subject func(i int) subject, old *space) []*entry {
-	all := make([]*entry, n)
-	parallel.Do(n, func(i int) {
-		if all[i] = old.cache[key(i)]; all[i] == nil {
-			all[i] = newEntry(subject(i))
-		}
-	})
-	for i, e := range all {
-		if sp.cache[key(i)] == nil {
-			sp.cache[key(i)] = e
-		} else if sp.cache[key(i)] == e { // listed twice: each occurrence is an entry of its own, so that they are found to collide
-			all[i] = newEntry(subject(i))
-		}
-	}
-	return all
 }
 
 // pair is the first two of the entries that share a key, and the first whose origin differs from the first one's.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/parallel"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -12,9 +13,8 @@ import (
 type hub struct {
 	tools   *space
 	prompts *space
-	origins []*origin             // in the order of lists
-	said    map[string]string     // instructions as the origins wrote them, to those that are fit to be shown
-	links   map[*tool.Offer]*link // every resource and template, by its place in its catalog
+	origins []*origin         // in the order of lists
+	said    map[string]string // instructions as the origins wrote them, to those that are fit to be shown
 }
 
 // origin is one catalog with an entry for all that it lists, refused ones too.
@@ -28,6 +28,7 @@ type origin struct {
 	prompts      []*entry
 	resources    []*link
 	templates    []*link
+	catalog      tool.Catalog
 }
 
 // prefix returns the beginning of the canonical names of o.
@@ -50,15 +51,14 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 	if old == nil {
 		old = &hub{tools: &space{}, prompts: &space{}}
 	}
-	tools, prompts, links := 0, 0, 0
-	for _, c := range catalogs {
-		tools, prompts, links = tools+len(c.Tools), prompts+len(c.Prompts), links+len(c.Resources)+len(c.Templates)
+	before := make(map[string]*origin, len(old.origins))
+	for _, o := range old.origins {
+		before[o.prefix()] = o
 	}
-	h := &hub{tools: &space{cache: make(map[any]*entry, tools)}, prompts: &space{cache: make(map[any]*entry, prompts)},
-		said: make(map[string]string), links: make(map[*tool.Offer]*link, links)}
-	allTools, allPrompts := make([]*entry, 0, tools), make([]*entry, 0, prompts)
+	h := &hub{tools: &space{}, prompts: &space{}, said: make(map[string]string)}
+	var allTools, allPrompts []*entry
 	for _, c := range catalogs {
-		o := h.take(c, old)
+		o := h.take(c, old.said, before)
 		h.origins = append(h.origins, o)
 		allTools, allPrompts = append(allTools, o.tools...), append(allPrompts, o.prompts...)
 		for _, x := range c.Excluded {
@@ -74,38 +74,38 @@ func admit(catalogs []tool.Catalog, old *hub) *hub {
 	return h
 }
 
-// take takes c apart.
-func (h *hub) take(c tool.Catalog, old *hub) *origin {
-	said, known := old.said[c.Instructions]
+// take takes c apart. said and before are what was known of instructions and origins; an origin serves one catalog.
+func (h *hub) take(c tool.Catalog, said map[string]string, before map[string]*origin) *origin {
+	text, known := said[c.Instructions]
 	if !known {
-		said = sanitized(c.Instructions)
+		text = sanitized(c.Instructions)
 	}
-	h.said[c.Instructions] = said
-	o := &origin{server: c.Server, source: c.Source, instructions: said, pending: c.Pending, abilities: c.Abilities}
-	o.tools = h.tools.enter(len(c.Tools), func(i int) any { return c.Tools[i] }, func(i int) subject {
-		t := c.Tools[i]
-		return subject{name: t.Name, server: t.Server, native: t.Native, declaration: t.Declaration, tool: t}
-	}, old.tools)
-	o.prompts = h.prompts.enter(len(c.Prompts), func(i int) any { return &c.Prompts[i] }, func(i int) subject {
-		p := &c.Prompts[i]
-		return subject{name: o.name(p.Native), server: c.Server, native: p.Native, declaration: p.Declaration}
-	}, old.prompts)
-	for i := range c.Resources {
-		o.resources = append(o.resources, h.link(c.Server, &c.Resources[i], newResource, old))
+	h.said[c.Instructions] = text
+	o := &origin{server: c.Server, source: c.Source, instructions: text, pending: c.Pending, abilities: c.Abilities, catalog: c}
+	old := before[o.prefix()]
+	if old == nil {
+		old = &origin{}
 	}
-	for i := range c.Templates {
-		o.templates = append(o.templates, h.link(c.Server, &c.Templates[i], newTemplate, old))
-	}
+	delete(before, o.prefix())
+	o.tools = each(c.Tools, old.catalog.Tools, old.tools, func(t **tool.Tool) *entry {
+		return newEntry(subject{name: (*t).Name, server: (*t).Server, native: (*t).Native, declaration: (*t).Declaration, tool: *t})
+	})
+	o.prompts = each(c.Prompts, old.catalog.Prompts, old.prompts, func(p *tool.Offer) *entry {
+		return newEntry(subject{name: o.name(p.Native), server: c.Server, native: p.Native, declaration: p.Declaration})
+	})
+	o.resources = each(c.Resources, old.catalog.Resources, old.resources, func(r *tool.Offer) *link { return newResource(c.Server, r) })
+	o.templates = each(c.Templates, old.catalog.Templates, old.templates, func(r *tool.Offer) *link { return newTemplate(c.Server, r) })
 	return o
 }
 
-func (h *hub) link(server string, at *tool.Offer, build func(string, *tool.Offer) *link, old *hub) *link {
-	l := old.links[at]
-	if l == nil {
-		l = build(server, at)
+// each makes something of each element of list. made is what was made of the list before, which stays if that is the same list.
+func each[T, E any](list, before []T, made []*E, build func(*T) *E) []*E {
+	if len(list) == len(before) && (len(list) == 0 || &list[0] == &before[0]) {
+		return made
 	}
-	h.links[at] = l
-	return l
+	all := make([]*E, len(list))
+	parallel.Do(len(list), func(i int) { all[i] = build(&list[i]) })
+	return all
 }
 
 // rank puts built-in tools before those of servers.
