@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"math/bits"
 	"slices"
 	"strconv"
 	"sync"
@@ -195,10 +196,15 @@ func (r rivals) of(e *entry) (twin *entry, code string) {
 
 // differ reports whether none of the entries is a rival of another, as nearly always. It may say no without a reason.
 func differ(all []*entry) bool {
-	seen, names, loose, exposed := make(map[uint64]struct{}, 3*len(all)), 0, maphash.MakeSeed(), maphash.MakeSeed()
+	seen, alike, loose, exposed := make([]uint64, 1<<bits.Len(uint(6*len(all)))), false, maphash.MakeSeed(), maphash.MakeSeed()
 	add := func(seed maphash.Seed, name string) {
-		seen[maphash.String(seed, name)] = struct{}{}
-		names++
+		hash := maphash.String(seed, name) | 1 // 0 is a free place
+		at := hash >> 1 % uint64(len(seen))
+		for seen[at] != 0 && seen[at] != hash {
+			at = (at + 1) % uint64(len(seen))
+		}
+		alike = alike || seen[at] == hash
+		seen[at] = hash
 	}
 	for _, e := range all {
 		add(loose, e.loose)
@@ -207,7 +213,7 @@ func differ(all []*entry) bool {
 			add(exposed, e.short)
 		}
 	}
-	return len(seen) == names
+	return !alike
 }
 
 // admit refuses the entries with a fault. Of the others it admits those that cannot be taken for one another, and

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -201,6 +202,21 @@ func AppendSet(out, object []byte, name string, value []byte) ([]byte, error) {
 		return append(out, object[first.valueAt+len(first.Value):]...), nil
 	}
 	return appendMember(out, object, name, value)
+}
+
+// SetOnce is Set for an object in which no member occurs twice: it does not read what follows the member.
+func SetOnce(object []byte, name string, value []byte) ([]byte, error) {
+	var found Member
+	_ = Members(object, func(m Member) bool {
+		if m.Is(name) {
+			found = m
+		}
+		return found.Value == nil
+	})
+	if found.Value == nil {
+		return Set(object, name, value)
+	}
+	return slices.Concat(object[:found.valueAt], value, object[found.end:]), nil
 }
 
 // SetIn is Set for the member at the end of a path of names. The objects on the path must be there.

@@ -36,6 +36,10 @@ func TestSetAndDelete(t *testing.T) {
 		if err != nil || string(set) != c.set {
 			t.Errorf("%s: Set = %s, %v; want %s", c.name, set, err, c.set)
 		}
+		once, err := SetOnce([]byte(c.in), c.key, []byte(c.value))
+		if _, repeated := Duplicate([]byte(c.in)); !repeated && (err != nil || string(once) != c.set) {
+			t.Errorf("%s: SetOnce = %s, %v; want %s", c.name, once, err, c.set)
+		}
 		deleted, _, err := Delete([]byte(c.in), c.key)
 		if err != nil || string(deleted) != c.deleted {
 			t.Errorf("%s: Delete = %s, %v; want %s", c.name, deleted, err, c.deleted)
