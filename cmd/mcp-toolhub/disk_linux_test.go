@@ -386,7 +386,7 @@ func copyFile(to, from string) error {
 // While the disk of the record store is full, and that of the journal is not, calls are answered. The hub says so, and catches up once there is room.
 func TestRecordsOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	hub, disk := startHubOnDisk(t, storingConfig(t, map[string]any{"dir": filepath.Join(t.TempDir(), "journal")}))
+	hub, disk := startHubOnDisk(t, storingConfig(t, map[string]any{"dir": filepath.Join(t.TempDir(), "journal")}, "sqlite"))
 	r := &storing{&sharing{t, hub.cmd.Dir, ""}, t.TempDir()}
 	state, answered := filepath.Join(disk, "state"), []tool.InvocationID{r.echoed(hub)}
 	eventually(t, "the store is there", func() bool { _, err := os.Stat(filepath.Join(state, store.FileName)); return err == nil })

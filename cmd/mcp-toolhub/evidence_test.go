@@ -15,11 +15,11 @@ func (s *sharing) evidence() (r evidence.Report) {
 	s.t.Helper()
 	bundle := filepath.Join(s.dir, "bundle.tar.gz")
 	for _, args := range [][]string{
-		{"calls", "export", "--format", "evidence", "--output", bundle, "--state-dir", filepath.Join(s.dir, "state")},
+		{"calls", "export", "--format", "evidence", "--output", bundle, "--config", s.config, "--state-dir", filepath.Join(s.dir, "state")},
 		{"evidence", "verify", bundle, "-o", "json"},
 	} {
 		cmd := exec.Command("mcp-toolhub", args...)
-		cmd.Dir, cmd.Env = s.dir, scratchEnv(s.dir)
+		cmd.Dir, cmd.Env, cmd.Stderr = s.dir, scratchEnv(s.dir), s.t.Output()
 		out, err := cmd.Output()
 		if err != nil {
 			s.t.Fatalf("%q: %v: %s", args, err, out)

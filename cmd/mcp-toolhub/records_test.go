@@ -2,11 +2,9 @@ package main
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,11 +12,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/store/storetest"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -28,16 +26,16 @@ type storing struct {
 	state string
 }
 
-// newStoring takes the settings of the journal; nil for the usual ones.
-func newStoring(t *testing.T, journal map[string]any) *storing {
+// newStoring takes the settings of persist: the journal, and the store.
+func newStoring(t *testing.T, journal map[string]any, store string) *storing {
 	dir := t.TempDir()
 	s := &sharing{t, dir, filepath.Join(dir, "hub.json")}
-	writeFile(t, s.config, storingConfig(t, journal))
+	writeFile(t, s.config, storingConfig(t, journal, store))
 	return &storing{s, filepath.Join(dir, "state")}
 }
 
-func storingConfig(t *testing.T, journal map[string]any) string {
-	return configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{"persist": map[string]any{"journal": journal}})
+func storingConfig(t *testing.T, journal map[string]any, store string) string {
+	return configText(t, map[string]any{"s": child(upstreamtest.Script{})}, map[string]any{"persist": map[string]any{"journal": journal, "store": store}})
 }
 
 // launch starts a hub; it does not return nil.
@@ -75,23 +73,31 @@ func (r *storing) echoed(h *runningHub) tool.InvocationID {
 	return tool.InvocationID(invocationID.FindString(text))
 }
 
-// listed returns what "calls list" prints.
-func (r *storing) listed() (calls []store.Call) {
+// calls returns what "calls" prints.
+func (r *storing) calls(args ...string) string {
 	r.t.Helper()
 	program, err := exec.LookPath("mcp-toolhub")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cmd := exec.Command(program, "calls", "list", "-o", "json", "--limit", "0", "--state-dir", r.state)
+	args = append([]string{"calls"}, append(args, "--state-dir", r.state)...)
+	if r.config != "" {
+		args = append(args, "--config", r.config)
+	}
+	cmd := exec.Command(program, args...)
 	cmd.Env = scratchEnv(r.dir)
 	cmd.Stderr = r.t.Output()
 	text, err := cmd.Output()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &calls); err != nil {
-		r.t.Fatal(err)
-	}
+	return string(text)
+}
+
+// listed returns all calls.
+func (r *storing) listed() (calls []store.Call) {
+	r.t.Helper()
+	mustDecode(r.t, r.calls("list", "-o", "json", "--limit", "0"), &calls)
 	return calls
 }
 
@@ -121,59 +127,6 @@ func (r *storing) journal() []string {
 	return files
 }
 
-// Hubs that are killed under load, while their store is filled and journal files are removed that it has, leave a store that has each call
-// that was answered, with its end, and none twice.
-func TestRecordsOfKilledHubs(t *testing.T) {
-	t.Parallel()
-	r := newStoring(t, map[string]any{"max_bytes": 32 << 10, "max_files": 3})
-	var all []tool.InvocationID
-	var first []string
-	for round := range 3 {
-		h := r.launch()
-		if round == 0 {
-			first = r.journal()
-		}
-		answered, ids := make(chan tool.InvocationID), &benchIDs{}
-		var calling sync.WaitGroup
-		for range 4 {
-			c, err := dialHTTP(ids, h.url+"/mcp")
-			if err == nil {
-				err = handshake(c)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			calling.Go(func() {
-				defer c.close()
-				for {
-					answer, err := c.request("tools/call", benchCall("mcp.s.echo", echoArguments))
-					if err != nil {
-						return // killed
-					}
-					if strings.Contains(string(answer), `"succeeded"`) {
-						answered <- tool.InvocationID(invocationID.Find(answer))
-					}
-				}
-			})
-		}
-		go func() {
-			calling.Wait()
-			close(answered)
-		}()
-		enough := len(all) + 150 + rand.IntN(300)
-		for id := range answered {
-			if all = append(all, id); len(all) == enough {
-				_ = h.cmd.Process.Kill()
-			}
-		}
-		<-h.read
-	}
-	if slices.Contains(r.journal(), first[0]) {
-		t.Error("no file of the journal was removed")
-	}
-	r.has(all)
-}
-
 // A store that cannot be written holds no call up. Health and doctor tell, and when it can be written again, it has all calls.
 func TestRecordsThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
@@ -197,44 +150,63 @@ func TestRecordsThatCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newStoring(t, nil)
-			h := r.launch()
-			mend, err := c.spoil(filepath.Join(r.state, store.FileName))
-			if err != nil {
-				t.Fatal(err)
-			}
-			answered := []tool.InvocationID{r.echoed(h)}
-			if err := h.waitFor(regexp.MustCompile("the record store is behind")); err != nil {
-				t.Fatal(err)
-			}
-			answered = append(answered, r.echoed(h))
-			if _, text := h.health(t); !strings.Contains(text, "the record store is behind, calls are answered") || !strings.Contains(text, c.want) {
-				t.Errorf("health: %s", text)
-			}
-			program := exec.Command(h.cmd.Path, "doctor", "--config", r.config, "--state-dir", r.state)
-			program.Env = scratchEnv(r.dir)
-			if text, err := program.Output(); err == nil || !strings.Contains(string(text), c.want) {
-				t.Errorf("doctor: %s, %v", text, err)
-			}
-			if err := mend(); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.waitFor(regexp.MustCompile("the record store is up to date again")); err != nil {
-				t.Fatal(err)
-			}
-			if _, text := h.health(t); strings.Contains(text, "record store") {
-				t.Errorf("health afterwards: %s", text)
-			}
-			r.has(answered)
+			r := newStoring(t, nil, "sqlite")
+			r.has(r.outage(r.launch(), c.want, func() (func() error, error) { return c.spoil(filepath.Join(r.state, store.FileName)) }))
 		})
 	}
+}
+
+// PostgreSQL stops, and starts again, twice: the second time while the hub has a connection.
+func TestRecordsWhilePostgreSQLIsDown(t *testing.T) {
+	t.Parallel()
+	server := storetest.Start(t)
+	r := newStoring(t, nil, server.Database(t))
+	h := r.launch()
+	stop := func() (func() error, error) {
+		server.Stop(t)
+		return func() error { server.Run(t); return nil }, nil
+	}
+	answered := r.outage(h, "see whether the database runs and can be reached from here", stop)
+	r.has(append(answered, r.outage(h, "see whether the database runs and can be reached from here", stop)...))
+}
+
+// outage spoils the store of a hub and mends it, and returns the calls that were answered meanwhile. want is what is said of it.
+func (r *storing) outage(h *runningHub, want string, spoil func() (mend func() error, err error)) (answered []tool.InvocationID) {
+	r.t.Helper()
+	mend, err := spoil()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	answered = append(answered, r.echoed(h))
+	if err := h.waitFor(regexp.MustCompile("the record store is behind")); err != nil {
+		r.t.Fatal(err)
+	}
+	answered = append(answered, r.echoed(h))
+	if _, text := h.health(r.t); !strings.Contains(text, "the record store is behind, calls are answered") || !strings.Contains(text, want) {
+		r.t.Errorf("health: %s", text)
+	}
+	program := exec.Command(h.cmd.Path, "doctor", "--config", r.config, "--state-dir", r.state)
+	program.Env = scratchEnv(r.dir)
+	if text, err := program.Output(); err == nil || !strings.Contains(string(text), want) {
+		r.t.Errorf("doctor: %s, %v", text, err)
+	}
+	if err := mend(); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := h.waitFor(regexp.MustCompile("the record store is up to date again")); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, text := h.health(r.t); strings.Contains(text, "record store") {
+		r.t.Errorf("health afterwards: %s", text)
+	}
+	return answered
 }
 
 // A journal whose files the store does not get keeps them all. At its limit the hub refuses new calls, says why, and goes on by itself when
 // the store can be written.
 func TestRecordsThatFillTheJournal(t *testing.T) {
 	t.Parallel()
-	r := newStoring(t, map[string]any{"max_bytes": 8 << 10, "max_files": 2})
+	r := newStoring(t, map[string]any{"max_bytes": 8 << 10, "max_files": 2}, "sqlite")
 	h := r.launch()
 	path := filepath.Join(r.state, store.FileName)
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -271,7 +243,7 @@ func TestRecordsThatFillTheJournal(t *testing.T) {
 // A store whose file is taken away while a hub has it open is made anew from the journal.
 func TestRecordsThatAreTakenAway(t *testing.T) {
 	t.Parallel()
-	r := newStoring(t, nil)
+	r := newStoring(t, nil, "sqlite")
 	h := r.launch()
 	answered := []tool.InvocationID{r.echoed(h)}
 	isThere := func() bool { _, err := os.Stat(filepath.Join(r.state, store.FileName)); return err == nil }

@@ -125,6 +125,9 @@ func (b *bundle) file(dir, name string) error {
 		text = text[:last+1+bytes.IndexByte(text[last:], '\n')]
 	}
 	file, err := os.Open(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a hub has removed it meanwhile, as it has others before
+	}
 	if err != nil {
 		return err
 	}
