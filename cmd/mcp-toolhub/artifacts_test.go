@@ -3,16 +3,21 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
 // commandHub is a config with code.run_command, whose answers keep 1000 bytes of output, and callers ann and bob over HTTP.
@@ -277,4 +282,177 @@ func TestArtifactsThatAreNotStored(t *testing.T) {
 			t.Error("something is stored")
 		}
 	})
+}
+
+// refsIn are the artifacts that _meta of a result names, and the rest of the result without _meta.
+func refsIn(t *testing.T, result string) (refs map[string]tool.PersistedRef, rest string) {
+	t.Helper()
+	var m struct {
+		Meta struct {
+			Invocation struct {
+				Artifacts []tool.PersistedRef `json:"artifact_refs"`
+			} `json:"toolhub/invocation"`
+		} `json:"_meta"`
+	}
+	mustDecode(t, result, &m)
+	refs = make(map[string]tool.PersistedRef)
+	for _, a := range m.Meta.Invocation.Artifacts {
+		refs[a.Name] = a
+	}
+	bare, _, err := rawjson.Delete([]byte(result), "_meta")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return refs, string(bare)
+}
+
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// fileURI is the URI of a file.
+func fileURI(path string) string {
+	return (&url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(path), "/")}).String()
+}
+
+// TestWhatAResultNamesIsTakenIn has a server answer with links to its resources and with files: those that the rule has are stored, the
+// result passes byte for byte, and the record says of each of the others why it is not stored.
+func TestWhatAResultNamesIsTakenIn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	root, state := filepath.Join(dir, "out"), filepath.Join(dir, "state")
+	if err := os.MkdirAll(filepath.Join(root, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(root, name) }
+	writeFile(t, in("a.txt"), "first")
+	writeFile(t, in("sub/b.json"), `{"b":1}`)
+	writeFile(t, in(".env"), "TOKEN=secret")
+	writeFile(t, in("big"), "")
+	if err := errors.Join(os.Truncate(in("big"), 16<<20+1), os.Symlink("a.txt", in("inner")), os.Symlink("../secret", in("way out")),
+		os.Symlink(".env", in("harmless")), os.Symlink(dir, in("up"))); err != nil {
+		t.Skip(err) // some systems have no links
+	}
+	writeFile(t, filepath.Join(dir, "secret"), "not to be read")
+
+	script := upstreamtest.Script{Features: upstreamtest.Features{Resources: []json.RawMessage{}}, Results: map[string]json.RawMessage{
+		"memo://a":       json.RawMessage(`{"contents":[{"uri":"memo://a","text":"ä memo"}]}`),
+		"memo://two":     json.RawMessage(`{"contents":[{"uri":"memo://two/1","mimeType":"text/x-one","text":"1"},{"uri":"memo://two/2","blob":"AAEC"}]}`),
+		"memo://refused": json.RawMessage(`{"code":-32002,"message":"no such memo"}`),
+		"memo://broken":  json.RawMessage(`{"contents":[{"uri":"memo://broken","blob":"?"}]}`),
+	}}
+	links, named := []string{"memo://a", "memo://two", "memo://none", "memo://refused", "memo://broken", fileURI(in("a.txt")), fileURI(in("way out"))},
+		[]string{in("sub/b.json"), in("inner"), in("harmless"), in(".env"), in("big"), in("sub"), in("none"), in("up/secret"), in("../secret")}
+	var content, structured []string
+	for _, l := range links {
+		content = append(content, `{"type":"resource_link","name":"x","uri":"`+l+`"}`)
+	}
+	for i, n := range named {
+		uri := "file://" + n // as they are written, with what leads out
+		structured = append(structured, fmt.Sprintf(`"f%d":"%s"`, i, strings.ReplaceAll(uri, "/", `\/`)))
+	}
+	result := fmt.Sprintf(`{"x": 1.50,"content":[%s],"structuredContent":{%s}}`, strings.Join(content, ","), strings.Join(structured, ","))
+	rules := func(more string) string {
+		return `{"results":{"tools":[{"match":"mcp.*.raw","artifacts":{` + more + `}}]}}`
+	}
+	files := `"files":["` + root + `"]`
+	h := startHubIn(t, nil, "hub.json", fmt.Sprintf(`{"mcpServers":{"s":%s,"denied":%s},"policy":{"mode":"accept_all",
+ "rules":[{"id":"no","match":"mcp.denied.resources/read","then":"deny"}]},
+ "profiles":{"both":%s,"files":%s,"resources":%s,"small":{"results":{"max_inline_tokens":250,"tools":[{"match":"*","artifacts":{%s}}]}}}}`,
+		encoded(t, child(script)), encoded(t, child(script)), rules(`"resources":true,`+files), rules(files), rules(`"resources":true`), files), "--state-dir", state)
+	open := func(profile, version string) *wire {
+		w := wireHTTP(t, h.url+"/mcp/p/"+profile, version).open()
+		w.awaitTools("mcp.s.raw", "mcp.denied.raw")
+		return w
+	}
+	call := func(w *wire, name string) (map[string]tool.PersistedRef, string) {
+		return refsIn(t, w.result(name, `{"result":`+result+`}`, ""))
+	}
+	want := map[string]struct{ text, mediaType string }{
+		"memo://a": {"ä memo", "text/plain; charset=utf-8"}, "memo://two/1": {"1", "text/x-one"}, "memo://two/2": {"\x00\x01\x02", "application/octet-stream"},
+		fileURI(in("a.txt")): {"first", "text/plain; charset=utf-8"}, "file://" + in("sub/b.json"): {`{"b":1}`, "application/json"},
+		"file://" + in("inner"): {"first", "text/plain; charset=utf-8"},
+	}
+	for i, version := range []string{rev2025, rev2026} {
+		w := open("both", version)
+		refs, rest := call(w, "mcp.s.raw")
+		if !strings.HasPrefix(rest, strings.TrimSuffix(result, "}")) {
+			t.Errorf("%s: the result is %s, and was %s", version, rest, result)
+		}
+		for name, want := range want {
+			ref := refs[name]
+			if ref.SHA256 != tool.Digest([]byte(want.text)) || ref.MediaType != want.mediaType || int(ref.Size) != len(want.text) || ref.Version == 0 {
+				t.Errorf("%s: %s is %+v", version, name, ref)
+				continue
+			}
+			got := last(w.send(w.readStored(ref.URI)))
+			if want.text == "\x00\x01\x02" {
+				got = strings.ReplaceAll(got, `"blob":"AAEC"`, `"text":"\u0000\u0001\u0002"`)
+			}
+			if text := resourceText(t, got); text != want.text {
+				t.Errorf("%s: %s reads %q", version, name, text)
+			}
+		}
+		if len(refs) != len(want) {
+			t.Errorf("%s: %v", version, refs)
+		}
+		if i == 0 { // later, and other bytes
+			writeFile(t, in("a.txt"), "second")
+			if refs, _ := call(w, "mcp.s.raw"); refs[fileURI(in("a.txt"))].Version != 2 || refs["memo://a"].Version != 1 {
+				t.Errorf("after a change: %+v", refs)
+			}
+			writeFile(t, in("a.txt"), "first")
+		}
+	}
+	for profile, count := range map[string]int{"files": 3, "resources": 3} {
+		if refs, _ := call(open(profile, rev2025), "mcp.s.raw"); len(refs) != count {
+			t.Errorf("%s: %v", profile, refs)
+		}
+	}
+	w := open("small", rev2026)
+	cut := w.result("mcp.s.raw", `{"result":`+result+`}`, "")
+	refs, rest := refsIn(t, cut)
+	if len(refs) != 3 || !strings.Contains(rest, "This is a part of the result") {
+		t.Errorf("where results are cut: %v, %s", refs, rest)
+	}
+	if got := w.result("result_read", `{"id":"`+string(refs[fileURI(in("a.txt"))].ArtifactID)+`"}`, ""); !strings.Contains(got, `"text":"first"`) {
+		t.Errorf("result_read: %s", got)
+	}
+	if refs, _ := call(open("resources", rev2026), "mcp.denied.raw"); len(refs) > 0 {
+		t.Errorf("a rule denies resources/read, and yet %v", refs)
+	}
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	p := &profiled{t, nil, state, ""}
+	p.says("mcp.s.raw", "supports_artifacts", true)
+	said, reasons := statedIn(t, state), make(map[string][]string)
+	whyNot := regexp.MustCompile(`^the artifact "(.*)" is not stored: (.*)$`)
+	for _, decisions := range said.decisions {
+		for _, d := range decisions {
+			if d.Persisted != nil {
+				continue
+			}
+			m := whyNot.FindStringSubmatch(d.Reason)
+			if m == nil || d.Strategy != tool.StrategyDropWithReason {
+				t.Errorf("%+v", d)
+				continue
+			}
+			reasons[m[1]] = append(reasons[m[1]], m[2])
+		}
+	}
+	for name, part := range map[string]string{"memo://none": "no contents", "memo://refused": "no such memo", "memo://broken": "base64",
+		fileURI(in("way out")): "escapes", "file://" + in("up/secret"): "escapes", "file://" + in("../secret"): "below none of the directories",
+		"file://" + in("harmless"): "sensitive", "file://" + in(".env"): "sensitive", "file://" + in("big"): "larger than 16 MiB", "file://" + in("sub"): "no regular file",
+		"file://" + in("none"): "no such file", "memo://a": "policy does not allow", fileURI(filepath.Join(dir, "secret")): "more than 16"} {
+		if got := reasons[name]; !slices.ContainsFunc(got, func(r string) bool { return strings.Contains(r, part) }) {
+			t.Errorf("%s is not stored because %q, want %q", name, got, part)
+		}
+	}
 }

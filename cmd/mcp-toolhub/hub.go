@@ -166,6 +166,9 @@ func (h *hub) newPipeline(s *config.Settings, key []byte) (err error) {
 		Hooks: func() *hook.Set { return h.surfaces.now().hooks }, Present: h.surfaces.present, Journal: h.journal, Results: h.results, Schemas: schema.NewCache(maxSchemas),
 		Digest: seal.Digest(key, "inputs"), CancelSupport: h.group.CancelSupport,
 		Limits: func(server string) invoke.Limits { return h.surfaces.now().limits[server] }, Logger: h.logger,
+		Sources: invoke.Sources{Resource: h.readResource, File: func(root, name string, most int64) ([]byte, error) {
+			return code.ReadBelow(root, name, most, s.StateDir)
+		}},
 	})
 	return err
 }

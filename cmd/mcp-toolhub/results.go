@@ -6,15 +6,29 @@ import (
 	"errors"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/downstream"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/results"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
+	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // resultReader returns what reads stored results, with the rights of the settings in force.
 func (h *hub) resultReader() results.Reader {
 	return results.Reader{Store: h.results, All: h.settings().Downstream.Auth.ReadsResults}
+}
+
+// readResource reads a resource of a server for a call, where the policy lets its caller.
+func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri string) (tool.Reply, error) {
+	const method = "resources/read"
+	params := append(append([]byte(`{"uri":`), rawjson.Quote(uri)...), '}')
+	f := gate.Forwarded{Server: server, Method: method, Params: params, Actor: c.Actor, Profile: c.Surface.Profile}
+	if why := h.surfaces.now().gate.Refuse(ctx, &f); why != nil {
+		return tool.Reply{}, why
+	}
+	return h.group.Forward(ctx, &tool.Request{Server: server, Method: method, Params: params, Hop: c.Hop, Session: c.Session})
 }
 
 // resultExpired records that a stored result is gone, and why: "Missing payload bytes should not erase the fact that the tool was

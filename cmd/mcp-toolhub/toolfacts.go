@@ -93,6 +93,7 @@ func (c *configured) state(t *tool.Tool) (state facts.State) {
 		}
 		state.Credentials = settings.Credentials[t.Server]
 	}
+	state.Artifacts = state.Artifacts || settings.Results.TakesIn(t.Name)
 	for _, name := range env {
 		if command.Secret(name) {
 			state.Credentials = append(state.Credentials, "env:"+name)

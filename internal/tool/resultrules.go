@@ -60,9 +60,10 @@ type PersistedRef struct {
 // Artifact is what a call has made beside its result, or what its result names.
 type Artifact struct {
 	Name      string
-	About     string // what it is, for the caller, such as "the whole output, 100000 bytes"
+	About     string // what of it is stored, for the caller, as "all of its 100000 bytes"; "" where the result names it
 	MediaType string
 	Bytes     []byte
+	Err       error // why it is not stored; nil where it can be
 }
 
 // ResultPersistenceRecord is the standard's tool_result_persistence.
@@ -109,6 +110,14 @@ func InvocationOf(id ResultID) InvocationID {
 type ResultRule struct {
 	MaxChars int // characters of a result that passes as it is; 0: no limit
 	Strategy Strategy
+
+	Artifacts *TakeIn // nil: nothing is taken in
+}
+
+// TakeIn says what of that which a result names becomes an artifact.
+type TakeIn struct {
+	Resources bool     // what its resource links name, as the server has it
+	Files     []string // files below these directories
 }
 
 // Cuts reports whether a caller may get less than the tool's result.

@@ -6,7 +6,7 @@ package limit
 
 import (
 	"cmp"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +30,7 @@ type Rule struct {
 	Match           string // a glob over canonical names
 	MaxInlineTokens int
 	Strategy        tool.Strategy
+	Artifacts       *tool.TakeIn
 }
 
 // Config is that of all profiles.
@@ -105,13 +106,30 @@ func (p *Policy) Surface(full *tool.Surface, client tool.Client) *tool.Surface {
 	}
 	out := full
 	if rules := rulesOf(settings, of, full); rules != nil {
-		out = full.WithResults(rules, tool.Digest(fmt.Appendf(nil, "%+v %+v", rules.Usual, rules.ByTool)))
+		out = full.WithResults(rules, digest(rules))
 	}
 	if p.seen == nil || len(p.seen) >= maxSeen {
 		p.seen = make(map[viewer]seen)
 	}
 	p.seen[key] = seen{full, out}
 	return out
+}
+
+// digest differs between rules that differ.
+func digest(r *tool.ResultRules) string {
+	text, _ := json.Marshal(r) // it holds nothing that JSON has not
+	return tool.Digest(text)
+}
+
+// TakesIn reports whether what results of a tool name becomes an artifact, for some caller.
+func (c Config) TakesIn(name tool.Name) bool {
+	rules := slices.Clone(c.Default.Tools)
+	for _, s := range c.Profiles {
+		rules = append(rules, s.Tools...)
+	}
+	return slices.ContainsFunc(rules, func(r Rule) bool {
+		return r.Artifacts != nil && (r.Artifacts.Resources || len(r.Artifacts.Files) > 0) && glob.Match(r.Match, string(name))
+	})
 }
 
 // of returns what is known of the client; the zero value for nothing.
@@ -136,13 +154,14 @@ func rulesOf(s Settings, of clientLimit, full *tool.Surface) *tool.ResultRules {
 		for _, r := range s.Tools {
 			if glob.Match(r.Match, string(l.Tool.Name)) {
 				own.MaxInlineTokens, own.Strategy = cmp.Or(own.MaxInlineTokens, r.MaxInlineTokens), cmp.Or(own.Strategy, r.Strategy)
+				own.Artifacts = cmp.Or(own.Artifacts, r.Artifacts)
 			}
 		}
 		rule := tool.ResultRule{MaxChars: cmp.Or(own.MaxInlineTokens*CharsPerToken, rules.Usual.MaxChars),
-			Strategy: cmp.Or(own.Strategy, rules.Usual.Strategy)}
+			Strategy: cmp.Or(own.Strategy, rules.Usual.Strategy), Artifacts: own.Artifacts}
 		if rule != rules.Usual {
 			rules.ByTool[l.Tool.Name] = rule
-			effect = effect || rule.Cuts() || rule.Strategy == tool.StrategyNeverPersist
+			effect = effect || rule.Cuts() || rule.Strategy == tool.StrategyNeverPersist || rule.Artifacts != nil
 		}
 	}
 	if !effect {

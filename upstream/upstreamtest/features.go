@@ -1,6 +1,7 @@
 package upstreamtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -227,7 +228,12 @@ func (p *peer) answer(m message, gone <-chan struct{}, send func([]byte)) {
 	case "log":
 		send([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1.50}}}`))
 	}
+	scripted := p.script.Results[m.Params.URI]
 	switch {
+	case bytes.HasPrefix(scripted, []byte(`{"code":`)):
+		send(response(m.ID, "error", scripted))
+	case scripted != nil:
+		send(response(m.ID, "result", scripted))
 	case params.Error != nil:
 		send(response(m.ID, "error", params.Error))
 	case params.Answer != nil:

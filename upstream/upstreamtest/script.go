@@ -107,7 +107,8 @@ type Script struct {
 	Tasks        bool   // offers tasks: of 2025-11-25, or as the extension of 2026-07-28; see the tools about tasks
 	Capabilities string // further members of its capabilities, raw, with a comma before each
 
-	// Results hold what tools answer, byte for byte, by name; before what the tools above do.
+	// Results hold what tools answer, byte for byte, by name; before what the tools above do. Under a URI they hold the answer to
+	// resources/read: an error where it begins with its code.
 	Results map[string]json.RawMessage
 
 	// Says are texts that tools send, by name, as answer does; before what the tools above do.

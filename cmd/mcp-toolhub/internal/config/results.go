@@ -19,9 +19,15 @@ type results struct {
 }
 
 type resultRule struct {
-	match    shape.Located[string]
-	max      int
-	strategy tool.Strategy
+	match     shape.Located[string]
+	max       int
+	strategy  tool.Strategy
+	artifacts shape.Located[takeIn]
+}
+
+type takeIn struct {
+	resources bool
+	files     []shape.Located[string]
 }
 
 // storedResults is the key persist.results.
@@ -48,6 +54,15 @@ func resultRuleKeys(f *resultRule) []shape.Field {
 		shape.Must(shape.KeyAt("match", "Which tools, as a glob over canonical names.", shape.Text{Check: nameGlob}, &f.match)),
 		shape.Key("max_inline_tokens", "The limit of these tools.", resultTokens(), &f.max),
 		shape.Key("strategy", strategyMeans, oneStrategy(), &f.strategy),
+		shape.KeyAt("artifacts", "What of that which a result names is stored beside it. Default: nothing.", shape.ObjectOf(takeInKeys), &f.artifacts),
+	}
+}
+
+func takeInKeys(f *takeIn) []shape.Field {
+	return []shape.Field{
+		shape.Key("resources", "What resource links name, read from the tool's server (default false).", shape.Boolean{}, &f.resources),
+		shape.Key("files", "Directories: files below them that a result names by a file URI. Relative to ${workspaceFolder}.",
+			shape.ListAt(expanded), &f.files),
 	}
 }
 
@@ -95,10 +110,17 @@ func (r *reader) results(f results, usual limit.Settings) limit.Settings {
 	s := limit.Settings{MaxInlineTokens: cmp.Or(f.max, usual.MaxInlineTokens), Strategy: cmp.Or(f.strategy, usual.Strategy)}
 	for _, t := range f.tools {
 		r.canonical(t.Value.match)
-		if t.OK && t.Value.max == 0 && t.Value.strategy == "" {
-			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy or max_inline_tokens")
+		if t.OK && t.Value.max == 0 && t.Value.strategy == "" && !t.Value.artifacts.Present {
+			shape.FaultOf(r.Reader, t, "changes nothing", "add strategy, max_inline_tokens or artifacts")
 		}
-		s.Tools = append(s.Tools, limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy})
+		rule := limit.Rule{Match: t.Value.match.Value, MaxInlineTokens: t.Value.max, Strategy: t.Value.strategy}
+		if a := t.Value.artifacts; a.Present {
+			rule.Artifacts = &tool.TakeIn{Resources: a.Value.resources}
+			for _, dir := range a.Value.files {
+				rule.Artifacts.Files = append(rule.Artifacts.Files, r.vars.path(dir.Value))
+			}
+		}
+		s.Tools = append(s.Tools, rule)
 	}
 	s.Tools = slices.Concat(s.Tools, usual.Tools)
 	return s

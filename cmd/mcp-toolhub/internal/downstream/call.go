@@ -432,6 +432,13 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 		out = append(out, `","output":"`+tool.OutputMissing...)
 	}
 	out = append(out, '"')
+	if o.Artifacts != nil {
+		refs, err := rawjson.Encode(o.Artifacts)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, `,"artifact_refs":`...), refs...)
+	}
 	out = appendError(out, o.Error)
 	if o.JournalFailed {
 		out = append(out, `,"journal_failed":true`...)

@@ -2,6 +2,7 @@ package invoke
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,19 +12,27 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
-// keepArtifacts stores what the call has made beside its result, and says in the result for the caller where it is. Each decision about it
-// is recorded. ours says that no hook says what is kept of the result. It reports whether the result changed.
-func (inv *invocation) keepArtifacts(o *Options, ours bool) (changed bool) {
+// keepArtifacts stores what the call has made beside its result, and says in the result for the caller where it is. It stores what the
+// result names, too, as far as the rule has it. Each decision about it is recorded. ours says that no hook says what is kept of the result.
+// It reports whether the result changed.
+func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.ResultRule, ours bool) (changed bool) {
 	c := inv.call
 	if rules := c.Surface.Results; rules != nil && rules.For(inv.toolID()).Strategy == tool.StrategyNeverPersist {
 		return false
 	}
 	// A hook has seen the result, and not the artifacts.
 	ours = ours && !(inv.failed() && inv.reply.Result != nil) && (inv.hooks == nil || !inv.hooks.changed)
+	if rule.Artifacts != nil {
+		inv.reply.Artifacts = append(inv.reply.Artifacts, o.Sources.takeIn(ctx, inv, rule.Artifacts, ours)...)
+	}
+	var refs []tool.PersistedRef
 	for i, a := range inv.reply.Artifacts {
 		d := &tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: len(a.Bytes)}
 		if !ours {
-			d.Reason = fmt.Sprintf("the artifact %q is not stored: the caller does not get the result as the tool has made it", a.Name)
+			a.Err = errors.New("the caller does not get the result as the tool has made it")
+		}
+		if a.Err != nil {
+			d.Reason = fmt.Sprintf("the artifact %q is not stored: %v", a.Name, a.Err)
 			inv.record.PersistResult(d, inv.now())
 			continue
 		}
@@ -35,10 +44,15 @@ func (inv *invocation) keepArtifacts(o *Options, ours bool) (changed bool) {
 			d.Reason = fmt.Sprintf("the artifact %q could not be stored: %v", a.Name, err)
 		} else {
 			d.Strategy, d.Persisted = tool.StrategyRefOnly, e.Ref()
+			refs = append(refs, *d.Persisted)
+			inv.outcome.Artifacts = &refs
 			text = fmt.Sprintf("%s is stored, %s: %s", a.Name, a.About, howToRead(e.ID, c.Surface.Reader()))
 			link = linkTo(d.Persisted, a.Name, "An artifact of this call: "+a.About+".", c.Actor)
 		}
 		inv.record.PersistResult(d, inv.now())
+		if a.About == "" {
+			continue // the result passes as it is
+		}
 		changed = inv.addBlocks(textBlock(text, metaPreview, []byte("true")), link) || changed
 	}
 	return changed

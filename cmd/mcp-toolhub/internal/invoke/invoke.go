@@ -113,6 +113,9 @@ type Outcome struct {
 	// the hub says so in its log and health.
 	JournalFailed bool
 
+	// Artifacts are those that the call has left in the store; nil: none. A slice would take more of a waiting call's stack.
+	Artifacts *[]tool.PersistedRef
+
 	// Canceled says that the record has the facts of a cancellation: somebody has cancelled the call, or its time was over. Spared
 	// says that it had no effect by then.
 	Canceled, Spared bool
@@ -134,6 +137,8 @@ type Options struct {
 
 	// Results stores results that are too large for their callers. Nil: those are passed on whole.
 	Results *payload.Store
+
+	Sources Sources // of what a result names; they are asked only where a rule for results has artifacts taken in
 
 	// Hooks returns the hooks in force; nil for none. Default: none.
 	Hooks func() *hook.Set

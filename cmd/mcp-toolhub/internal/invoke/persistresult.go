@@ -20,10 +20,10 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	native := inv.outcome.Result
 	r, object := p.keptResult(ctx, inv)
 	ours := len(r) > 0 && len(r) == len(native) && &r[0] == &native[0]
-	if len(inv.reply.Artifacts) > 0 && inv.keepArtifacts(&p.opts, ours) {
+	rule := inv.resultRule()
+	if (len(inv.reply.Artifacts) > 0 || rule.Artifacts != nil) && inv.keepArtifacts(ctx, &p.opts, rule, ours) {
 		native, r, object = inv.outcome.Result, inv.outcome.Result, inv.outcome.Object
 	}
-	rule := inv.resultRule()
 	if rule.MaxChars > 0 && len(native) > rule.MaxChars {
 		inv.limitResult(&p.opts, rule, ours)
 	}

@@ -1,0 +1,169 @@
+package invoke
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+)
+
+// Bounds of what is taken in of one result.
+const (
+	maxTaken     = 16       // URIs
+	maxTakenSize = 16 << 20 // bytes of each artifact
+	maxTakenURI  = 4 << 10
+	takePatience = 10 * time.Second // for all
+)
+
+// Sources read what a result names.
+type Sources struct {
+	// Resource reads a resource of a server for a call, as the answer to resources/read. The error is also that the policy forbids it.
+	Resource func(ctx context.Context, c *Call, server, uri string) (tool.Reply, error)
+
+	// File reads a file below root, by its path from there, and at most that many bytes.
+	File func(root, name string, most int64) ([]byte, error)
+}
+
+// reference is what a result names.
+type reference struct {
+	uri, mediaType string
+	linked         bool // by a resource_link
+}
+
+// takeIn reads what the result names, as far as the rule has it. What cannot be read is an artifact with the reason. Nothing is read
+// where that could not be stored.
+func (s *Sources) takeIn(ctx context.Context, inv *invocation, rule *tool.TakeIn, stored bool) (taken []tool.Artifact) {
+	ctx, cancel := context.WithTimeout(ctx, takePatience)
+	defer cancel()
+	for _, ref := range referencesIn(inv.outcome.Result) {
+		path := filePath(ref.uri)
+		if path == "" && !(rule.Resources && ref.linked) || path != "" && len(rule.Files) == 0 && !(rule.Resources && ref.linked) {
+			continue // nobody asks for it
+		}
+		var found []tool.Artifact
+		var err error
+		switch {
+		case len(taken) >= maxTaken:
+			return append(taken, tool.Artifact{Name: ref.uri, Err: fmt.Errorf("the result names more than %d, and this is the next", maxTaken)})
+		case len(ref.uri) > maxTakenURI:
+			ref.uri, err = ref.uri[:maxTakenURI], fmt.Errorf("its URI is longer than %d bytes", maxTakenURI)
+		case !stored:
+		default:
+			found, err = s.read(ctx, inv, rule, ref, path)
+		}
+		if len(found) == 0 {
+			found = []tool.Artifact{{Name: ref.uri, Err: err}}
+		}
+		taken = append(taken, found...)
+	}
+	return taken
+}
+
+// read reads what ref names: from the disk where it is a file below a directory of the rule, and otherwise from the tool's server.
+func (s *Sources) read(ctx context.Context, inv *invocation, rule *tool.TakeIn, ref reference, path string) ([]tool.Artifact, error) {
+	if path != "" {
+		for _, root := range rule.Files {
+			name, err := filepath.Rel(root, path)
+			if err != nil || !filepath.IsLocal(name) {
+				continue
+			}
+			raw, err := s.File(root, name, maxTakenSize)
+			if err != nil {
+				return nil, err
+			}
+			kind := cmp.Or(ref.mediaType, mime.TypeByExtension(filepath.Ext(path)), http.DetectContentType(raw))
+			return []tool.Artifact{{Name: ref.uri, MediaType: kind, Bytes: raw}}, nil
+		}
+		if !rule.Resources || !ref.linked {
+			return nil, errors.New("it lies below none of the directories that artifacts.files lists")
+		}
+	}
+	if inv.listed.Tool.Server == "" {
+		return nil, errors.New("its tool has no server")
+	}
+	reply, err := s.Resource(ctx, inv.call, inv.listed.Tool.Server, ref.uri)
+	if err == nil && reply.NeedsInput {
+		err = errors.New("the server asks for input first")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its server does not give it: %w", err)
+	}
+	return contentsOf(reply.Result, ref)
+}
+
+// contentsOf reads the contents of an answer to resources/read.
+func contentsOf(result []byte, ref reference) (all []tool.Artifact, err error) {
+	contents, _ := rawjson.Get(result, "contents")
+	_ = rawjson.Elements(contents, func(c []byte) bool {
+		a := tool.Artifact{Name: cmp.Or(rawjson.Text(c, "uri"), ref.uri), MediaType: cmp.Or(rawjson.Text(c, "mimeType"), ref.mediaType)}
+		if text, ok := rawjson.GetString(c, "text"); ok {
+			a.Bytes = []byte(text)
+		} else {
+			a.Bytes, a.Err = base64.StdEncoding.DecodeString(rawjson.Text(c, "blob"))
+		}
+		if len(a.Bytes) > maxTakenSize {
+			a.Bytes, a.Err = nil, fmt.Errorf("it is larger than %d MiB", maxTakenSize>>20)
+		}
+		a.MediaType = cmp.Or(a.MediaType, http.DetectContentType(a.Bytes))
+		all = append(all, a)
+		return len(all) < maxTaken
+	})
+	if len(all) == 0 {
+		return nil, errors.New("its server has no contents for it")
+	}
+	return all, nil
+}
+
+// referencesIn returns what a result names: by resource links, and by strings anywhere in it that are URIs of files.
+func referencesIn(result []byte) (all []reference) {
+	content, _ := rawjson.Get(result, "content")
+	_ = rawjson.Elements(content, func(block []byte) bool {
+		if rawjson.Text(block, "type") == "resource_link" {
+			all = append(all, reference{rawjson.Text(block, "uri"), rawjson.Text(block, "mimeType"), true})
+		}
+		return true
+	})
+	for i := 0; i < len(result); i++ {
+		if result[i] != '"' {
+			continue
+		}
+		end := rawjson.SkipString(result, i)
+		uri := ""
+		if bytes.HasPrefix(result[i:], []byte(`"file:`)) {
+			uri, _ = rawjson.String(result[i:end])
+		}
+		if i = end - 1; filePath(uri) != "" && !slices.ContainsFunc(all, func(r reference) bool { return r.uri == uri }) {
+			all = append(all, reference{uri: uri})
+		}
+	}
+	return all
+}
+
+// filePath is the path that a file URI names on this machine; "" where it is none.
+func filePath(uri string) string {
+	if !strings.HasPrefix(uri, "file:") {
+		return ""
+	}
+	u, err := url.Parse(uri)
+	if err != nil || u.Path == "" || u.Host != "" && u.Host != "localhost" {
+		return ""
+	}
+	path := u.Path
+	if runtime.GOOS == "windows" {
+		path = strings.TrimPrefix(path, "/")
+	}
+	return filepath.FromSlash(path)
+}
