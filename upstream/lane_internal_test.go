@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -80,6 +82,29 @@ func testServer() *server {
 
 func progressOf(id string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%q,"progress":1}}`, id)
+}
+
+// TestSentArgumentsAreHeldOnce: a call that its server works on does not hold what was written to the server.
+func TestSentArgumentsAreHeldOnce(t *testing.T) {
+	t.Parallel()
+	w := newMemoryWire()
+	conn := testConn(w, func() {})
+	defer conn.release()
+	send := func() (*pendingRequest, weak.Pointer[byte]) {
+		params := fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", 10_000))
+		call := newLaneCall("toolhub-1", methodCallTool, params)
+		conn.send(t.Context(), call)
+		return call, weak.Make(&params[0])
+	}
+	call, held := send()
+	if sent := <-w.out; len(sent) < 10_000 {
+		t.Fatalf("the server gets %q", sent)
+	}
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("the params are still in memory")
+	}
+	runtime.KeepAlive(call)
 }
 
 // TestProgressExtendsTheTimeout checks that each report gives a call its time anew, up to the maximum.

@@ -373,6 +373,7 @@ func (c *streamConn) send(_ context.Context, call *pendingRequest) {
 	c.pending[call.id] = call
 	c.mu.Unlock()
 	data, err := rawjson.Line(call.body())
+	call.params = nil // they may be large, and are not sent again
 	if err == nil {
 		err = c.wire.Post(transport.Outgoing{Data: data, Call: call})
 	}
