@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -141,7 +144,7 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var tools []json.RawMessage
-	for _, name := range []string{"hang", "sleep", "die"} {
+	for _, name := range []string{"hang", "sleep", "die", "wait"} {
 		tools = append(tools, upstreamtest.Tool(name))
 	}
 	servers, heard := map[string]any{"batched": child(upstreamtest.Script{Tools: tools})}, map[string]func() string{}
@@ -171,11 +174,14 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		writeFile(t, filepath.Join(declared, name+".json"), fmt.Sprintf(`{"name":%q,"description":"Sleeps.","input_schema":{"type":"object","properties":{}},`+
 			`"permission":"readonly","command_type":"exec","command":"sleep","args":["60"],"timeout_ms":%d}`, name, timeout))
 	}
+	writeFile(t, filepath.Join(declared, "wait.json"), `{"name":"wait","description":"Waits for a file, and prints nothing, which is no result.","input_schema":{"type":"object","properties":`+
+		`{"file":{"type":"string"}},"required":["file"]},"permission":"write","command_type":"exec","command":"sh","args":["-c","touch \"$0.begun\"; `+
+		`while [ ! -e \"$0\" ]; do sleep .02; done","{{file}}"]}`)
 	hub := startHubIn(t, []string{"XDG_CONFIG_HOME=" + dir}, "hub.json", configText(t, servers, map[string]any{
 		"hub": map[string]any{"toolsets": map[string]any{
 			"code": map[string]any{"root": dir, "allowed_write_roots": []string{dir}, "run_command": map[string]any{"timeout": "8s"}}}},
 		"policy": map[string]any{"mode": "accept_all", "tools": []map[string]any{{"match": "mcp.*20*.hang", "concurrency": "exclusive"},
-			{"match": "mcp.*.die", "idempotent": true}}},
+			{"match": "mcp.*.die", "idempotent": true}, {"match": "*.wait", "interrupt": "block"}}},
 	}))
 	for _, id := range []string{"batched", "stdio2025", "stdio2026", "http2025", "http2026", "sse2024"} {
 		eventually(t, "the servers are ready", func() bool { return hub.server(t, id).State == "ready" })
@@ -220,20 +226,60 @@ func TestProfilesOfAllKindsSayWhatHappens(t *testing.T) {
 		last := p.w.result("declarative.nap", `{}`, "")
 		p.says("declarative.nap", "supports_artifacts", strings.Contains(last, "toolhub://results/"))
 		p.says("declarative.nap", "timeout_ms", 400*strings.Count(last, `"status":"timed_out"`))
+
+		file := filepath.Join(dir, "declared")
+		p.blocks(c, "declarative.wait", file, "failed", func() bool { _, err := os.Stat(file + ".begun"); return err == nil })
+	})
+	part("code", func(p *profiled, c *canceling) {
+		many := filepath.Join(dir, "many")
+		if err := os.Mkdir(many, 0o700); err != nil {
+			p.Fatal(err)
+		}
+		for i := range 500 {
+			writeFile(p.T, filepath.Join(many, fmt.Sprint(i)), "")
+		}
+		all := strings.Join(p.w.send(p.w.call("code.search", `{"query":"x","path":"many"}`, token)), " ")
+		p.says("code.search", "supports_progress", strings.Contains(all, `"notifications/progress"`))
+		all = strings.Join(p.w.send(p.w.call("code.list_dir", `{"path":"many"}`, token)), " ")
+		p.says("code.list_dir", "supports_progress", strings.Contains(all, `"notifications/progress"`))
 	})
 	part("own", func(p *profiled, c *canceling) {
 		batch := p.w.call("tool_batch", `{"calls":[{"id":"a","name":"mcp.batched.hang","arguments":{"begin":true}}]}`, token)
 		c.cancel(batch, c.begin(batch))
 		p.says("tool_batch", "supports_cancel", p.status("tool_batch") == "canceled")
 		p.says("tool_batch", "supports_progress", true)
-		for name, arguments := range map[string]string{"tool_search": `{"query":"sleep"}`, "tool_call": `{}`, "result_read": `{"id":"none"}`} {
-			reports := strings.Count(strings.Join(p.w.send(p.w.call(name, arguments, token)), " "), `"notifications/progress"`)
-			p.says(name, "supports_progress", reports > 0)
+		forwarded := p.w.call("tool_call", `{"name":"mcp.batched.hang","arguments":{"begin":true}}`, token)
+		c.cancel(forwarded, c.begin(forwarded))
+		p.w.send(p.w.call("tool_call", `{}`, "")) // this one is no call of another tool
+		p.says("tool_call", "supports_cancel", p.canceled("mcp.batched.hang", 2))
+		p.says("tool_call", "interrupt_behavior", "cancel")
+		p.says("tool_call", "supports_progress", true)
+		for name, arguments := range map[string]string{"tool_search": `{"query":"sleep"}`, "tool_call": "", "result_read": `{"id":"none"}`} {
+			if arguments != "" {
+				reports := strings.Count(strings.Join(p.w.send(p.w.call(name, arguments, token)), " "), `"notifications/progress"`)
+				p.says(name, "supports_progress", reports > 0)
+			}
 			for _, none := range []string{"timeout_ms", "max_parallel"} {
 				p.says(name, none, nil)
 			}
 		}
 	})
+}
+
+// blocks cancels a call of a tool that waits for a file, once it runs. The call goes on to its own end, as the tool's records say.
+func (p *profiled) blocks(c *canceling, name, file, end string, runs func() bool) {
+	call := p.w.call(name, `{"file":`+quoted(file)+`}`, "")
+	giveUp := c.send(call)
+	eventually(p.T, "the call runs", runs)
+	c.cancel(call, giveUp)
+	writeFile(p.T, file, "")
+	p.says(name, "supports_cancel", p.status(name) != end)
+	last, _, _ := c.records(name)
+	facts, _ := last[string(tool.ObjectResult)]["cancellation"].(map[string]any)
+	if facts["outcome"] != string(tool.OutcomeFinishedAnyway) {
+		p.Errorf("%s: the cancellation is recorded as %v", name, facts)
+	}
+	p.says(name, "interrupt_behavior", "block")
 }
 
 // ofServer holds what is said of the tools of a server, whose names begin with prefix, against what the hub does, and what the server hears.
@@ -260,6 +306,64 @@ func (p *profiled) ofServer(c *canceling, prefix string, heard func() string) {
 		p.Errorf("a call that takes too long is %v", s)
 	}
 	p.says(prefix+"sleep", "timeout_ms", 300)
+	told := strings.Count(heard(), "notifications/cancelled")
+	p.blocks(c, prefix+"wait", filepath.Join(p.TempDir(), "go on"), "succeeded", func() bool { return came("wait") == 1 })
+	if now := strings.Count(heard(), "notifications/cancelled"); now != told {
+		p.Errorf("a call that is let finish: the server was told %d times", now-told)
+	}
+
 	p.w.send(p.w.call(prefix+"die", `{}`, ""))
 	p.says(prefix+"die", "supports_retries", came("die") > 1)
+}
+
+// TestOwnToolsAreCancelled holds what is said of the hub's own tools that take a moment: each is cancelled when it has just begun to run.
+func TestOwnToolsAreCancelled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := &app{std: streams{err: &syncBuffer{}, getenv: func(string) (string, bool) { return "", false }},
+		configPath: filepath.Join(dir, "hub.yaml"), stateDir: filepath.Join(dir, "state")}
+	writeFile(t, a.configPath, "mcpServers: {}")
+	s, err := a.load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger, err := newLogger(a.std, "error", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun func() // of the call
+	h, err := newHub(s, logger, func(h *hub) []*tool.HubTool {
+		own := hubTools(h)
+		for _, t := range own {
+			run := t.Run
+			t.Run = func(ctx context.Context, e *tool.Execution) (tool.Reply, error) {
+				begun()
+				return run(ctx, e)
+			}
+		}
+		return own
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stored tool.ResultID = "res_1"
+	if _, err := h.results.Put(payload.Entry{ID: stored}, []byte(`{"content":[{"type":"text","text":"a"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	own, calls := ownTools{hub: h, profile: namespace.DefaultProfile}, map[string]string{"tool_search": `{"query":"select:a"}`,
+		"result_read": `{"id":"res_1"}`, "tool_batch": `{"calls":[{"id":"a","name":"tool_search","arguments":{"query":"a"}}]}`}
+	for name, arguments := range calls {
+		ctx, cancel := context.WithCancel(t.Context())
+		begun = cancel
+		_, _ = own.call(ctx, name, json.RawMessage(arguments), func(tool.Progress) {})
+		cancel()
+	}
+	if err := h.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := &profiled{t, nil, a.stateDir, ""}
+	for name := range calls {
+		p.says(name, "supports_cancel", p.status(name) == "canceled")
+		p.says(name, "interrupt_behavior", "cancel")
+	}
 }

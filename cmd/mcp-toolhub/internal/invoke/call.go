@@ -270,7 +270,7 @@ func (p *Pipeline) execute(ctx context.Context, inv *invocation) error {
 	}
 	if err != nil {
 		inv.reply.Artifacts = reply.Artifacts
-		return becauseOf(ctx, err)
+		return becauseOf(inv.patient(ctx), err) // what is let finish has failed by itself
 	}
 	if reply.NeedsInput && !inv.call.suspends() {
 		return fmt.Errorf("execute %q: the server needs input of a client that cannot give it with another request", t.Name)

@@ -56,6 +56,9 @@ func (r Reader) part(ctx context.Context, e *tool.Execution) (tool.Reply, error)
 		}
 		return err
 	})
+	if ctx.Err() != nil {
+		return reply, &tool.Failure{Class: tool.ClassCanceled, Message: "the reading was canceled", Cause: err}
+	}
 	if errors.Is(err, ErrUnknown) {
 		return reply, &tool.Failure{Class: tool.ClassInvalidArguments, Code: "unknown_result",
 			Message: fmt.Sprintf("no result is stored under the id %q: use an id that came in the place of a result", q.ID)}
