@@ -12,6 +12,8 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/target"
 )
@@ -63,14 +65,17 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 	if err != nil {
 		return err
 	}
-	args, err := sentArguments(call)
-	if err != nil {
-		return failed(fmt.Errorf("replay %s: %w", id, err))
-	}
 	name := call.ToolID
+	if name == "" || name == tool.UnknownTool {
+		return failed(fmt.Errorf("replay %s: it named no tool of the hub: there is nothing to call", id))
+	}
 	return c.withHub(ctx, want{tool: string(name), profile: call.Profile, change: askBeforeWrites}, func(h *hub) error {
 		if own := h.hubTool(name); own != nil && own.Batches {
 			return failed(fmt.Errorf("replay %s: the records of its calls have the arguments: replay those that name it as parent_invocation_id", id))
+		}
+		args, err := sentArguments(call, h.results)
+		if err != nil {
+			return failed(fmt.Errorf("replay %s: %w", id, err))
 		}
 		if c.dry {
 			return c.foresee(ctx, h, call, args)
@@ -80,13 +85,21 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 	})
 }
 
-// sentArguments are those that the caller sent, where the records have them as they were.
-func sentArguments(i *tool.Invocation) (json.RawMessage, error) {
+// sentArguments are those that the caller sent, where the records or the store has them as they were.
+func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMessage, err error) {
 	switch {
-	case i.ToolID == "" || i.ToolID == tool.UnknownTool:
-		return nil, errors.New("it named no tool of the hub: there is nothing to call")
 	case i.ModelInputRef != "":
-		return nil, fmt.Errorf("its arguments are gone: they were too large for the records, which have their digest (%s)", i.ModelInputRef)
+		digest, size, plain := persist.ParseRef(i.ModelInputRef)
+		if plain {
+			err = stored.Read(payload.Entry{Digest: digest, Size: size}, func(raw []byte) error {
+				args = bytes.Clone(raw)
+				return nil
+			})
+		}
+		if args == nil {
+			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their digest (%s)", i.ModelInputRef)
+		}
+		return args, err
 	case bytes.Contains(i.ModelInput, []byte(target.Mask)):
 		return nil, fmt.Errorf("its arguments are masked: %s stands for what the records do not keep; call the tool anew", target.Mask)
 	case rawjson.IsNull(i.ModelInput) || len(i.ModelInput) == 0:

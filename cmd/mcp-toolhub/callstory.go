@@ -122,7 +122,8 @@ func (t *story) take(object json.RawMessage) error {
 	case tool.ObjectInputMutation:
 		var r tool.InputMutationRecord
 		err := json.Unmarshal(object, &r)
-		t.step(r.CreatedAt, "input changed", said("by", strings.TrimSpace(r.SourceType+" "+r.SourceRef), "fields", strings.Join(r.ChangedFields, ", "), "because", r.Reason))
+		t.step(r.CreatedAt, "input changed", said("by", strings.TrimSpace(r.SourceType+" "+r.SourceRef), "fields", strings.Join(r.ChangedFields, ", "), "because", r.Reason,
+			"before", storedInput(r.InvocationID, r.FromInputRef), "after", storedInput(r.InvocationID, r.ToInputRef)))
 		return err
 	case tool.ObjectResultPersistence:
 		var r tool.ResultPersistenceRecord
@@ -150,6 +151,15 @@ func (t *story) take(object json.RawMessage) error {
 		return err
 	}
 	return nil
+}
+
+// storedInput is the id of a stored input that was too large for the records; "" where they have it, or have to mask it.
+func storedInput(id tool.InvocationID, ref string) string {
+	digest, size, ok := persist.ParseRef(ref)
+	if !ok || size <= persist.InlineLimit {
+		return ""
+	}
+	return string(tool.InputOf(id, digest))
 }
 
 // event adds an event, unless the record that it is about says more.

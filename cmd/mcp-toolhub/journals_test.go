@@ -34,7 +34,7 @@ func checkJournal(t testing.TB, dir string, calls int) {
 func checkRecords(t testing.TB, dir string, calls int) {
 	t.Helper()
 	j := newJournalCheck(t)
-	j.cut = isCut(t, dir)
+	j.cut, j.dir = isCut(t, dir), dir
 	if err := persist.Read(dir, func(line json.RawMessage) bool { j.take(line); return true }); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,8 @@ func isCut(t testing.TB, dir string) bool {
 // journalCheck holds the objects of one journal against each other and against their schemas.
 type journalCheck struct {
 	t        testing.TB
-	cut      bool // its first records are missing
+	cut      bool   // its first records are missing
+	dir      string // where it is; "": these are no records of a hub
 	schemas  map[tool.Object]*jsonschema.Schema
 	problems map[string]json.RawMessage // what is wrong, each with the first record of which it holds
 	seen     sightings
@@ -269,7 +270,7 @@ func (j *journalCheck) check() {
 			j.wrong(line, "no record has the id %s", id)
 		}
 	}
-	j.inputs.check(j.t)
+	j.inputs.check(j.t, j.dir)
 	for _, c := range j.calls {
 		c.check()
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,13 +41,17 @@ func (r inputRefs) take(t testing.TB, read *anyRecord, line json.RawMessage) {
 	}
 }
 
-// check: a ref is the digest of bytes that a record holds; of an input that is masked there, it is a keyed one.
-func (r inputRefs) check(t testing.TB) {
+// check: a ref is the digest of bytes that a record or the store of results holds; of an input that is masked there, it is a keyed one.
+func (r inputRefs) check(t testing.TB, journal string) {
 	t.Helper()
+	stored := ""
+	if journal != "" {
+		stored = filepath.Join(filepath.Dir(journal), "results", "bytes")
+	}
 	for id, c := range r {
 		for _, m := range c.mutations {
 			for _, ref := range []string{m.FromInputRef, m.ToInputRef} {
-				if !c.has(ref) {
+				if !c.has(ref, stored) {
 					t.Errorf("%s: the ref %s of mutation %s is of none of the inputs %v, %v", id, ref, m.MutationID, c.held, c.refs)
 				}
 			}
@@ -53,13 +59,16 @@ func (r inputRefs) check(t testing.TB) {
 	}
 }
 
-func (c *inputsOfCall) has(ref string) bool {
-	if c.refs[ref] {
+func (c *inputsOfCall) has(ref, stored string) bool {
+	if digest, size, plain := persist.ParseRef(ref); plain && size > persist.InlineLimit {
+		_, err := os.Stat(filepath.Join(stored, digest[:2], digest))
+		return (err == nil || stored == "") && c.refs[ref]
+	} else if !plain && c.refs[ref] {
 		return true
 	}
 	for held := range c.held {
 		masked := strings.Contains(held, "[masked]")
-		if held != "" && !masked && persist.Ref([]byte(held)) == ref || masked && strings.HasPrefix(ref, "hmac-sha256:") {
+		if held != "" && !masked && persist.Ref([]byte(held)) == ref || (masked || strings.Contains(held, `"calls":`)) && strings.HasPrefix(ref, "hmac-sha256:") {
 			return true
 		}
 	}

@@ -34,6 +34,10 @@ func (h *hub) readResource(ctx context.Context, c *invoke.Call, server, uri stri
 // resultExpired records that a stored result is gone, and why: "Missing payload bytes should not erase the fact that the tool was
 // selected and executed."
 func (h *hub) resultExpired(e payload.Entry) {
+	if !e.ID.IsResult() {
+		h.logger.Info("a stored input has expired", "input", e.ID, "tool", e.Tool, "why", e.Reason)
+		return
+	}
 	d := tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: int(e.Size), Reason: e.Reason,
 		Persisted: e.Ref()}
 	records := persist.DecisionRecords(tool.InvocationOf(e.ID), e.Tool, &d, true, *e.Expired)

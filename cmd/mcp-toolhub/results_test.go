@@ -288,6 +288,58 @@ func TestExpiredResultsAreRecorded(t *testing.T) {
 	}
 }
 
+// TestStoredInputsAreNotResults has a hook change a large input. It is stored as it was and as it ran, for the person whose files these are:
+// its caller cannot read it, and when it expires no record speaks of a result.
+func TestStoredInputsAreNotResults(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	start := func() (*runningHub, *wire) {
+		h := startHubIn(t, tokensOfTwo, "hub.json", demoHub(`,"results":{"max_inline_tokens":1000},`+
+			`"hooks":[{"event":"pre_tool_use","match":"mcp.demo.echo","rewrite":[{"op":"replace","path":"/text","value":"other"}]}]`), "--state-dir", state)
+		return h, wireHTTP(t, h.url+"/mcp", rev2025, headerOf("ann")...).open()
+	}
+	h, w := start()
+	if got := w.result("mcp.demo.echo", `{"text":"`+strings.Repeat("large ", 4000)+`"}`, ""); !strings.Contains(got, "other") {
+		t.Fatalf("%.1000s", got)
+	}
+	index := filepath.Join(state, "results", "index")
+	stored, err := filepath.Glob(filepath.Join(index, "inp_*.json"))
+	if all, _ := os.ReadDir(index); err != nil || len(stored) != 1 || len(all) != 1 {
+		t.Fatalf("stored are %q, %v; %v", stored, err, all)
+	}
+	id := strings.TrimSuffix(filepath.Base(stored[0]), ".json")
+	none := "res_" + strings.Repeat("0", len(id)-len("res_"))
+	ask := func(id string) string {
+		w.ids = 100
+		answers := last(w.send(w.readStored(tool.ResultURI(tool.ResultID(id))))) + last(w.send(w.call("result_read", `{"id":"`+id+`"}`, "")))
+		return invocationIDs.ReplaceAllString(strings.ReplaceAll(answers, id, "ID"), "INV")
+	}
+	if theirs, never := ask(id), ask(none); theirs != never || !strings.Contains(theirs, "unknown_result") {
+		t.Errorf("an input\n%s\nnothing\n%s", theirs, never)
+	}
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-40 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	writeFile(t, stored[0], createdAt.ReplaceAllString(readFile(t, stored[0]), `"created_at":"`+old+`"`))
+	h, _ = start()
+	if err := h.waitFor(regexp.MustCompile("a stored input has expired.*" + id)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.stop(); err != nil {
+		t.Fatal(err)
+	}
+	err = persist.Read(filepath.Join(state, "journal"), func(object json.RawMessage) bool {
+		if strings.Contains(string(object), "tool.result.expired") || strings.Contains(string(object), "tool_result_persistence") {
+			t.Errorf("the journal says %.500s", object)
+		}
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 var createdAt = regexp.MustCompile(`"created_at":"[^"]*"`)
 
 var invocationIDs = regexp.MustCompile(`inv_[0-9a-z]+`)

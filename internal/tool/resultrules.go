@@ -100,6 +100,14 @@ func ArtifactOf(id InvocationID, n int) ResultID {
 	return ResultOf(id) + ResultID("."+strconv.Itoa(n))
 }
 
+// InputOf is the id under which an input of an invocation is stored beside results: one that a record has by its digest alone.
+func InputOf(id InvocationID, digest string) ResultID {
+	return ResultID("inp_" + strings.TrimPrefix(string(id), "inv_") + digest[:16])
+}
+
+// IsResult reports whether the id is one of a result or an artifact, and not of an input.
+func (id ResultID) IsResult() bool { return strings.HasPrefix(string(id), "res_") }
+
 // InvocationOf is the invocation whose result, or artifact, has the id.
 func InvocationOf(id ResultID) InvocationID {
 	rest, _, _ := strings.Cut(strings.TrimPrefix(string(id), "res_"), ".")

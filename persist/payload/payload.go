@@ -324,7 +324,9 @@ func (s *Store) fetch(e Entry) (raw []byte, done func(), err error) {
 // isID keeps ids out that could lead elsewhere.
 func isID(id tool.ResultID) bool {
 	rest, ok := strings.CutPrefix(string(id), "res_")
-	rest = strings.Replace(rest, ".", "", 1) // of an artifact
+	if rest = strings.Replace(rest, ".", "", 1); !ok { // an artifact has one
+		rest, ok = strings.CutPrefix(string(id), "inp_")
+	}
 	return ok && rest != "" && len(rest) <= 64 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 

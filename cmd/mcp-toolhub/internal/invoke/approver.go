@@ -444,7 +444,7 @@ func (a *approver) edit(ctx context.Context, g *gate.Gate, inv *invocation, answ
 	if err := a.arguments.check(inv, answer.Arguments); err != nil {
 		return policy.Request{}, err
 	}
-	inv.mutate(&tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By,
+	inv.mutate(a.opts, &tool.InputMutation{SourceType: "permission_prompt", SourceRef: answer.By,
 		Reason: "a person changed the arguments while allowing the call"}, answer.Arguments)
 	return requestOf(ctx, g, inv, answer.Arguments)
 }

@@ -214,7 +214,7 @@ func (p *Pipeline) changeInput(inv *invocation, name string, input json.RawMessa
 		}
 		return err
 	}
-	inv.mutate(&tool.InputMutation{SourceType: "hook", SourceRef: "hook/" + name, Reason: "a hook changed the arguments"}, input)
+	inv.mutate(&p.opts, &tool.InputMutation{SourceType: "hook", SourceRef: "hook/" + name, Reason: "a hook changed the arguments"}, input)
 	return nil
 }
 
@@ -388,7 +388,7 @@ func (inv *invocation) hookRun(r *hook.Report) tool.HookRun {
 		run.Permission = map[string]any{"behavior": o.Permission.Behavior, "reason": o.Permission.Reason}
 	}
 	if o.Input != nil {
-		whole, ref := inv.inline(o.Input)
+		whole, ref := inv.inline(persist.OneLine(o.Input))
 		if run.Input = whole; whole == nil {
 			run.Input = rawjson.Quote(ref)
 		}

@@ -7,24 +7,31 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/policy/gate"
 )
 
 // inline returns input as a record holds it: without its secrets and without line breaks, or by reference where it is large.
 func (inv *invocation) inline(input json.RawMessage) (whole json.RawMessage, ref string) {
-	if inv.listed != nil && inv.listed.Tool.Hub != nil && inv.listed.Tool.Hub.Batches {
-		input = withoutArguments(input)
-	}
-	if len(input) > persist.InlineLimit {
+	shown := inv.shown(input)
+	if len(shown) > persist.InlineLimit {
 		return nil, inv.ref(input)
 	}
-	return persist.OneLine(gate.Mask(input, inv.facts)), ""
+	return persist.OneLine(gate.Mask(shown, inv.facts)), ""
+}
+
+// shown is the part of input that records may have: that of a batch is without the arguments of its calls.
+func (inv *invocation) shown(input json.RawMessage) json.RawMessage {
+	if inv.listed != nil && inv.listed.Tool.Hub != nil && inv.listed.Tool.Hub.Batches {
+		return withoutArguments(input)
+	}
+	return input
 }
 
 // ref is the digest of input by which records refer to it: of the bytes that a record holds. Where secrets are masked in those,
 // it is the digest of input as it was, with the hub's key: without that key nobody can try out what the secret may be.
 func (inv *invocation) ref(input json.RawMessage) string {
-	held := gate.Mask(input, inv.facts)
+	held := gate.Mask(inv.shown(input), inv.facts)
 	if !bytes.Equal(held, input) && !bytes.Equal(compact(held), compact(input)) {
 		return persist.KeyedRef(inv.keyed(input), len(input))
 	}
@@ -41,9 +48,11 @@ func compact(input json.RawMessage) []byte {
 }
 
 // mutate puts other arguments in the place of the present ones, and records that as m, which says who did it and why.
-func (inv *invocation) mutate(m *tool.InputMutation, to json.RawMessage) {
+func (inv *invocation) mutate(o *Options, m *tool.InputMutation, to json.RawMessage) {
 	from := inv.inputs.permission
 	m.FromInputRef, m.ToInputRef = inv.ref(from), inv.ref(to)
+	inv.keepInput(o, from, m.FromInputRef)
+	inv.keepInput(o, to, m.ToInputRef)
 	_ = rawjson.Members(to, func(now rawjson.Member) bool {
 		if before, ok := rawjson.Get(from, now.Name()); !ok || string(before) != string(now.Value) {
 			m.ChangedFields = append(m.ChangedFields, now.Name())
@@ -61,5 +70,19 @@ func (inv *invocation) mutate(m *tool.InputMutation, to json.RawMessage) {
 	inv.inputs.permission, inv.inputs.call = to, to
 	if inv.hooks != nil {
 		inv.hooks.found = nil
+	}
+}
+
+// keepInput stores an input that was or is to be changed and is too large for the records. So its ref is the digest of bytes that are
+// there. One that records have to mask is not stored: its ref is a keyed digest.
+func (inv *invocation) keepInput(o *Options, input json.RawMessage, ref string) {
+	digest, _, plain := persist.ParseRef(ref)
+	if len(input) <= persist.InlineLimit || !plain || o.Results == nil {
+		return
+	}
+	e := payload.Entry{ID: tool.InputOf(inv.id, digest), MediaType: "application/json", Tool: inv.toolID(), Actor: inv.call.Actor.Ref(), Created: inv.now()}
+	if _, err := o.Results.Put(e, input); err != nil {
+		o.Logger.Warn("a large input that was changed could not be stored: its record has the digest alone", "invocation", inv.id,
+			"tool", inv.toolID(), "bytes", len(input), "error", err)
 	}
 }

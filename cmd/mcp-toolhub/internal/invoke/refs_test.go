@@ -36,4 +36,12 @@ func TestInputRefs(t *testing.T) {
 			t.Errorf("%.40s: another secret has the same ref", c.input)
 		}
 	}
+	// That of a batch is without the arguments of its calls, so its ref is keyed, too.
+	inv.listed = &tool.Listed{Tool: &tool.Tool{Hub: &tool.HubTool{Batches: true}}}
+	for calls, keyed := range map[string]bool{`[{"id":"a","arguments":{"b":1}}]`: true, `[{"id":"a"}]`: false} {
+		input := json.RawMessage(`{"calls":` + calls + `}`)
+		if held, ref := inv.inline(input); ref != "" || strings.Contains(string(held), `"b"`) || strings.HasPrefix(inv.ref(input), "hmac-") != keyed {
+			t.Errorf("a batch of %s: %s, %s", calls, held, inv.ref(input))
+		}
+	}
 }

@@ -20,6 +20,9 @@ type Reader struct {
 
 // Read calls use with the bytes of the result and what is known of it. The error is ErrUnknown, a *tool.Failure, or that of use.
 func (r Reader) Read(caller tool.Actor, id tool.ResultID, use func(e payload.Entry, native []byte) error) error {
+	if !id.IsResult() && caller.Door != "cli" {
+		return ErrUnknown // an input may hold arguments that no caller may see
+	}
 	e, err := r.Store.Entry(id)
 	if err == nil && !r.may(caller, e) || errors.Is(err, payload.ErrUnknown) {
 		return ErrUnknown
