@@ -89,14 +89,15 @@ func (c *replayCmd) replay(ctx context.Context, id tool.InvocationID) error {
 func sentArguments(i *tool.Invocation, stored *payload.Store) (args json.RawMessage, err error) {
 	switch {
 	case i.ModelInputRef != "":
-		digest, size, plain := persist.ParseRef(i.ModelInputRef)
-		if plain {
-			err = stored.Read(payload.Entry{Digest: digest, Size: size}, func(raw []byte) error {
+		digest, _, _ := persist.ParseRef(i.ModelInputRef)
+		e, err := stored.Entry(tool.InputOf(i.InvocationID, digest))
+		if err == nil {
+			err = stored.Read(e, func(raw []byte) error {
 				args = bytes.Clone(raw)
 				return nil
 			})
 		}
-		if args == nil {
+		if err != nil {
 			err = fmt.Errorf("its arguments are gone: they were too large for the records, which have their digest (%s)", i.ModelInputRef)
 		}
 		return args, err

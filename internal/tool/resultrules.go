@@ -102,7 +102,7 @@ func ArtifactOf(id InvocationID, n int) ResultID {
 
 // InputOf is the id under which an input of an invocation is stored beside results: one that a record has by its digest alone.
 func InputOf(id InvocationID, digest string) ResultID {
-	return ResultID("inp_" + strings.TrimPrefix(string(id), "inv_") + digest[:16])
+	return ResultID("inp_" + strings.TrimPrefix(string(id), "inv_") + digest[:min(16, len(digest))])
 }
 
 // IsResult reports whether the id is one of a result or an artifact, and not of an input.
