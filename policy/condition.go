@@ -295,10 +295,14 @@ type subject struct {
 	now time.Time
 
 	arguments, meta object
-	tool            *celTool
-	actor           *celActor
-	agent           *celAgent
-	targets         []celTarget
+	seen            struct { // the argument that a condition has looked at last
+		name  string // "" for none
+		value any
+	}
+	tool    *celTool
+	actor   *celActor
+	agent   *celAgent
+	targets []celTarget
 }
 
 // object is a JSON object, decoded when it is first wanted.

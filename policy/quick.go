@@ -93,6 +93,18 @@ func quickCall(call celast.CallExpr) quick {
 type place struct {
 	in   func(s *subject) map[string]any // nil where there is no such object
 	name string
+	top  bool // the object is the arguments
+}
+
+// value is what stands there; nil for nothing. Many conditions in a row look at the same argument.
+func (p *place) value(s *subject) any {
+	if !p.top {
+		return p.in(s)[p.name]
+	}
+	if s.seen.name != p.name {
+		s.seen.name, s.seen.value = p.name, p.in(s)[p.name]
+	}
+	return s.seen.value
 }
 
 // placeOf is the place that e selects.
@@ -104,6 +116,7 @@ func placeOf(e celast.Expr) (p place, ok bool) {
 	switch of := e.AsSelect().Operand(); of.Kind() {
 	case celast.IdentKind:
 		p.in = func(s *subject) map[string]any { return s.arguments.decoded(s.Input) }
+		p.top = true
 		return p, of.AsIdent() == "arguments"
 	case celast.SelectKind:
 		outer, ok := placeOf(of)
@@ -148,7 +161,7 @@ func comparison(at place, name string, constant ref.Val) quick {
 
 func ofType[T any](at place, holds func(v T) bool) quick {
 	return func(s *subject) verdict {
-		if v, ok := at.in(s)[at.name].(T); ok {
+		if v, ok := at.value(s).(T); ok {
 			return verdictOf(holds(v))
 		}
 		return unknown
