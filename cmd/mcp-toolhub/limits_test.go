@@ -31,6 +31,7 @@ var mayImportOthers = map[string][]string{
 	"github.com/spf13/cobra":                   {"cmd/mcp-toolhub"},
 	"github.com/goccy/go-yaml":                 {"internal/textfile"},
 	"github.com/klauspost/compress":            {"persist/payload"},
+	"gocloud.dev":                              {"persist/payload"},
 	"github.com/tailscale/hujson":              {"internal/textfile"},
 	"github.com/lmittmann/tint":                {"cmd/mcp-toolhub"},
 	"github.com/theory/jsonpath":               {"persist/slice"},

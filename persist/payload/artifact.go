@@ -63,11 +63,11 @@ func (s *Store) forgetVersions(ctx context.Context, now time.Time) error {
 		last[name] = max(last[name], versionOf(o))
 		return nil
 	}), s.place.list(ctx, namesPrefix, func(o object) error {
-		patience := s.cfg.MaxAge + keepEntries
+		stay := s.cfg.MaxAge + keepEntries
 		if versionOf(o) < last[path.Dir(o.key)] {
-			patience = grace // whoever writes the next one may have read it
+			stay = s.grace // whoever writes the next one may have read it
 		}
-		if now.Sub(o.changed) <= patience {
+		if now.Sub(o.changed) <= stay {
 			return nil
 		}
 		return s.place.remove(ctx, o.key)

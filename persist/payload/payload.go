@@ -22,6 +22,7 @@ import (
 // Config says where results are stored and for how long. The zero value of each optional field means its default.
 type Config struct {
 	Dir      string        // made when the first result is stored
+	URL      string        // of a bucket, in place of Dir; CheckURL says which are taken
 	Key      string        // a secret of at least 16 bytes, from which the key that seals payloads is derived; "": they are not sealed
 	MaxAge   time.Duration // a result expires after that; default 30 days
 	MaxBytes int64         // that all payloads together take on the disk; default 2 GiB
@@ -71,12 +72,12 @@ func (e *ExpiredError) Error() string { return "the stored result is gone: " + e
 
 // CorruptError is returned for a payload that is not what was stored.
 type CorruptError struct {
-	Path string
+	Path string // where it is
 	Err  error
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("the stored result in %q is not what was stored: %v: check the disk, and the key", e.Path, e.Err)
+	return fmt.Sprintf("the stored result in %q is not what was stored: %v: check the disk or bucket, and the key", e.Path, e.Err)
 }
 
 func (e *CorruptError) Unwrap() error { return e.Err }
@@ -85,6 +86,8 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 type Store struct {
 	cfg      Config
 	place    place
+	far      bool // it is a bucket
+	outage   outage
 	expired  func(Entry)
 	seal     cipher.AEAD // nil: payloads are not sealed
 	logger   *slog.Logger
@@ -99,6 +102,10 @@ type Store struct {
 	unread   atomic.Pointer[error] // of the last Read; nil where that could
 	written  atomic.Int64          // bytes since the last sweep
 	sweep    chan struct{}
+
+	sweeping sync.Mutex
+	grace    time.Duration   // how old an object that nobody names is before it is removed: its writer has still to name it
+	seen     map[string]seen // of a bucket: the entries of the last sweep, by key; guarded by sweeping
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	closed   sync.Once
@@ -118,13 +125,29 @@ func Open(ctx context.Context, c Config, expired func(Entry), logger *slog.Logge
 	if err != nil {
 		return nil, fmt.Errorf("open the store of results: %w", err)
 	}
-	s := &Store{cfg: c, place: directory(filepath.Clean(c.Dir)), expired: expired, seal: seal, logger: logger, reading: make(chan struct{}, maxReading),
-		packing: make(chan struct{}, maxPacking), sweep: make(chan struct{}, 1)}
+	if c.URL == "" {
+		return newStore(ctx, c, directory(filepath.Clean(c.Dir)), seal, expired, logger), nil
+	}
+	b, err := openBucket(ctx, c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("open the store of results: %w", err)
+	}
+	return newStore(ctx, c, b, seal, expired, logger), nil
+}
+
+func newStore(ctx context.Context, c Config, at place, seal cipher.AEAD, expired func(Entry), logger *slog.Logger) *Store {
+	s := &Store{cfg: c, place: at, far: c.URL != "", expired: expired, seal: seal, logger: logger, grace: grace,
+		reading: make(chan struct{}, maxReading), packing: make(chan struct{}, maxPacking), sweep: make(chan struct{}, 1)}
 	s.encoders.New = newEncoder
 	s.within = func(int64) (context.Context, context.CancelFunc) { return ctx, func() {} }
-	ctx, s.stop = context.WithCancel(ctx)
-	s.done.Go(func() { s.retain(ctx) })
-	return s, nil
+	if s.far {
+		s.grace, s.seen = farGrace, make(map[string]seen)
+		s.within = func(size int64) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, allowed(size)) }
+	}
+	sweeping, stop := context.WithCancel(ctx)
+	s.stop = stop
+	s.done.Go(func() { s.retain(sweeping) })
+	return s
 }
 
 // Close ends what Open has begun. It may be called twice.
@@ -149,15 +172,18 @@ func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
 	e.Digest, e.Size, e.Created = tool.Digest(raw), int64(len(raw)), e.Created.UTC()
 	ctx, cancel := s.within(e.Size)
 	defer cancel()
-	var err error
-	if e.Name != "" {
-		e.Version, err = s.nextVersion(ctx, e)
-	}
+	err := s.outage.enter(e.Size)
 	if err == nil {
-		e.Stored, err = s.keep(ctx, e, raw)
+		if e.Name != "" {
+			e.Version, err = s.nextVersion(ctx, e)
+		}
+		if err == nil {
+			e.Stored, err = s.keep(ctx, e, raw)
+		}
+		s.outage.leave(err == nil || !s.far)
 	}
 	if err != nil {
-		err = fmt.Errorf("store a result: %w: free space on the disk that holds %q, and make it writable", err, s.place)
+		err = fmt.Errorf("store a result: %w: %s", err, s.advice())
 		s.unstored.Store(&err)
 		return e, err
 	}
@@ -169,6 +195,14 @@ func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
 		}
 	}
 	return e, nil
+}
+
+// advice says what to do where nothing can be stored.
+func (s *Store) advice() string {
+	if s.far {
+		return fmt.Sprintf("see that %s can be reached, and that its credentials may read, write, list and delete", s.place)
+	}
+	return fmt.Sprintf("free space on the disk that holds %q, and make it writable", s.place)
 }
 
 // Problems says in sentences what is wrong with the last result that was to be stored, and with the last that was to be read. It names no
@@ -343,7 +377,14 @@ const (
 func indexKey(id tool.ResultID) string { return indexPrefix + string(id) + entrySuffix }
 func goneKey(id tool.ResultID) string  { return gonePrefix + string(id) + entrySuffix }
 
-func (s *Store) payloadKey(e Entry) string { return bytesPrefix + e.Digest[:2] + "/" + e.Digest }
+// payloadKey is where the payload of e is. In a bucket, results of the same bytes share a payload if they are of the same hour: who finds
+// one there knows that nobody removes it soon, because that waits for farGrace.
+func (s *Store) payloadKey(e Entry) string {
+	if s.far {
+		return bytesPrefix + e.Created.UTC().Format("2006-01-02T15") + "/" + e.Digest
+	}
+	return bytesPrefix + e.Digest[:2] + "/" + e.Digest
+}
 
 // at says where an object is.
 func (s *Store) at(key string) string { return s.place.String() + "/" + key }

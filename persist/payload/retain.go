@@ -16,8 +16,10 @@ import (
 const (
 	sweepEvery = time.Hour
 
-	// grace is how old a file without an entry is before it is removed: its writer has still to write the entry.
-	grace = time.Hour
+	// An object that no entry names is removed when it is that old: its writer has still to write the entry. Payloads in a bucket
+	// are shared for an hour, see payloadKey.
+	grace    = time.Hour
+	farGrace = 2 * time.Hour
 
 	// keepEntries is how long the entry of an expired result says why it is gone.
 	keepEntries = 365 * 24 * time.Hour
@@ -43,6 +45,10 @@ func (s *Store) retain(ctx context.Context) {
 // Sweep removes what has expired at that time.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	s.written.Store(0)
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, sweepEvery) // a bucket may hang
+	defer cancel()
 	unlock, err := s.place.lock()
 	if err != nil {
 		return ignoreGone(err) // nothing is stored
@@ -76,11 +82,13 @@ func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool
 	kept := holdings{byActor: make(map[string]*holding), uses: make(map[string]int), key: s.payloadKey}
 	var gone []Entry
 	var problem error
+	last := s.seen
+	s.seen = make(map[string]seen, len(last))
 	err = s.place.list(ctx, indexPrefix, func(o object) error {
 		if !strings.HasSuffix(o.key, entrySuffix) {
 			return s.removeOld(ctx, o, now)
 		}
-		e, err := s.readEntry(ctx, o.key)
+		e, err := s.entryOf(ctx, o, last)
 		switch corrupt := (*CorruptError)(nil); {
 		case errors.As(err, &corrupt):
 			problem = errors.Join(problem, err) // nobody can read what it was about: that goes with the unnamed payloads
@@ -99,6 +107,7 @@ func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool
 		return nil
 	})
 	if err != nil {
+		s.seen = last
 		return nil, errors.Join(problem, err)
 	}
 	for kept.total > s.cfg.MaxBytes {
@@ -117,6 +126,25 @@ func (s *Store) expire(ctx context.Context, now time.Time) (live map[string]bool
 		live[key] = true
 	}
 	return live, problem
+}
+
+// seen is an entry as it was read once.
+type seen struct {
+	object object
+	entry  Entry
+}
+
+// entryOf reads the entry that an object is. One of a bucket is read once while the hub runs: last has those of the last sweep.
+func (s *Store) entryOf(ctx context.Context, o object, last map[string]seen) (e Entry, err error) {
+	if was, ok := last[o.key]; ok && was.object.equal(o) {
+		e = was.entry
+	} else if e, err = s.readEntry(ctx, o.key); err != nil {
+		return e, err
+	}
+	if s.far {
+		s.seen[o.key] = seen{o, e}
+	}
+	return e, nil
 }
 
 // bury makes known that a result has expired: a reader finds the one entry or the other. Of several processes one tells.
@@ -196,7 +224,7 @@ func (h *holdings) takeOldest() Entry {
 // removeOld removes an unfinished file or an unnamed payload, unless its writer may still be at work.
 func (s *Store) removeOld(ctx context.Context, o object, now time.Time) error {
 	name := path.Base(o.key)
-	if !strings.HasPrefix(name, statefile.Unfinished) && !isHex(name) || now.Sub(o.changed) <= grace {
+	if !strings.HasPrefix(name, statefile.Unfinished) && !isHex(name) || now.Sub(o.changed) <= s.grace {
 		return nil // none of ours, or too young
 	}
 	return s.place.remove(ctx, o.key)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -153,43 +152,44 @@ func TestExpiredBefore(t *testing.T) {
 
 // TestVersions: other bytes under a name are its next version, for each caller and tool, until nothing is known of it any more.
 func TestVersions(t *testing.T) {
-	t.Parallel()
-	dir, n := t.TempDir(), 0
-	s := open(t, payload.Config{Dir: dir})
-	version := func(name, actor, text string) int {
-		n++
-		e := entry(fmt.Sprintf("a.%d", n))
-		e.Name, e.Actor = name, actor
-		stored, err := s.Put(e, []byte(text))
-		if err != nil {
+	onEach(t, func(t *testing.T, at testbed) {
+		n := 0
+		s := openAt(t, at)
+		version := func(name, actor, text string) int {
+			n++
+			e := entry(fmt.Sprintf("a.%d", n))
+			e.Name, e.Actor = name, actor
+			stored, err := s.Put(e, []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			known, err := s.Entry(e.ID)
+			if ref := known.Ref(); err != nil || known.Version != stored.Version || ref.ArtifactID != e.ID || ref.Name != name || ref.Version != stored.Version {
+				t.Errorf("%+v, %v", known, err)
+			}
+			return stored.Version
+		}
+		got := fmt.Sprint(version("out", "ann", "1"), version("out", "ann", "2"), version("out", "ann", "2"), version("out", "bob", "2"),
+			version("err", "ann", "2"), version("out", "ann", "1"))
+		if want := "1 2 2 1 1 3"; got != want {
+			t.Errorf("versions %s, want %s", got, want)
+		}
+		if err := s.Sweep(t.Context(), time.Now().Add(300*24*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		known, err := s.Entry(e.ID)
-		if ref := known.Ref(); err != nil || known.Version != stored.Version || ref.ArtifactID != e.ID || ref.Name != name || ref.Version != stored.Version {
-			t.Errorf("%+v, %v", known, err)
+		if kept := at.keys(t, "names/"); len(kept) != 3 {
+			t.Errorf("the last versions of three names are %q", kept)
 		}
-		return stored.Version
-	}
-	got := fmt.Sprint(version("out", "ann", "1"), version("out", "ann", "2"), version("out", "ann", "2"), version("out", "bob", "2"),
-		version("err", "ann", "2"), version("out", "ann", "1"))
-	if want := "1 2 2 1 1 3"; got != want {
-		t.Errorf("versions %s, want %s", got, want)
-	}
-	if err := s.Sweep(t.Context(), time.Now().Add(300*24*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if kept, err := filepath.Glob(filepath.Join(dir, "names", "*", "*")); err != nil || len(kept) != 3 {
-		t.Errorf("the last versions of three names are %q, %v", kept, err)
-	}
-	if v := version("out", "ann", "4"); v != 4 {
-		t.Errorf("after 300 days the version is %d", v)
-	}
-	if err := s.Sweep(t.Context(), time.Now().Add(400*24*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if v := version("out", "ann", "5"); v != 1 {
-		t.Errorf("after 400 days the version is %d", v)
-	}
+		if v := version("out", "ann", "4"); v != 4 {
+			t.Errorf("after 300 days the version is %d", v)
+		}
+		if err := s.Sweep(t.Context(), time.Now().Add(400*24*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if v := version("out", "ann", "5"); v != 1 {
+			t.Errorf("after 400 days the version is %d", v)
+		}
+	})
 }
 
 // TestTheOneWhoHasMostLosesFirst has a caller fill the store: what others got stays.

@@ -15,7 +15,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/namespace"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
-	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
 // build makes the settings and checks what takes more than one value to see. What it returns counts only where r has
@@ -44,8 +43,7 @@ func build(r *reader, root *textfile.Node, f *file, state string) *Settings {
 	}
 	s.Store, s.Records = f.store.Or(StoreSQLite), f.records
 	r.origins = append(s.Upstream.IDs(), toolsets()...)
-	s.Stored = payload.Config{Dir: cmp.Or(r.vars.path(f.stored.dir.Value), filepath.Join(state, "results")), Key: f.stored.key,
-		MaxAge: f.stored.maxAge, MaxBytes: f.stored.maxBytes}
+	s.Stored = r.stored(f.stored, filepath.Join(state, "results"))
 	s.Results = limit.Config{Default: r.results(f.results, limit.Settings{}), Profiles: make(map[string]limit.Settings)}
 	s.Results.Profiles[namespace.DefaultProfile] = s.Results.Default
 	s.Profiles = []namespace.Profile{{Name: namespace.DefaultProfile, Style: namespace.StyleAuto}}

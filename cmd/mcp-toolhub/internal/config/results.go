@@ -2,13 +2,16 @@ package config
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/shape"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/limit"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 )
 
 // results is the key results, of the file or of a profile.
@@ -91,13 +94,38 @@ func (s strategy) Read(r *shape.Reader, n *textfile.Node) (tool.Strategy, bool) 
 
 func storedResultsKeys(f *storedResults) []shape.Field {
 	return []shape.Field{
-		shape.KeyAt("dir", "Where (default: results in the state directory). Relative to ${workspaceFolder}.", expanded, &f.dir),
+		shape.KeyAt("dir", "Where: a directory, relative to ${workspaceFolder}, or a bucket by its URL, such as s3://NAME?region=eu-west-1, "+
+			"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state directory).", expanded, &f.dir),
 		shape.Key("key", "A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. "+
 			"With another key they cannot be read. Default: they are not encrypted.", secret{}, &f.key),
 		shape.Key("max_age", `Older results are removed (default "30d").`, keptAge(), &f.maxAge),
-		shape.Key("max_bytes", "What all results together may take on the disk (default 2 GiB). Beyond that the oldest of the caller that has "+
+		shape.Key("max_bytes", "What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of the caller that has "+
 			"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
 	}
+}
+
+// stored makes the settings of the store of results, which is in usual where the file says nothing.
+func (r *reader) stored(f storedResults, usual string) payload.Config {
+	c := payload.Config{Key: f.key, MaxAge: f.maxAge, MaxBytes: f.maxBytes}
+	at := f.dir.Value
+	if path, ok := strings.CutPrefix(at, "file://"); ok {
+		if filepath.VolumeName(strings.TrimPrefix(path, "/")) != "" { // file:///C:/results
+			path = strings.TrimPrefix(path, "/")
+		}
+		if !filepath.IsAbs(path) {
+			shape.FaultOf(r.Reader, f.dir, "names a directory on another machine, or none", "write file:///PATH, or the path alone")
+		}
+		at = path
+	}
+	if !strings.Contains(at, "://") {
+		c.Dir = cmp.Or(r.vars.path(at), usual)
+		return c
+	}
+	c.URL = at
+	if err := payload.CheckURL(at); err != nil {
+		shape.FaultOf(r.Reader, f.dir, err.Error(), "name a directory, or a bucket as docs/results.md says, in a build with -tags clouds")
+	}
+	return c
 }
 
 // keptAge is how long something is kept.

@@ -239,6 +239,42 @@ func TestExampleUncommented(t *testing.T) {
 	}
 }
 
+// TestWhereResultsAre has directories, buckets, and what is neither. Whether buckets are taken is a matter of the build.
+func TestWhereResultsAre(t *testing.T) {
+	t.Parallel()
+	here := t.TempDir()
+	vars := env(map[string]string{"HOME": "/h", "LocalAppData": `C:\l`, "WHERE": "s3://kept?region=here"})
+	for text, want := range map[string]string{
+		"kept": "kept", "file://" + filepath.ToSlash(here): here, "s3://kept?region=here": "bucket", "gs://kept": "bucket", "azblob://kept": "bucket", "${env:WHERE}": "bucket",
+		"file://host/kept": "names a directory on another machine", "file://": "names a directory on another machine",
+		"ftp://kept": "names no place for results", "s3://u:p@kept": "", "s3://?region=here": "", "s3://%zz": "is no URL",
+	} {
+		s, err := config.Parse("c.yaml", []byte("persist:\n  results:\n    dir: '"+text+"'\n"), vars)
+		report := ""
+		if err != nil {
+			if report = err.Error(); !strings.Contains(report, "c.yaml:3:10: persist.results.dir") || strings.Contains(report, "u:p") {
+				t.Errorf("%s: %s", text, report)
+			}
+		}
+		switch {
+		case want == "bucket" && err != nil:
+			if !strings.Contains(report, "a driver for") || !strings.Contains(report, "-tags clouds") {
+				t.Errorf("%s: %s", text, report)
+			}
+		case want == "bucket":
+			if s.Stored.Dir != "" || !strings.Contains(s.Stored.URL, "://kept") {
+				t.Errorf("%s: %+v", text, s.Stored)
+			}
+		case want == "kept" || want == here:
+			if err != nil || s.Stored.URL != "" || !filepath.IsAbs(s.Stored.Dir) || !strings.HasSuffix(s.Stored.Dir, want) {
+				t.Errorf("%s: %+v, %v", text, s.Stored, err)
+			}
+		case err == nil || !strings.Contains(report, want):
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestNoFaultShowsASecret puts a secret into every place of a file and breaks each of them in turn.
 func TestNoFaultShowsASecret(t *testing.T) {
 	t.Parallel()
@@ -254,7 +290,7 @@ func TestNoFaultShowsASecret(t *testing.T) {
 		"hub: %s", "hub: {auth: {tokens: [{name: a, token: %s}]}}", "hub: {auth: {tokens: [%s]}}", "hub: {auth: {tokens: %s}}",
 		"hub: {http: {listen: %s}}", "hub: {http: {max_body_bytes: %s}}", "hub: {http: {allowed_hosts: [%s]}}",
 		"hub: {log: {level: %s}}", "hub: {retry: {min: %s}}", "mcpServers: {a: {command: x, idle_stop: %s}}", "hub: {toolsets: {code: {root: %s}}}", "hub: {toolsets: {code: {sensitive_paths: [%s]}}}",
-		"persist: {journal: {max_bytes: %s}}", "persist: {journal: {dir: %s}}", "profiles: {p: {style: %s}}",
+		"persist: {journal: {max_bytes: %s}}", "persist: {journal: {dir: %s}}", "persist: {results: {dir: %s}}", "profiles: {p: {style: %s}}",
 		"profiles: {p: {include: [%s]}}", "inputs: [{id: a, type: %s}]", "policy: %s", "zzz: %s", "%s",
 	}
 	values := []string{
