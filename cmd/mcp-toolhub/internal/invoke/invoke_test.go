@@ -312,7 +312,8 @@ func validateRecord(t testing.TB, r map[string]any) {
 	}
 	dir := filepath.Join("..", "..", "..", "..", "..", "shared", "agenttool", "schemas")
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		t.Skipf("the standard's schemas are not beside the project: %v", err)
+		t.Logf("the standard's schemas are not beside the project: %v", err)
+		return
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "agenttool-"+file+".schema.json"))
 	if err != nil {
