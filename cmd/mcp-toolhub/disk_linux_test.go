@@ -280,7 +280,8 @@ func TestFullDisk(t *testing.T) { // not parallel: it measures
 func TestFullDiskOfResults(t *testing.T) {
 	t.Parallel()
 	hub, disk := startHubOnDisk(t, configText(t, map[string]any{"demo": map[string]any{"command": "mcp-toolhub", "args": []string{"demo-server"}}},
-		map[string]any{"results": map[string]any{"max_inline_tokens": 1000}}))
+		map[string]any{"results": map[string]any{"max_inline_tokens": 1000},
+			"persist": map[string]any{"store": "off"}})) // health would tell of the record store, too, until it is tried again
 	w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
 	big := func() string { return last(w.send(w.call("mcp.demo.big", `{"bytes":8000000}`, ""))) }
 	free := fill(t, disk)
