@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
@@ -31,6 +32,9 @@ type files struct {
 	waiting  bool  // files would be removed if the Keeper had them
 	over     bool  // and they all take what they may
 
+	number atomic.Int64            // of the current file: how many there were before it
+	carry  func(number int64) bool // takes open calls from files up to a number along; see Journal.carry
+
 	held map[string]bool // the keys of the standing records in the current file
 
 	// left are files that this hub has written to before: it holds them until its end, because calls in them may be open.
@@ -45,17 +49,18 @@ type files struct {
 
 // leftFile is a file that is full or has failed.
 type leftFile struct {
-	file *os.File
-	path string
+	file   *os.File
+	path   string
+	number int64
 }
 
 // leave goes on holding a file that nothing more is written to. Everything in it is synced, or has failed.
-func (f *files) leave(file *os.File, path string) {
+func (f *files) leave(file *os.File, path string, number int64) {
 	if !f.locked {
 		closeHeld(file)
 		return
 	}
-	f.left = append(f.left, leftFile{file, path})
+	f.left = append(f.left, leftFile{file, path, number})
 	if len(f.left) > f.cfg.MaxFiles { // after many failures of the disk
 		closeHeld(f.left[0].file)
 		f.left = f.left[1:]
@@ -65,6 +70,7 @@ func (f *files) leave(file *os.File, path string) {
 // use makes file the current one.
 func (f *files) use(file *os.File, path string, size int64, locked bool) {
 	f.locked = locked
+	f.number.Add(1)
 	f.current, f.path, f.size, f.synced, f.unsynced, f.settled = file, path, size, size, 0, nil
 	f.held = nil
 }
@@ -99,6 +105,11 @@ func (f *files) write(b *batch) (lost int, err error) {
 	if f.path != before {
 		standing, keys = f.standing(b)
 	}
+	return f.put(b, standing, keys)
+}
+
+// put is write without looking for room, for a batch with these standing records before it.
+func (f *files) put(b *batch, standing []byte, keys []string) (lost int, err error) {
 	if len(b.bytes) > 0 {
 		text := b.bytes
 		if len(standing) > 0 {
@@ -133,7 +144,7 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 	if lost, err := f.sync(); err != nil {
 		return lost, err
 	}
-	full, path := f.current, f.path
+	full, path, number := f.current, f.path, f.number.Load()
 	if err := f.begin(); err != nil {
 		if !f.stuck {
 			f.logger.Warn("the journal goes on in a file larger than it should be", "error", err)
@@ -142,7 +153,7 @@ func (f *files) makeReady(n int64) (lost int, err error) {
 		return 0, nil
 	}
 	f.stuck = false
-	f.leave(full, path)
+	f.leave(full, path, number)
 	f.makeRoom()
 	return 0, nil
 }
@@ -182,7 +193,7 @@ func (f *files) abandon() {
 		return
 	}
 	_ = f.settle() // the file is synced, or has failed already
-	f.leave(f.current, f.path)
+	f.leave(f.current, f.path, f.number.Load())
 	f.current = nil
 }
 
@@ -243,7 +254,7 @@ func (f *files) adopt() bool {
 		if err != nil {
 			continue
 		}
-		if size, err := cutTail(file); err == nil && locked && isSettled(f.cfg.Dir, names[i], file, size) {
+		if size, err := cutTail(file); err == nil && locked && settles(f.cfg.Dir, names[i], file, size) {
 			file.Chmod(0o600) // a restored backup may be readable for others; where that stays so, records still matter more
 			if cut := info.Size() - size; cut > 0 {
 				f.logger.Info("cut off a journal line that a crash left unfinished", "file", path, "bytes", cut)
@@ -284,12 +295,14 @@ func cutTail(file *os.File) (int64, error) {
 	return end, file.Truncate(end)
 }
 
-// clean removes closed files that are too many or too old, and that the Keeper has. A file that cannot be removed is left for the next time.
+// clean removes closed files that are too many or too old, that the Keeper has, and in which no call is open. A file that cannot be removed is
+// left for the next time.
 func (f *files) clean() {
 	names, err := journalNames(f.cfg.Dir)
 	if err != nil {
 		return
 	}
+	settled := readSettled(f.cfg.Dir)
 	kept, total, waiting := 1, int64(0), false // with the current file
 	defer func() {
 		f.waiting, f.over = waiting, waiting && total > int64(f.cfg.MaxFiles-1)*f.cfg.MaxBytes
@@ -309,7 +322,7 @@ func (f *files) clean() {
 		}
 		if at := slices.IndexFunc(f.left, func(l leftFile) bool { return l.path == path }); at >= 0 {
 			info, err := f.left[at].file.Stat()
-			if err != nil || !isDue(path, info) {
+			if err != nil || !isDue(path, info) || !f.carry(f.left[at].number) {
 				kept++
 				total += sizeOf(info)
 				continue
@@ -323,7 +336,7 @@ func (f *files) clean() {
 			continue // in use, gone, or not ours
 		}
 		info, err := file.Stat()
-		if err == nil && locked && isDue(path, info) {
+		if err == nil && locked && isDue(path, info) && isSettled(settled[names[i]], file, info.Size()) {
 			f.remove(file, path)
 			continue
 		}

@@ -63,9 +63,10 @@ type Journal struct {
 	watched bool
 	spare   []byte          // buffer for the batch after that
 	listed  []tool.Standing // the same, for names
-	queued  int             // bytes in next and in the batch being written
-	room    chan struct{}   // closed when queued shrinks; nil while nobody waits for that
-	hold    *time.Timer     // runs while held, which is while next may hold records that nobody waits for
+	open    openCalls
+	queued  int           // bytes in next and in the batch being written
+	room    chan struct{} // closed when queued shrinks; nil while nobody waits for that
+	hold    *time.Timer   // runs while held, which is while next may hold records that nobody waits for
 	held    bool
 	since   time.Time // of the oldest of those records
 	writer  bool      // somebody is writing, and looks for more before ending
@@ -136,8 +137,9 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
 	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil, nil),
-		never: make(chan struct{}), wrote: make(chan struct{}, 1)}
+		never: make(chan struct{}), wrote: make(chan struct{}, 1), open: make(openCalls)}
 	close(j.never)
+	f.carry = j.carry
 	j.lines.New = func() any { return new(lineRoom) }
 	j.hold = time.AfterFunc(holdFor, j.release)
 	j.hold.Stop()
@@ -318,7 +320,7 @@ func (j *Journal) enqueueUntil(done <-chan struct{}, durable bool, records []too
 		}
 		lines = endLine(lines, n)
 	}
-	return j.put(done, durable, entry{lines, len(records), names})
+	return j.put(done, durable, entry{lines, len(records), names, nil})
 }
 
 // lineRoom is where lines are made. No record has one of its own: many wait for their calls.
@@ -340,6 +342,7 @@ type entry struct {
 	lines   []byte
 	records int
 	names   []tool.Standing
+	open    *Call // of which this is a line, and not the last one; nil for none
 }
 
 // put adds an entry to the batch that is being collected. It waits for room until done. Where durable is set, the caller waits
@@ -357,6 +360,9 @@ func (j *Journal) put(done <-chan struct{}, durable bool, e entry) (t ticket, er
 	b.bytes = append(b.bytes, e.lines...)
 	b.records += e.records
 	b.names = append(b.names, e.names...)
+	if e.open != nil {
+		j.open.add(e.open, j.files.number.Load())
+	}
 	b.durable = b.durable || durable
 	b.due = b.due || len(b.bytes) >= holdBytes
 	j.queued += len(e.lines)

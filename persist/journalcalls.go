@@ -46,6 +46,9 @@ func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
 	if full := j.full.Load(); full != nil && c.isNew() {
 		return full
 	}
+	if c.IsOpen() {
+		defer j.over(c)
+	}
 	t, err := j.putCall(j.never, c, end, true)
 	if errors.Is(err, errFull) { // only then is there something to wait for, with a timer
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
@@ -71,7 +74,11 @@ func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable b
 	if err != nil {
 		return t, fmt.Errorf("encode the record of %q: %w", c.Invocation, err)
 	}
-	if t, err = j.put(done, durable, entry{lines, 1, c.names}); err == nil {
+	e := entry{lines, 1, c.names, nil}
+	if end == nil {
+		e.open = c
+	}
+	if t, err = j.put(done, durable, e); err == nil {
 		c.wrote()
 		c.ended = end != nil
 	}

@@ -325,9 +325,8 @@ const (
 	noteBytes = 256 << 10
 )
 
-// isSettled reports whether no call is open in the file, which is held.
-func isSettled(dir, name string, file *os.File, size int64) bool {
-	from := readSettled(dir)[name]
+// isSettled reports whether no call is open in the file, which is held: neither up to the size that is settled, nor in a short rest.
+func isSettled(from int64, file *os.File, size int64) bool {
 	if from < 0 || from > size {
 		from = 0
 	}
@@ -340,7 +339,13 @@ func isSettled(dir, name string, file *os.File, size int64) bool {
 		k.take(line, f)
 		return nil
 	})
-	if err != nil || len(k.open) > 0 {
+	return err == nil && len(k.open) == 0
+}
+
+// settles is isSettled for a file that a hub is to go on with. It notes what it has read.
+func settles(dir, name string, file *os.File, size int64) bool {
+	from := readSettled(dir)[name]
+	if !isSettled(from, file, size) {
 		return false
 	}
 	if size-from >= noteBytes {

@@ -123,6 +123,49 @@ func TestKilledHubsCalls(t *testing.T) {
 	}
 }
 
+// The file with the first line of an open call is removed, by the call's own hub, or where that was killed, by another one: the call
+// gets its last line all the same, with all that it was.
+func TestOpenCallsOutliveTheirFiles(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"its hub", "another hub"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			cfg := persist.JournalConfig{Dir: t.TempDir(), MaxBytes: 2000, MaxFiles: 2}
+			j := open(t, cfg)
+			id := begun(t, j, tool.StatusQueued, tool.StatusRunning)
+			first := journalFiles(t, cfg.Dir)[0]
+			if by == "its hub" {
+				commit(t, j, numbered("s", 40)...)
+				if _, err := os.Lstat(first); err == nil {
+					t.Fatal("the file with the first line is there")
+				}
+				if n := len(journalFiles(t, cfg.Dir)); n > cfg.MaxFiles {
+					t.Errorf("%d files", n)
+				}
+			}
+			if err := j.Close(); err != nil { // which lets go of the files as a kill does
+				t.Fatal(err)
+			}
+			if by != "its hub" {
+				j = open(t, cfg)
+				commit(t, j, numbered("s", 40)...)
+			}
+			endKilled(t, cfg.Dir, 1)
+			want := []string{"invocation.planned", "invocation.queued", "invocation.started", `running {"a":1}`,
+				"invocation.failed", "result.created", "failed execution_failed hub_killed true", `failed {"a":1}`}
+			if got := objectsOf(t, cfg.Dir)[id]; !slices.Equal(got, want) {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+			if by != "its hub" { // the file is removed now that no call is open in it
+				commit(t, j, numbered("s", 40)...)
+				if _, err := os.Lstat(first); err == nil {
+					t.Error("the file with the first line is there")
+				}
+			}
+		})
+	}
+}
+
 // A hub that starts does not write behind the open calls of a killed one, and goes on with that file once they are ended.
 func TestFilesWithOpenCallsAreLeftAlone(t *testing.T) {
 	t.Parallel()

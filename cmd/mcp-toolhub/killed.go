@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
+
+// lookForKilled is how often a hub looks for calls of others that were killed while it lives.
+const lookForKilled = time.Minute
 
 // endKilled writes the last records of calls whose hubs were killed, beside everything else that the hub does. The returned function
 // stops that and waits for it: the next hub goes on.
@@ -14,12 +18,20 @@ func (h *hub) endKilled(dir string) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		ended, err := persist.EndKilled(ctx, dir)
-		switch {
-		case err != nil && !errors.Is(err, context.Canceled):
-			h.logger.Warn("calls of a killed hub may have no last record", "error", err)
-		case ended > 0:
-			h.logger.Warn("a hub was killed during calls: their records say so now", "calls", ended)
+		again := time.NewTicker(lookForKilled)
+		defer again.Stop()
+		for ctx.Err() == nil {
+			ended, err := persist.EndKilled(ctx, dir)
+			switch {
+			case err != nil && !errors.Is(err, context.Canceled):
+				h.logger.Warn("calls of a killed hub may have no last record", "error", err)
+			case ended > 0:
+				h.logger.Warn("a hub was killed during calls: their records say so now", "calls", ended)
+			}
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+			}
 		}
 	}()
 	return func() {
