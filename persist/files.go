@@ -295,8 +295,8 @@ func cutTail(file *os.File) (int64, error) {
 	return end, file.Truncate(end)
 }
 
-// clean removes closed files that are too many or too old, that the Keeper has, and in which no call is open. A file that cannot be removed is
-// left for the next time.
+// clean removes closed files that are too many or too old, that the Keeper has, and in which no call is open. A file that cannot be
+// removed is left for the next time.
 func (f *files) clean() {
 	names, err := journalNames(f.cfg.Dir)
 	if err != nil {
