@@ -71,6 +71,12 @@ func (g *gateServer) next() string {
 
 // gatedHub runs a hub before a server of gates.
 func gatedHub(t *testing.T, more map[string]any) (*gateServer, *runningHub) {
+	g, config := gatedConfig(t, more)
+	return g, startHub(t, "hub.json", config)
+}
+
+// gatedConfig runs a server of gates, and returns the config of a hub before it.
+func gatedConfig(t *testing.T, more map[string]any) (*gateServer, string) {
 	g := &gateServer{t: t, came: make(chan string, 1000), gates: map[string]chan struct{}{}}
 	s := mcp.NewServer(&mcp.Implementation{Name: "gates", Version: "1"}, nil)
 	for name, description := range map[string]string{"write_file": "Writes a file.", "edit_file": "Edits a file.", "read_file": "Reads a file.",
@@ -83,7 +89,7 @@ func gatedHub(t *testing.T, more map[string]any) (*gateServer, *runningHub) {
 	for key, value := range more {
 		entry[key] = value
 	}
-	return g, startHub(t, "hub.json", configText(t, map[string]any{"far": entry}, nil))
+	return g, configText(t, map[string]any{"far": entry}, nil)
 }
 
 // queued waits until n calls wait in the queue.
@@ -229,6 +235,39 @@ func TestReadsWaitForWritesThroughTheHub(t *testing.T) {
 			close(g.gate("other"))
 			for _, answer := range all {
 				succeeds(t, answer)
+			}
+		})
+	}
+}
+
+// TestCallsWrittenAtOnceKeepTheirOrder: what a client writes behind each other over stdio, without waiting for answers, comes to the
+// server in that order where one of two writes.
+func TestCallsWrittenAtOnceKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{rev2025, rev2026} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			g, config := gatedConfig(t, nil)
+			w := wireHub(t, config, version).open()
+			w.awaitTools("mcp.far.send_message")
+			groups := [][]string{slices.Repeat([]string{`send_message {"content":%q}`}, 4),
+				slices.Repeat([]string{`write_file {"path":"/tmp/a","content":%q}`, `read_file {"path":"/tmp/a","content":%q}`}, 2)}
+			for group := range 60 {
+				var lines, want, got []string
+				for n, call := range groups[group%len(groups)] {
+					content := fmt.Sprint(group, ":", n)
+					close(g.gate(content))
+					name, args, _ := strings.Cut(fmt.Sprintf(call, content), " ")
+					lines, want = append(lines, w.call("mcp.far."+name, args, "").text()), append(want, content)
+				}
+				w.write(lines...)
+				for range lines {
+					got = append(got, g.next())
+					w.nextWith(`"status":"succeeded"`)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("%v came, which were written as %v", got, want)
+				}
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func (c *toolCalls) serve(ctx context.Context, p *peer, m *jsonrpc.Message, r re
 	}{toolCall{toolCalls: c, call: invoke.Call{
 		Surface: surface, Name: name, Params: to.params, Arguments: to.arguments, Meta: p.meta.onward, Hop: p.hop,
 		NativeCallID: m.ID, Method: m.Method, Actor: p.actor, Session: p.session,
-		Via: to.via, SelectionRef: to.ref,
+		Via: to.via, SelectionRef: to.ref, Arrival: p.arrival,
 	}}, attempt{peer: p, params: to.params, requestState: state, server: server, reply: r,
 		progress: progressQueue{replier: r, token: p.meta.token}, retries: p.modern}}
 	both.op, both.call.Cut = &both.toolCall, &both.attempt

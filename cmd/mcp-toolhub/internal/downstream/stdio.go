@@ -18,6 +18,7 @@ import (
 	sdkrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/jsonrpc"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -40,6 +41,7 @@ type stdioDoor struct {
 	lanes     sync.WaitGroup // lane requests of this client
 	workers   workers        // serve them
 	sequel    sequel
+	line      invoke.Line
 	inputEnd  chan struct{} // closed when the client has sent its last message
 
 	mu           sync.Mutex
@@ -249,6 +251,10 @@ func (d *stdioDoor) dispatch(ctx context.Context, m *jsonrpc.Message, reply func
 // serve answers a request on a goroutine of its own. called is the context of the request, done ends it, and frees its id.
 func (d *stdioDoor) serve(ctx, called context.Context, p *peer, m *jsonrpc.Message, r *stdioReplier) {
 	behind := d.sequel.before()
+	if isCall(m) {
+		p.arrival = &r.arrival
+		d.line.Join(p.arrival)
+	}
 	d.lanes.Add(1)
 	d.workers.run(ctx, func() {
 		defer r.leave()
@@ -429,7 +435,9 @@ type stdioReplier struct {
 	done  func() // ends the request: the client may use the id again once it has the answer
 	reply func(pieces) (written bool)
 	turn  bool // it has one of the backlog's
-	left  bool
+
+	arrival invoke.Arrival
+	left    bool
 }
 
 // leave implements replier. It may be called again.
@@ -438,6 +446,7 @@ func (r *stdioReplier) leave() {
 		return
 	}
 	r.left = true
+	r.arrival.Leave()
 	if r.turn {
 		r.door.backlog.over()
 	}

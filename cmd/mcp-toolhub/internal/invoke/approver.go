@@ -94,6 +94,7 @@ func (a *askers) enter(ctx context.Context, t *approval.Ticket, retries bool, wa
 
 // ask puts the question to a person, waits for the answer and makes it the decision that counts.
 func (a *approver) ask(ctx context.Context, inv *invocation, q *approvalRequest) error {
+	inv.call.Arrival.Leave()
 	if a.opts.Approvals == nil {
 		inv.decided(q.decision)
 		return a.deny(inv, q, "nobody", "somebody would have to allow it, and nobody can be asked")

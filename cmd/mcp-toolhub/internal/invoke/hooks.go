@@ -68,6 +68,7 @@ func (p *Pipeline) runHooks(ctx context.Context, inv *invocation, e hook.Event) 
 	if !inv.hooks.plan.Has(e) {
 		return nil
 	}
+	inv.call.Arrival.Leave()
 	watched := false
 	defer func() { inv.overdue = watched && !inv.late.Stop() || inv.overdue }()
 	var started []int // steps of runs that have not ended

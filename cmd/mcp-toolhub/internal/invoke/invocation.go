@@ -142,6 +142,7 @@ func (inv *invocation) fail(err error) {
 	if inv.failure != nil {
 		return
 	}
+	inv.call.Arrival.Leave()
 	var f *tool.Failure
 	var rpc *tool.RPCError
 	switch {

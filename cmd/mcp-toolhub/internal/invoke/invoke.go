@@ -68,6 +68,9 @@ type Call struct {
 	// Progress receives the call's progress in order and before Invoke returns. Nil where nobody asked for it.
 	Progress func(tool.Progress)
 
+	// Arrival is the call's place among those that its client has written behind each other; nil: it has none.
+	Arrival *Arrival
+
 	// Member is what the call has to do with its siblings; nil: it has none.
 	Member *Member
 

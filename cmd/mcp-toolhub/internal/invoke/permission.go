@@ -44,6 +44,7 @@ func (p *Pipeline) decidePermission(ctx context.Context, inv *invocation) error 
 	}
 	d := g.Engine().Decide(ctx, r)
 	if d.PendingClassifierCheck != nil {
+		inv.call.Arrival.Leave()
 		inv.decided(&d)
 		d = g.Engine().Classify(ctx, r)
 	}

@@ -13,6 +13,10 @@ import (
 // schedule waits until it is this call's turn at the tool's server, and no other call there conflicts with it. A call that parks
 // only enters the queue here.
 func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
+	defer inv.call.Arrival.Leave()
+	if inv.listed.Tool.Hub == nil {
+		inv.call.Arrival.wait(ctx)
+	}
 	if err := p.queue(inv); err != nil {
 		return err
 	}
@@ -26,6 +30,7 @@ func (p *Pipeline) schedule(ctx context.Context, inv *invocation) error {
 	if !waits {
 		return becauseOf(ctx, err)
 	}
+	inv.call.Arrival.Leave()
 	if inv.parked = inv.call.Parks && inv.call.Member == nil; inv.parked {
 		return nil
 	}
