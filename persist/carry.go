@@ -46,7 +46,7 @@ func (j *Journal) carry(number int64) bool {
 func (j *Journal) openUpTo(number int64) (b *batch, calls []*Call, ok bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	b = newBatch(nil, nil)
+	b = newBatch(room{})
 	for c, in := range j.open {
 		if in > number {
 			continue

@@ -61,8 +61,7 @@ type Journal struct {
 	current *batch      // being written
 	watch   *time.Timer // runs while watched, which is while somebody waits
 	watched bool
-	spare   []byte          // buffer for the batch after that
-	listed  []tool.Standing // the same, for names
+	spare   room // for the batch after that
 	open    openCalls
 	queued  int           // bytes in next and in the batch being written
 	room    chan struct{} // closed when queued shrinks; nil while nobody waits for that
@@ -136,7 +135,7 @@ func Open(cfg JournalConfig, logger *slog.Logger) (*Journal, error) {
 }
 
 func newJournal(f *files, logger *slog.Logger) *Journal {
-	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(nil, nil),
+	j := &Journal{files: f, logger: logger, stopped: make(chan struct{}), next: newBatch(room{}),
 		never: make(chan struct{}), wrote: make(chan struct{}, 1), open: make(openCalls)}
 	close(j.never)
 	f.carry = j.carry
@@ -162,8 +161,14 @@ func makeDir(dir string) error {
 	return statefile.SyncDir(filepath.Dir(dir))
 }
 
-func newBatch(buffer []byte, names []tool.Standing) *batch {
-	return &batch{bytes: buffer[:0], names: names[:0]}
+// room is what a batch can use again.
+type room struct {
+	bytes []byte
+	names []tool.Standing
+}
+
+func newBatch(r room) *batch {
+	return &batch{bytes: r.bytes[:0], names: r.names[:0]}
 }
 
 // Append queues records, in their order and next to each other, and does not wait until they are written: that begins

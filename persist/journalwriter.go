@@ -52,8 +52,8 @@ func (j *Journal) take() (do writerStep) {
 	}
 	if j.hasBatch() {
 		do.batch = j.next
-		j.current, j.next = j.next, newBatch(j.spare, j.listed)
-		j.spare, j.listed = nil, nil
+		j.current, j.next = j.next, newBatch(j.spare)
+		j.spare = room{}
 	}
 	j.wantTidy, do.tidy = false, j.wantTidy
 	if j.wantSync && !j.syncing {
@@ -97,9 +97,8 @@ func (j *Journal) finish(b *batch, lost int, err error) {
 	j.mu.Lock()
 	j.queued -= len(b.bytes)
 	if cap(b.bytes) <= keepBytes {
-		j.spare = b.bytes
 		clear(b.names)
-		j.listed = b.names
+		j.spare = room{b.bytes, b.names}
 	}
 	if within := j.files.cfg.SyncWithin; within > 0 && err == nil && !j.trailing {
 		j.trailing = true
