@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
-	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
 
@@ -127,39 +125,18 @@ func (c *callsCmd) query() (q store.Query, filter *events.Filter, err error) {
 }
 
 // open opens the record store, and brings it up to date. What it has is read also where that cannot be done.
-func (c *callsCmd) open(ctx context.Context) (s store.Store, journal string, err error) {
-	from, err := c.kept()
+func (c *callsCmd) open(ctx context.Context) (s store.Store, from *config.Settings, err error) {
+	from, err = c.kept()
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	journal = from.Journal.Dir
 	if s, err = openRecords(from)(ctx); err != nil {
-		return nil, "", failed(err)
+		return nil, nil, failed(err)
 	}
-	if err := store.FillUp(ctx, s, journal); err != nil {
+	if err := store.FillUp(ctx, s, from.Journal.Dir); err != nil {
 		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the newest calls may be missing:", err)
 	}
-	return s, journal, nil
-}
-
-// kept says where the records are: as the config does that serve would take, otherwise in the state directory.
-func (c *callsCmd) kept() (*config.Settings, error) {
-	found, _ := c.find() // none: what is in the state directory needs no config
-	for _, f := range found {
-		s, err := c.read(f)
-		switch {
-		case err == nil:
-			return s, nil
-		case errors.As(err, new(*config.UntrustedError)):
-			continue
-		case c.configPath != "":
-			return nil, err
-		}
-		fmt.Fprintln(c.std.err, "mcp-toolhub: warning: the config cannot be read, so calls are looked up in the state directory:", err)
-		break
-	}
-	state, err := c.findState()
-	return &config.Settings{StateDir: state, Store: config.StoreSQLite, Journal: persist.JournalConfig{Dir: filepath.Join(state, "journal")}}, err
+	return s, from, nil
 }
 
 // findCalls returns the calls that the query and the filter mean.
@@ -244,7 +221,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s, journal, err := c.open(ctx)
+	s, from, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -276,7 +253,7 @@ func (c *callsCmd) tail(ctx context.Context) (err error) {
 			return nil
 		case <-again.C:
 		}
-		if err = store.FillUp(ctx, s, journal); err == nil {
+		if err = store.FillUp(ctx, s, from.Journal.Dir); err == nil {
 			if calls, after, err = s.Ended(ctx, after, q); err == nil {
 				calls, err = filtered(calls, filter)
 			}

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"strings"
 
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
@@ -15,12 +15,8 @@ import (
 )
 
 // evidence writes the bundle.
-func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, flags []string) error {
-	state, err := c.findState()
-	if err != nil {
-		return err
-	}
-	keeper := newKeeper(state, filepath.Join(state, "journal"))
+func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, from *config.Settings, flags []string) (err error) {
+	keeper := newKeeper(from.StateDir, from.Journal.Dir)
 	if err := keeper.Extend(); err != nil {
 		return err
 	}
@@ -31,7 +27,7 @@ func (c *exportCmd) evidence(ctx context.Context, out io.Writer, s store.Store, 
 		}
 	}
 	return keeper.Write(out, evidence.Selection{Line: wanted, Without: c.without, Hub: "mcp-toolhub/" + version(),
-		Query: strings.Join(flags, " "), Policy: c.policyInForce()})
+		Query: strings.Join(flags, " "), Policy: policyInForce(from)})
 }
 
 // linesOf returns which lines of the journal are of the calls that the flags mean, or of the surfaces and tools that these name.
@@ -63,14 +59,9 @@ func (c *exportCmd) linesOf(ctx context.Context, s store.Store) (func(line []byt
 	}, err
 }
 
-// policyInForce is the policy of the config that there is now; nil where none can be read.
-func (c *exportCmd) policyInForce() any {
-	found, err := c.find()
-	if err != nil || len(found) == 0 {
-		return nil
-	}
-	s, err := c.read(found[0])
-	if err != nil {
+// policyInForce is the policy of the config that there is now; nil where none was read.
+func policyInForce(s *config.Settings) any {
+	if s.Path == "" {
 		return nil
 	}
 	engine, err := policy.Compile(policy.Settings{Mode: s.Policy.Mode, Sets: s.Policy.Sets})

@@ -79,14 +79,14 @@ func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 	if err != nil {
 		return err
 	}
-	s, _, err := c.open(ctx)
+	s, from, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return failed(c.toFile(func(out io.Writer) error {
 		if write == nil {
-			return c.evidence(ctx, out, s, given)
+			return c.evidence(ctx, out, s, from, given)
 		}
 		w := write(ctx, s, out)
 		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +24,9 @@ const eventsHelp = `Print the events of calls: what is called, asked, run and an
 
 const eventsTailHelp = `Print events of Agent Tool 0.2.0, one JSON object a line, oldest first.
 
-They are those of the journal in the state directory, of all hubs that write there, or with
---url those of a running hub. That hub wants a token with events: read, which is read from
-$MCP_TOOLHUB_TOKEN.
+They are those of the journal, of all hubs that write there, or with --url those of a running
+hub. That hub wants a token with events: read, which is read from $MCP_TOOLHUB_TOKEN. The
+journal is in the state directory, unless the config has it elsewhere (persist.journal.dir).
 
 Without --follow the command ends with the last event that there is. With --follow it goes
 on, and begins with what happens from now on, or so long ago as --since says.
@@ -75,11 +74,11 @@ func (c *eventsCmd) tail(ctx context.Context) error {
 	if c.url != "" {
 		return c.remote(ctx, func(m events.Message) error { return errors.Join(take(m), out.Flush()) })
 	}
-	state, err := c.findState()
+	from, err := c.kept()
 	if err != nil {
 		return err
 	}
-	o := events.Options{Dir: filepath.Join(state, "journal"), Format: events.Format(c.format), Filter: c.filter, Follow: c.follow, Idle: out.Flush}
+	o := events.Options{Dir: from.Journal.Dir, Format: events.Format(c.format), Filter: c.filter, Follow: c.follow, Idle: out.Flush}
 	if c.since > 0 {
 		o.Since = time.Now().Add(-c.since)
 	}

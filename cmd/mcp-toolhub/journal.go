@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +14,8 @@ const journalHelp = `Print the journal as objects of Agent Tool 0.2.0, one JSON 
 
 The files of the journal hold one or two lines a call. This command prints what follows from
 them: invocations, results, permission decisions, progress, events. DIR is the journal's
-directory; by default it is journal/ in the state directory. Hubs may be running.`
+directory; by default it is journal/ in the state directory, or what persist.journal.dir of
+the config names. Hubs may be running.`
 
 func journalCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -26,11 +26,11 @@ func journalCommand(a *app) *cobra.Command {
 			if len(args) > 0 {
 				dir = args[0]
 			} else {
-				state, err := a.findState()
+				from, err := a.kept()
 				if err != nil {
 					return err
 				}
-				dir = filepath.Join(state, "journal")
+				dir = from.Journal.Dir
 			}
 			out := bufio.NewWriter(a.std.out)
 			err := persist.Read(dir, func(object json.RawMessage) bool {

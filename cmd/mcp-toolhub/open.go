@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist"
 	"github.com/mcp-toolhub/mcp-toolhub/policy"
 )
 
@@ -120,6 +123,31 @@ func (a *app) quiet(s *config.Settings) {
 	if s.Warnings = nil; s.LogLevel == "" || s.LogLevel == "info" {
 		s.LogLevel = "error"
 	}
+}
+
+// kept says where the records are: as the config does that serve would take, otherwise in the state directory.
+func (a *app) kept() (*config.Settings, error) {
+	found, _ := a.find() // none: what is in the state directory needs no config
+	for _, f := range found {
+		s, err := a.read(f)
+		switch {
+		case err == nil:
+			return s, nil
+		case errors.As(err, new(*config.UntrustedError)):
+			continue
+		case a.configPath != "":
+			return nil, err
+		}
+		fmt.Fprintln(a.std.err, "mcp-toolhub: warning: the config cannot be read, so the records are those of the state directory:", err)
+		break
+	}
+	state, err := a.findState()
+	dir := filepath.Join(state, "journal")
+	if _, statErr := os.Stat(dir); err == nil && errors.Is(statErr, fs.ErrNotExist) {
+		fmt.Fprintf(a.std.err, "mcp-toolhub: there is no journal in %q: nothing was called, or persist.journal.dir of a config names another "+
+			"place: give that config as --config\n", dir)
+	}
+	return &config.Settings{StateDir: state, Store: config.StoreSQLite, Journal: persist.JournalConfig{Dir: dir}}, err
 }
 
 // findState returns the state directory of the command line and the environment.
