@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,6 +42,17 @@ type callRecord struct {
 	Error     *tool.Error            `json:"error,omitempty"`
 }
 
+// CallMembers returns the names of the members of a call record whose values can be left out of evidence: all but those that say what the
+// record is.
+func CallMembers() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[callRecord]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && !slices.Contains([]string{"object", "version", "invocation_id"}, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // CallHead is what is known of a call when it begins.
 type CallHead struct {
 	Invocation tool.InvocationID `json:"invocation_id"`
@@ -52,6 +65,7 @@ type CallHead struct {
 	Batch      string            `json:"batch_id,omitempty"` // as the client calls it
 	Created    time.Time         `json:"created_at"`
 	Agent      *tool.Agent       `json:"agent,omitempty"` // what the caller says of itself
+	Trace      tool.Trace        `json:"traceparent,omitempty"`
 }
 
 // CallInput is what the caller sent, as a record may hold it: masked, and by reference where it is large.

@@ -366,7 +366,7 @@ func (c *derivation) invocation(s tool.Status) {
 		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
 		Profile: c.Profile, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
 		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], Cancellation: c.canceled,
-		Artifacts: c.artifacts, Agent: c.Agent, CreatedAt: c.Created, StartedAt: c.started}
+		Artifacts: c.artifacts, Agent: c.Agent, Trace: c.Trace, CreatedAt: c.Created, StartedAt: c.started}
 	if c.Agent != nil && c.Agent.Run != "" {
 		r.RuntimeRefs = []string{"toolhub/run:" + c.Agent.Run}
 	}
@@ -383,7 +383,7 @@ func (c *derivation) invocation(s tool.Status) {
 
 func (c *derivation) event(t tool.EventType, at time.Time, data map[string]any) {
 	c.record(tool.Event{Head: tool.HeadOf(tool.ObjectEvent), EventID: tool.EventID(c.id("evt_")), EventType: t, Source: tool.EventSource,
-		Subject: string(c.Invocation), Time: at, InvocationID: c.Invocation, ToolID: c.Tool, Data: data})
+		Subject: string(c.Invocation), Time: at, InvocationID: c.Invocation, ToolID: c.Tool, Data: data, TraceRefs: c.Trace.Refs()})
 }
 
 func (c *derivation) record(r tool.Record) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
+	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
@@ -29,7 +30,8 @@ names. No hub has to run, and any number may.`
 const callsTimes = `
 Times are 2h, 3d, "2 hours ago", today, yesterday, monday, 09:30, 2026-11-22 or
 "2026-11-22 09:30". --text looks for words in arguments, results and errors: all of them,
-"as a phrase" in quotes, begin* as a beginning.`
+"as a phrase" in quotes, begin* as a beginning. Of a result that was stored because it is
+large, it knows what the caller got of it: the preview.`
 
 const callsFilter = ` --filter takes an expression in CEL
 over call, which has the members that -o json prints.`
@@ -97,7 +99,7 @@ func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
 		if c.is[column] == nil {
 			c.is[column] = new(string)
 		}
-		flags.StringVar(c.is[column], string(column), "", "calls of this "+string(column))
+		flags.StringVar(c.is[column], string(column), "", "calls of exactly this "+string(column))
 	}
 	flags.StringVar(&c.text, "text", "", "calls with these `words`")
 }
@@ -117,11 +119,23 @@ func (c *callsCmd) query() (q store.Query, filter *events.Filter, err error) {
 		if *value != "" {
 			q.Is[column] = *value
 		}
+		known := map[store.Column][]string{store.Status: names(tool.Statuses()), store.Class: names(invoke.ErrorClasses())}[column]
+		if *value != "" && known != nil && !slices.Contains(known, *value) {
+			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s %q: no call can have that; use one of %s", column, *value, strings.Join(known, ", "))}
+		}
 	}
 	if filter, err = events.NewFilter("call", c.filter); err != nil {
 		return q, nil, &exitError{exitUsage, err}
 	}
 	return q, filter, nil
+}
+
+// names returns values as texts.
+func names[T ~string](values []T) (texts []string) {
+	for _, v := range values {
+		texts = append(texts, string(v))
+	}
+	return texts
 }
 
 // open opens the record store, and brings it up to date. What it has is read also where that cannot be done.

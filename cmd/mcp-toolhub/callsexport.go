@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,6 +76,9 @@ func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 	if write == nil && c.format != "evidence" {
 		return &exitError{exitUsage, fmt.Errorf("format %q is not known: use jsonl, csv or evidence", c.format)}
 	}
+	if err := c.checkWithout(); err != nil {
+		return &exitError{exitUsage, err}
+	}
 	q, filter, err := c.query()
 	if err != nil {
 		return err
@@ -91,6 +95,20 @@ func (c *exportCmd) run(ctx context.Context, given []string) (err error) {
 		w := write(ctx, s, out)
 		return errors.Join(eachCall(ctx, s, q, filter, w.call), w.end())
 	}))
+}
+
+// checkWithout refuses what --without cannot leave out: a misspelt name would leave a secret in.
+func (c *exportCmd) checkWithout() error {
+	if len(c.without) > 0 && c.format != "evidence" {
+		return fmt.Errorf("--without is for --format evidence: %s has all members", c.format)
+	}
+	known := persist.CallMembers()
+	for _, name := range c.without {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--without %q: call records have no such member that can be left out; they have %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // eachCall yields the calls that the query and the filter mean, and holds few of them at a time.

@@ -129,7 +129,7 @@ func (t *story) take(object json.RawMessage) error {
 		var r tool.ResultPersistenceRecord
 		err := json.Unmarshal(object, &r)
 		what := "large result"
-		if r.Persisted != nil && r.Persisted.ArtifactID != "" {
+		if r.Persisted != nil && r.Persisted.ArtifactID != "" || r.Strategy == tool.StrategyDropWithReason && r.Threshold == nil {
 			what = "artifact"
 		}
 		t.step(r.CreatedAt, what, persistenceText(&r.ResultPersistence))
@@ -240,6 +240,7 @@ func (t *story) text() string {
 	for _, m := range v.ExternalMappings {
 		row(m.Role, strings.TrimSpace(said("server", m.ServerID, "tool", m.ToolName, "id", m.JSONRPCRequestID, "session", m.SessionID, "protocol", m.ProtocolVersion)))
 	}
+	row("trace", string(v.Trace))
 	row("input", cmp.Or(string(v.ModelInput), v.ModelInputRef))
 	if changed := v.PermissionInput; len(changed) > 0 {
 		b.WriteString(udiff.Unified("as the caller wrote it", "as it ran", indented(v.ModelInput), indented(changed)))
@@ -256,6 +257,7 @@ func (t *story) text() string {
 		if r.Error != nil {
 			row("error", fmt.Sprintf("%s (%s): %s", r.Error.ErrorClass, r.Error.ErrorCode, r.Error.Message))
 		}
+		row("output", string(r.Output))
 		row("content", cmp.Or(string(r.Content), string(r.StructuredContent)))
 		row("reference", r.ContentRef)
 		for _, a := range r.Artifacts {

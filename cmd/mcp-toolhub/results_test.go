@@ -363,7 +363,7 @@ func TestCorruptedStoredResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []rawRequest{w.readStored(s.uri), w.call("result_read", `{"id":"`+string(s.id)+`"}`, "")} {
-		if got := last(w.send(r)); !strings.Contains(got, "result_corrupted") || !strings.Contains(got, "dependency_unavailable") ||
+		if got := last(w.send(r)); !strings.Contains(got, "result_corrupted") || !strings.Contains(got, "execution_failed") ||
 			strings.Contains(got, "0123456789") {
 			t.Errorf("%s: %.1000s", r.method, got)
 		}

@@ -32,6 +32,13 @@ const (
 	StatusBlocked           Status = "blocked"
 )
 
+// Statuses returns all of them.
+func Statuses() []Status {
+	return []Status{StatusPlanned, StatusSelected, StatusSchemaParseFailed, StatusArgumentsReady, StatusValidationFailed, StatusPreHooksRunning,
+		StatusAwaitingApproval, StatusApproved, StatusDenied, StatusQueued, StatusRunning, StatusNeedsInput, StatusPartialResult,
+		StatusPostHooksRunning, StatusYielded, StatusSucceeded, StatusFailed, StatusCanceled, StatusTimedOut, StatusBlocked}
+}
+
 // EventType is the standard's event_type.
 type EventType string
 
@@ -177,7 +184,8 @@ type Invocation struct {
 	Client  *ClientRef `json:"client,omitempty"`
 	Profile string     `json:"profile,omitempty"`
 
-	Agent               *Agent             `json:"agent,omitempty"` // what the caller says of itself; the standard has no member for it
+	Agent               *Agent             `json:"agent,omitempty"`       // what the caller says of itself; the standard has no member for it
+	Trace               Trace              `json:"traceparent,omitempty"` // of the caller; the standard has no member for it
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
 	PolicyRefs          []string           `json:"policy_refs,omitempty"`
 	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`
@@ -282,6 +290,7 @@ type Event struct {
 	InvocationID InvocationID   `json:"invocation_id,omitempty"`
 	ToolID       Name           `json:"tool_id,omitempty"`
 	Data         map[string]any `json:"data,omitempty"`
+	TraceRefs    []TraceRef     `json:"trace_refs,omitempty"` // of the caller
 }
 
 // EventSource is the source of all events.

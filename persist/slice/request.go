@@ -155,7 +155,7 @@ func span(text, name string, base, all int) (from, to int, err error) {
 		return 0, 0, wrong
 	}
 	if a-base >= all {
-		return 0, 0, faultf("There are only %d %s here: %s begins behind them.", all, name, text)
+		return 0, 0, faultf("The last of the %s here is number %d: %s begins behind it.", name, all, text)
 	}
 	return a - base, min(b-base, all-1) + 1, nil
 }

@@ -114,7 +114,7 @@ func TestFaults(t *testing.T) {
 		`{}`:                                     "Give id",
 		`{"id":"r","lines":"1","grep":"x"}`:      "only one of",
 		`{"id":"r","lines":"1","count":true}`:    "count goes alone",
-		`{"id":"r","lines":"9-12"}`:              "There are only 1 lines",
+		`{"id":"r","lines":"9-12"}`:              "The last of the lines here is number 1: 9-12 begins behind it.",
 		`{"id":"r","lines":"0-3"}`:               "takes a range",
 		`{"id":"r","bytes":"5-2"}`:               "takes a range",
 		`{"id":"r","bytes":"x"}`:                 "takes a range",

@@ -87,7 +87,10 @@ func (l *line) server() string {
 		server, _, _ := strings.Cut(rest, ".")
 		return server
 	}
-	server, _, _ := strings.Cut(l.Tool, ".")
+	server, _, dotted := strings.Cut(l.Tool, ".")
+	if !dotted && server != "" {
+		return "hub" // tool_search, say
+	}
 	return server
 }
 

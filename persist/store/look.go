@@ -163,7 +163,7 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	for _, one := range found {
 		slices.Sort(one.latencies)
 		if n := len(one.latencies); n > 0 {
-			one.P50MS, one.P95MS = milliseconds(one.latencies[(n-1)/2]), milliseconds(one.latencies[(n-1)*95/100])
+			one.P50MS, one.P95MS = milliseconds(one.latencies[(n-1)/2]), milliseconds(one.latencies[(n*95+99)/100-1])
 			one.MaxMS = milliseconds(one.latencies[n-1])
 		}
 		one.KeptTokens = one.kept / charsPerToken

@@ -90,6 +90,7 @@ func (inv *invocation) readAgent() (err error) {
 	if inv.call.Meta == nil || inv.resumed {
 		return nil
 	}
+	inv.record.Trace = tool.TraceOf(inv.call.Meta)
 	if inv.record.Agent, err = tool.AgentOf(inv.call.Meta); err != nil {
 		return &tool.Failure{Class: tool.ClassInvalidArguments, Code: "invalid_meta", Message: err.Error()}
 	}

@@ -60,7 +60,7 @@ func errorClasses() [22]errorClass {
 		{tool.ClassDependencyUnavailable, tool.StatusFailed, recoverRetry, "Try again later, or go on without this server.",
 			"A server is not ready, has ended, or was lost during the call; a tool is gone while its call waits for input; the journal cannot be written.", ""},
 		{tool.ClassExecutionFailed, tool.StatusFailed, recoverFixInput, "Read the message: change the call accordingly, or use another way.",
-			"The tool answers with `isError`; a server answers with any other JSON-RPC error, or with what cannot be read; the hub itself fails.", ""},
+			"The tool answers with `isError`; a server answers with any other JSON-RPC error, or with what cannot be read; a stored result has expired (`result_expired`) or was changed (`result_corrupted`); the hub itself fails.", ""},
 		{tool.ClassPartialFailure, tool.StatusFailed, recoverFixInput, "Look at the result of each part, and repeat only those that have failed.",
 			"Some calls of a batch have failed, and others not.", ""},
 		{tool.ClassResultTooLarge, tool.StatusFailed, recoverFixInput, "Ask for less at once.",
@@ -74,6 +74,14 @@ func errorClasses() [22]errorClass {
 		{tool.ClassCanceled, tool.StatusCanceled, recoverNone, "Call again only if the result is still wanted.",
 			"Somebody cancels the call, its client is gone, its session ends, or the hub stops.", ""},
 	}
+}
+
+// ErrorClasses returns all error classes of Agent Tool 0.2.0.
+func ErrorClasses() (all []tool.ErrorClass) {
+	for _, c := range errorClasses() {
+		all = append(all, c.class)
+	}
+	return all
 }
 
 // classOf returns the row of a class.

@@ -68,6 +68,9 @@ func outputOf(result rawjson.Object) tool.Output {
 		switch m.Name() {
 		case "_meta", "isError", "resultType":
 		case "content":
+			if rawjson.IsNull(m.Value) {
+				continue
+			}
 			if !isSilent(m.Value) {
 				return ""
 			}

@@ -37,10 +37,14 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 	}
 	if len(r) > persist.InlineLimit {
 		inv.end.ContentRef = persist.RefOf(tool.Digest(r), len(r))
+		if part := inv.outcome.Result; len(part) < len(native) && len(part) <= persist.InlineLimit { // what the caller gets in its place
+			content, _ := inv.outcome.Object.Get("content")
+			inv.end.Content = objects(content)
+		}
 		return nil
 	}
 	inv.outcome.Free = nil // the record that is about to be written reads it
-	if content, ok := object.Get("content"); ok {
+	if content, ok := object.Get("content"); ok && !rawjson.IsNull(content) {
 		inv.end.Content = objects(content)
 	}
 	if structured, ok := object.Get("structuredContent"); ok && rawjson.Valid(structured) {

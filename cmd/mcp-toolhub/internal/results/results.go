@@ -55,10 +55,10 @@ func failed(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &gone):
-		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_expired", Cause: err,
+		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "result_expired", Cause: err,
 			Message: "this result is no longer stored: " + gone.Entry.Reason + "; call " + string(gone.Entry.Tool) + " again if you need it"}
 	case errors.As(err, &corrupt):
-		return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_corrupted", Cause: err,
+		return &tool.Failure{Class: tool.ClassExecutionFailed, Code: "result_corrupted", Cause: err,
 			Message: "this result was changed since it was stored, so it cannot be read: call its tool again if that is safe"}
 	}
 	return &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "result_unavailable", Cause: err,
