@@ -366,9 +366,12 @@ func (c *derivation) invocation(s tool.Status) {
 		PermissionInputRef: c.changed.Ref, ParentInvocationID: c.Parent, Batch: c.Batch, ActorRef: c.Actor, Client: c.Client,
 		Profile: c.Profile, PermissionDecisions: c.decided, HookRefs: c.ran, StatusTransitions: c.moves,
 		ExternalMappings: c.Mappings[:min(c.mapped, len(c.Mappings))], Cancellation: c.canceled,
-		Artifacts: c.artifacts, Agent: c.Agent, Trace: c.Trace, CreatedAt: c.Created, StartedAt: c.started}
+		Artifacts: c.artifacts, Agent: c.Agent, CreatedAt: c.Created, StartedAt: c.started}
 	if c.Agent != nil && c.Agent.Run != "" {
 		r.RuntimeRefs = []string{"toolhub/run:" + c.Agent.Run}
+	}
+	if c.Trace != "" {
+		r.RuntimeRefs = append(r.RuntimeRefs, tool.TraceRuntime+string(c.Trace))
 	}
 	for _, m := range r.ExternalMappings {
 		if m.Role == "client" {

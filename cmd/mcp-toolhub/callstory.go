@@ -240,7 +240,11 @@ func (t *story) text() string {
 	for _, m := range v.ExternalMappings {
 		row(m.Role, strings.TrimSpace(said("server", m.ServerID, "tool", m.ToolName, "id", m.JSONRPCRequestID, "session", m.SessionID, "protocol", m.ProtocolVersion)))
 	}
-	row("trace", string(v.Trace))
+	for _, ref := range v.RuntimeRefs {
+		if trace, is := strings.CutPrefix(ref, tool.TraceRuntime); is {
+			row("trace", trace)
+		}
+	}
 	row("input", cmp.Or(string(v.ModelInput), v.ModelInputRef))
 	if changed := v.PermissionInput; len(changed) > 0 {
 		b.WriteString(udiff.Unified("as the caller wrote it", "as it ran", indented(v.ModelInput), indented(changed)))

@@ -184,8 +184,7 @@ type Invocation struct {
 	Client  *ClientRef `json:"client,omitempty"`
 	Profile string     `json:"profile,omitempty"`
 
-	Agent               *Agent             `json:"agent,omitempty"`       // what the caller says of itself; the standard has no member for it
-	Trace               Trace              `json:"traceparent,omitempty"` // of the caller; the standard has no member for it
+	Agent               *Agent             `json:"agent,omitempty"` // what the caller says of itself; the standard has no member for it
 	RuntimeRefs         []string           `json:"runtime_refs,omitempty"`
 	PolicyRefs          []string           `json:"policy_refs,omitempty"`
 	PermissionDecisions []DecisionID       `json:"permission_decision_refs,omitempty"`

@@ -11,6 +11,9 @@ import (
 // flags, as W3C Trace Context has it. "" where it sends none. It says to which trace of the caller's telemetry the call belongs.
 type Trace string
 
+// TraceRuntime begins the runtime ref of an invocation that is its trace.
+const TraceRuntime = "traceparent:"
+
 // TraceRef is a trace as events name it, in trace_refs.
 type TraceRef struct {
 	Traceparent Trace `json:"traceparent"`
