@@ -20,9 +20,9 @@ type dialect struct {
 	goose    goose.Dialect
 	folder   string                   // of the migrations
 	lock     string                   // keeps other writers out of a transaction; "" where its beginning does
-	found    string                   // the calls i, in FROM, in whose words ? occurs
-	among    string                   // the same, where few calls are to be looked at
-	newest   string                   // orders them by when they came, the last one first
+	found    string                   // the calls i, in FROM, in whose words %[1]s occurs
+	among    way                      // to them where few calls pass the filters
+	ways     []way                    // to them otherwise, one after the other: the last one finds them all
 	indexes  string                   // adds the words of a call: seq, document
 	forgets  string                   // removes the words of the calls up to a seq
 	size     string                   // queries the bytes in use
@@ -30,6 +30,13 @@ type dialect struct {
 	words    func(text string) string // writes the words that are looked for
 	others   func(err error) bool     // a migration has failed because others may do the same at the same time
 	advice   func(err error) string   // what a person can do; "" where err says so itself
+}
+
+// way is a way to the calls in whose words something occurs, the one that came last first.
+type way struct {
+	from  string // the calls i, in FROM, in whose words %[1]s occurs, which have a seq over %[2]s and up to %[3]s
+	order string
+	span  int64 // how many calls are looked at for each that is wanted; 0 for all
 }
 
 // waitForOthers bounds the wait for other processes that write.

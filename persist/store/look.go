@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -41,24 +42,30 @@ func (s *selection) sql(columns, rest string) string {
 func (s *database) selectCalls(q Query, from string) *selection {
 	sel := &selection{from: cmp.Or(from, "invocations i")}
 	if q.Text != "" {
+		found := fmt.Sprintf(s.found, sel.arg(s.words(q.Text)))
 		if from == "" {
-			sel.from = strings.Replace(s.found, "?", sel.arg(s.words(q.Text)), 1)
+			sel.from = found
 		} else {
-			sel.where = append(sel.where, "i.seq IN (SELECT i.seq FROM "+strings.Replace(s.found, "?", sel.arg(s.words(q.Text)), 1)+")")
+			sel.where = append(sel.where, "i.seq IN (SELECT i.seq FROM "+found+")")
 		}
 	}
+	sel.filter(q)
+	return sel
+}
+
+// filter leaves out what the query does not mean, but for its text.
+func (s *selection) filter(q Query) {
 	if !q.Since.IsZero() {
-		sel.where = append(sel.where, "i.created >= "+sel.arg(q.Since.UnixMicro()))
+		s.where = append(s.where, "i.created >= "+s.arg(q.Since.UnixMicro()))
 	}
 	if !q.Until.IsZero() {
-		sel.where = append(sel.where, "i.created < "+sel.arg(q.Until.UnixMicro()))
+		s.where = append(s.where, "i.created < "+s.arg(q.Until.UnixMicro()))
 	}
 	for _, c := range Columns() {
 		if v, ok := q.Is[c]; ok {
-			sel.where = append(sel.where, "i."+string(c)+" = "+sel.arg(v))
+			s.where = append(s.where, "i."+string(c)+" = "+s.arg(v))
 		}
 	}
-	return sel
 }
 
 func limited(q Query) string {
@@ -69,22 +76,54 @@ func limited(q Query) string {
 }
 
 func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
-	sel, order := s.selectCalls(q, ""), " ORDER BY i.created DESC, i.seq DESC"
 	if q.Text != "" {
-		order = " ORDER BY " + s.newest
-		if few, err := s.few(ctx, q); err != nil {
-			return nil, err
-		} else if few {
-			sel.from = strings.Replace(s.among, "?", "$1", 1) // the words come first
-		}
+		return s.search(ctx, q)
 	}
-	if b := q.Before; b != nil && q.Text != "" {
-		sel.where = append(sel.where, "i.seq < "+sel.arg(b.seq))
-	} else if b != nil {
+	sel := s.selectCalls(q, "")
+	if b := q.Before; b != nil {
 		sel.where = append(sel.where, fmt.Sprintf("(i.created, i.seq) < (%s, %s)", sel.arg(b.Created.UnixMicro()), sel.arg(b.seq)))
 	}
-	var all []Call
-	err := s.each(ctx, sel, callColumns, order+limited(q), func(rows *sql.Rows) error {
+	return s.calls(ctx, sel, " ORDER BY i.created DESC, i.seq DESC"+limited(q))
+}
+
+// search is List for a query with a text. It goes on to the next way where one does not find as many calls as are wanted.
+func (s *database) search(ctx context.Context, q Query) (found []Call, err error) {
+	few, err := s.few(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	ways, last := s.ways, int64(math.MaxInt64)
+	switch {
+	case few:
+		ways = []way{s.among}
+	case q.Limit <= 0:
+		ways = ways[len(ways)-1:]
+	}
+	if q.Before != nil {
+		last = q.Before.seq - 1
+	} else if len(ways) > 1 {
+		if err := s.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM words").Scan(&last); err != nil {
+			return nil, s.cannotRead(err)
+		}
+	}
+	for _, w := range ways {
+		sel, after := &selection{}, int64(0)
+		if w.span > 0 {
+			after = max(0, last-w.span*int64(q.Limit))
+		}
+		sel.from = fmt.Sprintf(w.from, sel.arg(s.words(q.Text)), sel.arg(after), sel.arg(last))
+		sel.filter(q)
+		found, err = s.calls(ctx, sel, " ORDER BY "+w.order+limited(q))
+		if err != nil || len(found) == q.Limit || after == 0 {
+			break
+		}
+	}
+	return found, err
+}
+
+// calls reads the calls of the selection.
+func (s *database) calls(ctx context.Context, sel *selection, rest string) (all []Call, err error) {
+	err = s.each(ctx, sel, callColumns, rest, func(rows *sql.Rows) error {
 		c, err := scanCall(rows)
 		all = append(all, c)
 		return err

@@ -98,7 +98,11 @@ func lookUpMillion(t *testing.T, s store.Store) {
 		{"word in most calls, tool that is called seldom", store.Query{Text: "word0", Is: is("tool", "mcp.server19.tool199")}, text},
 		{"word in most calls, class that is rare", store.Query{Text: "word0", Is: is("class", "timeout")}, text},
 		{"rare word, actor", store.Query{Text: "word4999", Is: is("actor", "actor:user7")}, text},
+		{"rare word, tool that is called often", store.Query{Text: "word4999", Is: is("tool", "mcp.server0.tool0")}, text},
+		{"two rare words", store.Query{Text: "word4000 word3000"}, text},
 		{"word that nobody wrote", store.Query{Text: "nowhere"}, text},
+		{"word that nobody wrote, tool that is called often", store.Query{Text: "nowhere", Is: is("tool", "mcp.server0.tool0")}, text},
+		{"beginning of a word that nobody wrote", store.Query{Text: "nowh*"}, text},
 	} {
 		c.q.Limit = 50
 		var all []time.Duration

@@ -42,6 +42,22 @@ const inUse = `SELECT COALESCE((SELECT MAX(seq) - MIN(seq) + 1 FROM invocations)
 	SELECT 1000 + pg_column_size(l.line) + 2 * COALESCE(pg_column_size(w.words), 0) AS bytes
 	FROM lines l LEFT JOIN words w ON w.seq = l.seq AND l.ends ORDER BY l.n DESC LIMIT 200) AS newest), 0)::BIGINT`
 
+// occurs finds the calls in whose words something occurs; the planner begins with the words, or with another index.
+const occurs = "words w JOIN invocations i ON i.seq = w.seq AND w.words @@ %[1]s::tsquery"
+
+// waysOfPostgres keep the planner from a walk back through all calls, in the hope that a limit ends it soon: it does not know when a word was
+// used, and of a word that is rare it knows nothing. The first is a short walk, which suits frequent words; OFFSET 0 keeps it one. The others sort
+// by what no index is in order of.
+func waysOfPostgres() []way {
+	const bounds, newest = " AND w.seq > %[2]s AND w.seq <= %[3]s AND i.seq > %[2]s AND i.seq <= %[3]s", "w.seq + 0 DESC"
+	return []way{
+		{span: 200, order: "w.seq DESC", from: "(SELECT seq, words FROM words WHERE seq > %[2]s AND seq <= %[3]s ORDER BY seq DESC OFFSET 0) w " +
+			"JOIN invocations i ON i.seq = w.seq AND w.words @@ %[1]s::tsquery"},
+		{span: 1000, order: newest, from: occurs + bounds},
+		{order: newest, from: occurs + bounds},
+	}
+}
+
 func openPostgres(ctx context.Context, address, journal string) (*database, error) {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -49,6 +65,10 @@ func openPostgres(ctx context.Context, address, journal string) (*database, erro
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = connectWithin
+	}
+	if cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement { // the URL names no other
+		// Each query is planned for its values: a plan for any may look at every call.
+		cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	id, err := persist.Identity(journal)
 	if err != nil {
@@ -60,9 +80,9 @@ func openPostgres(ctx context.Context, address, journal string) (*database, erro
 	db.SetMaxOpenConns(2)
 	db.SetMaxIdleConns(1)
 	s, err := newDatabase(ctx, db, bareURL(address), id+"/", dialect{goose: goose.DialectPostgres, folder: "migrations/postgres",
-		lock: oneWriter, found: "words w JOIN invocations i ON i.seq = w.seq AND w.words @@ ?::tsquery",
-		among:   "invocations i CROSS JOIN LATERAL (SELECT w.seq FROM words w WHERE w.seq = i.seq AND w.words @@ ?::tsquery OFFSET 0) w",
-		newest:  "w.seq DESC",
+		lock: oneWriter, found: occurs, ways: waysOfPostgres(),
+		among: way{order: "w.seq DESC", from: "invocations i CROSS JOIN LATERAL (SELECT w.seq FROM words w " +
+			"WHERE w.seq = i.seq AND w.words @@ %[1]s::tsquery AND w.seq > %[2]s AND w.seq <= %[3]s OFFSET 0) w"},
 		indexes: "INSERT INTO words (seq, words) VALUES ($1, $2::tsvector) ON CONFLICT (seq) DO UPDATE SET words = excluded.words",
 		forgets: "DELETE FROM words WHERE seq <= $1", document: vector, words: tsquery, size: inUse,
 		others: func(err error) bool { return isOneOf(err, "42P07", "23505", "42710", "XX000") }, advice: postgresAdvice})

@@ -51,10 +51,15 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	}
 	db.SetMaxOpenConns(2) // each has a cache of its own
 	db.SetMaxIdleConns(1)
+	const (
+		found  = "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH %[1]s" // which keeps the words outside
+		bounds = " AND w.rowid > %[2]s AND w.rowid <= %[3]s"
+		newest = "w.rowid DESC"
+	)
 	s, err := newDatabase(ctx, db, path, "", dialect{goose: goose.DialectSQLite3, folder: "migrations/sqlite",
-		found:   "words w CROSS JOIN invocations i ON i.seq = w.rowid AND w.words MATCH ?", // which keeps the words outside
-		among:   "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH ?",
-		newest:  "w.rowid DESC",
+		found:   found,
+		among:   way{from: "invocations i CROSS JOIN words w ON i.seq = w.rowid AND w.words MATCH %[1]s" + bounds, order: newest},
+		ways:    []way{{from: found + bounds, order: newest}},
 		indexes: "INSERT INTO words (rowid, body) VALUES (?, ?)", forgets: "DELETE FROM words WHERE rowid <= ?",
 		document: func(text string) string { return text }, words: matchAll,
 		size:   "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",

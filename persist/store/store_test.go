@@ -219,6 +219,55 @@ func TestList(t *testing.T) {
 	})
 }
 
+// Calls with a word are found wherever they are, on pages of any size, in their order.
+func TestSearchGoesBack(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		var common, rare []tool.InvocationID // newest first
+		for i := range 1200 {
+			d := did{tool: "mcp.a.b", actor: []string{"actor:ann", "actor:bob"}[i%2], text: "common"}
+			isRare := slices.Contains([]int{0, 2, 90, 901, 950, 1140, 1199}, i)
+			if isRare {
+				d.text += " needle"
+			}
+			id := j.write(t, d)
+			if d.actor == "actor:ann" {
+				common = slices.Insert(common, 0, id)
+			}
+			if isRare {
+				rare = slices.Insert(rare, 0, id)
+			}
+		}
+		s := open()
+		j.fill(t, s)
+		for _, c := range []struct {
+			q    store.Query
+			want []tool.InvocationID
+		}{
+			{store.Query{Text: "needle"}, rare}, {store.Query{Text: "needle", Limit: 1}, rare}, {store.Query{Text: "needle", Limit: 3}, rare},
+			{store.Query{Text: "common", Limit: 70, Is: map[store.Column]string{store.Actor: "actor:ann"}}, common},
+			{store.Query{Text: "nowhere", Limit: 1}, nil},
+		} {
+			var got []tool.InvocationID
+			for q := c.q; ; {
+				page, err := s.List(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range page {
+					got = append(got, page[i].ID)
+				}
+				if len(page) < q.Limit || len(page) == 0 || q.Limit == 0 {
+					break
+				}
+				q.Before = &page[len(page)-1]
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%+v: %v, not %v", c.q, got, c.want)
+			}
+		}
+	})
+}
+
 // A store answers with what the journal says of a call: all lines of one that runs, and the last line of one that has ended.
 func TestLines(t *testing.T) {
 	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
