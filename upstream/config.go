@@ -49,8 +49,10 @@ type Config struct {
 	FirstListWithin time.Duration
 
 	// Memory says how many bytes the large messages of all servers may take at the same time, from when they are received to when
-	// the client has them. Default: a quarter of the memory of the machine or cgroup, at most 2 GiB.
+	// the client has them. Default: a quarter of the memory of the machine or cgroup, at most 96 MiB; one message alone may take more.
 	Memory int64
+
+	Spool string // directory in which large messages wait until they are whole; "": the system's for temporary files
 
 	Catalogs Catalogs // keeps what servers offered, for the next start; nil keeps nothing
 }

@@ -12,7 +12,6 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +81,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 	cfg = cfg.withDefaults()
 	g := &Group{
 		logger:   logger,
-		memory:   budget.New(cmp.Or(cfg.Memory, budget.Default())),
+		memory:   budget.New(cfg.Memory, cfg.Spool),
 		slots:    child.NewSlots(cfg.StartParallel, child.ProcessorTime),
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
 		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, subscriptions: newClientSubscriptions(),
@@ -292,7 +291,7 @@ func (g *Group) Apply(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	g.memory.Resize(cmp.Or(cfg.Memory, budget.Default()))
+	g.memory.Resize(cfg.Memory)
 	for _, s := range next.servers {
 		if old.byID[s.cfg.ID] != s && g.within != nil {
 			g.start(s)

@@ -15,11 +15,11 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
 )
 
-// crowded is an account of a budget of 16 MiB of which others hold 10.
+// crowded is an account of a budget of 16 MiB for large messages, of which others hold 10.
 func crowded(t *testing.T) (mine *budget.Account, others *budget.Lease) {
 	t.Helper()
-	b := budget.New(16 << 20)
-	others, err := b.Account("others").Take(10<<20, nil)
+	b := budget.New(16<<20*4/3, t.TempDir())
+	others, err := b.Account("others").Take(10 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func crowded(t *testing.T) (mine *budget.Account, others *budget.Lease) {
 // empty reports whether an account of crowded holds nothing: then it may have two thirds of what the others have left.
 func empty(t *testing.T, a *budget.Account) bool {
 	t.Helper()
-	l, err := a.Take(4<<20, nil)
+	l, err := a.Take(4 << 20)
 	l.Free()
 	return err == nil
 }
@@ -113,12 +113,12 @@ func TestAMessageWithoutRoomIsDroppedAlone(t *testing.T) {
 			if err != nil || len(bytes.ReplaceAll(got.Text, []byte("\n"), nil)) != len(long) || small != "{}" {
 				t.Fatalf("%s: %v, %d bytes, and then %q", name, err, len(got.Text), small)
 			}
-			if r, err := mine.Take(10<<20, nil); err == nil {
+			if r, err := mine.Take(10 << 20); err == nil {
 				t.Errorf("%s: a message that is held takes no room", name)
 				r.Free()
 			}
 			got.Memory.Free()
-			r, err := mine.Take(10<<20, nil)
+			r, err := mine.Take(10 << 20)
 			if err != nil {
 				t.Errorf("%s: a message that was freed takes room: %v", name, err)
 			}

@@ -95,6 +95,7 @@ func newHub(s *config.Settings, logger *slog.Logger, table func(*hub) []*tool.Hu
 		return nil, err
 	}
 	s.Upstream.Version, s.Downstream.Version = version(), version()
+	s.Upstream.Spool = filepath.Join(s.StateDir, "spool")
 	if s.Upstream.Catalogs, err = persist.OpenCatalogs(filepath.Join(s.StateDir, "catalogs")); err != nil {
 		return nil, err
 	}

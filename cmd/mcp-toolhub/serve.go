@@ -230,7 +230,7 @@ func boundMemory(messages int64) {
 	if _, ok := os.LookupEnv("GOMEMLIMIT"); ok {
 		return
 	}
-	messages = cmp.Or(messages, budget.Default())
+	messages = cmp.Or(messages, budget.Largest())
 	besides := min(max(messages, 128<<20), 256<<20) // what the hub needs beside messages, and more
 	debug.SetMemoryLimit(messages + besides)
 }

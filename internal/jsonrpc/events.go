@@ -51,6 +51,7 @@ type EventReader struct {
 	// Of the event that was too large:
 	about *rawjson.Skim // its data as far as it was read
 	mid   bool          // it was left within a line
+	whole bool          // all of it was read
 	full  error         // why there was no memory for it; nil where it is over the limit
 	lost  []byte        // what was read of it and had no room
 }
@@ -75,22 +76,35 @@ func (s *EventReader) Next() (Event, error) {
 	ev := Event{}
 	some, size := false, 0
 	joined := gathering{account: s.account, most: s.limit + maxEventBuffer} // data of several lines
+	several := false                                                        // they are in joined
 	for {
 		got, err := s.line(s.limit - size)
 		if errors.Is(err, ErrEventTooLarge) {
 			s.about = &rawjson.Skim{}
 			s.about.Add(ev.Data)
-			s.about.Add(bytes.TrimPrefix(got.Text, []byte("data:")))
+			joined.drop(s.about.Add)
+			start := []byte("data:")
+			got.drop(func(piece []byte) {
+				s.about.Add(bytes.TrimPrefix(piece, start))
+				start = nil
+			})
 			s.about.Add(s.lost)
 		}
 		if err != nil {
 			ev.Memory.Free()
-			got.Memory.Free()
+			joined.free()
+			got.free()
 			return Event{}, err
 		}
-		line := got.Text
+		line := got.bytes
 		size += len(line)
 		if len(line) == 0 {
+			if several {
+				if joined.load() != nil {
+					return Event{}, s.noRoomFor(&joined, true)
+				}
+				ev.Data, ev.Memory = joined.bytes, joined.memory
+			}
 			if some {
 				ev.ID = s.LastID
 				return ev, nil
@@ -102,22 +116,21 @@ func (s *EventReader) Next() (Event, error) {
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(field) {
 		case "data":
-			if ev.Data == nil {
+			if ev.Data == nil && !several {
 				// Ours: nothing is copied for the usual event of one line.
-				ev.Data, ev.Memory = value, got.Memory
+				ev.Data, ev.Memory = value, got.memory
 			} else {
-				if joined.bytes == nil {
+				if !several {
+					several = true
 					joined.append(ev.Data)
 					ev.Memory.Free()
+					ev.Data, ev.Memory = nil, nil
 				}
 				joined.append([]byte{'\n'})
 				joined.append(value)
-				got.Memory.Free()
-				ev.Data, ev.Memory = joined.bytes, joined.memory
+				got.memory.Free()
 				if joined.err != nil {
-					s.about, s.mid, s.full = &rawjson.Skim{}, false, joined.err
-					s.about.Add(ev.Data)
-					return Event{}, ErrEventTooLarge
+					return Event{}, s.noRoomFor(&joined, false)
 				}
 			}
 			some = true
@@ -137,6 +150,13 @@ func (s *EventReader) Next() (Event, error) {
 	}
 }
 
+// noRoomFor gives up an event of several lines. whole says that all of it was read.
+func (s *EventReader) noRoomFor(data *gathering, whole bool) error {
+	s.about, s.mid, s.whole, s.full = &rawjson.Skim{}, false, whole, data.err
+	data.drop(s.about.Add)
+	return ErrEventTooLarge
+}
+
 // NoRoom returns why there was no memory for the event that was too large, or nil where it is over the limit.
 func (s *EventReader) NoRoom() error { return s.full }
 
@@ -147,7 +167,7 @@ func (s *EventReader) Skip() error {
 	if s.mid {
 		size = 1
 	}
-	for {
+	for !s.whole {
 		part, ended, err := s.chunk()
 		if err != nil {
 			return err
@@ -158,40 +178,40 @@ func (s *EventReader) Skip() error {
 		size += len(part)
 		switch {
 		case ended && size == 0:
-			return &TooLarge{Limit: s.limit, About: s.about, NoRoom: s.full}
+			s.whole = true
 		case ended:
 			size, s.mid = 0, false
 		}
 	}
+	s.whole = false
+	return &TooLarge{Limit: s.limit, About: s.about, NoRoom: s.full}
 }
 
 // line returns the next line without its end, in memory of its own. The end of the stream ends no line. Of one over limit
 // it returns what was read of it, and ErrEventTooLarge.
-func (s *EventReader) line(limit int) (Received, error) {
+func (s *EventReader) line(limit int) (gathering, error) {
 	line := gathering{account: s.account, most: s.limit + maxEventBuffer}
-	for {
-		part, ended, err := s.chunk()
-		if err != nil {
-			return Received{}, err
+	for ended := false; !ended; {
+		var part []byte
+		var err error
+		if part, ended, err = s.chunk(); err != nil {
+			return line, err
 		}
-		large := len(line.bytes)+len(part) > limit
-		line.append(part)
-		if line.err != nil {
+		large := line.size()+len(part) > limit
+		s.lost = nil
+		if line.append(part); line.err != nil {
 			large, s.lost = true, part
 		}
-		switch {
-		case large:
+		if large || ended && line.load() != nil {
 			s.mid, s.full = !ended, line.err
-			return line.received(line.bytes), ErrEventTooLarge
-		case !ended:
-			continue
+			return line, ErrEventTooLarge
 		}
-		if !s.begun {
-			s.begun = true
-			line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))
-		}
-		return line.received(line.bytes), nil
 	}
+	if !s.begun {
+		s.begun = true
+		line.bytes = bytes.TrimPrefix(line.bytes, []byte("\ufeff"))
+	}
+	return line, nil
 }
 
 // chunk returns what comes next of the line at hand, and whether the line ends with it. It is overwritten by the next one.

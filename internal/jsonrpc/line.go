@@ -48,16 +48,16 @@ func (l *LineReader) Next() (Received, error) {
 	}
 }
 
+// line returns what is left of the line at hand. With an error other than *TooLarge it is the last one, and has no line break.
 func (l *LineReader) line() (gathering, error) {
 	line := gathering{account: l.account, most: l.limit() + lineBuffer}
 	var skip *rawjson.Skim // not nil once the line is too large
 	limit := 0             // that it is over
+	end := error(nil)      // of all lines
 	for ended := false; !ended; {
 		if l.at == l.end && l.err != nil {
-			if skip != nil {
-				break
-			}
-			return line, l.err
+			end = l.err
+			break
 		}
 		if l.at == l.end {
 			l.at = 0
@@ -71,19 +71,22 @@ func (l *LineReader) line() (gathering, error) {
 			continue
 		}
 		line.append(part)
-		if limit = l.limit(); len(line.bytes) > limit || line.err != nil {
+		if limit = l.limit(); line.size() > limit || line.err != nil {
 			skip = &rawjson.Skim{}
-			skip.Add(line.bytes)
+			line.drop(skip.Add)
 			if line.err != nil { // then part was not added to the line
 				skip.Add(part)
 			}
-			line.drop()
 		}
+	}
+	if skip == nil && line.load() != nil {
+		skip = &rawjson.Skim{}
+		line.drop(skip.Add)
 	}
 	if skip != nil {
 		return gathering{}, &TooLarge{Limit: limit, About: skip, NoRoom: line.err}
 	}
-	return line, nil
+	return line, end
 }
 
 // part takes what is left of the line at hand from the buffer, up to and including its end.
