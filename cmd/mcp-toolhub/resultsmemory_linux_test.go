@@ -3,10 +3,15 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +19,12 @@ import (
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
+
+// resultOf is a result of a kind, of at most size bytes and hardly less.
+func resultOf(kind string, size int) string {
+	const sample = 100_000 // what is quoted is longer than it was
+	return resultsOfEveryKind(int(int64(size) * (sample - 500) / int64(len(resultsOfEveryKind(sample)[kind]))))[kind]
+}
 
 // resultsOfEveryKind are results of about size bytes, by what they hold.
 func resultsOfEveryKind(size int) map[string]string {
@@ -36,68 +47,186 @@ func resultsOfEveryKind(size int) map[string]string {
 // mostResultMemory bounds what the hub may take for 20 results at a time, in MB.
 const mostResultMemory = 300
 
+// largest is the size of the largest results: with the rest of its message such a one has 64 MiB.
+const largest = 64<<20 - 1<<10
+
 // TestMemoryOfLargeResults has 20 callers at a time get the same large results, and holds what the hub takes for that, also right
-// after its start. For larger ones the memory for messages is bounded: a call whose answer finds no room there fails with a class.
-// TOOLHUB_LONG=1 takes results of every kind, up to 64 MiB.
+// after its start. Every call succeeds. TOOLHUB_LONG=1 takes results of every kind and size, from servers and to clients of every kind.
 func TestMemoryOfLargeResults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: makes large results")
 	}
-	bounded := map[string]any{"message": "100MiB", "memory": "100MiB"}
-	kinds := []string{"json"}
-	if os.Getenv("TOOLHUB_LONG") != "" {
-		kinds = slices.Sorted(maps.Keys(resultsOfEveryKind(1)))
-		callForLargeResults(t, kinds, 100_000, 20, 1, nil)
-		callForLargeResults(t, kinds, 8<<20, 20, 1, bounded)
-		callForLargeResults(t, kinds, 20_000_000, 20, 1, bounded)
-		callForLargeResults(t, kinds, 64<<20-1<<10, 20, 1, bounded)
+	t.Parallel() // the hub is a process of its own
+	if os.Getenv("TOOLHUB_LONG") == "" {
+		largeResults{kind: "json", size: 1_000_000, server: "chunked", rounds: 3, cut: true}.run(t)
+		largeResults{kind: "resource", size: largest, server: "chunked", cut: true}.run(t)
+		largeResults{kind: "structured", size: largest, server: "stdio", stdio: true}.run(t)
+		return
 	}
-	callForLargeResults(t, kinds, 1_000_000, 20, 3, nil)
-	callForLargeResults(t, kinds, 20_000_000, 1, 1, bounded)
+	for _, kind := range slices.Sorted(maps.Keys(resultsOfEveryKind(1))) {
+		for _, size := range []int{100_000, 1_000_000, 8 << 20, 20_000_000, largest} {
+			largeResults{kind: kind, size: size, server: "chunked", cut: true}.run(t)
+		}
+	}
+	for _, server := range []string{"chunked", "sized", "events", "stdio"} {
+		for _, stdio := range []bool{true, false} {
+			largeResults{kind: "structured", size: largest, server: server, stdio: stdio}.run(t)
+			largeResults{kind: "text", size: largest, server: server, stdio: stdio, cut: true}.run(t)
+		}
+	}
 }
 
-// callForLargeResults has so many callers get results of these kinds and about this size, each so many times.
-func callForLargeResults(t *testing.T, kinds []string, size, callers, rounds int, limits map[string]any) {
-	t.Helper()
-	results := resultsOfEveryKind(size)
-	script := upstreamtest.Script{Results: map[string]json.RawMessage{}}
-	for _, kind := range kinds {
-		script.Tools = append(script.Tools, upstreamtest.Tool(kind))
-		script.Results[kind] = json.RawMessage(results[kind])
-	}
-	far := fakeHTTP(t, upstreamtest.Options{JSON: true, Script: script})
-	hub := startHub(t, "hub.json", configText(t, map[string]any{"far": map[string]any{"type": "http", "url": far}},
-		map[string]any{"results": map[string]any{"max_inline_tokens": 1000}, "hub": map[string]any{"limits": limits}}))
-	for _, kind := range kinds {
+// largeResults are calls of a tool that has a large result.
+type largeResults struct {
+	kind   string // of resultsOfEveryKind
+	size   int    // about
+	server string // how the server sends it: "stdio", and over HTTP "events", "chunked" JSON or "sized" JSON
+	stdio  bool   // one client over stdio calls, else as many over HTTP
+	cut    bool   // the clients have a limit: results are previewed and stored
+	rounds int    // of calls of each client; 0: one
+}
+
+func (l largeResults) run(t *testing.T) {
+	t.Run(fmt.Sprintf("%+v", l), func(t *testing.T) {
+		const callers = 20
+		want := resultOf(l.kind, l.size)
+		settings := map[string]any{}
+		if l.cut {
+			settings["results"] = map[string]any{"max_inline_tokens": 1000}
+		}
+		config := configText(t, map[string]any{"far": l.entry(t, want)}, settings)
 		var calling sync.WaitGroup
-		var mu sync.Mutex
-		ends := map[string]int{}
-		for range callers {
-			w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
-			calling.Go(func() {
-				for range rounds {
-					answer := last(w.send(w.call("mcp.far."+kind, `{}`, "")))
-					end := fmt.Sprintf("%.300s", answer)
-					switch {
-					case strings.Contains(answer, "toolhub://results/"):
-						end = "stored"
-					case limits != nil && strings.Contains(answer, `"error_class":"result_too_large"`):
-						end = "refused"
-					}
-					mu.Lock()
-					ends[end]++
-					mu.Unlock()
+		var pid int
+		if l.stdio {
+			w := wireHub(t, config, rev2025).open()
+			pid = w.cmd.Process.Pid
+			w.send(w.call("mcp.far.other", "{}", "")) // it is there
+			for range callers * max(l.rounds, 1) {
+				w.write(w.call("mcp.far."+l.kind, "{}", "").text())
+			}
+			for answers := 0; answers < callers*max(l.rounds, 1); {
+				if line := w.next(); strings.HasPrefix(line, `{"jsonrpc":"2.0","id":`) {
+					l.check(t, strings.NewReader(line), want)
+					answers++
 				}
-			})
+			}
+		} else {
+			hub := startHub(t, "hub.json", config)
+			pid = hub.cmd.Process.Pid
+			for range callers {
+				w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+				calling.Go(func() {
+					for range max(l.rounds, 1) {
+						resp, err := http.DefaultClient.Do(w.newRequest(w.call("mcp.far."+l.kind, "{}", "")))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						l.check(t, resp.Body, want)
+						_ = resp.Body.Close()
+					}
+				})
+			}
 		}
 		calling.Wait()
-		peak, _ := memoryOf(hub.cmd.Process.Pid, "VmHWM")
-		t.Logf("%d bytes of %s: %v, and the hub took %.0f MB at most", size, kind, ends, peak)
-		if ends["stored"]+ends["refused"] != callers*rounds || callers == 1 && ends["refused"] > 0 {
-			t.Errorf("%d bytes of %s: %v", size, kind, ends)
-		}
+		peak, _ := memoryOf(pid, "VmHWM")
+		t.Logf("%d bytes each: the hub took %.0f MB at most", len(want), peak)
 		if peak > mostResultMemory {
-			t.Errorf("%d bytes of %s: the hub took %.0f MB", size, kind, peak)
+			t.Errorf("the hub took %.0f MB", peak)
+		}
+	})
+}
+
+// entry is the config entry of a server that has the result.
+func (l largeResults) entry(t *testing.T, result string) map[string]any {
+	script := upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool(l.kind), upstreamtest.Tool("other")}}
+	if l.server == "stdio" {
+		script.ResultsIn = t.TempDir()
+		if err := os.WriteFile(filepath.Join(script.ResultsIn, l.kind), []byte(result), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return child(script)
+	}
+	script.Results = map[string]json.RawMessage{l.kind: json.RawMessage(result)}
+	options := upstreamtest.Options{Script: script, JSON: l.server != "events", Sized: l.server == "sized"}
+	return map[string]any{"type": "http", "url": fakeHTTP(t, options)}
+}
+
+// check reads an answer, which has all of the result, or a link to it.
+func (l largeResults) check(t *testing.T, answer io.Reader, want string) {
+	in := bufio.NewReaderSize(answer, 16<<10)
+	start, err := in.Peek(16 << 10)
+	if l.cut {
+		if !strings.Contains(string(start), "toolhub://results/") || err == nil {
+			t.Errorf("no link to the result: %.500s", start)
+		}
+		return
+	}
+	first := want[:strings.Index(want, ":")] // of its members; after the last one the hub adds its own
+	at := strings.Index(string(start), first)
+	if at < 0 {
+		t.Errorf("no result: %.500s", start)
+		return
+	}
+	_, _ = in.Discard(at)
+	want = want[:len(want)-len("}")]
+	if l.kind == "meta" {
+		want = want[:len(want)-len("}")] // which is where it adds it
+	}
+	got := make([]byte, 64<<10)
+	for want != "" {
+		n, err := io.ReadFull(in, got[:min(len(got), len(want))])
+		if err != nil || string(got[:n]) != want[:n] {
+			t.Errorf("with %d bytes to come the answer is another one: %v", len(want), err)
+			return
+		}
+		want = want[n:]
+	}
+	_, _ = io.Copy(io.Discard, in)
+}
+
+// TestAServerThatStopsWithinLargeResultsHoldsUpNobody has calls of one server hold more than all memory for messages, and
+// calls of another one succeed meanwhile.
+func TestAServerThatStopsWithinLargeResultsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	const callers, size = 4, 8 << 20
+	script := upstreamtest.Script{Tools: []json.RawMessage{upstreamtest.Tool("json")},
+		Results: map[string]json.RawMessage{"json": json.RawMessage(resultOf("json", size))}}
+	sent, end := make(chan error, callers), make(chan struct{})
+	stops := func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		if !strings.Contains(string(body), `"tools/call"`) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, err := io.WriteString(w, `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"`+strings.Repeat("x", size))
+		sent <- errors.Join(err, http.NewResponseController(w).Flush())
+		<-end
+		return true
+	}
+	servers := map[string]any{
+		"stops": map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Script: script, Intercept: stops})},
+		"fine":  map[string]any{"type": "http", "url": fakeHTTP(t, upstreamtest.Options{Script: script, JSON: true})},
+	}
+	hub := startHub(t, "hub.json", configText(t, servers, map[string]any{"hub": map[string]any{"limits": map[string]any{"memory": "16MiB"}}}))
+	call := func(calling *sync.WaitGroup, name string, then func(answer string)) {
+		for range callers {
+			w := wireHTTP(t, hub.url+"/mcp", rev2025).open()
+			calling.Go(func() { then(last(w.send(w.call(name, "{}", "")))) })
 		}
 	}
+	var stopped, calling sync.WaitGroup
+	defer stopped.Wait()
+	defer close(end)
+	call(&stopped, "mcp.stops.json", func(string) {})
+	for range callers {
+		if err := <-sent; err != nil { // a hub that does not read on holds it up
+			t.Fatal(err)
+		}
+	}
+	call(&calling, "mcp.fine.json", func(answer string) {
+		if len(answer) < size*9/10 {
+			t.Errorf("another server's call: %.500s", answer)
+		}
+	})
+	calling.Wait()
 }

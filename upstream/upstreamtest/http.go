@@ -17,6 +17,7 @@ type Options struct {
 
 	SSE      bool // speaks HTTP+SSE of protocol 2024-11-05: GET is the stream, POST with ?session= sends
 	JSON     bool // answers POST with application/json instead of a stream where it can
+	Sized    bool // with JSON: says how long a response is
 	Pretty   bool // spreads messages over several lines, with blanks between tokens
 	EventIDs bool // gives events ids; GET with Last-Event-ID resumes
 	Cut      bool // breaks the stream of each tools/call once before the response: needs EventIDs to be resumed
@@ -203,7 +204,11 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, body []byte) {
 				return // it has no place here
 			}
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
-			_, _ = w.Write(h.shape(line))
+			text := h.shape(line)
+			if h.options.Sized {
+				w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+			}
+			_, _ = w.Write(text)
 		})
 		return
 	}

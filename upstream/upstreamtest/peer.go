@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,6 +227,10 @@ func (p *peer) call(m message, gone <-chan struct{}, send func([]byte)) {
 		return
 	}
 	result, ok := p.script.Results[m.Params.Name]
+	if dir := p.script.ResultsIn; dir != "" {
+		text, err := os.ReadFile(filepath.Join(dir, filepath.Base(m.Params.Name)))
+		result, ok = text, err == nil
+	}
 	if !ok {
 		result, ok = p.result(m, gone, send)
 	}

@@ -111,6 +111,8 @@ type Script struct {
 	// resources/read: an error where it begins with its code.
 	Results map[string]json.RawMessage
 
+	ResultsIn string // a directory: what a tool answers is the file of its name there, where there is one; for long results
+
 	// Says are texts that tools send, by name, as answer does; before what the tools above do.
 	Says map[string]string
 
