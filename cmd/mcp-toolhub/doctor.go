@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/declarative"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/guard"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/textfile"
+	"github.com/mcp-toolhub/mcp-toolhub/persist/payload"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream"
 )
@@ -26,7 +27,7 @@ fails, why, and what to do: is the command there (or does the host of the URL an
 it start and initialise, what does it list, what of that can be offered (prompts and resources
 too, where it has them), and does it still answer. Each step shows how long it took. Without
 SERVER, all servers that are not disabled, one after the other, the files that declare tools
-(those alone are "doctor declarative"), and the record store.
+(those alone are "doctor declarative"), the record store, and the store of large results.
 
 The server is started for the purpose and stopped again. No secret of the config is printed.`
 
@@ -89,6 +90,7 @@ func (d *doctorCmd) run(ctx context.Context, args []string) error {
 	}
 	if len(args) == 0 {
 		d.records(ctx, s)
+		d.results(ctx, s)
 	}
 	if d.json() {
 		if err := d.printJSON(d.diagnoses); err != nil {
@@ -185,21 +187,38 @@ func (d *doctorCmd) records(ctx context.Context, s *config.Settings) {
 	if _, err := os.Stat(s.Journal.Dir); err != nil || s.Store == config.StoreOff {
 		return
 	}
-	d.title("records")
+	step := upstream.Step{Name: "fill", Detail: "the record store has all that the journal has",
+		Hint: "calls are answered and stand in the journal meanwhile; when that is full, new calls are refused"}
+	d.store("records", step, "the record store cannot be written", func() error {
+		records, err := openRecords(s)(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(store.FillUp(ctx, records, s.Journal.Dir), records.Close())
+	})
+}
+
+// results diagnoses the store of large results.
+func (d *doctorCmd) results(ctx context.Context, s *config.Settings) {
+	step := upstream.Step{Name: "probe", Detail: "results can be stored and read",
+		Hint: "mend that; until then callers get large results whole, which their clients may cut or refuse"}
+	d.store("results", step, "results cannot be stored and read", func() error { return payload.Probe(ctx, s.Stored) })
+}
+
+// store diagnoses a store of the hub in one step. Its detail is for where try succeeds, its hint for where it fails.
+func (d *doctorCmd) store(name string, step upstream.Step, sick string, try func() error) {
+	d.title(name)
 	began := time.Now()
-	records, err := openRecords(s)(ctx)
-	if err == nil {
-		err = errors.Join(store.FillUp(ctx, records, s.Journal.Dir), records.Close())
+	err := try()
+	if step.OK, step.Took = err == nil, time.Since(began); step.OK {
+		step.Hint = ""
+	} else {
+		step.Detail = err.Error()
+		d.sick = append(d.sick, sick)
 	}
-	step := upstream.Step{Name: "fill", OK: err == nil, Took: time.Since(began), Detail: "the record store has all that the journal has"}
-	if err != nil {
-		step.Detail, step.Hint = err.Error(), "calls are answered and stand in the journal meanwhile; when that is full, new calls are refused"
-	}
-	one := diagnosis{Server: "records", OK: true}
+	one := diagnosis{Server: name, OK: true}
 	d.step(&one, step)
-	if d.diagnoses = append(d.diagnoses, one); err != nil {
-		d.sick = append(d.sick, "the record store cannot be written")
-	}
+	d.diagnoses = append(d.diagnoses, one)
 }
 
 // How a step is marked.

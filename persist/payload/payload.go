@@ -120,6 +120,17 @@ const (
 // Open opens the store, and removes expired results from now on, until Close. expired is called for each one, once its entry says so; nil:
 // nobody is told. Of several processes one does so. ctx ends what is done for results.
 func Open(ctx context.Context, c Config, expired func(Entry), logger *slog.Logger) (*Store, error) {
+	s, err := openStore(ctx, c, expired, logger)
+	if err != nil {
+		return nil, err
+	}
+	sweeping, stop := context.WithCancel(ctx)
+	s.stop = stop
+	s.done.Go(func() { s.retain(sweeping) })
+	return s, nil
+}
+
+func openStore(ctx context.Context, c Config, expired func(Entry), logger *slog.Logger) (*Store, error) {
 	c.MaxAge, c.MaxBytes = cmp.Or(c.MaxAge, defaultMaxAge), cmp.Or(c.MaxBytes, defaultMaxBytes)
 	seal, err := newSeal(c.Key)
 	if err != nil {
@@ -144,9 +155,7 @@ func newStore(ctx context.Context, c Config, at place, seal cipher.AEAD, expired
 		s.grace, s.seen = farGrace, make(map[string]seen)
 		s.within = func(size int64) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, allowed(size)) }
 	}
-	sweeping, stop := context.WithCancel(ctx)
-	s.stop = stop
-	s.done.Go(func() { s.retain(sweeping) })
+	s.stop = func() {}
 	return s
 }
 
