@@ -54,9 +54,10 @@ func (a *app) find() ([]config.Found, error) {
 	return found, nil
 }
 
-// read reads one config file, and the rules of the command line.
-func (a *app) read(f config.Found) (*config.Settings, error) {
-	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, HubTools: hubToolNames(), Project: f.Project})
+// read reads one config file but for some keys, and the rules of the command line.
+func (a *app) read(f config.Found, without ...string) (*config.Settings, error) {
+	s, err := config.Load(config.Source{Path: f.Path, StateDir: a.stateDir, Env: a.std.getenv, HubTools: hubToolNames(), Project: f.Project,
+		Without: without})
 	if untrusted := (*config.UntrustedError)(nil); errors.As(err, &untrusted) {
 		return nil, untrusted
 	}
@@ -125,11 +126,18 @@ func (a *app) quiet(s *config.Settings) {
 	}
 }
 
-// kept says where the records are: as the config does that serve would take, otherwise in the state directory.
+// kept says where the records are: as the config does that serve would take, otherwise in the state directory. Of the config it reads
+// no more than that and the policy: variables that servers need may be unset here. Without a policy that can be read the Path is "".
 func (a *app) kept() (*config.Settings, error) {
 	found, _ := a.find() // none: what is in the state directory needs no config
 	for _, f := range found {
-		s, err := a.read(f)
+		others := []string{"mcpServers", "servers", "hub", "profiles", "hooks", "deferred", "results"}
+		s, err := a.read(f, others...)
+		if err != nil {
+			if s, err = a.read(f, append(others, "policy")...); err == nil {
+				s.Path = ""
+			}
+		}
 		switch {
 		case err == nil:
 			return s, nil

@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/code"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/command"
@@ -110,6 +111,7 @@ type Source struct {
 	Env      Env
 	HubTools []string // the names of the hub's own tools, which rules may name
 	Project  bool     // found in the working directory: without a person's trust the error is an *UntrustedError
+	Without  []string // keys of the file that are not read: what they refer to may be missing
 }
 
 // maxFileBytes bounds a configuration file. Claude Code's ~/.claude.json, the largest file of a client that holds
@@ -140,7 +142,7 @@ func Load(src Source) (*Settings, error) {
 	if s != nil {
 		s.followTrust(trustFile(state, src.Path))
 	}
-	return underTrust(state, src.Path, s, err)
+	return underTrust(state, src, s, err)
 }
 
 // parse turns data, the content of the file of src, into settings. The path tells the format, is named in faults and anchors
@@ -153,6 +155,7 @@ func parse(src Source, data []byte, state string) (*Settings, error) {
 	if root == nil {
 		return nil, r.Faults.Sort()
 	}
+	root.Members = slices.DeleteFunc(root.Members, func(m textfile.Member) bool { return slices.Contains(src.Without, m.Key) })
 	f, _ := fileShape(r, clientFile(path)).Read(r.Reader, root)
 	s := build(r, root, &f, state)
 	if len(r.Faults) > 0 {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 
@@ -58,8 +57,9 @@ func (e *UntrustedError) Warning() textfile.Fault {
 	return f
 }
 
-// underTrust takes the settings and the error of a load of the project config at path, and refuses what nobody has trusted.
-func underTrust(state, path string, s *Settings, err error) (*Settings, error) {
+// underTrust takes the settings and the error of a load of a project config, and refuses what nobody has trusted.
+func underTrust(state string, src Source, s *Settings, err error) (*Settings, error) {
+	path := src.Path
 	record, readErr := readTrust(trustFile(state, path))
 	if readErr != nil {
 		return nil, readErr
@@ -67,7 +67,7 @@ func underTrust(state, path string, s *Settings, err error) (*Settings, error) {
 	at := realPath(path)
 	e := &UntrustedError{Path: at, Changed: record.Path != "", Settings: s}
 	switch {
-	case s != nil && record.Path == at && maps.Equal(record.Files, s.Digests):
+	case s != nil && record.Path == at && src.covers(s.Digests, record.Files):
 		return s, nil
 	case s != nil:
 		return nil, e
@@ -78,6 +78,16 @@ func underTrust(state, path string, s *Settings, err error) (*Settings, error) {
 		return nil, err // the person's own file: a variable may not be set today
 	}
 	return nil, e
+}
+
+// covers reports whether the files that were read are those that a person has trusted, or of these what src reads.
+func (src Source) covers(read, trusted map[string]string) bool {
+	for name, digest := range read {
+		if trusted[name] != digest {
+			return false
+		}
+	}
+	return len(read) == len(trusted) || len(src.Without) > 0
 }
 
 // Trust records that a person trusts the config of s as it was read.
