@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/base64"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
@@ -106,6 +107,14 @@ func open(result []byte, r *Request) (document, error) {
 		return d, nil
 	}
 	value, err := d.at(r.Pointer)
+	if err != nil && r.Block < 0 && n > 0 && ofResult(r.Pointer) {
+		whole := document{data: result, name: "the result"}
+		if found, wholeErr := whole.at(r.Pointer); wholeErr == nil {
+			d, value, err = whole, found, nil
+		} else if !rawjson.Valid(d.data) {
+			err = wholeErr
+		}
+	}
 	if err != nil {
 		return document{}, err
 	}
@@ -114,6 +123,16 @@ func open(result []byte, r *Request) (document, error) {
 		d.data, d.mediaType = preview.Unquote(value), ""
 	}
 	return d, nil
+}
+
+// ofResult reports whether a pointer begins at a member of a result, as previews name them.
+func ofResult(pointer string) bool {
+	for _, name := range []string{"/_meta", "/content", "/structuredContent"} {
+		if rest, ok := strings.CutPrefix(pointer, name); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
 }
 
 // sole reports whether the only content block is all that a result says.

@@ -357,3 +357,29 @@ func TestPointers(t *testing.T) {
 		t.Errorf("found %d values: %s", n, found)
 	}
 }
+
+// TestPointersOfTheResult: the pointers that a preview gives for members of a result are of the result, also where the only block is read.
+func TestPointersOfTheResult(t *testing.T) {
+	t.Parallel()
+	of := func(text string) string {
+		return fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"_meta":{"com.example/big":"long"}}`, text)
+	}
+	for _, c := range []struct{ text, pointer, want string }{
+		{"plain", "/_meta/com.example~1big", `"long"`},
+		{"plain", "/content/0/text", `"plain"`},
+		{"plain", "/_meta/none", "There is no member"},
+		{"plain", "/_metal", "needs JSON"},
+		{`{"a":1}`, "/_meta", `{"com.example/big":"long"}`},
+		{`{"a":1}`, "/b", "There is no member"},
+		{`{"_meta":2}`, "/_meta", "2"},
+	} {
+		a, err := ask(t, of(c.text), fmt.Sprintf(`{"id":"r","pointer":%q}`, c.pointer), 10_000)
+		if got := string(a.Data); err == nil && got != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s of %s: got %q, %v, want %q", c.pointer, c.text, got, err, c.want)
+		}
+	}
+	_, err := ask(t, of("plain"), `{"id":"r","block":1,"pointer":"/_meta"}`, 10_000)
+	if err == nil || !strings.Contains(err.Error(), "needs JSON") {
+		t.Errorf("of the block that is named: %v", err)
+	}
+}
