@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"mime"
 	"net/http"
 	"net/url"
@@ -127,7 +128,7 @@ func contentsOf(result []byte, ref reference) (all []tool.Artifact, err error) {
 	return all, nil
 }
 
-// referencesIn returns what a result names: by resource links, and by strings anywhere in it that are URIs of files.
+// referencesIn returns what a result names: by resource links, and by URIs of files in any string of it, of these one more than are taken.
 func referencesIn(result []byte) (all []reference) {
 	content, _ := rawjson.Get(result, "content")
 	_ = rawjson.Elements(content, func(block []byte) bool {
@@ -136,21 +137,55 @@ func referencesIn(result []byte) (all []reference) {
 		}
 		return true
 	})
+	most := len(all) + maxTaken + 1
 	for i := 0; i < len(result); i++ {
 		if result[i] != '"' {
 			continue
 		}
 		end := rawjson.SkipString(result, i)
-		uri := ""
-		if bytes.HasPrefix(result[i:], []byte(`"file:`)) {
-			uri, _ = rawjson.String(result[i:end])
+		if bytes.Contains(result[i:end], []byte("file:")) {
+			text, _ := rawjson.String(result[i:end])
+			for uri := range fileURIs(text) {
+				if len(all) == most {
+					return all
+				}
+				if filePath(uri) != "" && !slices.ContainsFunc(all, func(r reference) bool { return r.uri == uri }) {
+					all = append(all, reference{uri: uri})
+				}
+			}
 		}
-		if i = end - 1; filePath(uri) != "" && !slices.ContainsFunc(all, func(r reference) bool { return r.uri == uri }) {
-			all = append(all, reference{uri: uri})
-		}
+		i = end - 1
 	}
 	return all
 }
+
+// fileURIs are what may be URIs of files in a text: the text as a whole, if it is one line and begins like the only one. Otherwise each ends before
+// white space, a quote, a bracket or a backslash, and without the punctuation of a sentence.
+func fileURIs(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if strings.LastIndex(text, "file:") == 0 && !strings.ContainsAny(text, "\r\n") {
+			yield(text)
+			return
+		}
+		for begin := 0; ; {
+			at := strings.Index(text[begin:], "file:")
+			if at < 0 {
+				return
+			}
+			at += begin
+			begin = len(text)
+			if end := strings.IndexAny(text[at:], " \t\r\n\"'`()[]{}<>\\"); end >= 0 {
+				begin = at + end
+			}
+			inWord := at > 0 && strings.Contains("+-.", text[at-1:at]) || at > 0 && isAlphanumeric(text[at-1])
+			if !inWord && !yield(strings.TrimRight(text[at:begin], ".,;:!?")) {
+				return
+			}
+		}
+	}
+}
+
+func isAlphanumeric(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // filePath is the path that a file URI names on this machine; "" where it is none.
 func filePath(uri string) string {

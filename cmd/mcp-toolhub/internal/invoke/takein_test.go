@@ -3,6 +3,10 @@ package invoke
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,4 +38,33 @@ func TestASlowServerHoldsTheAnswerForTenSeconds(t *testing.T) {
 			t.Errorf("%+v", taken)
 		}
 	})
+}
+
+// TestFilesWithinTexts: URIs of files are found in sentences, and in JSON that is the text of a block.
+func TestFilesWithinTexts(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("paths of Unix")
+	}
+	many := ""
+	for i := range 1000 {
+		many += fmt.Sprintf("file:///%d ", i)
+	}
+	for text, want := range map[string][]string{
+		"file:///dir/my out.txt":                                 {"file:///dir/my out.txt"},
+		"Saved to file:///dir/out.txt.":                          {"file:///dir/out.txt"},
+		"file:///a\nand (file:///b), <file:///c>":                {"file:///a", "file:///b", "file:///c"},
+		`{"path": "file:///dir/out.txt", "to":["file:///d%20"]}`: {"file:///dir/out.txt", "file:///d%20"},
+		`"{\"path\":\"file:///dir/out.txt\"}"`:                   {"file:///dir/out.txt"},
+		"a profile:///x, file: no, 'file:///y' and file:///y":    {"file:///y"},
+		many: strings.Fields(many)[:maxTaken+1],
+	} {
+		var got []string
+		for _, ref := range referencesIn(fmt.Appendf(nil, `{"content":[{"type":"text","text":%q}]}`, text)) {
+			got = append(got, ref.uri)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%.100q: %q, want %q", text, got, want)
+		}
+	}
 }
