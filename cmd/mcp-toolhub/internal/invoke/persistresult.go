@@ -204,14 +204,18 @@ func (s *pieceOfResult) in(native rawjson.Object) json.RawMessage {
 // that takes about 1,600 tokens.
 const imageChars = 6400
 
-// shownSize counts the characters of a result. An image adds imageChars at most.
+// maxImage is how long the base64 of an image may be that adds no more: of 3.75 MB. Models refuse longer ones.
+const maxImage = 5_000_000
+
+// shownSize counts the characters of a result. An image that models take adds imageChars at most.
 func shownSize(result []byte) int {
 	size := utf8.RuneCount(result)
 	content, _ := rawjson.Get(result, "content")
 	_ = rawjson.Elements(content, func(block []byte) bool {
 		if kind, _ := rawjson.GetString(block, "type"); kind == "image" {
-			data, _ := rawjson.Get(block, "data")
-			size -= max(0, len(data)-imageChars)
+			if data, _ := rawjson.Get(block, "data"); len(data) <= maxImage+len(`""`) {
+				size -= max(0, len(data)-imageChars)
+			}
 		}
 		return true
 	})
