@@ -75,7 +75,11 @@ func policyInForce(s *config.Settings) any {
 			sets[set.Source] = append(sets[set.Source], rule)
 		}
 	}
-	in := map[string]any{"mode": s.Policy.Mode, "rules": sets}
+	modes := make(map[string]policy.Mode)
+	for _, door := range []string{"stdio", "http", "cli"} {
+		modes[door] = s.Policy.Mode.Of(door)
+	}
+	in := map[string]any{"modes": modes, "rules": sets}
 	if s.Policy.Classifier == nil { // which is a part of the version
 		in["version"] = engine.Version()
 	}

@@ -109,8 +109,9 @@ type proven struct {
 
 type openEntry struct {
 	entry
-	line  int64
-	found bool
+	line   int64
+	found  bool
+	record string // of the line that was found
 }
 
 // claim is a head that another file's head names.
@@ -300,12 +301,17 @@ func (v *verifier) compare() {
 	}
 }
 
+// recordOf is the invocation that a line is of, or the key of standing records.
+func recordOf(line []byte) string {
+	return fmt.Sprintf("%.100s", cmp.Or(rawjson.Text(line, "invocation_id"), rawjson.Text(line, "key")))
+}
+
 // records holds the lines of the current file against its chain.
 func (v *verifier) records(r io.Reader) error {
 	p := v.current
 	p.ended = true
 	var places []int     // of each line: which of p.open it is; -1 for none
-	var strange []string // invocations of lines without a place
+	var strange []string // records of lines without a place
 	shift, searches := 0, 0
 	err := eachBounded(r, 1<<62, func(line []byte) error {
 		i := len(places)
@@ -323,9 +329,9 @@ func (v *verifier) records(r io.Reader) error {
 		}
 		if at < 0 {
 			searches++
-			strange = append(strange, fmt.Sprintf("%.100s", rawjson.Text(line, "invocation_id")))
+			strange = append(strange, recordOf(line))
 		} else {
-			shift, p.open[at].found = at-i, true
+			shift, p.open[at].found, p.open[at].record = at-i, true, recordOf(line)
 			if v.report.Records++; p.open[at].Leaves != nil {
 				v.report.Erased++
 			}
@@ -360,7 +366,7 @@ func (v *verifier) tell(p *proven, places []int, strange []string) {
 	inOrder := longestRise(places)
 	for i, at := range places {
 		if at >= 0 && !inOrder[i] {
-			v.found(Finding{What: "moved", File: p.name, Line: p.open[at].line})
+			v.found(Finding{What: "moved", File: p.name, Line: p.open[at].line, Record: p.open[at].record})
 		}
 	}
 	next := 0 // of p.open
