@@ -107,7 +107,11 @@ func open(result []byte, r *Request) (document, error) {
 		return d, nil
 	}
 	value, err := d.at(r.Pointer)
-	if err != nil && r.Block < 0 && n > 0 && ofResult(r.Pointer) {
+	switch {
+	case err == nil || r.Block >= 0:
+	case n < 0 && !ofResult(r.Pointer):
+		d, value, err = inBlock(blocks, r.Pointer, err)
+	case n > 0 && ofResult(r.Pointer):
 		whole := document{data: result, name: "the result"}
 		if found, wholeErr := whole.at(r.Pointer); wholeErr == nil {
 			d, value, err = whole, found, nil
@@ -123,6 +127,24 @@ func open(result []byte, r *Request) (document, error) {
 		d.data, d.mediaType = preview.Unquote(value), ""
 	}
 	return d, nil
+}
+
+// inBlock returns the only content block that has a value at the pointer, and that value. Where there is none the error is otherwise.
+func inBlock(blocks []preview.Block, pointer string, otherwise error) (in document, value []byte, err error) {
+	err = otherwise
+	for i, b := range blocks {
+		data, dataErr := b.Data()
+		one := document{data: data, name: "content block " + strconv.Itoa(i+1)}
+		found, foundErr := one.at(pointer)
+		switch {
+		case dataErr != nil || foundErr != nil:
+		case value != nil:
+			return in, nil, faultf("%s and %s have a value at %s: say which with block.", in.name, one.name, quoted(pointer))
+		default:
+			in, value, err = one, found, nil
+		}
+	}
+	return in, value, err
 }
 
 // ofResult reports whether a pointer begins at a member of a result, as previews name them.

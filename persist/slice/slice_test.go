@@ -383,3 +383,19 @@ func TestPointersOfTheResult(t *testing.T) {
 		t.Errorf("of the block that is named: %v", err)
 	}
 }
+
+// TestPointersOfTheOnlyBlockThatFits: what a preview says of a content block is found without its number, unless two have it.
+func TestPointersOfTheOnlyBlockThatFits(t *testing.T) {
+	t.Parallel()
+	const result = `{"content":[{"type":"text","text":"plain"},{"type":"text","text":"{\"a\":[1,2],\"b\":3}"},{"type":"text","text":"{\"b\":4}"}]}`
+	for pointer, want := range map[string]string{
+		"/a/1": "2", "/content/0/text": `"plain"`, "": result,
+		"/b": `content block 2 and content block 3 have a value at "/b": say which with block.`,
+		"/c": "it has content",
+	} {
+		a, err := ask(t, result, fmt.Sprintf(`{"id":"r","pointer":%q}`, pointer), 10_000)
+		if got := string(a.Data); err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %q, %v, want %q", pointer, got, err, want)
+		}
+	}
+}
