@@ -89,7 +89,7 @@ func (l *line) server() string {
 	}
 	server, _, dotted := strings.Cut(l.Tool, ".")
 	if !dotted && server != "" {
-		return "hub" // tool_search, say
+		return tool.OwnServer // whose names have no dot
 	}
 	return server
 }
