@@ -161,7 +161,7 @@ func makeDir(dir string) error {
 	return statefile.SyncDir(filepath.Dir(dir))
 }
 
-// room is what a batch can use again.
+// room is the memory of a batch that was written. The next batch uses it again.
 type room struct {
 	bytes []byte
 	names []tool.Standing

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/persist"
 )
 
-// lookForKilled is how often a hub looks for calls of others that were killed while it lives.
+// lookForKilled is the time between two looks. A hub that runs ends the calls of other hubs that were killed meanwhile.
 const lookForKilled = time.Minute
 
 // endKilled writes the last records of calls whose hubs were killed, beside everything else that the hub does. The returned function

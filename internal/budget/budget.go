@@ -37,7 +37,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Patience is how long a lease is waited for while nothing is freed. A client that does not read loses its connection sooner.
+// Patience is the time after which a message gives up waiting for a lease, if nobody has freed one in that time. A client that does not
+// read loses its connection before that.
 const Patience = 40 * time.Second
 
 // Small is the size in bytes up to which messages have a part of the budget for themselves, and grow in memory.
@@ -85,7 +86,7 @@ type Account struct {
 	spooled      int64 // bytes on the disk; guarded by budget.mu
 }
 
-// share is what an account uses of a part.
+// share is the memory of one part of the budget that one account holds.
 type share struct {
 	part *part
 	used int64

@@ -18,7 +18,7 @@ const maxSpooled = 2 << 30
 // spoolNames is the pattern of the names of spools.
 const spoolNames = "message-*"
 
-// spoolDir is where messages grow.
+// spoolDir is the directory of the spools.
 type spoolDir struct {
 	path string // "": the system's directory for temporary files
 	once sync.Once

@@ -74,7 +74,7 @@ type gathering struct {
 	err     error         // there was no room for more; nothing is gathered from then on
 }
 
-// size is how many bytes were gathered.
+// size returns the number of bytes of the message so far.
 func (g *gathering) size() int {
 	if g.spool != nil {
 		return int(g.spool.Size())

@@ -418,10 +418,13 @@ func TestStats(t *testing.T) {
 		}
 		j.write(t, did{tool: "mcp.a.rare", took: time.Second})
 		j.write(t, did{tool: "mcp.a.rare", open: true})
+		j.write(t, did{tool: "mcp.a.twice", took: time.Millisecond})
+		j.write(t, did{tool: "mcp.a.twice", took: 3 * time.Second})
 		j.fill(t, s)
 		got, err := s.Stats(t.Context(), store.Tool, store.Query{})
 		want := []store.Stat{{Value: "mcp.a.quick", Calls: 20, Failed: 1, P50MS: 10, P95MS: 19, MaxMS: 20},
-			{Value: "mcp.a.rare", Calls: 2, P50MS: 1000, P95MS: 1000, MaxMS: 1000}}
+			{Value: "mcp.a.rare", Calls: 2, P50MS: 1000, P95MS: 1000, MaxMS: 1000},
+			{Value: "mcp.a.twice", Calls: 2, P50MS: 1, P95MS: 3000, MaxMS: 3000}}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v", got, err)
 		}

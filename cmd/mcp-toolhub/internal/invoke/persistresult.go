@@ -204,7 +204,7 @@ func (s *pieceOfResult) in(native rawjson.Object) json.RawMessage {
 // that takes about 1,600 tokens.
 const imageChars = 6400
 
-// maxImage is how long the base64 of an image may be that adds no more: of 3.75 MB. Models refuse longer ones.
+// maxImage is the largest image that counts as imageChars, in characters of base64: 3.75 MB of data. Models refuse larger images.
 const maxImage = 5_000_000
 
 // shownSize counts the characters of a result. An image that models take adds imageChars at most.

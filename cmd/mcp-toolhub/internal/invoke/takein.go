@@ -159,8 +159,8 @@ func referencesIn(result []byte) (all []reference) {
 	return all
 }
 
-// fileURIs are what may be URIs of files in a text: the text as a whole, if it is one line and begins like the only one. Otherwise each ends before
-// white space, a quote, a bracket or a backslash, and without the punctuation of a sentence.
+// fileURIs finds URIs of files in a text. A text of one line that begins with "file:", and has no other "file:", is one URI. In any other
+// text a URI ends before white space, a quote, a bracket or a backslash, and punctuation at its end is left out.
 func fileURIs(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if strings.LastIndex(text, "file:") == 0 && !strings.ContainsAny(text, "\r\n") {
