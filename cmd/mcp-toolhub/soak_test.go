@@ -88,7 +88,7 @@ func TestSoak(t *testing.T) { // not parallel: it keeps the machine busy
 	checkLeaks(t, p, before)
 	t.Logf("in %s: %d calls, of which %d were answered with a failure, by %d clients; %d crashes, %d reloads; %.1f MB of its own are resident, and %.1f before",
 		length, s.calls.Load(), s.failures.Load(), s.visits.Load(), s.crashed.Load(), s.reloads.Load(), grown, own)
-	if grown > own+slackMemory {
+	if grown > own+slackMemory && !underRace { // the detector's own memory comes and goes
 		t.Errorf("%.1f MB of its own are resident, and before it were %.1f", grown, own)
 	}
 	if now := len(marked(mark)); now > processes {

@@ -166,6 +166,7 @@ func findHead(r io.Reader, at int64, e *extent) (found bool) {
 		if err == nil && bytes.HasPrefix(line, []byte(`{"head":`)) && json.Unmarshal(line, &s) == nil {
 			var h head
 			if json.Unmarshal(s.Head, &h) == nil && h.File == e.head.File {
+				h.After = nil
 				e.head, e.chain, found = h, at, true
 			}
 		}
@@ -219,6 +220,7 @@ func (k *Keeper) extend(name string, key ed25519.PrivateKey) error {
 	}
 	err = errors.Join(err, out.Flush())
 	if err == nil {
+		h.After = nil // up to 100 references of each file, which nobody reads again
 		e.head, e.chain = h, size(chain.Name())
 	}
 	return errors.Join(err, chain.Close())
