@@ -34,7 +34,7 @@ func newEncoder() any {
 }
 
 // encode writes the payload's file of raw to f.
-func (s *Store) encode(ctx context.Context, f io.Writer, digest string, raw []byte) (size int64, err error) {
+func (s *Store) encode(ctx context.Context, f io.Writer, digest string, raw io.Reader) (size int64, err error) {
 	if err := enter(ctx, s.packing); err != nil {
 		return 0, err
 	}
@@ -54,7 +54,7 @@ func (s *Store) encode(ctx context.Context, f io.Writer, digest string, raw []by
 	defer s.encoders.Put(e)
 	e.Reset(to)
 	defer e.Reset(nil)
-	_, err = e.Write(raw)
+	_, err = io.Copy(e, raw)
 	if closeErr := e.Close(); err == nil {
 		err = closeErr
 	}

@@ -1,9 +1,12 @@
 package payload
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -172,22 +175,30 @@ func (s *Store) Close() {
 
 // Put stores raw under e.ID, and returns e with what Put sets. Both are durable when it returns nil.
 func (s *Store) Put(e Entry, raw []byte) (Entry, error) {
+	return s.PutFrom(e, func() io.Reader { return bytes.NewReader(raw) })
+}
+
+// PutFrom is Put for what need not be in memory: open reads it from its beginning, twice at most, and the same each time.
+func (s *Store) PutFrom(e Entry, open func() io.Reader) (_ Entry, err error) {
 	if !isID(e.ID) {
 		return e, fmt.Errorf("%q is no id of a result", e.ID)
 	}
-	if len(raw) > maxPayload {
-		return e, fmt.Errorf("store a result: %d bytes are more than the %d that are kept", len(raw), maxPayload)
+	digest := sha256.New()
+	if e.Size, err = io.Copy(digest, open()); err != nil {
+		return e, fmt.Errorf("store a result: %w", err)
 	}
-	e.Digest, e.Size, e.Created = tool.Digest(raw), int64(len(raw)), e.Created.UTC()
+	if e.Size > maxPayload {
+		return e, fmt.Errorf("store a result: %d bytes are more than the %d that are kept", e.Size, maxPayload)
+	}
+	e.Digest, e.Created = hex.EncodeToString(digest.Sum(nil)), e.Created.UTC()
 	ctx, cancel := s.within(e.Size)
 	defer cancel()
-	err := s.outage.enter(e.Size)
-	if err == nil {
+	if err = s.outage.enter(e.Size); err == nil {
 		if e.Name != "" {
 			e.Version, err = s.nextVersion(ctx, e)
 		}
 		if err == nil {
-			e.Stored, err = s.keep(ctx, e, raw)
+			e.Stored, err = s.keep(ctx, e, open)
 		}
 		s.outage.leave(err == nil || !s.far)
 	}
@@ -248,7 +259,7 @@ func root(err error) error {
 }
 
 // keep writes the payload and its entry.
-func (s *Store) keep(ctx context.Context, e Entry, raw []byte) (stored int64, err error) {
+func (s *Store) keep(ctx context.Context, e Entry, open func() io.Reader) (stored int64, err error) {
 	key := s.payloadKey(e)
 	if _, err = s.place.size(ctx, key); err == nil && s.sound(ctx, e) {
 		// Nobody removes the payload between this look and the new entry.
@@ -265,7 +276,7 @@ func (s *Store) keep(ctx context.Context, e Entry, raw []byte) (stored int64, er
 		return 0, err
 	}
 	err = s.place.write(ctx, key, false, func(f io.Writer) (err error) {
-		e.Stored, err = s.encode(ctx, f, e.Digest, raw)
+		e.Stored, err = s.encode(ctx, f, e.Digest, open())
 		return err
 	})
 	if err != nil {
