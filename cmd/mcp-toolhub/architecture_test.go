@@ -189,8 +189,9 @@ var mayImport = map[string]map[string]string{
 		"cmd/mcp-toolhub/internal/command": "runs commands",
 	},
 	"cmd/mcp-toolhub/internal/command": {
-		"internal/tool":  "progress and failures of calls",
-		"internal/guard": "what a command has started ends with it, and with the hub",
+		"internal/tool":   "progress and failures of calls",
+		"internal/guard":  "what a command has started ends with it, and with the hub",
+		"internal/budget": "large outputs wait on the disk",
 	},
 	"cmd/mcp-toolhub/internal/declarative": {
 		"internal/tool":                    "is an executor with a catalog",

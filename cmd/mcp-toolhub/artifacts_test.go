@@ -149,12 +149,24 @@ func TestCommandOutputBecomesAnArtifact(t *testing.T) {
 		if i > 0 {
 			continue // it costs
 		}
-		large, said := run(`"seq","1","700000"`)
-		want = lines(700_000)
-		got := resourceText(t, last(ann.send(ann.readStored(large.URI))))
-		begin, end, _ := strings.Cut(got, fmt.Sprintf("\n[… %d bytes left out …]\n", len(want)-4<<20))
-		if begin != want[:2<<20] || end != want[len(want)-2<<20:] || !strings.Contains(said, fmt.Sprintf(", 4194304 of its %d bytes, from its beginning and its end: ", len(want))) {
-			t.Errorf("%d and %d bytes, %q", len(begin), len(end), said)
+		want = lines(2_700_000)
+		large, said := run(`"seq","1","2700000"`)
+		if large.Size != len(want) || large.Meta["toolhub/sha256"] != tool.Digest([]byte(want)) || !strings.Contains(said, fmt.Sprintf("all of its %d bytes: ", len(want))) {
+			t.Errorf("of %d bytes: %+v, %q", len(want), large, said)
+		}
+		if got := resourceText(t, last(ann.send(ann.readStored(large.URI)))); got != want {
+			t.Errorf("read %d bytes of %d", len(got), len(want))
+		}
+		if got := part(ann, `{"id":"`+string(large.id())+`","bytes":"15000000-15000049"}`); !strings.Contains(got, quoted(want[15_000_000:15_000_050])) {
+			t.Errorf("%.1000s", got)
+		}
+		want = lines(9_000_000)
+		large, said = run(`"seq","1","9000000"`)
+		const disk, end = 64 << 20, 1 << 19
+		want = want[:disk] + fmt.Sprintf("\n[… %d bytes left out …]\n", len(want)-disk-end) + want[len(want)-end:]
+		if large.Size != len(want) || large.Meta["toolhub/sha256"] != tool.Digest([]byte(want)) || large.MimeType != "text/plain; charset=utf-8" ||
+			!strings.Contains(said, fmt.Sprintf(", %d of its %d bytes, from its beginning and its end: ", disk+end, len(lines(9_000_000)))) {
+			t.Errorf("%+v, %q", large, said)
 		}
 	}
 	w := wireHTTP(t, h.url+"/mcp", rev2025, headerOf("ann")...).open()
@@ -183,7 +195,7 @@ func TestCommandOutputBecomesAnArtifact(t *testing.T) {
 		}
 		versions += fmt.Sprintf("%s %d, ", ref.Name, ref.Version)
 	}
-	if want := "sh.stdout 1, head.stdout 1, seq.stdout 1, sh.stdout 2, head.stdout 1, sh.stdout 2, sh.stdout 2, "; versions != want {
+	if want := "sh.stdout 1, head.stdout 1, seq.stdout 1, seq.stdout 2, sh.stdout 2, head.stdout 1, sh.stdout 2, sh.stdout 2, "; versions != want {
 		t.Errorf("versions are %s, want %s", versions, want)
 	}
 

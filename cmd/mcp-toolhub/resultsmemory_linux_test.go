@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
 )
 
@@ -135,6 +136,44 @@ func (l largeResults) run(t *testing.T) {
 			t.Errorf("the hub took %.0f MB", peak)
 		}
 	})
+}
+
+// TestMemoryOfLargeOutputs has 20 callers at a time run commands that print 60 MB, and holds what the hub takes for that. All of each
+// output is stored, and none stays open.
+func TestMemoryOfLargeOutputs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: commands print a lot")
+	}
+	t.Parallel() // the hub is a process of its own
+	hub := startHubIn(t, tokensOfTwo, "hub.json", commandHub(""))
+	want := lines(7_600_000)
+	digest := tool.Digest([]byte(want))
+	var calling sync.WaitGroup
+	for range 20 {
+		w := wireHTTP(t, hub.url+"/mcp", rev2025, headerOf("ann")...).open()
+		calling.Go(func() {
+			links, _ := linksOf(t, last(w.send(w.call("code.run_command", `{"argv":["seq","1","7600000"]}`, ""))))
+			if len(links) != 1 || links[0].Size != len(want) || links[0].Meta["toolhub/sha256"] != digest {
+				t.Errorf("%+v", links)
+			}
+		})
+	}
+	calling.Wait()
+	peak, _ := memoryOf(hub.cmd.Process.Pid, "VmHWM")
+	t.Logf("%d bytes each: the hub took %.0f MB at most", len(want), peak)
+	if peak > mostResultMemory {
+		t.Errorf("the hub took %.0f MB", peak)
+	}
+	open := fmt.Sprintf("/proc/%d/fd", hub.cmd.Process.Pid)
+	files, err := os.ReadDir(open)
+	for _, f := range files {
+		if to, _ := os.Readlink(filepath.Join(open, f.Name())); strings.Contains(to, "/spool/") {
+			t.Errorf("%s is still open", to)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // entry is the config entry of a server that has the result.

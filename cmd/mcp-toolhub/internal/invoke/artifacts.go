@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/mcp-toolhub/mcp-toolhub/internal/rawjson"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
@@ -27,7 +28,10 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 	}
 	var refs []tool.PersistedRef
 	for i, a := range inv.reply.Artifacts {
-		d := &tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: len(a.Bytes)}
+		if a.Large == nil {
+			a.Large = &tool.LargeArtifact{Size: int64(len(a.Bytes)), Open: func() io.Reader { return bytes.NewReader(a.Bytes) }}
+		}
+		d := &tool.ResultPersistence{Strategy: tool.StrategyDropWithReason, OriginalSize: int(a.Large.Size)}
 		if !ours {
 			a.Err = errors.New("the caller does not get the result as the tool has made it")
 		}
@@ -37,13 +41,13 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 			continue
 		}
 		e, err := o.put(payload.Entry{ID: tool.ArtifactOf(inv.id, i+1), Name: a.Name, MediaType: a.MediaType, Tool: inv.toolID(),
-			Actor: c.Actor.Ref(), Created: inv.now()}, a.Bytes)
+			Actor: c.Actor.Ref(), Created: inv.now()}, a.Large.Open)
 		text, link := fmt.Sprintf("%s could not be stored.", a.Name), json.RawMessage(nil)
 		if err != nil {
-			o.Logger.Warn("an artifact could not be stored", "tool", e.Tool, "name", a.Name, "bytes", len(a.Bytes), "error", err)
+			o.Logger.Warn("an artifact could not be stored", "tool", e.Tool, "name", a.Name, "bytes", a.Large.Size, "error", err)
 			d.Reason = fmt.Sprintf("the artifact %q could not be stored: %v", a.Name, err)
 		} else {
-			d.Strategy, d.Persisted = tool.StrategyRefOnly, e.Ref()
+			d.Strategy, d.OriginalSize, d.Persisted = tool.StrategyRefOnly, int(e.Size), e.Ref()
 			refs = append(refs, *d.Persisted)
 			inv.outcome.Artifacts = &refs
 			text = fmt.Sprintf("%s is stored, %s: %s", a.Name, a.About, howToRead(e.ID, c.Surface.Reader()))
@@ -59,11 +63,20 @@ func (inv *invocation) keepArtifacts(ctx context.Context, o *Options, rule tool.
 }
 
 // put stores a result or an artifact.
-func (o *Options) put(e payload.Entry, raw []byte) (payload.Entry, error) {
+func (o *Options) put(e payload.Entry, open func() io.Reader) (payload.Entry, error) {
 	if o.Results == nil {
 		return e, errors.New("there is no store")
 	}
-	return o.Results.Put(e, raw)
+	return o.Results.PutFrom(e, open)
+}
+
+// closeArtifacts gives up what is not in memory of the artifacts that the call has made.
+func (inv *invocation) closeArtifacts() {
+	for _, a := range inv.reply.Artifacts {
+		if a.Large != nil {
+			a.Large.Close()
+		}
+	}
 }
 
 // addBlocks adds content blocks to the result, where it has content; those that are nil are left out.

@@ -263,6 +263,7 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 		if out.Queued != nil {
 			return
 		}
+		inv.closeArtifacts()
 		if inv.release(); out.Suspended == nil && !inv.overdue {
 			*inv = invocation{late: inv.late}
 			p.spare.Put(inv)
