@@ -19,6 +19,13 @@ const (
 	// ObjectCall is the member object of call records.
 	ObjectCall tool.Object = "call_record"
 
+	// ObjectTask is the member object of the line with the result of the task that a call has become. It comes after the call's last line,
+	// and goes on with its steps.
+	ObjectTask tool.Object = "task_record"
+
+	// endNumbers are the numbers of steps that the end of a call takes, for the ids of what is derived from it.
+	endNumbers = 3
+
 	// callVersion is the version of call records. It changes when a reader of the version before would misread them: steps and
 	// members that it does not know are passed over.
 	callVersion = 1
@@ -27,13 +34,14 @@ const (
 	stepBytes = 16 << 10
 )
 
-// callRecord is a line of a call, as it is written and as it is read. docs/records.md specifies it.
+// callRecord is a line of a call, or of its task, as it is written and as it is read. docs/records.md specifies it.
 type callRecord struct {
 	Object  tool.Object `json:"object"`
 	Version int         `json:"version"`
 	CallHead
 	Status    tool.Status            `json:"status"`
 	EndedUS   *int64                 `json:"ended_us,omitempty"`
+	Task      string                 `json:"task_id,omitempty"` // of ObjectTask
 	CallInput                        // in the first line and in the last one
 	Mappings  []tool.ExternalMapping `json:"external_mappings,omitempty"`
 	From      int                    `json:"from,omitempty"`
@@ -86,7 +94,8 @@ type CallResult struct {
 
 // CallEnd is how a call ended.
 type CallEnd struct {
-	At time.Time
+	At   time.Time
+	Task string // its server's id of the task that the call has become, where that has brought its result, after the call's own end
 	CallResult
 	Error *tool.Error
 }
@@ -375,6 +384,9 @@ func (c *Call) appendLine(dst []byte, l *callRecord, end *CallEnd) ([]byte, erro
 	if end != nil {
 		r, c.endedUS = end.CallResult, end.At.Sub(c.Created).Microseconds()
 		l.EndedUS, l.From, l.Steps, l.Error = &c.endedUS, c.base, c.steps, end.Error
+		if c.ended {
+			l.Object, l.Task, l.From, l.Steps, l.Mappings, l.CallInput = ObjectTask, end.Task, c.written, c.steps[c.written-c.base:], nil, CallInput{}
+		}
 		r.Content, r.Structured = OneLine(r.Content), OneLine(r.Structured) // else the inputs lost their white space, too
 		if len(r.Content) > 0 || len(r.Structured) > 0 || r.ContentRef != "" || r.Summary != "" || r.Output != "" {
 			end.CallResult = r

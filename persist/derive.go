@@ -39,15 +39,19 @@ type derivation struct {
 	err        error
 }
 
-// callPrefix begins the lines of calls.
-const callPrefix = `{"object":"` + string(ObjectCall) + `"`
+// These begin the lines of calls, and of their tasks.
+const (
+	callPrefix = `{"object":"` + string(ObjectCall) + `"`
+	taskPrefix = `{"object":"` + string(ObjectTask) + `"`
+)
 
 // line yields the objects of a line: the line itself where it is no call record.
 func (d *deriver) line(line json.RawMessage, yield func(json.RawMessage) bool) (more bool, err error) {
 	if isStanding(line) {
 		return d.standing(line, yield)
 	}
-	if !bytes.HasPrefix(line, []byte(callPrefix)) {
+	isTask := bytes.HasPrefix(line, []byte(taskPrefix))
+	if !isTask && !bytes.HasPrefix(line, []byte(callPrefix)) {
 		return yield(line), nil
 	}
 	var l callRecord
@@ -58,7 +62,7 @@ func (d *deriver) line(line json.RawMessage, yield func(json.RawMessage) bool) (
 		return true, fmt.Errorf("is a call record of version %d, which a later hub has written: read it with that", l.Version)
 	}
 	c := d.open[l.Invocation]
-	if c == nil {
+	if c == nil || isTask {
 		c = &derivation{next: l.From, mapped: 1}
 		c.Surface, d.open[l.Invocation] = l.Surface, c
 	} else if l.EndedUS == nil { // inputs stand in the first line and in the last one
@@ -348,6 +352,12 @@ func (c *derivation) end() {
 		}
 	}
 	c.next++
+	if c.Object == ObjectTask {
+		r.Head = tool.HeadOf(tool.ObjectTaskResult)
+		c.event(tool.EventResultCreated, at, map[string]any{"result_id": r.ResultID, "task_id": c.Task})
+		c.record(r)
+		return
+	}
 	if c.asked != nil {
 		c.decide(c.unanswered(), at, false)
 		c.next++

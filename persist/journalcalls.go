@@ -40,7 +40,7 @@ func (j *Journal) Announce(ctx context.Context, c *Call) error {
 	return j.wait(ctx.Done(), t, ctx.Err)
 }
 
-// End commits the last line of a call, which nothing follows. It waits for a disk that hangs for 10 s. That ctx has ended
+// End commits the last line of a call, which nothing follows but the line of its task: that, where end.Task is set. It waits for a disk that hangs for 10 s. That ctx has ended
 // does not matter. At its limit the journal does not take calls of which it has no line and that have not run.
 func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
 	if full := j.full.Load(); full != nil && c.isNew() {
@@ -65,7 +65,7 @@ func (j *Journal) End(ctx context.Context, c *Call, end *CallEnd) error {
 func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable bool) (t ticket, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || end == nil && c.written == c.base+len(c.steps) {
+	if c.ended && (end == nil || end.Task == "") || end == nil && c.written == c.base+len(c.steps) {
 		return t, nil
 	}
 	room := j.lines.Get().(*lineRoom)
@@ -80,7 +80,9 @@ func (j *Journal) putCall(done <-chan struct{}, c *Call, end *CallEnd, durable b
 	}
 	if t, err = j.put(done, durable, e); err == nil {
 		c.wrote()
-		c.ended = end != nil
+		if end != nil && !c.ended {
+			c.ended, c.base, c.written = true, c.base+endNumbers, c.written+endNumbers
+		}
 	}
 	return t, err
 }

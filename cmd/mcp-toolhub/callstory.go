@@ -22,8 +22,9 @@ import (
 type story struct {
 	Visible    string            `json:"visible,omitempty"` // why the tool was on the caller's surface
 	Invocation tool.Invocation   `json:"invocation"`
-	Result     *tool.Result      `json:"result,omitempty"` // nil while it runs
-	Objects    []json.RawMessage `json:"objects"`          // in the order in which they came about
+	Result     *tool.Result      `json:"result,omitempty"`      // nil while it runs
+	Task       *tool.Result      `json:"task_result,omitempty"` // of the task that the call became; nil where it has brought none
+	Objects    []json.RawMessage `json:"objects"`               // in the order in which they came about
 
 	steps []storyStep
 }
@@ -114,6 +115,11 @@ func (t *story) take(object json.RawMessage) error {
 	case tool.ObjectResult:
 		t.Result = new(tool.Result)
 		return json.Unmarshal(object, t.Result)
+	case tool.ObjectTaskResult:
+		t.Task = new(tool.Result)
+		err := json.Unmarshal(object, t.Task)
+		t.step(t.Task.CreatedAt, "task result", string(t.Task.Status)+said("", t.Task.Summary))
+		return err
 	case tool.ObjectPermissionDecision:
 		var r tool.PermissionDecisionRecord
 		err := json.Unmarshal(object, &r)
@@ -254,10 +260,14 @@ func (t *story) text() string {
 		fmt.Fprintf(&b, "%+11.3f ms  %-16s  %s\n", float64(s.at.Sub(v.CreatedAt).Microseconds())/1000, s.what, strings.TrimSpace(s.said))
 	}
 	b.WriteByte('\n')
-	if r := t.Result; r == nil {
+	if t.Result == nil {
 		row("result", "none so far")
-	} else {
-		row("result", strings.TrimSpace(string(r.Status)+said("", r.Summary)))
+	}
+	for i, r := range []*tool.Result{t.Result, t.Task} {
+		if r == nil {
+			continue
+		}
+		row([]string{"result", "task result"}[i], strings.TrimSpace(string(r.Status)+said("", r.Summary)))
 		if r.Error != nil {
 			row("error", fmt.Sprintf("%s (%s): %s", r.Error.ErrorClass, r.Error.ErrorCode, r.Error.Message))
 		}

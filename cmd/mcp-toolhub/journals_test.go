@@ -286,15 +286,17 @@ type callCheck struct {
 	asked       map[string]bool
 	open        map[string]bool // those of asked that no decision has closed
 	reports     int
-	hooks       int // that have begun, and not ended
-	number      int // of the step of the last event
+	hooks       int  // that have begun, and not ended
+	number      int  // of the step of the last event
+	task        bool // the task that it has become has brought its result
 	last        json.RawMessage
 }
 
 // take holds a record against those before it.
 func (c *callCheck) take(r *anyRecord, line json.RawMessage) {
 	if len(c.results) > 0 && (r.Object != tool.ObjectInvocation || len(c.invocations) > 0 && c.invocations[len(c.invocations)-1].Ended != nil) {
-		c.j.wrong(line, "%s comes after the end of its call", r.Object)
+		c.ofTask(r, line)
+		return
 	}
 	found := r.Object == tool.ObjectDeferredRef || strings.HasPrefix(string(r.Event), "tool.deferred.") // of the tools that a search has found
 	if c.last = line; r.Tool != "" && !found && !slices.Contains(c.tools, r.Tool) {
@@ -317,6 +319,21 @@ func (c *callCheck) take(r *anyRecord, line json.RawMessage) {
 	case tool.ObjectEvent:
 		c.event(r, line)
 	}
+}
+
+// ofTask holds that a record that comes after the end of the call is of the one result of its task.
+func (c *callCheck) ofTask(r *anyRecord, line json.RawMessage) {
+	switch {
+	case c.task:
+	case r.Object == tool.ObjectTaskResult:
+		c.task = true
+		return
+	case r.Object == tool.ObjectHook, r.Object == tool.ObjectResultPersistence:
+		return
+	case r.Object == tool.ObjectEvent && (rank(r.Event) == 0 || r.Event == tool.EventResultCreated || r.Event == tool.EventHookPostStarted):
+		return
+	}
+	c.j.wrong(line, "%s comes after the end of its call", r.Object)
 }
 
 // event holds an event against those before it.

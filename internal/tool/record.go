@@ -98,6 +98,7 @@ const (
 	ObjectSchedulerPolicy    Object = "tool_scheduler_policy"
 	ObjectHook               Object = "tool_hook"
 	ObjectResultPersistence  Object = "tool_result_persistence"
+	ObjectTaskResult         Object = "tool_task_result" // none of the standard's
 )
 
 // Record is one of the standard's objects, ready to be encoded as one JSON object: a struct with a Head. Its fields are not
@@ -137,6 +138,7 @@ func RecordKinds() []RecordKind {
 		{ObjectResultPersistence, ResultPersistenceRecord{}, "a result is too large for its caller, or is never to be kept; an artifact is stored, or is not"},
 		{ObjectResult, Result{}, "at the end, exactly once"},
 		{ObjectInvocation, Invocation{}, "before it runs, and at the end"},
+		{ObjectTaskResult, Result{}, "the task that a call has become has brought its result, once"},
 	}
 }
 
@@ -217,7 +219,8 @@ type ExternalMapping struct {
 	JSONRPCRequestID string `json:"jsonrpc_request_id,omitempty"`
 }
 
-// Result is the standard's tool_result: how an invocation ended. There is exactly one for each invocation.
+// Result is the standard's tool_result: how an invocation ended. There is exactly one for each invocation. The result of the task that
+// an invocation has become is a Result with the head of ObjectTaskResult.
 type Result struct {
 	Head
 	ResultID          ResultID        `json:"result_id"`

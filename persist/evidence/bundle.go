@@ -155,7 +155,7 @@ func (b *bundle) file(dir, name string) error {
 			e.Salt = nil
 		case left:
 			b.note(line)
-			if len(b.Without) > 0 && rawjson.Text(line, "object") == string(persist.ObjectCall) {
+			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 && (o == persist.ObjectCall || o == persist.ObjectTask) {
 				line = b.hash.erase(line, &e, func(name string) bool { return slices.Contains(b.Without, name) })
 			}
 			records.Write(append(line, '\n'))
@@ -187,7 +187,7 @@ var (
 func (b *bundle) note(line []byte) {
 	s := &b.stated
 	switch tool.Object(rawjson.Text(line, "object")) {
-	case persist.ObjectCall:
+	case persist.ObjectCall, persist.ObjectTask:
 		for _, ref := range refs.FindAll(line, -1) {
 			p := payloadRef{rawjson.Text(line, "invocation_id"), string(bytes.Trim(ref, `"`))}
 			if !slices.Contains(s.Payloads[max(0, len(s.Payloads)-10):], p) {

@@ -203,16 +203,35 @@ func (f *filling) call(ctx context.Context, l *line, text json.RawMessage) {
 		if l.isCall() && l.EndedUS != nil && l.From == 0 { // it has all that the lines before have
 			f.exec(ctx, "DELETE FROM lines WHERE seq = $1", seq)
 		}
-	case c.Class != "":
+	case c.Class != "" && l.Object != persist.ObjectTask: // the call has ended otherwise
 		f.exec(ctx, "UPDATE invocations SET class = $1 WHERE seq = $2", c.Class, seq)
 	}
 	if kept := l.kept(text); kept > 0 {
 		f.exec(ctx, "UPDATE invocations SET kept = kept + $1 WHERE seq = $2", kept, seq)
 	}
 	f.exec(ctx, "INSERT INTO lines (seq, ends, line) VALUES ($1, $2, $3)", seq, l.ends(), string(text))
-	if l.ends() {
+	switch {
+	case l.ends():
 		f.exec(ctx, f.indexes, seq, f.document(l.text()))
+	case l.Object == persist.ObjectTask:
+		f.exec(ctx, f.again, seq, f.document(f.lastText(ctx, seq)+l.text()))
 	}
+}
+
+// lastText is what full-text search knows of a call from its last line.
+func (f *filling) lastText(ctx context.Context, seq int64) string {
+	var text string
+	var l line
+	if err := f.row(ctx, "SELECT line FROM lines WHERE seq = $1 AND ends", seq).Scan(&text); err != nil {
+		if !errors.Is(err, sql.ErrNoRows) {
+			f.err = err
+		}
+		return ""
+	}
+	if json.Unmarshal([]byte(text), &l) != nil {
+		return "" // of a later version
+	}
+	return l.text()
 }
 
 // deferredBy returns how many tokens of tools the caller's list deferred, so that its model did not read them before it made the call. It

@@ -24,6 +24,7 @@ type dialect struct {
 	among    way                      // to them where few calls pass the filters
 	ways     []way                    // to them otherwise, one after the other: the last one finds them all
 	indexes  string                   // adds the words of a call: seq, document
+	again    string                   // the same for a call that has words, which it replaces
 	forgets  string                   // removes the words of the calls up to a seq
 	size     string                   // queries the bytes in use
 	document func(text string) string // writes the words of a text

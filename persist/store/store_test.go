@@ -94,7 +94,8 @@ type did struct {
 	input, text                  string
 	class                        tool.ErrorClass
 	took                         time.Duration
-	noted, open                  bool // it has a line before its end; it has no end
+	noted, open                  bool   // it has a line before its end; it has no end
+	task                         string // the result of the task that it becomes; "" for none
 }
 
 // write writes a call, and returns its id.
@@ -140,6 +141,13 @@ func (j *journal) write(t testing.TB, d did) tool.InvocationID {
 	c.Move(status, end.At)
 	if err := j.End(context.WithoutCancel(t.Context()), c, end); err != nil {
 		t.Fatal(err)
+	}
+	if d.task != "" {
+		end = &persist.CallEnd{At: at.Add(time.Hour), Task: "1", CallResult: persist.CallResult{Summary: d.task},
+			Error: &tool.Error{ErrorCode: "x", ErrorClass: tool.ClassExecutionFailed}}
+		if err := j.End(context.WithoutCancel(t.Context()), c, end); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return head.Invocation
 }
@@ -320,6 +328,27 @@ type standing struct{}
 func (standing) StandingKey() string { return "srf_1" }
 func (standing) StandingRecords() []tool.Record {
 	return []tool.Record{tool.SurfaceRecord{Head: tool.HeadOf(tool.ObjectSurface), SurfaceID: "srf_1"}}
+}
+
+// The result of a task is one of the call that became it: it is found by its words, as the call is by its own, and the call has ended as
+// it has.
+func TestTaskResult(t *testing.T) {
+	withStores(t, func(t *testing.T, j *journal, open func() store.Store) {
+		s := open()
+		id := j.write(t, did{tool: "mcp.a.b", text: "begun", task: "finished"})
+		j.write(t, did{tool: "mcp.a.b", text: "other"})
+		j.fill(t, s)
+		for _, words := range []string{"begun", "finished"} {
+			calls, err := s.List(t.Context(), store.Query{Text: words})
+			if err != nil || len(calls) != 1 || calls[0].ID != id || calls[0].Status != tool.StatusSucceeded || calls[0].Class != "" {
+				t.Errorf("%s finds %+v: %v", words, calls, err)
+			}
+		}
+		lines, err := s.Lines(t.Context(), id)
+		if err != nil || len(lines) != 2 {
+			t.Errorf("%d lines: %v", len(lines), err)
+		}
+	})
 }
 
 // Each line is taken in once: by a store that is opened again, and by many at the same time, while the journal grows.
