@@ -25,6 +25,7 @@ type task struct {
 	id     string
 	status string
 	text   json.RawMessage
+	whole  json.RawMessage // the result, in place of one with the text; nil for that
 	ask    json.RawMessage // nil for nothing
 	answer json.RawMessage
 	token  json.RawMessage
@@ -69,6 +70,9 @@ func (t *task) result(meta string) string {
 	if t.answer != nil {
 		answer = fmt.Sprintf(`,"structuredContent":{"answer":%s}`, t.answer)
 	}
+	if t.whole != nil {
+		return strings.TrimSuffix(string(t.whole), "}") + meta + "}"
+	}
 	return fmt.Sprintf(`{"content":[{"type":"text","text":%s}]%s%s}`, t.text, answer, meta)
 }
 
@@ -89,7 +93,7 @@ func (p *peer) newTask(m message, gone <-chan struct{}, send func([]byte)) {
 	}
 	p.tasks.mu.Lock()
 	t := &task{id: "task-" + strconv.Itoa(len(p.tasks.all)+1), status: "working", text: m.Params.Arguments["text"],
-		ask: m.Params.Arguments["ask"], token: m.Params.Meta.ProgressToken}
+		whole: m.Params.Arguments["result"], ask: m.Params.Arguments["ask"], token: m.Params.Meta.ProgressToken}
 	if t.ask != nil {
 		t.status = "input_required"
 	}
@@ -150,13 +154,16 @@ func (l *tasks) listen(f *filter, send func([]byte)) (stop func()) {
 	return func() { set(nil) }
 }
 
-// finishTask finishes a task and tells of it.
-func (p *peer) finishTask(id string) {
+// finishTask finishes a task and tells of it. whole is its result from now on; nil: what it was begun with says that.
+func (p *peer) finishTask(id string, whole json.RawMessage) {
 	var lines []string
 	var listen func([]byte)
 	p.tasks.change(id, func(t *task) {
 		if t.status == "working" {
 			t.status = "completed"
+		}
+		if whole != nil {
+			t.whole = whole
 		}
 		if listen = t.listen; listen != nil {
 			lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks","params":{%s,"_meta":`+

@@ -170,11 +170,7 @@ func (c *toolCall) answer(ctx context.Context, a *attempt, result attemptResult)
 		r.refuse(labelledError(a.server, outcome.Err))
 		return
 	}
-	var limit invoke.TaskLimit
-	if outcome.Task != "" {
-		limit = c.deps.Pipeline.TaskLimit(&c.call, &outcome)
-	}
-	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token, limit)
+	task, release := c.ownerships.keepTask(a.peer, a.server, outcome, a.progress.token)
 	defer release()
 	if outcome.Status == tool.StatusCanceled && ctx.Err() != nil && r.abandon(ctx) {
 		return
@@ -373,7 +369,11 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	if result.Text() == nil {
 		return pieces{}, errors.New("no JSON object")
 	}
-	meta, err := c.metaFor(p.modern, &o)
+	info := c.serverInfo
+	if !p.modern {
+		info = nil
+	}
+	meta, err := metaFor(info, &o)
 	if err != nil {
 		return pieces{}, err
 	}
@@ -395,8 +395,8 @@ func (c *toolCalls) resultFor(p *peer, o invoke.Outcome) (pieces, error) {
 	return pieces{result.With(changes...), oneLine}, nil
 }
 
-// metaFor returns the _meta of a result as this client gets it.
-func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, error) {
+// metaFor returns the _meta of a result as its client gets it. serverInfo is nil where it does not belong there.
+func metaFor(serverInfo json.RawMessage, o *invoke.Outcome) (json.RawMessage, error) {
 	given := json.RawMessage("{}")
 	if meta, ok := o.Object.Get("_meta"); ok && rawjson.IsObject(meta) {
 		given = meta
@@ -411,11 +411,7 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 	if err != nil {
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}
-	size := len(rest) + len(o.InvocationID) + 128
-	if modern {
-		size += len(c.serverInfo)
-	}
-	out := append(make([]byte, 0, size), rest[:bytes.LastIndexByte(rest, '}')]...)
+	out := append(make([]byte, 0, len(rest)+len(o.InvocationID)+128+len(serverInfo)), rest[:bytes.LastIndexByte(rest, '}')]...)
 	if kept {
 		out = append(out, ',')
 	}
@@ -444,8 +440,8 @@ func (c *toolCalls) metaFor(modern bool, o *invoke.Outcome) (json.RawMessage, er
 		out = append(out, `,"journal_failed":true`...)
 	}
 	out = append(out, '}')
-	if modern {
-		out = rawjson.AppendMember(out, mcp.MetaKeyServerInfo, c.serverInfo)
+	if serverInfo != nil {
+		out = rawjson.AppendMember(out, mcp.MetaKeyServerInfo, serverInfo)
 	}
 	return append(out, '}'), nil
 }

@@ -33,7 +33,7 @@ type onward struct {
 
 	unknown bool // the hub does not know the method; then nothing else in it
 
-	limit invoke.TaskLimit // of the task; nil for none
+	task *invoke.Task // nil for none
 }
 
 // params returns the client's params, with the name that the server knows.
@@ -112,8 +112,8 @@ func (f *forwardedRequest) answer(ctx context.Context, a *attempt, r attemptResu
 			a.peer.caller.remember(a.server, reply.Result, object)
 		}
 		to := answeredRequest{server: a.server, method: f.request.Method, asked: f.to.from, native: f.to.to, unknown: f.to.unknown,
-			limit: f.to.limit}
-		result, err = f.resultOf(a.peer, to, reply)
+			task: f.to.task}
+		result, err = f.resultOf(ctx, a.peer, to, reply)
 	}
 	if err != nil {
 		var rpc *tool.RPCError
@@ -137,11 +137,11 @@ type answeredRequest struct {
 	asked, native  string // name or URI of what it is about, as the client and as the server know it
 	unknown        bool   // the hub does not know the method
 
-	limit invoke.TaskLimit // of the task that it is about; nil for none
+	task *invoke.Task // that it is about; nil for none
 }
 
 // resultOf returns a server's result as this client gets it.
-func (f *forwarder) resultOf(p *peer, to answeredRequest, reply *tool.Reply) (json.RawMessage, error) {
+func (f *forwarder) resultOf(ctx context.Context, p *peer, to answeredRequest, reply *tool.Reply) (json.RawMessage, error) {
 	if !rawjson.IsObject(reply.Result) {
 		return nil, &tool.RPCError{Code: tool.CodeInternalError, Message: "the server's result is no JSON object"}
 	}
@@ -150,7 +150,7 @@ func (f *forwarder) resultOf(p *peer, to answeredRequest, reply *tool.Reply) (js
 		return nil, fmt.Errorf("clean _meta of result: %w", err)
 	}
 	if isTaskMethod(to.method) {
-		if result, err = taskResult(p, to, result); err != nil {
+		if result, err = taskResult(ctx, p, to, result); err != nil {
 			return nil, err
 		}
 	}

@@ -206,7 +206,8 @@ func (s *listenStreams) forward(ctx context.Context, p *peer, surface *tool.Surf
 		w := &serverListen{server: server, tasks: servers[server], rest: rest, peer: p, out: out, of: f, acked: sync.OnceFunc(acks.Done)}
 		f.running.Go(func() {
 			defer w.acked()
-			err := s.deps.Servers.Listen(ctx, &tool.Request{Server: server, Params: w.params(), Hop: p.hop, Session: p.session}, w.agreed, w.said)
+			err := s.deps.Servers.Listen(ctx, &tool.Request{Server: server, Params: w.params(), Hop: p.hop, Session: p.session}, w.agreed,
+				func(n tool.Notification) { w.said(ctx, n) })
 			if err != nil {
 				s.deps.Logger.Debug("a server does not take what a client listens to", "server", server, "error", err)
 				f.mu.Lock()
@@ -352,22 +353,28 @@ func (w *serverListen) task(id string) *ownership {
 }
 
 // said passes on notifications about these tasks, and those that the hub does not know where they were asked for.
-func (w *serverListen) said(n tool.Notification) {
-	params := n.Params
+func (w *serverListen) said(ctx context.Context, n tool.Notification) {
 	switch {
 	case n.Method == tool.NoteTask:
-		id, _ := rawjson.GetString(params, "taskId")
+		id, _ := rawjson.GetString(n.Params, "taskId")
 		b := w.task(id)
 		if b == nil {
 			return
 		}
-		var err error
-		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id, limit: b.limit}
-		if params, err = taskResult(w.peer, to, params); err != nil {
-			return
+		to := answeredRequest{server: w.server, method: tool.MethodTaskGet, asked: b.idFor(w.peer.profile), native: b.id, task: b.task}
+		tell := func() {
+			if params, err := taskResult(ctx, w.peer, to, n.Params); err == nil {
+				w.out.put(note{method: n.Method, params: params})
+			}
 		}
+		if _, ended := rawjson.Get(n.Params, "result"); ended {
+			w.of.running.Go(tell) // what the result names may be read from this server, which waits for us here
+		} else {
+			tell()
+		}
+		return
 	case isKnownNote(n.Method) || isKnownRequest(n.Method) || len(w.rest) == 0:
 		return
 	}
-	w.out.put(note{method: n.Method, params: params})
+	w.out.put(note{method: n.Method, params: n.Params})
 }

@@ -34,7 +34,7 @@ type ownership struct {
 	shown   string          // id of a task on surfaces of several servers; its own where no other task has that
 	token   json.RawMessage // the caller's progress token; nil for none
 	modern  bool            // of protocol 2026-07-28
-	limit   invoke.TaskLimit
+	task    *invoke.Task    // that the id is of; nil for another id
 
 	answered bool // the caller knows of it
 	waiting  []note
@@ -280,16 +280,16 @@ func (t *ownerships) tasks(p *peer, servers []string) (all []*ownership) {
 
 // keepTask notes the task that a server has made of a call of p; nil where it has made none. Notifications about it wait until
 // release is called, when the caller knows of it.
-func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token json.RawMessage, limit invoke.TaskLimit) (task *ownership,
-	release func()) {
-	if o.Task == "" || o.Status != tool.StatusSucceeded {
+func (t *ownerships) keepTask(p *peer, server string, o invoke.Outcome, token json.RawMessage) (task *ownership, release func()) {
+	if o.Task == nil || o.Status != tool.StatusSucceeded {
 		return nil, func() {}
 	}
-	b := ownership{ownedID: ownedID{server: server, connection: o.Session, kind: taskID, id: o.Task}, caller: p.caller,
-		session: p.session.Key, modern: p.modern, limit: limit}
+	b := ownership{ownedID: ownedID{server: server, connection: o.Task.Session, kind: taskID, id: o.Task.ID}, caller: p.caller,
+		session: p.session.Key, modern: p.modern}
 	of, call := b, b
+	of.task = o.Task
 	t.add(&of)
-	id, ok := rawjson.String([]byte(o.RequestID))
+	id, ok := rawjson.String([]byte(o.Task.RequestID))
 	if !ok || token == nil || p.modern {
 		return &of, func() { t.release(&of) }
 	}

@@ -144,7 +144,7 @@ func (f *forwarder) readStored(ctx context.Context, p *peer, m *jsonrpc.Message,
 		return f.failed(ctx, r, err)
 	}
 	out := append(append([]byte(`{"contents":[`), tool.ResourceContents(uri, mediaType, text)...), "]}"...)
-	result, err := f.resultOf(p, answeredRequest{method: m.Method}, &tool.Reply{Result: out})
+	result, err := f.resultOf(ctx, p, answeredRequest{method: m.Method}, &tool.Reply{Result: out})
 	if err != nil {
 		return f.failed(ctx, r, err)
 	}

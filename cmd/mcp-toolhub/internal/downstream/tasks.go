@@ -86,7 +86,7 @@ func (t *taskRequests) forward(ctx context.Context, p *peer, m *jsonrpc.Message,
 	if b == nil {
 		return &tool.RPCError{Code: tool.CodeInvalidParams, Message: fmt.Sprintf("unknown task %q", id)}
 	}
-	return t.forwarder.forward(ctx, p, m, r, onward{server: b.server, path: []string{"taskId"}, from: id, to: b.id, limit: b.limit})
+	return t.forwarder.forward(ctx, p, m, r, onward{server: b.server, path: []string{"taskId"}, from: id, to: b.id, task: b.task})
 }
 
 // withTaskID returns the result of a request about a task with another id in all places that hold one.
@@ -112,15 +112,15 @@ func withTaskID(result json.RawMessage, id string) (json.RawMessage, error) {
 }
 
 // taskResult returns a server's answer to a request about a task as this client gets it: with the id that the client knows, in input
-// requests the name of the server that asks, and of the result of a call no more than the client takes.
-func taskResult(p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
+// requests the name of the server that asks, and the result of a call as the pipeline gives it.
+func taskResult(ctx context.Context, p *peer, to answeredRequest, result json.RawMessage) (json.RawMessage, error) {
 	var err error
 	if to.asked != to.native {
 		if result, err = withTaskID(result, to.asked); err != nil {
 			return nil, err
 		}
 	}
-	if result, err = to.limited(result); err != nil {
+	if result, err = to.withResult(ctx, p, result); err != nil {
 		return nil, err
 	}
 	requests, ok := rawjson.Get(result, "inputRequests")
@@ -144,24 +144,30 @@ func taskResult(p *peer, to answeredRequest, result json.RawMessage) (json.RawMe
 	return rawjson.Set(result, "inputRequests", requests)
 }
 
-// limited returns an answer with no more of the task's result than the client takes. On 2025-11-25 that is the answer to tasks/result, later
-// a member of the task.
-func (to *answeredRequest) limited(answer json.RawMessage) (json.RawMessage, error) {
-	if to.limit == nil {
+// withResult returns an answer with the task's result as its caller gets it. On 2025-11-25 that is the answer to tasks/result, later a
+// member of the task.
+func (to *answeredRequest) withResult(ctx context.Context, p *peer, answer json.RawMessage) (json.RawMessage, error) {
+	result, ok := answer, true
+	if to.method != tool.MethodTaskResult {
+		result, ok = rawjson.Get(answer, "result")
+	}
+	if to.task == nil || !ok || !rawjson.IsObject(result) {
 		return answer, nil
 	}
-	if to.method == tool.MethodTaskResult {
-		return to.limit(answer), nil
+	object, _ := rawjson.ReadObject(result)
+	p.caller.remember(to.server, result, object)
+	outcome, err := to.task.Result(ctx, result)
+	if err != nil {
+		return nil, err
 	}
-	result, ok := rawjson.Get(answer, "result")
-	if !ok || !rawjson.IsObject(result) {
-		return answer, nil
+	meta, err := metaFor(nil, &outcome)
+	if err != nil {
+		return nil, err
 	}
-	part := to.limit(result)
-	if len(part) == len(result) {
-		return answer, nil // itself
+	if result, err = rawjson.Set(outcome.Result, "_meta", meta); err != nil || to.method == tool.MethodTaskResult {
+		return result, err
 	}
-	return rawjson.Set(answer, "result", part)
+	return rawjson.Set(answer, "result", result)
 }
 
 // maxTaskPages bounds the pages of one server's tasks/list that are read for one client.
@@ -238,7 +244,7 @@ func (t *taskRequests) listOf(ctx context.Context, p *peer, server string, wante
 			return all, first
 		}
 		if page == 0 {
-			first, _ = t.forwarder.resultOf(p, answeredRequest{server: server, method: tool.MethodTaskList}, &reply) // nil for what is no page
+			first, _ = t.forwarder.resultOf(ctx, p, answeredRequest{server: server, method: tool.MethodTaskList}, &reply) // nil for what is no page
 		}
 		tasks, _ := rawjson.Get(reply.Result, "tasks")
 		_ = rawjson.Elements(tasks, func(task []byte) bool {

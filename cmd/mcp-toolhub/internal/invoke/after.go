@@ -32,8 +32,10 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		return nil
 	}
 	inv.speak()
-	inv.outcome.Free, inv.outcome.Task, inv.outcome.Session = inv.reply.Free, inv.reply.Task, inv.reply.Session
-	inv.outcome.RequestID, inv.outcome.Revision = inv.reply.Mapping.JSONRPCRequestID, inv.reply.Mapping.ProtocolVersion
+	inv.outcome.Free, inv.outcome.Revision = inv.reply.Free, inv.reply.Mapping.ProtocolVersion
+	if r := &inv.reply; r.Task != "" {
+		inv.outcome.Task = &Task{ID: r.Task, Session: r.Session, RequestID: r.Mapping.JSONRPCRequestID}
+	}
 	if isError, _ := inv.outcome.Object.Get("isError"); string(isError) == "true" {
 		inv.final = tool.StatusFailed
 		inv.outcome.Class = cmp.Or(inv.reply.Class, tool.ClassExecutionFailed)
@@ -48,7 +50,7 @@ func (p *Pipeline) mapResult(ctx context.Context, inv *invocation) error {
 		inv.mapFailure()
 		return nil
 	}
-	if inv.outcome.Task == "" {
+	if inv.outcome.Task == nil {
 		inv.end.Output = outputOf(inv.outcome.Object)
 		inv.outcome.Empty, inv.outcome.Missing = inv.end.Output == tool.OutputEmpty, inv.end.Output == tool.OutputMissing
 	}

@@ -95,9 +95,8 @@ type Outcome struct {
 	Error        *tool.Error     // what the records say of a failure; nil where the tool has answered, be it with isError
 	Err          *tool.RPCError  // for malformed requests, unknown names and what an upstream answered so itself
 
-	// Task is the id of the task that the server has made of the call, as Result tells: the invocation ends with that, and the
-	// task goes on. Session and RequestID are where it was made: see tool.Reply and tool.ExternalMapping.
-	Task, Session, RequestID string
+	// Task is the task that the server has made of the call, as Result tells: the invocation ends with that, and the task goes on. Nil: none.
+	Task *Task
 
 	// Revision is the protocol revision that the executor's side of the call speaks, where it speaks MCP.
 	Revision string
@@ -264,7 +263,10 @@ func (p *Pipeline) run(ctx context.Context, inv *invocation) (out Outcome) {
 			return
 		}
 		inv.closeArtifacts()
-		if inv.release(); out.Suspended == nil && !inv.overdue {
+		inv.release()
+		if out.Task != nil {
+			out.Task.await(p, inv)
+		} else if out.Suspended == nil && !inv.overdue {
 			*inv = invocation{late: inv.late}
 			p.spare.Put(inv)
 		}

@@ -18,7 +18,7 @@ const codeInvalidOutput = "invalid_output"
 // record says what is wrong. The error is a *tool.Failure where the config wants one.
 func (v *validator) checkOutput(inv *invocation) error {
 	t := inv.listed.Tool
-	if t.OutputSchema == nil || t.ValidateOutput == tool.ValidateOff || inv.outcome.Task != "" {
+	if t.OutputSchema == nil || t.ValidateOutput == tool.ValidateOff || inv.outcome.Task != nil {
 		return nil
 	}
 	invalid := v.invalidOutput(inv)

@@ -58,7 +58,7 @@ func (p *Pipeline) persistResult(ctx context.Context, inv *invocation) error {
 // resultRule is the rule for the result of the tool; the zero value where nothing is to be decided: the usual case.
 func (inv *invocation) resultRule() tool.ResultRule {
 	rules := inv.call.Surface.Results
-	if rules == nil || inv.listed == nil || inv.failure != nil || inv.outcome.Task != "" {
+	if rules == nil || inv.listed == nil || inv.failure != nil || inv.outcome.Task != nil {
 		return tool.ResultRule{}
 	}
 	if h := inv.listed.Tool.Hub; h != nil && h.Whole {
