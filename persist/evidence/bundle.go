@@ -49,7 +49,7 @@ type statement struct {
 
 const (
 	objectStatement  = "evidence_statement"
-	statementVersion = 1
+	statementVersion = 2 // 1: chains without names
 	statementName    = "statement.json"
 	journalDir       = "journal/"
 )
@@ -58,6 +58,8 @@ type statedFile struct {
 	File    string `json:"file"`
 	Lines   int64  `json:"lines"`
 	Records string `json:"records,omitempty"` // the lines that are in the bundle: 1-3,7
+
+	Names map[int64]string `json:"names,omitempty"` // of these, as the chain has them
 }
 
 type toolVersion struct {
@@ -135,6 +137,7 @@ func (b *bundle) file(dir, name string) error {
 	lines := bufio.NewReaderSize(file, 64<<10)
 	var chain, records bytes.Buffer
 	var in []int64
+	names := make(map[int64]string)
 	n, left := int64(0), true // left: the file has more lines
 	for proof := range bytes.Lines(text) {
 		var e entry
@@ -152,7 +155,7 @@ func (b *bundle) file(dir, name string) error {
 		}
 		switch line = bytes.TrimSuffix(line, []byte("\n")); {
 		case left && !b.Line(line):
-			e.Salt = nil
+			e = entry{Digest: e.link()}
 		case left:
 			b.note(line)
 			if o := tool.Object(rawjson.Text(line, "object")); len(b.Without) > 0 && (o == persist.ObjectCall || o == persist.ObjectTask) {
@@ -162,6 +165,9 @@ func (b *bundle) file(dir, name string) error {
 			fallthrough
 		default: // a line that is gone is missed
 			in = append(in, n)
+			if e.Of != "" {
+				names[n] = e.Of
+			}
 		}
 		if err := writeLine(&chain, &e); err != nil {
 			return err
@@ -170,7 +176,7 @@ func (b *bundle) file(dir, name string) error {
 	if chain.Len() > maxChain {
 		return fmt.Errorf("its chain has more than %d MiB: select fewer calls, or leave less out", maxChain>>20)
 	}
-	b.stated.Files = append(b.stated.Files, statedFile{name, n, ranges(in)})
+	b.stated.Files = append(b.stated.Files, statedFile{name, n, ranges(in), names})
 	err = b.member(journalDir+name+Suffix, chain.Bytes())
 	if err == nil && records.Len() > 0 {
 		err = b.member(journalDir+name, records.Bytes())

@@ -260,9 +260,13 @@ func appendEntries(out io.Writer, lines io.Reader, h *head) error {
 		}
 		_, _ = rand.Read(e.Salt)
 		e.Digest, _ = hash.digestOf(line[:len(line)-1], &e)
-		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)), h.Chain.next(e.Digest)
+		e.Of = hash.nameOf()
+		h.Lines, h.Bytes, h.Chain = h.Lines+1, h.Bytes+int64(len(line)), h.Chain.next(e.link())
 		text = base64.RawURLEncoding.AppendEncode(append(text[:0], `{"digest":"`...), e.Digest[:]) // as json.Marshal writes it
 		text = base64.StdEncoding.AppendEncode(append(text, `","salt":"`...), e.Salt)
+		if e.Of != "" {
+			text = append(append(text, `","of":"`...), e.Of...)
+		}
 		if _, err := out.Write(append(text, '"', '}', '\n')); err != nil {
 			return err
 		}

@@ -45,6 +45,18 @@ type entry struct {
 	// Leaves are in the place of the salt where values of the line were erased: for each leaf leafSalted and its salt, or leafErased and
 	// its digest.
 	Leaves []byte `json:"leaves,omitempty"`
+
+	// Of names the record: its object and its id. Chains of earlier versions have none, nor has a line that says neither.
+	Of string `json:"of,omitempty"`
+}
+
+// link is what the chain is made of: it covers the name, too. It stands alone in the place of a digest where a bundle leaves the line out.
+func (e *entry) link() digest {
+	if e.Of == "" {
+		return e.Digest
+	}
+	var text [256]byte
+	return sha256.Sum256(append(append(text[:0], e.Digest[:]...), e.Of...))
 }
 
 const (
@@ -115,6 +127,33 @@ func leafSalt(salt []byte, i int) [saltSize]byte {
 func (h *hasher) leafDigest(salt, value []byte) digest {
 	h.text = append(append(h.text[:0], salt...), value...)
 	return sha256.Sum256(h.text)
+}
+
+// nameOf names the line that was split last: its object, and the invocation that it is of, or the key of standing records.
+func (h *hasher) nameOf() string {
+	var object, id []byte
+	for _, l := range h.leaves {
+		switch {
+		case l.kind != 'm':
+		case string(l.key) == "object":
+			object = l.value
+		case string(l.key) == "invocation_id", string(l.key) == "key" && id == nil:
+			id = l.value
+		}
+		if object != nil && id != nil {
+			break
+		}
+	}
+	if !isPlain(object) || !isPlain(id) {
+		return ""
+	}
+	return string(object[1:len(object)-1]) + " " + string(id[1:len(id)-1])
+}
+
+// isPlain reports whether a JSON value is a short string without spaces and escapes: it is read as it is written.
+func isPlain(value []byte) bool {
+	return len(value) > 2 && len(value) <= 102 && value[0] == '"' &&
+		!slices.ContainsFunc(value[1:len(value)-1], func(c byte) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
 // digestOf returns the digest of a line as e proves it. ok is false where e does not fit the line.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -105,6 +106,15 @@ type proven struct {
 	heads map[int64]digest
 	ended bool   // its lines were looked at
 	in    string // which lines the bundle should have
+}
+
+// has reports whether the chain can check a line. A file that is gone has none.
+func (p *proven) has(line int64) bool {
+	if p == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(p.open, line, func(e openEntry, line int64) int { return cmp.Compare(e.line, line) })
+	return found
 }
 
 type openEntry struct {
@@ -204,7 +214,7 @@ func (v *verifier) chain(name string, r io.Reader) error {
 			}
 			v.found(Finding{What: "chain", File: name, Line: p.lines + 1, Detail: "its digest cannot be read"})
 		}
-		p.lines, at = p.lines+1, at.next(e.Digest)
+		p.lines, at = p.lines+1, at.next(e.link())
 		if e.isOpen() {
 			p.open = append(p.open, openEntry{entry: e, line: p.lines})
 		}
@@ -255,7 +265,7 @@ func (v *verifier) statement(r io.Reader) error {
 		v.stated = &statement{Version: -1}
 		return nil
 	}
-	if v.stated.Version != statementVersion {
+	if v.stated.Version < 1 || v.stated.Version > statementVersion {
 		return fmt.Errorf("it is of version %d, which a later program has made: check it with that", v.stated.Version)
 	}
 	v.report.MadeAt, v.report.Hub, v.report.Query = v.stated.MadeAt, v.stated.Hub, v.stated.Query
@@ -285,9 +295,14 @@ func (v *verifier) compare() {
 			v.found(Finding{What: "removed", File: f.File, Detail: fmt.Sprintf("the bundle should prove lines %s of %d, and proves %s of %d",
 				cmp.Or(f.Records, "none"), f.Lines, cmp.Or(p.in, "none"), p.lines)})
 		}
+		for _, line := range slices.Sorted(maps.Keys(f.Names)) {
+			if !v.files[f.File].has(line) {
+				v.found(removed(f.File, line, f.Names[line]))
+			}
+		}
 	}
 	for name := range v.files {
-		if !stated[name] && v.stated.Version == statementVersion {
+		if !stated[name] && v.stated.Version > 0 {
 			v.found(Finding{What: "added", File: name, Detail: "the bundle was made without this file"})
 		}
 	}
@@ -392,9 +407,15 @@ func (v *verifier) tell(p *proven, places []int, strange []string) {
 	}
 	for i := range p.open {
 		if !p.open[i].found {
-			v.found(Finding{What: "removed", File: p.name, Line: p.open[i].line})
+			v.found(removed(p.name, p.open[i].line, p.open[i].Of))
 		}
 	}
+}
+
+// removed names a line that is gone; of is its name in the chain.
+func removed(file string, line int64, of string) Finding {
+	object, id, _ := strings.Cut(of, " ")
+	return Finding{What: "removed", File: file, Line: line, Record: fmt.Sprintf("%.100s", id), Detail: fmt.Sprintf("%.100s", object)}
 }
 
 // longestRise returns which of the numbers are of a longest series that increases. Negative ones are not.
