@@ -256,7 +256,7 @@ func TestBundleOfSomeLines(t *testing.T) {
 		t.Errorf("found %q in %+v", found, r)
 	}
 	for _, m := range unpack(t, bundle) {
-		if strings.Contains(m.text, `"inv_41"`) || strings.HasSuffix(m.name, firstFile+Suffix) && strings.Count(m.text, `"salt"`) != 1 {
+		if strings.Contains(m.text, `inv_41`) || strings.HasSuffix(m.name, firstFile+Suffix) && strings.Count(m.text, `"salt"`) != 1 {
 			t.Errorf("%s tells of other calls", m.name)
 		}
 	}
