@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// parseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, monday, 09:30, 2026-11-22, "2026-11-22 09:30" or
-// RFC 3339. Where it names a day, it is that day's beginning; a weekday or a time of day is the last one.
+// parseWhen reads a time as people say it: 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22,
+// "2026-11-22 09:30" or RFC 3339. Where it names a day, a week or a month, it is the beginning of that; weeks begin on Monday. A weekday or a
+// time of day is the last one.
 func parseWhen(text string, now time.Time) (time.Time, error) {
 	said := strings.ToLower(strings.Join(strings.Fields(text), " "))
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -19,6 +20,16 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 		return midnight, nil
 	case "yesterday":
 		return midnight.AddDate(0, 0, -1), nil
+	case "this week", "last week":
+		monday := midnight.AddDate(0, 0, -(int(now.Weekday())+6)%7)
+		if said == "last week" {
+			monday = monday.AddDate(0, 0, -7)
+		}
+		return monday, nil
+	case "this month":
+		return midnight.AddDate(0, 0, 1-now.Day()), nil
+	case "last month":
+		return midnight.AddDate(0, -1, 1-now.Day()), nil
 	}
 	for day := range 7 {
 		at := midnight.AddDate(0, 0, -day)
@@ -41,7 +52,7 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	if span, ok := parseSpan(strings.TrimSuffix(said, " ago")); ok {
 		return now.Add(-span), nil
 	}
-	return time.Time{}, fmt.Errorf(`%q is no time: write 2h, 3d, "2 hours ago", today, yesterday, monday, 09:30, 2026-11-22 or "2026-11-22 09:30"`, text)
+	return time.Time{}, fmt.Errorf(`%q is no time: write 2h, 3d, "2 hours ago", today, yesterday, monday, "last week", 09:30, 2026-11-22 or "2026-11-22 09:30"`, text)
 }
 
 // parseSpan reads a span of time: "90m", "1h30m", "3d", "2 weeks".
