@@ -460,8 +460,9 @@ func TestWhatAResultNamesIsTakenIn(t *testing.T) {
 		}
 	}
 	for name, part := range map[string]string{"memo://none": "no contents", "memo://refused": "no such memo", "memo://broken": "base64",
-		fileURI(in("way out")): "escapes", "file://" + in("up/secret"): "escapes", "file://" + in("../secret"): "below none of the directories",
-		"file://" + in("harmless"): "sensitive", "file://" + in(".env"): "sensitive", "file://" + in("big"): "larger than 16 MiB", "file://" + in("sub"): "no regular file",
+		fileURI(in("way out")): "outside the allowed directories", "file://" + in("up/secret"): fmt.Sprintf("leads out of %q: list the directory", root),
+		"file://" + in("../secret"): "below none of the directories",
+		"file://" + in("harmless"):  "sensitive", "file://" + in(".env"): "sensitive", "file://" + in("big"): "larger than 16 MiB", "file://" + in("sub"): "no regular file",
 		"file://" + in("none"): "no such file", "memo://a": "policy does not allow", fileURI(filepath.Join(dir, "secret")): "more than 16"} {
 		if got := reasons[name]; !slices.ContainsFunc(got, func(r string) bool { return strings.Contains(r, part) }) {
 			t.Errorf("%s is not stored because %q, want %q", name, got, part)

@@ -89,7 +89,7 @@ func (s *Sources) read(ctx context.Context, inv *invocation, rule *tool.TakeIn, 
 			return []tool.Artifact{{Name: ref.uri, MediaType: kind, Bytes: raw}}, nil
 		}
 		if !rule.Resources || !ref.linked {
-			return nil, errors.New("it lies below none of the directories that artifacts.files lists")
+			return nil, errors.New("it lies below none of the directories that artifacts.files lists: list the one where it is")
 		}
 	}
 	if inv.listed.Tool.Server == "" {
