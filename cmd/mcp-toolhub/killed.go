@@ -20,13 +20,17 @@ func (h *hub) endKilled(dir string) (stop func()) {
 		defer close(done)
 		again := time.NewTicker(lookForKilled)
 		defer again.Stop()
+		said := "" // of what went wrong the last time
 		for ctx.Err() == nil {
 			ended, err := persist.EndKilled(ctx, dir)
-			switch {
-			case err != nil && !errors.Is(err, context.Canceled):
-				h.logger.Warn("calls of a killed hub may have no last record", "error", err)
-			case ended > 0:
+			if ended > 0 {
 				h.logger.Warn("a hub was killed during calls: their records say so now", "calls", ended)
+			}
+			if err == nil {
+				said = ""
+			} else if now := err.Error(); now != said && !errors.Is(err, context.Canceled) {
+				h.logger.Warn("calls of a killed hub may have no last record; the hub tries again each minute", "error", err)
+				said = now
 			}
 			select {
 			case <-again.C:
