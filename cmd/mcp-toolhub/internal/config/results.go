@@ -98,7 +98,7 @@ func storedResultsKeys(f *storedResults) []shape.Field {
 			"gs://NAME or azblob://NAME, in a build with -tags clouds (default: results in the state directory).", expanded, &f.dir),
 		shape.Key("key", "A secret that stored results are encrypted with, by reference: ${env:NAME} or ${file:path}; 16 bytes at least. "+
 			"With another key they cannot be read. Default: they are not encrypted.", secret{}, &f.key),
-		shape.Key("max_age", `Older results are removed (default "30d").`, keptAge(), &f.maxAge),
+		shape.Key("max_age", `Older results are removed (default "30d", at least "1m").`, keptAge(), &f.maxAge),
 		shape.Key("max_bytes", "What all results together may take where they are stored (default 2 GiB). Beyond that the oldest of the caller that has "+
 			"most go first.", shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.maxBytes),
 	}

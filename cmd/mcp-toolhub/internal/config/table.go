@@ -138,7 +138,7 @@ func fileKeys(r *reader, f *file) []shape.Field {
 				"many hubs may share it. Its password comes by reference, ${env:NAME} or ${file:path}, or from PGPASSWORD. "+
 				"off keeps the journal alone; calls then reads what that still has.", recordStore{}, &f.store),
 			shape.Section("records", "What the record store keeps.",
-				shape.Key("max_age", `Older calls are removed from it (default "365d").`, keptAge(), &f.records.MaxAge),
+				shape.Key("max_age", `Older calls are removed from it (default "365d", at least "1m").`, keptAge(), &f.records.MaxAge),
 				shape.Key("max_bytes", "What it may take on the disk (default 4 GiB). Beyond that the oldest calls are removed from it.",
 					shape.Size[int64]{Min: 1 << 20, Max: maxBytes}, &f.records.MaxBytes))),
 	}, topClientKeys()...)
