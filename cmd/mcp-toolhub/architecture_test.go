@@ -179,6 +179,7 @@ var mayImport = map[string]map[string]string{
 	"persist/store": {
 		"internal/tool":    "records are the vocabulary's objects",
 		"internal/rawjson": "the words of JSON texts",
+		"internal/glob":    "patterns that columns match",
 		"persist":          "is filled from the journal",
 	},
 	"cmd/mcp-toolhub/internal/code": {

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/config"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/events"
 	"github.com/mcp-toolhub/mcp-toolhub/cmd/mcp-toolhub/internal/invoke"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/persist/store"
 )
@@ -51,7 +52,7 @@ func callsCommand(a *app) *cobra.Command {
 	c := &callsCmd{app: a, is: make(map[store.Column]*string)}
 	list := &cobra.Command{
 		Use: "list", Short: "List calls, newest first", Long: "List calls, newest first.\n" + callsTimes + callsFilter, Args: cobra.NoArgs,
-		Example: "  mcp-toolhub calls list --since yesterday --status failed\n  mcp-toolhub calls list --text 'permission denied' -o json",
+		Example: "  mcp-toolhub calls list --since yesterday --status failed\n  mcp-toolhub calls list --tool 'mcp.github.*'\n  mcp-toolhub calls list --text 'permission denied' -o json",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.list(cmd.Context()) },
 	}
 	tail := &cobra.Command{
@@ -95,13 +96,23 @@ func callsCommand(a *app) *cobra.Command {
 func (c *callsCmd) filterFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.since, "since", "", "calls that began at this `time` or later")
 	flags.StringVar(&c.until, "until", "", "calls that began before this `time`")
+	known := knownValues()
 	for _, column := range store.Columns() {
 		if c.is[column] == nil {
 			c.is[column] = new(string)
 		}
-		flags.StringVar(c.is[column], string(column), "", "calls of exactly this "+string(column))
+		usage := "calls of this " + string(column)
+		if known[column] == nil {
+			usage += ", or of those that a pattern with * or ? matches"
+		}
+		flags.StringVar(c.is[column], string(column), "", usage)
 	}
 	flags.StringVar(&c.text, "text", "", "calls with these `words`")
+}
+
+// knownValues are the values of those columns that have no others.
+func knownValues() map[store.Column][]string {
+	return map[store.Column][]string{store.Status: names(tool.Statuses()), store.Class: names(invoke.ErrorClasses())}
 }
 
 // query reads the flags.
@@ -115,13 +126,16 @@ func (c *callsCmd) query() (q store.Query, filter *events.Filter, err error) {
 			return q, nil, &exitError{exitUsage, err}
 		}
 	}
+	known := knownValues()
 	for column, value := range c.is {
 		if *value != "" {
 			q.Is[column] = *value
 		}
-		known := map[store.Column][]string{store.Status: names(tool.Statuses()), store.Class: names(invoke.ErrorClasses())}[column]
-		if *value != "" && known != nil && !slices.Contains(known, *value) {
-			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s %q: no call can have that; use one of %s", column, *value, strings.Join(known, ", "))}
+		if all := known[column]; *value != "" && all != nil && !slices.Contains(all, *value) {
+			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s %q: no call can have that; use one of %s", column, *value, strings.Join(all, ", "))}
+		}
+		if err := glob.Check(*value); err != nil && glob.HasWildcard(*value) {
+			return q, nil, &exitError{exitUsage, fmt.Errorf("--%s: %w", column, err)}
 		}
 	}
 	if filter, err = events.NewFilter("call", c.filter); err != nil {

@@ -6,11 +6,13 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcp-toolhub/mcp-toolhub/internal/glob"
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 )
 
@@ -62,10 +64,51 @@ func (s *selection) filter(q Query) {
 		s.where = append(s.where, "i.created < "+s.arg(q.Until.UnixMicro()))
 	}
 	for _, c := range Columns() {
-		if v, ok := q.Is[c]; ok {
+		v, ok := q.Is[c]
+		all, pattern := q.matching[c]
+		switch {
+		case pattern && len(all) == 0:
+			s.where = append(s.where, "1 = 0")
+		case pattern:
+			places := make([]string, len(all))
+			for i, v := range all {
+				places[i] = s.arg(v)
+			}
+			s.where = append(s.where, "i."+string(c)+" IN ("+strings.Join(places, ", ")+")")
+		case ok:
 			s.where = append(s.where, "i."+string(c)+" = "+s.arg(v))
 		}
 	}
+}
+
+// values finds all values of a column with one step in its index for each.
+const values = `WITH RECURSIVE v(x) AS (SELECT MIN(%[1]s) FROM invocations
+	UNION ALL SELECT (SELECT MIN(%[1]s) FROM invocations WHERE %[1]s > v.x) FROM v WHERE v.x IS NOT NULL) SELECT x FROM v WHERE x IS NOT NULL`
+
+// expand finds what the patterns of the query match. One that matches all values is dropped.
+func (s *database) expand(ctx context.Context, q Query) (Query, error) {
+	q.Is, q.matching = maps.Clone(q.Is), make(map[Column][]string)
+	for c, pattern := range q.Is {
+		if !glob.HasWildcard(pattern) {
+			continue
+		}
+		n, found := 0, []string{}
+		err := s.each(ctx, &selection{from: "(" + fmt.Sprintf(values, c) + ") AS all_of_it"}, "x", "", func(rows *sql.Rows) error {
+			var v string
+			err := rows.Scan(&v)
+			if n++; glob.Match(pattern, v) {
+				found = append(found, v)
+			}
+			return err
+		})
+		if err != nil {
+			return q, err
+		}
+		if delete(q.Is, c); len(found) < n || n == 0 {
+			q.matching[c] = found
+		}
+	}
+	return q, nil
 }
 
 func limited(q Query) string {
@@ -76,9 +119,41 @@ func limited(q Query) string {
 }
 
 func (s *database) List(ctx context.Context, q Query) ([]Call, error) {
+	q, err := s.expand(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	if q.Text != "" {
 		return s.search(ctx, q)
 	}
+	for c, all := range q.matching {
+		if n := len(all) * q.Limit; n > 0 && n <= maxMerged {
+			return s.merged(ctx, q, c, all)
+		}
+	}
+	return s.list(ctx, q)
+}
+
+// maxMerged is up to how many calls are read to find the newest ones that have one of some values. An index has those of each value in their
+// order. For more, a walk back through all calls finds them soon.
+const maxMerged = 2500
+
+// merged is list for each value of a column that a pattern matches.
+func (s *database) merged(ctx context.Context, q Query, c Column, values []string) (found []Call, err error) {
+	delete(q.matching, c)
+	for _, q.Is[c] = range values {
+		calls, err := s.list(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, calls...)
+	}
+	slices.SortFunc(found, func(a, b Call) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.seq, a.seq)) })
+	return found[:min(len(found), q.Limit)], nil
+}
+
+// list is List for a query without a text.
+func (s *database) list(ctx context.Context, q Query) ([]Call, error) {
 	sel := s.selectCalls(q, "")
 	if b := q.Before; b != nil {
 		sel.where = append(sel.where, fmt.Sprintf("(i.created, i.seq) < (%s, %s)", sel.arg(b.Created.UnixMicro()), sel.arg(b.seq)))
@@ -145,10 +220,14 @@ func (s *database) few(ctx context.Context, q Query) (bool, error) {
 }
 
 func (s *database) Ended(ctx context.Context, after int64, q Query) ([]Call, int64, error) {
+	q, err := s.expand(ctx, q)
+	if err != nil {
+		return nil, after, err
+	}
 	sel := s.selectCalls(q, "lines l JOIN invocations i ON i.seq = l.seq")
 	sel.where = append(sel.where, "l.ends", "l.n > "+sel.arg(after))
 	var all []Call
-	err := s.each(ctx, sel, callColumns+", l.n", " ORDER BY l.n"+limited(q), func(rows *sql.Rows) error {
+	err = s.each(ctx, sel, callColumns+", l.n", " ORDER BY l.n"+limited(q), func(rows *sql.Rows) error {
 		c, err := scanCall(rows, &after)
 		all = append(all, c)
 		return err
@@ -165,6 +244,10 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	if !slices.Contains(Columns(), by) {
 		return nil, fmt.Errorf("sum up calls by %q: there is no such column", by)
 	}
+	q, err := s.expand(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	type sums struct {
 		Stat
 		latencies []int64 // microseconds
@@ -172,7 +255,7 @@ func (s *database) Stats(ctx context.Context, by Column, q Query) ([]Stat, error
 	}
 	found := make(map[string]*sums)
 	column := "i." + string(by)
-	err := s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept, i.deferred", "", func(rows *sql.Rows) error {
+	err = s.each(ctx, s.selectCalls(q, ""), column+", i.status, i.ended - i.created, i.kept, i.deferred", "", func(rows *sql.Rows) error {
 		var value, status string
 		var latency sql.NullInt64
 		var kept, deferred int64

@@ -76,10 +76,12 @@ func Columns() []Column { return []Column{Tool, Server, Actor, Client, Profile, 
 // Query says which calls are meant. Its zero value means all.
 type Query struct {
 	Since, Until time.Time         // of their beginning; zero: no bound
-	Is           map[Column]string // columns that have a value
+	Is           map[Column]string // columns that have a value, or one that matches it where it is a pattern of package glob
 	Text         string            // words that all occur in arguments, result or error
 	Before       *Call             // calls older than that one, to go on with a list
 	Limit        int               // 0: no limit
+
+	matching map[Column][]string // of the patterns in Is
 }
 
 // Call is one call as lists show it.

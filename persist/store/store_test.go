@@ -196,6 +196,16 @@ func TestList(t *testing.T) {
 			"actor":       {is(store.Actor, "actor:ann"), []tool.InvocationID{running, read}},
 			"client":      {is(store.Client, "desk"), []tool.InvocationID{read}},
 			"profile":     {is(store.Profile, "other"), []tool.InvocationID{failed}},
+			"tools":       {is(store.Tool, "mcp.files.*"), []tool.InvocationID{failed, read}},
+			"a character": {is(store.Tool, "mcp.files.r??d"), []tool.InvocationID{read}},
+			"no case":     {is(store.Tool, "mcp.FILES.*"), nil},
+			"no special":  {is(store.Tool, "mcp_files%*"), nil},
+			"all tools":   {is(store.Tool, "*"), []tool.InvocationID{running, failed, read}},
+			"patterns":    {store.Query{Is: map[store.Column]string{store.Tool: "*files*", store.Actor: "actor:a*"}}, []tool.InvocationID{read}},
+			"no client":   {is(store.Client, "d*"), []tool.InvocationID{read}},
+			"last of":     {store.Query{Limit: 1, Is: map[store.Column]string{store.Tool: "mcp.files.*"}}, []tool.InvocationID{failed}},
+			"last of two": {store.Query{Limit: 2, Is: map[store.Column]string{store.Tool: "mcp.files.*", store.Actor: "*b*"}}, []tool.InvocationID{failed}},
+			"text, tools": {store.Query{Text: "disk", Is: map[store.Column]string{store.Tool: "mcp.*"}}, []tool.InvocationID{failed}},
 			"status":      {is(store.Status, "running"), []tool.InvocationID{running}},
 			"class":       {is(store.Class, string(tool.ClassExecutionFailed)), []tool.InvocationID{failed}},
 			"both":        {store.Query{Is: map[store.Column]string{store.Server: "files", store.Actor: "actor:bob"}}, []tool.InvocationID{failed}},
@@ -425,7 +435,7 @@ func TestEnded(t *testing.T) {
 		next := j.write(t, did{tool: "mcp.a.b", text: "found", noted: true})
 		j.write(t, did{tool: "mcp.a.other", text: "found"})
 		j.fill(t, s)
-		calls, from, err := s.Ended(t.Context(), from, store.Query{Text: "found", Is: map[store.Column]string{store.Tool: "mcp.a.b"}})
+		calls, from, err := s.Ended(t.Context(), from, store.Query{Text: "found", Is: map[store.Column]string{store.Tool: "mcp.*.b"}})
 		if err != nil || len(calls) != 1 || calls[0].ID != next {
 			t.Errorf("%v, %v", calls, err)
 		}
@@ -456,6 +466,9 @@ func TestStats(t *testing.T) {
 			{Value: "mcp.a.twice", Calls: 2, P50MS: 1, P95MS: 3000, MaxMS: 3000}}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v", got, err)
+		}
+		if got, err := s.Stats(t.Context(), store.Tool, store.Query{Is: map[store.Column]string{store.Tool: "mcp.a.?????"}}); err != nil || !reflect.DeepEqual(got, []store.Stat{want[0], want[2]}) {
+			t.Errorf("of a pattern: %+v, %v", got, err)
 		}
 		if _, err := s.Stats(t.Context(), "id; DROP TABLE files", store.Query{}); err == nil {
 			t.Error("any column")
