@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // The settings of one server. They live below, where the packages that serve one connection can read them.
@@ -13,6 +14,7 @@ type (
 	Timeouts     = settings.Timeouts    // how long the hub waits for it
 	ToolTimeout  = settings.ToolTimeout // the same for some of its tools
 	Limits       = settings.Limits      // how much it may send and list
+	OAuth        = settings.OAuth       // how the hub signs in to it
 )
 
 // Values of the settings of one server.
@@ -21,6 +23,7 @@ const (
 	StreamableHTTP = settings.StreamableHTTP
 	SSE            = settings.SSE
 	HubCommand     = settings.HubCommand
+	OmitResource   = settings.OmitResource
 	HiddenKeep     = settings.HiddenKeep
 	HiddenStrip    = settings.HiddenStrip
 	HiddenRefuse   = settings.HiddenRefuse
@@ -53,6 +56,8 @@ type Config struct {
 	Memory int64
 
 	Spool string // directory in which large messages wait until they are whole; "": the system's for temporary files
+
+	SignIns *signin.Store // sign-ins to servers; nil: nobody signs in
 
 	Catalogs Catalogs // keeps what servers offered, for the next start; nil keeps nothing
 }

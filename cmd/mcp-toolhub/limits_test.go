@@ -22,7 +22,9 @@ const (
 
 // mayImportOthers says which packages may import a module that shapes what it touches. Anything else goes through them.
 var mayImportOthers = map[string][]string{
-	"github.com/modelcontextprotocol/go-sdk":   {"upstream", "upstream/internal/transport", "upstream/internal/hop", "cmd/mcp-toolhub/internal/downstream", "cmd/mcp-toolhub/internal/demo"},
+	"github.com/modelcontextprotocol/go-sdk":   {"upstream", "upstream/internal/transport", "upstream/internal/hop", "upstream/signin", "cmd/mcp-toolhub/internal/downstream", "cmd/mcp-toolhub/internal/demo"},
+	"golang.org/x/oauth2":                      {"upstream/signin"},
+	"github.com/golang-jwt/jwt/v5":             {"upstream/signin"},
 	"github.com/google/cel-go":                 {"policy", "cmd/mcp-toolhub/internal/events"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/schema"},
 	"modernc.org/sqlite":                       {"persist/store"},

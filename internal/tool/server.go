@@ -37,7 +37,18 @@ type ServerStatus struct {
 	Excluded        []Exclusion `json:"excluded,omitempty"`
 	Findings        []Finding   `json:"findings,omitempty"`
 	Changed         []string    `json:"changed_tools,omitempty"` // the server's own names of tools described otherwise than at the last start
+	SignIn          *SignIn     `json:"sign_in,omitempty"`       // nil where nobody is signed in
 	Traffic
+}
+
+// SignIn says how the hub is signed in to a server.
+type SignIn struct {
+	Issuer  string     `json:"issuer"`
+	Since   time.Time  `json:"since"`
+	Expires *time.Time `json:"expires,omitempty"` // of the access token; nil where that is not known
+	Renews  bool       `json:"renews"`            // without a person
+	Scopes  []string   `json:"scopes,omitempty"`
+	Wanted  []string   `json:"wanted,omitempty"` // scopes that the server has asked for since
 }
 
 // Traffic counts the calls, connections and lost messages of one server since the hub started. What is known of calls

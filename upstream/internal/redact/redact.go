@@ -34,6 +34,8 @@ const (
 type Redactor struct {
 	secrets *strings.Replacer
 	known   []string // the texts that secrets replaces, longest first
+
+	Live func() []string // further secrets, which change; nil for none
 }
 
 // New returns a Redactor for the secrets in cfg.
@@ -63,7 +65,7 @@ func (r *Redactor) Beginning(s string, n int) string {
 // of a secret, which is left out.
 func (r *Redactor) Show(s string, whole bool, n int) string {
 	s = Clean(s) // first: a character that is left out must not divide a secret
-	s = r.secrets.Replace(urlCredentials.ReplaceAllString(s, "$1$2"))
+	s = r.Secrets(urlCredentials.ReplaceAllString(s, "$1$2"))
 	for _, mark := range []string{"...", "…", `\u2026`} { // the server may have cut the text itself
 		for at := strings.Index(s, mark); at >= 0 && at < len(s); {
 			kept := r.withoutPart(s[:at])
@@ -225,4 +227,15 @@ func (r *Redactor) JSON(raw []byte) []byte {
 }
 
 // Secrets returns s with each secret replaced, and all else as it stands.
-func (r *Redactor) Secrets(s string) string { return r.secrets.Replace(s) }
+func (r *Redactor) Secrets(s string) string {
+	s = r.secrets.Replace(s)
+	if r.Live == nil {
+		return s
+	}
+	for _, secret := range r.Live() {
+		if len(secret) >= minSecret {
+			s = strings.ReplaceAll(s, secret, "***")
+		}
+	}
+	return s
+}

@@ -38,6 +38,8 @@ func secretsOf(cfg settings.Server) []string {
 	for name, value := range cfg.Headers {
 		s.header(name, value)
 	}
+	s.add(cfg.OAuth.ClientSecret)
+	s.add(cfg.OAuth.ClientKey)
 	for _, entry := range cfg.Env {
 		if name, value, ok := strings.Cut(entry, "="); ok {
 			s.named(name, value)

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"net/http"
 	"path"
 	"time"
 )
@@ -26,6 +27,8 @@ type Server struct {
 
 	URL     string            // http, sse
 	Headers map[string]string // http, sse: sent with every request to this server's origin, and to no other
+	OAuth   OAuth             // http, sse
+	SignIn  string            // which sign-in is in force, "" for none: with another one the server is started anew
 
 	Disabled bool
 	Trust    bool     // the operator vouches for this server's annotations
@@ -68,6 +71,19 @@ type ToolTimeout struct {
 	Pattern string
 	Call    time.Duration
 	CallMax time.Duration
+}
+
+// SignsIn reports whether the hub may sign in to the server: nothing else is given for that.
+func (s Server) SignsIn() bool {
+	if s.Transport == Stdio {
+		return false
+	}
+	for name := range s.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return false
+		}
+	}
+	return true
 }
 
 // HubCommand as Server.Command means the running program itself.

@@ -1,0 +1,18 @@
+package settings
+
+// OAuth says how the hub signs in to a server. The zero value suits most: the server says where, and the hub registers itself there.
+type OAuth struct {
+	ClientID     string // of a client that was registered beforehand, or the https address of a Client ID Metadata Document
+	ClientSecret string
+	ClientKey    string // PEM of a private key that stands in for the secret (private_key_jwt)
+
+	Machine      bool     // the hub signs in as itself (client credentials): no person is asked
+	Issuer       string   // the authorization server, where the server names none, or several
+	Resource     string   // the value of the parameter resource in place of the server's own; OmitResource leaves it out
+	AssumePKCE   bool     // the authorization server takes PKCE with S256, although its metadata does not say so
+	Scopes       []string // asked for in place of those that the server names
+	CallbackPort int      // of the loopback address that the browser comes back to; 0: any
+}
+
+// OmitResource as OAuth.Resource: authorization servers such as Entra's refuse the parameter.
+const OmitResource = "omit"

@@ -1,0 +1,244 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+)
+
+// metadata is that of an authorization server.
+type metadata struct {
+	oauthex.AuthServerMeta
+	DeviceEndpoint string `json:"device_authorization_endpoint"`
+}
+
+// terms say where the hub signs in to a server, and what for.
+type terms struct {
+	metadata
+	resource string   // the value of the parameter of that name; "" leaves it out
+	scopes   []string // nil leaves them to the authorization server
+}
+
+// challenge is what a server says where it wants to know who calls.
+type challenge struct {
+	metadata string   // resource_metadata
+	scopes   []string // scope
+	code     string   // error
+}
+
+// Bounds of what a server can make the hub remember, and ask for.
+const (
+	maxScopes = 100
+	maxScope  = 200 // bytes
+)
+
+// challengeOf reads WWW-Authenticate.
+func challengeOf(h http.Header) (c challenge, found bool) {
+	all, err := oauthex.ParseWWWAuthenticate(h.Values("WWW-Authenticate"))
+	for _, one := range all {
+		if one.Scheme == "bearer" {
+			scopes := strings.Fields(one.Params["scope"])
+			scopes = slices.DeleteFunc(scopes[:min(len(scopes), maxScopes)], func(scope string) bool { return len(scope) > maxScope })
+			return challenge{metadata: one.Params["resource_metadata"], scopes: scopes, code: one.Params["error"]}, err == nil
+		}
+	}
+	return c, false
+}
+
+// MissingScopes returns the scopes for lack of which a server has refused a request; "" where that is not what it says.
+func MissingScopes(h http.Header) string {
+	if c, _ := challengeOf(h); c.code == "insufficient_scope" {
+		return orText(strings.Join(c.scopes, " "), c.code)
+	}
+	return ""
+}
+
+// ask sends the server a request without a token, and returns its challenge. ping changes nothing at the server.
+func ask(ctx context.Context, client *http.Client, server settings.Server) (challenge, error) {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	method, body := http.MethodPost, strings.NewReader(ping)
+	if server.Transport == settings.SSE {
+		method, body = http.MethodGet, strings.NewReader("")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, server.URL, body)
+	if err != nil {
+		return challenge{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for name, value := range server.Headers {
+		req.Header.Set(name, value)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return challenge{}, shown(err)
+	}
+	defer resp.Body.Close()
+	c, _ := challengeOf(resp.Header)
+	return c, nil
+}
+
+// discover finds out where to sign in to the server.
+func discover(ctx context.Context, client *http.Client, server settings.Server) (t terms, err error) {
+	if err := checkAddress(server.URL); err != nil {
+		return t, fmt.Errorf("the server's url: %w", err)
+	}
+	asked, err := ask(ctx, client, server)
+	if err != nil {
+		return t, err
+	}
+	resource, err := resourceOf(ctx, client, server.URL, asked.metadata)
+	if err != nil {
+		return t, err
+	}
+	issuers, legacy := resource.AuthorizationServers, false
+	if len(issuers) == 0 { // revision 2025-03-26: the server's own origin
+		u, _ := url.Parse(server.URL)
+		issuers, legacy = []string{u.Scheme + "://" + u.Host}, true
+	}
+	if server.OAuth.Issuer != "" {
+		issuers, legacy = []string{server.OAuth.Issuer}, false
+	}
+	var faults []error
+	for _, issuer := range issuers[:min(len(issuers), 4)] {
+		if t.metadata, err = issuerAt(ctx, client, issuer, legacy); err == nil {
+			err = check(t.metadata, server.OAuth.AssumePKCE)
+		}
+		if err == nil {
+			break
+		}
+		faults = append(faults, err)
+	}
+	if err != nil {
+		return t, errors.Join(faults...)
+	}
+	t.resource, t.scopes = resource.Resource, resource.ScopesSupported
+	if len(asked.scopes) > 0 {
+		t.scopes = asked.scopes
+	}
+	if len(server.OAuth.Scopes) > 0 {
+		t.scopes = server.OAuth.Scopes
+	}
+	switch server.OAuth.Resource {
+	case "":
+	case settings.OmitResource:
+		t.resource = ""
+	default:
+		t.resource = server.OAuth.Resource
+	}
+	return t, nil
+}
+
+// resourceOf reads what the server says of itself as a protected resource (RFC 9728), at the address that its challenge names,
+// otherwise at the well-known ones. A server of 2025-03-26 says nothing.
+func resourceOf(ctx context.Context, client *http.Client, server, named string) (oauthex.ProtectedResourceMetadata, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return oauthex.ProtectedResourceMetadata{}, err
+	}
+	const wellKnown = "/.well-known/oauth-protected-resource"
+	origin := u.Scheme + "://" + u.Host
+	places := []string{origin + wellKnown + strings.TrimSuffix(u.EscapedPath(), "/"), origin + wellKnown}
+	if named != "" {
+		places = append([]string{named}, places...)
+	}
+	for _, place := range slices.Compact(places) {
+		var m oauthex.ProtectedResourceMetadata
+		err := getJSON(ctx, client, place, &m)
+		switch {
+		case err != nil && place == named:
+			return m, fmt.Errorf("the server's metadata: %w", err)
+		case err != nil:
+			continue // many servers answer unknown paths with a page
+		case !covers(m.Resource, u):
+			return m, fmt.Errorf("the metadata at %s is for another resource, %q: a token for that one is not for this server",
+				redact.URL(place), shownText(m.Resource))
+		}
+		return m, nil
+	}
+	return oauthex.ProtectedResourceMetadata{Resource: origin + u.EscapedPath()}, ctx.Err()
+}
+
+// covers reports whether the server at u is the resource, or a part of it.
+func covers(resource string, u *url.URL) bool {
+	r, err := url.Parse(resource)
+	if err != nil || r.Scheme != u.Scheme || !strings.EqualFold(r.Host, u.Host) {
+		return false
+	}
+	path := strings.TrimSuffix(r.Path, "/")
+	return strings.TrimSuffix(u.Path, "/") == path || strings.HasPrefix(u.Path, path+"/")
+}
+
+// issuerAt reads the metadata of an authorization server (RFC 8414, OpenID Connect Discovery). It counts only if it names that issuer
+// itself. legacy: the server's origin stands in for an issuer, and may name another one, which is then asked itself.
+func issuerAt(ctx context.Context, client *http.Client, issuer string, legacy bool) (metadata, error) {
+	u, err := url.Parse(issuer)
+	if err != nil || checkAddress(issuer) != nil {
+		return metadata{}, fmt.Errorf("authorization server %q: %w", shownText(issuer), errors.Join(err, checkAddress(issuer)))
+	}
+	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
+	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	places := []string{origin + oauth + path, origin + openid + path}
+	if path != "" {
+		places = append(places, origin+path+openid, origin+path+oauth)
+	}
+	var fault error
+	for _, place := range places {
+		var m metadata
+		err := getJSON(ctx, client, place, &m)
+		switch {
+		case err != nil:
+		case strings.TrimSuffix(m.Issuer, "/") == strings.TrimSuffix(issuer, "/"):
+			return m, nil
+		case legacy && m.Issuer != "":
+			return issuerAt(ctx, client, m.Issuer, false)
+		default:
+			err = fmt.Errorf("%s is the metadata of another issuer, %q", redact.URL(place), shownText(m.Issuer))
+		}
+		if ctx.Err() != nil {
+			return m, ctx.Err()
+		}
+		if fault == nil || errors.Is(fault, errAbsent) {
+			fault = err
+		}
+	}
+	if errors.Is(fault, errAbsent) {
+		fault = errors.New("it has no metadata: if the server takes a fixed token, give that in headers of its entry; " +
+			"if its authorization server is elsewhere, set oauth.issuer")
+	}
+	return metadata{}, fmt.Errorf("authorization server %s: %w", redact.Clean(redact.URL(issuer)), fault)
+}
+
+// check refuses metadata that cannot be used safely.
+func check(m metadata, assumePKCE bool) error {
+	methods := m.CodeChallengeMethodsSupported
+	switch {
+	case len(methods) == 0 && !assumePKCE:
+		return fmt.Errorf("authorization server %s does not say that it takes PKCE, which protects the code: "+
+			"if its documentation says so, set oauth: {pkce: assume}", shownText(m.Issuer))
+	case len(methods) > 0 && !slices.Contains(methods, "S256"):
+		return fmt.Errorf("authorization server %s takes PKCE only with %s, and the hub uses nothing weaker than S256",
+			shownText(m.Issuer), shownText(strings.Join(methods, ", ")))
+	}
+	var faults []error
+	for _, e := range []struct{ name, address string }{{"token_endpoint", m.TokenEndpoint}, {"authorization_endpoint", m.AuthorizationEndpoint},
+		{"registration_endpoint", m.RegistrationEndpoint}, {"revocation_endpoint", m.RevocationEndpoint},
+		{"device_authorization_endpoint", m.DeviceEndpoint}} {
+		if e.address == "" && e.name != "token_endpoint" {
+			continue
+		}
+		if err := checkAddress(e.address); err != nil {
+			faults = append(faults, fmt.Errorf("%s of %s: %w", e.name, shownText(m.Issuer), err))
+		}
+	}
+	return errors.Join(faults...)
+}

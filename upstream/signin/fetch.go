@@ -1,0 +1,218 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
+)
+
+const (
+	maxBody      = 256 << 10        // bytes of one answer; the largest metadata seen had 8 KiB
+	answerTime   = 15 * time.Second // for one request and its answer
+	maxRedirects = 3
+)
+
+// newClient returns the client for all requests about signing in to the server at address. Times and bodies are bounded, redirects
+// stay at their origin, and nobody far away can point it at addresses of this network.
+func newClient(ctx context.Context, address string) *http.Client {
+	pool, _ := http.DefaultTransport.(*http.Transport)
+	pool = pool.Clone()
+	near := isNear(ctx, address)
+	pool.DialContext = (&net.Dialer{Timeout: answerTime, Control: func(_, to string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(to)
+		if err == nil && !near && isInside(at.Addr()) && !hasProxy(pool) {
+			return fmt.Errorf("%s is an address of this network, and the server is not in it: refused", at.Addr())
+		}
+		return nil
+	}}).DialContext
+	return &http.Client{Transport: bounded{pool}, Timeout: answerTime, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if first := via[0]; req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host || req.Method != http.MethodGet ||
+			first.Method != http.MethodGet || len(via) > maxRedirects {
+			return fmt.Errorf("it redirects to %s, which is not followed", redact.URL(req.URL.String()))
+		}
+		return nil
+	}}
+}
+
+// hasProxy reports whether requests go through a proxy, which may stand in this network.
+func hasProxy(pool *http.Transport) bool {
+	proxy, err := pool.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "proxy.invalid"}})
+	return err == nil && proxy != nil
+}
+
+// isNear reports whether the host of address is in this network, or this machine.
+func isNear(ctx context.Context, address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return isInside(ip)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	all, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	for _, ip := range all {
+		if isInside(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// isInside reports whether ip is not one of the public Internet, also where IPv6 hides an IPv4 address.
+func isInside(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	for _, inside := range []string{"0.0.0.0/8", "100.64.0.0/10", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"} {
+		if netip.MustParsePrefix(inside).Contains(ip) {
+			return true
+		}
+	}
+	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified()
+}
+
+// bounded fails answers of more than maxBody bytes.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	if err == nil {
+		resp.Body = &boundedBody{resp.Body, maxBody}
+	}
+	return resp, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, fmt.Errorf("the answer is over %d KiB", maxBody>>10)
+	}
+	return n, err
+}
+
+// errAbsent: there is no such document.
+var errAbsent = errors.New("there is none")
+
+// getJSON reads the JSON document at address. The error is errAbsent where the server says that it has none.
+func getJSON(ctx context.Context, client *http.Client, address string, into any) error {
+	if err := checkAddress(address); err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return shown(err)
+	}
+	defer resp.Body.Close()
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode >= 400 && resp.StatusCode < 500:
+		return errAbsent
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s answered with HTTP status %d", redact.URL(address), resp.StatusCode)
+	case media != "application/json" && !strings.HasSuffix(media, "+json"):
+		return fmt.Errorf("%s answered with content type %q instead of JSON", redact.URL(address), shownText(media))
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", redact.URL(address), shown(err))
+	}
+	return nil
+}
+
+// checkAddress refuses what is no https address, on this machine http apart.
+func checkAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil {
+		return fmt.Errorf("%q is no web address", shownText(redact.URL(address)))
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	local := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	if u.Scheme != "https" && (u.Scheme != "http" || !local) {
+		return fmt.Errorf("%s is not https: tokens would travel for all to read", redact.Clean(redact.URL(address)))
+	}
+	return nil
+}
+
+// shown returns err with texts of others made fit to be shown: short, on one line, and without the addresses that net/http puts first,
+// which may hold codes.
+func shown(err error) error {
+	var said *oauth2.RetrieveError
+	var u *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &said) && said.ErrorCode != "":
+		return &refusal{said.ErrorCode, said.ErrorDescription}
+	case errors.As(err, &said):
+		return fmt.Errorf("HTTP status %d", said.Response.StatusCode)
+	case errors.As(err, &u) && u.Timeout():
+		return fmt.Errorf("%s did not answer in time", hostOf(u.URL))
+	case errors.As(err, &u):
+		return fmt.Errorf("%s: %s", hostOf(u.URL), shownText(u.Err.Error()))
+	}
+	return errors.New(shownText(err.Error()))
+}
+
+// shownText returns a text of others as it may be shown.
+func shownText(text string) string { return redact.Clean(redact.Truncate(text, redact.MaxText)) }
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the server"
+	}
+	return shownText(u.Host)
+}
+
+// refusal is the error of an authorization server.
+type refusal struct{ code, description string }
+
+func (e *refusal) Error() string {
+	text := shownText(e.code)
+	if e.description != "" {
+		text += ": " + shownText(e.description)
+	}
+	return "the authorization server refuses it (" + text + ")"
+}
+
+// isRefused reports whether err is the refusal of an authorization server with one of the codes.
+func isRefused(err error, codes ...string) bool {
+	var e *refusal
+	if !errors.As(err, &e) {
+		return false
+	}
+	for _, code := range codes {
+		if e.code == code {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,324 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+)
+
+// Steps of a sign-in, as an Error names them.
+const (
+	StepDiscover = "find the authorization server"
+	StepRegister = "register the hub there"
+	StepListen   = "listen for the browser"
+	StepAnswer   = "take the browser's answer"
+	StepDevice   = "wait for the other device"
+	StepToken    = "get a token"
+	StepStore    = "keep the sign-in"
+)
+
+// Error says at which step a sign-in failed. Its text is fit to be shown.
+type Error struct {
+	Step   string
+	Server string
+	Err    error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("sign in to %q: %s: %v", e.Server, e.Step, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Login is one sign-in by a person.
+type Login struct {
+	Store  *Store
+	Server settings.Server
+	Scopes []string // besides those that the server asks for
+
+	// Visit shows the person an address to open. code is what is to be entered there; "" for nothing.
+	Visit func(address, code string)
+
+	Device bool          // with a code, on another device, where the authorization server offers that
+	Pasted <-chan string // the address that the browser ended at, where the person pastes it; or nil
+}
+
+// attempt is a Login under way.
+type attempt struct {
+	*Login
+	http *http.Client
+	terms
+	client Client
+	step   string
+	listen *listener
+}
+
+// Run signs in. It returns when that is done and kept, has failed, or ctx ends. With an error nothing is kept but a client that was
+// registered.
+func (l *Login) Run(ctx context.Context) (Grant, error) {
+	a := &attempt{Login: l, http: newClient(ctx, l.Server.URL)}
+	g, err := a.run(ctx)
+	if err != nil {
+		return Grant{}, &Error{a.step, l.Server.ID, err}
+	}
+	return g, nil
+}
+
+func (a *attempt) run(ctx context.Context) (g Grant, err error) {
+	a.step = StepDiscover
+	if a.terms, err = discover(ctx, a.http, a.Server); err != nil {
+		return g, err
+	}
+	before, _, err := a.Store.Grant(a.Server)
+	if err != nil {
+		return g, err
+	}
+	a.scopes = union(union(a.scopes, before.Wanted), a.Scopes)
+	if len(before.Wanted) > 0 { // what was granted before is still needed
+		a.scopes = union(a.scopes, before.Scopes)
+	}
+	if slices.Contains(a.ScopesSupported, "offline_access") && len(a.scopes) > 0 {
+		a.scopes = union(a.scopes, []string{"offline_access"}) // to be renewed without a person
+	}
+	if a.Device = a.Device && a.DeviceEndpoint != ""; !a.Device {
+		if a.AuthorizationEndpoint == "" {
+			return g, fmt.Errorf("authorization server %s has no authorization_endpoint", shownText(a.Issuer))
+		}
+		a.step = StepListen
+		known, _ := a.Store.client(a.Issuer)
+		if a.listen, err = listen(a.Server.OAuth.CallbackPort, known.Redirect); err != nil {
+			return g, err
+		}
+		defer a.listen.close(context.WithoutCancel(ctx))
+	}
+	a.step = StepRegister
+	if a.client, err = a.identity(ctx); err != nil {
+		return g, err
+	}
+	g = a.grant(a.client)
+	var token *oauth2.Token
+	if a.Device {
+		token, err = a.byDevice(ctx, g)
+	} else {
+		token, err = a.byBrowser(ctx, g)
+	}
+	if err != nil {
+		return g, err
+	}
+	g.take(token, a.scopes)
+	a.step = StepStore
+	return g, a.Store.put(a.Server, g)
+}
+
+// identity finds out as whom the hub signs in: as the entry says, as it was registered before, or as it registers now.
+func (a *attempt) identity(ctx context.Context) (Client, error) {
+	if a.Server.OAuth.ClientID != "" {
+		return preregistered(a.Server.OAuth, a.TokenEndpointAuthMethodsSupported), nil
+	}
+	redirect := ""
+	if a.listen != nil {
+		redirect = a.listen.address
+	}
+	if c, ok := a.Store.client(a.Issuer); ok && (redirect == "" || c.Redirect == redirect) {
+		return c, nil
+	}
+	if a.RegistrationEndpoint == "" {
+		return Client{}, fmt.Errorf("%s lets no client register itself: register one there, with the redirect address %s, and set oauth: "+
+			"{client_id, client_secret, callback_port} in the entry of the server", shownText(a.Issuer), orText(redirect, "of your choice"))
+	}
+	meta := &oauthex.ClientRegistrationMetadata{ClientName: "mcp-toolhub", ApplicationType: "native", TokenEndpointAuthMethod: methodNone,
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(a.scopes, " ")}
+	if a.Device {
+		meta.GrantTypes = append(meta.GrantTypes, "urn:ietf:params:oauth:grant-type:device_code")
+	}
+	meta.RedirectURIs = []string{orText(redirect, "http://127.0.0.1/callback")}
+	if offered := a.TokenEndpointAuthMethodsSupported; len(offered) > 0 && !slices.Contains(offered, methodNone) {
+		meta.TokenEndpointAuthMethod = preregistered(settings.OAuth{ClientSecret: "x"}, offered).Method
+	}
+	made, err := oauthex.RegisterClient(ctx, a.RegistrationEndpoint, meta, a.http)
+	if err != nil {
+		return Client{}, shown(err)
+	}
+	c := Client{ID: made.ClientID, Secret: made.ClientSecret, Method: meta.TokenEndpointAuthMethod, Redirect: redirect,
+		Until: made.ClientSecretExpiresAt}
+	if made.TokenEndpointAuthMethod != "" {
+		c.Method = made.TokenEndpointAuthMethod
+	}
+	return c, a.Store.putClient(a.Issuer, c)
+}
+
+// byBrowser lets the person sign in in a browser, which comes back with a code.
+func (a *attempt) byBrowser(ctx context.Context, g Grant) (*oauth2.Token, error) {
+	verifier, state := oauth2.GenerateVerifier(), rand.Text()
+	c := oauth2.Config{ClientID: a.client.ID, RedirectURL: a.listen.address, Scopes: a.scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint}}
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}
+	if a.resource != "" {
+		options = append(options, oauth2.SetAuthURLParam("resource", a.resource))
+	}
+	if slices.Contains(a.scopes, "offline_access") {
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent")) // OpenID Connect: without it there is no offline access
+	}
+	a.step = StepAnswer
+	a.Visit(c.AuthCodeURL(state, options...), "")
+	var answer url.Values
+	select {
+	case answer = <-a.listen.answer:
+	case pasted := <-a.Pasted:
+		u, err := url.Parse(strings.TrimSpace(pasted))
+		if err != nil || u.RawQuery == "" {
+			return nil, errors.New("that is not the address that the browser ended at: copy it whole, with all that follows the question mark")
+		}
+		answer = u.Query()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("nobody has signed in: %w", context.Cause(ctx))
+	}
+	code, err := a.codeIn(answer, state)
+	if err != nil {
+		return nil, err
+	}
+	a.step = StepToken
+	return a.Store.asker(a.http, a.Server, g).token(ctx, map[string]string{"grant_type": "authorization_code", "code": code,
+		"redirect_uri": a.listen.address, "code_verifier": verifier})
+}
+
+// codeIn checks what the browser came back with, and returns the code. Nothing in an answer counts that is not from the authorization
+// server that was asked: "clients MUST compare iss" (RFC 9207).
+func (a *attempt) codeIn(answer url.Values, state string) (string, error) {
+	iss := answer.Get("iss")
+	switch {
+	case answer.Get("state") != state:
+		return "", errors.New("the answer belongs to no sign-in that is under way here (unknown state): sign in again, and open only the " +
+			"address that is shown")
+	case iss == "" && a.AuthorizationResponseIssParameterSupported:
+		return "", errors.New("the answer does not say who gave it (no iss), although the authorization server promises that: sign in again")
+	case iss != "" && iss != a.Issuer:
+		return "", fmt.Errorf("the answer is from %q instead of %q: it is not used", shownText(iss), shownText(a.Issuer))
+	case answer.Get("error") != "":
+		return "", &refusal{answer.Get("error"), answer.Get("error_description")}
+	case answer.Get("code") == "":
+		return "", errors.New("the answer holds no code: sign in again")
+	}
+	return answer.Get("code"), nil
+}
+
+// byDevice shows the person a code to be entered on any device, and waits until that is done (RFC 8628).
+func (a *attempt) byDevice(ctx context.Context, g Grant) (*oauth2.Token, error) {
+	a.step = StepDevice
+	asker := a.Store.asker(a.http, a.Server, g)
+	params, err := asker.params()
+	if err != nil {
+		return nil, err
+	}
+	var options []oauth2.AuthCodeOption
+	for name := range params {
+		options = append(options, oauth2.SetAuthURLParam(name, params.Get(name)))
+	}
+	c := oauth2.Config{ClientID: a.client.ID, ClientSecret: a.client.Secret, Scopes: a.scopes,
+		Endpoint: oauth2.Endpoint{DeviceAuthURL: a.DeviceEndpoint, TokenURL: a.TokenEndpoint, AuthStyle: asker.style()}}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, a.http)
+	asked, err := c.DeviceAuth(ctx, options...)
+	if err != nil {
+		return nil, shown(err)
+	}
+	if err := checkAddress(asked.VerificationURI); err != nil {
+		return nil, fmt.Errorf("verification_uri: %w", err)
+	}
+	a.Visit(asked.VerificationURI, shownText(asked.UserCode))
+	return bearer(c.DeviceAccessToken(ctx, asked, options...))
+}
+
+// Logout forgets the sign-in to server, and revokes it where the authorization server can do that. revoked says whether it did. The
+// sign-in is forgotten even if that fails, which err says then.
+func (s *Store) Logout(ctx context.Context, server settings.Server) (was, revoked bool, err error) {
+	g, ok, err := s.Grant(server)
+	if err != nil || !ok {
+		return false, false, err
+	}
+	if err := s.forget(server, "", false); err != nil {
+		return true, false, err
+	}
+	if g.RevokeURL == "" {
+		return true, false, nil
+	}
+	a := s.asker(newClient(ctx, server.URL), server, g)
+	if err := a.revoke(ctx, g.RevokeURL, orText(g.Refresh, g.Access)); err != nil {
+		return true, false, fmt.Errorf("revoke the sign-in: %w", err)
+	}
+	return true, true, nil
+}
+
+func orText(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// listener waits on loopback for the one answer that a browser brings.
+type listener struct {
+	address string // that the browser is to come back to
+	answer  chan url.Values
+	server  *http.Server
+	done    chan struct{} // closed when server has ended
+}
+
+// callbackPath is the path of that address.
+const callbackPath = "/callback"
+
+// listen opens the port that was asked for; otherwise that of known, the address that a client was registered for, if it is free;
+// otherwise any.
+func listen(port int, known string) (*listener, error) {
+	registered, _ := url.Parse(known)
+	var socket net.Listener
+	err := errors.New("no port")
+	if before := registered.Port(); port == 0 && before != "" {
+		socket, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", before))
+	}
+	if err != nil {
+		if socket, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+			return nil, fmt.Errorf("%w: set another oauth.callback_port", err)
+		}
+	}
+	host := socket.Addr().String()
+	l := &listener{address: "http://" + host + callbackPath, answer: make(chan url.Values, 1), done: make(chan struct{})}
+	l.server = &http.Server{ReadHeaderTimeout: answerTime, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Connection", "close")
+		if r.Method != http.MethodGet || r.URL.Path != callbackPath || r.Host != host {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		select {
+		case l.answer <- r.URL.Query():
+			fmt.Fprintln(w, "mcp-toolhub has the answer. You can close this page: the terminal says what came of it.")
+		default:
+			w.WriteHeader(http.StatusGone)
+		}
+	})}
+	go func() {
+		defer close(l.done)
+		_ = l.server.Serve(socket) // ends with close
+	}()
+	return l, nil
+}
+
+// close lets the page that was answered last reach the browser, and ends the listener.
+func (l *listener) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = l.server.Shutdown(ctx)
+	_ = l.server.Close()
+	<-l.done
+}

@@ -1,0 +1,270 @@
+package signin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// world is a server, its authorization server, and a state directory.
+type world struct {
+	auth   *upstreamtest.AuthServer
+	server upstream.ServerConfig
+	dir    string
+	store  *signin.Store
+}
+
+// newWorld makes a world. change may change the authorization server before it serves.
+func newWorld(t *testing.T, change func(*upstreamtest.AuthServer)) *world {
+	t.Helper()
+	w := &world{auth: &upstreamtest.AuthServer{Lifetime: time.Hour, Scopes: []string{"read"}}, dir: t.TempDir()}
+	authServer := httptest.NewUnstartedServer(w.auth)
+	resource := httptest.NewUnstartedServer(w.auth.Guard(http.NotFoundHandler()))
+	w.auth.Issuer = "http://" + authServer.Listener.Addr().String()
+	w.auth.Resource = "http://" + resource.Listener.Addr().String() + "/mcp"
+	w.server = upstream.ServerConfig{ID: "s", Transport: upstream.StreamableHTTP, URL: w.auth.Resource}
+	if change != nil {
+		change(w.auth)
+	}
+	for _, s := range []*httptest.Server{authServer, resource} {
+		s.Start()
+		t.Cleanup(s.Close)
+	}
+	w.store = signin.Open(w.dir)
+	return w
+}
+
+// login signs in. visit stands for the browser; nil is one that goes where it is sent.
+func (w *world) login(t *testing.T, visit func(address string)) (signin.Grant, error) {
+	t.Helper()
+	if visit == nil {
+		visit = func(address string) { browse(t, address) }
+	}
+	l := &signin.Login{Store: w.store, Server: w.server, Visit: func(address, _ string) { visit(address) }}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test waits no longer"))
+	defer cancel()
+	return l.Run(ctx)
+}
+
+// browse goes to an address as a browser does.
+func browse(t *testing.T, address string) {
+	t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		t.Errorf("browse: %v", err)
+		return
+	}
+	defer resp.Body.Close()
+	if page, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		t.Logf("browse: %s: %s", resp.Status, page)
+	}
+}
+
+// stored reports whether anything is kept of a sign-in.
+func (w *world) stored(t *testing.T) bool {
+	t.Helper()
+	_, ok, err := signin.Open(w.dir).Grant(w.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}
+
+func TestLoginInABrowser(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	g, err := w.login(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := w.store.Source(w.server).Token(t.Context())
+	if err != nil || token != g.Access || strings.Join(g.Scopes, " ") != "read" {
+		t.Errorf("token %q of %+v: %v", token, g, err)
+	}
+	for _, path := range []string{"/authorize", "/token"} {
+		for _, r := range w.auth.Requests(path) {
+			if r.Form.Get("resource") != w.server.URL {
+				t.Errorf("%s asks for resource %q", path, r.Form.Get("resource"))
+			}
+		}
+	}
+	for _, name := range []string{signin.FileName, signin.FileName + ".key"} {
+		info, err := os.Stat(filepath.Join(w.dir, name))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+		text, _ := os.ReadFile(filepath.Join(w.dir, name))
+		if strings.Contains(string(text), "access-") || strings.Contains(string(text), "issuer") {
+			t.Errorf("%s can be read", name)
+		}
+	}
+	// The second sign-in takes the client that is registered, at the same port.
+	if _, err := w.login(t, nil); err != nil || len(w.auth.Requests("/register")) != 1 {
+		t.Errorf("%d registrations, %v", len(w.auth.Requests("/register")), err)
+	}
+	other := w.server
+	other.URL += "/elsewhere"
+	if token, err := w.store.Source(other).Token(t.Context()); token != "" || err != nil {
+		t.Errorf("a server of the same id at another address gets %q, %v", token, err)
+	}
+}
+
+func TestLogout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	g, err := w.login(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, revoked, err := w.store.Logout(t.Context(), w.server)
+	if !was || !revoked || err != nil || w.stored(t) {
+		t.Errorf("logout: %v, %v, %v", was, revoked, err)
+	}
+	if got := w.auth.Requests("/revoke"); len(got) != 1 || got[0].Form.Get("token") != g.Refresh {
+		t.Errorf("revoked %+v", got)
+	}
+	if was, _, err := w.store.Logout(t.Context(), w.server); was || err != nil {
+		t.Errorf("again: %v, %v", was, err)
+	}
+}
+
+// at makes an Intercept for one path of an authorization server.
+func at(path string, f http.HandlerFunc) func(*upstreamtest.AuthServer) {
+	return func(a *upstreamtest.AuthServer) {
+		a.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasPrefix(r.URL.Path, path) {
+				return false
+			}
+			f(w, r)
+			return true
+		}
+	}
+}
+
+func page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html")
+	fmt.Fprint(w, "<html>welcome</html>")
+}
+
+func elsewhere(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "http://127.0.0.1:1/steal", http.StatusTemporaryRedirect)
+}
+
+func large(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"issuer":"%s"}`, strings.Repeat("x", 10<<20))
+}
+
+func metadata(name string, value any) func(*upstreamtest.AuthServer) {
+	return func(a *upstreamtest.AuthServer) { a.Metadata = map[string]any{name: value} }
+}
+
+// answering lets the browser come back with another answer than the authorization server's.
+func answering(change func(url.Values)) func(*testing.T) func(string) {
+	return func(t *testing.T) func(string) {
+		return func(address string) {
+			client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			resp, err := client.Get(address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = resp.Body.Close()
+			back, _ := resp.Location()
+			query := back.Query()
+			change(query)
+			back.RawQuery = query.Encode()
+			browse(t, back.String())
+		}
+	}
+}
+
+func TestFaultsOfAuthorizationServers(t *testing.T) {
+	t.Parallel()
+	const wellKnown = "/.well-known/"
+	for name, c := range map[string]struct {
+		change func(*upstreamtest.AuthServer)
+		visit  func(*testing.T) func(string)
+		step   string
+		says   string
+	}{
+		"metadata is a page":      {change: at(wellKnown, page), step: signin.StepDiscover, says: `"text/html" instead of JSON`},
+		"metadata redirects":      {change: at(wellKnown, elsewhere), step: signin.StepDiscover, says: "redirects to http://127.0.0.1:1/steal"},
+		"metadata of 10 MB":       {change: at(wellKnown, large), step: signin.StepDiscover, says: "over 256 KiB"},
+		"no metadata":             {change: at(wellKnown, http.NotFound), step: signin.StepDiscover, says: "headers of its entry"},
+		"another issuer":          {change: metadata("issuer", "https://evil.example"), step: signin.StepDiscover, says: `another issuer, "https://evil.example"`},
+		"no PKCE":                 {change: metadata("code_challenge_methods_supported", nil), step: signin.StepDiscover, says: "pkce: assume"},
+		"plain PKCE":              {change: metadata("code_challenge_methods_supported", []string{"plain"}), step: signin.StepDiscover, says: "S256"},
+		"token endpoint in clear": {change: metadata("token_endpoint", "http://example.com/token"), step: signin.StepDiscover, says: "not https"},
+		"endpoint is a script":    {change: metadata("authorization_endpoint", "javascript:alert(1)"), step: signin.StepDiscover, says: "authorization_endpoint"},
+		"another resource": {change: func(a *upstreamtest.AuthServer) { a.Resource = "http://other.example/mcp" }, step: signin.StepDiscover,
+			says: "another resource"},
+		"no registration":        {change: func(a *upstreamtest.AuthServer) { a.NoRegistration = true }, step: signin.StepRegister, says: "/callback, and set oauth"},
+		"registration is a page": {change: at("/register", page), step: signin.StepRegister, says: "registration"},
+		"unknown state":          {visit: answering(func(q url.Values) { q.Set("state", "guessed") }), step: signin.StepAnswer, says: "unknown state"},
+		"another iss":            {visit: answering(func(q url.Values) { q.Set("iss", "https://evil.example") }), step: signin.StepAnswer, says: "evil.example"},
+		"no iss":                 {visit: answering(func(q url.Values) { q.Del("iss") }), step: signin.StepAnswer, says: "no iss"},
+		"no code":                {visit: answering(func(q url.Values) { q.Del("code") }), step: signin.StepAnswer, says: "no code"},
+		"expired code":           {visit: answering(func(q url.Values) { q.Set("code", "old") }), step: signin.StepToken, says: "invalid_grant"},
+		"denied": {visit: answering(func(q url.Values) {
+			q.Set("error", "access_denied")
+			q.Set("error_description", "no\x1b[31m way")
+		}), step: signin.StepAnswer, says: "access_denied: no way"},
+		"token is a page": {change: at("/token", page), step: signin.StepToken, says: "json"},
+		"token redirects": {change: at("/token", elsewhere), step: signin.StepToken, says: "redirects to"},
+		"token of 10 MB":  {change: at("/token", large), step: signin.StepToken, says: "over 256 KiB"},
+		"no token in it": {change: at("/token", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{}`)
+		}), step: signin.StepToken, says: "access_token"},
+		"token of DPoP": {change: at("/token", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"access_token":"x","token_type":"DPoP"}`)
+		}), step: signin.StepToken, says: "Bearer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.change)
+			var visit func(string)
+			if c.visit != nil {
+				visit = c.visit(t)
+			}
+			_, err := w.login(t, visit)
+			var at *signin.Error
+			if !errors.As(err, &at) || at.Step != c.step || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v", err)
+			}
+			if err != nil && (len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\x00")) {
+				t.Errorf("error %q", err)
+			}
+			if w.stored(t) {
+				t.Error("something is kept")
+			}
+		})
+	}
+}
+
+func TestTokenWithoutExpiry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(a *upstreamtest.AuthServer) { a.Lifetime = 0 })
+	g, err := w.login(t, nil)
+	if err != nil || !g.Expires.IsZero() {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if token, err := w.store.Source(w.server).Token(t.Context()); token != g.Access || err != nil {
+		t.Errorf("token %q, %v", token, err)
+	}
+}

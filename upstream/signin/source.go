@@ -1,0 +1,297 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+)
+
+const (
+	// A token is renewed when a fifth of its time is left, and at most earlyMost before its end. Calls go on with the old one meanwhile.
+	earlyPart = 5
+	earlyMost = 5 * time.Minute
+
+	skew       = 10 * time.Second // by which clocks may differ: a token that ends so soon has ended
+	renewTime  = 30 * time.Second // for one renewal, with the wait for another process
+	renewPause = 10 * time.Second // after a renewal, before the next one that is not needed, or is because the new token was refused
+)
+
+// NeededError says that somebody has to sign in before a server can be used.
+type NeededError struct{ Why string }
+
+func (e *NeededError) Error() string { return e.Why }
+
+// Source hands out the access token of one server. It renews it early, once for all who wait, and not bound to the request that began
+// that. It is safe for concurrent use.
+type Source struct {
+	store  *Store
+	server settings.Server
+
+	mu     sync.Mutex
+	flight *flight   // a renewal under way, or nil
+	last   time.Time // when the last renewal ended
+
+	// Only the renewal under way uses these.
+	http    *http.Client // nil until it is needed
+	unsaved *Grant       // renewed, and could not be kept
+}
+
+// flight is one renewal. Its fields are set before done is closed.
+type flight struct {
+	done  chan struct{}
+	token string
+	err   error
+}
+
+// Source returns the source of the tokens for server.
+func (s *Store) Source(server settings.Server) *Source { return &Source{store: s, server: server} }
+
+// Close waits for a renewal that is under way: a token that was made anew and is not kept is lost.
+func (s *Source) Close() {
+	s.mu.Lock()
+	f := s.flight
+	s.mu.Unlock()
+	if f != nil {
+		<-f.done
+	}
+}
+
+// Token returns the access token for the server; "" where nobody has signed in. The error is a *NeededError where somebody has to sign
+// in again.
+func (s *Source) Token(ctx context.Context) (string, error) {
+	g, ok, err := s.store.Grant(s.server)
+	if err != nil {
+		return "", err
+	}
+	if !ok && !s.server.OAuth.Machine {
+		return "", nil
+	}
+	now := time.Now()
+	if ok && (g.Expires.IsZero() || now.Add(skew).Before(g.Expires)) {
+		early := min(g.Expires.Sub(g.Issued)/earlyPart, earlyMost)
+		if !g.Expires.IsZero() && g.Expires.Sub(now) < early && s.renewable(g) && s.mayRenew() {
+			s.renew(ctx, g)
+		}
+		return g.Access, nil
+	}
+	if !s.renewable(g) {
+		return "", &NeededError{"the sign-in has ended"}
+	}
+	return s.wait(ctx, s.renew(ctx, g))
+}
+
+// renewable reports whether there is a way to another token without a person.
+func (s *Source) renewable(g Grant) bool { return g.Refresh != "" || s.server.OAuth.Machine }
+
+// mayRenew reports whether the last renewal is long enough ago.
+func (s *Source) mayRenew() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.last) > renewPause
+}
+
+// Secrets returns the tokens in use, for whoever keeps them out of texts.
+func (s *Source) Secrets() []string {
+	g, ok, err := s.store.Grant(s.server)
+	if err != nil || !ok {
+		return nil
+	}
+	return []string{g.Access, g.Refresh, g.Client.Secret}
+}
+
+// Status says how the hub is signed in; nil where it is not. Texts of others pass through show.
+func (s *Source) Status(show func(string) string) *tool.SignIn {
+	g, ok, err := s.store.Grant(s.server)
+	if err != nil || !ok {
+		return nil
+	}
+	return g.Status(s.renewable(g), show)
+}
+
+// Status shows a sign-in to a person. Texts of others pass through show.
+func (g Grant) Status(renews bool, show func(string) string) *tool.SignIn {
+	st := &tool.SignIn{Issuer: show(g.Issuer), Since: g.Since, Renews: renews, Scopes: shownTexts(g.Scopes, show), Wanted: shownTexts(g.Wanted, show)}
+	if !g.Expires.IsZero() {
+		st.Expires = &g.Expires
+	}
+	return st
+}
+
+func shownTexts(texts []string, show func(string) string) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = show(text)
+	}
+	return out
+}
+
+// Refused takes note that the server has refused a request with that token, and reports whether there is another token now with which it
+// is to be sent once more.
+func (s *Source) Refused(ctx context.Context, token string, status int, h http.Header) (again bool) {
+	asked, _ := challengeOf(h)
+	g, ok, err := s.store.Grant(s.server)
+	switch {
+	case err != nil || token == "":
+		return false
+	case status == http.StatusForbidden && asked.code == "insufficient_scope":
+		err := s.store.want(s.server, asked.scopes)
+		if err != nil || !s.server.OAuth.Machine || len(union(g.Scopes, asked.scopes)) == len(g.Scopes) {
+			return false
+		}
+		g.Wanted = union(g.Wanted, asked.scopes)
+	case status != http.StatusUnauthorized:
+		return false
+	case ok && g.Access != token:
+		return true
+	case !ok || !s.mayRenew(): // a token as new as that is not what is wrong
+		return false
+	}
+	if !s.renewable(g) {
+		return false
+	}
+	next, err := s.wait(ctx, s.renew(ctx, g))
+	return err == nil && next != token
+}
+
+// wait waits for a renewal.
+func (s *Source) wait(ctx context.Context, f *flight) (string, error) {
+	select {
+	case <-f.done:
+		return f.token, f.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// renew begins a renewal of old, unless one is under way, and returns it.
+func (s *Source) renew(ctx context.Context, old Grant) *flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flight != nil {
+		return s.flight
+	}
+	f := &flight{done: make(chan struct{})}
+	s.flight = f
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+	go func() {
+		defer cancel()
+		f.token, f.err = s.renewed(ctx, old)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.flight, s.last = nil, time.Now()
+		close(f.done)
+	}()
+	return f
+}
+
+// renewed makes another token in place of old, unless another process has done so.
+func (s *Source) renewed(ctx context.Context, old Grant) (string, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	g, ok, err := s.store.Grant(s.server)
+	switch {
+	case err != nil:
+		return "", err
+	case ok && g.Access != old.Access:
+		return g.Access, nil
+	case !ok && !s.server.OAuth.Machine:
+		return "", &NeededError{"somebody has signed out"}
+	}
+	if s.unsaved == nil {
+		if s.http == nil {
+			s.http = newClient(ctx, s.server.URL)
+		}
+		if s.server.OAuth.Machine {
+			g, err = s.machine(ctx, g, union(g.Scopes, old.Wanted))
+		} else {
+			err = s.refresh(ctx, &g)
+		}
+		if err != nil {
+			return "", err
+		}
+		s.unsaved = &g
+	}
+	if err := s.store.put(s.server, *s.unsaved); err != nil {
+		return "", err
+	}
+	token := s.unsaved.Access
+	s.unsaved = nil
+	return token, nil
+}
+
+// refresh exchanges the refresh token of g. A grant that the authorization server does not know any more is forgotten.
+func (s *Source) refresh(ctx context.Context, g *Grant) error {
+	a := s.store.asker(s.http, s.server, *g)
+	t, err := a.token(ctx, map[string]string{"grant_type": "refresh_token", "refresh_token": g.Refresh})
+	if dead := isRefused(err, "invalid_client", "unauthorized_client") && s.server.OAuth.ClientID == ""; dead || isRefused(err, "invalid_grant") {
+		return errors.Join(&NeededError{"the sign-in has ended: " + err.Error()}, s.store.forget(s.server, g.Refresh, dead))
+	}
+	if err != nil {
+		return fmt.Errorf("renew the sign-in: %w", err)
+	}
+	g.take(t, nil)
+	return nil
+}
+
+// machine signs in with client credentials.
+func (s *Source) machine(ctx context.Context, before Grant, scopes []string) (Grant, error) {
+	t, err := discover(ctx, s.http, s.server)
+	if err != nil {
+		return before, &Error{StepDiscover, s.server.ID, err}
+	}
+	c := preregistered(s.server.OAuth, t.TokenEndpointAuthMethodsSupported)
+	g := t.grant(c)
+	if before.ID != "" {
+		g.ID, g.Since = before.ID, before.Since
+	}
+	scopes = union(t.scopes, scopes)
+	a := s.store.asker(s.http, s.server, g)
+	made, err := a.token(ctx, map[string]string{"grant_type": "client_credentials", "scope": strings.Join(scopes, " ")})
+	if err != nil {
+		return before, &Error{StepToken, s.server.ID, err}
+	}
+	g.take(made, scopes)
+	return g, nil
+}
+
+// grant is the beginning of a sign-in under these terms.
+func (t terms) grant(c Client) Grant {
+	return Grant{ID: rand.Text(), Issuer: t.Issuer, Resource: t.resource, TokenURL: t.TokenEndpoint, RevokeURL: t.RevocationEndpoint, Client: c,
+		Since: time.Now()}
+}
+
+// asker returns what asks for tokens of g.
+func (s *Store) asker(client *http.Client, server settings.Server, g Grant) *asker {
+	if server.OAuth.ClientID != "" {
+		g.Client.Secret = server.OAuth.ClientSecret
+	}
+	return &asker{http: client, o: server.OAuth, issuer: g.Issuer, tokenURL: g.TokenURL, resource: g.Resource, client: g.Client}
+}
+
+// lock lets one process at a time renew the token of this server. Others are not held up.
+func (s *Source) lock(ctx context.Context) (unlock func(), err error) {
+	digest := sha256.Sum256([]byte(keyOf(s.server)))
+	path := filepath.Join(filepath.Dir(s.store.file), FileName+"-"+hex.EncodeToString(digest[:8]))
+	for {
+		unlock, err = statefile.Lock(path)
+		if err == nil || ctx.Err() != nil || errors.As(err, new(*fs.PathError)) {
+			return unlock, err
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// direct answers requests with a handler, without a network, so that time can be that of the test.
+type direct struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	d.handler.ServeHTTP(w, req)
+	return w.Result(), req.Context().Err()
+}
+
+// renewal is a server with a sign-in, whose token ends an hour later.
+type renewal struct {
+	auth   *upstreamtest.AuthServer
+	store  *Store
+	source *Source
+	first  Grant
+}
+
+// newRenewal signs in. each sees the requests to the token endpoint.
+func newRenewal(t *testing.T, each func(http.ResponseWriter, *http.Request) bool) *renewal {
+	t.Helper()
+	r := &renewal{store: Open(t.TempDir()), auth: &upstreamtest.AuthServer{Issuer: "https://auth.example", Resource: "https://s.example/mcp",
+		Lifetime: time.Hour, Clients: map[string]string{"hub": ""}}}
+	server := settings.Server{ID: "s", Transport: settings.StreamableHTTP, URL: r.auth.Resource}
+	r.source = r.store.Source(server)
+	r.source.http = &http.Client{Transport: bounded{direct{r.auth}}, Timeout: answerTime}
+	g := Grant{ID: "1", Issuer: r.auth.Issuer, Resource: r.auth.Resource, TokenURL: r.auth.Issuer + "/token", Client: Client{ID: "hub", Method: methodNone}}
+	code, _ := r.store.asker(r.source.http, server, g).token(t.Context(), map[string]string{"grant_type": deviceGrant, "device_code": r.auth.Approve("read")})
+	if code == nil {
+		t.Fatal("no token")
+	}
+	g.take(code, nil)
+	if err := r.store.put(server, g); err != nil {
+		t.Fatal(err)
+	}
+	r.first, r.auth.Intercept = g, each
+	return r
+}
+
+const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+
+func (r *renewal) token(t *testing.T) string {
+	t.Helper()
+	token, err := r.source.Token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// refreshes returns how often a refresh token was sent.
+func (r *renewal) refreshes() (n int) {
+	for _, one := range r.auth.Requests("/token") {
+		if one.Form.Get("grant_type") == "refresh_token" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestTokenIsRenewedEarly checks that calls go on with the old token while a new one is made, which takes long.
+func TestTokenIsRenewedEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, func(http.ResponseWriter, *http.Request) bool { time.Sleep(10 * time.Second); return false })
+		time.Sleep(54 * time.Minute)
+		if r.token(t) != r.first.Access || r.refreshes() != 0 {
+			t.Error("renewed too early")
+		}
+		time.Sleep(2 * time.Minute)
+		began := time.Now()
+		for range 20 {
+			if r.token(t) != r.first.Access {
+				t.Error("another token")
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("a call waited for %s", took)
+		}
+		time.Sleep(11 * time.Second)
+		if got := r.token(t); got == r.first.Access || r.refreshes() != 1 {
+			t.Errorf("token %q after %d refreshes", got, r.refreshes())
+		}
+		for _, one := range r.auth.Requests("/token") {
+			if one.Form.Get("resource") != r.auth.Resource {
+				t.Errorf("a request for resource %q", one.Form.Get("resource"))
+			}
+		}
+	})
+}
+
+// TestOneRenewalForAll checks that callers share a renewal, and that it outlives the one that began it.
+func TestOneRenewalForAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, func(http.ResponseWriter, *http.Request) bool { time.Sleep(10 * time.Second); return false })
+		time.Sleep(2 * time.Hour)
+		began := time.Now()
+		first, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.source.Token(first); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the first: %v", err)
+		}
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				if r.token(t) == r.first.Access {
+					t.Error("the old token")
+				}
+			})
+		}
+		all.Wait()
+		if n, took := r.refreshes(), time.Since(began); n != 1 || took != 10*time.Second {
+			t.Errorf("%d refreshes in %s", n, took)
+		}
+	})
+}
+
+// TestWhatEndsASignIn checks that only the authorization server's word ends a sign-in.
+func TestWhatEndsASignIn(t *testing.T) {
+	t.Parallel()
+	refuse := func(code string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"error":"` + code + `"}`))
+			return true
+		}
+	}
+	for name, c := range map[string]struct {
+		each func(http.ResponseWriter, *http.Request) bool
+		kept bool
+	}{
+		"invalid_grant":  {refuse("invalid_grant"), false},
+		"invalid_client": {refuse("invalid_client"), false},
+		"other refusal":  {refuse("temporarily_unavailable"), true},
+		"failure": {func(w http.ResponseWriter, _ *http.Request) bool {
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}, true},
+		"page": {func(w http.ResponseWriter, _ *http.Request) bool {
+			_, _ = w.Write([]byte("<html>"))
+			return true
+		}, true},
+		"silence": {func(_ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRenewal(t, c.each)
+				time.Sleep(2 * time.Hour)
+				_, err := r.source.Token(t.Context())
+				var needed *NeededError
+				if err == nil || errors.As(err, &needed) == c.kept {
+					t.Errorf("error %v", err)
+				}
+				g, ok, err := r.store.Grant(r.source.server)
+				if ok != c.kept || err != nil || ok && g.Refresh != r.first.Refresh {
+					t.Errorf("kept %v: %+v, %v", ok, g, err)
+				}
+				if r.auth.Intercept = nil; c.kept && r.token(t) == r.first.Access {
+					t.Error("the next attempt does not get a token")
+				}
+			})
+		})
+	}
+}
+
+// TestRenewedTokenIsKeptFirst checks that a token which cannot be kept is not handed out, and is not lost either.
+func TestRenewedTokenIsKeptFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, nil)
+		time.Sleep(2 * time.Hour)
+		file := r.store.file
+		r.auth.Intercept = func(http.ResponseWriter, *http.Request) bool { // the disk is full as soon as the token is there
+			r.store.file = file + "/no/directory"
+			return false
+		}
+		if token, err := r.source.Token(t.Context()); err == nil {
+			t.Errorf("token %q", token)
+		}
+		r.store.file = file
+		if token := r.token(t); token == r.first.Access || r.refreshes() != 1 {
+			t.Errorf("token %q after %d refreshes", token, r.refreshes())
+		}
+	})
+}
+
+func TestRefusedToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRenewal(t, nil)
+		if !r.source.Refused(t.Context(), r.first.Access, http.StatusUnauthorized, nil) || r.refreshes() != 1 {
+			t.Error("a token that is refused is not renewed")
+		}
+		if !r.source.Refused(t.Context(), r.first.Access, http.StatusUnauthorized, nil) || r.refreshes() != 1 {
+			t.Error("there is another token already")
+		}
+		if r.source.Refused(t.Context(), r.token(t), http.StatusUnauthorized, nil) || r.refreshes() != 1 {
+			t.Error("the new token is refused, and renewed again")
+		}
+		more := http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope", scope="write admin"`}}
+		if r.source.Refused(t.Context(), r.token(t), http.StatusForbidden, more) {
+			t.Error("nobody has granted more")
+		}
+		if g, _, _ := r.store.Grant(r.source.server); len(g.Wanted) != 2 {
+			t.Errorf("wanted %q", g.Wanted)
+		}
+	})
+}
+
+// TestSilentServer checks that a server which says nothing ends the wait for it.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := &http.Client{Timeout: answerTime, Transport: direct{http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}}
+		began := time.Now()
+		_, err := discover(t.Context(), client, settings.Server{ID: "s", Transport: settings.StreamableHTTP, URL: "https://s.example/mcp"})
+		if err == nil || err.Error() != "s.example did not answer in time" || time.Since(began) != answerTime {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestAddressesOfThisNetwork(t *testing.T) {
+	t.Parallel()
+	for address, near := range map[string]bool{"https://127.0.0.1/": true, "https://10.1.2.3/": true, "https://8.8.8.8/": false,
+		"https://[::1]/": true, "https://[::ffff:10.0.0.1]/": true, "https://[2606:4700::1]/": false, "https://[64:ff9b::a00:1]/": true,
+		"https://169.254.169.254/": true} {
+		if isNear(t.Context(), address) != near {
+			t.Errorf("%s: near is %v", address, !near)
+		}
+	}
+	var reached bool
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer inside.Close()
+	err := getJSON(t.Context(), newClient(t.Context(), "https://8.8.8.8/mcp"), inside.URL, nil)
+	if err == nil || reached {
+		t.Errorf("a server of the Internet makes the hub ask %s: %v", inside.URL, err)
+	}
+}

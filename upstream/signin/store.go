@@ -1,0 +1,237 @@
+package signin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/seal"
+	"github.com/mcp-toolhub/mcp-toolhub/internal/statefile"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+)
+
+// FileName is the name of a store's file in the state directory. Its key stands beside it, with ".key" added.
+const FileName = "sign-ins"
+
+// Store keeps sign-ins in one sealed file, which the hubs of a state directory share. It reads the file again when another process has
+// written it. It is safe for concurrent use.
+type Store struct {
+	file string
+
+	mu   sync.Mutex
+	info fs.FileInfo // of the file when it was read; nil where there was none
+	held *contents   // nil before the first reading; never changed
+}
+
+// contents is what the file holds.
+type contents struct {
+	Grants  map[string]Grant  `json:"grants"`  // by keyOf
+	Clients map[string]Client `json:"clients"` // that the hub has registered, by issuer
+}
+
+// Client is what the hub is to an authorization server.
+type Client struct {
+	ID       string    `json:"id"`
+	Secret   string    `json:"secret,omitempty"`
+	Method   string    `json:"method"`             // of signing in at the token endpoint, as metadata has it
+	Redirect string    `json:"redirect,omitempty"` // registered for; "" for a client that the entry names
+	Until    time.Time `json:"until,omitzero"`     // when the secret ends
+}
+
+// Grant is one sign-in to one server.
+type Grant struct {
+	ID        string    `json:"id"` // another one after each sign-in; the same after a refresh
+	Issuer    string    `json:"issuer"`
+	Resource  string    `json:"resource,omitempty"`
+	TokenURL  string    `json:"token_url"`
+	RevokeURL string    `json:"revoke_url,omitempty"`
+	Client    Client    `json:"client"` // without the secret of one that the entry names
+	Access    string    `json:"access"`
+	Refresh   string    `json:"refresh,omitempty"`
+	Issued    time.Time `json:"issued"`
+	Expires   time.Time `json:"expires,omitzero"` // zero: the authorization server does not say
+	Since     time.Time `json:"since"`            // somebody signed in
+	Scopes    []string  `json:"scopes,omitempty"`
+	Wanted    []string  `json:"wanted,omitempty"` // scopes that the server has asked for since
+}
+
+// Open returns the store of a state directory. It makes no file before there is something to keep.
+func Open(dir string) *Store { return &Store{file: filepath.Join(dir, FileName)} }
+
+// File returns the path of the file, for those who watch it.
+func (s *Store) File() string { return s.file }
+
+// keyOf is the key of a server's grant. A server of the same id at another address has another one.
+func keyOf(server settings.Server) string { return server.ID + " " + server.URL }
+
+// Grant returns the sign-in to server, if there is one. One that was made with another client or at another authorization server than
+// the entry now names does not count.
+func (s *Store) Grant(server settings.Server) (g Grant, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.read(); err != nil {
+		return g, false, err
+	}
+	g, ok = s.held.Grants[keyOf(server)]
+	o := server.OAuth
+	if ok && (o.ClientID != "" && o.ClientID != g.Client.ID || o.Issuer != "" && !sameIssuer(o.Issuer, g.Issuer)) {
+		return Grant{}, false, nil
+	}
+	return g, ok, nil
+}
+
+// Mark returns a text that changes when somebody signs in to server or out; "" where nobody is signed in, or has to.
+func (s *Store) Mark(server settings.Server) string {
+	if server.OAuth.Machine {
+		return ""
+	}
+	g, _, _ := s.Grant(server) // what cannot be read counts as none, and is reported where a token is needed
+	return g.ID
+}
+
+// client returns the client that the hub has registered with issuer for the redirect address, if there is one.
+func (s *Store) client(issuer string) (Client, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read() != nil {
+		return Client{}, false
+	}
+	c, ok := s.held.Clients[issuer]
+	return c, ok && (c.Until.IsZero() || time.Now().Before(c.Until))
+}
+
+// put keeps a sign-in to server.
+func (s *Store) put(server settings.Server, g Grant) error {
+	if server.OAuth.ClientID != "" {
+		g.Client.Secret = "" // stands in the entry
+	}
+	return s.change(func(c *contents) bool {
+		c.Grants[keyOf(server)] = g
+		return true
+	})
+}
+
+// putClient keeps a client that the hub has registered.
+func (s *Store) putClient(issuer string, client Client) error {
+	return s.change(func(c *contents) bool {
+		c.Clients[issuer] = client
+		return true
+	})
+}
+
+// want notes scopes that the server asks for, for the next sign-in.
+func (s *Store) want(server settings.Server, scopes []string) error {
+	return s.change(func(c *contents) bool {
+		g, ok := c.Grants[keyOf(server)]
+		before := len(g.Wanted)
+		g.Wanted = union(g.Wanted, scopes)
+		c.Grants[keyOf(server)] = g
+		return ok && len(g.Wanted) > before && len(g.Wanted) <= maxScopes
+	})
+}
+
+// forget removes the sign-in to server, unless it is not the one with that refresh token any more; "" removes any. With client it removes
+// the registration, too.
+func (s *Store) forget(server settings.Server, refresh string, client bool) error {
+	return s.change(func(c *contents) bool {
+		g, ok := c.Grants[keyOf(server)]
+		if !ok || refresh != "" && g.Refresh != refresh {
+			return false
+		}
+		delete(c.Grants, keyOf(server))
+		if client && c.Clients[g.Issuer].ID == g.Client.ID {
+			delete(c.Clients, g.Issuer)
+		}
+		return true
+	})
+}
+
+// change lets f change what the file holds. Other processes wait meanwhile. Where f returns false nothing is written.
+func (s *Store) change(f func(*contents) bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unlock, err := statefile.Lock(s.file)
+	if err != nil {
+		return fmt.Errorf("keep the sign-in: %w", err)
+	}
+	defer unlock()
+	s.held = nil
+	if err := s.read(); err != nil {
+		return err
+	}
+	next := s.held
+	s.held = nil // f changes it, and what is read next is what was written
+	if !f(next) {
+		return nil
+	}
+	box, err := s.box()
+	if err != nil {
+		return err
+	}
+	plain, err := json.Marshal(next)
+	if err == nil {
+		err = statefile.Write(s.file, []byte(box.Seal(plain)))
+	}
+	if err != nil {
+		return fmt.Errorf("keep the sign-in: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) box() (*seal.Box, error) {
+	key, err := seal.LoadKey(s.file + ".key")
+	if err != nil {
+		return nil, err
+	}
+	return seal.New(key, "sign-ins")
+}
+
+// read reads the file if it has changed since. s.mu is held.
+func (s *Store) read() error {
+	info, err := os.Stat(s.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.info, s.held = nil, &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client)}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the sign-ins: %w", err)
+	}
+	if s.held != nil && s.info != nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()) {
+		return nil
+	}
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		return fmt.Errorf("read the sign-ins: %w", err)
+	}
+	box, err := s.box()
+	if err != nil {
+		return err
+	}
+	plain, err := box.Open(string(text))
+	c := &contents{Grants: make(map[string]Grant), Clients: make(map[string]Client)}
+	if err == nil {
+		err = json.Unmarshal(plain, c)
+	}
+	if err != nil {
+		return fmt.Errorf("read the sign-ins: %q: %w: remove it and sign in again", s.file, err)
+	}
+	s.info, s.held = info, c
+	return nil
+}
+
+// union returns the words of both, each once.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, word := range b {
+		if !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package signin
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+)
+
+// How a client proves at the token endpoint who it is.
+const (
+	methodNone   = "none"
+	methodBasic  = "client_secret_basic"
+	methodPost   = "client_secret_post"
+	methodSigned = "private_key_jwt"
+)
+
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// preregistered returns the client that the entry of a server names. offered are the methods of the authorization server.
+func preregistered(o settings.OAuth, offered []string) Client {
+	c := Client{ID: o.ClientID, Secret: o.ClientSecret, Method: methodNone}
+	switch {
+	case o.ClientKey != "":
+		c.Method = methodSigned
+	case o.ClientSecret != "" && len(offered) > 0 && !slices.Contains(offered, methodBasic) && slices.Contains(offered, methodPost):
+		c.Method = methodPost
+	case o.ClientSecret != "":
+		c.Method = methodBasic
+	}
+	return c
+}
+
+// asker makes requests to a token endpoint.
+type asker struct {
+	http     *http.Client
+	o        settings.OAuth
+	issuer   string
+	tokenURL string
+	resource string
+	client   Client
+}
+
+// params returns what every request carries: for which resource it is, and a signature where the client signs.
+func (a *asker) params() (url.Values, error) {
+	v := make(url.Values)
+	if a.resource != "" {
+		v.Set("resource", a.resource)
+	}
+	if a.client.Method != methodSigned {
+		return v, nil
+	}
+	signed, err := a.sign()
+	if err != nil {
+		return nil, err
+	}
+	v.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	v.Set("client_assertion", signed)
+	return v, nil
+}
+
+// sign makes the client's assertion (RFC 7523). Its only audience is the issuer, so that nobody else can use it.
+func (a *asker) sign() (string, error) {
+	block, _ := pem.Decode([]byte(a.o.ClientKey))
+	if block == nil {
+		return "", errors.New("oauth.client_key is no PEM: give the private key that is registered with the client")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		if key, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
+			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+		}
+	}
+	signer, ok := key.(crypto.Signer)
+	if err != nil || !ok {
+		return "", errors.New("oauth.client_key is no private key that signs: use an EC (P-256), RSA or Ed25519 key")
+	}
+	var method jwt.SigningMethod = jwt.SigningMethodRS256
+	switch signer.Public().(type) {
+	case *ecdsa.PublicKey:
+		method = jwt.SigningMethodES256
+	case ed25519.PublicKey:
+		method = jwt.SigningMethodEdDSA
+	}
+	now := time.Now()
+	return jwt.NewWithClaims(method, jwt.RegisteredClaims{Issuer: a.client.ID, Subject: a.client.ID, Audience: jwt.ClaimStrings{a.issuer},
+		ID: rand.Text(), IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Minute))}).SignedString(key)
+}
+
+// style says where the client's secret stands.
+func (a *asker) style() oauth2.AuthStyle {
+	if a.client.Method == methodBasic {
+		return oauth2.AuthStyleInHeader
+	}
+	return oauth2.AuthStyleInParams
+}
+
+// token asks for a token with a grant of any type: grant is that type and what belongs to it.
+func (a *asker) token(ctx context.Context, grant map[string]string) (*oauth2.Token, error) {
+	params, err := a.params()
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range grant {
+		if value != "" {
+			params.Set(name, value)
+		}
+	}
+	// This sends any type of grant. oauth2.Config would refresh without a resource.
+	c := clientcredentials.Config{ClientID: a.client.ID, ClientSecret: a.client.Secret, TokenURL: a.tokenURL, AuthStyle: a.style(),
+		EndpointParams: params}
+	return bearer(c.Token(context.WithValue(ctx, oauth2.HTTPClient, a.http)))
+}
+
+// bearer returns a token that was got, if it is one that the hub can use.
+func bearer(t *oauth2.Token, err error) (*oauth2.Token, error) {
+	if err != nil {
+		return nil, shown(err)
+	}
+	if !strings.EqualFold(t.Type(), "Bearer") {
+		return nil, fmt.Errorf("the authorization server made a token of type %q, and the hub takes Bearer tokens",
+			shownText(t.Type()))
+	}
+	return t, nil
+}
+
+// revoke tells the authorization server that a token is not used any more (RFC 7009).
+func (a *asker) revoke(ctx context.Context, address, token string) error {
+	v, err := a.params()
+	if err != nil {
+		return err
+	}
+	v.Set("token", token)
+	if a.client.Method != methodBasic {
+		v.Set("client_id", a.client.ID)
+	}
+	if a.client.Method == methodPost {
+		v.Set("client_secret", a.client.Secret)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(v.Encode()))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if a.client.Method == methodBasic {
+		req.SetBasicAuth(url.QueryEscape(a.client.ID), url.QueryEscape(a.client.Secret))
+	}
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return shown(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered with HTTP status %d", hostOf(address), resp.StatusCode)
+	}
+	return nil
+}
+
+// take puts what came with a token into a grant.
+func (g *Grant) take(t *oauth2.Token, asked []string) {
+	g.Access, g.Issued, g.Expires = t.AccessToken, time.Now(), t.Expiry
+	if t.RefreshToken != "" {
+		g.Refresh = t.RefreshToken
+	}
+	if scope, ok := t.Extra("scope").(string); ok && scope != "" {
+		g.Scopes = strings.Fields(scope)
+	} else if asked != nil {
+		g.Scopes = asked // "OPTIONAL, if identical to the scope requested by the client"
+	}
+}
