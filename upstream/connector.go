@@ -52,6 +52,11 @@ type generation struct {
 func (c *connector) connect(ctx context.Context) (*session, *fault.Fault) {
 	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeouts.Connect)
 	defer cancel()
+	if c.tokens != nil {
+		if _, err := c.tokens.Token(limited); err != nil {
+			return nil, fault.OfToken(c.cfg, err, c.redact)
+		}
+	}
 	var sess *session
 	var f *fault.Fault
 	switch c.cfg.Transport {
@@ -315,7 +320,7 @@ func (c *connector) connectHTTP(ctx context.Context) (*session, *fault.Fault) {
 	sess.established(sdk, control.Settle(), c.hubVersion, c.redact)
 	sess.undiscovered = control.Unanswered.Load()
 	l := &httpLane{
-		server: c.http, calls: c.http.Client(c.http.Pool), control: client,
+		server: c.http, cfg: c.cfg, calls: c.http.Client(c.http.Pool), control: client,
 		session: sess.id, version: sess.version, hop: sess.hop, log: c.log, limit: c.cfg.Limits.Message,
 		notifications: c.notifications.handler(sess), onEnd: sess.end, onSuspect: sess.suspected,
 	}

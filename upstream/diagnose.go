@@ -183,6 +183,9 @@ func (d *diagnosis) hello(sess *session) string {
 	if info := sess.info.ServerInfo; info != nil {
 		text += fmt.Sprintf(", server %q, version %q", d.server.redact.Text(info.Name), d.server.redact.Text(info.Version))
 	}
+	if st := d.server.status().SignIn; st != nil {
+		text += ", signed in at " + st.Issuer
+	}
 	return text
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // use says whose calls go over a connection.
@@ -35,6 +36,7 @@ type entry struct {
 	log    *slog.Logger
 	redact *redact.Redactor
 	memory *budget.Account // of messages
+	tokens *signin.Source  // nil where the entry says all that a sign-in takes
 	losses *losses         // of all connections to the server
 	ids    *atomic.Int64   // of requests; all servers of the same id count on
 

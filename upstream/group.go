@@ -30,6 +30,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/lists"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/wait"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // coalesce is the time in which changes are collected before listeners are told.
@@ -54,6 +55,7 @@ type Group struct {
 	// Those of NewGroup, which Apply does not change.
 	version  string
 	catalogs Catalogs
+	signIns  *signin.Store // nil where nobody signs in
 
 	subscriptions *clientSubscriptions
 
@@ -84,7 +86,7 @@ func NewGroup(cfg Config, logger *slog.Logger) (*Group, error) {
 		memory:   budget.New(cfg.Memory, cfg.Spool),
 		slots:    child.NewSlots(cfg.StartParallel, child.ProcessorTime),
 		launcher: child.NewLauncher(cfg.Self, cfg.Origin, logger),
-		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, subscriptions: newClientSubscriptions(),
+		version:  orText(cfg.Version, "0"), catalogs: cfg.Catalogs, signIns: cfg.SignIns, subscriptions: newClientSubscriptions(),
 		ends:  make(map[string]<-chan struct{}),
 		dirty: make(chan struct{}, 1), serverChanges: make(map[string]ServerChange),
 		kill: make(chan struct{}),
@@ -107,6 +109,9 @@ func (g *Group) enrol(cfg Config, old *roster) (*roster, error) {
 	places := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for _, sc := range cfg.Servers {
 		sc = sc.WithDefaults()
+		if g.signIns != nil && sc.SignsIn() {
+			sc.SignIn = g.signIns.Mark(sc)
+		}
 		if r.byID[sc.ID] != nil {
 			faults = append(faults, fmt.Errorf("add server %q: the id is used twice: rename one", sc.ID))
 			continue
@@ -145,6 +150,10 @@ func (g *Group) newServer(cfg Config, sc ServerConfig, before *server) (*server,
 	e := &entry{
 		cfg: sc, ids: ids.(*atomic.Int64), memory: g.memory.Account(sc.ID), losses: &losses{},
 		log: slog.New(redact.Handler(g.logger.Handler())).With("server", sc.ID), redact: redact,
+	}
+	if g.signIns != nil && sc.SignsIn() {
+		e.tokens = g.signIns.Source(sc)
+		redact.Live = e.tokens.Secrets
 	}
 	c := &catalog{entry: e, cache: g.catalogs, onChange: g.changed}
 	s, err := newServer(e, shared{
@@ -278,7 +287,7 @@ func (g *Group) start(s *server) {
 
 // Apply makes the group one of cfg's servers. Servers whose entry has not changed go on undisturbed; one whose entry has
 // changed is started anew when the calls to it have ended, and keeps its tools listed meanwhile. An error says which
-// entry is wrong, and nothing has changed then. Version, Self, StartParallel and Catalogs stay those of NewGroup; how
+// entry is wrong, and nothing has changed then. Version, Self, StartParallel, SignIns and Catalogs stay those of NewGroup; how
 // failed servers are tried again changes for those that are started anew.
 func (g *Group) Apply(cfg Config) error {
 	g.mu.Lock()

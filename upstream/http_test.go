@@ -217,7 +217,7 @@ func TestCredentialsRunOut(t *testing.T) {
 	h := start(t, cfg)
 	h.ready(t, "s")
 	_, err := h.call(t.Context(), "s", "echo", `{}`)
-	if f := failure(t, err); f.Class != tool.ClassCredentialMissing || f.OutcomeUnknown {
+	if f := failure(t, err); f.Class != tool.ClassSetupRequired || f.OutcomeUnknown {
 		t.Errorf("failure %+v", f)
 	}
 	h.reaches(t, "s", tool.ServerNeedsAuth)

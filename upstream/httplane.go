@@ -21,6 +21,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/hop"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/transport"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 const (
@@ -39,6 +40,7 @@ const (
 // httpLane is the lane of a Streamable HTTP session: each call is one POST of its own, outside the SDK's connection.
 type httpLane struct {
 	server  *transport.HTTP
+	cfg     ServerConfig
 	calls   *http.Client // for calls
 	control *http.Client // for what is no call; ends with the session
 	head    []byte       // of calls that their callers' goroutines exchange; nil where all go through net/http
@@ -146,6 +148,11 @@ func (l *httpLane) unreached(c *pendingRequest, err error) response {
 		return response{err: &tool.Failure{Class: tool.ClassDependencyUnavailable, Code: "redirected", Cause: err,
 			Message: "the server redirects to " + redirect.Target + ": if it lives there, set that as its url"}}
 	}
+	if needed := (*signin.NeededError)(nil); errors.As(err, &needed) {
+		f := fault.NeedsSignIn(l.cfg, needed.Why, err)
+		l.onEnd(f)
+		return response{err: signInFailure(f.What, f.Hint, err)}
+	}
 	l.suspect(c)
 	if c.sent() {
 		return endedFailure(c, err)
@@ -171,6 +178,17 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 	if says {
 		f.Cause = errorAnswer(e.Error).err // for the record
 	}
+	if l.cfg.SignsIn() && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
+		why := fault.OfStatus(l.cfg, status, 0, nil)
+		if status == http.StatusUnauthorized {
+			l.onEnd(why)
+			return response{err: signInFailure(why.What, why.Hint, f.Cause), status: status}
+		}
+		if scopes := signin.MissingScopes(resp.Header); scopes != "" {
+			return response{err: signInFailure(fmt.Sprintf("the server wants further rights for this call (%s)", redact.Clean(redact.Truncate(scopes, redact.MaxText))),
+				fault.SignInHint(l.cfg), f.Cause), status: status}
+		}
+	}
 	if status == http.StatusUnauthorized {
 		l.onEnd(&fault.Fault{What: fmt.Sprintf("%s refused the credentials (HTTP 401)", redact.URL(l.server.URL.String())),
 			Hint: "renew the credentials in headers of the server's entry", Auth: true})
@@ -190,6 +208,11 @@ func (l *httpLane) refused(ctx context.Context, c *pendingRequest, resp *http.Re
 		return a
 	}
 	return response{err: f, status: status}
+}
+
+// signInFailure is the failure of a call for which a person has to sign in.
+func signInFailure(what, hint string, cause error) *tool.Failure {
+	return &tool.Failure{Class: tool.ClassSetupRequired, Code: "needs_sign_in", Message: what + "; to mend it: " + hint, Cause: cause}
 }
 
 // isForeign reports whether a refusal looks like that of a server which does not speak 2026-07-28 any more, as after it was

@@ -460,14 +460,14 @@ func TestRefusedSessions(t *testing.T) {
 	refuses.Store(true)
 	for i := range 5 {
 		_, err := newVisitor(fmt.Sprint(i)).call(t.Context(), h, "raw", `{"result":{}}`)
-		if f := failure(t, err); f.Class != tool.ClassCredentialMissing || !strings.Contains(f.Message, "refused the credentials") {
+		if f := failure(t, err); f.Class != tool.ClassSetupRequired || !strings.Contains(f.Message, "asks for a sign-in") {
 			t.Errorf("failure %+v", f)
 		}
 	}
 	if n := asked.Load(); n != 1 {
 		t.Errorf("the server was asked %d times", n)
 	}
-	if st := h.reaches(t, "s", tool.ServerNeedsAuth); !strings.Contains(st.LastError, "refused the credentials") || st.Hint == "" {
+	if st := h.reaches(t, "s", tool.ServerNeedsAuth); !strings.Contains(st.LastError, "asks for a sign-in") || st.Hint == "" {
 		t.Errorf("status %+v", st)
 	}
 }

@@ -159,7 +159,7 @@ func TestCatalogSaysWhatTheServerNeeds(t *testing.T) {
 	h := start(t, locked, broken, stdio("good", upstreamtest.Script{}))
 	h.ready(t, "good")
 	h.reaches(t, "locked", tool.ServerNeedsAuth)
-	if got := h.catalog("locked").Needs; got != "a sign-in: set or renew the credentials in headers of the server's entry" {
+	if got := h.catalog("locked").Needs; got != "a sign-in: run mcp-toolhub login locked, or give a token in headers of the server's entry" {
 		t.Errorf("the server that refuses the credentials needs %q", got)
 	}
 	h.reaches(t, "broken", tool.ServerBackoff)
@@ -195,7 +195,7 @@ func TestNeedsAuthIsNotRetriedOnUse(t *testing.T) {
 	eventually(t, "calls", func() bool { return calls.Load() > 2000 })
 	stop()
 	_, err := h.call(t.Context(), "s", "echo", `{}`)
-	if f := failure(t, err); f.Class != tool.ClassCredentialMissing || f.Code != "server_needs_auth" {
+	if f := failure(t, err); f.Class != tool.ClassSetupRequired || f.Code != "server_needs_auth" {
 		t.Errorf("failure %+v", f)
 	}
 	if n := len(fake.Requests()); n != was {

@@ -69,6 +69,9 @@ func newServer(e *entry, all shared, state tool.ServerState, onChange func()) (*
 	case StreamableHTTP, SSE:
 		var err error
 		s.connector.http, err = transport.NewHTTP(e.cfg, e.memory)
+		if err == nil && e.tokens != nil {
+			s.connector.http.Tokens = e.tokens
+		}
 		return s, err
 	case Stdio:
 		return s, nil
@@ -168,6 +171,9 @@ func (s *server) finish() {
 	if s.connector.http != nil {
 		s.connector.http.Flights.Wait()
 		s.connector.http.Close()
+	}
+	if s.tokens != nil {
+		s.tokens.Close()
 	}
 }
 

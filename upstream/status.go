@@ -13,6 +13,9 @@ func (s *server) status() tool.ServerStatus {
 		Traffic: tool.Traffic{Dropped: s.losses.count()}}
 	s.lifecycle.report(&st)
 	s.catalog.report(&st)
+	if s.tokens != nil {
+		st.SignIn = s.tokens.Status(s.redact.Text)
+	}
 	if s.use == useListing {
 		s.isolation.report(&st)
 	}
@@ -38,6 +41,9 @@ func (s *server) unavailable() *tool.Failure {
 		}
 	case tool.ServerNeedsAuth:
 		f.Class = tool.ClassCredentialMissing
+		if s.cfg.SignsIn() {
+			f.Class = tool.ClassSetupRequired
+		}
 	case tool.ServerStopped:
 		f.Message += "; it is disabled or the hub is stopping"
 	default:

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/redact"
 	"github.com/mcp-toolhub/mcp-toolhub/upstream/internal/settings"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
 )
 
 // Fault says why a server is not ready, in words for a person. No field holds a secret.
@@ -45,6 +46,8 @@ func OfStatus(cfg settings.Server, status int, pause time.Duration, cause error)
 	where := redact.URL(cfg.URL)
 	f := &Fault{Pause: pause, Cause: cause}
 	switch {
+	case status == http.StatusUnauthorized && cfg.SignsIn():
+		return NeedsSignIn(cfg, fmt.Sprintf("%s asks for a sign-in (HTTP 401)", where), cause)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		f.Auth = true
 		f.What = fmt.Sprintf("%s refused the credentials (HTTP %d)", where, status)
@@ -63,6 +66,28 @@ func OfStatus(cfg settings.Server, status int, pause time.Duration, cause error)
 		f.Hint = "check url and headers of the server's entry"
 	}
 	return f
+}
+
+// NeedsSignIn says that a person has to sign in to the server. what happened is fit to be shown.
+func NeedsSignIn(cfg settings.Server, what string, cause error) *Fault {
+	return &Fault{What: what, Hint: SignInHint(cfg), Auth: true, Cause: cause}
+}
+
+// SignInHint says how to sign in to a server.
+func SignInHint(cfg settings.Server) string {
+	if cfg.OAuth.Machine {
+		return "check oauth of the server's entry"
+	}
+	return "run mcp-toolhub login " + cfg.ID + ", or give a token in headers of the server's entry"
+}
+
+// OfToken explains why there is no token for a server.
+func OfToken(cfg settings.Server, err error, r *redact.Redactor) *Fault {
+	var needed *signin.NeededError
+	if errors.As(err, &needed) {
+		return NeedsSignIn(cfg, r.Text(needed.Why), err)
+	}
+	return &Fault{What: "get a token: " + r.Text(err.Error()), Hint: "check that the authorization server can be reached", Cause: err}
 }
 
 // OfConnect explains why an attempt to connect over HTTP failed.

@@ -44,7 +44,18 @@ type HTTP struct {
 	Pool    *http.Transport
 	Direct  *Direct         // for calls, beside Pool; nil where Pool has to do
 	Account *budget.Account // of large responses
+	Tokens  Tokens          // nil where the headers are all
 	Flights sync.WaitGroup  // calls; they may outlive the session that they began on
+}
+
+// Tokens hands out the access tokens of one server.
+type Tokens interface {
+	// Token returns the one to send now; "" for none.
+	Token(ctx context.Context) (string, error)
+
+	// Refused is told that the server answered a request with that token with 401 or 403, and reports whether it is to be sent once
+	// more, with the token that there is now.
+	Refused(ctx context.Context, token string, status int, h http.Header) (again bool)
 }
 
 // NewHTTP returns the way to the server of cfg. account bounds the memory of large responses.
@@ -79,7 +90,7 @@ func (s *HTTP) Close() {
 // Head returns the head of a POST with these headers, the server's own and Content-Length apart, and without its end, for Direct.
 // It is nil where only net/http can send that.
 func (s *HTTP) Head(req *http.Request) []byte {
-	if s.Direct == nil {
+	if s.Direct == nil || s.isSignedIn(req.Context()) {
 		return nil
 	}
 	for name := range s.headers {
@@ -129,7 +140,17 @@ func Port(u *url.URL) string {
 	return "80"
 }
 
-// originTransport adds the server's headers to requests to the server's origin, and to no other.
+// isSignedIn reports whether requests carry a token, which changes.
+func (s *HTTP) isSignedIn(ctx context.Context) bool {
+	if s.Tokens == nil {
+		return false
+	}
+	token, err := s.Tokens.Token(ctx)
+	return token != "" || err != nil
+}
+
+// originTransport adds the server's headers and token to requests to the server's origin, and to no other. A request that was refused
+// for its token was not acted upon, and is sent once more if there is another one.
 type originTransport struct {
 	server *HTTP
 	next   http.RoundTripper
@@ -139,9 +160,41 @@ func (t *originTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !sameOrigin(req.URL, t.server.URL) {
 		return nil, &fault.RedirectError{Target: redact.URL(req.URL.String())}
 	}
+	resp, token, err := t.send(req, req.Body)
+	if err != nil || token == "" || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden ||
+		req.Body != nil && req.GetBody == nil || !t.server.Tokens.Refused(req.Context(), token, resp.StatusCode, resp.Header) {
+		return resp, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, MaxErrorBody)
+	_ = resp.Body.Close()
+	var body io.ReadCloser
+	if req.Body != nil {
+		if body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	resp, _, err = t.send(req, body)
+	return resp, err
+}
+
+// send sends req with that body, and the token that there is now.
+func (t *originTransport) send(req *http.Request, body io.ReadCloser) (resp *http.Response, token string, err error) {
 	req = req.Clone(req.Context())
+	req.Body = body
 	t.server.dress(req)
-	return t.next.RoundTrip(req)
+	if t.server.Tokens != nil {
+		if token, err = t.server.Tokens.Token(req.Context()); err != nil {
+			if body != nil {
+				_ = body.Close()
+			}
+			return nil, "", err
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	resp, err = t.next.RoundTrip(req)
+	return resp, token, err
 }
 
 // dress adds the server's headers.

@@ -1,0 +1,279 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-toolhub/mcp-toolhub/internal/tool"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/signin"
+	"github.com/mcp-toolhub/mcp-toolhub/upstream/upstreamtest"
+)
+
+// guarded is a server that wants a sign-in, and a hub in front of it.
+type guarded struct {
+	*harness
+	auth   *upstreamtest.AuthServer
+	fake   *upstreamtest.Handler
+	config upstream.Config
+}
+
+func newGuarded(t *testing.T, o upstreamtest.Options, change func(*upstream.ServerConfig)) *guarded {
+	t.Helper()
+	g := &guarded{auth: &upstreamtest.AuthServer{Lifetime: time.Hour, Scopes: []string{"read"}, Clients: map[string]string{"robot": "hunter22"}},
+		fake: upstreamtest.NewHandler(o)}
+	auth, resource := httptest.NewUnstartedServer(g.auth), httptest.NewUnstartedServer(g.auth.Guard(g.fake))
+	g.auth.Issuer = "http://" + auth.Listener.Addr().String()
+	g.auth.Resource = "http://" + resource.Listener.Addr().String() + "/mcp"
+	for _, s := range []*httptest.Server{auth, resource} {
+		s.Start()
+		t.Cleanup(s.Close)
+	}
+	t.Cleanup(g.fake.Close)
+	server := upstream.ServerConfig{ID: "s", Transport: upstream.StreamableHTTP, URL: g.auth.Resource}
+	if o.SSE {
+		server.Transport = upstream.SSE
+	}
+	if change != nil {
+		change(&server)
+	}
+	g.config = upstream.Config{Servers: []upstream.ServerConfig{server, stdio("other", upstreamtest.Script{})}, SignIns: signin.Open(t.TempDir())}
+	g.harness = startConfig(t, g.config)
+	g.config.Version = "9.9"
+	return g
+}
+
+// login signs in as a person does, and lets the hub notice.
+func (g *guarded) login(t *testing.T) signin.Grant {
+	t.Helper()
+	l := &signin.Login{Store: g.config.SignIns, Server: g.config.Servers[0], Visit: func(address, _ string) {
+		resp, err := http.Get(address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	grant, err := l.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.notice(t)
+	return grant
+}
+
+func (g *guarded) notice(t *testing.T) {
+	t.Helper()
+	if err := g.Apply(g.config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestServerThatWantsASignIn(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]upstreamtest.Options{"streams": {}, "JSON": {JSON: true}, "2026-07-28": {Script: upstreamtest.Script{Modern: true}}, "SSE": {SSE: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGuarded(t, o, nil)
+			g.ready(t, "other")
+			st := g.reaches(t, "s", tool.ServerNeedsAuth)
+			if !strings.Contains(st.Hint, "mcp-toolhub login s") {
+				t.Errorf("hint %q", st.Hint)
+			}
+			_, err := g.call(t.Context(), "s", "echo", `{}`)
+			if f := failure(t, err); f.Class != tool.ClassSetupRequired || !strings.Contains(f.Message, "mcp-toolhub login s") {
+				t.Errorf("failure %+v", f)
+			}
+			grant := g.login(t)
+			st = g.ready(t, "s")
+			if st.SignIn == nil || st.SignIn.Issuer != g.auth.Issuer || !st.SignIn.Renews || strings.Join(st.SignIn.Scopes, " ") != "read" {
+				t.Errorf("status %+v", st.SignIn)
+			}
+			g.mustCall(t, "s", "echo", `{}`)
+			text, err := json.Marshal(st)
+			if err != nil || strings.Contains(string(text), grant.Access) {
+				t.Errorf("the status holds the token: %s", text)
+			}
+			if g.status("other").Restarts != 0 {
+				t.Error("another server was disturbed")
+			}
+			if _, _, err := g.config.SignIns.Logout(t.Context(), g.config.Servers[0]); err != nil {
+				t.Fatal(err)
+			}
+			g.notice(t)
+			g.reaches(t, "s", tool.ServerNeedsAuth)
+			if n := len(g.catalog("s").Tools); n == 0 {
+				t.Error("the tools of the last catalog are gone")
+			}
+			if got := g.catalog("s").Needs; !strings.HasPrefix(got, "a sign-in: run mcp-toolhub login s") {
+				t.Errorf("needs %q", got)
+			}
+		})
+	}
+}
+
+// TestSignInOfAnIsolatedServer checks that connections of client sessions use the sign-in, too.
+func TestSignInOfAnIsolatedServer(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, upstreamtest.Options{}, func(c *upstream.ServerConfig) { *c = isolated(*c) })
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	if _, err := newVisitor("1").call(t.Context(), g.harness, "raw", `{"result":{}}`); failure(t, err).Class != tool.ClassSetupRequired {
+		t.Errorf("error %v", err)
+	}
+	g.login(t)
+	for _, who := range []string{"2", "3"} {
+		if _, err := newVisitor(who).call(t.Context(), g.harness, "raw", `{"result":{}}`); err != nil {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+}
+
+// TestCallWithARefusedToken checks that a call whose token the server does not take any more is sent again with another one, and runs
+// once.
+func TestCallWithARefusedToken(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, upstreamtest.Options{}, nil)
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	g.login(t)
+	g.ready(t, "s")
+	old := g.status("s").Restarts
+	g.auth.Expire()
+	g.mustCall(t, "s", "echo", `{}`)
+	if st := g.status("s"); st.Restarts != old {
+		t.Errorf("status %+v", st)
+	}
+	if n := len(g.auth.Requests("/token")); n != 2 {
+		t.Errorf("%d requests for a token", n)
+	}
+	calls := 0
+	for _, r := range g.fake.Requests() {
+		if strings.Contains(string(r.Body), `"tools/call"`) {
+			calls++
+		}
+	}
+	if calls != 1 {
+		t.Errorf("the call came %d times", calls)
+	}
+}
+
+// TestRevokedSignIn checks that a sign-in which was ended elsewhere is forgotten, and that a person is asked for another one.
+func TestRevokedSignIn(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, upstreamtest.Options{}, nil)
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	g.login(t)
+	g.ready(t, "s")
+	g.auth.Revoke()
+	_, err := g.call(t.Context(), "s", "echo", `{}`)
+	if f := failure(t, err); f.Class != tool.ClassSetupRequired {
+		t.Errorf("failure %+v", f)
+	}
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	if _, ok, err := g.config.SignIns.Grant(g.config.Servers[0]); ok || err != nil {
+		t.Errorf("the sign-in is kept: %v", err)
+	}
+	g.login(t)
+	g.ready(t, "s")
+	g.mustCall(t, "s", "echo", `{}`)
+}
+
+// TestFurtherRights checks that a call for which the server wants more says so, and that the next sign-in asks for all.
+func TestFurtherRights(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, upstreamtest.Options{}, nil)
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	g.login(t)
+	g.ready(t, "s")
+	g.auth.Want("write")
+	_, err := g.call(t.Context(), "s", "echo", `{}`)
+	if f := failure(t, err); f.Class != tool.ClassSetupRequired || !strings.Contains(f.Message, "(write)") || !strings.Contains(f.Message, "login s") {
+		t.Errorf("failure %+v", f)
+	}
+	if st := g.status("s"); st.State != tool.ServerReady || strings.Join(st.SignIn.Wanted, " ") != "write" {
+		t.Errorf("status %+v", st)
+	}
+	if grant := g.login(t); strings.Join(grant.Scopes, " ") != "write read" {
+		t.Errorf("scopes %q", grant.Scopes)
+	}
+	g.ready(t, "s")
+	g.mustCall(t, "s", "echo", `{}`)
+}
+
+// TestMachine checks that a hub which signs in as itself asks nobody, and gets further rights by itself.
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t, upstreamtest.Options{}, func(c *upstream.ServerConfig) {
+		c.OAuth = upstream.OAuth{Machine: true, ClientID: "robot", ClientSecret: "hunter22"}
+	})
+	g.ready(t, "s")
+	g.mustCall(t, "s", "echo", `{}`)
+	g.auth.Want("read", "write")
+	g.mustCall(t, "s", "echo", `{}`)
+	all := g.auth.Requests("/token")
+	if last := all[len(all)-1]; len(all) != 2 || last.Form.Get("scope") != "read write" || last.Form.Get("resource") != g.auth.Resource {
+		t.Errorf("requests %+v", all)
+	}
+}
+
+// TestTokenStaysHome checks that no token follows a redirect.
+func TestTokenStaysHome(t *testing.T) {
+	t.Parallel()
+	var got []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header.Get("Authorization")) }))
+	defer elsewhere.Close()
+	g := newGuarded(t, upstreamtest.Options{Intercept: onCall(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	})}, nil)
+	g.reaches(t, "s", tool.ServerNeedsAuth)
+	g.login(t)
+	g.ready(t, "s")
+	_, err := g.call(t.Context(), "s", "echo", `{}`)
+	if f := failure(t, err); f.Code != "redirected" || len(got) > 0 {
+		t.Errorf("failure %+v, and %q went elsewhere", f, got)
+	}
+}
+
+// TestTokenIsSeenNowhere lets a server repeat the token that it got, in each way in which it can fail.
+func TestTokenIsSeenNowhere(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 400, 401, 403, 500} {
+		g := newGuarded(t, upstreamtest.Options{Intercept: onCall(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+r.Header.Get("Authorization")+`"`)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"`+r.Header.Get("Authorization")+` is bad"}}`)
+		})}, nil)
+		g.reaches(t, "s", tool.ServerNeedsAuth)
+		grant := g.login(t)
+		g.ready(t, "s")
+		_, err := g.call(t.Context(), "s", "echo", `{}`)
+		if err == nil {
+			t.Fatalf("%d: no failure", status)
+		}
+		text := err.Error()
+		if f := new(tool.Failure); errors.As(err, &f) && f.Cause != nil {
+			text += f.Cause.Error()
+		}
+		if rpc := new(tool.RPCError); errors.As(err, &rpc) {
+			text += rpc.Shown + string(rpc.ShownRaw)
+		}
+		seen, _ := json.Marshal(g.status("s"))
+		for where, text := range map[string]string{"error": text, "log": g.log.String(), "status": string(seen)} {
+			for _, secret := range []string{grant.Access, grant.Refresh} {
+				if strings.Contains(text, secret) {
+					t.Errorf("%d: the %s holds a token: %s", status, where, text)
+				}
+			}
+		}
+	}
+}
